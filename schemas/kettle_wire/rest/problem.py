@@ -21,6 +21,8 @@ class ProblemCode(StrEnum):
     """A request that came by cookie, and changes something, was not sent by a page of this gateway."""
     LINK_UNKNOWN = "link.unknown"
     """The login link was used already, is too old, or never was."""
+    LOGIN_FAILED = "login.failed"
+    """An issuer has not signed the person in, or not this browser."""
     NOT_PERMITTED = "not_permitted"
     """The person has not the level that the route takes, or the job is somebody else's."""
     PARAMETER_UNKNOWN = "parameter.unknown"

@@ -1,25 +1,28 @@
 """How what a gateway answers over HTTP hangs together: the REST interface, pages, and the sessions of browsers."""
 
+from pathlib import Path
 from typing import Any
 
 from aiohttp import web
 
 from kettle.bus.ports import Bus, Served
-from kettle.runtime import Runtime
+from kettle.runtime import Runtime, SettingsError
 from kettle_services.gateway.pages.live import LiveParts, TableWatch
 from kettle_services.gateway.pages.questions import Questions
 from kettle_services.gateway.pages.serving import Pages
 from kettle_services.gateway.pages.wiring import PAGES, page_handlers
 from kettle_services.gateway.rest.application import Front
-from kettle_services.gateway.rest.wiring import rest_parts
+from kettle_services.gateway.rest.wiring import RestParts, rest_parts
 from kettle_services.gateway.sessions.browser_sessions import BrowserSessions
 from kettle_services.gateway.sessions.links import Links
 from kettle_services.gateway.sessions.links_by_bus import LinksByBus
 from kettle_services.gateway.sessions.login import Login
+from kettle_services.gateway.sessions.oidc.provider import Provider
+from kettle_services.gateway.sessions.oidc.routes import IssuerLogin
 from kettle_services.gateway.sessions.origins import Origins
 from kettle_services.gateway.sessions.own_sessions import OwnSessions
 from kettle_services.gateway.sessions.session_table import Lives, SessionTable
-from kettle_services.gateway.settings import GatewaySettings
+from kettle_services.gateway.settings import GatewaySettings, LoginIssuer
 
 
 async def http_application(
@@ -39,9 +42,35 @@ async def http_application(
     pages = Pages(PAGES, pool=settings.pool, prefix=settings.prefix, proxies=settings.proxies)
     front = Front(parts.persons, parts.limits, sessions, pages.problem)
     application = front.application(handlers)
-    Login(sessions, links, parts.persons, parts.limits).add_to(application)
+    issuers = _issuers(settings, parts, sessions, url)
+    Login(sessions, links, parts.persons, parts.limits, issuers).add_to(application)
     watch = TableWatch(parts.tables)
     rt.loop(watch.run(), name="watched tables")
     shown = page_handlers(Questions(handlers, front.require))
     pages.add_to(application, front, shown, LiveParts(watch, most=settings.rest_streams))
     return application, LinksByBus(links, parts.persons, url).served()
+
+
+def _issuers(
+    settings: GatewaySettings, parts: RestParts, sessions: BrowserSessions, url: str
+) -> IssuerLogin | None:
+    """Where people can sign in; raises SettingsError: the secret of a client cannot be read."""
+    trust = parts.trust
+    if not settings.login or trust is None:
+        return None
+    back = f"{url}/login/return"
+    providers = {
+        each.issuer: Provider(each, _secret(each), trust.fetcher, trust.keys, trust.verifier, back)
+        for each in settings.login
+    }
+    return IssuerLogin(providers, trust.keys, sessions, parts.persons, parts.limits, url)
+
+
+def _secret(login: LoginIssuer) -> str:
+    if not login.secret_file:
+        return ""
+    try:
+        return Path(login.secret_file).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        said = getattr(error, "strerror", "") or str(error)
+        raise SettingsError(f"login: secret_file {login.secret_file} cannot be read: {said}") from error

@@ -11,6 +11,27 @@ _LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 Count = Annotated[int, msgspec.Meta(ge=1)]
 
 
+class LoginIssuer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """
+    An issuer at which people sign in to the pages (OpenID Connect), and as which client of it the gateway comes.
+    """
+
+    issuer: str
+    """Exactly as it calls itself."""
+    client: str
+    """The id under which the gateway is registered there, with `PUBLIC_URL/login/return` as the address to come back to."""
+    secret_file: str = ""
+    """Path of a file with the client's secret; without one it is a public client, which PKCE makes safe."""
+    name: str = ""
+    """What people call it; the host of the issuer if nothing is said."""
+    scopes: tuple[str, ...] = ("openid",)
+    """What is asked for; `offline_access` has many issuers renew tokens."""
+    resource: str = ""
+    """For whom the access token is to be (RFC 8707): the address of the pool's iam."""
+    audience: str = ""
+    """For whom the access token is to be, for issuers that call this its audience."""
+
+
 class GatewaySettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`KETTLE_GATEWAY_<FIELD>` or the table `[gateway]`."""
 
@@ -64,6 +85,10 @@ class GatewaySettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields
     """Whose tokens are accepted over HTTP, each with the audiences that they must have."""
     issuer_hosts: tuple[str, ...] = ()
     """Hosts of these issuers that have no public address."""
+    issuers_ca: str = ""
+    """Path of the certificate, in PEM, of an authority of issuers besides those that this machine trusts."""
+    login: tuple[LoginIssuer, ...] = ()
+    """Where people sign in to the pages; their tokens are accepted as those of `issuers` are."""
     requests_per_second: Annotated[float, msgspec.Meta(gt=0, le=1e6)] = 50.0
     """Of one person over HTTP, over a longer time."""
     request_burst: Annotated[float, msgspec.Meta(ge=1, le=1e6)] = 200.0

@@ -32,12 +32,11 @@ async def test_an_iam_is_asked_once_at_a_time_and_decides_alone(tmp_path: Path) 
     application = web.Application()
     application.router.add_get("/v1/whoami", whoami)
     iam = OwnIam(tmp_path)
-    assert await iam.pool_of("http://127.0.0.1:1") is None
+    assert await iam.pool() is None
     async with TestServer(application) as server:
         url = str(server.make_url("")).rstrip("/")
         PoolFile(nats_url="nats://127.0.0.1:1", iam_url=url).save(tmp_path)
-        assert await iam.pool_of("https://another.example") is None
-        pool = await iam.pool_of(url)
+        pool = await iam.pool()
         assert pool is not None
         holders = await asyncio.gather(iam.holder(pool, "good"), iam.holder(pool, "good"))
         assert ["ada", "ada"] == [each.subject for each in holders]

@@ -35,17 +35,17 @@ class OwnIam:
         self._answers: OrderedDict[bytes, tuple[float, _Answer]] = OrderedDict()
         self._asking = asyncio.Semaphore(_AT_ONCE)
 
-    async def pool_of(self, issuer: object) -> PoolFile | None:
-        """The pool, if its iam is the issuer."""
+    async def pool(self) -> PoolFile | None:
+        """The pool, if it has an iam."""
         try:
             pool = await asyncio.to_thread(PoolFile.load, self._home)
         except ClientError:
             return None  # no file: nobody knows where an iam is
-        return pool if pool.iam_url and pool.iam_url == issuer else None
+        return pool if pool.iam_url else None
 
     async def holder(self, pool: PoolFile, token: str) -> Holder:
         """
-        Who shows a token of the pool's iam, and with which levels.
+        Who shows a token that the pool's iam takes, and with which levels.
 
         Raises RequestRefused: the iam does not take it, or does not answer.
         """

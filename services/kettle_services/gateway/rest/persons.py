@@ -26,6 +26,7 @@ from kettle.auth.tokens.verifier import Verifier
 from kettle.client.connections.credentials import Holder
 from kettle.http.problems import bearer_challenge
 from kettle.runtime.policy_in_force import PolicyInForce
+from kettle_services.gateway.rest.credential import Credential
 from kettle_services.gateway.rest.local_accounts import LocalAccounts
 from kettle_services.gateway.rest.own_iam import OwnIam
 from kettle_services.gateway.rest.refusals import RequestRefused
@@ -41,6 +42,8 @@ class Person(msgspec.Struct, frozen=True):
 
     principal: Principal
     mapped: Mapped
+    credential: Credential | None = None
+    """What was shown; None: nothing that could be shown to anybody else."""
 
     @property
     def name(self) -> str:
@@ -91,6 +94,14 @@ class Persons:
         self._token = token.encode()
         self._reserved = frozenset({"root", own_name()})
 
+    async def holding(self, credential: Credential, address: str) -> Person:
+        """Who has shown this, by what is in force now; raises RequestRefused: nobody whom the pool knows."""
+        await credential.renew(time.time())
+        if credential.account:
+            return self.of_account(credential.account, address)
+        person = await self.of(credential.token, address)
+        return msgspec.structs.replace(person, credential=credential)
+
     async def of(self, token: str, address: str) -> Person:
         """
         Who shows this token.
@@ -112,18 +123,23 @@ class Persons:
                 ProblemCode.TOKEN_UNTRUSTED,
                 f"the token is not that of this gateway's private file, and none of an issuer: {error}",
             ) from error
-        if (pool := await self._iam.pool_of(parsed.claims.get("iss"))) is not None:
+        pool, issuer = await self._iam.pool(), parsed.claims.get("iss")
+        if pool is not None and issuer == pool.iam_url:
             holder = await self._iam.holder(pool, token)
             person = self._of_iam(holder, parsed, pool.iam_url, Address(address))
         else:
             person = self._named(await self._of_issuer(token, Address(address)))
+            if pool is not None and issuer in pool.issuers:
+                await self._iam.holder(
+                    pool, token
+                )  # only iam knows whom it has banned, and what it has withdrawn
         if JOB_CLAIM in person.principal.claims:
             raise RequestRefused(
                 403,
                 ProblemCode.NOT_PERMITTED,
                 "this is the token of a running job, which is for what its description asks for: show one of your own (kettle login)",
             )
-        return person
+        return msgspec.structs.replace(person, credential=Credential(token=token))
 
     def of_account(self, name: str, address: str) -> Person:
         """

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import os
+import ssl
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -14,6 +15,7 @@ from kettle.auth.tokens.keys.fetching import FetchLimits, HttpFetcher
 from kettle.auth.tokens.keys.key_cache import KeyCache
 from kettle.auth.tokens.verifier import Verifier
 from kettle.bus.ports import Bus
+from kettle.client.iam_http import trusting
 from kettle.jobs.sealed_attributes import AttributeSeal
 from kettle.runtime import Runtime, SettingsError
 from kettle.runtime.authorizer import SettingPlaces
@@ -53,6 +55,14 @@ _LOOK_S: Final = 1.0
 _log: Final = logging.getLogger(__name__)
 
 
+class Trust(msgspec.Struct, frozen=True, kw_only=True):
+    """What checks what issuers say."""
+
+    fetcher: HttpFetcher
+    keys: KeyCache
+    verifier: Verifier
+
+
 class RestParts(msgspec.Struct, frozen=True):
     """What answers requests, and what admits them."""
 
@@ -60,6 +70,8 @@ class RestParts(msgspec.Struct, frozen=True):
     persons: Persons
     limits: RequestLimits
     tables: JobTables
+    trust: Trust | None
+    """None: no issuer is trusted."""
 
 
 async def rest_parts(rt: Runtime, settings: GatewaySettings, bus: Bus) -> RestParts:
@@ -80,7 +92,10 @@ async def rest_parts(rt: Runtime, settings: GatewaySettings, bus: Bus) -> RestPa
     rt.loop(_follow(policy), name="rules")
     iam = OwnIam(settings.home_path)
     accounts = LocalAccounts(settings.home_path)
-    persons = Persons(policy, await _verifier(rt, settings), iam, accounts, own_token(directory(settings)))
+    trust = await _trust(rt, settings)
+    persons = Persons(
+        policy, trust.verifier if trust else None, iam, accounts, own_token(directory(settings))
+    )
     people = await rt.enter(AccountConnections.ready(settings.home_path, pool_domain=policy.domain))
     filters = Filters(KnownAttributes())
     seals = Path(settings.seal_directory) if settings.seal_directory else settings.home_path / "credentials"
@@ -112,7 +127,7 @@ async def rest_parts(rt: Runtime, settings: GatewaySettings, bus: Bus) -> RestPa
     limits = RequestLimits(
         rate=settings.requests_per_second, burst=settings.request_burst, proxies=frozenset(settings.proxies)
     )
-    return RestParts(handlers, persons, limits, tables)
+    return RestParts(handlers, persons, limits, tables, trust)
 
 
 def _of_the_pool(
@@ -156,14 +171,22 @@ async def _follow(policy: PolicyInForce) -> None:
             _log.info("other rules are in force")
 
 
-async def _verifier(rt: Runtime, settings: GatewaySettings) -> Verifier | None:
-    """What believes the tokens of the issuers that the settings name; raises SettingsError."""
-    if not settings.issuers:
+async def _trust(rt: Runtime, settings: GatewaySettings) -> Trust | None:
+    """What is believed of the issuers that the settings name; None: they name none. Raises SettingsError."""
+    audiences = {url: tuple(names) for url, names in settings.issuers.items()}
+    for each in settings.login:
+        audiences[each.issuer] = (*audiences.get(each.issuer, ()), each.client)
+    if not audiences:
         return None
     try:
-        issuers = Issuers(Issuer(url=url, audiences=names) for url, names in settings.issuers.items())
+        issuers = Issuers(Issuer(url=url, audiences=names) for url, names in audiences.items())
     except ValueError as error:
         raise SettingsError(f"issuers: {error}") from error
+    try:
+        tls = trusting(settings.issuers_ca)
+    except (OSError, ssl.SSLError) as error:
+        raise SettingsError(f"issuers_ca: {settings.issuers_ca} cannot be used: {error}") from error
     limits = FetchLimits(private_hosts=frozenset(settings.issuer_hosts), plain_loopback=True)
-    fetcher = await rt.enter(HttpFetcher.open(limits))
-    return Verifier(issuers, KeyCache(fetcher))
+    fetcher = await rt.enter(HttpFetcher.open(limits, tls=tls))
+    keys = KeyCache(fetcher)
+    return Trust(fetcher=fetcher, keys=keys, verifier=Verifier(issuers, keys))

@@ -6,10 +6,10 @@ from typing import Final
 
 from aiohttp import web
 
+from kettle_services.gateway.rest.credential import Credential
 from kettle_services.gateway.rest.persons import Person, Persons
 from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_services.gateway.sessions.cookies import SESSION
-from kettle_services.gateway.sessions.credential import Credential
 from kettle_services.gateway.sessions.origins import Origins, require_intended
 from kettle_services.gateway.sessions.session_table import Session, SessionTable
 from kettle_wire.rest.sessions import Way
@@ -81,7 +81,7 @@ class BrowserSessions:
         if session is None:
             return None
         try:
-            person = await session.credential.believed(self._persons, address)
+            person = await self._persons.holding(session.credential, address)
         except RequestRefused as refusal:
             if refusal.status in _GOOD_NO_MORE:
                 self.table.end(session)

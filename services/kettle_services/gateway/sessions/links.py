@@ -5,7 +5,7 @@ import secrets
 from collections import OrderedDict
 from typing import Final
 
-from kettle_services.gateway.sessions.credential import Credential
+from kettle_services.gateway.rest.credential import Credential
 
 LIFE_S: Final = 60.0
 _MOST: Final = 1_000

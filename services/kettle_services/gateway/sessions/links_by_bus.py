@@ -4,9 +4,9 @@ import time
 from typing import Any, Final
 
 from kettle.bus.ports import RefusedError, Served
+from kettle_services.gateway.rest.credential import Credential
 from kettle_services.gateway.rest.persons import Persons
 from kettle_services.gateway.rest.refusals import RequestRefused
-from kettle_services.gateway.sessions.credential import Credential
 from kettle_services.gateway.sessions.links import LIFE_S, Links
 from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.gateway import (

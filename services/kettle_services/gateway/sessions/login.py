@@ -10,6 +10,7 @@ from kettle_services.gateway.rest.persons import Persons
 from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_services.gateway.sessions.browser_sessions import BrowserSessions
 from kettle_services.gateway.sessions.links import Links
+from kettle_services.gateway.sessions.oidc.routes import IssuerLogin
 from kettle_services.gateway.sessions.targets import own_target
 from kettle_wire.rest.problem import ProblemCode
 
@@ -21,8 +22,15 @@ class Login:
     """Answers them."""
 
     def __init__(
-        self, sessions: BrowserSessions, links: Links, persons: Persons, limits: RequestLimits
+        self,
+        sessions: BrowserSessions,
+        links: Links,
+        persons: Persons,
+        limits: RequestLimits,
+        issuers: IssuerLogin | None = None,
     ) -> None:
+        """`issuers`: where people can sign in besides; None: nowhere."""
+        self._issuers: Final = issuers
         self._sessions: Final = sessions
         self._links: Final = links
         self._persons: Final = persons
@@ -33,6 +41,8 @@ class Login:
         application.router.add_get("/login", self.page)
         application.router.add_post("/login", self.sign_in)
         application.router.add_post("/logout", self.sign_out)
+        if self._issuers is not None:
+            self._issuers.add_to(application)
 
     async def page(self, request: web.Request) -> web.Response:
         """
@@ -62,16 +72,18 @@ class Login:
                 ProblemCode.LINK_UNKNOWN,
                 "this login link was used already, or is older than a minute: make another one with kettle web",
             )
-        person = await credential.believed(self._persons, address)
+        person = await self._persons.holding(credential, address)
         response = _led(own_target(target))
         self._sessions.begin(request, response, person, credential, "link", address=address)
         return response
 
     async def sign_out(self, request: web.Request) -> web.Response:
         """End the session."""
-        await self._sessions.held(request)
+        session = await self._sessions.held(request)
         response = _led(own_target("/login"))
         self._sessions.leave(request, response)
+        if session is not None and self._issuers is not None:
+            await self._issuers.signed_out(session)
         return response
 
 

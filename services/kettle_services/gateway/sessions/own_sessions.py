@@ -7,9 +7,9 @@ from typing import Final
 
 from kettle.http.requests import bearer_token
 from kettle_services.gateway.rest.application import Answer, Asked, Handler
+from kettle_services.gateway.rest.credential import Credential
 from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_services.gateway.sessions.browser_sessions import HELD
-from kettle_services.gateway.sessions.credential import Credential
 from kettle_services.gateway.sessions.links import LIFE_S, Links
 from kettle_services.gateway.sessions.session_table import Session, SessionTable
 from kettle_wire.rest import sessions

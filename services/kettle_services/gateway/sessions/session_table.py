@@ -5,11 +5,12 @@ The sessions that there are: each begins, is used, and ends by its age, by idlen
 import hashlib
 import secrets
 from collections import OrderedDict
+from collections.abc import Iterator
 from typing import Final
 
 import msgspec
 
-from kettle_services.gateway.sessions.credential import Credential
+from kettle_services.gateway.rest.credential import Credential
 from kettle_wire.rest.sessions import Way
 
 
@@ -101,6 +102,9 @@ class SessionTable:
     def of(self, person: str) -> list[Session]:
         """The sessions of a person, the one that was used longest ago first."""
         return [each for each in self._sessions.values() if each.person == person]
+
+    def __iter__(self) -> Iterator[Session]:
+        return iter(list(self._sessions.values()))
 
     def end(self, session: Session) -> None:
         """End a session; nothing happens if it is over."""

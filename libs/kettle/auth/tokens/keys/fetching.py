@@ -7,7 +7,7 @@ except of hosts that the site has named, and no other host is asked because of a
 """
 
 import ssl
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from socket import AF_INET, AddressFamily
@@ -78,6 +78,24 @@ class HttpFetcher:
             raise FetchError(f"{url} cannot be fetched: {str(error) or type(error).__name__}") from error
         raise FetchError(f"{url} was redirected more than {_MOST_REDIRECTS} times")
 
+    async def form(
+        self, url: str, fields: Mapping[str, str], headers: Mapping[str, str]
+    ) -> tuple[int, bytes]:
+        """
+        The status and the body of the answer to a form, which is sent to no other place than this; raises FetchError.
+        """
+        try:
+            place = URL(url)
+            self._check(place)
+            async with self._session.post(
+                place, data=dict(fields), allow_redirects=False, headers={**_HEADERS, **headers}
+            ) as response:
+                return response.status, await _limited(place, response)
+        except TimeoutError:
+            raise FetchError(f"{url} did not answer within {self._limits.seconds:g} s") from None
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            raise FetchError(f"{url} cannot be asked: {str(error) or type(error).__name__}") from error
+
     def _check(self, place: URL) -> None:
         host = place.host or ""
         if not host:
@@ -99,12 +117,17 @@ class HttpFetcher:
                 return response.headers.get("Location", "")
             if response.status != 200:
                 raise FetchError(f"{place} answered with status {response.status}")
-            data = bytearray()
-            async for part in response.content.iter_any():
-                data += part
-                if len(data) > MOST_BYTES:
-                    raise FetchError(f"{place} has more than {MOST_BYTES >> 10} KiB")
-            return bytes(data)
+            return await _limited(place, response)
+
+
+async def _limited(place: URL, response: aiohttp.ClientResponse) -> bytes:
+    """The body; raises FetchError: it is too large."""
+    data = bytearray()
+    async for part in response.content.iter_any():
+        data += part
+        if len(data) > MOST_BYTES:
+            raise FetchError(f"{place} has more than {MOST_BYTES >> 10} KiB")
+    return bytes(data)
 
 
 class _PublicAddresses(AbstractResolver):

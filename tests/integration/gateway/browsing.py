@@ -1,0 +1,122 @@
+"""A gateway's web server with sessions and nothing behind it, and browsers that use it."""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from kettle.auth.tokens.checking.issuers import Issuer, Issuers
+from kettle.auth.tokens.keys.fetching import FetchLimits, HttpFetcher
+from kettle.auth.tokens.keys.key_cache import KeyCache
+from kettle.auth.tokens.verifier import Verifier
+from kettle.embedded.ports import free_ports
+from kettle.runtime.authorization import Authorization
+from kettle.runtime.http_server import serving
+from kettle.runtime.policy_in_force import PolicyInForce
+from kettle_services.gateway.rest.application import Answer, Asked, Front, RequestLimits
+from kettle_services.gateway.rest.local_accounts import LocalAccounts, own_account
+from kettle_services.gateway.rest.own_iam import OwnIam
+from kettle_services.gateway.rest.persons import Persons
+from kettle_services.gateway.sessions.browser_sessions import BrowserSessions
+from kettle_services.gateway.sessions.links import Links
+from kettle_services.gateway.sessions.login import Login
+from kettle_services.gateway.sessions.oidc.provider import Provider
+from kettle_services.gateway.sessions.oidc.routes import IssuerLogin
+from kettle_services.gateway.sessions.origins import Origins
+from kettle_services.gateway.sessions.own_sessions import OwnSessions
+from kettle_services.gateway.sessions.session_table import Lives, SessionTable
+from kettle_services.gateway.settings import LoginIssuer
+from kettle_wire.rest.catalogue import ROUTES
+from kettle_wire.rest.jobs import Jobs
+
+TOKEN = "the contents of the private file"
+PROGRAM = {"Authorization": f"Bearer {TOKEN}"}
+OPENED = {"Sec-Fetch-Site": "none", "Sec-Fetch-Mode": "navigate"}
+"""What a browser says of an address that a person has opened."""
+
+
+class Gateway:
+    """A gateway's web server with pages of nobody's, and a browser that keeps cookies."""
+
+    def __init__(self, port: int, table: SessionTable, rules: Path, policy: PolicyInForce) -> None:
+        self.url = f"http://127.0.0.1:{port}"
+        self.own_pages = {"Sec-Fetch-Site": "same-origin", "Origin": self.url}
+        self.table = table
+        self.rules = rules
+        self.policy = policy
+
+    @asynccontextmanager
+    async def browser(self) -> AsyncGenerator[aiohttp.ClientSession]:
+        jar = aiohttp.CookieJar(unsafe=True)
+        async with aiohttp.ClientSession(self.url, cookie_jar=jar) as session:
+            yield session
+
+    async def link(self) -> str:
+        async with (
+            aiohttp.ClientSession(self.url, headers=PROGRAM) as program,
+            program.post("/v2/sessions:link") as response,
+        ):
+            assert 200 == response.status
+            return str((await response.json())["path"])
+
+    @asynccontextmanager
+    async def signed_in(self) -> AsyncGenerator[aiohttp.ClientSession]:
+        async with self.browser() as browser:
+            status, _ = await sent(browser, "GET", await self.link(), headers=OPENED)
+            assert 303 == status
+            yield browser
+
+    def csrf(self) -> str:
+        """Of the only session that there is."""
+        (session,) = self.table.of(own_account())
+        return session.csrf
+
+
+async def sent(
+    browser: aiohttp.ClientSession, method: str, path: str, **said: Any
+) -> tuple[int, aiohttp.ClientResponse]:
+    async with browser.request(method, path, allow_redirects=False, **said) as response:
+        await response.read()
+        return response.status, response
+
+
+@asynccontextmanager
+async def gateway_at(
+    directory: Path,
+    login: Sequence[LoginIssuer] = (),
+    *,
+    secret: str = "",
+    audiences: Sequence[str] = (),
+    rules: str = "",
+) -> AsyncGenerator[Gateway]:
+    """
+    A gateway whose rules are in a directory. `login`: where people sign in, by a client with this secret; `audiences`: of
+    these issuers' tokens.
+    """
+    path = directory / "rules.toml"
+    path.write_text(rules)
+    policy = PolicyInForce("gateway", Authorization(domain="pool", rules=str(path)), None)
+    limits = RequestLimits(rate=100.0, burst=20.0, proxies=frozenset())
+    table, links = SessionTable(Lives(3600.0, 3600.0)), Links()
+    (port,) = free_ports(1)
+    url = f"http://127.0.0.1:{port}"
+    trusted = Issuers(Issuer(url=each.issuer, audiences=(each.client, *audiences)) for each in login)
+    async with HttpFetcher.open(FetchLimits(plain_loopback=True)) as fetcher:
+        keys = KeyCache(fetcher)
+        verifier = Verifier(trusted, keys)
+        persons = Persons(policy, verifier, OwnIam(directory), LocalAccounts(directory), TOKEN)
+        sessions = BrowserSessions(table, Origins("", ()), persons)
+        back = f"{url}/login/return"
+        providers = {each.issuer: Provider(each, secret, fetcher, keys, verifier, back) for each in login}
+        issuers = IssuerLogin(providers, keys, sessions, persons, limits, url)
+        handlers = {**dict.fromkeys(ROUTES, _nothing), **OwnSessions(table, links).handlers()}
+        application = Front(persons, limits, sessions).application(handlers)
+        Login(sessions, links, persons, limits, issuers).add_to(application)
+        async with serving(application, "127.0.0.1", port):
+            yield Gateway(port, table, path, policy)
+
+
+async def _nothing(_asked: Asked) -> Answer:
+    return Answer(Jobs(jobs=[]))

@@ -1,0 +1,203 @@
+"""
+Signing in to the pages at an issuer: the way of a browser there and back, and all that can be wrong with it.
+"""
+
+import time
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from tests.integration.iam.issuer import TokenIssuer, token_issuer
+from yarl import URL
+
+from kettle_services.gateway.settings import LoginIssuer
+
+from .browsing import OPENED, Gateway, gateway_at, sent
+
+CLIENT = "kettle-web"
+POOL = "https://pool.example.org"
+RULES = """
+[[rules]]
+when.issuer = "{issuer}"
+when.subject = '/^([a-z]+)$/'
+owner = '\\1'
+"""
+
+
+@asynccontextmanager
+async def site(
+    directory: Path, *, secret: str = "", resource: str = ""
+) -> AsyncGenerator[tuple[TokenIssuer, Gateway]]:
+    """An issuer, and a gateway at which its people sign in."""
+    async with token_issuer() as issuer:
+        login = LoginIssuer(issuer=issuer.url, client=CLIENT, resource=resource)
+        rules = RULES.replace("{issuer}", issuer.url)
+        async with gateway_at(directory, [login], secret=secret, audiences=[POOL], rules=rules) as gateway:
+            yield issuer, gateway
+
+
+async def begun(browser: aiohttp.ClientSession, issuer: TokenIssuer, target: str = "/") -> URL:
+    """The address at which the issuer sends a browser back to us, which has not gone there yet."""
+    path = str(URL("/login/start").with_query(issuer=issuer.url, next=target))
+    status, response = await sent(browser, "GET", path, headers={"Sec-Fetch-Site": "same-origin"})
+    assert 303 == status
+    async with browser.get(response.headers["Location"], allow_redirects=False) as response:
+        return URL(response.headers["Location"])
+
+
+async def back(browser: aiohttp.ClientSession, place: URL, **query: str | None) -> tuple[int, Any]:
+    """Go back, with another address if a word of it is given: what comes of it."""
+    words = {name: word for name, word in {**place.query, **query}.items() if word is not None}
+    status, response = await sent(browser, "GET", str(place.with_query(words).relative()))
+    text = await response.text()
+    return status, text if status == 200 else (await response.json())["code"]
+
+
+@pytest.mark.parametrize("resource", ["", POOL])
+@pytest.mark.parametrize("secret", ["", "a secret: 100%"])
+async def test_somebody_signs_in_and_out(tmp_path: Path, resource: str, secret: str) -> None:
+    """
+    The rules name her by what the issuer says, whichever of its tokens the pool knows; she is led to where she wanted to go by a
+    page of ours, and her sign-in is renewed no more when she leaves.
+    """
+    async with (
+        site(tmp_path, resource=resource, secret=secret) as (issuer, gateway),
+        gateway.browser() as ada,
+    ):
+        status, page = await back(ada, await begun(ada, issuer, "/v2/sessions"))
+        assert (200, True) == (status, 'content="0; url=../v2/sessions"' in page)
+        assert issuer.clients[0].startswith("Basic ") if secret else [CLIENT] == issuer.clients
+        _, response = await sent(ada, "GET", "/v2/sessions")
+        (session,) = (await response.json())["sessions"]
+        assert ("issuer", True) == (session["way"], session["current"])
+        (held,) = gateway.table.of("ada")
+        form = {"csrf": held.csrf}
+        assert 303 == (await sent(ada, "POST", "/logout", data=form, headers=gateway.own_pages))[0]
+        assert 401 == (await sent(ada, "GET", "/v2/sessions"))[0]
+        assert ["refresh-of-ada-0"] == issuer.revoked
+
+
+async def test_the_way_back_is_for_one_browser_and_one_login(tmp_path: Path) -> None:
+    """
+    A browser that has not begun signs nobody in, so nobody is signed in as somebody else; a changed word is refused, and a code
+    works once.
+    """
+    async with site(tmp_path) as (issuer, gateway), gateway.browser() as mallory, gateway.browser() as ada:
+        of_mallory = await begun(mallory, issuer)
+        assert (403, "login.failed") == await back(ada, of_mallory)
+        place = await begun(ada, issuer)
+        for wrong in (
+            {"state": "x"},
+            {"state": None},
+            {"state": of_mallory.query["state"]},
+            {"code": None},
+            {"code": of_mallory.query["code"]},
+            {"iss": "https://evil.example"},
+            {"iss": None},
+        ):
+            assert (403, "login.failed") == await back(ada, place, **wrong), wrong
+        assert 0 == len(gateway.table)
+        place = await begun(ada, issuer)
+        assert 200 == (await back(ada, place))[0]
+        assert (403, "login.failed") == await back(ada, place)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"nonce": "another"},
+        {"nonce": None},
+        {"aud": "another-client"},
+        {"aud": POOL},
+        {"azp": "another-client"},
+        {"iss": "https://evil.example"},
+        {"exp": 1},
+        {"sub": "eve; rm"},
+    ],
+)
+async def test_an_id_token_that_is_not_for_this_login_signs_nobody_in(
+    tmp_path: Path, changed: dict[str, Any]
+) -> None:
+    """
+    Another login's, another client's, another issuer's, an old one, and one that the rules make nobody of.
+    """
+    async with site(tmp_path) as (issuer, gateway), gateway.browser() as ada:
+        issuer.changed = changed
+        status, code = await back(ada, await begun(ada, issuer))
+        assert (403, "user.unmapped" if "sub" in changed else "login.failed") == (status, code)
+        assert 0 == len(gateway.table)
+
+
+async def test_what_the_issuer_refuses_is_said(tmp_path: Path) -> None:
+    """Its sentence is shown as text, and nothing in it is obeyed."""
+    async with site(tmp_path) as (issuer, gateway), gateway.browser() as ada:
+        place = await begun(ada, issuer)
+        words = {
+            "error": "access_denied",
+            "error_description": "no <b>\x1b[1m",
+            "state": place.query["state"],
+        }
+        query = URL("/login/return").with_query({**words, "iss": issuer.url})
+        status, response = await sent(ada, "GET", str(query))
+        problem = await response.json()
+        assert (403, "login.failed") == (status, problem["code"])
+        assert "not signed you in: no <b>\\x1b[1m" in problem["detail"]
+        assert "application/problem+json" == response.content_type
+
+
+async def test_another_page_sends_nobody_to_an_issuer(tmp_path: Path) -> None:
+    """Nor does an issuer that is none of ours get anybody."""
+    async with site(tmp_path) as (issuer, gateway), gateway.browser() as ada:
+        for name, site_ in ((issuer.url, "cross-site"), ("https://evil.example", "none"), ("", "none")):
+            query = str(URL("/login/start").with_query(issuer=name))
+            _, response = await sent(ada, "GET", query, headers={"Sec-Fetch-Site": site_})
+            assert ("../login", None) == (response.headers["Location"], response.headers.get("Set-Cookie"))
+
+
+async def test_a_session_lives_as_long_as_the_issuer_renews_its_token(tmp_path: Path) -> None:
+    """A token that is about to end is exchanged once; when the issuer gives no more, the session is over."""
+    async with site(tmp_path) as (issuer, gateway), gateway.browser() as ada:
+        issuer.expires_in = 25
+        assert 200 == (await back(ada, await begun(ada, issuer)))[0]
+        issuer.expires_in = 600
+        for _ in range(2):
+            assert 200 == (await sent(ada, "GET", "/v2/sessions"))[0]
+        assert 1 == issuer.refreshed
+        (session,) = gateway.table.of("ada")
+        later = time.time() + 590
+        issuer.changed = {"sub": "bob"}
+        with pytest.raises(Exception, match="somebody else"):
+            await session.credential.renew(later)
+
+
+async def test_who_signs_out_at_the_issuer_is_signed_out_here(tmp_path: Path) -> None:
+    """
+    The issuer ends the session of one browser, or all of a person; no other token does that, and nobody without its key.
+    """
+    async with site(tmp_path) as (issuer, gateway), gateway.browser() as ada, gateway.browser() as bob:
+        for browser, name in ((ada, "ada"), (bob, "bob")):
+            issuer.person = name
+            assert 200 == (await back(browser, await begun(browser, issuer)))[0]
+        good = issuer.logout_token(CLIENT, sub="ada")
+        refused = [
+            "x",
+            f"{good[:-4]}AAAA",
+            issuer.token("ada", CLIENT),
+            issuer.logout_token("another", sub="ada"),
+            issuer.logout_token(CLIENT, sub="ada", nonce="n"),
+            issuer.logout_token(CLIENT, sub="ada", iat=int(time.time()) - 900, exp=None),
+            issuer.logout_token(CLIENT, sub="ada", iss="https://evil.example"),
+            issuer.logout_token(CLIENT),
+        ]
+        for token, expected in [*((each, 400) for each in refused), (good, 200)]:
+            assert 200 == (await sent(ada, "GET", "/v2/jobs"))[0]
+            form = {"logout_token": token}
+            assert expected == (await sent(bob, "POST", "/login/backchannel", data=form))[0]
+        assert 401 == (await sent(ada, "GET", "/v2/jobs"))[0]
+        assert 200 == (await sent(bob, "GET", "/v2/jobs", headers=OPENED))[0]
+        form = {"logout_token": issuer.logout_token(CLIENT, sid="session-1")}
+        assert 200 == (await sent(bob, "POST", "/login/backchannel", data=form))[0]
+        assert 401 == (await sent(bob, "GET", "/v2/jobs"))[0]
