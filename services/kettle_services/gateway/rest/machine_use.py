@@ -13,15 +13,23 @@ from kettle.bus.ports import Bus
 from kettle_services.gateway.domain.machine_use import ATTRIBUTES, chosen, machine_map, machine_uses
 from kettle_services.gateway.rest.application import Answer, Asked
 from kettle_services.gateway.rest.filters import Filters
-from kettle_services.gateway.rest.page_tokens import MachinePlace, machine_place, page_token
+from kettle_services.gateway.rest.page_tokens import page_token, place_of
 from kettle_wire.ads.types import Ad
 from kettle_wire.commands.collector import QUERY_ADS, QueryAds
+from kettle_wire.jobs import Name
 from kettle_wire.rest.machine_use import AboutMachines, ListMachineUse, MachinesInUse, MachineUse
 
 FRESH_S: Final = 2.0
 """
 So old the answer about all machines may be: of ten thousand it takes the collector a part of a second, and many may look.
 """
+
+
+class MachinePlace(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """The place of a machine in a list: the value that is sorted by, and its name."""
+
+    value: float | str
+    name: Name
 
 
 class _Seen(msgspec.Struct, frozen=True):
@@ -44,7 +52,7 @@ class MachineUseQuestions:
     async def list(self, asked: Asked) -> Answer:
         """Machines, a page of them, and what all of them have together."""
         parameters: ListMachineUse = asked.parameters
-        after = machine_place(parameters, parameters.page) if parameters.page else None
+        after = place_of(parameters, parameters.page, MachinePlace) if parameters.page else None
         seen = await self._found(parameters)
         key, backwards = _order(parameters.sort)
         ordered = sorted(seen.uses, key=lambda use: (key(use), use.name), reverse=backwards)

@@ -61,14 +61,7 @@ class AdPlace(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_field
     name: Name
 
 
-class MachinePlace(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """The place of a machine in a list of their use: the value that is sorted by, and its name."""
-
-    value: float | str
-    name: Name
-
-
-Place = TypeVar("Place", RowPlace, AdPlace, MachinePlace)
+Place = TypeVar("Place", RowPlace, AdPlace)
 
 
 class _Token(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -76,7 +69,7 @@ class _Token(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields
     place: msgspec.Raw
 
 
-def page_token(parameters: msgspec.Struct, place: RowPlace | AdPlace | MachinePlace) -> str:
+def page_token(parameters: msgspec.Struct, place: RowPlace | AdPlace) -> str:
     """The token of what comes behind a place."""
     raw = msgspec.Raw(msgspec.msgpack.encode(place))
     data = msgspec.msgpack.encode(_Token(_digest(parameters), raw))
@@ -91,11 +84,6 @@ def row_place(parameters: msgspec.Struct, token: str) -> RowPlace:
 def ad_place(parameters: msgspec.Struct, token: str) -> AdPlace:
     """Where a list of ads goes on; raises RequestRefused."""
     return _place(parameters, token, AdPlace)
-
-
-def machine_place(parameters: msgspec.Struct, token: str) -> MachinePlace:
-    """Where a list of the use of machines goes on; raises RequestRefused."""
-    return _place(parameters, token, MachinePlace)
 
 
 def _place(parameters: msgspec.Struct, token: str, kind: type[Place]) -> Place:

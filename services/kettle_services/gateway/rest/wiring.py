@@ -28,13 +28,12 @@ from kettle_services.gateway.rest.freshness import Freshness
 from kettle_services.gateway.rest.job_commands import JobCommands
 from kettle_services.gateway.rest.job_tables import JobTables, session_settings
 from kettle_services.gateway.rest.jobs import JobQuestions
-from kettle_services.gateway.rest.machine_use import MachineUseQuestions
 from kettle_services.gateway.rest.own_iam import OwnIam
 from kettle_services.gateway.rest.past import PastQuestions
 from kettle_services.gateway.rest.persons import Persons, own_token
 from kettle_services.gateway.rest.pool import PoolQuestions
 from kettle_services.gateway.settings import GatewaySettings
-from kettle_wire.rest import jobs, machine_use, pool
+from kettle_wire.rest import jobs, pool
 from kettle_wire.rest import past as of_past
 from kettle_wire.rest.route import Route
 from kettle_wire.subjects import Subjects
@@ -79,7 +78,6 @@ async def rest_application(rt: Runtime, settings: GatewaySettings, bus: Bus) -> 
     feed = EventFeed(bus, monitor, people, most=settings.rest_streams)
     done = JobCommands(people, tables, filters)
     about = PoolQuestions(bus, settings.collector, tables, filters)
-    use = MachineUseQuestions(bus, settings.collector, filters)
     handlers: dict[Route, Handler] = {
         jobs.LIST_JOBS: asked.list,
         jobs.LIST_HISTORY: asked.list,
@@ -95,8 +93,6 @@ async def rest_application(rt: Runtime, settings: GatewaySettings, bus: Bus) -> 
         pool.LIST_MACHINES: about.ads("StartDaemon"),
         pool.LIST_SUBMITTERS: about.ads("Submitter"),
         pool.LIST_CLUSTERS: about.clusters,
-        machine_use.LIST_MACHINE_USE: use.list,
-        machine_use.GET_MACHINE_MAP: use.map,
     }
     limits = RequestLimits(
         rate=settings.requests_per_second, burst=settings.request_burst, proxies=frozenset(settings.proxies)

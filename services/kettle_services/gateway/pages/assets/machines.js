@@ -120,6 +120,7 @@ class MachineMap {
     this.canvas.addEventListener("blur", () => this.point(-1));
     new ResizeObserver(() => this.draw()).observe(this.canvas.parentElement);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
+    new MutationObserver(() => this.draw()).observe(document.documentElement, { attributeFilter: ["data-theme"] });
     this.classify();
   }
 
