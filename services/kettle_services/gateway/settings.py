@@ -46,7 +46,7 @@ class GatewaySettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields
 
     rest: bool = False
     """
-    Serve the REST interface under `/v2`, which needs `database_url`: on this machine, or over HTTPS, because people show
+    Serve pages for browsers at `/` and the REST interface under `/v2`, which needs `database_url`: on this machine, or over HTTPS, because people show
     tokens there. Without `http_port` it takes a free port, and keeps it in `gateway/port` in `home`.
     """
     seal_directory: str = ""
@@ -70,6 +70,11 @@ class GatewaySettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields
     """At once."""
     proxies: tuple[str, ...] = ()
     """Addresses of proxies whose X-Forwarded-For says who asks."""
+    prefix: Annotated[str, msgspec.Meta(pattern=r"^(/[A-Za-z0-9._~-]+)*$")] = ""
+    """
+    The path, as in `/kettle`, under which a proxy in front has the pages, and which it takes away; one of `proxies` may say it itself
+    in X-Forwarded-Prefix.
+    """
     accounting: str = "accounting"
     """The name of the accounting that fills the tables."""
     collector: str = "collector"

@@ -38,9 +38,10 @@ async def _serve_http(rt: Runtime, settings: GatewaySettings, bus: NatsBus, tall
     if settings.rest:
         from kettle.auth.private_files import private_directory
         from kettle.embedded.ports import kept_port
-        from kettle_services.gateway.rest.wiring import directory, rest_application
+        from kettle_services.gateway.pages.wiring import people_and_programs
+        from kettle_services.gateway.rest.wiring import directory, rest_parts
 
-        application = await rest_application(rt, settings, bus)
+        application = people_and_programs(rt, settings, await rest_parts(rt, settings, bus))
         port = port or kept_port(private_directory(directory(settings)) / "port")
     else:
         application = web.Application()

@@ -47,6 +47,12 @@ class Person(msgspec.Struct, frozen=True):
         return self.mapped.owner
 
     @property
+    def expires(self) -> float | None:
+        """When the credential is over, seconds since the epoch; None: never."""
+        expires = self.principal.claims.get("exp")
+        return float(expires) if isinstance(expires, int | float) else None
+
+    @property
     def is_own_account(self) -> bool:
         """Whether that is the account that this process runs as, by its private file."""
         return self.principal.method == "FS"
@@ -179,6 +185,10 @@ class Persons:
             claims=verified.claims,
             address=address,
         )
+
+    def may(self, person: Person, level: Level) -> bool:
+        """Whether the person has the level."""
+        return self._policy.decide(person.principal, person.mapped, level).allowed
 
     def require(self, person: Person, level: Level) -> None:
         """Raises RequestRefused: the person has not the level."""

@@ -3,10 +3,11 @@
 import asyncio
 import logging
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from aiohttp import web
+import msgspec
 
 from kettle.auth.tokens.checking.issuers import Issuer, Issuers
 from kettle.auth.tokens.keys.fetching import FetchLimits, HttpFetcher
@@ -20,7 +21,7 @@ from kettle.runtime.policy_in_force import PolicyInForce
 from kettle.runtime.settings import config_path
 from kettle.storage import Database
 from kettle.submit.known_attributes import KnownAttributes
-from kettle_services.gateway.rest.application import Front, Handler, RequestLimits
+from kettle_services.gateway.rest.application import Handler, RequestLimits
 from kettle_services.gateway.rest.connections import AccountConnections
 from kettle_services.gateway.rest.event_feed import EventFeed
 from kettle_services.gateway.rest.filters import Filters
@@ -44,9 +45,18 @@ _LOOK_S: Final = 1.0
 _log: Final = logging.getLogger(__name__)
 
 
-async def rest_application(rt: Runtime, settings: GatewaySettings, bus: Bus) -> web.Application:
+class RestParts(msgspec.Struct, frozen=True):
+    """What answers requests, and what admits them."""
+
+    handlers: Mapping[Route, Handler]
+    persons: Persons
+    limits: RequestLimits
+    tables: JobTables
+
+
+async def rest_parts(rt: Runtime, settings: GatewaySettings, bus: Bus) -> RestParts:
     """
-    The application; what it needs is closed with the service.
+    All of it; what it needs is closed with the service.
 
     Raises SettingsError: what the settings say of people cannot be used.
     """
@@ -97,7 +107,7 @@ async def rest_application(rt: Runtime, settings: GatewaySettings, bus: Bus) -> 
     limits = RequestLimits(
         rate=settings.requests_per_second, burst=settings.request_burst, proxies=frozenset(settings.proxies)
     )
-    return Front(persons, limits).application(handlers)
+    return RestParts(handlers, persons, limits, tables)
 
 
 def directory(settings: GatewaySettings) -> Path:
