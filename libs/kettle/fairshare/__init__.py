@@ -18,3 +18,11 @@ def shares(effective: Mapping[str, float]) -> dict[str, float]:
     largest = max(effective.values(), default=1.0)
     total = math.fsum(largest / priority for priority in effective.values())
     return {name: largest / (priority * total) for name, priority in effective.items()}
+
+
+def shares_in_groups(effective: Mapping[str, float], group: Mapping[str, str]) -> dict[str, float]:
+    """The part that each would have if all wanted something, among those of the same accounting group."""
+    together: dict[str, dict[str, float]] = {}
+    for name, priority in effective.items():
+        together.setdefault(group.get(name, ""), {})[name] = priority
+    return {name: part for each in together.values() for name, part in shares(each).items()}

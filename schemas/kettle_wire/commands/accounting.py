@@ -167,7 +167,12 @@ QUERY_USAGE = Endpoint(
     "accounting", "query_usage", QueryUsage, UsageReport, callers=(Caller.USER,), repeat=Repeat.QUERY
 )
 REPORT_USAGE = Endpoint(
-    "accounting", "report_usage", ReportUsage, ReportedUsage, callers=(Caller.USER,), repeat=Repeat.QUERY
+    "accounting",
+    "report_usage",
+    ReportUsage,
+    ReportedUsage,
+    callers=(Caller.USER, Caller.GATEWAY),
+    repeat=Repeat.QUERY,
 )
 QUERY_PROGRESS = Endpoint(
     "accounting",

@@ -226,7 +226,12 @@ class Administered(msgspec.Struct, frozen=True, kw_only=True):
 
 WHY = Endpoint("negotiator", "why", Why, Verdict, callers=(Caller.USER,), repeat=Repeat.QUERY)
 QUERY_PRIORITIES = Endpoint(
-    "negotiator", "query_priorities", QueryPriorities, Priorities, callers=(Caller.USER,), repeat=Repeat.QUERY
+    "negotiator",
+    "query_priorities",
+    QueryPriorities,
+    Priorities,
+    callers=(Caller.USER, Caller.GATEWAY),
+    repeat=Repeat.QUERY,
 )
 SET_PRINCIPAL = Endpoint(
     "negotiator",

@@ -79,6 +79,8 @@ class GatewaySettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields
     """The name of the accounting that fills the tables."""
     collector: str = "collector"
     """The name of the collector that is asked."""
+    negotiator: str = "negotiator"
+    """The name of the negotiator that is asked."""
 
     def __post_init__(self) -> None:
         if bool(self.http_certificate) != bool(self.http_key):

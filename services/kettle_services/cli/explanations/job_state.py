@@ -6,9 +6,9 @@ from typing import Final
 import msgspec
 
 from kettle.client import JobId, WhyReport
+from kettle.terminal.quantities import counted, duration, size
 from kettle_services.cli.explanations import job_files, match_analysis, policies, timeline
 from kettle_services.cli.explanations.match_analysis import Outlook
-from kettle_services.cli.output.quantities import counted, duration, size
 from kettle_wire.ads.types import Ad, Expr, Scalar
 from kettle_wire.codes import HoldCode, JobStatus, Universe
 from kettle_wire.commands.negotiator import Analysis, Verdict

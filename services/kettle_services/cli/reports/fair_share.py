@@ -12,7 +12,7 @@ from kettle_services.cli.output.plots import Plot
 from kettle_wire.commands.negotiator import GroupStanding
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from kettle_services.cli.reports.submitter_samples import Samples
     from kettle_wire.commands.negotiator import Priorities
@@ -70,17 +70,9 @@ class FairShare(msgspec.Struct, frozen=True, kw_only=True):
     past: StandingHistory | None = None
 
 
-def shares(effective: Mapping[str, float], group: Mapping[str, str]) -> dict[str, float]:
-    """The part that each would have if all wanted something, among those of the same group."""
-    together: dict[str, dict[str, float]] = {}
-    for name, priority in effective.items():
-        together.setdefault(group.get(name, ""), {})[name] = priority
-    return {name: part for each in together.values() for name, part in fairshare.shares(each).items()}
-
-
 def fair_share(now: Priorities, names: Sequence[str] = ()) -> FairShare:
     """How submitters stand now; `names`: only these, with their shares among all."""
-    part = shares(
+    part = fairshare.shares_in_groups(
         {one.name: one.effective for one in now.submitters}, {one.name: one.group for one in now.submitters}
     )
     total = math.fsum(one.weight for one in now.submitters) or 1.0
@@ -121,7 +113,7 @@ def past_of(samples: Samples, now: FairShare, names: Iterable[str] = ()) -> Stan
         }
         for stood in samples.stood
     ]
-    part = [shares(each, groups) for each in effective]
+    part = [fairshare.shares_in_groups(each, groups) for each in effective]
     for name in wanted:
         stood = [each.get(name) for each in samples.stood]
         past.usage[name] = [None if one is None else one.weight for one in stood]

@@ -9,7 +9,6 @@ from kettle_wire.ads.types import Ad, Scalar
 from kettle_wire.rest.machine_use import AboutMachines, MachineMap, MachineState, MachineUse, UsedBy
 
 ATTRIBUTES: Final = (
-    "Name",
     "Machine",
     "State",
     "Draining",

@@ -9,13 +9,14 @@ from kettle.runtime import Runtime
 from kettle_services.gateway.pages.jobs_page import JOBS, JobsPage
 from kettle_services.gateway.pages.live import LiveParts, TableWatch
 from kettle_services.gateway.pages.page import Form, Handler, Page
+from kettle_services.gateway.pages.pool.wiring import POOL_PAGES, pool_handlers
 from kettle_services.gateway.pages.questions import Questions
 from kettle_services.gateway.pages.serving import Pages
 from kettle_services.gateway.rest.application import Front
 from kettle_services.gateway.rest.wiring import RestParts
 from kettle_services.gateway.settings import GatewaySettings
 
-PAGES: Final = (JOBS,)
+PAGES: Final = (JOBS, *POOL_PAGES)
 """In any order: each says itself where it stands in the navigation."""
 
 
@@ -23,6 +24,7 @@ def page_handlers(questions: Questions) -> Mapping[Page | Form, Handler]:
     """All of them."""
     return {
         JOBS: JobsPage(questions).show,
+        **pool_handlers(questions),
     }
 
 

@@ -4,10 +4,10 @@ from datetime import UTC, datetime
 
 from kettle.bus.ports import Bus
 from kettle_services.gateway.rest.application import Answer, Asked
+from kettle_services.gateway.rest.collector_ads import all_ads
 from kettle_services.gateway.rest.filters import Filters
 from kettle_wire.ads.daemon import prefix_of
 from kettle_wire.ads.types import Ad
-from kettle_wire.commands.collector import QUERY_ADS, QueryAds
 from kettle_wire.rest.administration import Daemon, Host, Hosts, ListHosts
 
 
@@ -23,15 +23,8 @@ class HostQuestions:
         """All hosts."""
         parameters: ListHosts = asked.parameters
         self._filters.read(parameters.filter)
-        hosts: list[Host] = []
-        after = None
-        while True:
-            request = QueryAds(type="DaemonMaster", constraint=parameters.filter, after=after)
-            page = await self._bus.call(QUERY_ADS, self._collector, request)
-            hosts += map(host_of, page.ads)
-            after = page.rest
-            if after is None:
-                return Answer(Hosts(hosts=hosts))
+        ads = await all_ads(self._bus, self._collector, "DaemonMaster", parameters.filter)
+        return Answer(Hosts(hosts=[host_of(ad) for ad in ads]))
 
 
 def host_of(ad: Ad) -> Host:

@@ -171,7 +171,7 @@ class Reading:
         statement = count_statement(table, asked, None)
         cursor = await self._connection.cursor(statement.text, *statement.arguments)
         rows = await cursor.fetch(MOST_GROUPS + 1)
-        _require_few(len(rows))
+        require_few(len(rows))
         return [GroupCount(key=_key(asked, row), count=row["count"]) for row in rows]
 
     async def _counted(
@@ -195,7 +195,7 @@ class Reading:
                         ProblemCode.TOO_SLOW,
                         "there are too many jobs to try this filter on: name owners, states, or a span of time",
                     )
-        _require_few(len(counts))
+        require_few(len(counts))
         names = list(_key_names(asked))
         ordered_counts = sorted(counts.items(), key=lambda each: (-each[1], each[0]))
         return [
@@ -281,7 +281,8 @@ _KEYS: Final[Mapping[str, Callable[[asyncpg.Record], str]]] = {
 }
 
 
-def _require_few(groups: int) -> None:
+def require_few(groups: int) -> None:
+    """Raises RequestRefused: there are more groups than anybody reads."""
     if groups > MOST_GROUPS:
         raise RequestRefused(
             422,

@@ -12,10 +12,9 @@ import msgspec
 from kettle.bus.ports import Bus
 from kettle_services.gateway.domain.machine_use import ATTRIBUTES, chosen, machine_map, machine_uses
 from kettle_services.gateway.rest.application import Answer, Asked
+from kettle_services.gateway.rest.collector_ads import all_ads
 from kettle_services.gateway.rest.filters import Filters
 from kettle_services.gateway.rest.page_tokens import page_token, place_of
-from kettle_wire.ads.types import Ad
-from kettle_wire.commands.collector import QUERY_ADS, QueryAds
 from kettle_wire.jobs import Name
 from kettle_wire.rest.machine_use import AboutMachines, ListMachineUse, MachinesInUse, MachineUse
 
@@ -95,19 +94,8 @@ class MachineUseQuestions:
         return msgspec.structs.replace(seen, uses=chosen(seen.uses, parameters))
 
     async def _ask(self, constraint: str) -> _Seen:
-        """The collector's answers are a megabyte each at most, so there may be many."""
         at = datetime.now(UTC)
-        slots: list[Ad] = []
-        after = None
-        while True:
-            request = QueryAds(
-                type="Machine", constraint=constraint, projection=list(ATTRIBUTES), after=after
-            )
-            page = await self._bus.call(QUERY_ADS, self._collector, request)
-            slots += page.ads
-            after = page.rest
-            if after is None:
-                break
+        slots = await all_ads(self._bus, self._collector, "Machine", constraint, ATTRIBUTES)
         uses = await asyncio.to_thread(machine_uses, slots)
         return _Seen(uses, at, time.monotonic() + FRESH_S)
 

@@ -39,19 +39,55 @@ class RowPlace(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
 
         Raises RequestRefused: it has none like that, so nobody was given the token.
         """
-        match kind, self.value:
-            case _, None:
-                return None
-            case "timestamptz", int(value) if abs(value) < _LATEST_US:
-                return instant(value)
-            case (("integer" | "bigint"), int(value)) if kind == "bigint" or abs(value) < 2**31:
-                return value
-            case "double precision", int(value) | float(value):
-                return float(value)
-            case "text", str(value):
-                return value
-            case _:
-                raise _refused("it names a place that is in no list")
+        return _typed(self.value, kind)
+
+
+class NamedPlace(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """The place of something with a name in a list: the value that is sorted by, where it is recorded, and its name."""
+
+    value: _Small | float | Name | None
+    shard: Name
+    name: Name
+
+    def typed(self, kind: str) -> datetime | int | float | str | None:
+        """See `RowPlace.typed`."""
+        return _typed(self.value, kind)
+
+
+class CyclePlace(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """The place of a negotiation cycle: when it was recorded, whose it is, and its number."""
+
+    value: _Small
+    shard: Name
+    cycle: _Small
+
+    def moment(self) -> datetime:
+        """When it was recorded; raises RequestRefused."""
+        found = _typed(self.value, "timestamptz")
+        assert isinstance(found, datetime)
+        return found
+
+
+class LogPlace(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """How far each shard's record has been read towards the past: the frame and the position of the last event, by the shard's number."""
+
+    shards: dict[_Small, tuple[_Small, _Small]]
+
+
+def _typed(value: float | str | None, kind: str) -> datetime | int | float | str | None:
+    if value is None:
+        return None
+    if isinstance(value, str):
+        if kind == "text":
+            return value
+    elif kind == "double precision":
+        return float(value)
+    elif isinstance(value, int):
+        if kind == "timestamptz" and abs(value) < _LATEST_US:
+            return instant(value)
+        if kind == "bigint" or (kind == "integer" and abs(value) < 2**31):
+            return value
+    raise _refused("it names a place that is in no list")
 
 
 class AdPlace(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -61,7 +97,7 @@ class AdPlace(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_field
     name: Name
 
 
-Place = TypeVar("Place", RowPlace, AdPlace)
+Place = TypeVar("Place", bound=msgspec.Struct)
 
 
 class _Token(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -69,7 +105,7 @@ class _Token(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields
     place: msgspec.Raw
 
 
-def page_token(parameters: msgspec.Struct, place: RowPlace | AdPlace) -> str:
+def page_token(parameters: msgspec.Struct, place: msgspec.Struct) -> str:
     """The token of what comes behind a place."""
     raw = msgspec.Raw(msgspec.msgpack.encode(place))
     data = msgspec.msgpack.encode(_Token(_digest(parameters), raw))
@@ -78,15 +114,16 @@ def page_token(parameters: msgspec.Struct, place: RowPlace | AdPlace) -> str:
 
 def row_place(parameters: msgspec.Struct, token: str) -> RowPlace:
     """Where a list of jobs goes on; raises RequestRefused."""
-    return _place(parameters, token, RowPlace)
+    return place_of(parameters, token, RowPlace)
 
 
 def ad_place(parameters: msgspec.Struct, token: str) -> AdPlace:
     """Where a list of ads goes on; raises RequestRefused."""
-    return _place(parameters, token, AdPlace)
+    return place_of(parameters, token, AdPlace)
 
 
-def _place(parameters: msgspec.Struct, token: str, kind: type[Place]) -> Place:
+def place_of(parameters: msgspec.Struct, token: str, kind: type[Place]) -> Place:
+    """Where a list goes on; raises RequestRefused."""
     try:
         data = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)
         read = msgspec.msgpack.decode(data, type=_Token)

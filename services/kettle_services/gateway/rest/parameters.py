@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
-from typing import Any, Final, Literal, Protocol, TypeVar, get_args, get_origin
+from typing import Annotated, Any, Final, Literal, Protocol, TypeVar, get_args, get_origin
 
 import msgspec
 from aiohttp import web
@@ -127,7 +127,14 @@ async def body_of(route: Route, request: web.Request) -> Any:
 @cache
 def _lists(kind: type[msgspec.Struct]) -> Mapping[str, bool]:
     """By name of the parameter, whether it is a list."""
-    return {field.encode_name: get_origin(field.type) is list for field in msgspec.structs.fields(kind)}
+    return {
+        field.encode_name: get_origin(_bare(field.type)) is list for field in msgspec.structs.fields(kind)
+    }
+
+
+def _bare(kind: Any) -> Any:
+    """A type without what is said about it."""
+    return get_args(kind)[0] if get_origin(kind) is Annotated else kind
 
 
 @cache
@@ -151,7 +158,9 @@ def _unknown(name: str, known: list[str]) -> RequestRefused:
 @cache
 def _members(kind: type[msgspec.Struct], name: str) -> tuple[str, ...]:
     """The values that a parameter may have; none: they are not listed anywhere."""
-    found = next((field.type for field in msgspec.structs.fields(kind) if field.encode_name == name), None)
+    found = next(
+        (_bare(field.type) for field in msgspec.structs.fields(kind) if field.encode_name == name), None
+    )
     one = get_args(found)[0] if get_origin(found) is list else found
     return get_args(one) if get_origin(one) is Literal else ()
 

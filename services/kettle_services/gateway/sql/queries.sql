@@ -53,3 +53,161 @@ SELECT c.*, ARRAY (
             WHERE l.shard = c.shard AND l.cluster = c.cluster GROUP BY l.status ORDER BY l.status
        ) AS states
   FROM c ORDER BY submitted_at DESC, shard DESC, cluster DESC;
+
+-- name: jobs_on_claims
+-- The jobs that run on some claims.
+SELECT shard, claim, cluster, proc, owner, slot, assigned_at AS begun_at, attempts AS attempt
+  FROM jobs.live WHERE claim = ANY ($1::text[]) AND assigned_at IS NOT NULL;
+
+-- name: jobs_on_slots_then
+-- The jobs that ran on some slots at a moment: attempts that ended later, and those that still run.
+SELECT shard, cluster, proc, owner, slot, begun_at, attempt FROM jobs.attempt
+ WHERE slot = ANY ($1::text[]) AND until_at > $2::timestamptz AND begun_at <= $2::timestamptz AND ended_at > $2::timestamptz
+ UNION ALL
+SELECT shard, cluster, proc, owner, slot, assigned_at, attempts FROM jobs.live
+ WHERE slot = ANY ($1::text[]) AND assigned_at <= $2::timestamptz;
+
+-- name: jobs_on_machine
+-- The jobs that run on a machine.
+SELECT l.shard, l.cluster, l.proc, l.owner, l.slot, l.assigned_at AS begun_at, l.attempts AS attempt
+  FROM jobs.claim c JOIN jobs.live l ON l.shard = c.shard AND l.claim = c.claim
+ WHERE c.startd = $1::text AND c.ended_at IS NULL AND l.assigned_at IS NOT NULL
+ ORDER BY l.slot, l.shard, l.cluster, l.proc;
+
+-- name: jobs_on_machine_then
+-- The jobs that ran on a machine at a moment.
+SELECT shard, cluster, proc, owner, slot, begun_at, attempt FROM jobs.attempt
+ WHERE machine = $1::text AND until_at > $2::timestamptz AND begun_at <= $2::timestamptz AND ended_at > $2::timestamptz
+ UNION ALL
+SELECT l.shard, l.cluster, l.proc, l.owner, l.slot, l.assigned_at, l.attempts
+  FROM jobs.claim c JOIN jobs.live l ON l.shard = c.shard AND l.claim = c.claim
+ WHERE c.startd = $1::text AND c.ended_at IS NULL AND l.assigned_at <= $2::timestamptz
+ ORDER BY slot, shard, cluster, proc;
+
+-- name: machine
+-- Since when a machine is there, or is not.
+SELECT machine, present, since, cpus, memory FROM machines.machine WHERE machine = $1::text ORDER BY shard LIMIT 1;
+
+-- name: machine_then
+-- Whether a machine was there at a moment: when it came or left last before.
+SELECT machine, came AS present, at AS since FROM machines.passage
+ WHERE machine = $1::text AND at <= $2::timestamptz ORDER BY at DESC, pos DESC LIMIT 1;
+
+-- name: passages
+-- When a machine came and left, the last first.
+SELECT at, came, reason FROM machines.passage
+ WHERE machine = $1::text AND ($2::timestamptz IS NULL OR at <= $2) ORDER BY at DESC, pos DESC LIMIT 50;
+
+-- name: busiest
+-- Who ran most in a span of time, by the numbers of its minutes, and of what was before it.
+SELECT owner FROM jobs.depth_by_minute WHERE minute >= $1::timestamptz AND minute <= $2::timestamptz
+ GROUP BY owner ORDER BY sum(running) DESC, sum(idle) DESC, owner LIMIT $3::integer;
+
+-- name: depth_at
+-- How many jobs some owners had at some moments: of each queue the last number that was written before.
+SELECT w.owner, m.number, sum(d.idle)::integer AS idle, sum(d.running)::integer AS running, sum(d.held)::integer AS held
+  FROM (SELECT DISTINCT shard, owner FROM jobs.depth_by_minute WHERE owner = ANY ($1::text[])) AS w,
+       unnest($2::timestamptz[]) WITH ORDINALITY AS m (moment, number),
+       LATERAL (SELECT idle, running, held FROM jobs.depth_by_minute d
+                 WHERE d.shard = w.shard AND d.owner = w.owner AND d.minute <= m.moment
+                 ORDER BY d.minute DESC LIMIT 1) AS d
+ GROUP BY w.owner, m.number;
+
+-- name: cycles
+-- Negotiation cycles, the newest first, behind a place.
+SELECT c.shard, c.cycle, c.at, c.started, c.duration, c.slots, c.idle, c.matched, c.rejected,
+       (SELECT count(*) FROM (SELECT m.submitter FROM negotiation.match m WHERE m.shard = c.shard AND m.cycle = c.cycle
+                               UNION
+                              SELECT r.submitter FROM negotiation.rejection r WHERE r.shard = c.shard AND r.cycle = c.cycle
+                             ) AS s) AS submitters,
+       ARRAY (SELECT ROW (r.reason, sum(r.count)::integer) FROM negotiation.rejection r
+               WHERE r.shard = c.shard AND r.cycle = c.cycle
+               GROUP BY r.reason ORDER BY sum(r.count) DESC, r.reason LIMIT 5) AS refusals
+  FROM negotiation.cycle c
+ WHERE ($1::timestamptz IS NULL OR c.at >= $1) AND ($2::timestamptz IS NULL OR c.at < $2)
+   AND ($3::timestamptz IS NULL OR c.at <= $3)
+   AND ($4::text[] = '{}'
+        OR EXISTS (SELECT FROM negotiation.match m
+                    WHERE m.shard = c.shard AND m.cycle = c.cycle AND m.submitter = ANY ($4))
+        OR EXISTS (SELECT FROM negotiation.rejection r
+                    WHERE r.shard = c.shard AND r.cycle = c.cycle AND r.submitter = ANY ($4)))
+   AND ($5::timestamptz IS NULL OR (c.at, c.shard, c.cycle) < ($5, $6::text, $7::bigint))
+   AND ($8::text IS NULL OR (c.shard = $8 AND c.cycle = $9::bigint))
+ ORDER BY c.at DESC, c.shard DESC, c.cycle DESC LIMIT $10::integer;
+
+-- name: matches
+-- What a cycle gave.
+SELECT submitter, schedd, autocluster, startd, slot, count FROM negotiation.match
+ WHERE shard = $1::text AND cycle = $2::bigint AND ($3::text[] = '{}' OR submitter = ANY ($3))
+ ORDER BY number LIMIT $4::integer;
+
+-- name: rejections
+-- What a cycle refused.
+SELECT submitter, schedd, autocluster, count, reason, slots, clauses FROM negotiation.rejection
+ WHERE shard = $1::text AND cycle = $2::bigint AND ($3::text[] = '{}' OR submitter = ANY ($3))
+ ORDER BY number LIMIT $4::integer;
+
+-- name: held_now
+-- Jobs that are held, by the reason as it was given.
+SELECT hold_reason, count(*)::integer AS count, array_agg(DISTINCT owner) AS owners, min(entered_at) AS first,
+       max(entered_at) AS last,
+       (array_agg(cluster || '.' || proc || '@' || shard ORDER BY entered_at DESC, cluster DESC, proc DESC))[1] AS example
+  FROM jobs.live
+ WHERE status = 5 AND entered_at >= $1::timestamptz AND entered_at <= $2::timestamptz
+   AND ($3::text[] = '{}' OR owner = ANY ($3)) AND ($4::text[] = '{}' OR shard = ANY ($4))
+ GROUP BY hold_reason LIMIT 100000;
+
+-- name: failed_exits
+-- Jobs that ended with another exit code than 0, by code.
+SELECT exit_code AS code, count(*)::integer AS count, count(DISTINCT owner)::integer AS owners, min(left_at) AS first,
+       max(left_at) AS last,
+       (array_agg(cluster || '.' || proc || '@' || shard ORDER BY left_at DESC, cluster DESC, proc DESC))[1] AS example
+  FROM jobs.history
+ WHERE exit_code <> 0 AND status = 4 AND left_at >= $1::timestamptz AND left_at <= $2::timestamptz
+   AND ($3::text[] = '{}' OR owner = ANY ($3)) AND ($4::text[] = '{}' OR shard = ANY ($4))
+ GROUP BY exit_code;
+
+-- name: failed_attempts
+-- Attempts that ended before their job did, by code, but some codes.
+SELECT code, count(*)::integer AS count, count(DISTINCT owner)::integer AS owners, min(ended_at) AS first,
+       max(ended_at) AS last, count(DISTINCT machine)::integer AS machines,
+       (array_agg(cluster || '.' || proc || '@' || shard ORDER BY ended_at DESC, cluster DESC, proc DESC))[1] AS example
+  FROM jobs.attempt
+ WHERE code <> 0 AND code <> ALL ($5::integer[]) AND until_at >= $1::timestamptz AND ended_at >= $1::timestamptz AND ended_at <= $2::timestamptz
+   AND ($3::text[] = '{}' OR owner = ANY ($3)) AND ($4::text[] = '{}' OR shard = ANY ($4))
+ GROUP BY code;
+
+-- name: log_shards
+-- Whose records are in this database: their numbers, how far they go, and up to which frame they are in the archive.
+SELECT s.id, s.name, s.frame, coalesce(max(a.last_frame), 0) AS archived
+  FROM log.shard s LEFT JOIN log.archive a ON a.shard = s.id
+ WHERE s.kind <> 'identity' GROUP BY s.id ORDER BY s.name;
+
+-- name: frame_time
+-- When a frame was closed.
+SELECT at FROM log.event WHERE shard = $1::integer AND frame = $2::bigint LIMIT 1;
+
+-- name: log_window
+-- Events of one shard between two frames, the newest first, before a place.
+SELECT frame, pos, ver, at, stream, type, data FROM log.event
+ WHERE shard = $1::integer AND frame >= $2::bigint AND frame <= $3::bigint AND (frame, pos) < ($3::bigint, $4::bigint)
+   AND type LIKE ANY ($5::text[])
+ ORDER BY frame DESC, pos DESC LIMIT $6::integer;
+
+-- name: log_streams
+-- Events of some streams of one shard between two frames, the newest first, before a place.
+SELECT frame, pos, ver, at, stream, type, data FROM log.event
+ WHERE shard = $1::integer AND frame >= $2::bigint AND frame <= $3::bigint AND (frame, pos) < ($3::bigint, $4::bigint)
+   AND type LIKE ANY ($5::text[]) AND stream = ANY ($7::text[])
+ ORDER BY frame DESC, pos DESC LIMIT $6::integer;
+
+-- name: claims_of_machine
+-- The claims of a machine's slots.
+SELECT claim FROM jobs.claim WHERE startd = $1::text ORDER BY granted_at DESC LIMIT 5000;
+
+-- name: owners
+-- Whose clusters are.
+SELECT shard, cluster, owner FROM jobs.cluster WHERE (shard, cluster) IN (SELECT * FROM unnest($1::text[], $2::integer[]))
+ UNION
+SELECT w.shard, w.cluster, h.owner FROM unnest($1::text[], $2::integer[]) AS w (shard, cluster),
+       LATERAL (SELECT owner FROM jobs.history h WHERE h.cluster = w.cluster AND h.shard = w.shard LIMIT 1) AS h;

@@ -1,0 +1,99 @@
+"""The REST interface of a running pool, about what is not a job: standings, usage, machines, claims, the log."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing
+from typing import Any
+
+import aiohttp
+import pytest
+import pytest_asyncio
+
+from kettle.client import select
+from kettle.testing.throwaway_pool import ThrowawayPool
+
+pytestmark = [pytest.mark.scenario, pytest.mark.embedded]
+
+
+@pytest.fixture(scope="module")
+def configuration() -> dict[str, Any]:
+    return {"settings": {"gateway": {"rest": True, "request_burst": 1e6, "requests_per_second": 1e6}}}
+
+
+@pytest_asyncio.fixture
+async def session(pool: ThrowawayPool) -> AsyncIterator[aiohttp.ClientSession]:
+    token = (pool.home / "gateway" / "token").read_text().strip()
+    port = (pool.home / "gateway" / "port").read_text()
+    headers = {"Authorization": f"Bearer {token}"}
+    async with aiohttp.ClientSession(f"http://127.0.0.1:{port}", headers=headers) as made:
+        yield made
+
+
+async def get(session: aiohttp.ClientSession, path: str, **query: Any) -> Any:
+    async with session.get(path, params=query) as response:
+        assert response.status == 200, await response.text()
+        return await response.json(content_type=None)
+
+
+async def until(session: aiohttp.ClientSession, says: Callable[[Any], bool], path: str, **query: Any) -> Any:
+    """The first answer that says so: what others tell of comes when it comes."""
+    async with asyncio.timeout(60):
+        while not says(answer := await get(session, path, **query)):
+            await asyncio.sleep(0.05)
+    return answer
+
+
+async def submitted(session: aiohttp.ClientSession, text: str) -> tuple[int, str]:
+    async with session.post("/v2/jobs", data=text, headers={"Content-Type": "text/plain"}) as response:
+        assert response.status == 200, await response.text()
+        made = await response.json()
+        return made["cluster"], made["position"]
+
+
+async def test_a_job_is_seen_from_its_machine_its_claim_and_its_owner(
+    session: aiohttp.ClientSession, pool: ThrowawayPool
+) -> None:
+    """
+    While a job runs its machine, its claim and the log tell of it; when it has run its owner has a standing and a usage.
+    """
+    cluster, _ = await submitted(session, "executable = /bin/sleep\narguments = 1000\nqueue\n")
+    job = f"{cluster}.0@schedd"
+    async with aclosing(pool.client.watch(select(cluster))) as watched:
+        async for progress in watched:
+            if progress.counts["running"]:
+                break
+    _, position = await submitted(session, "executable = /bin/true\nhold = true\nqueue\n")
+    await get(session, "/v2/jobs", at_least=position, limit=1)  # the tables have the running job, too
+
+    [claim] = [
+        each for each in (await get(session, "/v2/claims"))["claims"] if each.get("job", {}).get("id") == job
+    ]
+    machine = await until(
+        session,
+        lambda said: claim["slot"] in [each["name"] for each in said["slots"]],
+        f"/v2/machines/{claim['machine']}",
+        fields="State,Cpus",
+    )
+    assert (job, claim["slot"]) in [(each["id"], each["slot"]) for each in machine["jobs"]]
+    records = (await get(session, "/v2/log", job=job))["records"]
+    assert ["cluster.submitted/1", "job.assigned/1"] == [each["type"] for each in records[::-1]][:2]
+    await until(session, lambda said: said["negotiations"], "/v2/negotiations", submitter=claim["submitter"])
+
+    async with session.post("/v2/jobs:remove", json={"ids": [job], "expect": 1}) as response:
+        assert response.status == 200, await response.text()
+    cluster, _ = await submitted(session, "executable = /bin/true\nqueue\n")
+    await pool.client.wait(select(cluster))
+    [end] = (await get(session, "/v2/log", stream=f"job/{cluster}.0", kind="job.completed"))["records"]
+    owner = {"owner": claim["submitter"], "at_least": f"{end['shard']}:{end['frame']}"}
+    usage = await get(session, "/v2/usage", group_by="owner,day", **owner)
+    assert usage["total"]["attempts"] >= 1
+    assert usage["total"]["jobs"] >= 1
+    assert {claim["submitter"]} == {row["key"]["owner"] for row in usage["rows"]}
+
+    known = await until(session, lambda said: said["users"], "/v2/users", name=claim["submitter"])
+    [user] = known["users"]
+    shares = (await get(session, "/v2/fairshare"))["shares"]
+    assert user["factor"] * user["priority"] == pytest.approx(user["effective"])
+    assert claim["submitter"] in [each["name"] for each in shares]
+    history = await get(session, "/v2/fairshare/history", owner=claim["submitter"], points=2)
+    assert 2 == len(history["times"]) == len(history["owners"][0]["running"])
