@@ -19,7 +19,7 @@ from kettle_services.gateway.rest.job_tables import (
     frames_tag,
     require_few,
 )
-from kettle_services.gateway.rest.pages import NamedPlace, page_token, place_of
+from kettle_services.gateway.rest.page_tokens import NamedPlace, page_token, place_of
 from kettle_wire.rest.claims import Claim, Claims, ListClaims, RunningJob
 from kettle_wire.rest.jobs import GroupCount
 

@@ -23,7 +23,7 @@ from kettle_services.gateway.rest.log_records import (
     record,
     takes,
 )
-from kettle_services.gateway.rest.pages import LogPlace, page_token, place_of
+from kettle_services.gateway.rest.page_tokens import LogPlace, page_token, place_of
 from kettle_services.gateway.rest.refusals import RequestRefused, refused_field
 from kettle_wire.event_expansion import stream_of_many
 from kettle_wire.rest.log import ListLog, LogRecord, LogRecords

@@ -10,7 +10,7 @@ from kettle.projections.negotiation import Negotiation as Projection
 from kettle.projections.stored_projection import microseconds
 from kettle_services.gateway.rest.application import Answer, Asked
 from kettle_services.gateway.rest.job_tables import QUERIES, JobTables, Reading, frames_tag
-from kettle_services.gateway.rest.pages import CyclePlace, page_token, place_of
+from kettle_services.gateway.rest.page_tokens import CyclePlace, page_token, place_of
 from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_wire.rest.negotiations import (
     GetNegotiation,

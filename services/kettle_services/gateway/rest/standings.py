@@ -12,7 +12,7 @@ from kettle.fairshare import shares_in_groups
 from kettle_services.gateway.rest.application import Answer, Asked
 from kettle_services.gateway.rest.collector_ads import all_ads
 from kettle_services.gateway.rest.job_tables import QUERIES, JobTables
-from kettle_services.gateway.rest.pages import NamedPlace, page_token, place_of
+from kettle_services.gateway.rest.page_tokens import NamedPlace, page_token, place_of
 from kettle_services.gateway.rest.refusals import refused_field
 from kettle_wire.commands.negotiator import (
     QUERY_PRIORITIES,
