@@ -1,4 +1,4 @@
-"""Who may do what, for administrators over HTTP: the record of deeds, bans, sessions, machines that joined, hosts with their daemons."""
+"""Who may do what, for administrators over HTTP: the record of deeds, bans, sessions, and the hosts of the pool."""
 
 from typing import Annotated, Literal
 

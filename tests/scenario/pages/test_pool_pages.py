@@ -143,7 +143,9 @@ async def test_failures_are_grouped_by_their_cause(look: Looks, pool: ThrowawayP
     """
     Wish 11: jobs that failed alike are one line, with how many they are, when the first and the last was seen, and the way to them.
     """
-    made = await pool.client.submit("executable = /bin/sh\narguments = -c 'exit 93'\nqueue 3\n", cwd=tmp_path)
+    made = await pool.client.submit(
+        "executable = /bin/sh\narguments = \"-c 'exit 93'\"\nqueue 3\n", cwd=tmp_path
+    )
     await pool.client.wait(select(made.cluster))
     await until(
         look,
@@ -165,8 +167,8 @@ async def test_the_log_is_shown_as_it_was(look: Looks, pool: ThrowawayPool, tmp_
     The slider leads to the same list as of an earlier moment, where what came later is not there; so do links without scripts.
     """
     made = await pool.client.submit("executable = /bin/true\nhold = true\nqueue\n", cwd=tmp_path)
-    job = f"{made.cluster}.0"
-    await until(look, "/v2/log", lambda found: bool(found["records"]), job=job)
+    stream = f"cluster/{made.cluster}"
+    await until(look, "/v2/log", lambda found: bool(found["records"]), stream=stream)
     async with look.at(f"/log?kind=cluster.*&stream=cluster/{made.cluster}") as seen:
         assert 1 == await seen.page.locator(".log tbody tr").count()
         await seen.page.focus("#slider")

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from kettle_services.gateway.domain.machine_use import chosen, machine_map, machine_uses
+from kettle_services.gateway.rest.use_of_slots import chosen, machine_map, machine_uses
 from kettle_wire.ads.types import Ad, Scalar
 from kettle_wire.rest.machine_use import AboutMachines
 

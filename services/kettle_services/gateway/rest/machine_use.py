@@ -10,11 +10,11 @@ from typing import Final
 import msgspec
 
 from kettle.bus.ports import Bus
-from kettle_services.gateway.domain.machine_use import ATTRIBUTES, chosen, machine_map, machine_uses
 from kettle_services.gateway.rest.application import Answer, Asked
 from kettle_services.gateway.rest.collector_ads import all_ads
 from kettle_services.gateway.rest.filters import Filters
 from kettle_services.gateway.rest.page_tokens import page_token, place_of
+from kettle_services.gateway.rest.use_of_slots import ATTRIBUTES, chosen, machine_map, machine_uses
 from kettle_wire.jobs import Name
 from kettle_wire.rest.machine_use import AboutMachines, ListMachineUse, MachinesInUse, MachineUse
 
