@@ -7,7 +7,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 
 Method = Literal["GET", "POST", "PATCH"]
-LevelName = Literal["READ", "WRITE"]
+LevelName = Literal["READ", "WRITE", "ADMINISTRATOR"]
 Moment = Annotated[datetime, msgspec.Meta(tz=True)]
 """RFC 3339, with a time zone."""
 

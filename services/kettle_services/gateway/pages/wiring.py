@@ -5,9 +5,10 @@ from typing import Final
 
 from kettle_services.gateway.pages.jobs_page import JOBS, JobsPage
 from kettle_services.gateway.pages.page import Form, Handler, Page
+from kettle_services.gateway.pages.pool.wiring import POOL_PAGES, pool_handlers
 from kettle_services.gateway.pages.questions import Questions
 
-PAGES: Final = (JOBS,)
+PAGES: Final = (JOBS, *POOL_PAGES)
 """In any order: each says itself where it stands in the navigation."""
 
 
@@ -15,4 +16,5 @@ def page_handlers(questions: Questions) -> Mapping[Page | Form, Handler]:
     """All of them."""
     return {
         JOBS: JobsPage(questions).show,
+        **pool_handlers(questions),
     }

@@ -99,7 +99,7 @@ def _held(rows: Sequence[asyncpg.Record]) -> Iterator[Failure]:
 
 def _failure(kind: FailureKind, row: asyncpg.Record) -> Failure:
     code = row["code"]
-    cause = f"exit code {code}" if kind == "exit" else _said_of(code)
+    cause = f"exit code {code}" if kind == "exit" else words_of_code(code)
     return Failure(
         kind=kind,
         cause=cause,
@@ -114,7 +114,7 @@ def _failure(kind: FailureKind, row: asyncpg.Record) -> Failure:
     )
 
 
-def _said_of(code: int) -> str:
+def words_of_code(code: int) -> str:
     """Why an attempt ended early, in words."""
     for codes in (VacateCode, HoldCode):
         if code in codes.__members__.values():

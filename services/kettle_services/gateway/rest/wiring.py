@@ -23,18 +23,22 @@ from kettle.runtime.policy_in_force import PolicyInForce
 from kettle.runtime.settings import config_path
 from kettle.storage import Database
 from kettle.submit.known_attributes import KnownAttributes
+from kettle_services.gateway.rest.administration import AdministrationQuestions
 from kettle_services.gateway.rest.application import Handler, RequestLimits
+from kettle_services.gateway.rest.attempts import AttemptQuestions
 from kettle_services.gateway.rest.claims import ClaimQuestions
-from kettle_services.gateway.rest.connections import AccountConnections
+from kettle_services.gateway.rest.connections import AccountConnections, PersonConnections
 from kettle_services.gateway.rest.event_feed import EventFeed
 from kettle_services.gateway.rest.failures import FailureQuestions
 from kettle_services.gateway.rest.filters import Filters
 from kettle_services.gateway.rest.freshness import Freshness
+from kettle_services.gateway.rest.hosts import HostQuestions
 from kettle_services.gateway.rest.job_commands import JobCommands
 from kettle_services.gateway.rest.job_tables import JobTables, session_settings
 from kettle_services.gateway.rest.jobs import JobQuestions
 from kettle_services.gateway.rest.local_accounts import LocalAccounts
 from kettle_services.gateway.rest.log import LogQuestions
+from kettle_services.gateway.rest.machine_use import MachineUseQuestions
 from kettle_services.gateway.rest.machines import MachineQuestions
 from kettle_services.gateway.rest.negotiations import NegotiationQuestions
 from kettle_services.gateway.rest.own_iam import OwnIam
@@ -44,7 +48,20 @@ from kettle_services.gateway.rest.pool import PoolQuestions
 from kettle_services.gateway.rest.standings import StandingQuestions
 from kettle_services.gateway.rest.usage import UsageQuestions
 from kettle_services.gateway.settings import GatewaySettings
-from kettle_wire.rest import claims, failures, jobs, log, machines, negotiations, pool, standings, usage
+from kettle_wire.rest import (
+    administration,
+    attempts,
+    claims,
+    failures,
+    jobs,
+    log,
+    machine_use,
+    machines,
+    negotiations,
+    pool,
+    standings,
+    usage,
+)
 from kettle_wire.rest import past as of_past
 from kettle_wire.rest.route import Route
 from kettle_wire.subjects import Subjects
@@ -122,7 +139,8 @@ async def rest_parts(rt: Runtime, settings: GatewaySettings, bus: Bus) -> RestPa
         pool.LIST_MACHINES: about.ads("StartDaemon"),
         pool.LIST_SUBMITTERS: about.ads("Submitter"),
         pool.LIST_CLUSTERS: about.clusters,
-        **_of_the_pool(bus, settings, tables, freshness, seal),
+        **_of_administration(people),
+        **_of_the_pool(bus, settings, tables, filters, freshness, seal),
     }
     limits = RequestLimits(
         rate=settings.requests_per_second, burst=settings.request_burst, proxies=frozenset(settings.proxies)
@@ -131,15 +149,25 @@ async def rest_parts(rt: Runtime, settings: GatewaySettings, bus: Bus) -> RestPa
 
 
 def _of_the_pool(
-    bus: Bus, settings: GatewaySettings, tables: JobTables, freshness: Freshness, seal: AttributeSeal
+    bus: Bus,
+    settings: GatewaySettings,
+    tables: JobTables,
+    filters: Filters,
+    freshness: Freshness,
+    seal: AttributeSeal,
 ) -> dict[Route, Handler]:
     """What is asked about the pool and its past."""
     standing = StandingQuestions(bus, settings.negotiator, settings.collector, tables)
     cycles = NegotiationQuestions(tables)
+    use = MachineUseQuestions(bus, settings.collector, filters)
     return {
+        administration.LIST_HOSTS: HostQuestions(bus, settings.collector, filters).list,
+        attempts.LIST_ATTEMPTS: AttemptQuestions(tables).list,
         claims.LIST_CLAIMS: ClaimQuestions(tables).list,
         failures.LIST_FAILURES: FailureQuestions(tables).list,
         log.LIST_LOG: LogQuestions(tables, seal, most_seconds=settings.rest_time).list,
+        machine_use.GET_MACHINE_MAP: use.map,
+        machine_use.LIST_MACHINE_USE: use.list,
         machines.GET_MACHINE: MachineQuestions(bus, settings.collector, tables).get,
         negotiations.GET_NEGOTIATION: cycles.get,
         negotiations.LIST_NEGOTIATIONS: cycles.list,
@@ -147,6 +175,19 @@ def _of_the_pool(
         standings.GET_FAIRSHARE_HISTORY: standing.history,
         standings.LIST_USERS: standing.users,
         usage.GET_USAGE: UsageQuestions(bus, settings.accounting, freshness).get,
+    }
+
+
+def _of_administration(people: PersonConnections) -> dict[Route, Handler]:
+    """What administrators ask of iam."""
+    asked = AdministrationQuestions(people)
+    return {
+        administration.CHANGE_BANS: asked.change_bans,
+        administration.END_SESSION: asked.end_session,
+        administration.LIST_AUDIT: asked.audit,
+        administration.LIST_BANS: asked.bans,
+        administration.LIST_SESSIONS: asked.sessions,
+        administration.LIST_WORKERS: asked.workers,
     }
 
 

@@ -27,6 +27,18 @@ SELECT shard FROM jobs.history
  WHERE cluster = $1::integer AND proc = $2::integer AND ($3::text IS NULL OR shard = $3::text)
  ORDER BY shard;
 
+-- name: attempts
+-- Runs of jobs that have ended, the last ones first, behind a place; the index of `until_at` leads unless a job is named.
+SELECT shard, cluster, proc, attempt, owner, machine, slot, begun_at, ended_at, until_at, wall, cpu, completed, code
+  FROM jobs.attempt
+ WHERE ($1::timestamptz IS NULL OR until_at >= $1) AND ($2::timestamptz IS NULL OR until_at < $2)
+   AND ($3::text[] = '{}' OR machine = ANY ($3)) AND ($4::text[] = '{}' OR owner = ANY ($4))
+   AND ($5::text[] = '{}' OR project = ANY ($5))
+   AND ($6::integer IS NULL OR (cluster = $6 AND proc = $7::integer AND ($8::text IS NULL OR shard = $8)))
+   AND ($9::timestamptz IS NULL
+        OR (until_at, shard, cluster, proc, attempt) < ($9, $10::text, $11::integer, $12::integer, $13::integer))
+ ORDER BY until_at DESC, shard DESC, cluster DESC, proc DESC, attempt DESC LIMIT $14::integer;
+
 -- name: clusters
 -- Clusters in the queue, the last submitted first, behind a place, with how many of their jobs are in which state.
 WITH c AS (

@@ -1,0 +1,24 @@
+// The slider through time: the page is shown again as of the moment where it is let go.
+
+for (const root of document.querySelectorAll("[data-slider]")) {
+  const slider = root.querySelector("input");
+  const said = root.querySelector("[data-said]");
+  const last = Number(slider.max);
+
+  const say = () => {
+    const moment = new Date(Number(slider.value) * 1000).toISOString().slice(0, 19).replace("T", " ");
+    said.textContent = Number(slider.value) === last ? "now" : `${moment} UTC`;
+    slider.setAttribute("aria-valuetext", said.textContent);
+  };
+  slider.addEventListener("input", say);
+  slider.addEventListener("change", () => {
+    const address = new URL(root.dataset.address, location.href);
+    const moment = new Date(Number(slider.value) * 1000);
+    if (Number(slider.value) < last) address.searchParams.set("as_of", moment.toISOString());
+    location.assign(address);
+  });
+  // An arrow key goes a hundredth of the way, which is a quarter of an hour of a day.
+  slider.step = String(Math.max(1, Math.round((last - Number(slider.min)) / 100)));
+  say();
+  root.hidden = false;
+}

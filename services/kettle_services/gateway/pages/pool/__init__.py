@@ -1,0 +1,1 @@
+"""The pages of the pool: machines, shares, negotiations, the log, usage, failures, administration."""

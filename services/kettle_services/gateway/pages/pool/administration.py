@@ -1,0 +1,172 @@
+"""The pages of administrators: the record of deeds, bans, sessions and machines that joined; and the services."""
+
+from typing import Annotated, Final
+
+import msgspec
+
+from kettle_services.gateway.pages.page import Form, Led, Link, Page, Shown
+from kettle_services.gateway.pages.pool.parameters import narrowed
+from kettle_services.gateway.pages.questions import Questions
+from kettle_services.gateway.rest.application import Asked
+from kettle_wire.commands.iam import Note, Whom
+from kettle_wire.rest.administration import (
+    CHANGE_BANS,
+    END_SESSION,
+    LIST_AUDIT,
+    LIST_BANS,
+    LIST_HOSTS,
+    LIST_SESSIONS,
+    LIST_WORKERS,
+    Audit,
+    BanChange,
+    Bans,
+    ChangeBans,
+    Ended,
+    EndSession,
+    Host,
+    Hosts,
+    ListAudit,
+    ListBans,
+    ListHosts,
+    ListSessions,
+    ListWorkers,
+    SessionList,
+    Workers,
+)
+
+WELL: Final = frozenset({"Running", "Standby"})
+
+
+class AskedAdministration(ListAudit, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which entries of the record."""
+
+
+class AdministrationView(msgspec.Struct, frozen=True, kw_only=True):
+    """What an administrator looks at."""
+
+    asked: AskedAdministration
+    audit: Audit
+    alarms: int
+    """Of the entries that are shown."""
+    bans: Bans
+    sessions: SessionList
+    workers: Workers
+
+
+class BanFields(msgspec.Struct, frozen=True, kw_only=True):
+    """Whom to ban."""
+
+    whom: Whom
+    reason: Note = ""
+    hours: Annotated[float, msgspec.Meta(ge=0, le=250_000)] = 0.0
+    """0: until it is lifted."""
+
+
+class UnbanFields(msgspec.Struct, frozen=True, kw_only=True):
+    """Whom to let in again."""
+
+    whom: Whom
+
+
+class SessionFields(msgspec.Struct, frozen=True, kw_only=True):
+    """Which session to end."""
+
+    session: Annotated[str, msgspec.Meta(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_-]+$")]
+
+
+class ServicesView(msgspec.Struct, frozen=True, kw_only=True):
+    """Hosts and their daemons."""
+
+    hosts: list[Host]
+    daemons: int
+    troubles: list[str]
+    """What somebody should look at, in words."""
+
+
+ADMINISTRATION: Final = Page(
+    "/admin",
+    "Audit and bans",
+    template="pool/administration.html",
+    parameters=AskedAdministration,
+    level="ADMINISTRATOR",
+    link=Link("Administration", 20),
+)
+SERVICES: Final = Page(
+    "/services", "Services", template="pool/services.html", link=Link("Administration", 10)
+)
+_TEMPLATE: Final = "pool/administration.html"
+BAN: Final = Form("/admin/ban", "Ban", fields=BanFields, template=_TEMPLATE, level="ADMINISTRATOR")
+UNBAN: Final = Form(
+    "/admin/unban", "Lift a ban", fields=UnbanFields, template=_TEMPLATE, level="ADMINISTRATOR"
+)
+END: Final = Form(
+    "/admin/end-session",
+    "End a session",
+    fields=SessionFields,
+    template=_TEMPLATE,
+    level="ADMINISTRATOR",
+)
+
+
+class AdministrationPages:
+    """Shows them, and does what their forms say."""
+
+    def __init__(self, questions: Questions) -> None:
+        self._questions = questions
+
+    async def administration(self, asked: Asked) -> Shown:
+        """The record and what is in force."""
+        parameters: AskedAdministration = asked.parameters
+        ask = self._questions.ask
+        audit = await ask(asked, LIST_AUDIT, narrowed(parameters, ListAudit), Audit)
+        view = AdministrationView(
+            asked=parameters,
+            audit=audit,
+            alarms=sum(deed.alarm for deed in audit.deeds),
+            bans=await ask(asked, LIST_BANS, ListBans(), Bans),
+            sessions=await ask(asked, LIST_SESSIONS, ListSessions(), SessionList),
+            workers=await ask(asked, LIST_WORKERS, ListWorkers(), Workers),
+        )
+        return Shown(view)
+
+    async def ban(self, asked: Asked) -> Led:
+        """Let somebody in no more."""
+        fields: BanFields = asked.body
+        change = BanChange(whom=fields.whom, reason=fields.reason, lifetime=fields.hours * 3600)
+        await self._questions.ask(asked, CHANGE_BANS, ChangeBans(), Bans, change)
+        return Led("/admin")
+
+    async def unban(self, asked: Asked) -> Led:
+        """Let somebody in again."""
+        fields: UnbanFields = asked.body
+        change = BanChange(whom=fields.whom, action="unban")
+        await self._questions.ask(asked, CHANGE_BANS, ChangeBans(), Bans, change)
+        return Led("/admin")
+
+    async def end_session(self, asked: Asked) -> Led:
+        """End a session."""
+        fields: SessionFields = asked.body
+        await self._questions.ask(asked, END_SESSION, EndSession(id=fields.session), Ended)
+        return Led("/admin")
+
+    async def services(self, asked: Asked) -> Shown:
+        """Which services run where."""
+        found = await self._questions.ask(asked, LIST_HOSTS, ListHosts(), Hosts)
+        daemons = sum(len(host.daemons) for host in found.hosts)
+        return Shown(ServicesView(hosts=found.hosts, daemons=daemons, troubles=troubles(found.hosts)))
+
+
+def troubles(hosts: list[Host]) -> list[str]:
+    """What is not as it should be, host by host."""
+    said: list[str] = []
+    for host in hosts:
+        for daemon in host.daemons:
+            if daemon.state not in WELL:
+                why = f": {daemon.last_exit}" if daemon.last_exit else ""
+                said.append(f"{daemon.name} on {host.name} is {daemon.state.lower()}{why}")
+            elif daemon.hangs:
+                times = "once" if daemon.hangs == 1 else f"{daemon.hangs} times"
+                said.append(f"{daemon.name} on {host.name} hung {times}, and was started again")
+        if host.new_version:
+            said.append(f"{host.name} runs {host.version}, and {host.new_version} is installed")
+    return said

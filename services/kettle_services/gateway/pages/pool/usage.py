@@ -1,0 +1,124 @@
+"""The page of what was used, and the same as a table for other programs."""
+
+import csv
+import io
+from typing import Annotated, ClassVar, Final
+
+import msgspec
+from aiohttp import web
+
+from kettle_services.gateway.pages.page import Link, Page, Shown
+from kettle_services.gateway.pages.pool.parameters import narrowed
+from kettle_services.gateway.pages.questions import Questions
+from kettle_services.gateway.rest.application import Asked
+from kettle_services.gateway.rest.refusals import refused_field
+from kettle_wire.rest.usage import GET_USAGE, GetUsage, UsageAnswer, UsageGroup, UsageOf
+
+GROUPS: Final[tuple[UsageGroup, ...]] = ("owner", "group", "project", "machine", "day", "month")
+COLUMNS: Final = {
+    "jobs": "Jobs",
+    "attempts": "Runs",
+    "wall": "Wall-clock h",
+    "core": "Core h",
+    "cpu": "CPU h",
+    "good": "Core h kept",
+    "lost": "Core h lost",
+    "uncharged": "Unaccounted h",
+}
+MOST_ROWS: Final = 500
+"""On the page; the table for programs has all."""
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
+
+
+class AskedUsage(GetUsage, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is to be added up."""
+
+    by: Annotated[str, msgspec.Meta(max_length=16)] = ""
+    """The second thing that is added up by: one field of a form."""
+
+
+class UsageView(msgspec.Struct, frozen=True, kw_only=True):
+    """What was used."""
+
+    asked: AskedUsage
+    question: GetUsage
+    found: UsageAnswer
+    rows: list[UsageOf]
+    left_out: int
+    columns: ClassVar[dict[str, str]] = COLUMNS
+    groups: ClassVar[tuple[UsageGroup, ...]] = GROUPS
+
+    @property
+    def most(self) -> float:
+        """Core hours of the largest row."""
+        return max((row.core for row in self.rows), default=0.0)
+
+
+USAGE: Final = Page(
+    "/usage", "Usage", template="pool/usage.html", parameters=AskedUsage, link=Link("Pool", 60)
+)
+USAGE_TABLE: Final = Page("/usage.csv", "Usage", template="pool/usage.html", parameters=AskedUsage)
+
+
+class UsagePages:
+    """Shows it."""
+
+    def __init__(self, questions: Questions) -> None:
+        self._questions = questions
+
+    async def usage(self, asked: Asked) -> Shown:
+        """The report; those who used most come first, days in their order."""
+        question, found = await self._found(asked)
+        by_time = {"day", "month"} & set(question.group_by)
+        rows = found.rows if by_time else sorted(found.rows, key=lambda row: -row.core)
+        view = UsageView(
+            asked=asked.parameters,
+            question=question,
+            found=found,
+            rows=rows[:MOST_ROWS],
+            left_out=max(0, len(rows) - MOST_ROWS),
+        )
+        return Shown(view)
+
+    async def table(self, asked: Asked) -> web.Response:
+        """The report as comma-separated values, to be saved."""
+        question, found = await self._found(asked)
+        name = f"usage-{found.since:%Y%m%d}-{found.until:%Y%m%d}.csv"
+        return web.Response(
+            text=table(question.group_by, found.rows),
+            content_type="text/csv",
+            charset="utf-8",
+            headers={
+                "Cache-Control": "private, no-cache",
+                "Content-Disposition": f'attachment; filename="{name}"',
+                "Vary": "Authorization, Cookie",
+                "X-Content-Type-Options": "nosniff",
+            },
+        )
+
+    async def _found(self, asked: Asked) -> tuple[GetUsage, UsageAnswer]:
+        parameters: AskedUsage = asked.parameters
+        question = narrowed(parameters, GetUsage, group_by=_groups(parameters))
+        return question, await self._questions.ask(asked, GET_USAGE, question, UsageAnswer)
+
+
+def table(groups: list[UsageGroup], rows: list[UsageOf]) -> str:
+    """Comma-separated values; a text that a spreadsheet would compute is quoted as it does that."""
+    written = io.StringIO()
+    writer = csv.writer(written)
+    writer.writerow([*groups, *COLUMNS])
+    for row in rows:
+        keys = (row.key.get(group, "") for group in groups)
+        writer.writerow([*map(_harmless, keys), *(getattr(row, name) for name in COLUMNS)])
+    return written.getvalue()
+
+
+def _harmless(text: str) -> str:
+    return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+def _groups(parameters: AskedUsage) -> list[UsageGroup]:
+    second = [group for group in GROUPS if group == parameters.by]
+    if parameters.by and not second:
+        raise refused_field("/query/by", f"usage is added up by one of {', '.join(GROUPS)}, or by two")
+    return list(dict.fromkeys([*(parameters.group_by or ["owner"]), *second]))

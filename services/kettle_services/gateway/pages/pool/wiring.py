@@ -1,0 +1,62 @@
+"""Which page of the pool is shown by what."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from kettle_services.gateway.pages.page import Form, Handler, Page
+from kettle_services.gateway.pages.pool.administration import (
+    ADMINISTRATION,
+    BAN,
+    END,
+    SERVICES,
+    UNBAN,
+    AdministrationPages,
+)
+from kettle_services.gateway.pages.pool.failures import FAILURES, FailurePages
+from kettle_services.gateway.pages.pool.log import LOG, LogPages
+from kettle_services.gateway.pages.pool.machines import MACHINE, MACHINES, MachinePages
+from kettle_services.gateway.pages.pool.negotiations import NEGOTIATION, NEGOTIATIONS, NegotiationPages
+from kettle_services.gateway.pages.pool.shares import FAIRSHARE, SUBMITTERS, SharePages
+from kettle_services.gateway.pages.pool.usage import USAGE, USAGE_TABLE, UsagePages
+from kettle_services.gateway.pages.questions import Questions
+
+POOL_PAGES: Final = (
+    ADMINISTRATION,
+    FAILURES,
+    FAIRSHARE,
+    LOG,
+    MACHINE,
+    MACHINES,
+    NEGOTIATION,
+    NEGOTIATIONS,
+    SERVICES,
+    SUBMITTERS,
+    USAGE,
+    USAGE_TABLE,
+)
+
+
+def pool_handlers(questions: Questions) -> Mapping[Page | Form, Handler]:
+    """All of them."""
+    administration = AdministrationPages(questions)
+    machines = MachinePages(questions)
+    shares = SharePages(questions)
+    negotiations = NegotiationPages(questions)
+    usage = UsagePages(questions)
+    return {
+        ADMINISTRATION: administration.administration,
+        BAN: administration.ban,
+        END: administration.end_session,
+        FAILURES: FailurePages(questions).failures,
+        FAIRSHARE: shares.fairshare,
+        LOG: LogPages(questions).log,
+        MACHINE: machines.machine,
+        MACHINES: machines.machines,
+        NEGOTIATION: negotiations.negotiation,
+        NEGOTIATIONS: negotiations.negotiations,
+        SERVICES: administration.services,
+        SUBMITTERS: shares.submitters,
+        UNBAN: administration.unban,
+        USAGE: usage.usage,
+        USAGE_TABLE: usage.table,
+    }

@@ -1,0 +1,232 @@
+"""The pages of the pool, in a real browser."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, Literal
+from urllib.parse import quote
+
+import aiohttp
+import pytest
+from yarl import URL
+
+from kettle.client import select
+from kettle.testing.throwaway_pool import ThrowawayPool
+
+from .browser import DESKTOP, PHONE, Looks
+
+pytestmark = [pytest.mark.scenario, pytest.mark.embedded]
+
+PAGES: Final = (
+    "/machines",
+    "/fairshare",
+    "/submitters",
+    "/negotiations",
+    "/log",
+    "/usage",
+    "/failures",
+    "/services",
+)
+NO_WIDER: Final = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+
+
+async def asked(look: Looks, path: str, **query: Any) -> Any:
+    """What the REST interface answers to who looks."""
+    async with (
+        aiohttp.ClientSession(look.address, headers=look.headers) as session,
+        session.get(path, params=query) as response,
+    ):
+        assert 200 == response.status, await response.text()
+        return await response.json()
+
+
+async def until(look: Looks, path: str, holds: Callable[[Any], bool], **query: Any) -> Any:
+    """What is answered when something is true of it: tables follow what is recorded."""
+    async with asyncio.timeout(60):
+        while not holds(found := await asked(look, path, **query)):
+            await asyncio.sleep(0.05)
+    return found
+
+
+async def the_machine(look: Looks) -> str:
+    """The name of the pool's only machine, when it has told of itself."""
+    found = await until(look, "/v2/machines:use", lambda found: bool(found["machines"]))
+    return str(found["machines"][0]["name"])
+
+
+@pytest.mark.parametrize(("scheme", "size"), [("light", DESKTOP), ("dark", PHONE)])
+async def test_everybody_can_read_the_pages_of_the_pool(
+    look: Looks, pool: ThrowawayPool, tmp_path: Path, scheme: Literal["light", "dark"], size: tuple[int, int]
+) -> None:
+    """
+    Wish 14: on every page axe finds nothing, no script fails, nothing is asked of other hosts, and no page is wider than the
+    window; what is drawn is drawn.
+    """
+    made = await pool.client.submit("executable = /bin/false\nqueue 2\n", cwd=tmp_path)
+    await pool.client.wait(select(made.cluster))
+    machine = await the_machine(look)
+    cycles = await until(look, "/v2/negotiations", lambda found: bool(found["negotiations"]))
+    newest = cycles["negotiations"][0]["cycle"]
+    paths = [*PAGES, f"/machines/{quote(machine)}", f"/negotiations/{newest}", "/usage?group_by=day&by=owner"]
+    async with look.at("/machines", scheme=scheme, size=size) as seen:
+        for path in paths:
+            assert 200 == await seen.go(path), path
+            if path in {"/machines", "/fairshare"}:
+                await seen.page.wait_for_selector("[data-drawn]")
+            assert [] == await seen.violations(), path
+            assert await seen.page.evaluate(NO_WIDER), path
+        assert ([], []) == (seen.said, seen.elsewhere)
+
+
+async def test_a_machine_says_what_runs_there_and_what_ran(
+    look: Looks, pool: ThrowawayPool, tmp_path: Path
+) -> None:
+    """
+    Wish 9: the page of a machine has the jobs that run there now, those that ran there lately with how each ended, and its ads, in
+    which attributes are searched.
+    """
+    machine = await the_machine(look)
+    over = await pool.client.submit("executable = /bin/true\nqueue\n", cwd=tmp_path)
+    await pool.client.wait(select(over.cluster))
+    on = await pool.client.submit("executable = /bin/sleep\narguments = 600\nqueue\n", cwd=tmp_path)
+    there = f"{on.cluster}.0@schedd"
+    await until(
+        look,
+        f"/v2/machines/{quote(machine)}",
+        lambda found: there in [job["id"] for job in found.get("jobs", [])],
+    )
+    await until(look, "/v2/attempts", lambda found: bool(found["attempts"]), job=f"{over.cluster}.0")
+    async with look.at(f"/machines/{quote(machine)}") as seen:
+        assert there in await seen.text("[aria-labelledby=running]")
+        assert f"{over.cluster}.0@schedd" in await seen.text("[aria-labelledby=lately]")
+        assert "its program ended" in await seen.text(
+            f"[aria-labelledby=lately] tr:has-text('{over.cluster}.0@')"
+        )
+        await seen.page.fill("[name=search]", "enteredcurrent")
+        await seen.page.press("[name=search]", "Enter")
+        await seen.page.wait_for_url("**search=enteredcurrent*")
+        names = await seen.page.locator("details.ad[open] tbody th").all_inner_texts()
+        assert {"EnteredCurrentState", "EnteredCurrentActivity"} == set(names)
+
+
+async def test_the_map_is_used_with_keys_and_says_what_it_shows(look: Looks) -> None:
+    """
+    Wish 14: the map of machines has a legend with counts, says in words what is under the cursor, is used with keys, and its
+    choices stand in the address.
+    """
+    machine = await the_machine(look)
+    async with look.at("/machines?colour=owner") as seen:
+        await seen.page.wait_for_selector("[data-drawn='1']")
+        await seen.page.select_option("[name=colour]:visible", "arch")
+        assert "X X86_64 1" == await seen.text("[data-legend]")
+        assert "arch" == URL(seen.page.url).query["colour"]
+        await seen.page.focus("canvas")
+        assert (await seen.text("[data-said]")).startswith(f"{machine} · ")
+        await seen.page.press("canvas", "Enter")
+        await seen.page.wait_for_url(f"**/machines/{quote(machine)}")
+        assert machine == await seen.text("h1")
+    assert [] == seen.said
+
+
+async def test_machines_are_a_table_without_scripts(look: Looks) -> None:
+    """Without JavaScript the machines are found by filters, and the map is not there."""
+    machine = await the_machine(look)
+    async with look.at("/machines", scripts=False) as seen:
+        assert machine == await seen.text("tbody th")
+        assert not await seen.page.is_visible("[data-machine-map]")
+        await seen.page.fill("[name=filter]", "Cpus < 0")
+        await seen.page.click(".filters button")
+        assert "No machine is like this" == await seen.text(".empty h2")
+
+
+async def test_failures_are_grouped_by_their_cause(look: Looks, pool: ThrowawayPool, tmp_path: Path) -> None:
+    """
+    Wish 11: jobs that failed alike are one line, with how many they are, when the first and the last was seen, and the way to them.
+    """
+    made = await pool.client.submit(
+        "executable = /bin/sh\narguments = \"-c 'exit 93'\"\nqueue 3\n", cwd=tmp_path
+    )
+    await pool.client.wait(select(made.cluster))
+    await until(
+        look,
+        "/v2/failures",
+        lambda found: any(each.get("code") == 93 and each["count"] >= 3 for each in found["failures"]),
+        kind="exit",
+    )
+    async with look.at("/failures?kind=exit") as seen:
+        row = "tr:has-text('exit code 93')"
+        assert 1 == await seen.page.locator(row).count()
+        assert 2 == await seen.page.locator(f"{row} time").count()
+        there = await seen.page.get_attribute(f"{row} a", "href")
+        assert there is not None
+        assert ("/history", "ExitCode == 93") == (URL(there).path, URL(there).query["filter"])
+
+
+async def test_the_log_is_shown_as_it_was(look: Looks, pool: ThrowawayPool, tmp_path: Path) -> None:
+    """
+    The slider leads to the same list as of an earlier moment, where what came later is not there; so do links without scripts.
+    """
+    made = await pool.client.submit("executable = /bin/true\nhold = true\nqueue\n", cwd=tmp_path)
+    stream = f"cluster/{made.cluster}"
+    await until(look, "/v2/log", lambda found: bool(found["records"]), stream=stream)
+    async with look.at(f"/log?kind=cluster.*&stream=cluster/{made.cluster}") as seen:
+        assert 1 == await seen.page.locator(".log tbody tr").count()
+        await seen.page.focus("#slider")
+        await seen.page.press("#slider", "Home")
+        await seen.page.wait_for_url("**as_of=*")
+        assert "Nothing like this is recorded" in await seen.text(".empty h2")
+        assert "The past" in await seen.text(".moment")
+        await seen.page.click(".steps >> text=now")
+        await seen.page.wait_for_selector(".log tbody tr")
+    async with look.at(f"/log?stream=cluster/{made.cluster}", scripts=False) as plain:
+        await plain.page.click("text=a day earlier")
+        assert "Nothing like this is recorded" in await plain.text(".empty h2")
+
+
+async def test_usage_is_added_up_by_what_somebody_chooses(
+    look: Looks, pool: ThrowawayPool, tmp_path: Path
+) -> None:
+    """
+    Wish 15: usage is grouped by project and owner, all of it, and the same is a table for other programs, where no text is a formula.
+    """
+    text = 'executable = /bin/true\n+ProjectName = "{}"\nqueue {}\n'
+    for project, jobs in (("=harmless", 1), ("pages", 2)):
+        made = await pool.client.submit(text.format(project, jobs), cwd=tmp_path)
+        await pool.client.wait(select(made.cluster))
+    await until(
+        look,
+        "/v2/usage",
+        lambda found: {"pages", "=harmless"} <= {row["key"]["project"] for row in found["rows"]},
+        group_by="project",
+    )
+    async with look.at("/usage") as seen:
+        await seen.page.select_option("[name=group_by]", "project")
+        await seen.page.select_option("[name=by]", "owner")
+        await seen.page.click(".filters button")
+        await seen.page.wait_for_selector("tbody tr:has-text('pages')")
+        heads = await seen.page.locator("thead th").all_inner_texts()
+        assert ["Project", "Owner"] == heads[:2]
+        there = await seen.page.get_attribute("text=Download as CSV", "href")
+    async with aiohttp.ClientSession(look.address, headers=look.headers) as session:
+        assert there is not None
+        async with session.get(there) as response:
+            assert "text/csv" == response.content_type
+            assert response.headers["Content-Disposition"].startswith("attachment")
+            rows = (await response.text()).splitlines()
+    assert rows[0].startswith("project,owner,jobs,")
+    assert any(row.startswith("pages,") for row in rows)
+    assert any(row.startswith("'=harmless,") for row in rows)
+
+
+async def test_a_cycle_says_what_it_refused_and_why(look: Looks, pool: ThrowawayPool, tmp_path: Path) -> None:
+    """A cycle that refuses jobs names them with the part of their requirements that refuses."""
+    await pool.client.submit("executable = /bin/true\nrequest_memory = 900G\nqueue 2\n", cwd=tmp_path)
+
+    def refuses(found: Any) -> bool:
+        return any(each["rejected"] for each in found["negotiations"])
+
+    found = await until(look, "/v2/negotiations", refuses)
+    cycle = next(each["cycle"] for each in found["negotiations"] if each["rejected"])
+    async with look.at("/negotiations") as seen:
+        await seen.page.click(f"tbody th a:text-is('{cycle}')")
+        assert "RequestMemory" in await seen.text("[aria-labelledby=rejected]")
