@@ -217,7 +217,9 @@ async def test_submissions_into_a_set_are_one_thing(pool: ThrowawayPool, tmp_pat
 
 
 async def test_who_has_seen_a_job_end_finds_it_in_the_history(pool: ThrowawayPool, tmp_path: Path) -> None:
-    """The history is written after a job's end is shown; who has seen the end is answered when it is there."""
+    """
+    The history is written after a job's end is shown; who has seen the end is answered when it is there.
+    """
     client, other, stranger = pool.client, pool.client.at(""), pool.client.at("")
     text = "executable = /bin/true\ntransfer_executable = false\nhold = true\nqueue\n"
     cluster = (await client.submit(text, cwd=tmp_path)).cluster

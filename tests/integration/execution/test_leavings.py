@@ -65,7 +65,9 @@ async def test_a_job_leaves_nothing_to_the_next_in_its_account(submitter: Submit
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs jobs that run as another account")
 async def test_a_sandbox_goes_although_something_elsewhere_stays(pool: WorkerPool) -> None:
-    """A directory of the account on which something is mounted cannot be removed, and keeps nothing else from it."""
+    """
+    A directory of the account on which something is mounted cannot be removed, and keeps nothing else from it.
+    """
     async with pool.startd() as startd:
         activation = await pool.submitter.start(script("while test ! -e done; do sleep 0.02; done"))
         started = await pool.submitter.hear(activation, lambda report: isinstance(report.body, Started))
@@ -84,7 +86,9 @@ async def test_a_sandbox_goes_although_something_elsewhere_stays(pool: WorkerPoo
 
 @contextmanager
 def mounted(account: int) -> Generator[tuple[Path, Path]]:
-    """A directory of an account in a place for all, with a file system on it; and a file of the account beside it."""
+    """
+    A directory of an account in a place for all, with a file system on it; and a file of the account beside it.
+    """
     busy = Path(tempfile.mkdtemp(prefix="kettle-busy-", dir="/tmp"))
     beside = busy.with_name(f"{busy.name}-beside")
     beside.touch()

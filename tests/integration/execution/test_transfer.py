@@ -167,11 +167,13 @@ async def test_a_machine_without_the_plugin(submitter: SubmitSide) -> None:
     assert "no plugin for gopher://" in failed.result.ending.reason
 
 
-async def test_a_job_is_ended_while_its_files_are_fetched(submitter: SubmitSide, files: Path) -> None:
-    """At once, with the code of who ended it, and the plugin is gone."""
+async def test_a_job_is_ended_while_its_files_are_fetched(
+    submitter: SubmitSide, pool: WorkerPool, files: Path
+) -> None:
+    """At once, with the code of who ended it, and the plugin, which would take an hour, is gone."""
     claim = await submitter.claim()
     activation = await submitter.start(script("true", TransferInput=f"good://{files}/f?hang"), claim=claim)
-    await asyncio.sleep(0.3)
+    await pool.until(lambda: pool.processes(f"{pool.home}/good_plugin"))
     end = Deactivation(
         key=claim,
         job=activation.job,
@@ -179,12 +181,13 @@ async def test_a_job_is_ended_while_its_files_are_fetched(submitter: SubmitSide,
         ending=Ending(code=JOB_HELD_BY_SCHEDD, reason="held by its owner"),
     )
     await submitter.shadow.call(DEACTIVATE, submitter.startd, Deactivate(attempts=[end]))
-    failed = await submitter.final(activation, wait=2.5)
+    failed = await submitter.final(activation)
 
     assert failed.result.exit is None
 
     assert failed.result.ending is not None
     assert (False, JOB_HELD_BY_SCHEDD) == (failed.result.ending.holds, failed.result.ending.code)
+    assert [] == pool.processes(f"{pool.home}/good_plugin")
 
 
 @pytest.mark.parametrize("settings", ["auto", "own"], indirect=True)
@@ -317,7 +320,7 @@ async def test_a_place_that_cannot_be_entered(submitter: SubmitSide) -> None:
     assert "/nonexistent" in failed.result.ending.reason
 
 
-async def test_an_evicted_job_keeps_what_it_has_made(submitter: SubmitSide) -> None:
+async def test_an_evicted_job_keeps_what_it_has_made(submitter: SubmitSide, pool: WorkerPool) -> None:
     """
     With ON_EXIT_OR_EVICT, new files come with the report, not its streams; the next run has them, and at its end they
     are results though it did not touch them.
@@ -325,8 +328,7 @@ async def test_an_evicted_job_keeps_what_it_has_made(submitter: SubmitSide) -> N
     claim = await submitter.claim()
     text = "trap 'echo saved > state; exit 1' TERM; echo partial > part; while :; do sleep 0.1; done"
     activation = await submitter.start(script(text, WhenToTransferOutput="ON_EXIT_OR_EVICT"), claim=claim)
-    await submitter.hear(activation, lambda report: isinstance(report.body, Started))
-    await asyncio.sleep(0.3)
+    await pool.until(lambda: [part for part in pool.execute.glob("dir_*/part") if part.stat().st_size])
     end = Deactivation(key=claim, job=activation.job, attempt=1, ending=Ending(code=1004, reason="vacated"))
     await submitter.shadow.call(DEACTIVATE, submitter.startd, Deactivate(attempts=[end]))
     failed = await submitter.final(activation)

@@ -152,7 +152,7 @@ def test_a_stubborn_service_is_killed_at_last(dummies: DummyPool) -> None:
     dummies.up(TEST_STUBBORN="1", MASTER_SHUTDOWN_GRACEFUL_TIMEOUT="0.3")
     began = time.monotonic()
     assert not pool.down(dummies.home).forced
-    assert 0.3 <= time.monotonic() - began < 5
+    assert 0.3 <= time.monotonic() - began
     assert [] == dummies.processes()
 
 

@@ -14,6 +14,8 @@ from kettle_wire.subjects import Subjects
 
 from .fakes import POOL, Side, until
 
+WITHIN_S = 60.0
+
 
 async def test_a_stop_order_is_followed_once(side: Side) -> None:
     """The schedd repeats it with each exchange of lists; the worker hears it once."""
@@ -68,7 +70,7 @@ async def test_it_stops_while_nobody_answers(side: Side) -> None:
     Activations, ends, confirmations and reports under way to silent machines keep nothing from stopping.
     """
     jobs = [side.assignment(proc) for proc in range(3)]
-    async with side.shadow():
+    async with asyncio.timeout(WITHIN_S), side.shadow(call_deadline=3600.0):
         await side.schedd.hand_over(jobs[0])
         await until(lambda: side.startd.runs)
         side.startd.silent = True
@@ -80,22 +82,17 @@ async def test_it_stops_while_nobody_answers(side: Side) -> None:
         side.schedd.bus.close()
         await side.startd.exited(jobs[0])
         await asyncio.sleep(0.05)
-        began = asyncio.get_running_loop().time()
 
-    assert 0.5 > asyncio.get_running_loop().time() - began
     side.schedd.bus = MemoryBus(side.server, subjects=Subjects(POOL), identity=daemon("schedd"))
 
 
 async def test_it_stops_while_it_reads(side: Side) -> None:
     """A large input file that is being hashed does not keep it."""
     with (side.work / "large").open("wb") as file:
-        file.truncate(20 << 30)  # without blocks, but with bytes to hash
-    async with side.shadow():
+        file.truncate(1 << 40)  # without blocks, but with bytes to hash: it takes a quarter of an hour
+    async with asyncio.timeout(WITHIN_S), side.shadow():
         await side.schedd.hand_over(side.assignment(TransferInput="large"))
         await asyncio.sleep(0.2)
-        began = asyncio.get_running_loop().time()
-
-    assert 1.0 > asyncio.get_running_loop().time() - began
 
 
 async def test_nothing_is_taken_over_while_it_stops(side: Side) -> None:

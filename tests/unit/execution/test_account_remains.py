@@ -95,7 +95,9 @@ def test_a_directory_that_nobody_wrote_to_needs_no_look(tmp_path: Path) -> None:
 
 
 def test_what_others_remove_meanwhile_hides_nothing(tmp_path: Path) -> None:
-    """A file that is gone between the listing and the look at it is nobody's; the account's own are found beside it."""
+    """
+    A file that is gone between the listing and the look at it is nobody's; the account's own are found beside it.
+    """
     for name in ("a", "gone", "z"):
         (tmp_path / name).write_text("")
     with os.scandir(tmp_path) as listing:

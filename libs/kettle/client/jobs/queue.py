@@ -325,6 +325,8 @@ class JobQueue:
         )
 
     def saw(self, position: Position) -> None:
-        """Have later questions answered from at least this position: what was seen once is not unseen afterwards."""
+        """
+        Have later questions answered from at least this position: what was seen once is not unseen afterwards.
+        """
         if self._seen is None or position.frame > self._seen.frame:
             self._seen = position

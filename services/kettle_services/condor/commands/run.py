@@ -142,7 +142,7 @@ def _carried_out(client: ShortLivedClient, text: str) -> int:
 
 
 async def _ended(pool: Client, cluster: int) -> "Progress":
-    """How the job has ended; meanwhile whoever waits is told that it is held, if it is."""
+    """How the job has ended; if it is held meanwhile, the person who waits is told so."""
     select = Select(clusters=[cluster])
     progress = await pool.wait(select, through_hold=False)
     if not progress.ended:
