@@ -441,8 +441,8 @@ def _knows_people(bus: _Bus, role: str) -> list[str]:
     """What iam says of people, whom any service may have to do with."""
     people = bus.subjects.people
     entries = f"$KV.{people}.>"
-    said = [entries] if role == "iam" else bus.reads(f"KV_{people}", entries)
-    return [*bus.makes(f"KV_{people}"), *said]
+    reads = [*bus.reads(f"KV_{people}", entries), f"{bus.api}.DIRECT.GET.KV_{people}.{entries}"]
+    return [*bus.makes(f"KV_{people}"), *reads, *([entries] if role == "iam" else [])]
 
 
 def _publishes_events(bus: _Bus, role: str) -> list[str]:

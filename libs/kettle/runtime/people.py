@@ -1,10 +1,12 @@
 """What a service knows of people who have come with a token: what iam has made of their credentials."""
 
+from functools import partial
 from typing import Final
 
 from kettle.auth.mapping.findings import Because, Place
 from kettle.auth.mapping.levels import Level
-from kettle.bus.ports import BucketSpec, Bus
+from kettle.bus.ports import BucketSpec, Bus, BusError, Learn, RefusedError
+from kettle_wire.codes import RefusalCode
 from kettle_wire.people import PersonSaid, decode_person, person_key
 from kettle_wire.subjects import Subjects
 
@@ -21,6 +23,8 @@ class People:
 
     def __init__(self) -> None:
         self._said: dict[str, PersonSaid] = {}
+        self.learn: Learn | None = None
+        """Brings up to date what is known of a person; None where nobody says anything."""
 
     async def follow(self, bus: Bus, subjects: Subjects) -> None:
         """Read what iam says; never returns."""
@@ -36,8 +40,36 @@ class People:
                 said = decode_person(change.value)
                 self._said[said.owner] = said
 
-    def accounting_group(self, owner: str) -> str:
-        """Who is charged for jobs of somebody that name no group; empty: the owner."""
+    def on(self, bus: Bus, subjects: Subjects) -> Learn:
+        """Have `learn` ask this bus."""
+        self.learn = partial(self._learn, bus, subjects)
+        return self.learn
+
+    async def _learn(self, bus: Bus, subjects: Subjects, owner: str) -> None:
+        """
+        Have what iam has said of somebody by now: it says so before it lets him in, and `follow` hears it a moment later.
+
+        Raises:
+            RefusedError: it cannot be read at the moment (`unavailable`).
+        """
+        try:
+            found = await bus.get(subjects.people, person_key(owner))
+        except BusError as error:
+            raise RefusedError(
+                RefusalCode.UNAVAILABLE,
+                f"what the pool knows of {owner} cannot be read at the moment: {error}",
+            ) from error
+        if found is None:
+            self._said.pop(owner, None)
+        else:
+            self._said[owner] = decode_person(found)
+
+    async def accounting_group(self, owner: str) -> str:
+        """
+        Who is charged for jobs of somebody that name no group; empty: the owner.  Raises RefusedError as `learn` does.
+        """
+        if self.learn is not None and owner not in self._said:
+            await self.learn(owner)
         return self._said.get(owner, _NOBODY).accounting_group
 
     def levels(self, owner: str) -> dict[Level, Because]:

@@ -4,6 +4,7 @@ import time
 from collections import OrderedDict
 from typing import Final
 
+from kettle.bus.jetstream import entry_subject
 from kettle.bus.nats import NatsBus
 from kettle.runtime.people import people_bucket
 from kettle_services.iam.domain.persons import Person
@@ -41,7 +42,10 @@ class ToldPeople:
         if said == before and (now < until or not (said.accounting_group or said.levels)):
             return
         lifetime = max(1.0, min((person.expires or now + _LONGEST_S) - now, _LONGEST_S))
-        await self._bus.put(self._bucket, person_key(person.owner), encode_person(said), ttl=lifetime)
+        # Confirmed: who is let in after this is known to every service that looks.
+        await self._bus.append(
+            entry_subject(self._bucket, person_key(person.owner)), encode_person(said), ttl=lifetime
+        )
         self._told[person.owner] = said, now + lifetime * _RENEWED
         if len(self._told) > _MOST:
             self._told.popitem(last=False)
