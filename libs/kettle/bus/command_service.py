@@ -226,12 +226,14 @@ class CommandService:
         """
         Raise RefusedError for somebody whom the endpoint is not for, by the newest that is known of him.
         """
+        if self.learn is None or caller.kind != "user":
+            require_caller(served, caller, self.authorize)
+            return
+        await self.learn(caller.name, refused=False)
         try:
             require_caller(served, caller, self.authorize)
         except RefusedError:
-            if self.learn is None or caller.kind != "user":
-                raise
-            await self.learn(caller.name)
+            await self.learn(caller.name, refused=True)
             require_caller(served, caller, self.authorize)
 
     async def _ask(

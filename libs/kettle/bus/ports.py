@@ -105,8 +105,15 @@ Authorize = Callable[[Served[Any, Any], Identity], str]
 """Why a person may not send a command that is for people, as a sentence; empty: it may be sent."""
 
 
-Learn = Callable[[str], Awaitable[None]]
-"""Brings up to date what is known of a person, by his name."""
+class Learn(Protocol):
+    """Brings up to date what is known of a person."""
+
+    def __call__(self, owner: str, *, refused: bool) -> Awaitable[None]:
+        """
+        `refused`: he would be refused by what is known; otherwise it is enough to do something where nothing is heard by itself.
+        Raises RefusedError: it cannot be known at the moment.
+        """
+        ...
 
 
 Further = Callable[[str, Sequence[Served[Any, Any]]], Sequence[Served[Any, Any]]]

@@ -1,4 +1,4 @@
-"""What a service knows of people who have come with a token: what iam has made of their credentials."""
+"""What a service knows of people: what iam has made of their tokens, and who is banned."""
 
 from functools import partial
 from typing import Final
@@ -19,12 +19,24 @@ def people_bucket(subjects: Subjects) -> BucketSpec:
 
 
 class People:
-    """People of whom iam has said something, as long as `follow` runs."""
+    """
+    People of whom iam has said something.
+
+    A service of the pool follows all of it (`follow`), and reads what it may have missed before it refuses somebody.  An access
+    point that has joined hears nothing by itself: it reads about a person with each of his commands.
+    """
 
     def __init__(self) -> None:
         self._said: dict[str, PersonSaid] = {}
+        self._follows = False
         self.learn: Learn | None = None
         """Brings up to date what is known of a person; None where nobody says anything."""
+
+    def on(self, bus: Bus, subjects: Subjects, *, follows: bool) -> Learn:
+        """Have `learn` ask this bus; `follows`: whether `follow` runs as well."""
+        self._follows = follows
+        self.learn = partial(self._learn, bus, subjects)
+        return self.learn
 
     async def follow(self, bus: Bus, subjects: Subjects) -> None:
         """Read what iam says; never returns."""
@@ -40,18 +52,15 @@ class People:
                 said = decode_person(change.value)
                 self._said[said.owner] = said
 
-    def on(self, bus: Bus, subjects: Subjects) -> Learn:
-        """Have `learn` ask this bus."""
-        self.learn = partial(self._learn, bus, subjects)
-        return self.learn
-
-    async def _learn(self, bus: Bus, subjects: Subjects, owner: str) -> None:
+    async def _learn(self, bus: Bus, subjects: Subjects, owner: str, *, refused: bool) -> None:
         """
         Have what iam has said of somebody by now: it says so before it lets him in, and `follow` hears it a moment later.
 
         Raises:
             RefusedError: it cannot be read at the moment (`unavailable`).
         """
+        if refused is not self._follows:  # what was not followed has been read before the decision
+            return
         try:
             found = await bus.get(subjects.people, person_key(owner))
         except BusError as error:
@@ -69,8 +78,12 @@ class People:
         Who is charged for jobs of somebody that name no group; empty: the owner.  Raises RefusedError as `learn` does.
         """
         if self.learn is not None and owner not in self._said:
-            await self.learn(owner)
+            await self.learn(owner, refused=self._follows)
         return self._said.get(owner, _NOBODY).accounting_group
+
+    def banned(self, owner: str) -> str:
+        """Why somebody is banned; empty: he is not."""
+        return self._said.get(owner, _NOBODY).banned
 
     def levels(self, owner: str) -> dict[Level, Because]:
         """The levels that a rule gives somebody, and which."""

@@ -55,11 +55,12 @@ async def join_bus(
             replicas=settings.nats_replicas,
         )
     )
-    authorizer = Authorizer.of_service(rt.role, lambda: settings.authorization, granted=people.levels)
-    learn = None
-    if identity is None and rt.role != _MACHINE and settings.authorization.rules:
-        learn = people.on(bus, bus.subjects)
-        rt.loop(people.follow(bus, bus.subjects), name="people")
+    authorizer = Authorizer.of_service(rt.role, lambda: settings.authorization, people=people)
+    learn, joined = None, bool(bus.identity.access_point)
+    if identity is None and rt.role != _MACHINE and (joined or settings.authorization.rules):
+        learn = people.on(bus, bus.subjects, follows=not joined)
+        if not joined:
+            rt.loop(people.follow(bus, bus.subjects), name="people")
     bus.authorize_by(authorizer, partial(answer_about_rights, authorizer, learn), learn=learn)
     outbox = Outbox(settings.home_path / "deeds", rt.role)
     bus.audit_by(outbox)

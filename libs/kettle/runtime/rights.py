@@ -48,7 +48,7 @@ class _RightsAnswer:
     async def __call__(self, request: QueryRights, caller: Identity) -> Rights:
         """Decide as for a command; a word that is neither a level nor a command here is refused."""
         if self._learn is not None:
-            await self._learn(caller.name)
+            await self._learn(caller.name, refused=True)
         levels = [self._level(word) for word in request.levels]
         if not (request.levels or request.commands):
             levels = list(_OF_PEOPLE)

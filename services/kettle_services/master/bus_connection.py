@@ -61,7 +61,7 @@ class BusConnection:
         """`ad` is the host's ad as it is now; `interval` the seconds between repeats."""
         self._people = People()
         self._authorization = authorization
-        self._authorizer = Authorizer.of_service("master", authorization, granted=self._people.levels)
+        self._authorizer = Authorizer.of_service("master", authorization, people=self._people)
         self._deeds = deeds
         self._name = name
         self._version = version
@@ -109,13 +109,14 @@ class BusConnection:
     async def _speak(self, bus: "NatsBus", subjects: Subjects) -> None:
         bus.on_return(self.changed)
         # A machine shares the credential of its startd, which hears nothing of people.
-        knows_people = bus.identity.kind == "daemon" and bool(self._authorization().rules)
-        learn = self._people.on(bus, subjects) if knows_people else None
+        joined = bool(bus.identity.access_point)
+        follows = bus.identity.kind == "daemon" and not joined and bool(self._authorization().rules)
+        learn = self._people.on(bus, subjects, follows=follows) if follows or joined else None
         bus.authorize_by(self._authorizer, partial(answer_about_rights, self._authorizer, learn), learn=learn)
         async with asyncio.TaskGroup() as group:
             group.create_task(bus.failure(), name="bus")
             beside = [group.create_task(self._deeds.deliver(bus), name="deeds")]
-            if knows_people:
+            if follows:
                 beside.append(group.create_task(self._people.follow(bus, subjects), name="people"))
             try:
                 await bus.serve("master", self._name, self._served, version=self._version)

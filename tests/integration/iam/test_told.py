@@ -86,8 +86,8 @@ async def test_what_a_rule_gives_is_known_before_the_first_command(backend: Back
     async with gate_on(backend, tmp_path, rules) as gate, gate.member("schedd") as schedd:
         people = People()
         lists = Authorization(allow={"READ": ("nobody@*",)}, domain=DOMAIN)
-        decides = Authorizer("schedd", lambda: lists, SettingPlaces(None), people.levels)
-        schedd.authorize_by(decides, learn=people.on(schedd, gate.subjects))
+        decides = Authorizer("schedd", lambda: lists, SettingPlaces(None), people)
+        schedd.authorize_by(decides, learn=people.on(schedd, gate.subjects, follows=True))
         outbox = Outbox(tmp_path / "deeds", "schedd")
         schedd.audit_by(outbox)
         await schedd.serve("schedd", "schedd", [Served(FIND_SPOOL, found)], version=VERSION)
@@ -100,6 +100,37 @@ async def test_what_a_rule_gives_is_known_before_the_first_command(backend: Back
     [deeds] = (tmp_path / "deeds").iterdir()
     [denial] = deeds.read_text().splitlines()
     assert "bob@pool.example has not the level READ" in denial
+
+
+async def test_an_access_point_that_has_joined_reads_of_those_who_command_it(
+    backend: Backend, tmp_path: Path
+) -> None:
+    """
+    It follows nothing: levels, accounting groups and bans hold with the next command, also for who has an account there, and after
+    an iam has been away.
+    """
+    async with gate_on(backend, tmp_path, WRITERS + PLAIN) as gate, gate.member("ap1") as schedd:
+        people = People()
+        lists = Authorization(allow={"READ": ("bob@*",)}, domain=DOMAIN)
+        decides = Authorizer("schedd", lambda: lists, SettingPlaces(None), people)
+        schedd.authorize_by(decides, learn=people.on(schedd, gate.subjects, follows=False))
+        await schedd.serve("schedd", "ap1", [Served(FIND_SPOOL, found)], version=VERSION)
+        async with gate.bus(gate.token("ada", groups=["/wheel"])) as ada, gate.member("bob") as bob:
+            await ada.call(FIND_SPOOL, "ap1", FindSpool(cluster=1))
+            assert "group_wheel" == await people.accounting_group("ada")
+            await bob.call(FIND_SPOOL, "ap1", FindSpool(cluster=1))
+            async with gate.administrator() as iam:
+                await iam.ban("user:bob", reason="mines coins")
+            with pytest.raises(RefusedError, match=": mines coins"):
+                await bob.call(FIND_SPOOL, "ap1", FindSpool(cluster=1))
+            await ada.call(FIND_SPOOL, "ap1", FindSpool(cluster=1))
+            await gate.stop()
+            with pytest.raises(RefusedError, match="mines coins"):
+                await bob.call(FIND_SPOOL, "ap1", FindSpool(cluster=1))
+            await gate.start()
+            async with gate.administrator() as iam:
+                await iam.unban("user:bob")
+            await bob.call(FIND_SPOOL, "ap1", FindSpool(cluster=1))
 
 
 async def found(request: FindSpool, caller: Identity) -> SpoolFound:
