@@ -1,7 +1,8 @@
 """
-What iam says to the services of people who have come with a token: an entry in the bucket `Subjects.people`, by `person_key`.
+What iam says to the services of people who have come with a token, and of people who are banned: an entry in the bucket
+`Subjects.people`, by `person_key`.
 
-It is there as long as the credential from which it was made; of several of one person the last one counts.
+It is there as long as the credential from which it was made, or the ban; of several of one person the last one counts.
 """
 
 from typing import Final
@@ -19,6 +20,8 @@ class PersonSaid(msgspec.Struct, frozen=True, kw_only=True):
     """Who is charged for jobs that name no group; empty: the owner."""
     levels: dict[str, str] = {}
     """Levels that a rule gives beside the lists of the site, each with the rule and its place."""
+    banned: str = ""
+    """Why nothing is to be done for him, as the end of a sentence; empty: he is not banned."""
 
 
 def person_key(owner: str) -> str:

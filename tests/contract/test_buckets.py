@@ -48,6 +48,23 @@ async def test_a_watch_begins_with_what_is_there(world: World) -> None:
         assert [("Machine.a", None)] == await some(changes, 1)
 
 
+async def test_an_entry_is_read_as_it_is_now(world: World) -> None:
+    """
+    The newest value that was confirmed; None for what was withdrawn, was never there, or is in no bucket.
+    """
+    bus, reader = await world.connect(), await world.connect()
+    ads = await bucket(world, bus)
+    await bus.put(ads, "Machine.a", b"1")
+    revision = await bus.update(ads, "Machine.b", b"2", expect=0)
+    await bus.update(ads, "Machine.b", b"3", expect=revision)
+    await bus.put(ads, "Machine.c", b"4")
+    await bus.delete(ads, "Machine.c")
+    await arrived(world, bus, ads)
+    found = [await reader.get(ads, f"Machine.{name}") for name in "abcd"]
+    assert [b"1", b"3", None, None] == found
+    assert None is await reader.get(world.subjects.leases, "x")
+
+
 async def test_a_watch_of_an_empty_bucket_says_so_at_once(world: World) -> None:
     """None comes also when nothing is there."""
     bus = await world.connect()

@@ -138,7 +138,12 @@ async def test_a_person_with_nothing_but_a_sign_in_and_the_address(tmp_path: Pat
         factor = ("condor_userprio", "-setfactor", "ada@pool.example", "7")
         assert "not an administrator" in await ada.run(*factor, status=1)
         (wheel := home / "wheel").write_text(issuer.token("grace", AUDIENCE, groups=["/wheel"]))
-        await Elsewhere(pool, home, place, BEARER_TOKEN_FILE=str(wheel)).run(*factor)
+        grace = Elsewhere(pool, home, place, BEARER_TOKEN_FILE=str(wheel))
+        await grace.run(*factor)
+        await grace.run("kettle", "audit")
+        await grace.run("condor_reconfig")
+        for command in ("iam.query_audit", "master.control"):
+            assert "/rules.toml:" in await grace.run("kettle", "whoami", "--may", command)
 
         (token := home / "token").write_text(issuer.token("ada", AUDIENCE, exp=1))
         late = Elsewhere(pool, home, place, BEARER_TOKEN_FILE=str(token))

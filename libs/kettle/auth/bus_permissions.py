@@ -328,6 +328,7 @@ def _joined(bus: _Bus, role: str, identity: Identity) -> tuple[list[str], list[s
     shard = f"schedd.{name}"
     frames = bus.reads(subjects.event_stream(shard), subjects.events(shard))
     publish = [*_asks_by_name(role, subjects, identity), *bus.answers, subjects.notice(role, name)]
+    publish.append(_reads_of_people(bus))
     subscribe = [*_inbox(identity), _notices(subjects, "*"), "$SRV.*", *_found_as(role)]
     subscribe.append(subjects.commands_of(role, name))
     match role:
@@ -443,8 +444,14 @@ def _knows_people(bus: _Bus, role: str) -> list[str]:
     """What iam says of people, whom any service may have to do with."""
     people = bus.subjects.people
     entries = f"$KV.{people}.>"
-    said = [entries] if role == "iam" else bus.reads(f"KV_{people}", entries)
-    return [*bus.makes(f"KV_{people}"), *said]
+    reads = [*bus.reads(f"KV_{people}", entries), _reads_of_people(bus)]
+    return [*bus.makes(f"KV_{people}"), *reads, *([entries] if role == "iam" else [])]
+
+
+def _reads_of_people(bus: _Bus) -> str:
+    """What iam has said of one person: an access point that has joined makes no consumer for it."""
+    people = bus.subjects.people
+    return f"{bus.api}.DIRECT.GET.KV_{people}.$KV.{people}.>"
 
 
 def _publishes_events(bus: _Bus, role: str) -> list[str]:

@@ -22,7 +22,16 @@ from kettle.bus.large_messages import CompleteRequest, PartLimits, PartStore, to
 from kettle.bus.large_requests import PLACE, Parcel
 from kettle.bus.nats_connection import NatsConnection
 from kettle.bus.nats_driver import ERROR_CODE_HEADER, ERROR_HEADER, Msg, Request, errors, micro
-from kettle.bus.ports import Auditor, Authorize, BusError, BusUnavailableError, Further, RefusedError, Served
+from kettle.bus.ports import (
+    Auditor,
+    Authorize,
+    BusError,
+    BusUnavailableError,
+    Further,
+    Learn,
+    RefusedError,
+    Served,
+)
 from kettle_wire.codes import RefusalCode
 from kettle_wire.endpoint import Caller, Endpoint, Refusal, Repeat
 from kettle_wire.identity import Identity
@@ -78,6 +87,8 @@ class CommandService:
         self._sole = sole
         self.authorize: Authorize | None = None
         """Decides which commands people may send; see `require_caller`."""
+        self.learn: Learn | None = None
+        """Brings what is known of a person up to date before he is refused."""
         self.auditor: Auditor | None = None
         """Is told of acts of administrators, and of denials."""
         self.observe: Observe | None = None
@@ -207,7 +218,7 @@ class CommandService:
         try:
             caller = _caller(subject)
             if served is not None:
-                require_caller(served, caller, self.authorize)
+                await self._admit(served, caller)
                 require_own_queue(served.endpoint, _asked(subject), caller)
             received = self._depot.receive(caller.token, parcel, served)
             if isinstance(received, CompleteRequest):
@@ -225,6 +236,20 @@ class CommandService:
         await _send(respond, received)
         if self.observe is not None and served is not None:
             self.observe(served.endpoint.verb, time.monotonic() - began, code)
+
+    async def _admit(self, served: Served[Any, Any], caller: Identity) -> None:
+        """
+        Raise RefusedError for somebody whom the endpoint is not for, by the newest that is known of him.
+        """
+        if self.learn is None or caller.kind != "user":
+            require_caller(served, caller, self.authorize)
+            return
+        await self.learn(caller.name, refused=False)
+        try:
+            require_caller(served, caller, self.authorize)
+        except RefusedError:
+            await self.learn(caller.name, refused=True)
+            require_caller(served, caller, self.authorize)
 
     async def _ask(
         self, whole: CompleteRequest, headers: Mapping[str, str], subject: str, caller: Identity

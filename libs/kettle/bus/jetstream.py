@@ -284,13 +284,22 @@ class JetStream:
 
     async def newest(self, stream: str, subject: str, *, deadline: float) -> bytes | None:
         """The newest message on a subject, from any server that has a copy; None if there is none."""
+        found = await self._newest(stream, subject, deadline)
+        return None if found is None else found.data
+
+    async def entry(self, bucket: str, key: str, *, deadline: float) -> bytes | None:
+        """An entry of a bucket; None if there is none."""
+        found = await self._newest(bucket_stream(bucket), entry_subject(bucket, key), deadline)
+        return None if found is None or "KV-Operation" in (found.headers or {}) else found.data
+
+    async def _newest(self, stream: str, subject: str, deadline: float) -> Msg | None:
         try:
             reply = await self._connection.request(
                 f"{self._connection.api}.DIRECT.GET.{stream}.{subject}", b"", deadline=deadline
             )
         except NoResponderError:
             return None
-        return None if status_of(reply) == _NO_MESSAGE else reply.data
+        return None if status_of(reply) == _NO_MESSAGE else reply
 
     async def delete_stream(self, name: str) -> None:
         """Remove a stream with everything in it; raises NotFoundError."""

@@ -285,6 +285,10 @@ class MemoryBus:
         self._check(key, value)
         return self._server.put(bucket, key, value, ttl, expect)
 
+    async def get(self, bucket: str, key: str, *, deadline: float = 5.0) -> bytes | None:
+        """See `Bus.get`."""
+        return self._server.entry(bucket, key)
+
     async def delete(self, bucket: str, key: str, *, expect: int | None = None) -> None:
         """See `Bus.delete`."""
         with suppress(BusError):

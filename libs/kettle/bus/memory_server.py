@@ -247,6 +247,12 @@ class MemoryServer:
         self._tell(bucket, KeyChange(key, value, into.revision))
         return into.revision
 
+    def entry(self, bucket: str, key: str) -> bytes | None:
+        """The value of an entry; None if there is none, or no bucket."""
+        self.expire()
+        found = self.buckets[bucket].entries.get(key) if bucket in self.buckets else None
+        return found.value if found else None
+
     def watch(self, bucket: str, keys: str) -> Watcher:
         """Begin a watch."""
         watcher = Watcher(keys)

@@ -33,6 +33,7 @@ from kettle.bus.ports import (
     BusUnavailableError,
     Further,
     KeyChange,
+    Learn,
     Message,
     Post,
     RefusedError,
@@ -146,12 +147,17 @@ class NatsBus:
                 keeper.cancel()
                 await bus._service.close()
 
-    def authorize_by(self, authorize: Authorize, further: Further | None = None) -> None:
+    def authorize_by(
+        self, authorize: Authorize, further: Further | None = None, *, learn: Learn | None = None
+    ) -> None:
         """
         Let this decide from now on which commands people may send to what is served here; `further` is served as well.
+
+        Before somebody is refused, `learn` has what is known of him brought up to date.
         """
         self._service.authorize = authorize
         self._service.further = further
+        self._service.learn = learn
 
     @property
     def auditor(self) -> Auditor | None:
@@ -373,6 +379,10 @@ class NatsBus:
         return await self._jetstream.append(
             entry_subject(bucket, key), value, headers=headers, expected=expect, deadline=deadline
         )
+
+    async def get(self, bucket: str, key: str, *, deadline: float = 5.0) -> bytes | None:
+        """See `Bus.get`."""
+        return await self._jetstream.entry(bucket, key, deadline=deadline)
 
     async def delete(self, bucket: str, key: str, *, expect: int | None = None) -> None:
         """See `Bus.delete`."""

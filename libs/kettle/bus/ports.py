@@ -105,6 +105,17 @@ Authorize = Callable[[Served[Any, Any], Identity], str]
 """Why a person may not send a command that is for people, as a sentence; empty: it may be sent."""
 
 
+class Learn(Protocol):
+    """Brings up to date what is known of a person."""
+
+    def __call__(self, owner: str, *, refused: bool) -> Awaitable[None]:
+        """
+        `refused`: he would be refused by what is known; otherwise it is enough to do something where nothing is heard by itself.
+        Raises RefusedError: it cannot be known at the moment.
+        """
+        ...
+
+
 Further = Callable[[str, Sequence[Served[Any, Any]]], Sequence[Served[Any, Any]]]
 """What is answered besides what a service serves under a role: about it."""
 
@@ -369,6 +380,12 @@ class Buckets(Protocol):
     ) -> int:
         """
         Set an entry if its revision is `expect` (0: no entry); returns the new one. WrongSequenceError otherwise.
+        """
+        ...
+
+    async def get(self, bucket: str, key: str, *, deadline: float = 5.0) -> bytes | None:
+        """
+        An entry as the server has it now, with everything that `update` has confirmed; None if there is none, or no bucket.
         """
         ...
 

@@ -8,7 +8,7 @@ for READ or WRITE both are everybody's who has a credential for the bus: who has
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 from kettle.auth.mapping.access_lists import AccessDecision, AccessLists, Entry, missing_entry
 from kettle.auth.mapping.findings import Because, Place
@@ -78,6 +78,28 @@ def level_of(endpoint: Endpoint[Any, Any]) -> Level:
     return Level.READ if endpoint.reads else Level.WRITE
 
 
+class Known(Protocol):
+    """What is known of people besides their names."""
+
+    def levels(self, owner: str) -> Mapping[Level, Because]:
+        """What rules give somebody because of his credential."""
+        ...
+
+    def banned(self, owner: str) -> str:
+        """Why somebody is banned, as the end of a sentence; empty: he is not."""
+        ...
+
+
+class _Unknown:
+    def levels(self, owner: str) -> Mapping[Level, Because]:
+        del owner
+        return {}
+
+    def banned(self, owner: str) -> str:
+        del owner
+        return ""
+
+
 class Verdict(NamedTuple):
     """Whether a person has a level at a service, and by which rule."""
 
@@ -138,12 +160,13 @@ class Authorizer:
         role: str,
         authorization: Callable[[], Authorization],
         places: SettingPlaces,
-        granted: Callable[[str], Mapping[Level, Because]] = lambda _owner: {},
+        people: Known | None = None,
     ) -> None:
         """
-        `authorization` is what the settings say now, `granted` what rules give somebody because of his credential.
+        `authorization` is what the settings say now; `people` knows what rules give somebody, and who is
+        banned.
         """
-        self._granted = granted
+        self._people: Known = people or _Unknown()
         self._role = role
         self._authorization = authorization
         self._places = places
@@ -157,23 +180,25 @@ class Authorizer:
         role: str,
         authorization: Callable[[], Authorization],
         environ: Mapping[str, str] = os.environ,
-        granted: Callable[[str], Mapping[Level, Because]] = lambda _owner: {},
+        people: Known | None = None,
     ) -> "Authorizer":
         """The one of a service that has read its settings from where its environment leads to."""
-        return cls(role, authorization, SettingPlaces(config_path(environ)), granted)
+        return cls(role, authorization, SettingPlaces(config_path(environ)), people)
 
     def __call__(self, served: Served[Any, Any], caller: Identity) -> str:
         """Why a person may not send a command, as a sentence; empty: it may be sent."""
         endpoint, said = served.endpoint, self._authorization()
-        if Caller.USER in endpoint.callers and not (said.allow or said.deny):
-            return ""
         if endpoint is RIGHTS_AT.get(endpoint.role):
             return ""  # also who may do nothing may ask why
+        if banned := self._people.banned(caller.name):
+            return f"{caller.name}@{said.own_domain} {banned}"
+        if Caller.USER in endpoint.callers and not (said.allow or said.deny):
+            return ""
         lists = self._lists_of(said, served.administrators())
         level, name = level_of(endpoint), f"{caller.name}@{said.own_domain}"
         if lists.allow(name, level):
             return ""
-        granted = self._granted(caller.name)
+        granted = self._people.levels(caller.name)
         if granted and lists.allow_granted(name, level, granted):
             return ""
         missing = self.decide(level, caller, served.administrators()).missing
@@ -187,7 +212,7 @@ class Authorizer:
         said = self._authorization()
         name = f"{caller.name}@{said.own_domain}"
         found = self._lists_of(said, administrators or ()).explain(
-            name, level, self._places, self._granted(caller.name)
+            name, level, self._places, self._people.levels(caller.name)
         )
         if found.allowed:
             return Verdict(allowed=True, name=name, level=level, because=found.because, missing="")

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from kettle.storage import PgLog
 
 
-_OF_ITSELF: Final = ("iam", "startd")
-"""Roles that do not hear what iam says: itself, and machines, at which rules give nobody a level."""
+_MACHINE: Final = "startd"
+"""The role that does not hear what iam says: at machines rules give nobody a level."""
 
 
 async def join_bus(
@@ -57,10 +57,13 @@ async def join_bus(
             replicas=settings.nats_replicas,
         )
     )
-    authorizer = Authorizer.of_service(rt.role, lambda: settings.authorization, granted=people.levels)
-    bus.authorize_by(authorizer, partial(answer_about_rights, authorizer))
-    if identity is None and rt.role not in _OF_ITSELF and settings.authorization.rules:
-        rt.loop(people.follow(bus, bus.subjects), name="people")
+    authorizer = Authorizer.of_service(rt.role, lambda: settings.authorization, people=people)
+    learn, joined = None, bool(bus.identity.access_point)
+    if identity is None and rt.role != _MACHINE and (joined or settings.authorization.rules):
+        learn = people.on(bus, bus.subjects, follows=not joined)
+        if not joined:
+            rt.loop(people.follow(bus, bus.subjects), name="people")
+    bus.authorize_by(authorizer, partial(answer_about_rights, authorizer, learn), learn=learn)
     outbox = Outbox(settings.home_path / "deeds", rt.role)
     bus.audit_by(outbox)
     rt.loop(outbox.deliver(bus), name="deeds")

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 from kettle.auth.mapping.levels import Level
-from kettle.bus.ports import RefusedError, Served
+from kettle.bus.ports import Learn, RefusedError, Served
 from kettle.runtime.authorizer import Authorizer, Verdict, level_of
 from kettle.terminal.nearest_names import did_you_mean
 from kettle_wire.codes import RefusalCode
@@ -20,20 +20,26 @@ _OPEN: Final = (
 
 
 def answer_about_rights(
-    authorizer: Authorizer, role: str, served: Sequence[Served[Any, Any]]
+    authorizer: Authorizer, learn: Learn | None, role: str, served: Sequence[Served[Any, Any]]
 ) -> list[Served[Any, Any]]:
-    """The answer to `query_rights` of a service that people command; none for another."""
+    """
+    The answer to `query_rights` of a service that people command; none for another.  `learn` brings what is known of somebody
+    up to date.
+    """
     endpoint = RIGHTS_AT.get(role)
     if endpoint is None or all(each.endpoint.callers.isdisjoint(_COMMANDERS) for each in served):
         return []
-    return [Served(endpoint, _RightsAnswer(authorizer, role, served))]
+    return [Served(endpoint, _RightsAnswer(authorizer, learn, role, served))]
 
 
 class _RightsAnswer:
     """Answers for one service."""
 
-    def __init__(self, authorizer: Authorizer, role: str, served: Sequence[Served[Any, Any]]) -> None:
+    def __init__(
+        self, authorizer: Authorizer, learn: Learn | None, role: str, served: Sequence[Served[Any, Any]]
+    ) -> None:
         self._authorizer = authorizer
+        self._learn = learn
         self._role = role
         self._served = {
             each.endpoint.verb: each for each in served if not each.endpoint.callers.isdisjoint(_COMMANDERS)
@@ -41,6 +47,8 @@ class _RightsAnswer:
 
     async def __call__(self, request: QueryRights, caller: Identity) -> Rights:
         """Decide as for a command; a word that is neither a level nor a command here is refused."""
+        if self._learn is not None:
+            await self._learn(caller.name, refused=True)
         levels = [self._level(word) for word in request.levels]
         if not (request.levels or request.commands):
             levels = list(_OF_PEOPLE)

@@ -34,7 +34,7 @@ from kettle_services.iam.idtokens import IdTokens, pool_places
 from kettle_services.iam.job_tokens import JobTokenOffice
 from kettle_services.iam.machine_owners import MachineOwners
 from kettle_services.iam.own_pool import administrators, bus_credentials, own_server, pool_of
-from kettle_services.iam.people.local_accounts import tell_bans
+from kettle_services.iam.people.local_accounts import SaidBans, tell_bans
 from kettle_services.iam.people.told import ToldPeople
 from kettle_services.iam.people.wiring import callout_keys, identification_of, let_people_in, policy_of
 from kettle_services.iam.pins import certificate
@@ -85,12 +85,14 @@ async def work(rt: Runtime, settings: IamSettings, bus: NatsBus, record: Record)
     rt.loop(record.checkpoint(), name="checkpoint")
     changed = await record_settings(record, settings, policy.files)
     told = ToldPeople(bus, bus.subjects)
-    people = callout_keys(settings)
+    people, said = callout_keys(settings), None
     if people is not None:
         await told.open()
         await let_people_in(
             rt, settings, people, identification, policy, record, denials, told, changed=changed
         )
+        said = SaidBans(record, bus, told)
+        rt.loop(said.keep(), name="bans for services")
     if own_server(settings):
         rt.loop(tell_bans(record, bus, master_name(settings)), name="bans")
     files = SealedFiles(settings.directory / "credentials", now=time.time())
@@ -99,7 +101,7 @@ async def work(rt: Runtime, settings: IamSettings, bus: NatsBus, record: Record)
     pipeline = CommandPipeline(record, administrators=commanders)
     answering = (
         MachineCommands(record, pool, open_to_machines=machines.require_open, master=master),
-        BanCommands(record),
+        BanCommands(record, said),
         ClientCommands(record),
         TokenCommands(record, grants, pool, settings, administrators=commanders),
         Questions(record, administrators=commanders),

@@ -19,9 +19,11 @@ from kettle.bus.ports import BucketSpec, Bus, BusError, Served
 from kettle.retry.backoff import steady
 from kettle.retry.loop import Waits
 from kettle.runtime import leaves
+from kettle.runtime.authorization import Authorization
 from kettle.runtime.authorizer import Authorizer
 from kettle.runtime.deeds import Outbox
 from kettle.runtime.duty_cycle import DutyCycle
+from kettle.runtime.people import People
 from kettle.runtime.rights import answer_about_rights
 from kettle_wire.ads import Ad
 from kettle_wire.identity import Identity, worker
@@ -53,11 +55,13 @@ class BusConnection:
         ad: Callable[[], Ad],
         interval: Callable[[], float],
         served: Sequence[Served[Any, Any]],
-        authorizer: Authorizer,
+        authorization: Callable[[], Authorization],
         deeds: Outbox,
     ) -> None:
         """`ad` is the host's ad as it is now; `interval` the seconds between repeats."""
-        self._authorizer = authorizer
+        self._people = People()
+        self._authorization = authorization
+        self._authorizer = Authorizer.of_service("master", authorization, people=self._people)
         self._deeds = deeds
         self._name = name
         self._version = version
@@ -88,7 +92,6 @@ class BusConnection:
                     replicas=replicas,
                 ) as bus:
                     _end_if_cancelled()
-                    bus.authorize_by(self._authorizer, partial(answer_about_rights, self._authorizer))
                     bus.audit_by(self._deeds)
                     await self._speak(bus, subjects)
             except Exception as error:  # noqa: BLE001 - whatever it is, the daemons need their master
@@ -105,14 +108,22 @@ class BusConnection:
 
     async def _speak(self, bus: "NatsBus", subjects: Subjects) -> None:
         bus.on_return(self.changed)
+        # A machine shares the credential of its startd, which hears nothing of people.
+        joined = bool(bus.identity.access_point)
+        follows = bus.identity.kind == "daemon" and not joined and bool(self._authorization().rules)
+        learn = self._people.on(bus, subjects, follows=follows) if follows or joined else None
+        bus.authorize_by(self._authorizer, partial(answer_about_rights, self._authorizer, learn), learn=learn)
         async with asyncio.TaskGroup() as group:
             group.create_task(bus.failure(), name="bus")
-            deeds = group.create_task(self._deeds.deliver(bus), name="deeds")
+            beside = [group.create_task(self._deeds.deliver(bus), name="deeds")]
+            if follows:
+                beside.append(group.create_task(self._people.follow(bus, subjects), name="people"))
             try:
                 await bus.serve("master", self._name, self._served, version=self._version)
                 await self._advertise(bus, subjects)
             finally:
-                deeds.cancel()
+                for task in beside:
+                    task.cancel()
                 await self._withdraw(bus, subjects)
 
     async def _advertise(self, bus: Bus, subjects: Subjects) -> None:

@@ -14,7 +14,6 @@ from typing import Final
 
 from kettle.pool.home import Home, make_run
 from kettle.runtime import NotifyListener, Runtime, make_lifeline
-from kettle.runtime.authorizer import Authorizer
 from kettle.runtime.daemon_ad import daemon_facts
 from kettle.runtime.deeds import Outbox
 from kettle.runtime.settings_in_use import SettingsInUse
@@ -122,7 +121,7 @@ class _Host:
             ad=self._ad,
             interval=lambda: self._master_commands.settings.update_interval,
             served=self._master_commands.served(),
-            authorizer=Authorizer.of_service("master", lambda: self._master_commands.settings.authorization),
+            authorization=lambda: self._master_commands.settings.authorization,
             deeds=Outbox(self._master_commands.settings.home_path / "deeds", "master"),
         )
         self.daemons.changed = self._line.changed

@@ -190,6 +190,6 @@ def _answers(
         command(commands.REPORT, attempt_reports.record_reports),
         query(commands.NEEDED_TOKENS, NeededTokens(recorder).needed_tokens),
     ]
-    authorizer = Authorizer.of_service("schedd", lambda: settings.authorization, granted=people.levels)
+    authorizer = Authorizer.of_service("schedd", lambda: settings.authorization, people=people)
     from_jobs = JobCommands(recorder, settings, served, authorizer)
     return [*served, Served(commands.JOB_COMMAND, from_jobs.command)]

@@ -30,6 +30,7 @@ AUDIENCE = "https://pool.example"
 WHO: dict[str, tuple[str, Identity]] = {
     "iam": ("iam", daemon("iam")),
     "schedd": ("schedd", daemon("schedd")),
+    "ap1": ("joined-schedd", daemon("schedd", "ap1")),
     "collector": ("collector", daemon("collector")),
     "boss": ("administrator", user(login_name())),
     "bob": ("user", user("bob")),

@@ -5,11 +5,19 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from tests.integration.iam.gate import Gate, gate_on
+import pytest
+from tests.integration.iam.gate import DOMAIN, Gate, gate_on
 
+from kettle import VERSION
 from kettle.auth.mapping.levels import Level
+from kettle.bus.ports import RefusedError, Served
+from kettle.runtime.authorization import Authorization
+from kettle.runtime.authorizer import Authorizer, SettingPlaces
+from kettle.runtime.deeds import Outbox
 from kettle.runtime.people import People
 from kettle.testing.services import Backend
+from kettle_wire.commands.schedd import FIND_SPOOL, FindSpool, SpoolFound
+from kettle_wire.identity import Identity
 
 WITHIN_S = 10.0
 RULES = """\
@@ -21,6 +29,7 @@ owner = '\\1'
 levels = ["ADMINISTRATOR"]
 accounting_group = "group_wheel"
 """
+WRITERS = RULES.replace("ADMINISTRATOR", "WRITE")
 PLAIN = """\
 [[rules]]
 when.issuer = '{issuer}'
@@ -43,7 +52,7 @@ async def service(gate: Gate) -> AsyncGenerator[People]:
 
 async def until(people: People, group: str, levels: set[Level]) -> None:
     async with asyncio.timeout(WITHIN_S):
-        while (people.accounting_group("ada"), set(people.levels("ada"))) != (group, levels):
+        while (await people.accounting_group("ada"), set(people.levels("ada"))) != (group, levels):
             await asyncio.sleep(0.01)
 
 
@@ -66,6 +75,66 @@ async def test_groups_and_levels_are_told_and_taken_back(backend: Backend, tmp_p
             rules.write_text(PLAIN.replace("{issuer}", gate.issuer.url))
             await gate.start()
             await until(people, "", set())  # its connection is ended, and it has come again
+
+
+async def test_what_a_rule_gives_is_known_before_the_first_command(backend: Backend, tmp_path: Path) -> None:
+    """
+    A service that has heard nothing yet, and is asked by somebody who has just been let in, learns it before it decides; only who
+    may really not ask is refused, once.
+    """
+    rules = WRITERS + PLAIN
+    async with gate_on(backend, tmp_path, rules) as gate, gate.member("schedd") as schedd:
+        people = People()
+        lists = Authorization(allow={"READ": ("nobody@*",)}, domain=DOMAIN)
+        decides = Authorizer("schedd", lambda: lists, SettingPlaces(None), people)
+        schedd.authorize_by(decides, learn=people.on(schedd, gate.subjects, follows=True))
+        outbox = Outbox(tmp_path / "deeds", "schedd")
+        schedd.audit_by(outbox)
+        await schedd.serve("schedd", "schedd", [Served(FIND_SPOOL, found)], version=VERSION)
+        async with gate.bus(gate.token("ada", groups=["/wheel"])) as ada:
+            await ada.call(FIND_SPOOL, "schedd", FindSpool(cluster=1))
+        assert "group_wheel" == await people.accounting_group("ada")
+        async with gate.bus(gate.token("bob"), "bob") as bob:
+            with pytest.raises(RefusedError, match="has not the level READ"):
+                await bob.call(FIND_SPOOL, "schedd", FindSpool(cluster=1))
+    [deeds] = (tmp_path / "deeds").iterdir()
+    [denial] = deeds.read_text().splitlines()
+    assert "bob@pool.example has not the level READ" in denial
+
+
+async def test_an_access_point_that_has_joined_reads_of_those_who_command_it(
+    backend: Backend, tmp_path: Path
+) -> None:
+    """
+    It follows nothing: levels, accounting groups and bans hold with the next command, also for who has an account there, and after
+    an iam has been away.
+    """
+    async with gate_on(backend, tmp_path, WRITERS + PLAIN) as gate, gate.member("ap1") as schedd:
+        people = People()
+        lists = Authorization(allow={"READ": ("bob@*",)}, domain=DOMAIN)
+        decides = Authorizer("schedd", lambda: lists, SettingPlaces(None), people)
+        schedd.authorize_by(decides, learn=people.on(schedd, gate.subjects, follows=False))
+        await schedd.serve("schedd", "ap1", [Served(FIND_SPOOL, found)], version=VERSION)
+        async with gate.bus(gate.token("ada", groups=["/wheel"])) as ada, gate.member("bob") as bob:
+            await ada.call(FIND_SPOOL, "ap1", FindSpool(cluster=1))
+            assert "group_wheel" == await people.accounting_group("ada")
+            await bob.call(FIND_SPOOL, "ap1", FindSpool(cluster=1))
+            async with gate.administrator() as iam:
+                await iam.ban("user:bob", reason="mines coins")
+            with pytest.raises(RefusedError, match=": mines coins"):
+                await bob.call(FIND_SPOOL, "ap1", FindSpool(cluster=1))
+            await ada.call(FIND_SPOOL, "ap1", FindSpool(cluster=1))
+            await gate.stop()
+            with pytest.raises(RefusedError, match="mines coins"):
+                await bob.call(FIND_SPOOL, "ap1", FindSpool(cluster=1))
+            await gate.start()
+            async with gate.administrator() as iam:
+                await iam.unban("user:bob")
+            await bob.call(FIND_SPOOL, "ap1", FindSpool(cluster=1))
+
+
+async def found(request: FindSpool, caller: Identity) -> SpoolFound:
+    return SpoolFound(shadow="")
 
 
 async def test_a_scope_limits_what_a_rule_gives(backend: Backend, tmp_path: Path) -> None:

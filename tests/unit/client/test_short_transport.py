@@ -127,14 +127,16 @@ def test_what_is_refused_for_good_is_sent_once(pool: Pool, transport: ShortTrans
     assert ("denied", ["refused"], 0) == (refused.value.code, pool.short, pool.connections)
 
 
-def test_who_has_just_come_with_a_token_is_refused_at_the_second_time(
-    pool: Pool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Services may not have heard yet what a rule gives him."""
+def test_who_comes_with_a_token_is_refused_once(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    Services know what a rule gives him before they answer, so there is nothing to ask again, and one denial
+    is recorded.
+    """
     monkeypatch.setenv("BEARER_TOKEN", "a.b.c")
     transport = ShortTransport(msgspec.structs.replace(POOL, token="BEARER_TOKEN"), 5.0)
-    assert Request("refused") == transport.run(transport.call(ASK, "a", Request("refused")))
-    assert (["refused"], ["refused"]) == (pool.short, pool.connected)
+    with pytest.raises(CommandRefusedError):
+        transport.run(transport.call(ASK, "a", Request("refused")))
+    assert (["refused"], []) == (pool.short, pool.connected)
 
 
 def test_a_pool_out_of_reach_is_told_each_time_it_is_asked(pool: Pool, transport: ShortTransport) -> None:

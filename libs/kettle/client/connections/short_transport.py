@@ -16,7 +16,6 @@ from kettle.bus.single_request import UnusualError, ask_once
 from kettle.client.connections.pool_file import PoolFile
 from kettle.client.connections.transport import TRY_S, Waiting
 from kettle.client.errors import CommandRefusedError
-from kettle_wire.codes import RefusalCode
 from kettle_wire.endpoint import Endpoint
 from kettle_wire.identity import user
 from kettle_wire.subjects import Subjects
@@ -66,9 +65,7 @@ class ShortTransport:
                 within = self._patience if patience is None else patience
                 return self._ask_once(endpoint, name, request, min(deadline, within))
             except RefusedError as error:
-                if not (self._pool.token and error.code == RefusalCode.DENIED):
-                    raise CommandRefusedError(error.code, str(error)) from error
-                # What a rule gives the holder of a token reaches services a moment after he has come: it is asked again.
+                raise CommandRefusedError(error.code, str(error)) from error
             except UnusualError:
                 pass  # asked again over a connection, which says what there is to say about it
         ordinary = await self._ordinary()

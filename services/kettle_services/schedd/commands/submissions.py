@@ -4,7 +4,7 @@ import asyncio
 import logging
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
@@ -65,7 +65,7 @@ class Submissions:
         settings: ScheddSettings,
         accounts: Accounts,
         seal: AttributeSeal,
-        group_of: Callable[[str], str] = lambda _owner: "",
+        group_of: Callable[[str], Awaitable[str]] | None = None,
     ) -> None:
         """
         `accounts`: whose files this access point can use; `group_of`: the accounting group that a person's jobs are in unless
@@ -170,9 +170,10 @@ class Submissions:
 
     async def _admitted(self, request: Submit, owner: str) -> Admitted:
         """What is to be recorded of a submission; examined in a thread of its own if that takes long."""
+        group = "" if self._group_of is None else await self._group_of(owner)
         if not self._admission.needed and len(request.rows) < LONG:
             try:
-                return self._admit(request, owner)
+                return self._admit(request, owner, group)
             except Unacceptable as refusal:
                 raise RefusedError(RefusalCode.UNACCEPTABLE, str(refusal)) from refusal
         if self._examined >= _MOST_EXAMINED:
@@ -184,7 +185,7 @@ class Submissions:
         self._examined += 1
         try:
             admitted = await asyncio.get_running_loop().run_in_executor(
-                self._thread, self._admit, request, owner
+                self._thread, self._admit, request, owner, group
             )
         except Unacceptable as refusal:
             if refusal.__cause__ is not None:
@@ -196,7 +197,7 @@ class Submissions:
             _log.warning("a statement of a job transform was skipped", extra={"cause": complaint})
         return admitted
 
-    def _admit(self, request: Submit, owner: str) -> Admitted:
+    def _admit(self, request: Submit, owner: str, group: str) -> Admitted:
         settings = self._settings
         own = without_owner(request.ad, owner)
         admitted = Admitted(ad=own, columns=request.columns, rows=request.rows, warnings=[], complaints=[])
@@ -209,7 +210,7 @@ class Submissions:
         if request.spool:
             ad, columns, rows = spooling.placed((ad, columns, rows), settings.spool_path)
         ad, columns, rows = completed(
-            ad, columns, rows, owner=owner, members=settings.accounting_groups, usual=self._group_of(owner)
+            ad, columns, rows, owner=owner, members=settings.accounting_groups, usual=group
         )
         ad = self._seal.sealed(with_user(ad, owner, self._domain), owner)
         columns, rows = self._seal.sealed_table(columns, rows, owner)
