@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """
 Makes what follows from the code: the pages of `docs/reference` on attributes, codes, settings, commands and events,
-the picture of the imports, and `schemas/json`.
+the picture of the imports, the dashboards of `infra/grafana`, `schemas/json` and
+`schemas/telemetry`.
 
     .venv/bin/python docs/generate.py            writes them
     .venv/bin/python docs/generate.py --check    says which ones are not what the code makes of them
@@ -48,6 +49,8 @@ TOP: Final = Path(__file__).parents[1]
 PAGES: Final = TOP / "docs" / "reference"
 EXPLANATION: Final = TOP / "docs" / "explanation"
 SCHEMAS: Final = TOP / "schemas" / "json"
+TELEMETRY: Final = TOP / "schemas" / "telemetry" / "telemetry.json"
+GRAFANA: Final = TOP / "infra" / "grafana"
 _DRAWING: Final = TOP / "docs" / "draw_imports.py"
 _PACKAGES: Final = TOP / "docs" / "list_packages.py"
 _REQUESTS: Final = TOP / "docs" / "list_requests.py"
@@ -645,13 +648,7 @@ def pictures() -> dict[str, str]:
 
 def schemas() -> dict[str, Document]:
     """File name -> document."""
-    telemetry = runpy.run_path(str(_SIGNALS))["telemetry_document"]()
-    return {
-        **documents(),
-        "asyncapi.json": asyncapi(),
-        "openapi.json": openapi(),
-        "telemetry.json": telemetry,
-    }
+    return {**documents(), "asyncapi.json": asyncapi(), "openapi.json": openapi()}
 
 
 def published() -> dict[str, Document]:
@@ -666,6 +663,9 @@ def files() -> dict[Path, bytes]:
     """Everything that is made."""
     made = {PAGES / name: page.encode() for name, page in pages().items()}
     made |= {EXPLANATION / name: picture.encode() for name, picture in pictures().items()}
+    dashboards = runpy.run_path(str(GRAFANA / "make_dashboards.py"))["documents"]()
+    made[TELEMETRY] = text(runpy.run_path(str(_SIGNALS))["telemetry_document"]())
+    made |= {GRAFANA / "dashboards" / name: text(document) for name, document in dashboards.items()}
     return made | {SCHEMAS / name: text(document) for name, document in schemas().items()}
 
 

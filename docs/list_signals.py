@@ -9,7 +9,7 @@ from kettle_wire.telemetry.traces import LOG_FIELDS, SPANS
 _HEAD = """\
 # Telemetry
 
-Every metric, span and field of a log that services have; they are declared in `kettle_wire.telemetry`, and [telemetry.json](../../schemas/json/telemetry.json) has the same for programs.
+Every metric, span and field of a log that services have; they are declared in `kettle_wire.telemetry`, and [telemetry.json](../../schemas/telemetry/telemetry.json) has the same for programs.
 [Monitor a pool with Prometheus and Grafana](../how-to/monitor-with-prometheus.md) tells how to collect metrics, [Trace a job](../how-to/trace-a-job.md) how to collect spans.
 
 ## Metrics
@@ -106,7 +106,7 @@ def _table(titles: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
 
 
 def telemetry_document() -> dict[str, Any]:
-    """The same for programs."""
+    """Everything as a document for programs."""
     return {
         "metrics": [
             {

@@ -3,9 +3,9 @@
 import asyncio
 import shutil
 import socket
-import subprocess
 import time
-from collections.abc import AsyncIterator
+from asyncio.subprocess import Process
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -45,7 +45,7 @@ class Prometheus:
 
 
 @asynccontextmanager
-async def prometheus(configuration: Path, data: Path) -> AsyncIterator[Prometheus]:
+async def prometheus(configuration: Path, data: Path) -> AsyncGenerator[Prometheus]:
     """One with this configuration; gone at the end."""
     program = shutil.which("prometheus")
     if program is None:
@@ -55,34 +55,39 @@ async def prometheus(configuration: Path, data: Path) -> AsyncIterator[Prometheu
         port = probe.getsockname()[1]
     log = data.with_suffix(".log")
     with log.open("wb") as output:
-        server = subprocess.Popen(
-            [
-                program,
-                f"--config.file={configuration}",
-                f"--storage.tsdb.path={data}",
-                f"--web.listen-address=127.0.0.1:{port}",
-                "--storage.tsdb.retention.time=1h",
-            ],
+        server = await asyncio.create_subprocess_exec(
+            program,
+            f"--config.file={configuration}",
+            f"--storage.tsdb.path={data}",
+            f"--web.listen-address=127.0.0.1:{port}",
+            "--storage.tsdb.retention.time=1h",
             stdout=output,
-            stderr=subprocess.STDOUT,
+            stderr=asyncio.subprocess.STDOUT,
         )
     try:
         async with aiohttp.ClientSession(f"http://127.0.0.1:{port}") as session:
             await _ready(session, server, log)
             yield Prometheus(session)
     finally:
-        server.terminate()
-        try:
-            await asyncio.to_thread(server.wait, _WITHIN_S)
-        except subprocess.TimeoutExpired:
-            server.kill()
-            server.wait()
+        await _ended(server)
 
 
-async def _ready(session: aiohttp.ClientSession, server: subprocess.Popen[bytes], log: Path) -> None:
+async def _ended(server: Process) -> None:
+    if server.returncode is not None:
+        return
+    server.terminate()
+    try:
+        async with asyncio.timeout(_WITHIN_S):
+            await server.wait()
+    except TimeoutError:
+        server.kill()
+        await server.wait()
+
+
+async def _ready(session: aiohttp.ClientSession, server: Process, log: Path) -> None:
     deadline = time.monotonic() + _WITHIN_S
     while True:
-        assert server.poll() is None, log.read_text()
+        assert server.returncode is None, log.read_text()
         assert time.monotonic() < deadline, log.read_text()
         try:
             async with session.get("/-/ready") as answer:

@@ -1,7 +1,11 @@
 """A running pool as Prometheus sees it: every service says what is declared of it."""
 
 import json
+import os
 import re
+import runpy
+import shutil
+import signal
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Final
@@ -16,8 +20,11 @@ from kettle.testing.shared_pool import SharedPool
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.telemetry.metrics import ALL, of_service
 
+from .prometheus import prometheus
+
 pytestmark = [pytest.mark.scenario, pytest.mark.embedded]
 
+INFRA: Final = Path(__file__).parents[2] / "infra"
 SETTINGS: Final[Tables] = {
     "telemetry": {"metrics": True, "owners": True},
     "master": {"daemon_list": [role for role in ALL if role != "master"]},
@@ -74,3 +81,57 @@ async def test_each_service_says_what_is_declared_of_it(pool: ThrowawayPool) -> 
             assert series or metric.when, f"{role}: {name} has no series"
             for one in series:
                 assert labels == re.findall(r'(\w+)="', one), f"{role}: {name}"
+
+
+@pytest.fixture
+def configured(pool: ThrowawayPool, tmp_path: Path) -> Path:
+    """The configuration of infra/prometheus for this pool, which asks more often."""
+    text = (INFRA / "prometheus/prometheus.yml").read_text()
+    text = text.replace("/var/lib/kettle/pool/metrics", str(pool.home / "metrics")).replace("15s", "500ms")
+    text = re.sub(r"\nalerting:\n(?:  .*\n)+", "\n", text)
+    shutil.copytree(INFRA / "prometheus/rules", tmp_path / "rules")
+    path = tmp_path / "prometheus.yml"
+    path.write_text(text)
+    return path
+
+
+async def test_every_panel_shows_what_a_pool_does(
+    pool: ThrowawayPool, configured: Path, tmp_path: Path
+) -> None:
+    """
+    A real Prometheus finds all services, and after some jobs every query of every dashboard has data, unless the panel says why
+    it may have none; no rule fails.
+    """
+    async with prometheus(configured, tmp_path / "data") as server:
+        await server.until(f'count(up{{job="kettle"}} == 1) == {len(ALL)}')
+        cluster = (await pool.client.submit("executable = /bin/true\nqueue 3\n")).cluster
+        await pool.client.wait(select(cluster))
+        await server.until("kettle_schedd_job_wait_seconds_count >= 3")
+        panels = runpy.run_path(str(INFRA / "grafana/make_dashboards.py"))["DASHBOARDS"]
+        for dashboard in panels:
+            for panel in dashboard.panels:
+                for query in panel.queries.values():
+                    asked = query.replace("POOL", 'pool=~".*"').replace("RATE", "1m")
+                    found = await (server.query(asked) if panel.empty else server.until(asked))
+                    assert found or panel.empty, f"{dashboard.name}: {panel.title}"
+        groups = (await server.api("rules"))["groups"]
+        rules = [rule for group in groups for rule in group["rules"]]
+        assert len(rules) > 40
+        assert [] == [rule["name"] for rule in rules if rule["health"] == "err"]
+        found = (await server.api("targets"))["activeTargets"]
+        assert sorted(ALL) == sorted(target["labels"]["service"] for target in found)
+
+
+async def test_a_service_that_is_killed_is_missed(
+    pool: ThrowawayPool, configured: Path, tmp_path: Path
+) -> None:
+    """Prometheus sees that it is down, and finds the process that takes its place by itself."""
+    async with prometheus(configured, tmp_path / "data") as server:
+        up = 'up{service="negotiator"}'
+        await server.until(f"{up} == 1")
+        os.kill(pid := pool.pid("negotiator"), signal.SIGSTOP)
+        await server.until(f"{up} == 0")
+        os.kill(pid, signal.SIGKILL)
+        await pool.restarted("negotiator", after=pid)
+        await server.until(f"{up} == 1")
+        assert 1 == len(await server.query(up))

@@ -123,7 +123,9 @@ class Measurements:
     """All instruments of a process, each made once."""
 
     def __init__(self, *, deadline_s: float = DEADLINE_S) -> None:
-        """`deadline_s`: for a value that has to be asked for; without it the metric has no series this time."""
+        """
+        A value that has to be asked for is given `deadline_s` seconds; without it the metric has no series this time.
+        """
         self.began: Final = time.time()
         self._deadline_s = deadline_s
         self._instruments: dict[str, Sum | Distribution | _Observed] = {}

@@ -2,7 +2,7 @@
 The port of a service at which it is looked after: `/healthz`, `/readyz` and `/metrics`.
 
 Prometheus finds it by a file that the service writes (`file_sd_configs`). The file of a service that was killed stays, so that
-its absence is seen; the next process of that name writes it anew.
+its absence is seen; the next process of that name writes it again.
 """
 
 import hmac

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Sequence
-from typing import Final, cast
+from typing import Final, Protocol, cast
 
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 from opentelemetry.sdk.metrics.export import (
@@ -30,13 +30,19 @@ _UNKNOWN: Final = cast("float", None)
 """Of a smallest or largest value: it is left out of what is sent."""
 
 
+class _Exporter(Protocol):
+    def export(self, metrics_data: MetricsData) -> object: ...
+
+    def shutdown(self) -> None: ...
+
+
 class MetricsExport:
     """Sends what is measured. A collector that cannot be reached delays nothing."""
 
     def __init__(self, measurements: Measurements, resource: Resource, *, endpoint: str) -> None:
         self._measurements = measurements
         self._resource = resource
-        self._exporter = OTLPMetricExporter(endpoint=endpoint)
+        self._exporter: _Exporter = OTLPMetricExporter(endpoint=endpoint)
         self._sending = asyncio.create_task(self._send_forever(), name="metrics")
 
     async def close(self) -> None:

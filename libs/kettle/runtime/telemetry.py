@@ -123,7 +123,7 @@ class _Nothing:
 
 
 class MeasuringTelemetry(Telemetry):
-    """Metrics for whoever asks this process, and no traces."""
+    """Metrics for those who ask this process, and no traces."""
 
     def __init__(self, measurements: Measurements) -> None:
         self.measurements = measurements

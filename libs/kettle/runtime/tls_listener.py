@@ -10,20 +10,28 @@ hold by then.  Files that cannot be used change nothing.
 
 import logging
 import ssl
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from kettle.pki.certificates import CertificateError, remark
 from kettle.pki.contexts import Listener
 from kettle.pki.explanations import UntrustedError
-from kettle.runtime.service import Runtime
 from kettle.runtime.settings_problems import SettingsError
 
 _log: Final = logging.getLogger(__name__)
 
 
-def tls_context(rt: Runtime, *, certificate: str, key: str, client_ca: str = "") -> ssl.SSLContext:
+class Rereading(Protocol):
+    """What reads files again at SIGHUP: a `Runtime`."""
+
+    def on_reread(self, reread: Callable[[], None]) -> None:
+        """Call this, too."""
+        ...
+
+
+def tls_context(rt: Rereading, *, certificate: str, key: str, client_ca: str = "") -> ssl.SSLContext:
     """
     For a listener that lasts as long as the service; with `client_ca` it lets in only clients with a certificate of it.
 

@@ -6,5 +6,5 @@ The telemetry of all services: metrics, spans and fields of logs, each declared 
     traces.SPANS                 every span that is no command
     traces.LOG_FIELDS            what each line of a log has
 
-`docs/reference/telemetry.md` and `schemas/json/telemetry.json` are made from it.
+`docs/reference/telemetry.md` and `schemas/telemetry/telemetry.json` are made from it.
 """

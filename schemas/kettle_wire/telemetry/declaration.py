@@ -10,7 +10,7 @@ MetricKind = Literal["counter", "gauge", "histogram"]
 DURATIONS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Upper bounds, in seconds, of the buckets in which short durations are counted."""
 LONG_DURATIONS: Final = (0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 21600.0, 86400.0)
-"""The same for what may take hours."""
+"""Those for what may take hours."""
 
 _UNITS: Final = {"s": "seconds", "By": "bytes", "": ""}
 

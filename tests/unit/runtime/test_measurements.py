@@ -2,9 +2,12 @@
 
 import asyncio
 import math
+from typing import Any
 
 import pytest
-from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openly
+from prometheus_client.openmetrics.parser import (
+    text_string_to_metric_families as parse_openly,  # pyright: ignore[reportUnknownVariableType]
+)
 from prometheus_client.parser import text_string_to_metric_families as parse
 
 from kettle.runtime.exposition import OPEN_METRICS, PLAIN, content_type, exposition
@@ -44,7 +47,8 @@ async def test_a_parser_of_prometheus_reads_what_was_measured(kind: str) -> None
     """Both formats say the same, and are what the client of Prometheus understands."""
     families = await (await filled()).families()
     text = exposition(families, kind, target={"service_name": "kettle-shop"})
-    read = list(parse_openly(text) if kind == OPEN_METRICS else parse(text))
+    parsed: Any = parse_openly(text) if kind == OPEN_METRICS else parse(text)  # type: ignore[no-untyped-call]
+    read = list(parsed)
     found = {(s.name, tuple(sorted(s.labels.items()))): s.value for family in read for s in family.samples}
     assert found == {
         ("target_info", (("service_name", "kettle-shop"),)): 1,

@@ -44,7 +44,9 @@ class QueueRecorder:
         self._listeners.append(listener)
 
     def on_record(self, witness: Callable[[str, Event, int], None]) -> None:
-        """Call `witness` with stream, event and the frame's time in microseconds, for every event as it is folded: to count."""
+        """
+        Call `witness` with stream, event and the frame's time in microseconds, for every event as it is folded: to count.
+        """
         self._witnesses.append(witness)
 
     def on_cooldown_over(self, waker: Callable[[], None]) -> None:
