@@ -31,6 +31,7 @@ from kettle.runtime import Settings
 from kettle.runtime.authorization import Authorization
 from kettle.runtime.setting_types import FOREVER
 from kettle.runtime.settings import RESERVED, RESERVED_PREFIXES
+from kettle.runtime.telemetry_settings import TelemetrySettings
 from kettle.schema_generation import Document, asyncapi, breaks, documents, incompatible, openapi, text
 from kettle.schema_generation.field_descriptions import meanings
 from kettle.schema_generation.json_schema import structs
@@ -51,6 +52,7 @@ _DRAWING: Final = TOP / "docs" / "draw_imports.py"
 _PACKAGES: Final = TOP / "docs" / "list_packages.py"
 _REQUESTS: Final = TOP / "docs" / "list_requests.py"
 _ROUTES: Final = TOP / "docs" / "list_routes.py"
+_SIGNALS: Final = TOP / "docs" / "list_signals.py"
 
 _MADE: Final = (
     "<!-- Made by docs/generate.py from the code.  Do not edit: change the code and run it again. -->\n"
@@ -213,6 +215,11 @@ def settings_page() -> str:
     parts.append("## Who may do what: `[authorization]`, `KETTLE_AUTHORIZATION` as JSON\n")
     parts.append("[Levels, lists, map files and rules](authorization.md).\n")
     parts.append(_settings_table(list(msgspec.structs.fields(Authorization)), meanings(Authorization), {}))
+    parts.append("## Metrics for Prometheus: `[telemetry]`, `KETTLE_TELEMETRY` as JSON\n")
+    parts.append("[How to monitor a pool](../how-to/monitor-with-prometheus.md).\n")
+    parts.append(
+        _settings_table(list(msgspec.structs.fields(TelemetrySettings)), meanings(TelemetrySettings), {})
+    )
     parts.append("## Variables that are no setting\n")
     rows = [
         (f"`{name}`", f"{meaning[0].upper()}{meaning[1:]}.") for name, meaning in sorted(RESERVED.items())
@@ -625,6 +632,7 @@ def pages() -> dict[str, str]:
         "events.md": events_page(),
         "packages.md": _MADE + "\n" + runpy.run_path(str(_PACKAGES))["packages_page"](TOP),
         "rest.md": _MADE + "\n" + runpy.run_path(str(_ROUTES))["rest_page"](),
+        "telemetry.md": _MADE + "\n" + runpy.run_path(str(_SIGNALS))["telemetry_page"](),
         "requests.md": _MADE + "\n" + runpy.run_path(str(_REQUESTS))["requests_page"](),
     }
 
@@ -637,7 +645,13 @@ def pictures() -> dict[str, str]:
 
 def schemas() -> dict[str, Document]:
     """File name -> document."""
-    return {**documents(), "asyncapi.json": asyncapi(), "openapi.json": openapi()}
+    telemetry = runpy.run_path(str(_SIGNALS))["telemetry_document"]()
+    return {
+        **documents(),
+        "asyncapi.json": asyncapi(),
+        "openapi.json": openapi(),
+        "telemetry.json": telemetry,
+    }
 
 
 def published() -> dict[str, Document]:

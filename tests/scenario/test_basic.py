@@ -5,6 +5,7 @@ import json
 from contextlib import aclosing
 from pathlib import Path
 
+import asyncpg
 import pytest
 
 from kettle.client import Client, JobEvent, job_id, select
@@ -213,3 +214,27 @@ async def test_submissions_into_a_set_are_one_thing(pool: ThrowawayPool, tmp_pat
     assert (await pool.client.jobs(select(other.cluster)))[0]["JobStatus"] in {1, 2}
     await pool.client.remove(select(other.cluster))
     await ended(pool.client, other.cluster)
+
+
+async def test_who_has_seen_a_job_end_finds_it_in_the_history(pool: ThrowawayPool, tmp_path: Path) -> None:
+    """The history is written after a job's end is shown; who has seen the end is answered when it is there."""
+    client, other, stranger = pool.client, pool.client.at(""), pool.client.at("")
+    text = "executable = /bin/true\ntransfer_executable = false\nhold = true\nqueue\n"
+    cluster = (await client.submit(text, cwd=tmp_path)).cluster
+    assert [] == await client.history(select(cluster))  # which has the submission then
+    connection = await asyncpg.connect(client.pool.database_url)
+    try:
+        writing = connection.transaction()
+        await writing.start()
+        await connection.execute(
+            "LOCK TABLE jobs.history IN SHARE ROW EXCLUSIVE MODE"
+        )  # it can still be read
+        await other.act("release", select(cluster))
+        assert {0: ("completed", 0, None)} == await ended(client, cluster)
+        asking = asyncio.create_task(client.history(select(cluster)))
+        assert [] == await stranger.history(select(cluster))
+        await writing.rollback()
+        (ad,) = await asking
+    finally:
+        await connection.close()
+    assert 0 == ad["ExitCode"]

@@ -14,13 +14,13 @@ import pytest_asyncio
 from aiohttp import web
 from tests.conformance.token_cells import ec_key, public, signed
 
+from kettle.accounts.lookup import own_name
 from kettle.auth.trust.files import write
 from kettle.auth.trust.pool import Kind, PoolTrust
 from kettle.client import select
 from kettle.embedded.ports import free_ports
 from kettle.testing.servers import selection
 from kettle.testing.throwaway_pool import ThrowawayPool
-from kettle_services.gateway.rest.local_accounts import own_account
 from kettle_wire.subjects import Subjects
 
 pytestmark = [pytest.mark.scenario, pytest.mark.embedded]
@@ -42,7 +42,7 @@ def configuration(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
                 "cyd": "cyd",
                 "bob": "bob@elsewhere",
                 "rex": "root",
-                "own": own_account(),
+                "own": own_name(),
             }.items()
         )
     )

@@ -236,8 +236,8 @@ class _Archiver:
                     if self._slowest is not None and self._slowest.frame < piece.last_frame:
                         return "needed", f"is needed since a moment ago: {self._slowest}"
                     await self._connection.execute(_LOCK)
-                    await self._connection.execute(QUERIES["drop_piece"], wanted.id, wanted.piece)
                     await self._connection.execute(QUERIES["note_archived"], wanted.id, *columns_of(piece))
+                    await self._connection.execute(QUERIES["drop_piece"], wanted.id, wanted.piece)
                 return None
             except asyncpg.LockNotAvailableError:
                 if deadline.passed:

@@ -9,6 +9,7 @@ import asyncio
 import gc
 import logging
 import secrets
+import time
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import partial
@@ -51,6 +52,9 @@ Respond = Callable[[Parcel], Awaitable[None]]
 Around = Callable[[str, Mapping[str, str]], AbstractContextManager[object]]
 """Entered around the handling of a request, with the endpoint's verb and the headers: a span, for example."""
 
+Observe = Callable[[str, float, str], None]
+"""Is told of each answer: the endpoint's verb, the seconds that it took, and the code if it was a refusal."""
+
 _log = logging.getLogger(__name__)
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -76,6 +80,7 @@ class CommandService:
         """Decides which commands people may send; see `require_caller`."""
         self.auditor: Auditor | None = None
         """Is told of acts of administrators, and of denials."""
+        self.observe: Observe | None = None
         self.further: Further | None = None
         """What is answered besides what is served."""
         self._depot = PartStore(lambda: connection.limit, limits)
@@ -158,7 +163,7 @@ class CommandService:
         size = len(parcel.data)
         limited = served is not None and served.endpoint.limited
         if served is not None and size > served.endpoint.largest:
-            await _send(respond, _refused(too_large(served, size)))
+            await self._turn_away(too_large(served, size), served, respond)
             return
         if (
             len(self._tasks) >= CONCURRENT
@@ -170,7 +175,7 @@ class CommandService:
                 "the service has too many requests in hand; try again later",
                 retry_after_ms=BUSY_MS,
             )
-            await _send(respond, _refused(refusal))
+            await self._turn_away(refusal, served, respond)
             return
         name = repr(served.endpoint) if served is not None else f"part for {role}"
         task = asyncio.create_task(self._answer(role, subject, parcel, served, respond), name=name)
@@ -178,6 +183,13 @@ class CommandService:
         self._in_hand += size
         self._limited += limited
         task.add_done_callback(partial(self._done, size, limited))
+
+    async def _turn_away(
+        self, refusal: RefusedError, served: Served[Any, Any] | None, respond: Respond
+    ) -> None:
+        if self.observe is not None and served is not None:
+            self.observe(served.endpoint.verb, 0.0, refusal.code)
+        await _send(respond, _refused(refusal))
 
     def _done(self, size: int, limited: bool, task: asyncio.Task[None]) -> None:  # noqa: FBT001 - a callback's
         self._tasks.discard(task)
@@ -191,6 +203,7 @@ class CommandService:
         self, role: str, subject: str, parcel: Parcel, served: Served[Any, Any] | None, respond: Respond
     ) -> None:
         caller: Identity | None = None
+        began, code = time.monotonic(), ""
         try:
             caller = _caller(subject)
             if served is not None:
@@ -206,10 +219,12 @@ class CommandService:
             if PLACE in received.headers:
                 await self._open(role)
         except RefusedError as refusal:
-            received = _refused(refusal)
+            received, code = _refused(refusal), refusal.code
             if caller and served and self.auditor and refusal.code == RefusalCode.DENIED:
                 self.auditor.denied(served.endpoint, _asked(subject), caller, refusal)
         await _send(respond, received)
+        if self.observe is not None and served is not None:
+            self.observe(served.endpoint.verb, time.monotonic() - began, code)
 
     async def _ask(
         self, whole: CompleteRequest, headers: Mapping[str, str], subject: str, caller: Identity

@@ -10,7 +10,7 @@ import msgspec
 from kettle.bus.atomic_batch import NOTE, AtomicBatches
 from kettle.bus.batching import BatchingDelay
 from kettle.bus.bucket_watch import watch
-from kettle.bus.command_service import Around, CommandService, refusal_of
+from kettle.bus.command_service import Around, CommandService, Observe, refusal_of
 from kettle.bus.jetstream import (
     JetStream,
     NotFoundError,
@@ -161,6 +161,10 @@ class NatsBus:
     def audit_by(self, auditor: Auditor) -> None:
         """Tell this from now on."""
         self._service.auditor = auditor
+
+    def observe_by(self, observe: Observe) -> None:
+        """Tell this of each answer from now on."""
+        self._service.observe = observe
 
     @property
     def connected(self) -> bool:

@@ -80,6 +80,24 @@ class EmbeddedPostgres:
         host, passfile = quote(str(self._sockets), safe=""), quote(str(self._cluster.passfile), safe="")
         return f"postgresql://{SUPERUSER}@/{quote(database, safe='')}?host={host}&passfile={passfile}"
 
+    def dsn_as(self, role: str) -> str:
+        """
+        The URL of the database for a role that may do less than its owner, with the file of its password.
+        """
+        host, passfile = (
+            quote(str(self._sockets), safe=""),
+            quote(str(self._cluster.passfile_of(role)), safe=""),
+        )
+        return f"postgresql://{quote(role, safe='')}@/{quote(self.database, safe='')}?host={host}&passfile={passfile}"
+
+    def has_password(self, role: str) -> bool:
+        """Whether a password has been chosen for this role."""
+        return self._cluster.passfile_of(role).is_file()
+
+    def password_of(self, role: str) -> str:
+        """The password that this role is to have, kept in a private file; made if there is none."""
+        return self._cluster.password_of(role)
+
     @property
     def pid(self) -> int:
         """The process id of the running server."""

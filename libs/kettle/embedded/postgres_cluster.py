@@ -6,6 +6,7 @@ A PostgreSQL data directory and what belongs to it: how it is made, where its so
         data/             the server's; appears complete or not at all
         socket            a directory of the server's, or a link to one with a shorter path
         passfile          in libpq's format, private
+        passfiles/        of roles that may do less, one each
         postgres.log
 """
 
@@ -46,6 +47,18 @@ class Cluster:
         self.log = directory / "postgres.log"
         self._account = account
         self._link = directory / "socket"
+
+    def password_of(self, role: str) -> str:
+        """The password of a role that the server is to have; a new one is made for a role that has none."""
+        passfile = self.passfile_of(role)
+        if not passfile.is_file():
+            private_directory(passfile.parent)
+            write_private(passfile, f"*:*:*:{role}:{secrets.token_hex(32)}\n")
+        return passfile.read_text(encoding="utf-8").strip().rpartition(":")[2]
+
+    def passfile_of(self, role: str) -> Path:
+        """The file with the password of a role besides the superuser's."""
+        return self.directory / "passfiles" / role
 
     @property
     def exists(self) -> bool:

@@ -122,8 +122,10 @@ async def _alone(database: Database, name: str) -> AsyncGenerator[Connection, No
         if not await connection.fetchval(QUERIES["begin_alone"], name):
             raise RebuildError(f"{name} is being rebuilt by somebody else; wait until that has ended")
         try:
+            if owner := await connection.fetchval(QUERIES["owner"], name):
+                await connection.execute(QUERIES["become"], owner)
             yield connection
-            await connection.execute("RESET search_path")
+            await connection.execute("RESET search_path; RESET role")
             await connection.fetchval(QUERIES["end_alone"], name)
         except BaseException:
             connection.terminate()

@@ -31,6 +31,11 @@ class ProjectionFailure:
     def __bool__(self) -> bool:
         return bool(self._stopped)
 
+    @property
+    def count(self) -> int:
+        """How many there are, each shard counted."""
+        return len(self._stopped)
+
     def note(self, projection: str, shard: str, why: str) -> None:
         """
         Report a failure, once for each cause; shard "": the projection has no tables that this release can use.

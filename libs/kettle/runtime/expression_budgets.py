@@ -13,6 +13,7 @@ from kettle.classad import Node, unparse
 from kettle.classad.errors import BUDGETS
 from kettle.runtime.telemetry import Telemetry
 from kettle.terminal.text import visible
+from kettle_wire.telemetry.metrics import GIVEN_UP
 
 _log: Final = logging.getLogger(__name__)
 _QUIET_S: Final = 60.0
@@ -26,11 +27,7 @@ _LONGEST: Final = 300
 
 def watch_budgets(telemetry: Telemetry) -> None:
     """Report from now on what expressions exceed their budget in this process."""
-    telemetry.gauge(
-        "kettle.expressions.given_up",
-        lambda: BUDGETS.exceeded,
-        description="Evaluations of expressions that would have taken too long",
-    )
+    telemetry.observe(GIVEN_UP, lambda: BUDGETS.exceeded)
     silent_until = 0.0
 
     def notice(sentence: str, exceeded: int) -> None:

@@ -1,9 +1,8 @@
-"""Liveness and readiness over HTTP, on 127.0.0.1 only: `/healthz` and `/readyz`."""
+"""Liveness and readiness over HTTP: `/healthz` and `/readyz`."""
 
 import asyncio
 import inspect
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -46,16 +45,3 @@ def add_health(application: "web.Application", checks: Mapping[str, Check]) -> N
 
     application.router.add_get("/healthz", healthz)
     application.router.add_get("/readyz", readyz)
-
-
-@asynccontextmanager
-async def serving(port: int, checks: Mapping[str, Check]) -> AsyncGenerator[int]:
-    """Answer on `port` (0: one that is free) while the context lasts; yields the port."""
-    from aiohttp import web
-
-    from kettle.runtime import http_server
-
-    application = web.Application()
-    add_health(application, checks)
-    async with http_server.serving(application, "127.0.0.1", port) as taken:
-        yield taken

@@ -3,17 +3,15 @@ Telemetry through the OpenTelemetry SDK.  Imported only where an exporter is con
 """
 
 import os
-from collections.abc import Callable, Generator, Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Generator, Mapping, MutableMapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 import msgspec
-from opentelemetry import metrics, trace
-from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.metrics.export import MetricReader
+from opentelemetry import trace
 from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import (
     BatchSpanProcessor,
     SimpleSpanProcessor,
@@ -22,8 +20,12 @@ from opentelemetry.sdk.trace.export import (
 )
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
+from kettle.runtime.measurements import Measurements
 from kettle.runtime.settings import Settings
-from kettle.runtime.telemetry import Counter, Histogram, Kind, Span, Telemetry, Value, shutdown_in_time
+from kettle.runtime.telemetry import Kind, Span, Telemetry, Value, shutdown_in_time
+
+if TYPE_CHECKING:
+    from kettle.runtime.otlp_metrics import MetricsExport
 
 _KINDS: Final[Mapping[Kind, trace.SpanKind]] = {
     "internal": trace.SpanKind.INTERNAL,
@@ -48,16 +50,22 @@ class Exported(Telemetry):
             }
         )
         self._traces = TracerProvider(resource=resource, shutdown_on_exit=False)
-        readers: list[MetricReader] = []
+        self.measurements = Measurements()
+        self._metrics: MetricsExport | None = None
         if settings.trace_file:
             self._traces.add_span_processor(SimpleSpanProcessor(SpanFile(Path(settings.trace_file), role)))
         if settings.otlp_endpoint:
-            processor, reader = _otlp(settings.otlp_endpoint.rstrip("/"))
-            self._traces.add_span_processor(processor)
-            readers.append(reader)
-        self._metrics = MeterProvider(metric_readers=readers, resource=resource, shutdown_on_exit=False)
+            from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+
+            from kettle.runtime import otlp_metrics
+
+            endpoint = settings.otlp_endpoint.rstrip("/")
+            exporter = OTLPSpanExporter(endpoint=f"{endpoint}/v1/traces")
+            self._traces.add_span_processor(BatchSpanProcessor(exporter))
+            self._metrics = otlp_metrics.MetricsExport(
+                self.measurements, resource, endpoint=f"{endpoint}/v1/metrics"
+            )
         self._tracer = self._traces.get_tracer("kettle")
-        self._meter = self._metrics.get_meter("kettle")
         self._propagator = TraceContextTextMapPropagator()
 
     def span(
@@ -97,26 +105,11 @@ class Exported(Telemetry):
         """See `Telemetry.inject`."""
         self._propagator.inject(headers)
 
-    def counter(self, name: str, *, unit: str = "1", description: str = "") -> Counter:
-        """See `Telemetry.counter`."""
-        return _Counter(self._meter.create_counter(name, unit=unit, description=description))
-
-    def histogram(self, name: str, *, unit: str = "s", description: str = "") -> Histogram:
-        """See `Telemetry.histogram`."""
-        return _Histogram(self._meter.create_histogram(name, unit=unit, description=description))
-
-    def gauge(self, name: str, read: Callable[[], float], *, unit: str = "1", description: str = "") -> None:
-        """See `Telemetry.gauge`."""
-
-        def observe(_options: metrics.CallbackOptions) -> Iterable[metrics.Observation]:
-            return [metrics.Observation(read())]
-
-        self._meter.create_observable_gauge(name, [observe], unit=unit, description=description)
-
     async def shutdown(self) -> None:
         """See `Telemetry.shutdown`."""
         await shutdown_in_time(self._traces.shutdown)
-        await shutdown_in_time(self._metrics.shutdown)
+        if self._metrics is not None:
+            await self._metrics.close()
 
 
 class _Span:
@@ -125,22 +118,6 @@ class _Span:
 
     def set(self, name: str, value: Value) -> None:
         self._span.set_attribute(name, value)
-
-
-class _Counter:
-    def __init__(self, counter: metrics.Counter) -> None:
-        self._counter = counter
-
-    def add(self, amount: float = 1, **attributes: Value) -> None:
-        self._counter.add(amount, attributes)
-
-
-class _Histogram:
-    def __init__(self, histogram: metrics.Histogram) -> None:
-        self._histogram = histogram
-
-    def record(self, value: float, **attributes: Value) -> None:
-        self._histogram.record(value, attributes)
 
 
 class SpanFile(SpanExporter):
@@ -183,14 +160,3 @@ class SpanFile(SpanExporter):
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
-
-
-def _otlp(endpoint: str) -> tuple[SpanProcessor, MetricReader]:
-    from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
-    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-    from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
-
-    return (
-        BatchSpanProcessor(OTLPSpanExporter(endpoint=f"{endpoint}/v1/traces")),
-        PeriodicExportingMetricReader(OTLPMetricExporter(endpoint=f"{endpoint}/v1/metrics")),
-    )

@@ -17,8 +17,10 @@ from kettle.runtime.people import People
 from kettle.runtime.rights import answer_about_rights
 from kettle.runtime.service import Runtime
 from kettle.runtime.settings import Settings
+from kettle.runtime.telemetry import Telemetry
 from kettle_wire.identity import Identity
 from kettle_wire.subjects import Subjects
+from kettle_wire.telemetry import metrics
 
 if TYPE_CHECKING:
     from kettle.storage import PgLog
@@ -64,7 +66,25 @@ async def join_bus(
     rt.loop(outbox.deliver(bus), name="deeds")
     rt.loop(bus.failure(), name="bus")
     rt.readiness("bus", lambda: bus.connected)
+    if rt.telemetry.measurements is not None:
+        _measure_bus(rt.telemetry, bus)
     return bus
+
+
+def _measure_bus(telemetry: Telemetry, bus: NatsBus) -> None:
+    durations, refusals = (
+        telemetry.histogram(metrics.COMMAND_DURATION),
+        telemetry.counter(metrics.COMMAND_REFUSALS),
+    )
+
+    def observe(verb: str, took: float, code: str) -> None:
+        durations.record(took, verb, "refused" if code else "done")
+        if code:
+            refusals.add(1, verb, code)
+
+    bus.observe_by(observe)
+    telemetry.observe(metrics.BUS_CONNECTED, lambda: bus.connected)
+    bus.on_return(telemetry.counter(metrics.BUS_RECONNECTIONS).add)
 
 
 def _continue(rt: Runtime) -> Callable[[str, Mapping[str, str]], AbstractContextManager[object]]:
@@ -83,4 +103,16 @@ async def join_log(rt: Runtime, settings: Settings) -> "PgLog":
     from kettle.archive import FileArchives
     from kettle.storage import PgLog  # only services that own a shard or a projection pay for asyncpg
 
-    return await rt.enter(PgLog.connect(settings.database_url, archives=FileArchives(settings.archive_path)))
+    log = await rt.enter(PgLog.connect(settings.database_url, archives=FileArchives(settings.archive_path)))
+    if rt.telemetry.measurements is not None and rt.role in metrics.APPEND_DURATION.services:
+        durations, events = (
+            rt.telemetry.histogram(metrics.APPEND_DURATION),
+            rt.telemetry.counter(metrics.APPENDED_EVENTS),
+        )
+
+        def observe(took: float, number: int) -> None:
+            durations.record(took)
+            events.add(number)
+
+        log.observe_by(observe)
+    return log

@@ -28,6 +28,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
 
+from kettle import VERSION
 from kettle.eventsourcing.log import FencedError
 from kettle.runtime import health, lifeline, logs, telemetry
 from kettle.runtime.exporting import telemetry_of
@@ -35,9 +36,14 @@ from kettle.runtime.settings import Settings
 from kettle.runtime.settings_in_use import SettingsInUse
 from kettle.runtime.settings_problems import SettingsError
 from kettle.runtime.systemd_notify import Notifier
+from kettle_wire.telemetry.metrics import READY
 
 if TYPE_CHECKING:
+    import ssl
+
     from aiohttp import web
+
+    from kettle.runtime.telemetry_settings import TelemetrySettings
 
 EXIT_CLEAN: Final = 0
 EXIT_FAILED: Final = 1
@@ -214,17 +220,40 @@ class Runtime:
             watchdog = signs_of_life.create_task(self._notifier.keep_alive(), name="watchdog")
             try:
                 async with self._stack:
-                    await self._answer_health(settings.health_port)
+                    await self._answer_health(settings)
                     async with asyncio.TaskGroup() as self._group:
                         await self._live(serve(self, settings))
             finally:
                 await self.telemetry.shutdown()
                 watchdog.cancel()
 
-    async def _answer_health(self, port: int) -> None:
-        if port:
-            self._checks["ready"] = lambda: self._ready and not self.draining
-            await self.enter(health.serving(port, self._checks))
+    async def _answer_health(self, settings: Settings) -> None:
+        self.telemetry.observe(READY, self._serves)
+        if settings.telemetry.metrics or settings.health_port:
+            from kettle.runtime import metrics_port  # a web server, which most pools do without
+
+            self._checks["ready"] = self._serves
+            assert self.telemetry.measurements is not None, "the settings want them"
+            await self.enter(
+                metrics_port.serving(
+                    self.role,
+                    settings,
+                    self._checks,
+                    self.telemetry.measurements,
+                    encryption=self._encryption(settings.telemetry),
+                    version=VERSION,
+                )
+            )
+
+    def _serves(self) -> bool:
+        return self._ready and not self.draining
+
+    def _encryption(self, wanted: "TelemetrySettings") -> "ssl.SSLContext | None":
+        if not wanted.certificate:
+            return None
+        from kettle.runtime.tls_listener import tls_context
+
+        return tls_context(self, certificate=wanted.certificate, key=wanted.certificate_key)
 
     async def _live(self, work: Coroutine[Any, Any, None]) -> None:
         self.loop(work, name="serve")

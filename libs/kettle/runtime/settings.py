@@ -19,6 +19,8 @@ from kettle.runtime.authorization import TABLE as AUTHORIZATION
 from kettle.runtime.authorization import Authorization
 from kettle.runtime.setting_types import MiB, Secret, shown, without_unit
 from kettle.runtime.settings_problems import Problem, SettingRefused, SettingsError, SettingsFile
+from kettle.runtime.telemetry_settings import TABLE as TELEMETRY
+from kettle.runtime.telemetry_settings import TelemetrySettings
 from kettle.terminal.nearest_names import did_you_mean
 
 ROLES: Final = frozenset({
@@ -26,6 +28,9 @@ ROLES: Final = frozenset({
 })  # fmt: skip
 
 IN_USE: Final = "KETTLE_SETTINGS_IN_USE"
+
+TABLES: Final = (AUTHORIZATION, TELEMETRY)
+"""Settings of all services that are tables of their own."""
 
 RESERVED: Final[Mapping[str, str]] = {
     "KETTLE_CONFIG": "path of the TOML file that settings are read from",
@@ -72,18 +77,27 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     log_rotations: Annotated[int, msgspec.Meta(ge=0, le=1000)] = 1
     """How many old logs are kept, `.1` the youngest (MAX_NUM_<SUBSYSTEM>_LOG)."""
     health_port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 0
-    """Port on 127.0.0.1 of `/healthz` and `/readyz`; 0 means none."""
+    """
+    Port of `/healthz`, `/readyz` and `/metrics`, on 127.0.0.1 or `host` of `[telemetry]`; 0: none, or with `metrics = true`
+    there one that is free.
+    """
     otlp_endpoint: str = ""
     """Base URL of an OpenTelemetry collector (OTLP over HTTP); empty means no exporting."""
     trace_file: str = ""
     """File to which finished spans are appended as JSON lines; for tests and for a look at one job."""
     authorization: Authorization = Authorization()
     """Who may do what, in a table of its own, `[authorization]`."""
+    telemetry: TelemetrySettings = TelemetrySettings()
+    """Metrics for Prometheus, in a table of its own, `[telemetry]`."""
 
     @property
     def home_path(self) -> Path:
         """The pool's directory on this machine, whether it exists or not."""
         return Path(self.home or "~/.kettle").expanduser()
+
+    def measured(self) -> bool:
+        """Whether somebody may ask this process for metrics."""
+        return self.telemetry.metrics or bool(self.health_port)
 
     @property
     def archive_path(self) -> Path:
@@ -270,34 +284,36 @@ class Reading(Generic[S_co]):
         return None
 
     def _read_file(self, file: SettingsFile) -> None:
-        for table, content in file.tables.items():
-            if table not in {"kettle", AUTHORIZATION, self.role} and table not in ROLES:
-                self._refuse(
-                    file.place((table,)),
-                    f"[{table}] is neither [kettle] nor a service{did_you_mean(table, {'kettle', AUTHORIZATION, *ROLES})}",
-                )
-            elif not isinstance(content, dict):
-                self._refuse(file.place((table,)), f"{table} must be a table, [{table}].")
+        self._check_tables(file)
         shared = fields_of(Settings)
         for table, known in (("kettle", shared), (self.role, self._fields)):
             content = file.tables.get(table, {})
             if isinstance(content, dict):
                 for name, value in cast("dict[str, Any]", content).items():
                     where = file.where(table, name)
-                    if name == AUTHORIZATION:
-                        self._refuse(where, f"write it as a table of its own, [{AUTHORIZATION}]")
+                    if name in TABLES:
+                        self._refuse(where, f"write it as a table of its own, [{name}]")
                     elif name not in known:
                         self._refuse(where, f"unknown setting{self._nearest(name, known)}")
                     else:
                         self._take(name, value, file.place((table, name)), where, strict=True)
                         self._share(name, shared=table == "kettle")
 
-        if AUTHORIZATION in file.tables:
-            place = file.place((AUTHORIZATION,))
-            self._take(
-                AUTHORIZATION, file.tables[AUTHORIZATION], place, f"{place}: [{AUTHORIZATION}]", strict=True
-            )
-            self._share(AUTHORIZATION, shared=True)
+        for table in TABLES:
+            if table in file.tables:
+                place = file.place((table,))
+                self._take(table, file.tables[table], place, f"{place}: [{table}]", strict=True)
+                self._share(table, shared=True)
+
+    def _check_tables(self, file: SettingsFile) -> None:
+        for table, content in file.tables.items():
+            if table not in {"kettle", *TABLES, self.role} and table not in ROLES:
+                self._refuse(
+                    file.place((table,)),
+                    f"[{table}] is neither [kettle] nor a service{did_you_mean(table, {'kettle', *TABLES, *ROLES})}",
+                )
+            elif not isinstance(content, dict):
+                self._refuse(file.place((table,)), f"{table} must be a table, [{table}].")
 
     def _share(self, name: str, *, shared: bool) -> None:
         if shared and name in self.given:
@@ -334,7 +350,7 @@ class Reading(Generic[S_co]):
             self._refuse(where, f"{error}{without_unit(field.type, value)}")
             return
         given = Given(said, origin, where)
-        if isinstance(said, Authorization):
+        if isinstance(said, (Authorization, TelemetrySettings)):
             problems = [(self._at(given, keys).where, why) for keys, why in said.complaints()]
             self.problems.extend(Problem(*each) for each in problems)
             if problems:

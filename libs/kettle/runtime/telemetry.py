@@ -1,8 +1,8 @@
 """
-Traces and metrics: a narrow front over OpenTelemetry that costs nothing where nobody looks.
+Traces and metrics: a narrow front that costs nothing where nobody looks.
 
-With no exporter configured the OpenTelemetry libraries are not even imported, and every call here is a few
-attribute look-ups.  The context of a trace travels as the W3C `traceparent` header, in messages and in the metadata
+Metrics are those of `kettle_wire.telemetry`. Without settings that ask for them every call here is a few attribute look-ups;
+the OpenTelemetry libraries are imported only where traces or metrics go to a collector.  The context of a trace travels as the W3C `traceparent` header, in messages and in the metadata
 of events, so that the life of one job is one trace however many processes it passes.
 """
 
@@ -16,6 +16,9 @@ from typing import TYPE_CHECKING, Final, Literal, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, MutableMapping
     from contextlib import AbstractContextManager
+
+    from kettle.runtime.measurements import Measurements, Read
+    from kettle_wire.telemetry.declaration import Metric
 
 Value = str | bool | int | float
 Kind = Literal["internal", "server", "client", "producer", "consumer"]
@@ -34,16 +37,16 @@ class Span(Protocol):
 class Counter(Protocol):
     """A sum that only grows."""
 
-    def add(self, amount: float = 1, **attributes: Value) -> None:
-        """Count."""
+    def add(self, amount: float = 1, *labels: str) -> None:
+        """Count; `labels` are the values of the metric's attributes, in their order."""
         ...
 
 
 class Histogram(Protocol):
     """A distribution of measured values."""
 
-    def record(self, value: float, **attributes: Value) -> None:
-        """Note one measurement."""
+    def record(self, value: float, *labels: str) -> None:
+        """Note one measurement; `labels` as in `Counter.add`."""
         ...
 
 
@@ -51,6 +54,9 @@ class Telemetry:
     """Telemetry that goes nowhere; see `kettle.runtime.exporting` for one that goes somewhere."""
 
     enabled: bool = False
+    """Whether traces go somewhere."""
+    measurements: Measurements | None = None
+    """What is measured; None: nobody wants to know."""
 
     def span(
         self,
@@ -82,16 +88,22 @@ class Telemetry:
         """The part of a message's headers that carries a trace on, to be kept in an event's metadata."""
         return {name: headers[name] for name in ("traceparent", "tracestate") if name in headers}
 
-    def counter(self, name: str, *, unit: str = "1", description: str = "") -> Counter:
-        """A new sum."""
-        return _NOTHING
+    def counter(self, metric: Metric) -> Counter:
+        """The instrument of a sum."""
+        return self.measurements.counter(metric) if self.measurements else _NOTHING
 
-    def histogram(self, name: str, *, unit: str = "s", description: str = "") -> Histogram:
-        """A new distribution."""
-        return _NOTHING
+    def histogram(self, metric: Metric) -> Histogram:
+        """The instrument of a distribution."""
+        return self.measurements.histogram(metric) if self.measurements else _NOTHING
 
-    def gauge(self, name: str, read: Callable[[], float], *, unit: str = "1", description: str = "") -> None:
-        """A value that is read, from another thread, whenever metrics are exported."""
+    def observe(self, metric: Metric, read: Read) -> None:
+        """
+        A gauge or a counter that is read, on the event loop, whenever somebody asks for metrics.
+
+        `read` gives the value, or one for each series by the values of its attributes, or what has to be awaited for that.
+        """
+        if self.measurements:
+            self.measurements.observe(metric, read)
 
     async def shutdown(self) -> None:
         """Export what is left, and wait for that no longer than a few seconds."""
@@ -103,11 +115,18 @@ class _Nothing:
     def set(self, name: str, value: Value) -> None:
         pass
 
-    def add(self, amount: float = 1, **attributes: Value) -> None:
+    def add(self, amount: float = 1, *labels: str) -> None:
         pass
 
-    def record(self, value: float, **attributes: Value) -> None:
+    def record(self, value: float, *labels: str) -> None:
         pass
+
+
+class MeasuringTelemetry(Telemetry):
+    """Metrics for whoever asks this process, and no traces."""
+
+    def __init__(self, measurements: Measurements) -> None:
+        self.measurements = measurements
 
 
 _NOTHING: Final = _Nothing()

@@ -3,7 +3,8 @@ The event log in PostgreSQL: an append is one guarded statement, and its lost an
 """
 
 import datetime as dt
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
@@ -42,6 +43,11 @@ class PgLog:
         self._piece_events = piece_events
         self._keys: dict[str, ShardKey] = {}
         self._pieces: dict[str, int] = {}
+        self._observe: Callable[[float, int], None] | None = None
+
+    def observe_by(self, observe: Callable[[float, int], None]) -> None:
+        """Tell this, from now on, of each append: the seconds that it took, and how many events it has."""
+        self._observe = observe
 
     @classmethod
     @asynccontextmanager
@@ -88,6 +94,7 @@ class PgLog:
 
     async def append(self, frame: Frame, answers: Sequence[Answered] = ()) -> None:
         """See `Log.append`."""
+        began = time.monotonic()
         key = await self._key(frame.shard)
         query, arguments = _statement(key.id, frame, answers)
         if frame.head // key.piece_events > self._pieces.get(frame.shard, 0):
@@ -102,6 +109,8 @@ class PgLog:
         written = await self.database.run(attempt)
         if not written and not (attempts > 1 and await self._is_committed(frame)):
             raise FencedError(await self._why(frame))
+        if self._observe is not None:
+            self._observe(time.monotonic() - began, len(frame.entries))
         if _ahead(key, frame.head) > self._pieces.get(frame.shard, 0):
             await self._make_room(key, frame)
 

@@ -40,26 +40,22 @@ Group = Literal["owner", "state", "schedd", "cluster"]
 WRITES: Final = (404, 409, 412, 413, 415, 422)
 
 
-class ListJobs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """List jobs in the queues of all access points, the last submitted first."""
+class JobList(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the lists of jobs have in common."""
 
-    state: list[State] = []
-    """Only jobs in one of these states."""
     owner: list[Name] = []
     """Only jobs of these persons."""
     schedd: list[Name] = []
     """Only jobs of these access points."""
     cluster: list[Number] = []
     since: Moment | None = None
-    """Only jobs submitted then or later."""
+    """Only jobs that were submitted then or later; in the history: that left then or later."""
     until: Moment | None = None
-    """Only jobs submitted before then."""
+    """Only jobs that were submitted before then; in the history: that left before then."""
     filter: Filter = ""
     """A ClassAd expression that has to be true of the job's ad."""
     fields: list[Attribute] = []
     """Attributes of the ad that each job is to be listed with."""
-    sort: QueueKey = "-submitted"
-    """A minus sign has the greatest first."""
     limit: Limit = 50
     page: Page = ""
     """`next` of the answer before."""
@@ -69,30 +65,22 @@ class ListJobs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Wait until this is visible: `position` of the answer to a write."""
 
 
-class ListHistory(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ListJobs(JobList, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """List jobs in the queues of all access points, the last submitted first."""
+
+    state: list[State] = []
+    """Only jobs in one of these states."""
+    sort: QueueKey = "-submitted"
+    """A minus sign has the greatest first."""
+
+
+class ListHistory(JobList, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """List jobs that have left their queue, the last ones first."""
 
     state: list[Literal["completed", "removed"]] = []
-    owner: list[Name] = []
-    schedd: list[Name] = []
-    cluster: list[Number] = []
-    since: Moment | None = None
-    """Only jobs that left then or later."""
-    until: Moment | None = None
-    """Only jobs that left before then."""
-    filter: Filter = ""
-    """A ClassAd expression that has to be true of the job's ad."""
-    fields: list[Attribute] = []
-    """Attributes of the ad that each job is to be listed with."""
+    """Only jobs that ended like this."""
     sort: HistoryKey = "-left"
     """A minus sign has the greatest first; jobs without such a value come last."""
-    limit: Limit = 50
-    page: Page = ""
-    """`next` of the answer before."""
-    group_by: list[Group] = []
-    """Instead of jobs, how many there are of each combination."""
-    at_least: At | None = None
-    """Wait until this is visible: `position` of the answer to a write."""
     as_of: Moment | None = None
     """The history as it was then."""
 

@@ -28,6 +28,10 @@ class AccountingSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fie
     """Access points with a database of their own, which is asked for their log over the bus; a master names those that have joined."""
     retention_days: Annotated[float, msgspec.Meta(ge=0)] = 0
     """After so many days events move from the database to files below `archive_directory`; 0: never."""
+    archiver_url: Secret = ""
+    """
+    The database as the role that may move its old events to files; empty: `database_url`. A master gives it.
+    """
     patience: Pause = 4.0
     """Seconds that a query waits for what its caller has recorded."""
     search_time: Seconds = 2.0

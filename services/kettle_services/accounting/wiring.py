@@ -23,6 +23,7 @@ from kettle_services.accounting.queries import Answers
 from kettle_services.accounting.settings import AccountingSettings
 from kettle_wire.commands.accounting import QUERY_HISTORY, QUERY_PROGRESS, QUERY_USAGE, REPORT_USAGE
 from kettle_wire.subjects import Subjects
+from kettle_wire.telemetry.metrics import PROJECTION_LAG, PROJECTIONS_STOPPED
 
 
 async def serve(rt: Runtime, settings: AccountingSettings) -> None:
@@ -62,8 +63,11 @@ async def serve(rt: Runtime, settings: AccountingSettings) -> None:
         version=VERSION,
         shared=True,
     )
+    rt.telemetry.observe(PROJECTION_LAG, following.lags)
+    rt.telemetry.observe(PROJECTIONS_STOPPED, lambda: following.trouble.count)
     if settings.retention_days:
-        databases = [log.database for log in logs]
+        first = Database.connect(settings.archiver_url or settings.database_url, connections=1)
+        databases = [await rt.enter(first), *(other.database for other in logs[1:])]
         keeping = keep_archived(databases, settings.archive_path, retention_days=settings.retention_days)
         rt.loop(keeping, name="retention")
     if settings.store_url:
@@ -122,6 +126,15 @@ class _Following:
     async def recorded(self, shard: str) -> int:
         """The last frame of a shard that is on the bus."""
         return await self._bus.last_sequence(self.subjects.event_stream(shard)) or 0
+
+    async def lags(self) -> dict[tuple[str, ...], float]:
+        """By shard: how many frames are on the bus that the tables do not have."""
+        shards = self.progress.shards
+        heads = await asyncio.gather(*map(self.recorded, shards))
+        return {
+            (shard,): max(0, head - self.progress.frame(shard))
+            for shard, head in zip(shards, heads, strict=True)
+        }
 
     async def begin(self, projection: StoredProjection) -> None:
         """Have the tables, and fill them from now on; if that fails, try again in the background."""

@@ -21,11 +21,11 @@ import msgspec
 from kettle import pool
 from kettle.client import Client, JobId, Progress, select
 from kettle.runtime import make_lifeline
+from kettle.terminal.quantities import counted, duration
 from kettle_services.cli.commands.events import Timeline
 from kettle_services.cli.commands.wait import Bar
 from kettle_services.cli.errors import CommandError
 from kettle_services.cli.log.audit import audit
-from kettle_services.cli.output.quantities import counted, duration
 from kettle_services.cli.output.screen import Screen
 from kettle_wire.commands.accounting import OwnerUsage
 

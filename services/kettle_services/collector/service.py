@@ -16,6 +16,7 @@ from kettle.runtime.duty_cycle import DutyCycle
 from kettle_services.collector.domain.ads import Adverts, NotAnAdError
 from kettle_services.collector.domain.machine_presence import Sighting, sighting_of
 from kettle_services.collector.domain.queries import Query, page
+from kettle_services.collector.domain.slot_states import SlotStates
 from kettle_services.collector.forwarding import Forwarding
 from kettle_services.collector.machine_recorder import Registrar
 from kettle_services.collector.settings import CollectorSettings
@@ -44,6 +45,7 @@ class Collector:
         self._subjects = subjects
         self._settings = settings
         self.adverts: Final = Adverts(settings.classad_lifetime)
+        self.slots: Final = SlotStates()
         self._sightings: dict[str, Sighting] = {}
         self._registrar: Registrar | None = None
         self._forwarding: Forwarding | None = None
@@ -84,6 +86,7 @@ class Collector:
         except NotAnAdError as error:
             _log.warning("not an ad", extra={"key": key, "error": str(error)})
             return
+        self.slots.heard(key, ad)
         if self._forwarding is not None:
             self._forwarding.heard(key, ad)
         sighting = sighting_of(key, ad)
@@ -96,6 +99,7 @@ class Collector:
 
     def _gone(self, key: str) -> None:
         self._sightings.pop(key, None)
+        self.slots.gone(key)
         ad = self.adverts.ad(key)
         heard = self.adverts.drop(key)
         if self._forwarding is not None:
@@ -107,6 +111,7 @@ class Collector:
         for key in self.adverts.known():
             if key not in keys:
                 self.adverts.drop(key)
+                self.slots.gone(key)
                 self._sightings.pop(key, None)
                 if self._forwarding is not None:
                     self._forwarding.gone(key)

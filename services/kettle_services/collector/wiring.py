@@ -6,7 +6,7 @@ from kettle import VERSION
 from kettle.bus.ports import BucketSpec, Served
 from kettle.classad import ClassAdParseError, Node, parse
 from kettle.faults import fault_point
-from kettle.runtime import Runtime, SettingsError
+from kettle.runtime import Runtime, SettingsError, Telemetry
 from kettle.runtime.expression_budgets import watch_budgets
 from kettle.runtime.pool_connections import join_bus, join_log
 from kettle.runtime.shard_ownership import own_shard
@@ -21,6 +21,7 @@ from kettle_services.collector.service import Collector
 from kettle_services.collector.settings import CollectorSettings
 from kettle_wire.commands.collector import QUERY_ADS
 from kettle_wire.subjects import Subjects
+from kettle_wire.telemetry import metrics
 
 
 async def serve(rt: Runtime, settings: CollectorSettings) -> None:
@@ -62,8 +63,19 @@ async def serve(rt: Runtime, settings: CollectorSettings) -> None:
     for visit in forwarding.visits:
         rt.loop(visit.keep_connected(), name=f"pool {visit.name}")
     rt.loop(collector.advertise(registrar, forwarding), name="advertise")
+    _measure(rt.telemetry, collector, registrar)
     rt.ready()
     await rt.stopping.wait()
+
+
+def _measure(telemetry: Telemetry, collector: Collector, registrar: Registrar) -> None:
+    telemetry.observe(
+        metrics.ADS, lambda: {(kind,): count for kind, count in collector.adverts.counts().items()}
+    )
+    telemetry.observe(
+        metrics.SLOTS, lambda: {(state,): count for state, count in collector.slots.counts().items()}
+    )
+    telemetry.observe(metrics.MACHINES, lambda: registrar.total)
 
 
 def _requirements(text: str) -> Node | None:

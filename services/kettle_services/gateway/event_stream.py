@@ -75,7 +75,7 @@ class FanOut:
 
         def begin() -> None:
             if not self.running:
-                self._tally.sessions += 1
+                self._tally.begin_session()
                 waits.reset()
             self.running = True
             self.began.set()

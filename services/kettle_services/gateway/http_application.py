@@ -1,4 +1,4 @@
-"""How what a gateway answers over HTTP hangs together: the REST interface, and the sessions of browsers."""
+"""How what a gateway answers over HTTP hangs together: the REST interface, pages, and the sessions of browsers."""
 
 from pathlib import Path
 from typing import Any
@@ -7,8 +7,12 @@ from aiohttp import web
 
 from kettle.bus.ports import Bus, Served
 from kettle.runtime import Runtime, SettingsError
+from kettle_services.gateway.pages.live import LiveParts, TableWatch
+from kettle_services.gateway.pages.questions import Questions
+from kettle_services.gateway.pages.serving import Pages
+from kettle_services.gateway.pages.wiring import PAGES, page_handlers
 from kettle_services.gateway.rest.application import Front
-from kettle_services.gateway.rest.wiring import Interface, rest_interface
+from kettle_services.gateway.rest.wiring import RestParts, rest_parts
 from kettle_services.gateway.sessions.browser_sessions import BrowserSessions
 from kettle_services.gateway.sessions.links import Links
 from kettle_services.gateway.sessions.links_by_bus import LinksByBus
@@ -30,19 +34,25 @@ async def http_application(
 
     Raises SettingsError: what the settings say of people cannot be used.
     """
-    rest = await rest_interface(rt, settings, bus)
+    parts = await rest_parts(rt, settings, bus)
     table, links = SessionTable(Lives(settings.session_life, settings.session_idle)), Links()
     origins = Origins(settings.public_url, frozenset(settings.proxies))
-    sessions = BrowserSessions(table, origins, rest.persons)
-    handlers = {**rest.handlers, **OwnSessions(table, links).handlers()}
-    application = Front(rest.persons, rest.limits, sessions).application(handlers)
-    issuers = _issuers(settings, rest, sessions, url)
-    Login(sessions, links, rest.persons, rest.limits, issuers).add_to(application)
-    return application, LinksByBus(links, rest.persons, url).served()
+    sessions = BrowserSessions(table, origins, parts.persons)
+    handlers = {**parts.handlers, **OwnSessions(table, links).handlers()}
+    pages = Pages(PAGES, pool=settings.pool, prefix=settings.prefix, proxies=settings.proxies)
+    front = Front(parts.persons, parts.limits, sessions, pages.problem)
+    application = front.application(handlers)
+    issuers = _issuers(settings, parts, sessions, url)
+    Login(sessions, links, parts.persons, parts.limits, issuers).add_to(application)
+    watch = TableWatch(parts.tables)
+    rt.loop(watch.run(), name="watched tables")
+    shown = page_handlers(Questions(handlers, front.require))
+    pages.add_to(application, front, shown, LiveParts(watch, most=settings.rest_streams))
+    return application, LinksByBus(links, parts.persons, url).served()
 
 
 def _issuers(
-    settings: GatewaySettings, rest: Interface, sessions: BrowserSessions, url: str
+    settings: GatewaySettings, rest: RestParts, sessions: BrowserSessions, url: str
 ) -> IssuerLogin | None:
     """Where people can sign in; raises SettingsError: the secret of a client cannot be read."""
     trust = rest.trust

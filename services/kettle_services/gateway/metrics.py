@@ -1,44 +1,38 @@
 """What a gateway has published, in numbers."""
 
-from collections import Counter
-from collections.abc import Iterator
+import time
+from typing import Final
 
+from kettle.runtime import Telemetry
 from kettle_services.gateway.domain.batch import Batch
+from kettle_wire.telemetry import metrics
+
+_MICROSECOND: Final = 1e-6
 
 
 class Metrics:
     """Counts since the process began."""
 
-    def __init__(self) -> None:
-        self.events: Counter[str] = Counter()
-        """By `noun.verb`: events stored."""
-        self.frames: dict[str, int] = {}
+    def __init__(self, telemetry: Telemetry) -> None:
+        self._events = telemetry.counter(metrics.PUBLISHED)
+        self._sessions = telemetry.counter(metrics.SESSIONS)
+        self._delays = telemetry.histogram(metrics.PUBLISHED_DELAY)
+        self._frames: dict[str, int] = {}
         """By shard: the number of the last frame of which events are stored."""
-        self.sessions = 0
-        """How many sessions it has started, including the first."""
+        telemetry.observe(
+            metrics.PUBLISHED_FRAME,
+            lambda: {(shard,): float(frame) for shard, frame in self._frames.items()},
+        )
+
+    def begin_session(self) -> None:
+        """Count a session of publishing, also the first."""
+        self._sessions.add(1)
 
     def add(self, batch: Batch) -> None:
-        """Count what was stored."""
-        self.events.update(".".join(post.subject.rsplit(".", 2)[1:]) for post in batch.posts)
-        self.frames.update((shard, mark.frame) for shard, mark in batch.marks.items())
-
-    def prometheus(self) -> str:
-        """The counts in the text format of Prometheus."""
-        return "".join(f"{line}\n" for line in self._lines())
-
-    def _lines(self) -> Iterator[str]:
-        yield "# HELP kettle_gateway_events_total Events that were published for monitoring."
-        yield "# TYPE kettle_gateway_events_total counter"
-        for kind, number in sorted(self.events.items()):
-            yield f'kettle_gateway_events_total{{kind="{kind}"}} {number}'
-        yield "# HELP kettle_gateway_frame The last frame of a shard of which events were published."
-        yield "# TYPE kettle_gateway_frame gauge"
-        for shard, number in sorted(self.frames.items()):
-            yield f'kettle_gateway_frame{{shard="{_escaped(shard)}"}} {number}'
-        yield "# HELP kettle_gateway_sessions_total How many sessions the gateway has started."
-        yield "# TYPE kettle_gateway_sessions_total counter"
-        yield f"kettle_gateway_sessions_total {self.sessions}"
-
-
-def _escaped(label: str) -> str:
-    return label.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+        """Count what is stored now."""
+        now = time.time()
+        for at in batch.times:
+            self._delays.record(max(0.0, now - at * _MICROSECOND))
+        for post in batch.posts:
+            self._events.add(1, ".".join(post.subject.rsplit(".", 2)[1:]))
+        self._frames.update((shard, mark.frame) for shard, mark in batch.marks.items())

@@ -5,7 +5,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from kettle_services.gateway.metrics import Metrics
+from kettle.runtime.measurements import Measurements
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -13,16 +13,21 @@ if TYPE_CHECKING:
 
 LONGEST_LINE: Final = 64 * 1024
 """Bytes of an address, in which a filter may stand, and of a header, in which a token may."""
+_PUBLIC: Final = "kettle.gateway."
+"""How the names of metrics begin that everybody may see."""
 
 
-def add_documents(application: "web.Application", tally: Metrics, ca: str = "") -> None:
+def add_documents(application: "web.Application", measurements: Measurements, ca: str = "") -> None:
     """
     Serve what is for everybody.
 
-    `/schemas` lists the documents, `/schemas/<name>.json` and `/asyncapi.json` are they, `/metrics` is for Prometheus.
+    `/schemas` lists the documents, `/schemas/<name>.json` and `/asyncapi.json` are they, `/metrics` has the counts of what was
+    published.
     `/ca.pem` is the certificate of the pool's authority, whose path is `ca`, for machines that know its pin.
     """
     from aiohttp import web  # 0.1 s to import, and most gateways have no port
+
+    from kettle.runtime.metrics_port import add_metrics
 
     async def schemas(_request: web.Request) -> web.Response:
         return web.json_response(sorted(_documents()))
@@ -35,9 +40,6 @@ def add_documents(application: "web.Application", tally: Metrics, ca: str = "") 
 
     async def asyncapi(_request: web.Request) -> web.Response:
         return web.Response(body=_asyncapi(), content_type="application/json")
-
-    async def metrics(_request: web.Request) -> web.Response:
-        return web.Response(text=tally.prometheus(), content_type="text/plain", charset="utf-8")
 
     async def authority(_request: web.Request) -> web.Response:
         try:
@@ -53,7 +55,7 @@ def add_documents(application: "web.Application", tally: Metrics, ca: str = "") 
     application.router.add_get("/schemas", schemas)
     application.router.add_get("/schemas/{name:.+}", schema)
     application.router.add_get("/asyncapi.json", asyncapi)
-    application.router.add_get("/metrics", metrics)
+    add_metrics(application, measurements, {}, shown=lambda name: name.startswith(_PUBLIC))
 
 
 @cache

@@ -67,7 +67,7 @@ class GatewaySettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields
 
     rest: bool = False
     """
-    Serve the REST interface under `/v2`, which needs `database_url`: on this machine, or over HTTPS, because people show
+    Serve pages for browsers at `/` and the REST interface under `/v2`, which needs `database_url`: on this machine, or over HTTPS, because people show
     tokens there. Without `http_port` it takes a free port, and keeps it in `gateway/port` in `home`.
     """
     seal_directory: str = ""
@@ -103,10 +103,19 @@ class GatewaySettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields
     """How many seconds after signing in somebody who uses pages has to sign in again."""
     session_idle: Seconds = 8 * 3600.0
     """How many seconds without a request end the session."""
+    prefix: Annotated[str, msgspec.Meta(pattern=r"^(/[A-Za-z0-9._~-]+)*$")] = ""
+    """
+    The path, as in `/kettle`, under which a proxy in front has the pages, and which it takes away; one of `proxies` may say it itself
+    in X-Forwarded-Prefix.
+    """
     accounting: str = "accounting"
     """The name of the accounting that fills the tables."""
     collector: str = "collector"
     """The name of the collector that is asked."""
+
+    def measured(self) -> bool:
+        """What it publishes is shown on its own port, too."""
+        return super().measured() or bool(self.http_port) or self.rest
 
     def __post_init__(self) -> None:
         if bool(self.http_certificate) != bool(self.http_key):

@@ -100,7 +100,7 @@ class Follower:
             return mark
         self._registry.submitted(self._shard, owners_in(told))
         posts = [(one.position, self._publisher.post(frame, one, await self._owner(one))) for one in told]
-        for piece in pieces(self._shard, frame.epoch, frame.number, posts):
+        for piece in pieces(self._shard, frame.epoch, frame.number, posts, at=frame.at):
             await hand_on(piece)
         return Mark(frame.number, frame.head, frame.epoch)
 

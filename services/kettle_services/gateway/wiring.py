@@ -25,26 +25,25 @@ _EVERYWHERE: Final = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - somebody's
 async def serve(rt: Runtime, settings: GatewaySettings) -> None:
     """Follow all shards, publish their events, until the process is asked to stop."""
     bus = await join_bus(rt, settings)
-    tally = Metrics()
+    tally = Metrics(rt.telemetry)
     fan_out = FanOut(bus, Subjects(settings.pool), settings, tally)
     rt.loop(fan_out.run(), name="fan-out")
     rt.readiness("fan-out", lambda: fan_out.running)
     served = NO_PAGES
     if settings.http_port or settings.rest:
-        served = await _serve_http(rt, settings, bus, tally)
+        served = await _serve_http(rt, settings, bus)
     await bus.serve("gateway", "gateway", served, version=VERSION, shared=True)
     await fan_out.began.wait()
     rt.ready()
     await rt.stopping.wait()
 
 
-async def _serve_http(
-    rt: Runtime, settings: GatewaySettings, bus: NatsBus, tally: Metrics
-) -> list[Served[Any, Any]]:
+async def _serve_http(rt: Runtime, settings: GatewaySettings, bus: NatsBus) -> list[Served[Any, Any]]:
     """What is answered over the bus about it."""
     from aiohttp import web  # 0.1 s to import, and most gateways have no port
 
     from kettle.runtime.http_server import serving
+    from kettle_services.gateway.request_metrics import measured
 
     served, port = NO_PAGES, settings.http_port
     if settings.rest:
@@ -57,8 +56,10 @@ async def _serve_http(
         application, served = await http_application(rt, settings, bus, address(settings, port))
     else:
         application = web.Application()
-    add_documents(application, tally, settings.nats_ca)
+    assert rt.telemetry.measurements is not None, "a gateway with a port is measured"
+    add_documents(application, rt.telemetry.measurements, settings.nats_ca)
     rt.add_health(application)
+    application.middlewares.insert(0, measured(rt.telemetry))
     encryption = _encryption(rt, settings) if settings.http_certificate else None
     await rt.enter(
         serving(

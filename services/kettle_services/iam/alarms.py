@@ -11,6 +11,7 @@ from kettle_services.iam.domain.rate_limits import Alarms
 from kettle_services.iam.domain.refusals import Denied
 from kettle_services.iam.record import Record
 from kettle_wire.events.iam import AccessDenied
+from kettle_wire.telemetry.metrics import REFUSALS
 
 _RATE: Final = 0.5
 _BURST: Final = 200.0
@@ -23,9 +24,7 @@ class DenialRecord:
         self._record = record
         self._joins = Alarms(rate=_RATE, burst=_BURST)
         self._denials = Alarms(rate=_RATE, burst=_BURST)
-        self._refused = telemetry.counter(
-            "kettle.iam.refusals", unit="{request}", description="Wrong credentials and misused join tokens"
-        )
+        self._refused = telemetry.counter(REFUSALS)
 
     async def misused(self, joining: Joining, refusal: Misused) -> None:
         """A join token that does not admit the machine; returns after the commit."""

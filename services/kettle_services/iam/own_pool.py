@@ -1,12 +1,11 @@
 """What an iam finds out about the pool that it is in."""
 
-import os
-import pwd
 import re
 from functools import partial
 from pathlib import Path
 from typing import Final
 
+from kettle.accounts.lookup import own_name
 from kettle.auth.trust.keys import KeyPair
 from kettle.bus.credentials import Credential
 from kettle_services.iam.admissions import Pool
@@ -23,11 +22,7 @@ _PASSWORD: Final = re.compile(r"(?<=://)[^/@,]*@")
 
 def administrators(settings: IamSettings) -> frozenset[str]:
     """Users who may command it: the account that could stop this process anyway, and the configured ones."""
-    try:
-        own = pwd.getpwuid(os.geteuid()).pw_name
-    except KeyError:
-        return frozenset(settings.administrators)
-    return frozenset({*settings.administrators, own})
+    return frozenset({*settings.administrators, own_name()})
 
 
 def bus_credentials(settings: IamSettings) -> BusCredentials:

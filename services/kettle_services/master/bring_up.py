@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from kettle.accounts.lookup import own_name
 from kettle.auth.trust.pool import Kind
 from kettle.bus.open_servers import open_servers, warning
 from kettle.embedded import EmbeddedNats, EmbeddedPostgres
@@ -23,7 +24,8 @@ from kettle.runtime.settings import IN_USE
 from kettle.runtime.settings_in_use import SettingsInUse
 from kettle_services.master import account_access, bus_listener
 from kettle_services.master.access_point_people import AccessPointPeople
-from kettle_services.master.bus_members import IAM, PERSON, SENTINEL, BusMembers, login_name
+from kettle_services.master.bus_members import IAM, PERSON, SENTINEL, BusMembers
+from kettle_services.master.database_access import ARCHIVER, DatabaseAccess
 from kettle_services.master.domain.start_order import NEEDS_DATABASE, Instance, role_of
 from kettle_services.master.settings import MasterSettings
 from kettle_services.master.supervision.daemon_list import DaemonList
@@ -35,8 +37,6 @@ if TYPE_CHECKING:
 
 NATS: Final = "nats"
 POSTGRES: Final = "postgres"
-
-_DATABASE_S: Final = 30.0
 
 _CONNECTIONS: Final = frozenset({
     "KETTLE_NATS_URL", "KETTLE_NATS_CREDENTIALS", "KETTLE_NATS_CA", "KETTLE_DATABASE_URL", "KETTLE_HEALTH_PORT",
@@ -76,7 +76,7 @@ class BringUp:
         self._people = AccessPointPeople.of(home)
         self._notifier = Notifier.from_environ(os.environ)
         self.nats_url = settings.nats_url
-        self.database_url = settings.database_url
+        self._database = DatabaseAccess(settings, None)
         self._with_database = [name for name in settings.daemon_list if role_of(name) in NEEDS_DATABASE]
         self._without_database = [name for name in settings.daemon_list if name not in self._with_database]
         outer = lifeline.inherited(os.environ)
@@ -88,6 +88,11 @@ class BringUp:
             ServiceZygote(modules, self._environ_of_all(), home.path, fds=self._fds) if modules else None
         )
         """What forks the services; None: none can be forked."""
+
+    @property
+    def database_url(self) -> str:
+        """The address of the database for the pool's own account."""
+        return self._database.owner_url
 
     @property
     def servers(self) -> list[str]:
@@ -113,8 +118,10 @@ class BringUp:
         self._services(self._without_database, group)  # while PostgreSQL starts
         if postgres is not None:
             await self._daemons.ready([POSTGRES])
-            self.database_url = postgres.dsn
-        await self._migrate()
+            self._database = DatabaseAccess(self._settings, postgres)
+        if self._with_database:
+            self._say("bringing the database up to date")
+            await self._database.prepare()
         self._services(self._with_database, group)
         self._write_pool_file()
         for name in self._settings.daemon_list:
@@ -204,15 +211,6 @@ class BringUp:
         self._daemons.keep(Server(POSTGRES, server), group)
         return server
 
-    async def _migrate(self) -> None:
-        if self._settings.migrate and self._with_database:
-            from kettle.storage.database import Database
-            from kettle.storage.migration import migrate
-
-            self._say("bringing the database's schema up to date")
-            async with Database.connect(self.database_url, connections=1) as database:
-                await database.run(migrate, patience=_DATABASE_S)
-
     def _services(self, names: list[str], group: asyncio.TaskGroup) -> None:
         for name in names:
             service = Service(
@@ -256,7 +254,9 @@ class BringUp:
         if instance.role == "iam":
             variables["KETTLE_IAM_BUS_MASTER"] = self._settings.own_name
         if instance.role in NEEDS_DATABASE:
-            variables["KETTLE_DATABASE_URL"] = self.database_url
+            variables["KETTLE_DATABASE_URL"] = self._database.url_of(instance.role)
+        if instance.role == "accounting":
+            variables["KETTLE_ACCOUNTING_ARCHIVER_URL"] = self._database.url_of(ARCHIVER)
         if instance.role == "accounting" and self._members is not None:
             joined = self._members.access_points()
             variables["KETTLE_ACCOUNTING_ACCESS_POINTS"] = msgspec.json.encode(joined).decode()
@@ -291,7 +291,7 @@ class BringUp:
         """Have the people of an access point that has joined hold credentials."""
         if self._people is not None:
             self._accounts = account_access.named(settings.accounts)
-            self._people.admit([login_name(), *self._accounts])
+            self._people.admit([own_name(), *self._accounts])
 
     def _tell_accounts(self, settings: MasterSettings) -> None:
         """Have the accounts that may use the pool find it, and no others."""
@@ -312,7 +312,7 @@ class BringUp:
             nats_url=self.nats_url,
             credentials=self.credentials(PERSON),
             ca=self._settings.nats_ca,
-            user=login_name(),
+            user=own_name(),
             master=self._settings.own_name,
             database_url=self.database_url,
             lock=str(self._home.lock),

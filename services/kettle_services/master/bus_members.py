@@ -7,8 +7,6 @@ more loses his connections, and is believed again when he is admitted again, as 
 """
 
 import logging
-import os
-import pwd
 import socket
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,6 +16,7 @@ from typing import Final
 
 import msgspec
 
+from kettle.accounts.lookup import own_name
 from kettle.auth.bus_permissions import FORWARDER, MONITOR, VISITOR
 from kettle.auth.private_files import write_private
 from kettle.auth.trust.files import key_in, write
@@ -51,14 +50,6 @@ PEOPLE_KEYS: Final = "people-keys.json"
 _STARTD: Final = "startd"
 IAM: Final = "iam"
 """The role that lets people in who come with a token."""
-
-
-def login_name() -> str:
-    """The login name of the person, or the number of an account that has no name."""
-    try:
-        return pwd.getpwuid(os.geteuid()).pw_name
-    except KeyError:
-        return str(os.geteuid())
 
 
 def visitors_credential(name: str) -> str:
@@ -196,7 +187,7 @@ class BusMembers:
     def _admit(self, settings: MasterSettings, accounts: Sequence[str]) -> None:
         shut_out = self._shut_out.people()
         members = {
-            PERSON: (Kind.ADMINISTRATOR, login_name()),
+            PERSON: (Kind.ADMINISTRATOR, own_name()),
             MONITOR: (Kind.MONITOR, MONITOR),
             **{credential_of(name): (Kind.PERSON, name) for name in accounts if name not in shut_out},
             **{visitors_credential(name): (Kind.VISITOR, name) for name in settings.flock_from},

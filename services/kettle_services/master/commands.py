@@ -11,13 +11,13 @@ from typing import Any, Final
 
 import msgspec
 
+from kettle.accounts.lookup import own_name
 from kettle.bus.ports import RefusedError, Served
 from kettle.embedded import EmbeddedError
 from kettle.pool.daemon_states import DaemonState
 from kettle.runtime import SettingsError
 from kettle.runtime.settings_problems import Problem
 from kettle_services.master.account_access import AccountsError
-from kettle_services.master.bus_members import login_name
 from kettle_services.master.domain.command_rules import chosen, needs_restart
 from kettle_services.master.domain.daemon import How
 from kettle_services.master.domain.start_order import READ_ACCESS_POINTS, role_of, shards, stop_stages
@@ -180,7 +180,7 @@ class MasterCommands:
             raise _not_ours()
 
     def _administrators(self) -> Collection[str]:
-        return self.settings.administrators or (login_name(),)
+        return self.settings.administrators or (own_name(),)
 
     async def query(self, request: QueryDaemons, caller: Identity) -> wire.Daemons:
         """How the daemons are."""

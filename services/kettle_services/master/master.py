@@ -28,6 +28,7 @@ from kettle_services.master.domain.ad import Host, master_ad
 from kettle_services.master.domain.daemon import How
 from kettle_services.master.domain.disk_space import shortage
 from kettle_services.master.domain.new_binary import Installed, Rollover, look, pause
+from kettle_services.master.host_metrics import measure_host
 from kettle_services.master.installed_version import installed, trouble
 from kettle_services.master.kernel_tuning import tune
 from kettle_services.master.self_restart import SelfRestart
@@ -125,6 +126,7 @@ class _Host:
             deeds=Outbox(self._master_commands.settings.home_path / "deeds", "master"),
         )
         self.daemons.changed = self._line.changed
+        measure_host(rt.telemetry, self.daemons, home.path)
 
     async def run(self, bring_up: BringUp, listener: NotifyListener) -> None:
         """Everything that a master does at once, until it is asked to stop."""

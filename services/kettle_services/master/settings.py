@@ -11,7 +11,7 @@ from kettle.runtime import Hidden, Secret, Settings
 from kettle.runtime.setting_types import Pause, Seconds
 from kettle_services.master.domain.bus_address import is_place
 from kettle_services.master.domain.daemon import RestartRules
-from kettle_services.master.domain.start_order import DAEMON_LIST, Instance
+from kettle_services.master.domain.start_order import DAEMON_LIST, NEEDS_DATABASE, Instance
 from kettle_wire.flocking import is_visitor
 
 
@@ -33,7 +33,13 @@ class MasterSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     nats_key: str = ""
     """Path of the key of this certificate."""
     database_url: Secret = ""
-    """Empty: the master runs a PostgreSQL server of its own."""
+    """Empty: the master runs a PostgreSQL server of its own, with a role for each service."""
+    database_urls: Hidden[dict[str, str]] = {}
+    """
+    On a server of the site: what single services are given in place of `database_url`, each the address with a role of its
+    own, by the name of the service. `archiver` is what accounting uses to move old events to files. `kettle log roles`
+    prints how such roles are made.
+    """
     daemon_list: tuple[str, ...] = DAEMON_LIST
     """`ROLE`, `ROLE.NAME`, or `ROLE.NAME#2` for an additional process as a standby."""
     flock_from: tuple[str, ...] = ()
@@ -116,6 +122,15 @@ class MasterSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
             Instance.parse(daemon)
         self._check_listener()
         self._check_others()
+        if self.database_urls and not self.database_url:
+            raise ValueError(
+                "database_urls: the master's own server has roles of its own; give database_url, too"
+            )
+        if unknown := self.database_urls.keys() - {*NEEDS_DATABASE, "archiver"}:
+            known = ", ".join(sorted({*NEEDS_DATABASE, "archiver"}))
+            raise ValueError(
+                f"database_urls: no service uses {', '.join(sorted(unknown))}; there are: {known}"
+            )
         if unknown := self.environment.keys() - set(self.daemon_list):
             raise ValueError(f"environment: {', '.join(sorted(unknown))} is not in the daemon_list")
 

@@ -16,6 +16,7 @@ from kettle.runtime import Telemetry
 from kettle.runtime.daemon_ad import daemon_facts
 from kettle.runtime.duty_cycle import DutyCycle
 from kettle_services.negotiator.accountant import Accounts
+from kettle_services.negotiator.cycle_metrics import CycleMetrics
 from kettle_services.negotiator.domain.ad_limits import checked, checked_submitter
 from kettle_services.negotiator.domain.concurrency_limits import SETTLES
 from kettle_services.negotiator.domain.cycle import negotiate
@@ -123,12 +124,7 @@ class Negotiator:
         self._owners_known: Final = asyncio.Event()
         self._reasons = Reasons()
         self._unreadable: set[str] = set()
-        self._durations = telemetry.histogram(
-            "kettle.negotiator.cycle.duration", unit="s", description="Matchmaking and record of one cycle"
-        )
-        self._matches = telemetry.counter(
-            "kettle.negotiator.matches", unit="{match}", description="Matches given"
-        )
+        self._metrics = CycleMetrics(telemetry, pool)
         self._last: Ad = {}
         """The last cycle, as the negotiator's ad tells of it."""
         self._wake = asyncio.Event()
@@ -261,8 +257,7 @@ class Negotiator:
         )
         self._accounts.shares = outcome.groups
         await self._record.write(outcome, started=started, duration=time.monotonic() - began)
-        self._durations.record(time.monotonic() - began)
-        self._matches.add(len(outcome.matches))
+        self._metrics.add(outcome, time.monotonic() - began)
         self._last = last_cycle(outcome, started, time.monotonic() - began)
         await self._tell_all(outcome.messages)
         return outcome.again

@@ -1,9 +1,7 @@
 """How the parts of a negotiator hang together."""
 
-import os
-import pwd
-
 from kettle import VERSION
+from kettle.accounts.lookup import own_name
 from kettle.bus.ports import BucketSpec, Served
 from kettle.faults import fault_point
 from kettle.runtime import Runtime
@@ -26,11 +24,7 @@ def administrators(settings: NegotiatorSettings) -> frozenset[str]:
     """
     Users who may command the accountant: the account that could stop this process anyway, and the configured ones.
     """
-    try:
-        own = pwd.getpwuid(os.geteuid()).pw_name
-    except KeyError:
-        return frozenset(settings.administrators)
-    return frozenset({*settings.administrators, own})
+    return frozenset({*settings.administrators, own_name()})
 
 
 def accountant_of(settings: NegotiatorSettings) -> Accountant:

@@ -1,7 +1,6 @@
 """How the parts of a schedd hang together."""
 
 import asyncio
-from functools import partial
 from typing import Any
 
 from kettle import VERSION
@@ -14,7 +13,6 @@ from kettle.faults import fault_point
 from kettle.jobs.sealed_attributes import AttributeSeal
 from kettle.runtime import Runtime
 from kettle.runtime.authorizer import Authorizer
-from kettle.runtime.expression_budgets import watch_budgets
 from kettle.runtime.people import People
 from kettle.runtime.pool_connections import join_bus, join_log
 from kettle.runtime.shard_ownership import own_shard
@@ -43,6 +41,7 @@ from kettle_services.schedd.negotiation.advertiser import ScheddAdvertiser
 from kettle_services.schedd.negotiation.flocking import Flock
 from kettle_services.schedd.queue.backlog import Backlog
 from kettle_services.schedd.queue.limits import QueueLimits
+from kettle_services.schedd.queue.queue_metrics import measure_queue
 from kettle_services.schedd.queue.recorder import QueueRecorder, restore
 from kettle_services.schedd.settings import ScheddSettings
 from kettle_services.schedd.shadows.dispatch import ShadowDispatch
@@ -114,7 +113,7 @@ async def serve(rt: Runtime, settings: ScheddSettings) -> None:
             tasks.create_task(home_jobs.start_jobs(), name="local jobs"),
             tasks.create_task(flock.watch_demand(), name="flocking"),
         ]
-        _measure(rt, recorder)
+        measure_queue(rt.telemetry, recorder, owners=settings.telemetry.owners)
         await bus.serve(
             "schedd",
             settings.name,
@@ -144,31 +143,6 @@ async def serve(rt: Runtime, settings: ScheddSettings) -> None:
         await adverts.withdraw()
         flock.close()
         shadows.close()
-
-
-def _measure(rt: Runtime, recorder: QueueRecorder) -> None:
-    queue = recorder.queue
-
-    def jobs(status: str) -> float:
-        return float(sum(tally.get(status, 0) for tally in queue.tally.copy().values()))
-
-    watch_budgets(rt.telemetry)
-    for status in ("idle", "running", "held"):
-        rt.telemetry.gauge(
-            f"kettle.schedd.jobs.{status}",
-            partial(jobs, status),
-            unit="{job}",
-            description=f"Jobs that are {status}",
-        )
-    rt.telemetry.gauge(
-        "kettle.schedd.claims", lambda: float(len(queue.claims)), unit="{claim}", description="Claims held"
-    )
-    rt.telemetry.gauge(
-        "kettle.schedd.backlog",
-        lambda: float(recorder.shard.backlog),
-        unit="{event}",
-        description="Events that are recorded and not yet committed",
-    )
 
 
 def _answers(

@@ -57,6 +57,8 @@ from kettle_wire.flocking import abroad, name_there, pool_of
 from kettle_wire.identity import Identity
 from kettle_wire.jobs import JobId
 from kettle_wire.subjects import Subjects
+from kettle_wire.telemetry import metrics
+from kettle_wire.telemetry.traces import SHADOW_ATTEMPT
 from kettle_wire.worker_reports import FinalReport, Report, Reports
 
 _log: Final = logging.getLogger(__name__)
@@ -158,30 +160,10 @@ class Shadow:
         self._sync = asyncio.Event()
         self._asked_about = JobId(0, 0)
         self._closed = False
-        telemetry.gauge(
-            "kettle.shadow.attempts",
-            lambda: float(len(self._attempts)),
-            unit="{attempt}",
-            description="Attempts looked after",
-        )
-        telemetry.gauge(
-            "kettle.shadow.transfers_waiting",
-            lambda: float(self._queue.waiting),
-            unit="{job}",
-            description="Jobs that wait for their turn to move files",
-        )
-        telemetry.gauge(
-            "kettle.shadow.input_bytes_sent",
-            lambda: float(self._sent_bytes),
-            unit="By",
-            description="Bytes of input files that machines read from this shadow",
-        )
-        telemetry.gauge(
-            "kettle.shadow.object_bytes_sent",
-            lambda: float(self._objects.sent_bytes),
-            unit="By",
-            description="Bytes of input files that this shadow put into the object store",
-        )
+        telemetry.observe(metrics.SHADOW_ATTEMPTS, lambda: len(self._attempts))
+        telemetry.observe(metrics.TRANSFERS_WAITING, lambda: self._queue.waiting)
+        telemetry.observe(metrics.INPUT_SENT, lambda: self._sent_bytes)
+        telemetry.observe(metrics.OBJECTS_SENT, lambda: self._objects.sent_bytes)
 
     # -- orders -------------------------------------------------------------------------------------------------------
 
@@ -215,7 +197,7 @@ class Shadow:
     async def _follow(self, attempt: AttemptFollower) -> None:
         assignment = attempt.assignment
         with self._telemetry.span(
-            "shadow.attempt",
+            SHADOW_ATTEMPT.name,
             parent={"traceparent": assignment.trace},
             job=str(assignment.job),
             attempt=assignment.attempt,

@@ -53,10 +53,12 @@ class Advertiser:
         version: str,
         facts: Ad,
         counted: Callable[[], Ad] = dict,
+        unconfirmed: Callable[[], int] = int,
     ) -> None:
         """
         `interval` in seconds between repeats, `delay` for what nobody waits for; `memo` is a file that we may write;
-        `facts`: what every daemon says of itself; `counted`: more attributes of the startd's own ad, which go out with its next repeat.
+        `facts`: what every daemon says of itself; `counted`: more attributes of the startd's own ad, which go out with its next repeat;
+        `unconfirmed`: final reports that nobody has confirmed.
         """
         self._bus = bus
         self._subjects = subjects
@@ -68,6 +70,7 @@ class Advertiser:
         self._version = version
         self._facts: Final = facts
         self._counted = counted
+        self._unconfirmed = unconfirmed
         self._published: dict[str, Ad] = {}
         self._told_secrets: dict[str, SlotSecret] = {}
         self._advertised_names = AdvertisedNames(advertised_names)
@@ -197,7 +200,11 @@ class Advertiser:
     def _ads(self) -> dict[str, Ad]:
         """By key in the bucket; dynamic slots before the one that they were carved from."""
         machine, now = self._machine, time.time()
-        ads = {machine_key(machine.facts.name, str(ad["Name"])): ad for ad in slot_ads(machine, now=now)}
+        # Of interest only to who waits for the machine to be empty; else each job would change the ad once more.
+        left: Ad = {"UnconfirmedReports": self._unconfirmed()} if machine.draining else {}
+        ads = {
+            machine_key(machine.facts.name, str(ad["Name"])): ad | left for ad in slot_ads(machine, now=now)
+        }
         own = self._facts | startd_ad(machine, now=now, version=self._version) | self._counted()
         ads[ad_key("StartDaemon", machine.facts.name)] = own
         return ads

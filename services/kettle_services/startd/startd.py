@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -61,6 +62,7 @@ from kettle_services.startd.state.recorder import Recorder
 from kettle_wire.attempts import Ending, Transfer
 from kettle_wire.codes import HoldCode, VacateCode
 from kettle_wire.commands.startd import Activation, ClaimKey
+from kettle_wire.telemetry.traces import STARTD_ATTEMPT
 from kettle_wire.worker_reports import FinalReport, Report, ReportKey
 
 _log: Final = logging.getLogger(__name__)
@@ -105,6 +107,8 @@ class Startd:
         self._telemetry = telemetry
         self._hurry: float | None = None
         """Seconds that jobs have to end because the startd is being stopped; None: as long as usual."""
+        self._last_lease = 0.0
+        """Until when an attempt that is over had its lease, seconds since boot: the latest of them."""
         self.checkpoints: Final = Checkpoints(execute)
         self._fetching: dict[AttemptId, asyncio.Task[None]] = {}
         self._deadlines = asyncio.Event()
@@ -297,6 +301,8 @@ class Startd:
         These reports are recorded: final ones are forgotten, and jobs whose checkpoints are saved go on.
         """
         self.reporter.confirm(keys)
+        if self.machine.draining:
+            self._advertiser.soon()
         for attempt, number in self.checkpoints.saved(keys):
             self._starters.confirm_checkpoint(attempt, number)
 
@@ -307,6 +313,8 @@ class Startd:
         changes = attempts.over(self.machine, stored.report, moment())
         self.checkpoints.over(stored.id)
         self.reporter.send_until_confirmed(_closing(stored, changes))
+        if (claim := self.machine.claims.get(stored.id.claim)) is not None:
+            self._last_lease = max(self._last_lease, claim.deadline)
         self._trace(stored.report)
         self._starters.forget(stored.id)
         self.record(changes)
@@ -315,7 +323,7 @@ class Startd:
         if isinstance(report.body, FinalReport) and report.trace:
             ended = time.time()
             self._telemetry.finished(
-                "startd.attempt",
+                STARTD_ATTEMPT.name,
                 began=ended - report.body.result.usage.wall,
                 ended=ended,
                 parent={"traceparent": report.trace},
@@ -406,16 +414,27 @@ class Startd:
 
     async def finish(self, hurried: asyncio.Event) -> None:
         """
-        Begin nothing any more; returns when the last job has ended by itself, or as soon as it is `hurried`.
+        Begin nothing any more; returns when the last job has ended by itself and its results have arrived, or as soon as it is
+        `hurried`.
         """
         self.machine.stopping = True
         self._advertiser.now()
-        waiting = [asyncio.ensure_future(self._starters.emptied()), asyncio.ensure_future(hurried.wait())]
+        waiting = [asyncio.ensure_future(self._arrived()), asyncio.ensure_future(hurried.wait())]
         try:
             await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for one in waiting:
                 one.cancel()
+
+    async def _arrived(self) -> None:
+        """
+        Wait for the confirmations of all reports, as long as they are of use: after a job's lease its schedd has it run again,
+        whatever we have of it.
+        """
+        await self._starters.emptied()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(max(0.0, self._last_lease - boottime())):
+                await self.reporter.confirmed()
 
     async def drain(self, *, fast: bool = False) -> None:
         """

@@ -34,6 +34,7 @@ from kettle_services.startd.machine import host
 from kettle_services.startd.machine.container_runtimes import find_containers, tidy_containers
 from kettle_services.startd.machine.job_isolation import find_isolation
 from kettle_services.startd.machine.survey import survey
+from kettle_services.startd.machine_metrics import measure_machine
 from kettle_services.startd.policy.load_and_keyboard import Observer
 from kettle_services.startd.settings import StartdSettings
 from kettle_services.startd.startd import Startd
@@ -59,6 +60,7 @@ async def serve(rt: Runtime, settings: StartdSettings) -> None:
                 startd = await stack.enter_async_context(starting)
         except TimeoutError:
             return  # nothing has begun
+        measure_machine(rt.telemetry, startd.machine)
         rt.loop(_ready(rt, startd), name="ready")
         await rt.stopping.wait()
         if rt.how == "peaceful":
@@ -156,6 +158,7 @@ async def running(
                 version=VERSION,
                 facts=daemon_facts("startd", machine.facts.name, settings.nats_url),
                 counted=_counted(cache),
+                unconfirmed=lambda: reporter.unconfirmed,
             )
             startd = Startd(
                 machine,

@@ -1,12 +1,18 @@
 """Jobs as a submit side sees them: what goes in, what comes out, and how they end."""
 
+import asyncio
 import os
 import signal
+from contextlib import aclosing
 
+import msgspec
 import pytest
 
-from kettle.testing.submit_side import SubmitSide, inline, job_ad, output, script
+from kettle.bus.memory import MemoryBus
+from kettle.testing.submit_side import WAIT, SubmitSide, inline, job_ad, output, script
 from kettle.testing.worker import WorkerPool
+from kettle_services.startd.settings import StartdSettings
+from kettle_services.startd.wiring import running
 from kettle_wire.ads import Expr
 from kettle_wire.attempts import Ending
 from kettle_wire.commands.startd import (
@@ -19,6 +25,8 @@ from kettle_wire.commands.startd import (
     Deactivation,
     FetchOutput,
 )
+from kettle_wire.identity import daemon
+from kettle_wire.subjects import machine_key
 from kettle_wire.worker_reports import FinalReport, Measured, Report, Started, not_made
 
 
@@ -210,6 +218,39 @@ async def test_a_large_output_is_fetched_and_removed_when_confirmed(pool: Worker
         await submitter.shadow.call(CONFIRM, submitter.startd, Confirm(recorded=[key]))
         await pool.until(lambda: not list(pool.execute.glob("dir_*")) and not list(pool.reports.iterdir()))
         await startd.drain()
+
+
+async def unconfirmed(submitter: SubmitSide, count: int) -> None:
+    """Wait until the machine says that so many results of its jobs have not been recorded."""
+    name = machine_key(submitter.startd, f"slot1@{submitter.startd}")
+    async with aclosing(submitter.schedd.watch(submitter.subjects.ads)) as changes:
+        async for change in changes:
+            if change is not None and change.key == name and change.value is not None:
+                ad = msgspec.msgpack.decode(change.value)
+                if ad.get("UnconfirmedReports") == count:
+                    return
+
+
+async def test_a_peaceful_end_waits_until_results_have_arrived(
+    pool: WorkerPool, settings: StartdSettings
+) -> None:
+    """The machine says in its ads what is still to be fetched from it; while it is in use it does not."""
+    submitter = pool.submitter
+    bus = MemoryBus(pool.server, subjects=submitter.subjects, identity=daemon("startd"))
+    async with asyncio.timeout(WAIT), running(bus, settings) as startd:
+        activation = await submitter.start(script("head -c 700000 /dev/zero > big"))
+        await submitter.final(activation)
+        finishing = asyncio.create_task(startd.finish(asyncio.Event()))
+        await unconfirmed(submitter, 1)
+        for _ in range(100):
+            await asyncio.sleep(0)  # all that can happen by itself does
+        assert not finishing.done()
+        assert 1 == len(list(pool.execute.glob("dir_*")))
+        await submitter.settle()
+        await finishing
+        await unconfirmed(submitter, 0)
+        await startd.drain()
+    bus.close()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs jobs that run as another account")

@@ -8,8 +8,10 @@ import secrets
 import shutil
 import signal
 import stat
+import subprocess
 import tempfile
 from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -59,6 +61,41 @@ async def test_a_job_leaves_nothing_to_the_next_in_its_account(submitter: Submit
     assert [0, 0] == [one.result.exit.code for one in (left, looked) if one.result.exit is not None]
     assert not Path("/tmp", name).exists()
     assert not Path(MEMORY, name).exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs jobs that run as another account")
+async def test_a_sandbox_goes_although_something_elsewhere_stays(pool: WorkerPool) -> None:
+    """A directory of the account on which something is mounted cannot be removed, and keeps nothing else from it."""
+    async with pool.startd() as startd:
+        activation = await pool.submitter.start(script("while test ! -e done; do sleep 0.02; done"))
+        started = await pool.submitter.hear(activation, lambda report: isinstance(report.body, Started))
+        assert isinstance(started.body, Started)
+        account = Path(f"/proc/{started.body.pid}").stat().st_uid
+        (sandbox,) = pool.execute.glob("dir_*")
+        with mounted(account) as (busy, beside):
+            (sandbox / "done").touch()
+            exited = await pool.submitter.final(activation)
+            assert exited.result.exit is not None
+            assert not sandbox.exists()
+            assert not beside.exists()
+            assert busy.is_mount()
+        await startd.drain()
+
+
+@contextmanager
+def mounted(account: int) -> Generator[tuple[Path, Path]]:
+    """A directory of an account in a place for all, with a file system on it; and a file of the account beside it."""
+    busy = Path(tempfile.mkdtemp(prefix="kettle-busy-", dir="/tmp"))
+    beside = busy.with_name(f"{busy.name}-beside")
+    beside.touch()
+    os.chown(beside, account, account)
+    subprocess.run(["/bin/mount", "-t", "tmpfs", "-o", f"uid={account}", "tmpfs", busy], check=True)
+    try:
+        yield busy, beside
+    finally:
+        subprocess.run(["/bin/umount", busy], check=True)
+        busy.rmdir()
+        beside.unlink(missing_ok=True)
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import aiohttp
 import pytest
 import pytest_asyncio
 
-from kettle_services.gateway.rest.local_accounts import own_account
+from kettle.accounts.lookup import own_name
 
 from .browsing import OPENED, PROGRAM, Gateway, gateway_at, sent
 
@@ -98,7 +98,7 @@ async def test_a_change_repeats_what_only_our_pages_know(gateway: Gateway) -> No
     """Without the token of this very session, or with that of another one, nothing is done."""
     body = {"ids": ["x"]}
     async with gateway.signed_in() as browser, gateway.signed_in():
-        mine, others = (each.csrf for each in gateway.table.of(own_account()))
+        mine, others = (each.csrf for each in gateway.table.of(own_name()))
         for token, expected in (("", 403), (others, 403), (mine[:-1], 403), (mine, 200)):
             headers = {**gateway.own_pages, **({"X-CSRF-Token": token} if token else {})}
             found, _ = await sent(browser, "POST", "/v2/sessions:end", json=body, headers=headers)
@@ -169,7 +169,7 @@ async def test_a_session_does_not_outlive_a_ban(gateway: Gateway) -> None:
     Who is banned is refused with the reason at the next request, and has to sign in again when the ban is lifted.
     """
     async with gateway.signed_in() as browser:
-        gateway.rules.write_text(f'[[bans]]\nowner = "{own_account()}"\nreason = "mines coins"\n')
+        gateway.rules.write_text(f'[[bans]]\nowner = "{own_name()}"\nreason = "mines coins"\n')
         assert gateway.policy.changed()
         status, response = await sent(browser, "GET", "/v2/jobs")
         assert (403, True) == (status, "mines coins" in (await response.json())["detail"])

@@ -17,8 +17,8 @@ from kettle.pki.explanations import UntrustedError
 from kettle.pki.rehearsal import rehearse
 from kettle.runtime import Runtime, Settings, SettingsError
 from kettle.runtime.http_server import serving
+from kettle.runtime.measurements import Measurements
 from kettle.runtime.tls_listener import tls_context
-from kettle_services.gateway.metrics import Metrics
 from kettle_services.gateway.public_documents import add_documents
 
 SETTINGS = Settings()
@@ -44,7 +44,7 @@ async def served(files: AuthorityFiles, rt: Runtime, *, client_ca: str = "") -> 
     shown = files.kept("127.0.0.1")
     context = tls_context(rt, certificate=str(shown.certificate), key=str(shown.key), client_ca=client_ca)
     application = web.Application()
-    add_documents(application, Metrics(), str(files.kept("ca").certificate))
+    add_documents(application, Measurements(), str(files.kept("ca").certificate))
     async with serving(application, "127.0.0.1", 0, context) as port:
         yield port
 

@@ -1,6 +1,7 @@
 """A real master over real servers, with a dummy in the place of a service."""
 
 import os
+import shutil
 import signal
 import stat
 from collections.abc import Iterator
@@ -14,7 +15,9 @@ import pytest
 from kettle import pool
 from kettle.auth.trust.files import key_in
 from kettle.client.connections.pool_file import PoolFile
+from kettle.embedded import EmbeddedPostgres
 from kettle.runtime import make_lifeline
+from kettle_services.master.settings import MasterSettings
 
 from .conftest import DummyPool, eventually
 
@@ -45,6 +48,13 @@ async def query(dsn: str, question: str) -> object:
         return await connection.fetchval(question)
     finally:
         await connection.close()
+
+
+def database_url(served: DummyPool, role: str) -> str:
+    """The address of the database that a service has been given."""
+    told = Path(f"/proc/{served.pid(role)}/environ").read_text().split("\0")
+    variables = dict(variable.split("=", 1) for variable in told if variable)
+    return variables.get("KETTLE_DATABASE_URL", "")
 
 
 async def test_both_servers_come_up_and_come_back(served: DummyPool) -> None:
@@ -81,22 +91,52 @@ def test_credentials_are_for_their_owner_alone(served: DummyPool) -> None:
 
 
 def test_only_what_needs_the_database_is_told_where_it_is(served: DummyPool, tmp_path: Path) -> None:
-    """The collector gets the database's URL; a shadow would not."""
+    """The collector gets the database's URL, with a role of its own; a shadow gets none."""
     package = tmp_path / "dummies" / "kettle_services"
     (package / "shadow").mkdir()
     for file in (package / "collector").iterdir():
         (package / "shadow" / file.name).write_bytes(file.read_bytes())
     served.environ["KETTLE_MASTER_DAEMON_LIST"] = '["collector", "shadow"]'
     served.up(MASTER_THROWAWAY="true")
-    told = {
-        role: {
-            part.split(b"=")[0]
-            for part in Path(f"/proc/{served.pid(role)}/environ").read_bytes().split(b"\0")
-        }
-        for role in ("collector", "shadow")
-    }
-    assert b"KETTLE_DATABASE_URL" in told["collector"]
-    assert b"KETTLE_DATABASE_URL" not in told["shadow"]
+    assert "postgresql://kettle_collector@" in database_url(served, "collector")
+    assert "" == database_url(served, "shadow")
+
+
+def test_services_of_a_sites_database_are_given_the_addresses_that_the_site_names(served: DummyPool) -> None:
+    """And what it names for nobody is refused before anything is started."""
+    served.environ["KETTLE_DATABASE_URL"] = "postgresql://owner@nowhere/nothing"
+    served.environ["KETTLE_MASTER_MIGRATE"] = "false"
+    served.up(MASTER_DATABASE_URLS='{"collector": "postgresql://c@nowhere/nothing"}')
+    assert "postgresql://c@nowhere/nothing" == database_url(served, "collector")
+    with pytest.raises(ValueError, match="no service uses shadow; there are: accounting, archiver,"):
+        MasterSettings(database_url="postgresql://x", database_urls={"shadow": "postgresql://y"})
+    with pytest.raises(ValueError, match="give database_url, too"):
+        MasterSettings(database_urls={"schedd": "postgresql://y"})
+
+
+async def test_the_database_of_an_earlier_release_gets_the_roles(served: DummyPool) -> None:
+    """
+    What its one role has made belongs to the role of the service that makes it now; what it holds stays.
+    """
+    served.up(MASTER_THROWAWAY="true")
+    pool.down(served.home)
+    shutil.rmtree(served.home / "postgres" / "passfiles")
+    async with EmbeddedPostgres(served.home / "postgres", throwaway=True) as server:
+        connection = await server.connect()
+        try:
+            await connection.execute("CREATE SCHEMA jobs CREATE TABLE live (n integer)")
+            await connection.execute("INSERT INTO jobs.live VALUES (7)")
+            await connection.execute("DELETE FROM log.migration WHERE component = 'rights'")
+        finally:
+            await connection.close()
+    state = served.up(MASTER_THROWAWAY="true").state
+    owner = "SELECT relowner::regrole::text FROM pg_class WHERE oid = 'jobs.live'::regclass"
+    assert "kettle_accounting" == await query(state.database_url, owner)
+    passfile = served.home / "postgres" / "passfiles" / "kettle_gateway"
+    assert private(passfile)
+    server_of = state.database_url.replace("//kettle@", "//kettle_gateway@").partition("&")[0]
+    of_gateway = f"{server_of}&passfile={passfile}"
+    assert 7 == await query(of_gateway, "SELECT n FROM jobs.live")
 
 
 def test_data_survive_a_restart_of_the_pool(served: DummyPool, template: Path) -> None:

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kettle.classad import ClassAd, write_json
+from kettle.terminal.quantities import counted, duration, run_time, size
 from kettle_services.cli.output.ads_as_json import JsonArray, plain
-from kettle_services.cli.output.quantities import counted, duration, run_time, size
 from kettle_services.cli.output.screen import Screen
 from kettle_wire.ads.types import Ad, Expr
 

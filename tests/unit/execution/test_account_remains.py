@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from kettle.execution.attempts.job_spec import Account
-from kettle.execution.sandbox.account_remains import AccountRemains
+from kettle.execution.sandbox.account_remains import AccountRemains, owned
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
 ACCOUNT: Final = Account(1_734_221, 1_734_221)
@@ -92,3 +92,15 @@ def test_a_directory_that_nobody_wrote_to_needs_no_look(tmp_path: Path) -> None:
     remains = AccountRemains(mine, [str(tmp_path)])
     remains.remove()
     assert (tmp_path / "before").exists()
+
+
+def test_what_others_remove_meanwhile_hides_nothing(tmp_path: Path) -> None:
+    """A file that is gone between the listing and the look at it is nobody's; the account's own are found beside it."""
+    for name in ("a", "gone", "z"):
+        (tmp_path / name).write_text("")
+    with os.scandir(tmp_path) as listing:
+        entries = list(listing)
+    (tmp_path / "gone").unlink()
+
+    assert [("a", False), ("z", False)] == sorted(owned(entries, os.geteuid()))
+    assert [] == list(owned(entries, os.geteuid() + 1))

@@ -1,8 +1,10 @@
 import asyncio
 
 import aiohttp
+from aiohttp import web
 
 from kettle.runtime import health
+from kettle.runtime.http_server import serving
 
 
 async def test_readiness_asks_every_check() -> None:
@@ -14,8 +16,10 @@ async def test_readiness_asks_every_check() -> None:
         return True
 
     checks: dict[str, health.Check] = {"bus": lambda: state["bus"], "log": log}
+    application = web.Application()
+    health.add_health(application, checks)
     async with (
-        health.serving(0, checks) as port,
+        serving(application, "127.0.0.1", 0) as port,
         aiohttp.ClientSession(f"http://127.0.0.1:{port}") as client,
     ):
         async with client.get("/healthz") as answer:

@@ -1,4 +1,5 @@
 import asyncio
+import gzip
 import http.server
 import json
 import threading
@@ -6,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 
 from kettle.runtime import Settings, Telemetry, telemetry
 from kettle.runtime.exporting import telemetry_of
+from kettle_wire.telemetry import metrics
 
 
 def spans(path: Path) -> list[dict[str, Any]]:
@@ -56,9 +59,9 @@ async def test_off_it_does_nothing_but_passes_contexts_on() -> None:
     with off.span("submit", cluster=7) as span:
         span.set("a", 1)
         off.inject(headers)
-        off.counter("c").add(2, role="x")
-        off.histogram("h").record(0.1)
-        off.gauge("g", lambda: 1.0)
+        off.counter(metrics.COMMAND_REFUSALS).add(2, "hold", "denied")
+        off.histogram(metrics.JOB_WAIT).record(0.1)
+        off.observe(metrics.CLAIMS, lambda: 1.0)
     await off.shutdown()
     assert headers == {}
     assert {"traceparent": "00-x"} == off.extract({"traceparent": "00-x", "a": "b"})
@@ -66,12 +69,12 @@ async def test_off_it_does_nothing_but_passes_contexts_on() -> None:
 
 async def test_traces_and_metrics_reach_a_collector() -> None:
     """With an endpoint, spans and metrics are posted over OTLP at the latest when the service ends."""
-    posted: list[str] = []
+    posted: dict[str, bytes] = {}
 
     class Collector(http.server.BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["Content-Length"]))
-            posted.append(self.path)
+            data = self.rfile.read(int(self.headers["Content-Length"]))
+            posted[self.path] = gzip.decompress(data) if self.headers["Content-Encoding"] == "gzip" else data
             self.send_response(200)
             self.end_headers()
 
@@ -83,9 +86,9 @@ async def test_traces_and_metrics_reach_a_collector() -> None:
         thread.start()
         try:
             on = telemetry_of("schedd", Settings(otlp_endpoint=f"http://127.0.0.1:{server.server_port}"))
-            on.counter("jobs").add(1)
-            on.histogram("latency").record(0.1, role="x")
-            on.gauge("depth", lambda: 1.0)
+            on.counter(metrics.COMMAND_REFUSALS).add(2, "hold", "denied")
+            on.histogram(metrics.COMMAND_DURATION).record(0.1, "hold", "done")
+            on.observe(metrics.CLAIMS, lambda: 3.0)
             with on.span("submit"):
                 pass
             await on.shutdown()
@@ -93,6 +96,19 @@ async def test_traces_and_metrics_reach_a_collector() -> None:
             server.shutdown()
             thread.join()
     assert ["/v1/metrics", "/v1/traces"] == sorted(posted)
+    request = ExportMetricsServiceRequest.FromString(posted["/v1/metrics"])
+    measured = {each.name: each for each in request.resource_metrics[0].scope_metrics[0].metrics}
+    assert {"kettle.command.refusals", "kettle.command.duration", "kettle.schedd.claims"} == set(measured)
+    [refusals] = measured["kettle.command.refusals"].sum.data_points
+    assert 2.0 == refusals.as_double
+    assert {"endpoint": "hold", "code": "denied"} == {
+        each.key: each.value.string_value for each in refusals.attributes
+    }
+    assert measured["kettle.command.refusals"].sum.is_monotonic
+    [durations] = measured["kettle.command.duration"].histogram.data_points
+    assert (1, 0.1, "s") == (durations.count, durations.sum, measured["kettle.command.duration"].unit)
+    assert not durations.HasField("max")
+    assert [3.0] == [point.as_double for point in measured["kettle.schedd.claims"].gauge.data_points]
 
 
 async def test_dead_collector_does_not_hold_the_end_up(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from kettle.bus.ports import Bus
 from kettle.client.connections.transport import SIDE_QUESTION_S
 from kettle.client.errors import ClientError, CommandRefusedError
 from kettle.client.events.progress import JobState, Progress, state_after, state_after_all, state_of
-from kettle.client.events.shard_feed import Feed, Tail
+from kettle.client.events.shard_feed import Feed
 from kettle.client.jobs.queue import JobQueue
 from kettle.client.jobs.records import JobEvent, decoded, no_member, submission, submitted
 from kettle.client.jobs.status import id_of
@@ -16,6 +16,7 @@ from kettle_wire import events
 from kettle_wire.ads.types import Ad
 from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.schedd import JobEvents, Select, Unmade
+from kettle_wire.endpoint import Position
 from kettle_wire.event_expansion import expanded
 from kettle_wire.events import Event, FactoryClosed, JobCompleted, JobRemoved
 from kettle_wire.frames import Frame
@@ -58,6 +59,11 @@ class JobSource:
         except ClientError:
             return []
 
+    def saw(self, shard: str, frame: Frame | None) -> None:
+        """What is asked after this frame was shown, as the history, is answered with it."""
+        if frame is not None:
+            self._queue.saw(Position(shard, frame.number))
+
     async def feed(self, shard: str) -> Feed:
         """The live frames of a shard; one subscription however many ask."""
         bus = await self.bus()
@@ -97,6 +103,7 @@ async def follow(pool: JobSource, job: JobId) -> AsyncGenerator[JobEvent, None]:
                 look = False
             else:
                 frame, look = await tail.next(_QUIET_S)
+                pool.saw(shard, frame)
                 ended = frame is not None and _given_up(frame, job)
                 found = _of_streams(frame, seen) if frame is not None and not look else []
             for event in found:
@@ -141,15 +148,14 @@ async def watch(pool: JobSource, select: Select) -> AsyncGenerator[Progress, Non
         await _look(pool, select, progress)
         yield progress
         while not progress.ended:
-            if await _changes(pool, select, tail, progress):
+            frame, missed = await tail.next(_QUIET_S)
+            pool.saw(shard, frame)
+            if await _look(pool, select, progress) if missed else _changed(frame, progress):
                 yield progress
 
 
-async def _changes(pool: JobSource, select: Select, tail: Tail, progress: Progress) -> bool:
-    """Wait for the next frame and take it in; whether anything changed."""
-    frame, missed = await tail.next(_QUIET_S)
-    if missed:
-        return await _look(pool, select, progress)
+def _changed(frame: Frame | None, progress: Progress) -> bool:
+    """Take a frame in; whether anything changed."""
     changed = False
     for entry in expanded(frame).entries if frame is not None else ():
         kind, _, name = entry.stream.partition("/")

@@ -55,7 +55,7 @@ class JobQueue:
 
     def __init__(self, requests: Requests) -> None:
         self.requests: Final = requests
-        self._written: Position | None = None
+        self._seen: Position | None = None
 
     async def submit(
         self,
@@ -107,7 +107,7 @@ class JobQueue:
                 error.code,
                 f"the submission of {submission.count} jobs is too large ({error}); submit it in parts",
             ) from error
-        self._wrote(reply.position)
+        self.saw(reply.position)
         return reply
 
     async def require_room(self, expected: "Iterable[ExpectedJobs]") -> None:
@@ -149,7 +149,7 @@ class JobQueue:
         """
         request = Act(id=new_id(), action=action, select=select, reason=reason, subcode=subcode)
         reply = await self.requests.ask(ACT, request)
-        self._wrote(reply.position)
+        self.saw(reply.position)
         return reply
 
     async def edit(self, cluster: int, attributes: Ad) -> Edited:
@@ -164,7 +164,7 @@ class JobQueue:
         """
         request = EditJobs(id=new_id(), select=select, attributes=attributes, add_to_priority=add_to_priority)
         reply = await self.requests.ask(EDIT_JOBS, request)
-        self._wrote(reply.position)
+        self.saw(reply.position)
         return reply
 
     async def run_now(self, job: JobId, instead_of: Sequence[JobId]) -> "RunningNow":
@@ -247,7 +247,7 @@ class JobQueue:
         `since` and `until`: seconds since the epoch between which they left it. `searched` is told again and again how
         many jobs were looked at and how many of them were found; `behind`, if the history lags, how many frames are recorded
         that it has not yet.  `at_least`: up to where accounting must have read first,
-        where that is not what this client wrote; `patience`: another one than for other questions, seconds.
+        where that is not what this client wrote or saw; `patience`: another one than for other questions, seconds.
         """
         from kettle_wire.commands.accounting import QUERY_HISTORY, QueryHistory
 
@@ -260,7 +260,7 @@ class JobQueue:
             since=since,
             until=until,
             limit=limit,
-            at_least=at_least or self._written,
+            at_least=at_least or self._seen,
         )
         found: list[Ad] = []
         examined = 0
@@ -301,6 +301,8 @@ class JobQueue:
                 error.code, f"there is no job {job}: this pool has never had a cluster {job.cluster}"
             ) from error
         check_member(job, found)
+        if found.events:
+            self.saw(Position(found.shard, found.events[-1].frame))
         return found
 
     def _question(
@@ -312,7 +314,7 @@ class JobQueue:
         page: int = 0,
         totals: bool = False,
     ) -> QueryJobs:
-        seen = self._written.frame if self._written else 0
+        seen = self._seen.frame if self._seen else 0
         return QueryJobs(
             select=select or Select(),
             projection=list(projection),
@@ -322,6 +324,7 @@ class JobQueue:
             page=page,
         )
 
-    def _wrote(self, position: Position) -> None:
-        if self._written is None or position.frame > self._written.frame:
-            self._written = position
+    def saw(self, position: Position) -> None:
+        """Have later questions answered from at least this position: what was seen once is not unseen afterwards."""
+        if self._seen is None or position.frame > self._seen.frame:
+            self._seen = position

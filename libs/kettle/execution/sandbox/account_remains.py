@@ -9,7 +9,7 @@ The account of a slot has one job at a time, so all that belongs to it is that j
 import ctypes
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -91,22 +91,31 @@ def _remove_files(path: str, uid: int) -> list[OSError]:
         return []
     try:
         with os.scandir(directory) as entries:
-            own = [
-                (entry.name, entry.is_dir(follow_symlinks=False))
-                for entry in entries
-                if entry.stat(follow_symlinks=False).st_uid == uid
-            ]
+            own = list(owned(entries, uid))
         for name, is_directory in own:
             try:
                 if is_directory:
                     remove_any_tree(name, where=directory)
                 else:
-                    os.unlink(name, dir_fd=directory)
+                    with suppress(FileNotFoundError):
+                        os.unlink(name, dir_fd=directory)
             except OSError as error:
                 failures.append(error)
     finally:
         os.close(directory)
     return failures
+
+
+def owned(entries: Iterable[os.DirEntry[str]], uid: int) -> Iterator[tuple[str, bool]]:
+    """
+    The names of those entries that belong to an account, and whether each is a directory.
+
+    Everybody removes files there at any time: an entry that is gone is skipped, else it would hide the account's.
+    """
+    for entry in entries:
+        with suppress(FileNotFoundError):
+            if entry.stat(follow_symlinks=False).st_uid == uid:
+                yield entry.name, entry.is_dir(follow_symlinks=False)
 
 
 def _remove_system_v(uid: int) -> None:

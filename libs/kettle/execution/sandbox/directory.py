@@ -161,10 +161,9 @@ def remove_tree(path: str) -> None:
         for file in flat:
             os.unlink(file)  # noqa: PTH108 - the usual sandbox is flat: this is five times cheaper than a walk
         os.rmdir(path)  # noqa: PTH106
-    except FileNotFoundError:
-        return
     except OSError:
-        remove_any_tree(path)
+        if os.path.lexists(path):  # one file of it may be what was not there
+            remove_any_tree(path)
 
 
 def remove_any_tree(path: str, *, where: int | None = None) -> None:

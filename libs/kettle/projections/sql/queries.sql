@@ -8,6 +8,15 @@ SELECT pg_try_advisory_lock(hashtextextended('kettle.rebuild.' || $1, 0));
 -- Others may rebuild it.
 SELECT pg_advisory_unlock(hashtextextended('kettle.rebuild.' || $1, 0));
 
+-- name: owner
+-- To whom the tables of a projection belong, if that is somebody else whose rights we may use.
+SELECT r.rolname::text FROM pg_namespace n JOIN pg_roles r ON r.oid = n.nspowner
+ WHERE n.nspname = $1 AND r.rolname <> current_user AND pg_has_role(r.oid, 'MEMBER');
+
+-- name: become
+-- Act with the rights of a role, until that is reset: what is made belongs to it.
+SELECT set_config('role', $1, false);
+
 -- name: version
 -- The version of a projection's tables.
 SELECT version FROM log.projected WHERE name = $1;

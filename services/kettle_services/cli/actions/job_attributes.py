@@ -4,9 +4,9 @@ import argparse
 from collections import Counter
 
 from kettle.client import Client, Select
+from kettle.terminal.quantities import counted
 from kettle_services.cli.errors import CommandError, UsageError
 from kettle_services.cli.options import selection, with_pool
-from kettle_services.cli.output.quantities import counted
 from kettle_services.cli.output.screen import Screen
 from kettle_wire.ads.types import Ad
 from kettle_wire.commands.schedd import Acted, FactoryOutcome, JobOutcome

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from kettle.client import Client, Select
+from kettle.terminal.quantities import counted
 from kettle_services.cli.errors import CommandError, UsageError
 from kettle_services.cli.options import job_options, json_option, pool_options, selection, with_pool
-from kettle_services.cli.output.quantities import counted
 from kettle_services.cli.output.screen import Screen
 from kettle_wire.commands.schedd import Acted, Action, FactoryOutcome, JobOutcome, Outcome
 

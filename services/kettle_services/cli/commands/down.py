@@ -4,9 +4,9 @@ import argparse
 from typing import Final
 
 from kettle.client import home_directory
+from kettle.terminal.quantities import counted
 from kettle_services.cli.errors import CommandError
 from kettle_services.cli.options import home_option, json_option
-from kettle_services.cli.output.quantities import counted
 from kettle_services.cli.output.screen import Screen
 
 HELP: Final = """\

@@ -8,6 +8,7 @@ from typing import Final
 
 from kettle.client import ClientError, select
 from kettle.client.jobs.status import status_of
+from kettle.terminal.quantities import counted
 from kettle_services.cli.errors import UsageError
 from kettle_services.cli.options import (
     at_least,
@@ -19,7 +20,6 @@ from kettle_services.cli.options import (
 )
 from kettle_services.cli.output import exports
 from kettle_services.cli.output.ads_as_json import plain
-from kettle_services.cli.output.quantities import counted
 from kettle_services.cli.output.screen import Screen
 from kettle_services.cli.tables.attributes import chosen as chosen_attributes
 from kettle_services.cli.tables.attributes import show_attributes, show_long

@@ -23,6 +23,7 @@ examples:
   kettle log projections                  how far history, usage and the other tables are
   kettle log rebuild jobs                 rebuild tables from the log
   kettle log archive --older-than 90d     move old events from the database to files
+  kettle log roles kettle                 SQL for a role for each service
 
 kettle log COMMAND --help explains each.
 """
@@ -111,6 +112,17 @@ examples:
   kettle log archive --verify                  hash every file and compare it with its manifest and the database
 """
 
+_ROLES: Final = """\
+Print the SQL that makes a role of the database for each service, with the rights that it needs and no others, for a
+database that the site runs itself.  A pool that brings its own database does this by itself.
+
+It is for a superuser, may be repeated, and is to be repeated after an upgrade that says so.  Services are given their
+addresses by database_urls under [master] in kettle.toml.
+
+examples:
+  kettle log roles kettle | psql kettle          for the database kettle: kettle_schedd, kettle_negotiator, ...
+"""
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
@@ -132,6 +144,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     reach_options(told)
     _rebuild_arguments(add("rebuild", "rebuild tables from the log", _REBUILD))
     _archive_arguments(add("archive", "move old events to files", _ARCHIVE))
+    roles = add("roles", "SQL for a role for each service", _ROLES)
+    roles.add_argument("database", metavar="DATABASE", help="the name of the database")
 
 
 def _check_arguments(parser: argparse.ArgumentParser) -> None:
@@ -260,7 +274,7 @@ def _frames(text: str) -> tuple[int, int | None]:
 
 _MODULES: Final = {
     "check": "check", "show": "show", "at": "at",
-    "projections": "projections", "rebuild": "projections", "archive": "archive",
+    "projections": "projections", "rebuild": "projections", "archive": "archive", "roles": "roles",
 }  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from kettle.client.jobs.status import status_of
+from kettle.terminal.quantities import counted
 from kettle_services.cli.options import (
     at_least,
     attributes_of,
@@ -22,7 +23,6 @@ from kettle_services.cli.options import (
     with_pool,
 )
 from kettle_services.cli.output.ads_as_json import JsonArray
-from kettle_services.cli.output.quantities import counted
 from kettle_services.cli.output.screen import Screen
 from kettle_services.cli.tables.attributes import show_attributes, show_long
 from kettle_services.cli.tables.jobs import (

@@ -11,10 +11,10 @@ from typing import Any, Final
 import msgspec
 
 from kettle.client import Client, PoolUnreachableError, home_directory
+from kettle.terminal.quantities import counted, run_time, size
 from kettle_services.cli.errors import UsageError
 from kettle_services.cli.options import attributes_of, attributes_option, json_option, pool_options, with_pool
 from kettle_services.cli.output.ads_as_json import plain
-from kettle_services.cli.output.quantities import counted, run_time, size
 from kettle_services.cli.output.screen import Cell, Screen
 from kettle_services.cli.tables.attributes import show_attributes, show_long
 from kettle_services.cli.tables.daemons import show_masters

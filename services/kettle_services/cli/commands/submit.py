@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 from kettle.client import ClientError, Submission, SubmitError, prepare_clusters
 from kettle.client.jobs.submit_events import await_submit_events
+from kettle.terminal.quantities import counted
 from kettle_services.cli.errors import CommandError, UsageError
 from kettle_services.cli.options import json_option, pool_options, with_pool
 from kettle_services.cli.output.ads_as_json import plain
-from kettle_services.cli.output.quantities import counted
 from kettle_services.cli.output.screen import Screen
 from kettle_services.cli.standard_input import standard_input
 from kettle_wire.commands.schedd import Submitted

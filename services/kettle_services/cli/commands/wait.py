@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Final
 
 from kettle.client import Client, JobId, JobState, Progress, Select
+from kettle.terminal.quantities import counted, duration
 from kettle_services.cli.errors import CommandError, UsageError
 from kettle_services.cli.options import job_options, json_option, pool_options, seconds, selection, with_pool
-from kettle_services.cli.output.quantities import counted, duration
 from kettle_services.cli.output.screen import Screen
 
 HELP: Final = """\

@@ -10,10 +10,10 @@ import msgspec
 from kettle.archive import Progress, Report, ShardReport, Verification, archive, verify
 from kettle.client import home_directory
 from kettle.eventsourcing.log import LogError
+from kettle.terminal.quantities import counted, size
 from kettle_services.cli.errors import CommandError
 from kettle_services.cli.log.databases import Places, archive_directory, places
 from kettle_services.cli.output.progress_bars import bars
-from kettle_services.cli.output.quantities import counted, size
 from kettle_services.cli.output.screen import Screen
 
 

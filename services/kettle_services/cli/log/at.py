@@ -11,6 +11,7 @@ import msgspec
 
 from kettle.client import home_directory
 from kettle.eventsourcing.log import LogError
+from kettle.terminal.quantities import clock, counted, run_time, size
 from kettle_services.cli.errors import CommandError
 from kettle_services.cli.log.databases import ShardLocation, places
 from kettle_services.cli.log.folds import (
@@ -26,7 +27,6 @@ from kettle_services.cli.log.folds import (
 )
 from kettle_services.cli.log.frame_search import frame_at, time_of
 from kettle_services.cli.output.progress_bars import Bar, bars
-from kettle_services.cli.output.quantities import clock, counted, run_time, size
 from kettle_services.cli.output.screen import Screen
 from kettle_services.cli.times import micros, precise, rfc3339
 from kettle_wire.event_expansion import events_of, expanded

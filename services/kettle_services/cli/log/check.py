@@ -7,10 +7,10 @@ from typing import Final
 
 from kettle.audit import AuditError, AuditReport
 from kettle.client import PoolFile, home_directory
+from kettle.terminal.quantities import counted
 from kettle_services.cli.errors import CommandError
 from kettle_services.cli.log.audit import audit
 from kettle_services.cli.output.progress_bars import bars
-from kettle_services.cli.output.quantities import counted
 from kettle_services.cli.output.screen import Screen
 from kettle_wire.subjects import Subjects
 

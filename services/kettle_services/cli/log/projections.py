@@ -9,11 +9,11 @@ from kettle.client import home_directory
 from kettle.eventsourcing.log import LogError
 from kettle.projections import PROJECTIONS, Lag, Rebuilt, lags, rebuild
 from kettle.terminal.nearest_names import nearest
+from kettle.terminal.quantities import counted, duration
 from kettle_services.cli.errors import CommandError, UsageError
 from kettle_services.cli.log.databases import ShardLocation, places
 from kettle_services.cli.log.folds import WORKING_SETS
 from kettle_services.cli.output.progress_bars import bars
-from kettle_services.cli.output.quantities import counted, duration
 from kettle_services.cli.output.screen import Screen
 
 WORKING_SET: Final = "working_set"

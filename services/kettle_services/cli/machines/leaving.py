@@ -12,6 +12,7 @@ from kettle.client import Client, home_directory
 from kettle_services.cli.errors import CommandError, UsageError
 from kettle_services.cli.options import json_option, reach_options, with_pool
 from kettle_services.cli.output.screen import Screen
+from kettle_wire.ads import Ad
 from kettle_wire.events.iam import Joins
 
 _LOOK_S: Final = 0.5
@@ -80,24 +81,42 @@ def _of_this(arguments: argparse.Namespace, screen: Screen, joins: Joins) -> int
 
 
 async def _emptied(pool: Client, machine: str, screen: Screen) -> None:
-    """Drain a machine, if it is there, and wait until no claim is left."""
-    busy = await _claimed(pool, machine)
-    if busy is None:
+    """
+    Drain a machine, if it is there, and wait until no claim is left and what its jobs made has arrived at their access points.
+    """
+    if not await _slots(pool, machine):
         return
     await pool.hosts.drain(machine, reason="it leaves the pool")
-    while busy:
-        screen.note(f"waiting for {busy} claim(s) on {machine}; --now does not wait")
-        before = busy
-        while busy == before:
-            await asyncio.sleep(_LOOK_S)
-            busy = await _claimed(pool, machine)
+    said = ""
+    while slots := await _slots(pool, machine):
+        left = _left(slots)
+        if not left and all(
+            ad.get("Draining") for ad in slots
+        ):  # they come one by one, some later than others
+            return
+        if left and left != said:
+            screen.note(f"waiting for {left} of {machine}; --now does not wait")
+            said = left
+        await asyncio.sleep(_LOOK_S)
 
 
-async def _claimed(pool: Client, machine: str) -> int | None:
-    """How many slots of a machine are claimed; None: it is not there."""
-    slots = await pool.ads("Machine", projection=["Name", "State"])
-    own = [ad for ad in slots if str(ad.get("Name", "")).partition("@")[2] == machine]
-    return sum(ad.get("State") in {"Claimed", "Preempting"} for ad in own) if own else None
+async def _slots(pool: Client, machine: str) -> list[Ad]:
+    """The slots of a machine; none: it is not there."""
+    wanted = ["Name", "State", "NumDynamicSlots", "Draining", "UnconfirmedReports"]
+    slots = await pool.ads("Machine", projection=wanted)
+    return [ad for ad in slots if str(ad.get("Name", "")).partition("@")[2] == machine]
+
+
+def _left(slots: list[Ad]) -> str:
+    """What a machine that is being emptied still has; empty: nothing."""
+    claimed = sum(ad.get("State") in {"Claimed", "Preempting"} for ad in slots)
+    claimed = max([claimed, *_numbers(slots, "NumDynamicSlots")])
+    reports = max(_numbers(slots, "UnconfirmedReports"), default=0)
+    return f"{claimed} claim(s)" if claimed else f"the results of {reports} job(s)" if reports else ""
+
+
+def _numbers(slots: list[Ad], name: str) -> list[int]:
+    return [value for ad in slots if isinstance(value := ad.get(name), int)]
 
 
 async def _own_queue_ended(pool: Client, name: str, screen: Screen) -> None:

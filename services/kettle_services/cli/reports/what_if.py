@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final
 
+from kettle.terminal.quantities import counted, duration
 from kettle_services.cli.output.plots import Plot
-from kettle_services.cli.output.quantities import counted, duration
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

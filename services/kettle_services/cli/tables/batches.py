@@ -3,7 +3,7 @@
 from typing import Final
 
 from kettle.client.batches import Batch
-from kettle_services.cli.output.quantities import clock
+from kettle.terminal.quantities import clock
 from kettle_services.cli.output.screen import Cell
 
 BATCH_TITLES: Final = ("OWNER", "BATCH_NAME", "SUBMITTED", "DONE", "RUN", "IDLE", "HOLD", "TOTAL", "JOB_IDS")

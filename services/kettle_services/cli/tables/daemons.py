@@ -4,8 +4,8 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
+from kettle.terminal.quantities import run_time
 from kettle_services.cli.output.ads_as_json import plain
-from kettle_services.cli.output.quantities import run_time
 from kettle_services.cli.output.screen import Cell, Screen
 from kettle_services.cli.tables.jobs import number
 from kettle_wire.ads import Ad

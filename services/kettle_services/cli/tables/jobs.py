@@ -6,7 +6,7 @@ from pathlib import PurePath
 from typing import Final
 
 from kettle.client.jobs.status import id_of, status_of
-from kettle_services.cli.output.quantities import clock, run_time
+from kettle.terminal.quantities import clock, run_time
 from kettle_services.cli.output.screen import Cell
 from kettle_wire.ads.types import Ad
 

@@ -175,6 +175,10 @@ class Adverts:
             if now > heard.at + heard.lifetime * _LATE
         ]
 
+    def counts(self) -> dict[str, int]:
+        """How many ads of each type this pool has, by the type in lower case."""
+        return {kind: len(shelf.heard) for (foreign, kind), shelf in self._shelves.items() if not foreign}
+
     def of_type(self, kind: str, *, forwarded: bool = False) -> list[Shelf]:
         """Where the ads of a type are; an empty one is every type. `forwarded`: those of other pools too."""
         return [

@@ -45,6 +45,8 @@ class Piece(msgspec.Struct, frozen=True):
     shard: str
     mark: Mark
     posts: Sequence[Post]
+    at: int = 0
+    """When the frame was recorded, microseconds."""
 
     @property
     def size(self) -> int:
@@ -52,7 +54,9 @@ class Piece(msgspec.Struct, frozen=True):
         return sum(len(post.data) for post in self.posts)
 
 
-def pieces(shard: str, epoch: int, frame: int, posts: Sequence[tuple[int, Post]]) -> list[Piece]:
+def pieces(
+    shard: str, epoch: int, frame: int, posts: Sequence[tuple[int, Post]], *, at: int = 0
+) -> list[Piece]:
     """
     The messages of one frame, each with its position, in parts that fit into a batch.
 
@@ -65,12 +69,12 @@ def pieces(shard: str, epoch: int, frame: int, posts: Sequence[tuple[int, Post]]
         together = [post for _, post in group]
         size = sum(len(post.data) for post in together)
         if part and (len(part) + len(together) > MESSAGES or bytes_of_part + size > BYTES):
-            parts.append(Piece(shard, Mark(frame, last, epoch), part))
+            parts.append(Piece(shard, Mark(frame, last, epoch), part, at))
             part, bytes_of_part = [], 0
         part.extend(together)
         bytes_of_part += size
         last = position
-    parts.append(Piece(shard, Mark(frame, last, epoch), part))
+    parts.append(Piece(shard, Mark(frame, last, epoch), part, at))
     return parts
 
 
@@ -80,6 +84,8 @@ class Batch:
     def __init__(self) -> None:
         self.posts: list[Post] = []
         self.marks: dict[str, Mark] = {}
+        self.times: list[int] = []
+        """When the frames were recorded, microseconds."""
         self._bytes = 0
 
     def has_room(self, piece: Piece) -> bool:
@@ -91,5 +97,6 @@ class Batch:
     def add(self, piece: Piece) -> None:
         """Take a piece."""
         self.posts += piece.posts
+        self.times.append(piece.at)
         self._bytes += piece.size
         self.marks[piece.shard] = piece.mark

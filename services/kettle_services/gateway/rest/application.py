@@ -200,8 +200,16 @@ class Front:
             )
         person = await self._believed(request)
         headers = self._limits.admit(person)
-        self._persons.require(person, level)
+        self.require(person, level)
         return Admitted(person, headers)
+
+    def require(self, person: Person, level: Level) -> None:
+        """Raises RequestRefused: the person has not the level."""
+        self._persons.require(person, level)
+
+    def may(self, person: Person, level: Level) -> bool:
+        """Whether the person has the level."""
+        return self._persons.may(person, level)
 
     async def _believed(self, request: web.Request) -> Person:
         address = self._limits.address(request)

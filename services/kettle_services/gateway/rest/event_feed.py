@@ -80,7 +80,7 @@ class EventFeed:
                 await response.write(_event("gap", f'{{"first":{lost}}}'))
             published = client.published(wanted)
             async with aclosing(published):
-                await _send(response, published, _over(asked))
+                await _send(response, published, asked.person.expires)
         except (ConnectionResetError, TimeoutError):
             pass  # the reader has left, or does not read
         finally:
@@ -152,12 +152,6 @@ def _place(asked: Asked, parameters: FollowEvents) -> int | None:
     if not named.isdecimal() or len(named) > 18:
         raise refused_field("/header/Last-Event-ID", "the header Last-Event-ID has to be the id of an event")
     return int(named)
-
-
-def _over(asked: Asked) -> float | None:
-    """When the token is over, seconds since the epoch; None: never."""
-    expires = asked.person.principal.claims.get("exp")
-    return float(expires) if isinstance(expires, int | float) else None
 
 
 def _event(name: str, data: str) -> bytes:

@@ -31,26 +31,29 @@ _decode: Final = msgspec.msgpack.Decoder(Ad).decode
 
 def queued(row: asyncpg.Record, ad: Ad | None = None) -> Job:
     """A row of the table `live`."""
-    schedd, cluster, proc = row["shard"].removeprefix(SCHEDD), row["cluster"], row["proc"]
-    return Job(
-        id=f"{cluster}.{proc}@{schedd}",
-        schedd=schedd,
-        cluster=cluster,
-        proc=proc,
-        owner=row["owner"],
-        state=STATES[row["status"]],
-        submitted=row["submitted_at"],
+    return msgspec.structs.replace(
+        _job(row, ad),
         entered=row["entered_at"],
         attempts=row["attempts"],
         slot=row["slot"] if row["assigned_at"] is not None else None,
         running_since=row["assigned_at"],
         hold_reason=row["hold_reason"],
-        attributes=ad,
     )
 
 
 def departed(row: asyncpg.Record, ad: Ad | None = None) -> Job:
     """A row of the table `history`."""
+    return msgspec.structs.replace(
+        _job(row, ad),
+        left=row["left_at"],
+        exit_code=row["exit_code"],
+        wall_time=row["wall_time"],
+        memory=row["memory"],
+    )
+
+
+def _job(row: asyncpg.Record, ad: Ad | None) -> Job:
+    """What the rows of both tables say."""
     schedd, cluster, proc = row["shard"].removeprefix(SCHEDD), row["cluster"], row["proc"]
     return Job(
         id=f"{cluster}.{proc}@{schedd}",
@@ -60,10 +63,6 @@ def departed(row: asyncpg.Record, ad: Ad | None = None) -> Job:
         owner=row["owner"],
         state=STATES[row["status"]],
         submitted=row["submitted_at"],
-        left=row["left_at"],
-        exit_code=row["exit_code"],
-        wall_time=row["wall_time"],
-        memory=row["memory"],
         attributes=ad,
     )
 

@@ -1,17 +1,9 @@
 """Accounts of this machine that use the pool, and the credentials that the pool has made for them."""
 
-import os
-import pwd
 from pathlib import Path
 from typing import Final
 
-
-def own_account() -> str:
-    """The name of the account that this process runs as."""
-    try:
-        return pwd.getpwuid(os.geteuid()).pw_name
-    except KeyError:
-        return str(os.geteuid())
+from kettle.accounts.lookup import own_name
 
 
 class LocalAccounts:
@@ -32,4 +24,4 @@ class LocalAccounts:
 
     def may_come(self, name: str) -> bool:
         """Whether an account may use the pool: the one that it runs as may."""
-        return name == own_account() or self.key_of(name) is not None
+        return name == own_name() or self.key_of(name) is not None

@@ -57,6 +57,32 @@ def parameters_of(route: Declared, request: web.Request) -> msgspec.Struct:
     return read
 
 
+async def fields_of(kind: type[Wanted], request: web.Request) -> Wanted:
+    """The fields of a form that was sent, without those that were left empty; raises RequestRefused."""
+    lists = _lists(kind)
+    given: dict[str, Any] = {}
+    for name, value in (await request.post()).items():
+        if not isinstance(value, str):
+            raise refused_field(f"/body/{name}", f"the field {name} is a file", code=ProblemCode.BODY_INVALID)
+        if name not in lists or not value:
+            continue
+        if lists[name]:
+            given.setdefault(name, []).append(value)
+        else:
+            given[name] = value
+    try:
+        return msgspec.convert(given, kind, strict=False)
+    except msgspec.ValidationError as error:
+        what, pointer = _parted(str(error))
+        name = pointer.lstrip("/").partition("/")[0]
+        raise refused_field(
+            f"/body{pointer}",
+            f"the field {name} cannot be used: {what}" if name else what,
+            code=ProblemCode.BODY_INVALID,
+            status=422,
+        ) from error
+
+
 def _require_calendar(name: str, moment: datetime) -> None:
     """Raises RequestRefused for a time that has no date in the zone in which all times are compared."""
     try:

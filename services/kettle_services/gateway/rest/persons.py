@@ -14,6 +14,7 @@ from typing import Final
 
 import msgspec
 
+from kettle.accounts.lookup import own_name
 from kettle.auth.mapping.findings import Because, Place
 from kettle.auth.mapping.levels import Level
 from kettle.auth.mapping.policy import Mapped
@@ -26,7 +27,7 @@ from kettle.client.connections.credentials import Holder
 from kettle.http.problems import bearer_challenge
 from kettle.runtime.policy_in_force import PolicyInForce
 from kettle_services.gateway.rest.credential import Credential
-from kettle_services.gateway.rest.local_accounts import LocalAccounts, own_account
+from kettle_services.gateway.rest.local_accounts import LocalAccounts
 from kettle_services.gateway.rest.own_iam import OwnIam
 from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_wire.rest.problem import ProblemCode
@@ -50,9 +51,15 @@ class Person(msgspec.Struct, frozen=True):
         return self.mapped.owner
 
     @property
+    def expires(self) -> float | None:
+        """When the credential is over, seconds since the epoch; None: never."""
+        expires = self.principal.claims.get("exp")
+        return float(expires) if isinstance(expires, int | float) else None
+
+    @property
     def is_own_account(self) -> bool:
         """Whether that is the account that this process runs as."""
-        return self.principal.method == _FS and self.principal.text == own_account()
+        return self.principal.method == _FS and self.principal.text == own_name()
 
 
 def own_token(directory: Path) -> str:
@@ -85,7 +92,7 @@ class Persons:
         self._verifier = verifier
         self._iam = iam
         self._token = token.encode()
-        self._reserved = frozenset({"root", own_account()})
+        self._reserved = frozenset({"root", own_name()})
 
     async def holding(self, credential: Credential, address: str) -> Person:
         """Who has shown this, by what is in force now; raises RequestRefused: nobody whom the pool knows."""
@@ -108,7 +115,7 @@ class Persons:
                 shown=False,
             )
         if hmac.compare_digest(token.encode("utf-8", "surrogateescape"), self._token):
-            return self._named(local(own_account(), Address(address)))
+            return self._named(local(own_name(), Address(address)))
         try:
             parsed = parse(token)
         except TokenError as error:
@@ -211,6 +218,10 @@ class Persons:
             claims=verified.claims,
             address=address,
         )
+
+    def may(self, person: Person, level: Level) -> bool:
+        """Whether the person has the level."""
+        return self._policy.decide(person.principal, person.mapped, level).allowed
 
     def require(self, person: Person, level: Level) -> None:
         """Raises RequestRefused: the person has not the level."""

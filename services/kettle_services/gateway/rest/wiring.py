@@ -56,19 +56,20 @@ class Trust(msgspec.Struct, frozen=True, kw_only=True):
     verifier: Verifier
 
 
-class Interface(msgspec.Struct, frozen=True, kw_only=True):
-    """What answers requests, and what it knows of those who send them."""
+class RestParts(msgspec.Struct, frozen=True):
+    """What answers requests, and what admits them."""
 
+    handlers: Mapping[Route, Handler]
     persons: Persons
     limits: RequestLimits
+    tables: JobTables
     trust: Trust | None
     """None: no issuer is trusted."""
-    handlers: Mapping[Route, Handler]
 
 
-async def rest_interface(rt: Runtime, settings: GatewaySettings, bus: Bus) -> Interface:
+async def rest_parts(rt: Runtime, settings: GatewaySettings, bus: Bus) -> RestParts:
     """
-    The interface; what it needs is closed with the service.
+    All of it; what it needs is closed with the service.
 
     Raises SettingsError: what the settings say of people cannot be used.
     """
@@ -123,7 +124,7 @@ async def rest_interface(rt: Runtime, settings: GatewaySettings, bus: Bus) -> In
     limits = RequestLimits(
         rate=settings.requests_per_second, burst=settings.request_burst, proxies=frozenset(settings.proxies)
     )
-    return Interface(persons=persons, limits=limits, trust=trust, handlers=handlers)
+    return RestParts(handlers, persons, limits, tables, trust)
 
 
 def directory(settings: GatewaySettings) -> Path:

@@ -2,13 +2,13 @@
 
 import asyncio
 import os
-import pwd
 import ssl
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Final
 
+from kettle.accounts.lookup import own_name
 from kettle.auth.idtokens.pool_key import KeyFileError, read_key, signing_secret
 from kettle.auth.private_files import private_directory, write_private
 from kettle.auth.tokens.checking.issuers import Issuer, Issuers
@@ -64,7 +64,7 @@ async def identification_of(
     verifier = Verifier(_issuers(settings, url), KeyCache(fetcher))
     places = pool_places(settings)
     keys = PoolKeys(places.trust_domain, partial(_secrets, places.pool_key, places.keys))
-    reserved = {"root", account_name()}
+    reserved = {"root", own_name()}
     return Identification(record, grants, verifier, keys, policy, url=url, reserved=reserved)
 
 
@@ -107,14 +107,6 @@ async def let_people_in(
     await responder.listen()
     rt.loop(responder.run(), name="people")
     rt.loop(connections.run(changed=changed), name="withdrawals")
-
-
-def account_name() -> str:
-    """The account that this service runs as; one without a name is nobody's by any rule."""
-    try:
-        return pwd.getpwuid(os.geteuid()).pw_name
-    except KeyError:
-        return ""
 
 
 async def _failure(connection: NatsConnection) -> None:

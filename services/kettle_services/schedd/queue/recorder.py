@@ -36,11 +36,16 @@ class QueueRecorder:
         self._unsaved: deque[tuple[int, list[Change]]] = deque()
         self._listeners: list[Callable[[Event], None]] = []
         self._wakers: list[Callable[[], None]] = []
+        self._witnesses: list[Callable[[str, Event, int], None]] = []
         shard.on_commit(self._committed)
 
     def on_change(self, listener: Callable[[Event], None]) -> None:
         """Call `listener` for every event as it is folded, before its commit: to wake tasks, not to act."""
         self._listeners.append(listener)
+
+    def on_record(self, witness: Callable[[str, Event, int], None]) -> None:
+        """Call `witness` with stream, event and the frame's time in microseconds, for every event as it is folded: to count."""
+        self._witnesses.append(witness)
 
     def on_cooldown_over(self, waker: Callable[[], None]) -> None:
         """Call `waker` when a job may run again that had to wait after failures."""
@@ -79,6 +84,8 @@ class QueueRecorder:
                     self.shard.retire(change.stream)
             for listener in self._listeners:
                 listener(event)
+            for witness in self._witnesses:
+                witness(stream, event, at)
             if (
                 self.queue.cooling
                 and isinstance(event, JobVacated)

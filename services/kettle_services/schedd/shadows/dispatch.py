@@ -28,6 +28,7 @@ from kettle_wire.codes import VacateCode
 from kettle_wire.commands.schedd import Attempt, ShadowOrders, ShadowSync
 from kettle_wire.commands.shadow import LOOK_AFTER, Assignment, LookAfter, Still, Stop
 from kettle_wire.jobs import JobId
+from kettle_wire.telemetry.traces import ASSIGN
 
 _log: Final = logging.getLogger(__name__)
 
@@ -124,7 +125,7 @@ class ShadowDispatch:
         assignment = self.assignment(job)
         self._pace.record_start(owner, assignment.ad)
         parent = {"traceparent": assignment.trace}
-        with self._telemetry.span("schedd.assign", parent=parent, job=str(job), attempt=assignment.attempt):
+        with self._telemetry.span(ASSIGN.name, parent=parent, job=str(job), attempt=assignment.attempt):
             return self._give(assignment, shadow)
 
     def _give(self, assignment: Assignment, shadow: str) -> Assignment:

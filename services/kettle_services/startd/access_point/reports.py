@@ -81,6 +81,8 @@ class ReportDelivery:
         self._loop = asyncio.get_running_loop()
         self._quiet = asyncio.Event()
         self._quiet.set()
+        self._all_confirmed = asyncio.Event()
+        self._all_confirmed.set()
         bus.on_return(self._repeat_all)
 
     @property
@@ -103,10 +105,16 @@ class ReportDelivery:
         self._filled[schedd].set()
         self._quiet.clear()
 
+    @property
+    def unconfirmed(self) -> int:
+        """How many final reports wait for their confirmation."""
+        return len(self._unconfirmed)
+
     def send_until_confirmed(self, stored: StoredReport) -> None:
         """Send a final report until it is confirmed."""
         if stored.key not in self._unconfirmed:
             self._unconfirmed[stored.key] = _Waiting(stored)
+            self._all_confirmed.clear()
             self.send_once(stored.schedd, stored.report)
 
     def store_and_send(self, stored: StoredReport) -> None:
@@ -141,6 +149,8 @@ class ReportDelivery:
             attempt = waiting.stored.id
             stored_reports.forget(self._directory, attempt)
             self._discard(waiting.stored)
+        if not self._unconfirmed:
+            self._all_confirmed.set()
 
     def _discard(self, stored: StoredReport) -> None:
         """Remove the outputs that were kept."""
@@ -196,6 +206,10 @@ class ReportDelivery:
     async def sent(self) -> None:
         """Wait until the bus has everything that was said so far."""
         await self._quiet.wait()
+
+    async def confirmed(self) -> None:
+        """Wait until all final reports are confirmed: what their jobs made has arrived where it belongs."""
+        await self._all_confirmed.wait()
 
     async def repeat(self) -> None:
         """Repeat what nobody has confirmed; never returns."""

@@ -10,6 +10,7 @@ import stat
 from pathlib import Path
 from typing import Final
 
+from kettle.accounts.lookup import own_name
 from kettle.execution.attempts.job_spec import Account
 from kettle.execution.job_environment import helper_programs
 from kettle.execution.sandbox.directory import SYSTEM_EXECUTE
@@ -60,11 +61,7 @@ def administrators(settings: StartdSettings) -> frozenset[str]:
     Names of the users who may drain this machine: the account that could stop the startd anyway, and the configured
     ones.
     """
-    try:
-        own = pwd.getpwuid(os.geteuid()).pw_name
-    except KeyError:
-        return frozenset(settings.administrators)
-    return frozenset({*settings.administrators, own})
+    return frozenset({*settings.administrators, own_name()})
 
 
 def home() -> str:

@@ -58,11 +58,13 @@ def remove_remains(
     if cgroup is not None:
         cgroup.remove()
     try:
-        if account is not None:
-            AccountRemains(account, begins=False).remove()
-        remove_tree(sandbox)
+        try:
+            if account is not None:
+                AccountRemains(account, begins=False).remove()
+        finally:
+            remove_tree(sandbox)
     except OSError as error:
-        _log.warning("a sandbox cannot be removed", extra={"sandbox": sandbox, "cause": str(error)})
+        _log.warning("something of a job cannot be removed", extra={"sandbox": sandbox, "cause": str(error)})
     return True
 
 

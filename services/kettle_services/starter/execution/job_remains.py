@@ -31,12 +31,14 @@ class JobRemains:
         """
         Remove all of it; `results`: the sandbox holds some that stay.  Its processes have ended.
 
-        Raises OSError for what cannot be removed.
+        Raises OSError for what cannot be removed, after all else is.
         """
         self._namespaces.end_use()
-        if self._of_account is not None:
-            self._of_account.remove(Isolation() if self._exposed else self._hidden)
-        if results:
-            self._sandbox.close_to_others()
-        else:
-            self._sandbox.remove()
+        try:
+            if self._of_account is not None:
+                self._of_account.remove(Isolation() if self._exposed else self._hidden)
+        finally:
+            if results:
+                self._sandbox.close_to_others()
+            else:
+                self._sandbox.remove()

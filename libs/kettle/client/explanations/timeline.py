@@ -7,7 +7,7 @@ from typing import Final, assert_never
 import msgspec
 
 from kettle.client import JobEvent
-from kettle_services.cli.output.quantities import counted, duration, size
+from kettle.terminal.quantities import counted, duration, size
 from kettle_wire.events import (
     ClaimEnded,
     ClaimGranted,
@@ -18,7 +18,6 @@ from kettle_wire.events import (
     FactoryClosed,
     FactoryEvent,
     FactoryMaterialized,
-    IdentityEvent,
     JobAssigned,
     JobCheckpointed,
     JobCompleted,
@@ -106,8 +105,6 @@ def _name(event: Event) -> str:
 def _sentence(event: Event, *, since_start: float | None) -> tuple[str, str]:
     if isinstance(event, _Pools):
         return _of_pool(event)
-    if isinstance(event, IdentityEvent):
-        return _of_identity(event)
     return _of_job(event, since_start) if isinstance(event, _Told) else (type(event).__name__, "")
 
 
@@ -238,14 +235,6 @@ def _of_pool(event: _Pools) -> tuple[str, str]:
             return f"{event.machine} left: {event.reason}", "removed"
         case _:
             return _of_principal(event)
-
-
-def _of_identity(event: IdentityEvent) -> tuple[str, str]:
-    from kettle_services.iam.domain.audit import said  # most events are of jobs
-
-    words = said(event)
-    origin = f", from {words.address}" if words.address else ""
-    return f"{words.who} {words.sentence}{origin}".strip(), "bad" if words.alarm else ""
 
 
 def _of_principal(event: PrincipalEvent) -> tuple[str, str]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from kettle_services.cli.output.quantities import duration
+from kettle.terminal.quantities import duration
 from kettle_wire.commands.schedd import PolicyOutlook
 
 _PASSIVE: Final = {

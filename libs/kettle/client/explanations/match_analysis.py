@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, Literal
 
-from kettle_services.cli.output.quantities import counted, size
+from kettle.terminal.quantities import counted, size
 from kettle_wire.ads.types import Expr
 
 if TYPE_CHECKING:

@@ -1,0 +1,75 @@
+"use strict";
+// What pages do beside htmx: the theme, times that grow older, keys, and how live a page is. Every page works without it.
+(() => {
+  const all = (query, within = document) => [...within.querySelectorAll(query)];
+  const meta = (name) => document.querySelector(`meta[name="${name}"]`)?.content ?? "";
+
+  for (const button of all("[data-theme-switch]")) {
+    button.hidden = false;
+    button.addEventListener("click", () => {
+      const root = document.documentElement;
+      const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+      root.dataset.theme = dark ? "light" : "dark";
+      document.cookie = `kettle_theme=${root.dataset.theme};path=${meta("prefix")};max-age=31536000;samesite=lax`;
+    });
+  }
+
+  const units = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
+  function ago(seconds) {
+    const left = Math.floor(Math.abs(seconds));
+    if (left < 1) return "now";
+    const [length, unit] = units.find(([length]) => left >= length);
+    const said = `${Math.floor(left / length)} ${unit}`;
+    return seconds > 0 ? `${said} ago` : `in ${said}`;
+  }
+  function age() {
+    if (document.hidden || document.querySelector(".moment.past")) return;
+    for (const each of all("time[datetime]")) {
+      const there = new Date(each.dateTime);
+      if (!each.title) each.title = `${there.toLocaleString()} on your clock`;
+      const part = each.querySelector(".ago");
+      if (part) part.textContent = ago((Date.now() - there) / 1000);
+    }
+  }
+  age();
+  setInterval(age, 5000);
+
+  if (matchMedia("(max-width: 50rem)").matches) all(".menu").forEach((menu) => { menu.open = false; });
+
+  const live = document.querySelector("[data-live-state]");
+  const says = (state, text) => { if (live) { live.dataset.liveState = state; live.textContent = text; } };
+  document.addEventListener("htmx:sse:after:connection", () => says("on", "Live"));
+  document.addEventListener("htmx:sse:after:message", () => { says("on", "Live"); age(); });
+  document.addEventListener("htmx:sse:error", () => says("off", "Not live: the connection was lost, trying again"));
+  document.addEventListener("trouble", (event) => says("off", `Not live: ${event.detail?.data ?? "no answer"}`));
+
+  document.addEventListener("htmx:config:request", (event) => {
+    const token = meta("csrf");
+    if (token) event.detail.ctx.request.headers["X-CSRF-Token"] = token;
+  });
+
+  for (const box of all("[data-all]")) {
+    box.addEventListener("change", () => {
+      all(`input[name="${box.dataset.all}"]`).forEach((each) => { each.checked = box.checked; });
+    });
+  }
+
+  const pages = { h: "", j: "jobs", s: "submit", m: "machines", p: "history" };
+  let pending = false;
+  function row(step) {
+    const links = all(".rows tbody th a");
+    if (!links.length) return;
+    const now = links.findIndex((each) => each.closest("tr").contains(document.activeElement));
+    links[Math.max(0, Math.min(links.length - 1, now + step))].focus();
+  }
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.target.matches("input:not([type=checkbox]), textarea, select")) return;
+    if (pending && event.key in pages) location.href = meta("prefix") + pages[event.key];
+    pending = event.key === "g";
+    if (event.key === "/") { document.querySelector("[data-filter]")?.focus(); event.preventDefault(); }
+    if (event.key === "j") row(1);
+    if (event.key === "k") row(-1);
+    if (event.key === "x") document.activeElement?.closest("tr")?.querySelector("input[type=checkbox]")?.click();
+  });
+})();

@@ -1,0 +1,147 @@
+"""
+Parts of pages that are sent again when something has changed.
+
+One loop looks at how far the tables are, for all who watch, and only while somebody does; what it costs does not depend on how many
+that are.  Each is sent his part when it is another one, and not more often than somebody reads.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
+
+from aiohttp import web
+
+from kettle_services.gateway.rest.application import Asked
+from kettle_services.gateway.rest.job_tables import JobTables
+from kettle_services.gateway.rest.refusals import RequestRefused
+from kettle_wire.rest.problem import ProblemCode
+
+LOOK_S: Final = 0.1
+PAUSE_S: Final = 0.25
+"""Between two parts of one reader, at least."""
+SHARE: Final = 0.25
+"""Of a core, the most that all live parts together are to take: the more there are, the longer are the pauses."""
+HEARTBEAT_S: Final = 15.0
+SLOW_S: Final = 10.0
+"""A reader that does not take what was sent for so long is cut off."""
+
+_log: Final = logging.getLogger(__name__)
+
+
+class TableWatch:
+    """Tells when there is something new in the tables of jobs."""
+
+    def __init__(self, tables: JobTables) -> None:
+        self._tables = tables
+        self._wanted = asyncio.Event()
+        self._changed = asyncio.Condition()
+        self._waiting = 0
+        self._frames: Mapping[str, int] = {}
+
+    async def run(self) -> None:
+        """Look again and again, while somebody waits; never returns."""
+        while True:
+            await self._wanted.wait()
+            try:
+                async with self._tables.read() as reading:
+                    frames = await reading.frames()
+            except RequestRefused as refusal:
+                _log.info("nobody is told of changes at the moment: %s", refusal)
+            else:
+                await self._tell(frames)
+            await asyncio.sleep(LOOK_S)
+
+    async def _tell(self, frames: Mapping[str, int]) -> None:
+        if frames == self._frames:
+            return
+        async with self._changed:
+            self._frames = frames
+            self._changed.notify_all()
+
+    async def behind(self, frames: Mapping[str, int]) -> Mapping[str, int]:
+        """Wait until the tables are at another place than these frames; the place."""
+        self._waiting += 1
+        self._wanted.set()
+        try:
+            async with self._changed:
+                await self._changed.wait_for(lambda: bool(self._frames) and self._frames != frames)
+                return self._frames
+        finally:
+            self._waiting -= 1
+            if not self._waiting:
+                self._wanted.clear()
+
+
+class LiveParts:
+    """Sends them."""
+
+    def __init__(self, watch: TableWatch, *, most: int) -> None:
+        """`most`: streams at once."""
+        self._watch = watch
+        self._most = most
+        self._open = 0
+
+    async def send(self, asked: Asked, part: Callable[[], Awaitable[str]]) -> web.StreamResponse:
+        """Send a part whenever it is another one, until its reader leaves or his credential is over."""
+        if self._open >= self._most:
+            raise RequestRefused(
+                503,
+                ProblemCode.TOO_MANY,
+                f"{self._most} pages are watched, which is the most; try again later",
+                retry_after=30,
+            )
+        response = web.StreamResponse(
+            headers={
+                "Cache-Control": "no-store",
+                "Content-Type": "text/event-stream",
+                "Vary": "Authorization, Cookie",
+                "X-Accel-Buffering": "no",
+                "X-Content-Type-Options": "nosniff",
+            }
+        )
+        self._open += 1
+        try:
+            await response.prepare(asked.request)
+            await self._sent(asked, part, response)
+        except (ConnectionResetError, TimeoutError):
+            pass  # the reader has left, or does not read
+        finally:
+            self._open -= 1
+        return response
+
+    async def _sent(
+        self, asked: Asked, part: Callable[[], Awaitable[str]], response: web.StreamResponse
+    ) -> None:
+        """Raises TimeoutError if the reader is too slow, ConnectionResetError if it has left."""
+        over = asked.person.expires
+        seen: Mapping[str, int] = {}
+        while over is None or time.time() < over:
+            try:
+                async with asyncio.timeout(HEARTBEAT_S):
+                    seen = await self._watch.behind(seen)
+            except TimeoutError:
+                await _written(response, b": heartbeat\n\n")
+                continue
+            began = time.perf_counter()
+            try:
+                text = await part()
+            except RequestRefused as refusal:
+                await _written(response, _event(str(refusal), "trouble"))
+                if refusal.status == 403:
+                    return
+            else:
+                await _written(response, _event(text))
+            took = time.perf_counter() - began
+            await asyncio.sleep(max(PAUSE_S, took * self._open / SHARE))
+
+
+async def _written(response: web.StreamResponse, data: bytes) -> None:
+    async with asyncio.timeout(SLOW_S):
+        await response.write(data)
+
+
+def _event(text: str, name: str = "") -> bytes:
+    lines = [f"event: {name}"] if name else []
+    return "\n".join([*lines, *(f"data: {line}" for line in text.splitlines()), "", ""]).encode()

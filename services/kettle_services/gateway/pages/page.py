@@ -1,0 +1,107 @@
+"""What a page is declared with, and what its handler answers."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final, Literal
+
+import msgspec
+from aiohttp import web
+
+from kettle_services.gateway.rest.application import Asked
+
+Group = Literal["Jobs", "Pool", "Administration"]
+
+
+class Link(msgspec.Struct, frozen=True):
+    """Where a page stands in the navigation."""
+
+    group: Group
+    place: int
+    """Within the group, the smallest first."""
+
+
+class NoParameters(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Of a page that takes none."""
+
+
+class Page:
+    """One page."""
+
+    def __init__(
+        self,
+        path: str,
+        title: str,
+        *,
+        template: str,
+        parameters: type[msgspec.Struct] = NoParameters,
+        level: str = "READ",
+        link: Link | None = None,
+        live: str = "",
+    ) -> None:
+        """
+        `parameters`: what path and query have; a field `as_of` says that the page can show the past.  `level`: what somebody must
+        have to see it.  `live`: the template of the part that is sent again when something has changed, which is on the page
+        in an element with `frame.live`.
+        """
+        self.path: Final = path
+        self.title: Final = title
+        self.template: Final = template
+        self.parameters: Final = parameters
+        self.level: Final = level
+        self.link: Final = link
+        self.live: Final = live
+        self.has_past: Final = "as_of" in parameters.__struct_fields__
+
+    def __repr__(self) -> str:
+        return f"Page({self.path})"
+
+
+class Form:
+    """Something that is done when a form is sent: by POST, with the hidden field `csrf` beside its own."""
+
+    def __init__(
+        self,
+        path: str,
+        title: str,
+        *,
+        fields: type[msgspec.Struct],
+        template: str,
+        parameters: type[msgspec.Struct] = NoParameters,
+        level: str = "WRITE",
+    ) -> None:
+        """
+        `fields`: what is sent, where a list is a field that comes more than once.  `template`: of the page that is shown where the
+        answer leads nowhere else, for example because something has to be said about the fields.
+        """
+        self.path: Final = path
+        self.title: Final = title
+        self.fields: Final = fields
+        self.template: Final = template
+        self.parameters: Final = parameters
+        self.level: Final = level
+
+    def __repr__(self) -> str:
+        return f"Form({self.path})"
+
+
+class Shown(msgspec.Struct, frozen=True):
+    """A page as it is to be seen."""
+
+    view: msgspec.Struct
+    title: str = ""
+    """Instead of that of the declaration."""
+    frames: Mapping[str, int] = {}
+    """How far each queue has been read for it."""
+    cookies: Mapping[str, str] = {}
+    """Choices of the reader to remember."""
+    status: int = 200
+
+
+class Led(msgspec.Struct, frozen=True):
+    """Go on there: what a form answers when all is done."""
+
+    path: str
+    """Of a page."""
+    query: Mapping[str, str] = {}
+
+
+Handler = Callable[[Asked], Awaitable[Shown | Led | web.StreamResponse]]

@@ -1,0 +1,256 @@
+"""
+The pages as routes of the web application: what happens around each request, the same for all of them.
+"""
+
+import re
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import groupby
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from aiohttp import web
+
+from kettle.auth.mapping.levels import Level
+from kettle_services.gateway.pages.assets import Assets
+from kettle_services.gateway.pages.frame import Frame, NavigationGroup, NavigationLink
+from kettle_services.gateway.pages.live import LiveParts
+from kettle_services.gateway.pages.page import Form, Handler, Led, Page, Shown
+from kettle_services.gateway.pages.rendering import Templates
+from kettle_services.gateway.rest.application import Admitted, Asked, Front
+from kettle_services.gateway.rest.parameters import fields_of, parameters_of
+from kettle_services.gateway.rest.persons import Person
+from kettle_services.gateway.rest.refusals import NotModified
+from kettle_services.gateway.sessions.browser_sessions import HELD
+from kettle_wire.rest.problem import Problem
+
+_GROUPS: Final = ("Jobs", "Pool", "Administration")
+_HEADERS: Final = {
+    "Cache-Control": "private, no-cache",
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Referrer-Policy": "same-origin",
+    "Vary": "Authorization, Cookie",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+_PREFIX: Final = re.compile(r"(/[A-Za-z0-9._~-]+)*")
+_NO_ZONE: Final = re.compile(r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?))?")
+_TIMES: Final = frozenset({"as_of", "since", "until", "at"})
+_A_YEAR: Final = 365 * 86400
+
+_Answers = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class Pages:
+    """Shows pages, carries out forms, and says refusals to people."""
+
+    def __init__(
+        self, navigation: Sequence[Page], *, pool: str, prefix: str = "", proxies: Collection[str] = ()
+    ) -> None:
+        """
+        `navigation`: the pages that have a place in it; `pool`: the name of the pool; `prefix`: under which the one proxy in front
+        has the pages, unless one of `proxies` says it itself.
+        """
+        self._templates = Templates()
+        self._assets = Assets()
+        self._pool = pool
+        self._prefix = prefix
+        self._proxies = proxies
+        linked = [(page.link, page) for page in navigation if page.link is not None]
+        linked.sort(key=lambda each: (_GROUPS.index(each[0].group), each[0].place))
+        self._navigation = [
+            (group, [page for _, page in pages])
+            for group, pages in groupby(linked, lambda each: each[0].group)
+        ]
+
+    def add_to(
+        self,
+        application: web.Application,
+        front: Front,
+        handlers: Mapping[Page | Form, Handler],
+        live: LiveParts,
+    ) -> None:
+        """Serve these."""
+        router = application.router
+        router.add_get("/assets/{name}", self._assets.serve)
+        router.add_get("/favicon.ico", self._favicon)
+        for declared, handler in handlers.items():
+            if isinstance(declared, Form):
+                router.add_post(declared.path, self._form(front, declared, handler))
+                continue
+            router.add_get(declared.path, self._page(front, declared, handler))
+            if declared.live:
+                router.add_get(f"/live{declared.path}", self._live(front, declared, handler, live))
+
+    def _page(self, front: Front, page: Page, handler: Handler) -> _Answers:
+        level = Level[page.level]
+
+        async def answer(request: web.Request) -> web.StreamResponse:
+            admitted = await front.admit(request, level)
+            if (better := _plainer(request)) is not None:
+                return self._led(request, better)
+            asked = Asked(admitted.person, parameters_of(page, request), None, request)
+            return await self._answered(front, page, handler, asked, admitted)
+
+        return answer
+
+    def _form(self, front: Front, form: Form, handler: Handler) -> _Answers:
+        level = Level[form.level]
+
+        async def answer(request: web.Request) -> web.StreamResponse:
+            admitted = await front.admit(request, level)
+            fields = await fields_of(form.fields, request)
+            asked = Asked(admitted.person, parameters_of(form, request), fields, request)
+            return await self._answered(front, form, handler, asked, admitted)
+
+        return answer
+
+    async def _answered(
+        self, front: Front, declared: Page | Form, handler: Handler, asked: Asked, admitted: Admitted
+    ) -> web.StreamResponse:
+        request = asked.request
+        try:
+            answer = await handler(asked)
+        except NotModified as known:
+            return web.Response(status=304, headers={**_HEADERS, "ETag": known.etag})
+        match answer:
+            case Led(path=path, query=query):
+                response: web.StreamResponse = self._led(
+                    request, path + (f"?{urlencode(query)}" if query else ""), status=303
+                )
+            case Shown():
+                frame = self.frame(request, declared, asked, front, answer)
+                html = self._templates.render(declared.template, frame, answer.view)
+                response = _html(html, answer.status)
+                for name, value in answer.cookies.items():
+                    response.set_cookie(
+                        name, value, max_age=_A_YEAR, path=frame.prefix or "/", httponly=True, samesite="Lax"
+                    )
+            case _:
+                response = answer
+        if not response.prepared:
+            response.headers.update(admitted.headers)
+        return response
+
+    def _live(self, front: Front, page: Page, handler: Handler, live: LiveParts) -> _Answers:
+        level = Level[page.level]
+
+        async def answer(request: web.Request) -> web.StreamResponse:
+            admitted = await front.admit(request, level)
+            asked = Asked(admitted.person, parameters_of(page, request), None, request)
+
+            async def part() -> str:
+                front.require(asked.person, level)
+                shown = await handler(asked)
+                assert isinstance(shown, Shown), "a page with a live part has nothing else"
+                frame = self.frame(request, page, asked, front, shown)
+                return self._templates.render(page.live, frame, shown.view)
+
+            return await live.send(asked, part)
+
+        return answer
+
+    def frame(
+        self, request: web.Request, declared: Page | Form, asked: Asked, front: Front, shown: Shown
+    ) -> Frame:
+        """What is around a page."""
+        person = asked.person
+        path = request.path.removeprefix("/live")
+        return self._frame(
+            request,
+            title=shown.title or declared.title,
+            path=path,
+            person=person,
+            may_write=front.may(person, Level.WRITE),
+            visible=lambda page: front.may(person, Level[page.level]),
+            as_of=getattr(asked.parameters, "as_of", None),
+            has_past=isinstance(declared, Page) and declared.has_past,
+            frames=shown.frames,
+        )
+
+    def _frame(
+        self,
+        request: web.Request,
+        *,
+        title: str,
+        path: str,
+        person: Person | None = None,
+        visible: Callable[[Page], bool] = lambda _page: True,
+        **more: Any,
+    ) -> Frame:
+        return Frame(
+            title=title,
+            path=path,
+            query=dict(request.query),
+            prefix=self._prefix_of(request),
+            pool=self._pool,
+            person=person.name if person else "",
+            csrf=request[HELD].csrf if HELD in request else "",
+            theme=_theme(request),
+            now=datetime.now(UTC),
+            navigation=[
+                NavigationGroup(
+                    group,
+                    [
+                        NavigationLink(page.title, page.path, here=_is_under(path, page.path))
+                        for page in pages
+                        if visible(page)
+                    ],
+                )
+                for group, pages in self._navigation
+            ],
+            assets=self._assets.addresses,
+            **more,
+        )
+
+    def _prefix_of(self, request: web.Request) -> str:
+        """What a proxy of ours says, else what is set."""
+        said = request.headers.get("X-Forwarded-Prefix", "").rstrip("/")
+        if said and request.remote in self._proxies and _PREFIX.fullmatch(said):
+            return said
+        return self._prefix
+
+    def _led(self, request: web.Request, address: str, *, status: int = 302) -> web.Response:
+        return web.Response(
+            status=status, headers={**_HEADERS, "Location": self._prefix_of(request) + address}
+        )
+
+    def problem(self, request: web.Request, problem: Problem) -> web.Response | None:
+        """A refusal as a page, for somebody who asked with a browser."""
+        if "text/html" not in request.headers.get("Accept", ""):
+            return None
+        frame = self._frame(request, title=problem.title, path=request.path)
+        return _html(self._templates.render("problem.html", frame, problem), problem.status)
+
+    async def _favicon(self, request: web.Request) -> web.Response:
+        return self._led(request, self._assets.addresses["kettle.svg"])
+
+
+def _html(text: str, status: int) -> web.Response:
+    return web.Response(text=text, status=status, content_type="text/html", headers=_HEADERS)
+
+
+def _plainer(request: web.Request) -> str | None:
+    """
+    The same address without fields of a form that were left empty, and with the zone of times that have none: UTC; None: it is
+    like that already.
+    """
+    said: list[tuple[str, str]] = []
+    for name, value in request.query.items():
+        found = _NO_ZONE.fullmatch(value) if name in _TIMES else None
+        said.append((name, f"{found[1]}T{found[2] or '00:00'}Z" if found else value))
+    plain = [(name, value) for name, value in said if value]
+    if plain == list(request.query.items()):
+        return None
+    return request.path + (f"?{urlencode(plain, safe=',:@/*')}" if plain else "")
+
+
+def _theme(request: web.Request) -> str:
+    theme = request.cookies.get("kettle_theme", "")
+    return theme if theme in {"light", "dark"} else ""
+
+
+def _is_under(path: str, page: str) -> bool:
+    return path == page or (page != "/" and path.startswith(f"{page}/"))

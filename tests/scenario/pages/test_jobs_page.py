@@ -1,0 +1,99 @@
+"""The page of the queues, in a real browser."""
+
+from pathlib import Path
+
+import pytest
+from yarl import URL
+
+from kettle.client import select
+from kettle.testing.throwaway_pool import ThrowawayPool
+
+from .browser import Looks
+
+pytestmark = [pytest.mark.scenario, pytest.mark.embedded]
+
+HELD = "executable = /bin/true\nhold = true\nrequest_memory = 77\nqueue {}\n"
+
+
+async def submitted(pool: ThrowawayPool, directory: Path, jobs: int) -> int:
+    """The number of a cluster of held jobs."""
+    return (await pool.client.submit(HELD.format(jobs), cwd=directory)).cluster
+
+
+async def test_filters_stand_in_the_address_and_are_about_all_jobs(
+    look: Looks, pool: ThrowawayPool, tmp_path: Path
+) -> None:
+    """
+    Wishes 2 and 4: what is filtered, sorted and grouped is found in the queue and not on the page; the address, a reload and the
+    way back show it again.
+    """
+    cluster = await submitted(pool, tmp_path, 60)
+    other = await submitted(pool, tmp_path, 2)
+    async with look.at(f"/jobs?cluster={cluster}") as seen:
+        await seen.page.wait_for_selector(f"th:has-text('{cluster}.59')")
+        assert "60 jobs of this kind held 60" == await seen.text(".counts")
+        assert 50 == await seen.page.locator(".jobs tbody tr").count()
+        await seen.page.click("a[rel=next]")
+        await seen.page.wait_for_selector(f"tbody a:text-is('{cluster}.0')")
+        assert 10 == await seen.page.locator(".jobs tbody tr").count()
+        await seen.page.fill(".filters [name=cluster]", "")
+        wanted = f"ClusterId == {other} && RequestMemory == 77"
+        await seen.page.fill(".filters [name=filter]", wanted)
+        await seen.page.press(".filters [name=filter]", "Enter")
+        await seen.page.wait_for_selector(f"tbody a:text-is('{other}.1')")
+        assert {"filter": wanted} == dict(URL(seen.page.url).query)
+        await seen.page.reload()
+        assert "2 jobs of this kind held 2" == await seen.text(".counts")
+        await seen.page.click("thead >> text=Owner")
+        assert {"filter": wanted, "sort": "-owner"} == dict(URL(seen.page.url).query)
+        assert "descending" == await seen.page.get_attribute("thead th:has-text('Owner')", "aria-sort")
+        await seen.page.select_option(".filters [name=group_by]", "cluster")
+        await seen.page.click(".filters button")
+        assert f"schedd {other} 2" == await seen.text(".groups tbody tr")
+        await seen.page.go_back()
+        await seen.page.wait_for_selector(f"tbody a:text-is('{other}.1')")
+    assert [] == seen.elsewhere
+
+
+async def test_the_list_is_live(look: Looks, pool: ThrowawayPool, tmp_path: Path) -> None:
+    """Wish 5: what is recorded is seen without a reload, and no address is asked again and again."""
+    async with look.at("/jobs?filter=RequestMemory==77") as seen:
+        await seen.page.wait_for_selector("[data-live-state=on]")
+        asked: list[str] = []
+        seen.page.on("request", lambda request: asked.append(request.url))
+        cluster = await submitted(pool, tmp_path, 2)
+        await seen.page.wait_for_selector(f"tr:has-text('{cluster}.1') .held")
+        await pool.client.remove(select(f"{cluster}.1"))
+        await seen.page.wait_for_selector(f"tr:has-text('{cluster}.1')", state="detached")
+        assert [] == asked
+    assert [] == seen.said
+
+
+async def test_columns_are_chosen_and_remembered(look: Looks, pool: ThrowawayPool, tmp_path: Path) -> None:
+    """
+    Wish 8: the columns that were chosen are there again at the next visit; attributes of the ad can be columns.
+    """
+    await submitted(pool, tmp_path, 1)
+    async with look.at("/jobs") as seen:
+        await seen.page.wait_for_selector(".jobs")
+        await seen.page.click("details.columns summary")
+        for name in ("owner", "command", "runs", "where"):
+            await seen.page.uncheck(f".columns [value={name}]")
+        await seen.page.check(".columns [value=memory]")
+        await seen.page.click(".columns button")
+        wanted = ["Job", "State", "In this state since", "Memory asked"]
+        assert wanted == await seen.page.locator(".jobs thead th").all_inner_texts()
+        await seen.go("/jobs?fields=Cmd")
+        assert [*wanted, "Cmd"] == await seen.page.locator(".jobs thead th").all_inner_texts()
+        assert "/bin/true" in await seen.text(".jobs tbody tr")
+
+
+async def test_the_page_needs_no_scripts(look: Looks) -> None:
+    """Without JavaScript the form of filters leads to an address without the fields that were left empty."""
+    async with look.at("/jobs", scripts=False) as seen:
+        assert "The queues are empty" == await seen.text(".empty h2")
+        await seen.page.fill(".filters [name=owner]", "nobody")
+        await seen.page.fill(".filters [name=since]", "2026-11-25 10:00")
+        await seen.page.click(".filters button")
+        assert "/jobs?owner=nobody&since=2026-11-25T10:00Z" == URL(seen.page.url).path_qs
+        assert "No job in the queues is like this" == await seen.text(".empty h2")

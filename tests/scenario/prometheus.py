@@ -1,0 +1,93 @@
+"""A Prometheus of Debian for tests: it scrapes what a pool tells it, and is asked over HTTP."""
+
+import asyncio
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import aiohttp
+import pytest
+
+_WITHIN_S: Final = 60.0
+_LOOK_S: Final = 0.05
+
+
+class Prometheus:
+    """A running server."""
+
+    def __init__(self, session: aiohttp.ClientSession) -> None:
+        self._session = session
+
+    async def query(self, query: str) -> list[dict[str, Any]]:
+        """The series of a query, now."""
+        async with self._session.get("/api/v1/query", params={"query": query}) as answer:
+            said = await answer.json()
+            assert 200 == answer.status, f"{query}: {said}"
+            return list(said["data"]["result"])
+
+    async def api(self, path: str) -> Any:
+        """What it says of itself."""
+        async with self._session.get(f"/api/v1/{path}") as answer:
+            assert 200 == answer.status
+            return (await answer.json())["data"]
+
+    async def until(self, query: str) -> list[dict[str, Any]]:
+        """Wait until a query has a result."""
+        async with asyncio.timeout(_WITHIN_S):
+            while not (found := await self.query(query)):
+                await asyncio.sleep(_LOOK_S)
+        return found
+
+
+@asynccontextmanager
+async def prometheus(configuration: Path, data: Path) -> AsyncIterator[Prometheus]:
+    """One with this configuration; gone at the end."""
+    program = shutil.which("prometheus")
+    if program is None:
+        pytest.skip("prometheus is not installed (Debian: prometheus)")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    log = data.with_suffix(".log")
+    with log.open("wb") as output:
+        server = subprocess.Popen(
+            [
+                program,
+                f"--config.file={configuration}",
+                f"--storage.tsdb.path={data}",
+                f"--web.listen-address=127.0.0.1:{port}",
+                "--storage.tsdb.retention.time=1h",
+            ],
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        async with aiohttp.ClientSession(f"http://127.0.0.1:{port}") as session:
+            await _ready(session, server, log)
+            yield Prometheus(session)
+    finally:
+        server.terminate()
+        try:
+            await asyncio.to_thread(server.wait, _WITHIN_S)
+        except subprocess.TimeoutExpired:
+            server.kill()
+            server.wait()
+
+
+async def _ready(session: aiohttp.ClientSession, server: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + _WITHIN_S
+    while True:
+        assert server.poll() is None, log.read_text()
+        assert time.monotonic() < deadline, log.read_text()
+        try:
+            async with session.get("/-/ready") as answer:
+                if answer.status == 200:
+                    return
+        except aiohttp.ClientError:
+            pass  # it does not listen yet
+        await asyncio.sleep(_LOOK_S)
