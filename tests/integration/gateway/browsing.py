@@ -7,6 +7,7 @@ from typing import Any
 
 import aiohttp
 
+from kettle.accounts.lookup import own_name
 from kettle.auth.tokens.checking.issuers import Issuer, Issuers
 from kettle.auth.tokens.keys.fetching import FetchLimits, HttpFetcher
 from kettle.auth.tokens.keys.key_cache import KeyCache
@@ -16,7 +17,7 @@ from kettle.runtime.authorization import Authorization
 from kettle.runtime.http_server import serving
 from kettle.runtime.policy_in_force import PolicyInForce
 from kettle_services.gateway.rest.application import Answer, Asked, Front, RequestLimits
-from kettle_services.gateway.rest.local_accounts import LocalAccounts, own_name
+from kettle_services.gateway.rest.local_accounts import LocalAccounts
 from kettle_services.gateway.rest.own_iam import OwnIam
 from kettle_services.gateway.rest.persons import Persons
 from kettle_services.gateway.sessions.browser_sessions import BrowserSessions
