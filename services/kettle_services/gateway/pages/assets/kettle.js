@@ -54,6 +54,13 @@
     });
   }
 
+  for (const box of all("[data-sift]")) {
+    box.addEventListener("input", () => {
+      const wanted = box.value.toLowerCase();
+      for (const row of all(`${box.dataset.sift} tbody tr`)) row.hidden = !row.textContent.toLowerCase().includes(wanted);
+    });
+  }
+
   const pages = { h: "", j: "jobs", s: "submit", m: "machines", p: "history" };
   let pending = false;
   function row(step) {
