@@ -8,6 +8,7 @@ from aiohttp import web
 from kettle.runtime import Runtime
 from kettle_services.gateway.pages.cluster_page import CLUSTER, ClusterPage
 from kettle_services.gateway.pages.home_page import HOME, HomePage
+from kettle_services.gateway.pages.job_actions import ACT, JobActions
 from kettle_services.gateway.pages.job_page import JOB, JobPage
 from kettle_services.gateway.pages.jobs_page import HISTORY, JOBS, PAST, QUEUES, JobsPage
 from kettle_services.gateway.pages.live import LiveParts, TableWatch
@@ -29,6 +30,7 @@ def page_handlers(questions: Questions) -> Mapping[Page | Form, Handler]:
         HISTORY: JobsPage(questions, PAST).show,
         JOB: JobPage(questions).show,
         HOME: HomePage(questions).show,
+        ACT: JobActions(questions).act,
         CLUSTER: ClusterPage(questions).show,
     }
 

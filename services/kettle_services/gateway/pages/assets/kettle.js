@@ -48,11 +48,10 @@
     if (token) event.detail.ctx.request.headers["X-CSRF-Token"] = token;
   });
 
-  for (const box of all("[data-all]")) {
-    box.addEventListener("change", () => {
-      all(`input[name="${box.dataset.all}"]`).forEach((each) => { each.checked = box.checked; });
-    });
-  }
+  document.addEventListener("change", (event) => {
+    const name = event.target.dataset?.all;
+    if (name) all(`input[name="${name}"]`).forEach((each) => { each.checked = event.target.checked; });
+  });
 
   for (const box of all("[data-sift]")) {
     box.addEventListener("input", () => {
