@@ -21,8 +21,8 @@ from tests.unit.matchmaking.slowly import Slot, asked_of, demands, faulty, holds
 from kettle.classad import ClassAd, Node, conjuncts, matches, parse, unparse
 from kettle.classad.columnar import Table
 from kettle.client import JobId, WhyReport
+from kettle.client.explanations.job_state import Answer, answer
 from kettle.matchmaking import Analyst, Explainer
-from kettle_services.cli.explanations.job_state import Answer, answer
 from kettle_wire.ads import Ad, Expr, Scalar
 from kettle_wire.commands.negotiator import Analysis, Verdict
 from kettle_wire.commands.schedd import Explanation

@@ -6,8 +6,8 @@ from contextlib import aclosing
 from typing import Final, TypeVar
 
 from kettle.client import Client, job_id
+from kettle.client.explanations.job_state import answer
 from kettle.testing.throwaway_pool import ThrowawayPool
-from kettle_services.cli.explanations.job_state import answer
 from kettle_wire.events import Event
 from kettle_wire.jobs import JobId
 

@@ -27,6 +27,8 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     """`noun.verb/N`, as the reference of events lists them."""
     at: Moment
     frame: int
+    sentence: str
+    """What happened, in words."""
     event: dict[str, Any]
     """Its fields; of a submission only how many jobs it has, and whose they are."""
 
@@ -78,6 +80,8 @@ class Why(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     id: str
     sentence: str
     """The reason in words."""
+    more: list[str] = []
+    """What explains it, and what to do next, in sentences."""
     phase: Phase | None = None
     """With `at`: what was recorded of that moment."""
     explanation: Explanation | None = None

@@ -1,17 +1,17 @@
 """
 condor_q -analyze and -better-analyze: why jobs are in their state, in HTCondor's format, from the log.
 
-The text about a job is that of `kettle why`, and made in one place (`kettle_services.cli.explanations.job_state`).
+The text about a job is that of `kettle why`, and made in one place (`kettle.client.explanations.job_state`).
 """
 
 import time
 from collections.abc import Iterator, Sequence
 
 from kettle.client import Client, WhyReport
+from kettle.client.explanations.job_state import answer
 from kettle.client.jobs.status import id_of
 from kettle.client.short_lived import ShortLivedClient
 from kettle.terminal.text import visible
-from kettle_services.cli.explanations.job_state import answer
 from kettle_services.condor.printing.queue_table import head
 from kettle_wire.ads.types import Ad, Expr
 from kettle_wire.commands.negotiator import Analysis, Tried

@@ -6,8 +6,8 @@ from typing import Any, Literal
 import pytest
 
 from kettle.client import JobId, WhyReport
+from kettle.client.explanations.job_state import Answer, answer
 from kettle_services.cli.commands import why
-from kettle_services.cli.explanations.job_state import Answer, answer
 from kettle_services.cli.output.screen import Screen
 from kettle_wire.ads import Ad, Scalar
 from kettle_wire.commands.negotiator import Analysis, Present, Remedy, SuggestedEdit, Tried, Verdict

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from kettle.client import JobId, WhyReport, WhyReports
+from kettle.client.explanations import job_files, policies
+from kettle.client.explanations.many_jobs import answers, heading, single
 from kettle.client.why_report import WhyGroup
-from kettle_services.cli.explanations import job_files, policies
-from kettle_services.cli.explanations.many_jobs import answers, heading, single
 from kettle_wire.ads import Ad
 from kettle_wire.commands.schedd import Explanation, PolicyOutlook, UnmadeReason
 

@@ -10,9 +10,9 @@ from typing import Final
 import msgspec
 
 from kettle.client import Client, ClientError, CommandRefusedError, JobEvent, Published, Wanted, job_id
+from kettle.client.explanations.timeline import TimelineEntry, lines
 from kettle.terminal.quantities import counted, day, duration, moment
 from kettle_services.cli.errors import UsageError
-from kettle_services.cli.explanations.timeline import TimelineEntry, lines
 from kettle_services.cli.options import json_option, pool_options, with_pool
 from kettle_services.cli.output.screen import Screen
 from kettle_services.cli.times import FORMS

@@ -9,9 +9,9 @@ import msgspec
 
 from kettle.classad.printing import quoted_string
 from kettle.client import Client, JobId, WhyReports
-from kettle_services.cli.explanations import match_analysis
-from kettle_services.cli.explanations.job_state import Answer, answer
-from kettle_services.cli.explanations.many_jobs import Answers, answers, heading, single
+from kettle.client.explanations import match_analysis
+from kettle.client.explanations.job_state import Answer, answer
+from kettle.client.explanations.many_jobs import Answers, answers, heading, single
 from kettle_services.cli.options import (
     everybody_option,
     job_options,

@@ -6,7 +6,11 @@ from typing import Final
 from aiohttp import web
 
 from kettle.runtime import Runtime
-from kettle_services.gateway.pages.jobs_page import JOBS, JobsPage
+from kettle_services.gateway.pages.cluster_page import CLUSTER, ClusterPage
+from kettle_services.gateway.pages.home_page import HOME, HomePage
+from kettle_services.gateway.pages.job_actions import ACT, JobActions
+from kettle_services.gateway.pages.job_page import JOB, JobPage
+from kettle_services.gateway.pages.jobs_page import HISTORY, JOBS, PAST, QUEUES, JobsPage
 from kettle_services.gateway.pages.live import LiveParts, TableWatch
 from kettle_services.gateway.pages.page import Form, Handler, Page
 from kettle_services.gateway.pages.pool.wiring import POOL_PAGES, pool_handlers
@@ -16,14 +20,19 @@ from kettle_services.gateway.rest.application import Front
 from kettle_services.gateway.rest.wiring import RestParts
 from kettle_services.gateway.settings import GatewaySettings
 
-PAGES: Final = (JOBS, *POOL_PAGES)
+PAGES: Final = (HOME, JOBS, JOB, HISTORY, CLUSTER, *POOL_PAGES)
 """In any order: each says itself where it stands in the navigation."""
 
 
 def page_handlers(questions: Questions) -> Mapping[Page | Form, Handler]:
     """All of them."""
     return {
-        JOBS: JobsPage(questions).show,
+        JOBS: JobsPage(questions, QUEUES).show,
+        HISTORY: JobsPage(questions, PAST).show,
+        JOB: JobPage(questions).show,
+        HOME: HomePage(questions).show,
+        ACT: JobActions(questions).act,
+        CLUSTER: ClusterPage(questions).show,
         **pool_handlers(questions),
     }
 

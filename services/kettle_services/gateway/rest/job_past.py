@@ -9,6 +9,8 @@ from typing import Any, cast
 
 import msgspec
 
+from kettle.client.explanations import timeline
+from kettle.client.jobs.records import decoded
 from kettle.jobs.ad import apply
 from kettle.jobs.history import Submission
 from kettle.projections.stored_projection import instant
@@ -40,7 +42,9 @@ class JobPast:
     def records(self, viewer: Viewer, until: int | None) -> list[JobRecord]:
         """The events as somebody sees them; `until`: microseconds since the epoch."""
         owner = self.owner
-        return [_record(each, viewer, owner) for each in self._recorded if until is None or each.at <= until]
+        shown = [each for each in self._recorded if until is None or each.at <= until]
+        told = timeline.lines(map(decoded, shown))
+        return [_record(each, line.sentence, viewer, owner) for each, line in zip(shown, told, strict=True)]
 
     def ad_at(self, moment: int) -> Ad | None:
         """The ad at a time, microseconds since the epoch; None: it was not there yet."""
@@ -98,7 +102,7 @@ def _text(ad: Ad, name: str) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _record(recorded: RecordedEvent, viewer: Viewer, owner: str) -> JobRecord:
+def _record(recorded: RecordedEvent, sentence: str, viewer: Viewer, owner: str) -> JobRecord:
     event = decode(recorded.data)
     fields: dict[str, Any]
     if isinstance(event, ClusterSubmitted | FactorySubmitted):
@@ -108,4 +112,6 @@ def _record(recorded: RecordedEvent, viewer: Viewer, owner: str) -> JobRecord:
         if isinstance(fields.get("attributes"), dict):
             fields["attributes"] = viewer.sees(fields["attributes"], owner)
     fields.pop("type", None)
-    return JobRecord(type=tag_of(event), at=instant(recorded.at), frame=recorded.frame, event=fields)
+    return JobRecord(
+        type=tag_of(event), at=instant(recorded.at), frame=recorded.frame, sentence=sentence, event=fields
+    )

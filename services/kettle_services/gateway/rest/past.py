@@ -1,9 +1,10 @@
 """What is asked about the past of a job, and why it is where it is."""
 
+import time
 from datetime import datetime
 
 from kettle.bus.ports import Bus, RefusedError
-from kettle.client.why_report import WhyReport
+from kettle.client.explanations import job_state
 from kettle.jobs.sealed_attributes import AttributeSeal
 from kettle.projections.stored_projection import microseconds
 from kettle_services.gateway.rest.application import Answer, Asked
@@ -76,9 +77,11 @@ class PastQuestions:
         job, schedd = await self._named(parameters.id)
         async with self._people.of(asked.person) as client:
             report = await client.at(schedd).why(job)
+        told = job_state.answer(report, now=time.time(), files=False)
         answer = Why(
             id=f"{job}@{schedd}",
-            sentence=_reason(report),
+            sentence=told.sentences[0],
+            more=told.sentences[1:],
             explanation=report.explanation,
             verdict=report.verdict,
             trouble=report.trouble,
@@ -108,12 +111,6 @@ class PastQuestions:
                 409, ProblemCode.AMBIGUOUS, f"several access points have a job {job}: name one of {names}"
             )
         return job, schedds[0]
-
-
-def _reason(report: WhyReport) -> str:
-    if report.explanation is not None:
-        return report.explanation.reason or f"it is {report.explanation.status}"
-    return report.unmade or "it has left the queue: its timeline says how"
 
 
 def _said_of(phase: Phase) -> str:

@@ -121,4 +121,5 @@ def _groups(parameters: AskedUsage) -> list[UsageGroup]:
     second = [group for group in GROUPS if group == parameters.by]
     if parameters.by and not second:
         raise refused_field("/query/by", f"usage is added up by one of {', '.join(GROUPS)}, or by two")
-    return list(dict.fromkeys([*(parameters.group_by or ["owner"]), *second]))
+    first: list[UsageGroup] = parameters.group_by or ["owner"]
+    return list(dict.fromkeys([*first, *second]))

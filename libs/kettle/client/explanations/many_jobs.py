@@ -6,10 +6,10 @@ from typing import Final
 
 import msgspec
 
+from kettle.client.explanations.job_state import Answer, answer, job_end
 from kettle.client.jobs.status import status_of
 from kettle.client.why_report import WhyGroup, WhyReports
 from kettle.terminal.quantities import counted
-from kettle_services.cli.explanations.job_state import Answer, answer, job_end
 from kettle_wire.ads.types import Ad
 from kettle_wire.codes import JobStatus
 

@@ -5,8 +5,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from kettle.client import JobEvent
-from kettle.client.events.sentences import sentence
-from kettle_wire.events import Event, IdentityEvent, JobStarted
+from kettle_wire.events import Event, JobStarted
 
 
 class TimelineEntry(msgspec.Struct, frozen=True):
@@ -28,7 +27,7 @@ def lines(events: Iterable[JobEvent]) -> Iterator[TimelineEntry]:
     for event in events:
         told = event.event
         name = _name(told)
-        said, style = _of(told, since_start=None if started is None else event.at - started)
+        said, style = sentence(told, since_start=None if started is None else event.at - started)
         yield TimelineEntry(event.at, 0.0 if before is None else event.at - before, name, said, style)
         before = event.at
         started = event.at if isinstance(told, JobStarted) else started
@@ -37,17 +36,3 @@ def lines(events: Iterable[JobEvent]) -> Iterator[TimelineEntry]:
 def _name(event: Event) -> str:
     tag = str(type(event).__struct_config__.tag)
     return tag.partition("/")[0].partition(".")[2]
-
-
-def _of(event: Event, *, since_start: float | None) -> tuple[str, str]:
-    if isinstance(event, IdentityEvent):
-        return _of_identity(event)
-    return sentence(event, since_start=since_start)
-
-
-def _of_identity(event: IdentityEvent) -> tuple[str, str]:
-    from kettle_services.iam.domain.audit import said  # most events are of jobs
-
-    words = said(event)
-    origin = f", from {words.address}" if words.address else ""
-    return f"{words.who} {words.sentence}{origin}".strip(), "bad" if words.alarm else ""

@@ -6,9 +6,9 @@ from typing import Final
 import msgspec
 
 from kettle.client import JobId, WhyReport
+from kettle.client.explanations import job_files, match_analysis, policies, timeline
+from kettle.client.explanations.match_analysis import Outlook
 from kettle.terminal.quantities import counted, duration, size
-from kettle_services.cli.explanations import job_files, match_analysis, policies, timeline
-from kettle_services.cli.explanations.match_analysis import Outlook
 from kettle_wire.ads.types import Ad, Expr, Scalar
 from kettle_wire.codes import HoldCode, JobStatus, Universe
 from kettle_wire.commands.negotiator import Analysis, Verdict
@@ -67,20 +67,23 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """
 
 
-def answer(report: WhyReport, *, now: float) -> Answer:
-    """The answer to why a job is where it is at `now`."""
+def answer(report: WhyReport, *, now: float, files: bool = True) -> Answer:
+    """
+    The answer to why a job is where it is at `now`; with `files` it quotes files of the job, so only where this process may read no
+    more than who asks.
+    """
     explanation = report.explanation
     if report.unmade:
         sentences = [f"Job {report.job} is not in the queue yet: {_stripped(report.unmade)}."]
         return Answer(job=str(report.job), status="unmade", sentences=sentences)
     if explanation is None:
-        return _gone(report)
+        return _gone(report, files=files)
     ad = explanation.ad
     since = _number(ad, "EnteredCurrentStatus") or _number(ad, "QDate")
     lasting = duration(now - since) if since else "some time"
     match explanation.status:
         case "held":
-            return _held(report.job, explanation, lasting)
+            return _held(report.job, explanation, lasting, files=files)
         case "running":
             return _running(report.job, explanation, lasting)
         case "idle":
@@ -103,14 +106,14 @@ def _still(job: JobId, ad: Ad) -> str:
     )
 
 
-def _gone(report: WhyReport) -> Answer:
+def _gone(report: WhyReport, *, files: bool) -> Answer:
     if all(isinstance(one.event, FactorySubmitted) for one in report.events):
         sentence = f"Job {report.job} was never made: its cluster was removed before its turn came."
         return Answer(job=str(report.job), status="removed", sentences=[sentence])
     *_, last = timeline.lines(report.events)
     verb = "" if last.sentence.startswith(("exited", "killed")) else "was "
     sentences = [f"Job {report.job} has left the queue: it {verb}{last.sentence}."]
-    if report.ended is not None and (how := job_end(report.ended)):
+    if files and report.ended is not None and (how := job_end(report.ended)):
         sentences += job_files.shown(report.ended, failed=how != _WELL)
     return Answer(job=str(report.job), status=last.name, sentences=sentences)
 
@@ -123,15 +126,15 @@ def job_end(ad: Ad) -> str:
     return f"exited with code {code}" if isinstance(code, int) else ""
 
 
-def _held(job: JobId, explanation: Explanation, lasting: str) -> Answer:
+def _held(job: JobId, explanation: Explanation, lasting: str, *, files: bool) -> Answer:
     ad, code = explanation.ad, int(_number(explanation.ad, "HoldReasonCode"))
     said = [f"Job {job} has been held for {lasting}: {_stripped(explanation.reason)} (code {code})."]
     if code == HoldCode.SpoolingInput:
         return Answer(job=str(job), status="held", sentences=[*said, _SPOOLS.format(job=job)])
     if how := job_end(ad):
         said.append(f"Its program {how} before.")
-        said += job_files.shown(ad, failed=how != _WELL)
-    elif code == HoldCode.TransferOutputError:
+        said += job_files.shown(ad, failed=how != _WELL) if files else ()
+    elif files and code == HoldCode.TransferOutputError:
         said += job_files.shown(ad, failed=True)
     said += policies.sentences(explanation.policies)
     mend = _MENDS.get(code, "mend the cause").format(job=job)
