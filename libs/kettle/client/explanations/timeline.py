@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from kettle.client import JobEvent
+from kettle.client.events.sentences import sentence
 from kettle_wire.events import Event, JobStarted
 
 
