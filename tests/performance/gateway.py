@@ -127,7 +127,9 @@ async def front(database: Database) -> AsyncGenerator[aiohttp.ClientSession]:
     tables = JobTables(database, most_seconds=60.0)
     nobody = MemoryBus(MemoryServer(), subjects=Subjects("bench"), identity=daemon("gateway"))
     filters = Filters(KnownAttributes())
-    questions = JobQuestions(tables, filters, Freshness(nobody, "accounting"), as_of, AttributeSeal([]))
+    questions = JobQuestions(
+        tables, filters, Freshness(nobody, "accounting", tables), as_of, AttributeSeal([])
+    )
     handlers = dict.fromkeys(ROUTES, nothing) | {
         GET_JOB: questions.get,
         LIST_JOBS: questions.list,

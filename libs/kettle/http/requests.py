@@ -18,7 +18,8 @@ def client_address(request: web.Request, proxies: Collection[str]) -> str:
     """Who asks; what a proxy says counts only if it is one of ours."""
     peer = request.remote or "unknown"
     if peer in proxies:
-        said = request.headers.get("X-Forwarded-For", "").rpartition(",")[2].strip()
+        # A proxy may add a line of its own below what the client sent.
+        said = ",".join(request.headers.getall("X-Forwarded-For", ())).rpartition(",")[2].strip()
         return said or peer
     return peer
 

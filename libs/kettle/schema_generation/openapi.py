@@ -82,8 +82,15 @@ def _parameter(name: str, about: Document, *, where: str, required: bool) -> Doc
 
 
 def _header(name: str) -> Document:
-    schema = {"type": "string", "maxLength": 256}
+    schema = {"type": "string", **_HEADER_FORMS.get(name, {})}
     return {"name": name, "in": "header", "required": False, "description": HEADERS[name], "schema": schema}
+
+
+_HEADER_FORMS: Final[Mapping[str, Document]] = {
+    "Idempotency-Key": {"maxLength": 256, "pattern": "^[ -~]*$"},
+    "Last-Event-ID": {"maxLength": 18, "pattern": "^[0-9]*$"},
+}
+"""What headers have to look like; an entity tag has any length."""
 
 
 def _operation(route: Route, parameters: list[Document]) -> Document:

@@ -16,7 +16,7 @@ Page = Annotated[str, msgspec.Meta(max_length=2048)]
 Attribute = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,255}$")]
 JobName = Annotated[str, msgspec.Meta(pattern=r"^[0-9]{1,10}\.[0-9]{1,10}(@[^\x00]{1,256})?$")]
 """`CLUSTER.PROC`, or `CLUSTER.PROC@SCHEDD` where several access points may have one of this number."""
-At = Annotated[str, msgspec.Meta(max_length=300, pattern=r"^[^\x00]{1,256}:[0-9]{1,18}$")]
+At = Annotated[str, msgspec.Meta(max_length=300, pattern=r"^schedd\.[^\x00]{1,256}:[0-9]{1,18}$")]
 """`SHARD:FRAME`, as answers to writes say it."""
 QueueKey = Literal[
     "submitted", "-submitted", "entered", "-entered", "attempts", "-attempts", "owner", "-owner"

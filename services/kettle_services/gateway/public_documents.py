@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from aiohttp import web
 
 
-LONGEST_LINE: Final = 64 * 1024
-"""Bytes of an address, in which a filter may stand, and of a header, in which a token may."""
+LONGEST_LINE: Final = 128 * 1024
+"""Bytes of an address, in which the longest filter may stand with every character escaped, and of a header, in which a token may."""
 _PUBLIC: Final = "kettle.gateway."
 """How the names of metrics begin that everybody may see."""
 

@@ -79,9 +79,9 @@ async def test_columns_are_chosen_and_remembered(look: Looks, pool: ThrowawayPoo
         await seen.page.click("details.columns summary")
         for name in ("owner", "command", "runs", "where"):
             await seen.page.uncheck(f".columns [value={name}]")
-        await seen.page.check(".columns [value=memory]")
+        await seen.page.check(".columns [value=asked]")
         await seen.page.click(".columns button")
-        wanted = ["Job", "State", "In this state since", "Memory asked"]
+        wanted = ["Job", "State", "Memory asked, MiB", "In this state since"]
         assert wanted == await seen.page.locator(".jobs thead th").all_inner_texts()
         await seen.go("/jobs?fields=Cmd")
         assert [*wanted, "Cmd"] == await seen.page.locator(".jobs thead th").all_inner_texts()

@@ -220,13 +220,19 @@ async def test_usage_is_added_up_by_what_somebody_chooses(
 
 async def test_a_cycle_says_what_it_refused_and_why(look: Looks, pool: ThrowawayPool, tmp_path: Path) -> None:
     """A cycle that refuses jobs names them with the part of their requirements that refuses."""
+    before = await asked(look, "/v2/negotiations", limit=1)
+    seen_last = max((each["cycle"] for each in before["negotiations"]), default=0)
     await pool.client.submit("executable = /bin/true\nrequest_memory = 900G\nqueue 2\n", cwd=tmp_path)
 
-    def refuses(found: Any) -> bool:
-        return any(each["rejected"] for each in found["negotiations"])
+    def refusing(found: Any) -> list[int]:
+        return [
+            each["cycle"]
+            for each in found["negotiations"]
+            if each["rejected"] == 2 and each["cycle"] > seen_last
+        ]
 
-    found = await until(look, "/v2/negotiations", refuses)
-    cycle = next(each["cycle"] for each in found["negotiations"] if each["rejected"])
+    found = await until(look, "/v2/negotiations", lambda found: bool(refusing(found)))
+    cycle = refusing(found)[0]
     async with look.at("/negotiations") as seen:
         await seen.page.click(f"tbody th a:text-is('{cycle}')")
         assert "RequestMemory" in await seen.text("[aria-labelledby=rejected]")

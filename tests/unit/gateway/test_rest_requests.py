@@ -72,6 +72,7 @@ def test_parameters_are_what_the_route_declares() -> None:
         ("?xyz=1", "/query/xyz", "there is no parameter xyz"),
         ("?since=2026-11-25T14:00:00", "/query/since", "timezone"),
         ("?since=0001-01-01T00:00:00%2B14:00", "/query/since", "no calendar"),
+        ("?since=0.5", "/query/since", "a time as in 2026"),
         ("?limit=1001", "/query/limit", "<= 1000"),
         ("?limit=1&limit=2", "/query/limit", "twice"),
         ("?cluster=1,x", "/query/cluster/1", "int"),

@@ -1,209 +1,191 @@
-"""The page of the queues: which jobs there are, in which states, found by filters, grouped, and live."""
+"""
+The pages of the queues and of the history: which jobs there are, in which states, found by filters, grouped, and live.
+"""
 
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Final, Literal, get_args
+from collections.abc import Sequence
+from typing import Annotated, Final, Literal, TypeAlias
 
 import msgspec
 
+from kettle_services.gateway.pages.job_lists import (
+    OF_ALL,
+    GroupRow,
+    JobColumn,
+    JobRow,
+    StateCount,
+    chosen_columns,
+    groups_of,
+    question,
+    row_of,
+    states_of,
+)
 from kettle_services.gateway.pages.page import Link, Page, Shown
 from kettle_services.gateway.pages.questions import Questions
 from kettle_services.gateway.rest.application import Asked
 from kettle_services.gateway.rest.refusals import RequestRefused
-from kettle_wire.ads.types import Expr, Scalar
-from kettle_wire.rest.jobs import LIST_JOBS, Job, Jobs, ListJobs, State
+from kettle_wire.rest.jobs import LIST_HISTORY, LIST_JOBS, Jobs, ListHistory, ListJobs
 from kettle_wire.rest.problem import ProblemCode
+from kettle_wire.rest.route import Route
 
-ColumnName = Literal[
-    "owner", "state", "command", "since", "submitted", "runs", "where", "cpus", "memory", "batch", "priority"
-]
-
-
-class JobColumn(msgspec.Struct, frozen=True):
-    """A column that can be chosen."""
-
-    name: str
-    title: str
-    sort: str = ""
-    """The key that lists can be sorted by; empty: none."""
-    attributes: tuple[str, ...] = ()
-    """Of the ad, which are needed for it."""
-
-
-COLUMNS: Final = (
-    JobColumn("owner", "Owner", sort="owner"),
-    JobColumn("state", "State"),
-    JobColumn("command", "Command", attributes=("Cmd", "Args", "Arguments")),
-    JobColumn("batch", "Batch", attributes=("JobBatchName",)),
+MOST_GROUPS: Final = 500
+"""More than so many on one page nobody reads; the page says how many there are."""
+QUEUE_COLUMNS: Final = (
+    *OF_ALL,
     JobColumn("since", "In this state since", sort="entered"),
-    JobColumn("submitted", "Submitted", sort="submitted"),
-    JobColumn("runs", "Runs", sort="attempts"),
-    JobColumn("cpus", "Cores", attributes=("RequestCpus",)),
-    JobColumn("memory", "Memory asked", attributes=("RequestMemory",)),
-    JobColumn("priority", "Priority", attributes=("JobPrio",)),
+    JobColumn("runs", "Runs", sort="attempts", number=True),
     JobColumn("where", "Where, or why held"),
 )
-_USUAL: Final = ("owner", "state", "command", "since", "runs", "where")
-COOKIE: Final = "kettle_jobs_columns"
+HISTORY_COLUMNS: Final = (
+    *OF_ALL,
+    JobColumn("left", "Left the queue", sort="left"),
+    JobColumn("exit_code", "Exit code", sort="exit_code", number=True),
+    JobColumn("wall_time", "Wall time", sort="wall_time", number=True),
+    JobColumn("memory", "Memory used, MiB", sort="memory", number=True),
+)
+QueueColumn = Literal[
+    "owner", "state", "command", "batch", "submitted", "cpus", "asked", "priority", "since", "runs", "where"
+]
+HistoryColumn = Literal[
+    "owner", "state", "command", "batch", "submitted", "cpus", "asked", "priority", "left", "exit_code", "wall_time", "memory"
+]  # fmt: skip
 
 
 class ShowJobs(ListJobs, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What can be asked of the page."""
+    """What can be asked of the page of the queues."""
 
-    columns: Annotated[list[ColumnName], msgspec.Meta(max_length=len(COLUMNS))] = []
+    columns: Annotated[list[QueueColumn], msgspec.Meta(max_length=len(QUEUE_COLUMNS))] = []
+    """None: those that were chosen last."""
+
+
+class ShowHistory(ListHistory, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What can be asked of the page of the history."""
+
+    columns: Annotated[list[HistoryColumn], msgspec.Meta(max_length=len(HISTORY_COLUMNS))] = []
     """None: those that were chosen last."""
 
 
 JOBS: Final = Page(
-    "/jobs",
-    "Jobs",
+    "/jobs", "Jobs", template="jobs.html", parameters=ShowJobs, link=Link("Jobs", 2), live="jobs_live.html"
+)
+HISTORY: Final = Page(
+    "/history",
+    "History",
     template="jobs.html",
-    parameters=ShowJobs,
-    link=Link("Jobs", 1),
+    parameters=ShowHistory,
+    link=Link("Jobs", 4),
     live="jobs_live.html",
 )
 
 
-class StateCount(msgspec.Struct, frozen=True):
-    """How many jobs are in a state."""
+class ListOfJobs(msgspec.Struct, frozen=True, kw_only=True):
+    """What makes one of the pages."""
 
-    state: State
-    count: int
-    start: float
-    """Of its part of the bar, in thousandths, and how wide that is."""
-    width: float
-    chosen: bool
-
-
-class GroupRow(msgspec.Struct, frozen=True):
-    """How many jobs have something in common."""
-
-    key: Mapping[str, str]
-    count: int
-    width: float
-    """Of the greatest, in thousandths."""
+    page: Page
+    route: Route
+    kind: type[ListJobs | ListHistory]
+    columns: tuple[JobColumn, ...]
+    usual: tuple[str, ...]
+    cookie: str
+    moment: str
+    """What `since` and `until` are about."""
+    heading: str
 
 
-class JobRow(msgspec.Struct, frozen=True):
-    """A job, with what of its ad is shown."""
+QUEUES: Final = ListOfJobs(
+    page=JOBS,
+    route=LIST_JOBS,
+    kind=ListJobs,
+    columns=QUEUE_COLUMNS,
+    usual=("owner", "state", "command", "since", "runs", "where"),
+    cookie="kettle_jobs_columns",
+    moment="Submitted",
+    heading="Jobs in the queues",
+)
+PAST: Final = ListOfJobs(
+    page=HISTORY,
+    route=LIST_HISTORY,
+    kind=ListHistory,
+    columns=HISTORY_COLUMNS,
+    usual=("owner", "state", "command", "left", "exit_code", "wall_time", "memory"),
+    cookie="kettle_history_columns",
+    moment="Left",
+    heading="Jobs that have left the queues",
+)
 
-    job: Job
-    command: str
-    values: Mapping[str, str]
-    """By name of the attribute; absent: the job has no such one."""
+Wanted: TypeAlias = ShowJobs | ShowHistory
 
 
 class JobsView(msgspec.Struct, frozen=True, kw_only=True):
     """The page."""
 
-    asked: ShowJobs
+    list: ListOfJobs
+    asked: Wanted
     states: Sequence[StateCount]
-    total: int
-    """In the states that are not filtered."""
     matching: int | None
     """Jobs that all the filters are true of; None: there are too many to count."""
     groups: Sequence[GroupRow]
+    more_groups: int
+    """That are not on the page, the smallest ones."""
     rows: Sequence[JobRow]
     columns: Sequence[JobColumn]
-    all_columns: Sequence[JobColumn] = COLUMNS
     next: str | None
     filtered: bool
     uncounted: str
     """Why there are no counts."""
+    queued: bool
+    """Whether it is about the queues, where something can be done to jobs."""
 
 
 class JobsPage:
-    """Shows it."""
+    """Shows one of them."""
 
-    def __init__(self, questions: Questions) -> None:
+    def __init__(self, questions: Questions, shown: ListOfJobs) -> None:
         self._questions = questions
+        self._list = shown
 
     async def show(self, asked: Asked) -> Shown:
         """Counts of states, and jobs or groups of them."""
-        wanted: ShowJobs = asked.parameters
-        columns = _columns(wanted, asked)
+        wanted: Wanted = asked.parameters
+        kind = self._list.kind
+        columns = chosen_columns(asked, self._list.columns, self._list.usual, self._list.cookie)
         attributes = dict.fromkeys(name for column in columns for name in column.attributes)
-        listed = _question(wanted, fields=[*attributes, *wanted.fields])
-        found = await self._questions.ask(asked, LIST_JOBS, listed, Jobs)
+        listed = question(kind, wanted, fields=[*attributes, *wanted.fields])
+        found = await self._questions.ask(asked, self._list.route, listed, Jobs)
+        by_state = question(kind, wanted, state=[], group_by=["state"], page="", fields=[])
         try:
-            by_state = _question(wanted, state=[], group_by=["state"], page="", fields=[])
-            counted = await self._questions.ask(asked, LIST_JOBS, by_state, Jobs)
+            counted = await self._questions.ask(asked, self._list.route, by_state, Jobs)
             uncounted = ""
         except RequestRefused as refusal:
             if refusal.code != ProblemCode.TOO_SLOW:
                 raise
             counted, uncounted = Jobs(groups=[]), str(refusal)
-        states = _states(counted, wanted.state)
-        matching = sum(each.count for each in states if each.chosen or not wanted.state)
+        states = states_of({group.key["state"]: group.count for group in counted.groups or ()}, wanted.state)
+        groups = groups_of(found.groups) if isinstance(found.groups, list) else []
         view = JobsView(
+            list=self._list,
             asked=wanted,
             states=states,
-            total=sum(each.count for each in states),
-            matching=None if uncounted else matching,
-            groups=_groups(found),
-            rows=[_row(job) for job in found.jobs] if isinstance(found.jobs, list) else (),
+            matching=None
+            if uncounted
+            else sum(each.count for each in states if each.chosen or not wanted.state),
+            groups=groups[:MOST_GROUPS],
+            more_groups=len(groups[MOST_GROUPS:]),
+            rows=[row_of(job) for job in found.jobs] if isinstance(found.jobs, list) else (),
             columns=columns,
             next=found.next,
-            filtered=bool(
-                wanted.owner
-                or wanted.filter
-                or wanted.schedd
-                or wanted.cluster
-                or wanted.since
-                or wanted.until
-                or wanted.state
+            filtered=any(
+                (
+                    wanted.owner,
+                    wanted.filter,
+                    wanted.schedd,
+                    wanted.cluster,
+                    wanted.since,
+                    wanted.until,
+                    wanted.state,
+                )
             ),
             uncounted=uncounted,
+            queued=self._list is QUEUES,
         )
-        remembered = {COOKIE: "-".join(wanted.columns)} if wanted.columns else {}
+        remembered = {self._list.cookie: "-".join(wanted.columns)} if wanted.columns else {}
         return Shown(view, frames=found.frames, cookies=remembered)
-
-
-def _question(wanted: ShowJobs, **changes: Any) -> ListJobs:
-    """What the interface is asked for this page."""
-    fields = {name: getattr(wanted, name) for name in ListJobs.__struct_fields__}
-    return ListJobs(**{**fields, **changes})
-
-
-def _row(job: Job) -> JobRow:
-    ad = job.attributes or {}
-    values = {name: _text(value) for name, value in ad.items()}
-    program = values.get("Cmd", "").rpartition("/")[2]
-    return JobRow(job, f"{program} {values.get('Arguments', values.get('Args', ''))}".strip(), values)
-
-
-def _text(value: Scalar) -> str:
-    match value:
-        case bool():
-            return str(value).lower()
-        case Expr(expr=text):
-            return text
-        case _:
-            return str(value)
-
-
-def _columns(wanted: ShowJobs, asked: Asked) -> list[JobColumn]:
-    """Those of the address, else those that were chosen last, else the usual ones."""
-    known = {column.name for column in COLUMNS}
-    remembered = known.intersection(asked.request.cookies.get(COOKIE, "").split("-"))
-    chosen = wanted.columns or remembered or _USUAL
-    return [column for column in COLUMNS if column.name in chosen]
-
-
-def _states(counted: Jobs, chosen: Sequence[State]) -> list[StateCount]:
-    counts = {group.key["state"]: group.count for group in counted.groups or ()}
-    total = sum(counts.values())
-    made: list[StateCount] = []
-    start = 0.0
-    for state in get_args(State):
-        count = counts.get(state, 0)
-        width = round(1000 * count / total, 1) if total else 0.0
-        made.append(StateCount(state, count, round(start, 1), width, state in chosen))
-        start += width
-    return made
-
-
-def _groups(found: Jobs) -> list[GroupRow]:
-    if not isinstance(found.groups, list):
-        return []
-    most = max((group.count for group in found.groups), default=0)
-    return [GroupRow(group.key, group.count, round(1000 * group.count / most, 1)) for group in found.groups]

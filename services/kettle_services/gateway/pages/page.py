@@ -36,11 +36,12 @@ class Page:
         level: str = "READ",
         link: Link | None = None,
         live: str = "",
+        only_now: bool = False,
     ) -> None:
         """
         `parameters`: what path and query have; a field `as_of` says that the page can show the past.  `level`: what somebody must
         have to see it.  `live`: the template of the part that is sent again when something has changed, which is on the page
-        in an element with `frame.live`.
+        in an element with `frame.live`.  `only_now`: it takes `as_of` only because links from the past have it, and shows the present.
         """
         self.path: Final = path
         self.title: Final = title
@@ -49,7 +50,7 @@ class Page:
         self.level: Final = level
         self.link: Final = link
         self.live: Final = live
-        self.has_past: Final = "as_of" in parameters.__struct_fields__
+        self.has_past: Final = "as_of" in parameters.__struct_fields__ and not only_now
 
     def __repr__(self) -> str:
         return f"Page({self.path})"

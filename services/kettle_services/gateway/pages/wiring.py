@@ -3,18 +3,27 @@
 from collections.abc import Mapping
 from typing import Final
 
-from kettle_services.gateway.pages.jobs_page import JOBS, JobsPage
+from kettle_services.gateway.pages.cluster_page import CLUSTER, ClusterPage
+from kettle_services.gateway.pages.home_page import HOME, HomePage
+from kettle_services.gateway.pages.job_actions import ACT, JobActions
+from kettle_services.gateway.pages.job_page import JOB, JobPage
+from kettle_services.gateway.pages.jobs_page import HISTORY, JOBS, PAST, QUEUES, JobsPage
 from kettle_services.gateway.pages.page import Form, Handler, Page
 from kettle_services.gateway.pages.pool.wiring import POOL_PAGES, pool_handlers
 from kettle_services.gateway.pages.questions import Questions
 
-PAGES: Final = (JOBS, *POOL_PAGES)
+PAGES: Final = (HOME, JOBS, JOB, HISTORY, CLUSTER, *POOL_PAGES)
 """In any order: each says itself where it stands in the navigation."""
 
 
 def page_handlers(questions: Questions) -> Mapping[Page | Form, Handler]:
     """All of them."""
     return {
-        JOBS: JobsPage(questions).show,
+        JOBS: JobsPage(questions, QUEUES).show,
+        HISTORY: JobsPage(questions, PAST).show,
+        JOB: JobPage(questions).show,
+        HOME: HomePage(questions).show,
+        ACT: JobActions(questions).act,
+        CLUSTER: ClusterPage(questions).show,
         **pool_handlers(questions),
     }

@@ -17,6 +17,7 @@ from kettle_wire.rest.route import Route
 LARGEST: Final = 8 << 20
 """Bytes of a body."""
 _PLACE: Final = re.compile(r"^(.*) - at `\$(.*)`$", re.DOTALL)
+_DATE: Final = re.compile(r"\d{4}-\d\d-\d\d[Tt ]")
 _STEP: Final = re.compile(r"\.?([^.\[\]]+)|\[([^\]]*)\]")
 
 Wanted = TypeVar("Wanted", bound=msgspec.Struct)
@@ -47,6 +48,8 @@ def parameters_of(route: Declared, request: web.Request) -> msgspec.Struct:
             given[name] = (
                 {"1": True, "0": False}.get(texts[0], texts[0]) if _is_flag(route, name) else texts[0]
             )
+    for name in _moments(route.parameters) & given.keys():
+        _require_date(name, given[name])
     try:
         read = msgspec.convert(given, route.parameters, strict=False)
     except msgspec.ValidationError as error:
@@ -81,6 +84,14 @@ async def fields_of(kind: type[Wanted], request: web.Request) -> Wanted:
             code=ProblemCode.BODY_INVALID,
             status=422,
         ) from error
+
+
+def _require_date(name: str, text: str) -> None:
+    """Raises RequestRefused for a bare number, which could be seconds or a year."""
+    if not _DATE.match(text):
+        raise refused_field(
+            f"/query/{name}", f"the parameter {name} has to be a time as in 2026-11-25T14:00:00Z"
+        )
 
 
 def _require_calendar(name: str, moment: datetime) -> None:
@@ -135,6 +146,16 @@ def _lists(kind: type[msgspec.Struct]) -> Mapping[str, bool]:
 def _bare(kind: Any) -> Any:
     """A type without what is said about it."""
     return get_args(kind)[0] if get_origin(kind) is Annotated else kind
+
+
+@cache
+def _moments(kind: type[msgspec.Struct]) -> frozenset[str]:
+    """The parameters that are times."""
+    return frozenset(
+        field.encode_name
+        for field in msgspec.structs.fields(kind)
+        if any(_bare(part) is datetime for part in (field.type, *get_args(field.type)))
+    )
 
 
 @cache

@@ -118,7 +118,7 @@ async def rest_parts(rt: Runtime, settings: GatewaySettings, bus: Bus) -> RestPa
     seals = Path(settings.seal_directory) if settings.seal_directory else settings.home_path / "credentials"
     seal = AttributeSeal.of_directory(seals)
     past = PastQuestions(bus, people, tables, seal)
-    freshness = Freshness(bus, settings.accounting)
+    freshness = Freshness(bus, settings.accounting, tables)
     asked = JobQuestions(tables, filters, freshness, past.as_of, seal)
     monitor = Subjects(settings.pool).monitor_stream
     feed = EventFeed(bus, monitor, people, most=settings.rest_streams)

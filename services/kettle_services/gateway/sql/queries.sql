@@ -4,6 +4,10 @@
 -- How far the tables are, queue by queue.
 SELECT shard, frame FROM log.projection WHERE name = $1 AND version = $2 ORDER BY shard;
 
+-- name: recorded
+-- How many frames a queue has recorded; of one in another database nothing.
+SELECT frame FROM log.shard WHERE name = $1::text;
+
 -- name: queued_job
 -- The jobs of one number in the queues of all access points, or of one.
 SELECT shard, cluster, proc, owner, status, submitted_at, entered_at, attempts, slot, assigned_at, hold_reason, happened

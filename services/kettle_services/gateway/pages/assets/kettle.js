@@ -48,9 +48,15 @@
     if (token) event.detail.ctx.request.headers["X-CSRF-Token"] = token;
   });
 
-  for (const box of all("[data-all]")) {
-    box.addEventListener("change", () => {
-      all(`input[name="${box.dataset.all}"]`).forEach((each) => { each.checked = box.checked; });
+  document.addEventListener("change", (event) => {
+    const name = event.target.dataset?.all;
+    if (name) all(`input[name="${name}"]`).forEach((each) => { each.checked = event.target.checked; });
+  });
+
+  for (const box of all("[data-sift]")) {
+    box.addEventListener("input", () => {
+      const wanted = box.value.toLowerCase();
+      for (const row of all(`${box.dataset.sift} tbody tr`)) row.hidden = !row.textContent.toLowerCase().includes(wanted);
     });
   }
 

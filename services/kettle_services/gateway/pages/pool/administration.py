@@ -33,12 +33,16 @@ from kettle_wire.rest.administration import (
     SessionList,
     Workers,
 )
+from kettle_wire.rest.route import Moment
 
 WELL: Final = frozenset({"Running", "Standby"})
 
 
 class AskedAdministration(ListAudit, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which entries of the record."""
+
+    as_of: Moment | None = None
+    """When the record ends that is shown, unless `until` says something else; bans and sessions are those of now."""
 
 
 class AdministrationView(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,6 +55,12 @@ class AdministrationView(msgspec.Struct, frozen=True, kw_only=True):
     bans: Bans
     sessions: SessionList
     workers: Workers
+
+
+class AskedServices(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which services: all."""
+
+    as_of: Moment | None = None
 
 
 class BanFields(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,7 +102,12 @@ ADMINISTRATION: Final = Page(
     link=Link("Administration", 20),
 )
 SERVICES: Final = Page(
-    "/services", "Services", template="pool/services.html", link=Link("Administration", 10)
+    "/services",
+    "Services",
+    template="pool/services.html",
+    parameters=AskedServices,
+    link=Link("Administration", 10),
+    only_now=True,
 )
 _TEMPLATE: Final = "pool/administration.html"
 BAN: Final = Form("/admin/ban", "Ban", fields=BanFields, template=_TEMPLATE, level="ADMINISTRATOR")
@@ -118,7 +133,12 @@ class AdministrationPages:
         """The record and what is in force."""
         parameters: AskedAdministration = asked.parameters
         ask = self._questions.ask
-        audit = await ask(asked, LIST_AUDIT, narrowed(parameters, ListAudit), Audit)
+        audit = await ask(
+            asked,
+            LIST_AUDIT,
+            narrowed(parameters, ListAudit, until=parameters.until or parameters.as_of),
+            Audit,
+        )
         view = AdministrationView(
             asked=parameters,
             audit=audit,

@@ -9,6 +9,7 @@ from kettle_services.gateway.pages.pool.parameters import narrowed
 from kettle_services.gateway.pages.questions import Questions
 from kettle_services.gateway.rest.application import Asked
 from kettle_wire.rest.failures import LIST_FAILURES, Failure, FailureKind, Failures, ListFailures
+from kettle_wire.rest.route import Moment
 
 KINDS: Final[dict[FailureKind, str]] = {
     "held": "jobs on hold",
@@ -19,6 +20,9 @@ KINDS: Final[dict[FailureKind, str]] = {
 
 class AskedFailures(ListFailures, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which causes."""
+
+    as_of: Moment | None = None
+    """When the time ends that is looked at, unless `until` says something else."""
 
 
 class FailuresView(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,5 +62,10 @@ class FailurePages:
     async def failures(self, asked: Asked) -> Shown:
         """Causes of failures in some time."""
         parameters: AskedFailures = asked.parameters
-        found = await self._questions.ask(asked, LIST_FAILURES, narrowed(parameters, ListFailures), Failures)
+        found = await self._questions.ask(
+            asked,
+            LIST_FAILURES,
+            narrowed(parameters, ListFailures, until=parameters.until or parameters.as_of),
+            Failures,
+        )
         return Shown(FailuresView(asked=parameters, found=found), frames=found.frames)

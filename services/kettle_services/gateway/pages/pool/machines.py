@@ -32,6 +32,7 @@ class AskedMachines(ListMachineUse, frozen=True, kw_only=True, forbid_unknown_fi
 
     colour: Literal["state", "owner", "used", "age", "arch"] = "state"
     arrange: Literal["name", "colour"] = "name"
+    as_of: Moment | None = None
 
 
 class MachinesView(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,6 +101,7 @@ MACHINES: Final = Page(
     template="pool/machines.html",
     parameters=AskedMachines,
     link=Link("Pool", 10),
+    only_now=True,
 )
 MACHINE: Final = Page("/machines/{name}", "Machine", template="pool/machine.html", parameters=AskedMachine)
 

@@ -16,6 +16,7 @@ from kettle_wire.rest.negotiations import (
     NegotiationDetail,
     Negotiations,
 )
+from kettle_wire.rest.route import Moment
 
 
 class AskedNegotiations(ListNegotiations, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -33,6 +34,9 @@ class NegotiationsView(msgspec.Struct, frozen=True, kw_only=True):
 
 class AskedNegotiation(GetNegotiation, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which cycle."""
+
+    as_of: Moment | None = None
+    """A cycle is over when it is recorded: it is the same at any later moment."""
 
 
 class NegotiationView(msgspec.Struct, frozen=True, kw_only=True):

@@ -25,6 +25,8 @@ from kettle_wire.rest.standings import (
     Users,
 )
 
+_IN_NONE: Final = "<none>"
+"""The group of who is in no other."""
 _ROWS: Final = 13
 """Moments in the table that says what the chart draws."""
 
@@ -35,6 +37,8 @@ class AskedShares(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     owner: list[Name] = []
     since: Moment | None = None
     until: Moment | None = None
+    as_of: Moment | None = None
+    """When the time ends that is drawn, unless something else is said."""
 
 
 class GroupRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,7 +46,7 @@ class GroupRow(msgspec.Struct, frozen=True, kw_only=True):
 
     depth: int
     group: ShareGroup | None
-    """None: the pool has no groups."""
+    """None: of who is in none of the pool's groups."""
     shares: list[Share]
 
 
@@ -59,10 +63,11 @@ class SharesView(msgspec.Struct, frozen=True, kw_only=True):
     def narrowing(self) -> dict[str, str]:
         """The parameters of the chart's data."""
         asked = self.asked
+        until = asked.until or asked.as_of
         said = {
             "owner": ",".join(asked.owner),
             "since": stamp(asked.since) if asked.since else "",
-            "until": stamp(asked.until) if asked.until else "",
+            "until": stamp(until) if until else "",
         }
         return {name: value for name, value in said.items() if value}
 
@@ -74,6 +79,8 @@ FAIRSHARE: Final = Page(
 
 class AskedSubmitters(ListUsers, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which submitters."""
+
+    as_of: Moment | None = None
 
 
 class SubmittersView(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,6 +96,7 @@ SUBMITTERS: Final = Page(
     template="pool/submitters.html",
     parameters=AskedSubmitters,
     link=Link("Pool", 30),
+    only_now=True,
 )
 
 
@@ -105,7 +113,9 @@ class SharePages:
         past = await self._questions.ask(
             asked,
             GET_FAIRSHARE_HISTORY,
-            narrowed(parameters, GetFairshareHistory, points=_ROWS),
+            narrowed(
+                parameters, GetFairshareHistory, points=_ROWS, until=parameters.until or parameters.as_of
+            ),
             FairshareHistory,
         )
         return Shown(SharesView(asked=parameters, found=found, rows=group_rows(found), past=past))
@@ -118,14 +128,14 @@ class SharePages:
 
 
 def group_rows(found: Fairshare) -> list[GroupRow]:
-    """The tree of groups, each with the shares of who is in it."""
-    if not found.groups:
-        return [GroupRow(depth=0, group=None, shares=found.shares)]
+    """The tree of groups, each with the shares of who is in it; at the end those who are in none of them."""
     depth: dict[str, int] = {}
     rows: list[GroupRow] = []
+    left = list(found.shares)
     for group in found.groups:
         name = group.standing.name
         depth[name] = 0 if group.parent is None else depth.get(group.parent, 0) + 1
-        mine = [share for share in found.shares if share.group == name]
+        mine = [share for share in left if (share.group or _IN_NONE) == name]
+        left = [share for share in left if share not in mine]
         rows.append(GroupRow(depth=depth[name], group=group, shares=mine))
-    return rows
+    return [*rows, GroupRow(depth=0, group=None, shares=left)] if left else rows

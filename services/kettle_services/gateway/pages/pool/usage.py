@@ -2,6 +2,7 @@
 
 import csv
 import io
+from datetime import timedelta
 from typing import Annotated, ClassVar, Final
 
 import msgspec
@@ -12,6 +13,7 @@ from kettle_services.gateway.pages.pool.parameters import narrowed
 from kettle_services.gateway.pages.questions import Questions
 from kettle_services.gateway.rest.application import Asked
 from kettle_services.gateway.rest.refusals import refused_field
+from kettle_wire.rest.route import Moment
 from kettle_wire.rest.usage import GET_USAGE, GetUsage, UsageAnswer, UsageGroup, UsageOf
 
 GROUPS: Final[tuple[UsageGroup, ...]] = ("owner", "group", "project", "machine", "day", "month")
@@ -27,6 +29,9 @@ COLUMNS: Final = {
 }
 MOST_ROWS: Final = 500
 """On the page; the table for programs has all."""
+_MOST_DAYS: Final = timedelta(days=100)
+"""Of a longer time there is a bar for each month."""
+_TIMES: Final = frozenset({"day", "month"})
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -35,6 +40,18 @@ class AskedUsage(GetUsage, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     by: Annotated[str, msgspec.Meta(max_length=16)] = ""
     """The second thing that is added up by: one field of a form."""
+    as_of: Moment | None = None
+    """When the time ends that is added up, unless `until` says something else."""
+
+
+class UsageBar(msgspec.Struct, frozen=True):
+    """What was used on one day, or in one month."""
+
+    label: str
+    core: float
+    """Core hours."""
+    height: float
+    """Of the largest, in hundredths."""
 
 
 class UsageView(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,6 +62,10 @@ class UsageView(msgspec.Struct, frozen=True, kw_only=True):
     found: UsageAnswer
     rows: list[UsageOf]
     left_out: int
+    bars: list[UsageBar]
+    """By time; none: the rows are by time themselves."""
+    step: UsageGroup
+    """What each bar is of."""
     columns: ClassVar[dict[str, str]] = COLUMNS
     groups: ClassVar[tuple[UsageGroup, ...]] = GROUPS
 
@@ -69,7 +90,14 @@ class UsagePages:
     async def usage(self, asked: Asked) -> Shown:
         """The report; those who used most come first, days in their order."""
         question, found = await self._found(asked)
-        by_time = {"day", "month"} & set(question.group_by)
+        by_time = _TIMES & set(question.group_by)
+        step: UsageGroup = "day" if found.until - found.since <= _MOST_DAYS else "month"
+        bars: list[UsageBar] = []
+        if not by_time and found.rows:
+            over_time = msgspec.structs.replace(
+                question, group_by=[step], since=found.since, until=found.until
+            )
+            bars = usage_bars(await self._questions.ask(asked, GET_USAGE, over_time, UsageAnswer), step)
         rows = found.rows if by_time else sorted(found.rows, key=lambda row: -row.core)
         view = UsageView(
             asked=asked.parameters,
@@ -77,6 +105,8 @@ class UsagePages:
             found=found,
             rows=rows[:MOST_ROWS],
             left_out=max(0, len(rows) - MOST_ROWS),
+            bars=bars,
+            step=step,
         )
         return Shown(view)
 
@@ -98,8 +128,26 @@ class UsagePages:
 
     async def _found(self, asked: Asked) -> tuple[GetUsage, UsageAnswer]:
         parameters: AskedUsage = asked.parameters
-        question = narrowed(parameters, GetUsage, group_by=_groups(parameters))
+        question = narrowed(
+            parameters, GetUsage, group_by=_groups(parameters), until=parameters.until or parameters.as_of
+        )
         return question, await self._questions.ask(asked, GET_USAGE, question, UsageAnswer)
+
+
+def usage_bars(found: UsageAnswer, step: UsageGroup) -> list[UsageBar]:
+    """A bar for each day or month in the span of time, those without use included."""
+    used = {row.key[step]: row.core for row in found.rows}
+    most = max(used.values(), default=0.0)
+    labels: dict[str, None] = {}
+    moment = found.since
+    while moment < found.until:
+        labels[f"{moment:%Y-%m-%d}" if step == "day" else f"{moment:%Y-%m}"] = None
+        moment += timedelta(days=1)
+    labels |= dict.fromkeys(used)
+    return [
+        UsageBar(label, used.get(label, 0.0), round(100 * used.get(label, 0.0) / most, 1) if most else 0.0)
+        for label in sorted(labels)
+    ]
 
 
 def table(groups: list[UsageGroup], rows: list[UsageOf]) -> str:
@@ -121,4 +169,5 @@ def _groups(parameters: AskedUsage) -> list[UsageGroup]:
     second = [group for group in GROUPS if group == parameters.by]
     if parameters.by and not second:
         raise refused_field("/query/by", f"usage is added up by one of {', '.join(GROUPS)}, or by two")
-    return list(dict.fromkeys([*(parameters.group_by or ["owner"]), *second]))
+    first: list[UsageGroup] = parameters.group_by or ["owner"]
+    return list(dict.fromkeys([*first, *second]))

@@ -1,0 +1,222 @@
+"""The page of one job: where it is and why, what has happened to it, and its ad."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+import msgspec
+
+from kettle_services.gateway.pages.gantt import Gantt, drawn
+from kettle_services.gateway.pages.page import Page, Shown
+from kettle_services.gateway.pages.questions import Questions
+from kettle_services.gateway.pages.wording import size, span, value_text
+from kettle_services.gateway.rest.application import Asked
+from kettle_services.gateway.rest.refusals import RequestRefused
+from kettle_wire.ads.types import Ad
+from kettle_wire.rest.jobs import GET_JOB, GetJob, Job, JobName
+from kettle_wire.rest.past import (
+    GET_HISTORY_OF_JOB,
+    GET_TIMELINE,
+    GET_WHY,
+    GetHistoryOfJob,
+    GetTimeline,
+    GetWhy,
+    JobRecord,
+    JobRecords,
+    Phase,
+    Timeline,
+    Why,
+)
+from kettle_wire.rest.route import Moment
+
+_QUEUED: Final = frozenset({"idle", "running", "held", "suspended"})
+
+
+class ShowJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What can be asked of the page."""
+
+    id: JobName
+    as_of: Moment | None = None
+    compare: Moment | None = None
+    """Show how the ad differs from what it was then."""
+    done: str = ""
+    """What was done to it by the form that led here."""
+
+
+JOB: Final = Page("/jobs/{id}", "Job", template="job.html", parameters=ShowJob)
+
+
+class Attribute(msgspec.Struct, frozen=True):
+    """A line of the ad."""
+
+    name: str
+    value: str
+    was: str | None = None
+    """What it was at the time that it is compared with; None: the same, or there was no such one."""
+    differs: bool = False
+
+
+class Clause(msgspec.Struct, frozen=True):
+    """Something that slots and job ask of each other."""
+
+    passes: int
+    asked: int
+    only: int
+    side: str
+    text: str
+
+
+class JobView(msgspec.Struct, frozen=True, kw_only=True):
+    """The page."""
+
+    job: Job
+    name: str
+    """`CLUSTER.PROC`."""
+    command: str
+    why: Why | None
+    no_reason: str
+    """Why there is no answer to that."""
+    clauses: Sequence[Clause]
+    phases: Sequence[Phase]
+    gantt: Gantt | None
+    waited: str
+    ran: str
+    events: Sequence[JobRecord]
+    attributes: Sequence[Attribute]
+    compare: Moment | None
+    asks: Mapping[str, str]
+    """Resources that it asks for."""
+    files: Sequence[tuple[str, str]]
+    """What its files are called, by what they are."""
+    queued: bool
+    own: bool
+    done: str
+
+
+class JobPage:
+    """Shows it."""
+
+    def __init__(self, questions: Questions) -> None:
+        self._questions = questions
+
+    async def show(self, asked: Asked) -> Shown:
+        """Everything about a job, now or at a moment."""
+        wanted: ShowJob = asked.parameters
+        ask = self._questions.ask
+        job = await ask(asked, GET_JOB, GetJob(id=wanted.id, as_of=wanted.as_of), Job)
+        timeline = await ask(asked, GET_TIMELINE, GetTimeline(id=job.id), Timeline)
+        past = GetHistoryOfJob(id=job.id, until=wanted.as_of)
+        records = await ask(asked, GET_HISTORY_OF_JOB, past, JobRecords)
+        why, no_reason = await self._why(asked, job)
+        ad = job.attributes or {}
+        before: Ad | None = None
+        if wanted.compare is not None:
+            then = await ask(asked, GET_JOB, GetJob(id=job.id, as_of=wanted.compare), Job)
+            before = then.attributes or {}
+        now = wanted.as_of or datetime.now(UTC)
+        phases = _until(timeline.phases, wanted.as_of)
+        texts = {name: value_text(value) for name, value in ad.items()}
+        program = texts.get("Cmd", "")
+        view = JobView(
+            job=job,
+            name=f"{job.cluster}.{job.proc}",
+            command=f"{program} {texts.get('Arguments', texts.get('Args', ''))}".strip(),
+            why=why,
+            no_reason=no_reason,
+            clauses=_clauses(why),
+            phases=phases,
+            gantt=drawn(phases, now),
+            waited=span(_seconds(phases, {"idle", "held"}, now)),
+            ran=span(_seconds(phases, {"running"}, now)),
+            events=records.events,
+            attributes=_attributes(ad, before),
+            compare=wanted.compare,
+            asks=_asks(texts),
+            files=[
+                (what, texts[key])
+                for key, what in _FILES.items()
+                if texts.get(key) not in {None, "", "/dev/null"}
+            ],
+            queued=job.state in _QUEUED and wanted.as_of is None,
+            own=job.owner == asked.person.name,
+            done=wanted.done,
+        )
+        return Shown(view, title=f"Job {job.cluster}.{job.proc}")
+
+    async def _why(self, asked: Asked, job: Job) -> tuple[Why | None, str]:
+        """The reason, or why it is not known; the page is worth to be seen without it."""
+        parameters = GetWhy(id=job.id, at=asked.parameters.as_of)
+        try:
+            return await self._questions.ask(asked, GET_WHY, parameters, Why), ""
+        except RequestRefused as refusal:
+            return None, str(refusal)
+
+
+_BYTES: Final = {"RequestMemory": 2**20, "RequestDisk": 2**10}
+"""What an amount of these is counted in."""
+_ASKS: Final = {
+    "RequestCpus": "Cores",
+    "RequestMemory": "Memory",
+    "RequestDisk": "Disk",
+    "RequestGPUs": "GPUs",
+}
+_FILES: Final = {
+    "Iwd": "Directory",
+    "In": "Standard input",
+    "Out": "Standard output",
+    "Err": "Standard error",
+    "UserLog": "Event log",
+    "TransferInput": "Files that go along",
+    "TransferOutput": "Files that come back",
+}
+
+
+def _asks(texts: Mapping[str, str]) -> dict[str, str]:
+    """The resources that it asks for, with units."""
+    asks: dict[str, str] = {}
+    for key, name in _ASKS.items():
+        if (text := texts.get(key)) is not None:
+            unit = _BYTES.get(key)
+            asks[name] = size(int(text) * unit) if unit and text.isdecimal() else text
+    return asks
+
+
+def _until(phases: Sequence[Phase], moment: datetime | None) -> list[Phase]:
+    """The phases that had begun."""
+    if moment is None:
+        return list(phases)
+    begun = [phase for phase in phases if phase.since <= moment]
+    if begun and begun[-1].until is not None:
+        begun[-1] = msgspec.structs.replace(begun[-1], until=None)
+    return begun
+
+
+def _seconds(phases: Sequence[Phase], states: set[str], now: datetime) -> float:
+    return sum(
+        ((phase.until or now) - phase.since).total_seconds() for phase in phases if phase.state in states
+    )
+
+
+def _clauses(why: Why | None) -> list[Clause]:
+    """What was tried on the slots, what refuses most first."""
+    if why is None or why.verdict is None or why.verdict.analysis is None:
+        return []
+    return [
+        Clause(
+            each.passes, each.asked, each.only, "the job's" if each.side == "job" else "the slot's", each.text
+        )
+        for each in why.verdict.analysis.clauses
+    ]
+
+
+def _attributes(ad: Ad, before: Ad | None) -> list[Attribute]:
+    """The ad by name; compared with another one, what differs first."""
+    texts = {name: value_text(value) for name, value in ad.items()}
+    if before is None:
+        return [Attribute(name, texts[name]) for name in sorted(texts, key=str.lower)]
+    was = {name: value_text(value) for name, value in before.items()}
+    found = [
+        Attribute(name, texts.get(name, ""), was.get(name), texts.get(name) != was.get(name))
+        for name in sorted(texts.keys() | was.keys(), key=str.lower)
+    ]
+    return sorted(found, key=lambda each: not each.differs)
