@@ -8,6 +8,7 @@ import re
 import shlex
 import ssl
 import sys
+import time
 from collections.abc import AsyncGenerator, Generator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
@@ -59,6 +60,9 @@ def as_its_unit(machine: str) -> list[str]:
     if said.get("MemoryDenyWriteExecute") == "yes":
         words += [sys.executable, "-c", DENY_WRITE_EXECUTE]
     return words
+
+
+HISTORY_S = 60.0
 
 
 class Step:
@@ -227,6 +231,7 @@ def carried_out(here: Site) -> None:
         if isinstance(step, Step):
             if "leave" in step.command and "w3" == step.machine:
                 looked_at(here)
+                secrets_seen(here)
             here.do(step)
             continue
         kind, rest, body = step
@@ -238,6 +243,29 @@ def carried_out(here: Site) -> None:
         assert not list((here.machines[name].home / "credentials").glob("*.creds")), name
     listed = here.machines["server"].run("kettle", "worker", "list").said
     assert ("w1" in listed, "w3" in listed) == (True, False), listed
+
+
+def secrets_seen(here: Site) -> None:
+    """
+    The environment of a job that has left its queue is seen by its owner, and by nobody of the same name
+    elsewhere.
+    """
+    ada, ap1 = here.persons["ada"], here.machines["ap1"]
+    environ = {"KETTLE_HOME": f"/run/kettle/{ada.name}"}
+    ada.write("secret.sub", "executable = /bin/true\nenvironment = BIRD=canary\nqueue\n")
+
+    def said(*words: str) -> str:
+        done = ap1.run("kettle", *words, environ=environ, cwd=str(ada.work))
+        assert not done.status, done.said
+        return done.said
+
+    cluster = said("submit", "secret.sub").split("submitted to cluster ")[1].rstrip(".\n")
+    said("wait", cluster)
+    # The history of a queue elsewhere is a moment behind.
+    until = time.monotonic() + HISTORY_S
+    while not (seen := said("history", "--long", cluster)).strip() and time.monotonic() < until:
+        time.sleep(0.1)
+    assert "BIRD=canary" in seen
 
 
 def given_files(here: Site) -> None:

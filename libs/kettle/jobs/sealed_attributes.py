@@ -114,6 +114,10 @@ class AttributeSeal:
                 ad = {**ad, name: self._open(str(value), owner)}
         return ad
 
+    def value(self, text: str, owner: str) -> Scalar:
+        """A sealed value of a job of `owner` as it was; one that cannot be opened stays sealed."""
+        return self._open(text, owner) if is_sealed(text) else text
+
     def _open(self, text: str, owner: str) -> Scalar:
         known = self._opened.get((owner, text))
         if known is None:

@@ -1,10 +1,10 @@
 """What a schedd is asked: by submitters about their jobs, by the negotiator and the shadows about claims."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
-from kettle_wire.ads.types import Ad
+from kettle_wire.ads.types import Ad, Scalar
 from kettle_wire.attempts import AttemptResult, Transfer, Usage
 from kettle_wire.commands.access import Access
 from kettle_wire.commands.queue import (
@@ -88,6 +88,22 @@ class QueryEvents(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Everything recorded of one job, its cluster's submission included."""
 
     job: JobId
+
+
+class OpenSealed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """
+    What this queue has sealed of jobs of the asker, as the history has it (`Environment`, `Env`): its key is here alone.
+    """
+
+    values: Annotated[list[str], msgspec.Meta(max_length=1000)]
+
+
+class Opened(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    The values in the order of the question; one that is not the asker's, or of another queue, stays sealed.
+    """
+
+    values: list[Scalar]
 
 
 class RecordedEvent(msgspec.Struct, frozen=True, kw_only=True):
@@ -422,6 +438,9 @@ QUERY_EVENTS = Endpoint(
     JobEvents,
     callers=(Caller.USER, Caller.JOB, Caller.GATEWAY),
     repeat=Repeat.QUERY,
+)
+OPEN_SEALED = Endpoint(
+    "schedd", "open_sealed", OpenSealed, Opened, callers=(Caller.USER, Caller.JOB), repeat=Repeat.QUERY
 )
 EXPLAIN = Endpoint(
     "schedd", "explain", Explain, Explanation, callers=(Caller.USER, Caller.JOB), repeat=Repeat.QUERY

@@ -90,9 +90,11 @@ class Answers:
         return msgspec.structs.replace(
             found,
             jobs=[
-                self._seal.opened(ad, caller.name)
-                if self._one_of_each_name and ad.get("Owner") == caller.name
-                else for_others(ad)
+                for_others(ad)
+                if ad.get("Owner") != caller.name
+                else self._seal.opened(ad, caller.name)
+                if self._one_of_each_name
+                else ad
                 for ad in found.jobs
             ],
             behind=await self._behind() if request.after is None else 0,

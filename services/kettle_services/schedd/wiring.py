@@ -180,6 +180,7 @@ def _answers(
         command(commands.RUN_NOW, RunNowCommands(recorder, claims).run_now, remember=REMEMBERED_S),
         query(commands.QUERY_JOBS, questions.query_jobs),
         query(commands.QUERY_EVENTS, questions.query_events),
+        query(commands.OPEN_SEALED, questions.open_sealed),
         query(commands.EXPLAIN, reasons.explain),
         query(commands.EXPLAIN_JOBS, reasons.explain_jobs),
         query(commands.ACCESS, AccessCommands(recorder, shadows, settings).access),

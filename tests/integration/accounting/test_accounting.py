@@ -8,7 +8,7 @@ import pytest
 
 from kettle.bus.nats import NatsBus
 from kettle.bus.ports import NoResponderError, RefusedError
-from kettle.jobs.sealed_attributes import KEY_BYTES, AttributeSeal
+from kettle.jobs.sealed_attributes import KEY_BYTES, AttributeSeal, is_sealed
 from kettle.testing.services import Backend, Owner, eventually, hosted, owned
 from kettle_services.accounting.settings import AccountingSettings
 from kettle_services.accounting.wiring import serve
@@ -121,11 +121,11 @@ async def test_history_and_usage(backend: Backend) -> None:
 
 
 @pytest.mark.parametrize("access_points", [(), ("ap2",)], ids=["none", "joined"])
-async def test_the_history_shows_no_environments_where_access_points_have_joined(
+async def test_the_history_opens_no_environments_where_access_points_have_joined(
     backend: Backend, tmp_path: Path, access_points: tuple[str, ...]
 ) -> None:
     """
-    Root of one vouches for people of all names, and the history sees names; else it shows them to their owner.
+    Root of one vouches for people of all names, and the history sees names: the queue opens them; else it shows them to their owner.
     """
     (tmp_path / "ap.seal").write_bytes(b"k" * KEY_BYTES)
     seal = AttributeSeal([b"k" * KEY_BYTES])
@@ -144,7 +144,8 @@ async def test_the_history_shows_no_environments_where_access_points_have_joined
         last = await run_job(ap, "1.0")
         request = QueryHistory(at_least=Position("schedd.ap", last))
         [ad] = (await bus.call(QUERY_HISTORY, "accounting", request, deadline=40.0)).jobs
-    assert (None if access_points else "canary") == ad.get("Environment")
+    assert bool(access_points) == is_sealed(ad["Environment"])
+    assert "canary" == seal.opened(ad, "test")["Environment"]
 
 
 async def test_what_is_not_there_yet(backend: Backend) -> None:

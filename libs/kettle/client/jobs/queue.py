@@ -249,6 +249,7 @@ class JobQueue:
         that it has not yet.  `at_least`: up to where accounting must have read first,
         where that is not what this client wrote or saw; `patience`: another one than for other questions, seconds.
         """
+        from kettle.client.jobs.sealed_values import opened
         from kettle_wire.commands.accounting import QUERY_HISTORY, QueryHistory
 
         select = select or Select()
@@ -266,7 +267,7 @@ class JobQueue:
         examined = 0
         while True:
             answer = await self.requests.ask(QUERY_HISTORY, request, patience=patience)
-            found += answer.jobs
+            found += await opened(self.requests, answer.jobs)
             examined += answer.examined
             if behind is not None and answer.behind:
                 behind(answer.behind)

@@ -21,6 +21,8 @@ from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.schedd import (
     JobAds,
     JobEvents,
+    Opened,
+    OpenSealed,
     QueryEvents,
     QueryJobs,
     RecordedEvent,
@@ -53,6 +55,10 @@ class Queries:
     @property
     def _shard(self) -> str:
         return self._recorder.shard.name
+
+    async def open_sealed(self, request: OpenSealed, caller: Identity) -> Opened:
+        """Open what is bound to the caller's name."""
+        return Opened(values=[self._seal.value(text, caller.name) for text in request.values])
 
     async def query_jobs(self, request: QueryJobs, caller: Identity) -> JobAds:
         """
