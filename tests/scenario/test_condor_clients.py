@@ -2,15 +2,11 @@
 Programs that were written for HTCondor run unmodified: the scripts in tests/acceptance say what they have to come to.
 """
 
-import os
-import re
 import sys
 import tempfile
-from ast import literal_eval
 from collections.abc import AsyncIterator
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
 
 import pytest
 import pytest_asyncio
@@ -19,9 +15,7 @@ from kettle.testing.commands.running import Said, execute
 from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 from kettle_services.condor import launchers
 
-SCRIPTS: Final = Path(__file__).parents[1] / "acceptance"
-ORDER: Final = "KETTLE_TEST_CLIENTS"
-INSTALLED_WITHIN_S: Final = 600.0
+from .client_environments import SCRIPTS, python_of
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -47,27 +41,6 @@ async def accepted(
     modules = str(place.parent / launchers.PYTHON)
     environ = {**pool.environ, "KETTLE_HOME": str(pool.home), "PYTHONPATH": modules}
     return await execute(words, tmp_path, environ, within_s=240)
-
-
-async def python_of(script: str, module: str, tmp_path: Path) -> str:
-    """
-    A Python that has a client and what it needs, and not Kettle: made as the script's own list of packages says, which
-    needs a package registry and a minute, and therefore an order.
-    """
-    if ORDER not in os.environ:
-        pytest.skip(f"{module} is not installed ({ORDER}=1 installs clients into environments of their own)")
-    listed = re.search(r"^# dependencies = (\[.*\])", (SCRIPTS / script).read_text(), re.MULTILINE)
-    assert listed is not None
-    packages = literal_eval(listed[1])
-    made = await execute(
-        [sys.executable, "-m", "venv", str(tmp_path / "environment")], tmp_path, dict(os.environ)
-    )
-    assert 0 == made.status, made
-    python = str(tmp_path / "environment" / "bin" / "python")
-    words = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages]
-    installed = await execute(words, tmp_path, dict(os.environ), within_s=INSTALLED_WITHIN_S)
-    assert 0 == installed.status, installed
-    return python
 
 
 @pytest.mark.skipif(find_spec("dask_jobqueue") is None, reason="dask-jobqueue is not installed")

@@ -1,4 +1,6 @@
-"""The REST interface of a running pool, about what is not a job: standings, usage, machines, claims, the log."""
+"""
+The REST interface of a running pool, about what is not a job: standings, usage, machines, claims, the log.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable

@@ -152,7 +152,7 @@ async def require_events_one_by_one(session: aiohttp.ClientSession) -> None:
         assert "text/event-stream" == stream.content_type
         await until_event(stream, "job.held")
         change = {"ids": [f"{cluster}.0"], "expect": 1}
-        async with session.post("jobs:remove", json=change) as response:
+        async with session.post("./jobs:remove", json=change) as response:
             assert 200 == response.status, await response.text()
         await until_event(stream, "job.removed")
 

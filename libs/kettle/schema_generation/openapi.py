@@ -26,7 +26,7 @@ def openapi(routes: Sequence[Route] = ROUTES) -> Document:
     paths: dict[str, Any] = {}
     for route in routes:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, parameters[route])
-    return plain(
+    return _without_closed_tuples(
         {
             "openapi": "3.1.0",
             "info": {
@@ -50,6 +50,23 @@ def openapi(routes: Sequence[Route] = ROUTES) -> Document:
             },
         }
     )
+
+
+def _without_closed_tuples(document: Document) -> Document:
+    """
+    The document, plain. That a tuple has no more items follows from `maxItems`, and some generators of clients take no schema `false`.
+    """
+    made = plain(document)
+    waiting: list[Any] = [made]
+    while waiting:
+        one = waiting.pop()
+        if is_object(one):
+            if one.get("items") is False:
+                del one["items"]
+            waiting += one.values()
+        elif isinstance(one, list):
+            waiting += one
+    return made
 
 
 def _parameters(routes: Sequence[Route], schemas: dict[str, Document]) -> Iterator[tuple[Route, list[Any]]]:
@@ -135,6 +152,7 @@ def breaks(before: Document, now: Document) -> list[str]:
 
     Programs may rely on routes, parameters, members of answers, and that what they send is still taken.
     """
+    before, now = _without_closed_tuples(before), _without_closed_tuples(now)
     return [
         f"{where}: {what}; raise the first number of kettle_wire.rest.route.VERSION, or leave it as it was"
         for where, what in _broken(before, now)

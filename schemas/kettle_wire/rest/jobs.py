@@ -12,7 +12,7 @@ from kettle_wire.rest.route import Moment, Route
 State = Literal["idle", "running", "removed", "completed", "held", "suspended"]
 Filter = Annotated[str, msgspec.Meta(max_length=8192)]
 Limit = Annotated[int, msgspec.Meta(ge=1, le=1000)]
-Page = Annotated[str, msgspec.Meta(max_length=2048)]
+Page = Annotated[str, msgspec.Meta(max_length=2048, pattern=r"^[A-Za-z0-9_-]*$")]
 Attribute = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,255}$")]
 JobName = Annotated[str, msgspec.Meta(pattern=r"^[0-9]{1,10}\.[0-9]{1,10}(@[^\x00]{1,256})?$")]
 """`CLUSTER.PROC`, or `CLUSTER.PROC@SCHEDD` where several access points may have one of this number."""

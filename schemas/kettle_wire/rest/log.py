@@ -39,7 +39,7 @@ class ListLog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     as_of: Moment | None = None
     """The list as it was then."""
     limit: Limit = 50
-    page: Annotated[str, msgspec.Meta(max_length=8192)] = ""
+    page: Annotated[str, msgspec.Meta(max_length=8192, pattern=r"^[A-Za-z0-9_-]*$")] = ""
     """`next` of the answer before."""
 
 

@@ -122,7 +122,9 @@ class Fairshare(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GetFairshareHistory(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Get how many jobs owners had idle, running and held at moments of a span of time; recorded for 90 days."""
+    """
+    Get how many jobs owners had idle, running and held at moments of a span of time; recorded for 90 days.
+    """
 
     owner: Annotated[list[Name], msgspec.Meta(max_length=50)] = []
     """None: the ten who ran most in this time."""

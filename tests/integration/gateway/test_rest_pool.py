@@ -1,4 +1,6 @@
-"""What the REST interface tells of claims, failures, cycles and the log, from tables that real events have filled."""
+"""
+What the REST interface tells of claims, failures, cycles and the log, from tables that real events have filled.
+"""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from datetime import datetime
@@ -173,7 +175,9 @@ async def test_claims_with_what_runs_on_them_now_and_then(tables: JobTables) -> 
 
 @pytest.mark.parametrize("sort", ["granted", "-granted", "ended", "-ended", "slot", "-submitter"])
 async def test_pages_of_claims_have_each_once(tables: JobTables, sort: Any) -> None:
-    """Pages of one claim each are the list, in any order, and the next page of another question is refused."""
+    """
+    Pages of one claim each are the list, in any order, and the next page of another question is refused.
+    """
     asked = ClaimQuestions(tables).list
     everything = ListClaims(state=["held", "ended"], sort=sort)
     whole, etag = await ask(asked, everything)
@@ -214,7 +218,9 @@ async def test_failures_are_grouped_by_their_cause(tables: JobTables) -> None:
 
 
 async def test_cycles_say_what_was_refused_and_why(tables: JobTables) -> None:
-    """Cycles come with their reasons, those of a submitter alone, page by page, and one with all that it decided."""
+    """
+    Cycles come with their reasons, those of a submitter alone, page by page, and one with all that it decided.
+    """
     questions = NegotiationQuestions(tables)
     whole, _ = await ask(questions.list, ListNegotiations())
     assert [2, 1, 0] == [each.cycle for each in whole.negotiations]
@@ -261,7 +267,9 @@ async def test_the_log_is_read_from_now_to_the_beginning(tables: JobTables) -> N
 
 
 async def test_the_log_is_searched_by_kind_job_machine_and_fields(tables: JobTables) -> None:
-    """Each way to narrow the log has exactly the events that it names, and a name that nothing has is refused."""
+    """
+    Each way to narrow the log has exactly the events that it names, and a name that nothing has is refused.
+    """
     held = await walked(tables, ListLog(kind=["job.held"]))
     assert ["no file /data/b/4", "no file /data/a/17"] == [each.event["reason"] for each in held]
     job = await walked(tables, ListLog(job="1.1", limit=2))
@@ -280,7 +288,9 @@ async def test_the_log_is_searched_by_kind_job_machine_and_fields(tables: JobTab
 
 
 async def test_the_log_shows_an_environment_to_its_owner_alone(tables: JobTables) -> None:
-    """What is sealed is opened for the owner of the job; others have neither it nor a filter that finds it."""
+    """
+    What is sealed is opened for the owner of the job; others have neither it nor a filter that finds it.
+    """
     asked = LogQuestions(tables, SEAL, most_seconds=30.0).list
     for name, expected in (("ada", {"Environment": "A=canary", "JobPrio": 1}), ("eve", {"JobPrio": 1})):
         page, _ = await ask(asked, ListLog(kind=["job.edited"]), name=name)

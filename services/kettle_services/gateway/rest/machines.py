@@ -1,4 +1,6 @@
-"""What is asked about one machine: of the collector what it is now, from the tables what runs there and when it came and left."""
+"""
+What is asked about one machine: of the collector what it is now, from the tables what runs there and when it came and left.
+"""
 
 from datetime import datetime
 

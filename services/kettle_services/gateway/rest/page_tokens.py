@@ -43,7 +43,9 @@ class RowPlace(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
 
 
 class NamedPlace(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """The place of something with a name in a list: the value that is sorted by, where it is recorded, and its name."""
+    """
+    The place of something with a name in a list: the value that is sorted by, where it is recorded, and its name.
+    """
 
     value: _Small | float | Name | None
     shard: Name
@@ -69,7 +71,9 @@ class CyclePlace(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fi
 
 
 class LogPlace(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """How far each shard's record has been read towards the past: the frame and the position of the last event, by the shard's number."""
+    """
+    How far each shard's record has been read towards the past: the frame and the position of the last event, by the shard's number.
+    """
 
     shards: dict[_Small, tuple[_Small, _Small]]
 

@@ -1,4 +1,6 @@
-"""What is asked about submitters and their shares: of the accountant, and how many jobs they had from the tables."""
+"""
+What is asked about submitters and their shares: of the accountant, and how many jobs they had from the tables.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -207,7 +209,9 @@ def _behind(ordered: Sequence[User], key: str, after: NamedPlace, *, descending:
 
 
 def _tree(groups: Sequence[GroupStanding]) -> list[ShareGroup]:
-    """Groups by their names, whose dots are the branches; HTCondor's root `<none>` is above the first ones."""
+    """
+    Groups by their names, whose dots are the branches; HTCondor's root `<none>` is above the first ones.
+    """
     names = {group.name for group in groups}
     return [
         ShareGroup(parent=_parent(group.name, names), standing=group)

@@ -69,7 +69,9 @@ class UsageQuestions:
 
 
 def slices(since: datetime, until: datetime, period: str, zone: ZoneInfo) -> tuple[list[datetime], list[str]]:
-    """The moments at which the days or months of a span begin and its end, and their names; without a period, the span."""
+    """
+    The moments at which the days or months of a span begin and its end, and their names; without a period, the span.
+    """
     if not period:
         return [since, until], [""]
     cuts, names = [since], list[str]()

@@ -1,0 +1,59 @@
+"""Programs of others that know the REST interface by its OpenAPI document alone."""
+
+import os
+import re
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from kettle.testing.commands.running import execute
+from kettle.testing.throwaway_pool import ThrowawayPool
+
+from .client_environments import SCRIPTS, python_of, python_with
+
+pytestmark = [pytest.mark.scenario, pytest.mark.embedded]
+
+SCHEMATHESIS: Final = "schemathesis==4.32.5"
+WITHIN_S: Final = 600.0
+
+
+@pytest.fixture(scope="module")
+def configuration() -> dict[str, Any]:
+    return {"settings": {"gateway": {"rest": True, "request_burst": 1e6, "requests_per_second": 1e6}}}
+
+
+def address(pool: ThrowawayPool) -> str:
+    return f"http://127.0.0.1:{(pool.home / 'gateway' / 'port').read_text()}"
+
+
+async def test_a_generated_client_does_what_people_do(pool: ThrowawayPool, tmp_path: Path) -> None:
+    """A client made by openapi-python-client submits jobs, waits for them, reads them and removes them."""
+    python = await python_of("rest_generated_client.py", "openapi-python-client", tmp_path)
+    made = [str(Path(python).parent / "openapi-python-client"), "generate", "--meta", "none"]
+    words = [*made, "--url", f"{address(pool)}/openapi.json", "--output-path", str(tmp_path / "made_client")]
+    assert 0 == (generated := await execute(words, tmp_path, dict(os.environ))).status, generated
+    script = str(SCRIPTS / "rest_generated_client.py")
+    token = str(pool.home / "gateway" / "token")
+    said = await execute(
+        [python, script, str(tmp_path), address(pool), token], tmp_path, dict(os.environ), within_s=WITHIN_S
+    )
+    assert "PROVEN" == said.out.splitlines()[-1].partition(":")[0], said
+    assert 0 == said.status
+
+
+async def test_whatever_the_document_allows_is_answered_as_it_says(
+    pool: ThrowawayPool, tmp_path: Path
+) -> None:
+    """Schemathesis finds no answer to a generated request that the document does not describe."""
+    python = await python_with([SCHEMATHESIS], "schemathesis", tmp_path)
+    token = (pool.home / "gateway" / "token").read_text().strip()
+    words = [
+        *(str(Path(python).parent / "schemathesis"), "--config-file", str(SCRIPTS / "schemathesis.toml")),
+        *("run", f"{address(pool)}/openapi.json", "--header", f"Authorization: Bearer {token}"),
+        *("--exclude-path", "/v2/events", "--max-examples", "5", "--seed", "1", "--no-color"),
+        *("--suppress-health-check", "all", "--generation-database", "none", "--continue-on-failure"),
+    ]
+    said = await execute(words, tmp_path, dict(os.environ), within_s=WITHIN_S)
+    assert not re.search(r"ST\d+ ", said.out), said.out
+    assert "generated" in said.out
