@@ -189,6 +189,40 @@ async def test_a_token_of_the_pools_iam_is_good_until_it_is_withdrawn(pool: Thro
         assert (401, "token.revoked") == (found[0], found[1]["code"])
 
 
+async def test_an_administrator_bans_somebody_and_lets_him_in_again(
+    pool: ThrowawayPool, issuer: None
+) -> None:
+    """
+    Forms of the administrator's page change bans, which the record has with who did it; who is no administrator sees none of it,
+    and neither does an administrator's token that is for reading only.
+    """
+    whom = "user:mallory"
+    own = (pool.home / "gateway" / "token").read_text().strip()
+    async with with_token(pool, own) as session:
+        fields = {"whom": whom, "reason": "<b>mined</b>", "hours": "2"}
+        async with session.post("/admin/ban", data=fields) as response:
+            page = await response.text()
+            assert (200, "/admin") == (response.status, response.url.path)
+        assert (True, False) == ("&lt;b&gt;mined" in page, "<b>mined" in page)
+        bans = (await asked(session, "GET", "/v2/bans"))[1]["bans"]
+        assert [(whom, own_account(), True)] == [(ban["whom"], ban["by"], "until" in ban) for ban in bans]
+        async with session.post("/admin/unban", data={"whom": whom}) as response:
+            assert 200 == response.status
+        assert {"bans": []} == (await asked(session, "GET", "/v2/bans"))[1]
+        record = (await asked(session, "GET", "/v2/audit", params={"what": "ban"}))[1]
+        about = [deed for deed in record["deeds"] if deed["whom"] == whom]
+        assert [own_account()] * 2 == [deed["who"] for deed in about]
+        wrong = await asked(session, "POST", "/v2/bans", json={"whom": "mallory"})
+        assert (422, "/body/whom") == (wrong[0], wrong[1]["errors"][0]["pointer"])
+    reading = await pool.client.iam.issue_token(scopes=["condor:/READ"])
+    async with with_token(pool, reading.token) as reader, as_person(pool, "ada") as ada:
+        for session in (reader, ada):
+            assert 403 == (await asked(session, "GET", "/v2/audit"))[0]
+            assert 403 == (await asked(session, "POST", "/v2/bans", json={"whom": whom}))[0]
+            async with session.get("/jobs", headers={"Accept": "text/html"}) as response:
+                assert "Audit and bans" not in await response.text()
+
+
 async def test_rules_that_have_changed_are_in_force_without_a_restart(
     pool: ThrowawayPool, issuer: None, configuration: dict[str, Any]
 ) -> None:

@@ -2,16 +2,20 @@
 
 import asyncio
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Literal
 from urllib.parse import quote
 
 import aiohttp
+import msgspec
 import pytest
 from yarl import URL
 
 from kettle.client import select
 from kettle.testing.throwaway_pool import ThrowawayPool
+from kettle_services.gateway.rest.use_of_slots import machine_map, machine_uses
+from kettle_wire.ads.types import Ad
 
 from .browser import DESKTOP, PHONE, Looks
 
@@ -125,6 +129,38 @@ async def test_the_map_is_used_with_keys_and_says_what_it_shows(look: Looks) -> 
         await seen.page.press("canvas", "Enter")
         await seen.page.wait_for_url(f"**/machines/{quote(machine)}")
         assert machine == await seen.text("h1")
+    assert [] == seen.said
+
+
+async def test_ten_thousand_machines_are_one_map(look: Looks) -> None:
+    """A pool of ten thousand machines is drawn whole, and each of them is found with keys and dimmed by the legend."""
+    await the_machine(look)
+    slots: list[Ad] = [
+        {
+            "Machine": f"node{number:05d}",
+            "State": "Claimed" if number % 4 else "Unclaimed",
+            "Cpus": 8,
+            "TotalCpus": 8,
+            "RemoteOwner": f"user{number % 40}",
+            "EnteredCurrentState": 1_700_000_000 + number,
+            "Arch": "X86_64",
+        }
+        for number in range(10_000)
+    ]
+    uses = machine_uses(slots)
+    drawn = msgspec.json.encode(machine_map(uses, datetime.now(UTC)))
+    async with look.at("/log") as seen:
+        await seen.page.route(
+            "**/v2/machines:map*", lambda route: route.fulfill(body=drawn, content_type="application/json")
+        )
+        await seen.go("/machines?arrange=colour")
+        await seen.page.wait_for_selector("[data-drawn='10000']")
+        assert "B all cores claimed 7,500 F unclaimed 2,500" == await seen.text("[data-legend]")
+        await seen.page.focus("canvas")
+        await seen.page.press("canvas", "End")
+        assert (await seen.text("[data-said]")).startswith("node09996 · unclaimed · 0 of 8 cores in use")
+        await seen.page.click("[data-legend] >> text=unclaimed")
+        assert 1 == await seen.page.locator("[data-legend] [aria-pressed=true]").count()
     assert [] == seen.said
 
 
