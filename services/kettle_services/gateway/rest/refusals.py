@@ -1,6 +1,6 @@
 """How a request over HTTP is refused."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from kettle_wire.rest.problem import FieldProblem, ProblemCode
@@ -18,14 +18,16 @@ class RequestRefused(Exception):  # noqa: N818 - what is refused is a request
         errors: Sequence[FieldProblem] = (),
         retry_after: float = 0.0,
         challenge: str = "",
+        headers: Mapping[str, str] | None = None,
     ) -> None:
-        """`retry_after`: seconds; `challenge`: for `WWW-Authenticate`."""
+        """`retry_after`: seconds; `challenge`: for `WWW-Authenticate`; `headers`: others of the answer."""
         super().__init__(sentence)
         self.status: Final = status
         self.code: Final = code
         self.errors: Final = tuple(errors)
         self.retry_after: Final = retry_after
         self.challenge: Final = challenge
+        self.headers: Final = dict(headers or {})
 
 
 def refused_field(

@@ -13,6 +13,7 @@ from kettle.auth.tokens.keys.fetching import FetchLimits, HttpFetcher
 from kettle.auth.tokens.keys.key_cache import KeyCache
 from kettle.auth.tokens.verifier import Verifier
 from kettle.bus.ports import Bus
+from kettle.client.jobs.access import STDERR, STDOUT
 from kettle.jobs.sealed_attributes import AttributeSeal
 from kettle.runtime import Runtime, SettingsError
 from kettle.runtime.authorizer import SettingPlaces
@@ -23,6 +24,8 @@ from kettle.submit.known_attributes import KnownAttributes
 from kettle_services.gateway.rest.application import Front, Handler, RequestLimits
 from kettle_services.gateway.rest.connections import AccountConnections
 from kettle_services.gateway.rest.event_feed import EventFeed
+from kettle_services.gateway.rest.event_hub import EventHub
+from kettle_services.gateway.rest.files import FileQuestions
 from kettle_services.gateway.rest.filters import Filters
 from kettle_services.gateway.rest.freshness import Freshness
 from kettle_services.gateway.rest.job_commands import JobCommands
@@ -32,9 +35,11 @@ from kettle_services.gateway.rest.own_iam import OwnIam
 from kettle_services.gateway.rest.past import PastQuestions
 from kettle_services.gateway.rest.persons import Persons, own_token
 from kettle_services.gateway.rest.pool import PoolQuestions
+from kettle_services.gateway.rest.streams import Streams
 from kettle_services.gateway.settings import GatewaySettings
-from kettle_wire.rest import jobs, pool
+from kettle_wire.rest import files, jobs, pool
 from kettle_wire.rest import past as of_past
+from kettle_wire.rest import streams as events
 from kettle_wire.rest.route import Route
 from kettle_wire.subjects import Subjects
 
@@ -75,7 +80,12 @@ async def rest_application(rt: Runtime, settings: GatewaySettings, bus: Bus) -> 
         seal,
     )
     monitor = Subjects(settings.pool).monitor_stream
-    feed = EventFeed(bus, monitor, people, most=settings.rest_streams)
+    streams = Streams(settings.rest_streams)
+    hub = EventHub(bus, monitor)
+    rt.loop(hub.run(), name="events")
+    feed = EventFeed(bus, monitor, people, past, hub, streams)
+    rt.loop(feed.run(), name="changes")
+    of_files = FileQuestions(people, past, streams)
     done = JobCommands(people, tables, filters)
     about = PoolQuestions(bus, settings.collector, tables, filters)
     handlers: dict[Route, Handler] = {
@@ -88,14 +98,27 @@ async def rest_application(rt: Runtime, settings: GatewaySettings, bus: Bus) -> 
         of_past.GET_HISTORY_OF_JOB: past.history,
         of_past.GET_TIMELINE: past.timeline,
         of_past.GET_WHY: past.why,
-        of_past.FOLLOW_EVENTS: feed.follow,
+        of_past.ASK_WHAT_IF: past.what_if,
+        events.FOLLOW_EVENTS: feed.follow,
+        events.FOLLOW_JOB: feed.follow_job,
+        events.FOLLOW_CLUSTER: feed.follow_cluster,
+        events.FOLLOW_CHANGES: feed.follow_changes,
+        files.LIST_FILES: of_files.list,
+        files.GET_FILE: of_files.get,
+        files.GET_STDOUT: of_files.stream(STDOUT),
+        files.GET_STDERR: of_files.stream(STDERR),
+        files.GET_ARCHIVE: of_files.archive,
         pool.LIST_SLOTS: about.ads("Machine"),
         pool.LIST_MACHINES: about.ads("StartDaemon"),
         pool.LIST_SUBMITTERS: about.ads("Submitter"),
         pool.LIST_CLUSTERS: about.clusters,
     }
     limits = RequestLimits(
-        rate=settings.requests_per_second, burst=settings.request_burst, proxies=frozenset(settings.proxies)
+        rate=settings.requests_per_second,
+        burst=settings.request_burst,
+        all_rate=settings.all_requests_per_second,
+        all_burst=settings.all_request_burst,
+        proxies=frozenset(settings.proxies),
     )
     return Front(persons, limits).application(handlers)
 

@@ -41,3 +41,17 @@ SELECT c.*, ARRAY (
             WHERE l.shard = c.shard AND l.cluster = c.cluster GROUP BY l.status ORDER BY l.status
        ) AS states
   FROM c ORDER BY submitted_at DESC, shard DESC, cluster DESC;
+
+-- name: shards_of_cluster
+-- In which queues jobs of a cluster of one number are, or were.
+SELECT shard FROM jobs.cluster WHERE cluster = $1::integer AND ($2::text IS NULL OR shard = $2::text)
+ UNION
+SELECT shard FROM jobs.history WHERE cluster = $1::integer AND ($2::text IS NULL OR shard = $2::text)
+ ORDER BY shard;
+
+-- name: owner_of_cluster
+-- Whose the jobs of a cluster are that is known.
+SELECT owner FROM jobs.cluster WHERE cluster = $1::integer AND shard = $2::text
+ UNION ALL
+SELECT owner FROM jobs.history WHERE cluster = $1::integer AND shard = $2::text
+ LIMIT 1;
