@@ -43,7 +43,10 @@ def _route(route: Route, operation: dict[str, Any]) -> Iterator[str]:
             yield f"| `{each['name']}` | {each['in']} | {_type(each['schema'])} | {meaning} |\n"
     if route.body is not None:
         yield f"\nBody: `{route.body.__name__}`. {' '.join((inspect.getdoc(route.body) or '').split())}\n"
-    yield f"\nAnswer: `{route.reply.__name__}`. {' '.join((inspect.getdoc(route.reply) or '').split())}\n"
+    if route.reply is None:
+        yield f"\nAnswer: a file, `{route.octets}`.\n"
+    else:
+        yield f"\nAnswer: `{route.reply.__name__}`. {' '.join((inspect.getdoc(route.reply) or '').split())}\n"
 
 
 def _type(schema: dict[str, Any]) -> str:

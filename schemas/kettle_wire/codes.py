@@ -274,6 +274,8 @@ class RefusalCode(StrEnum):
     """The job runs where this cannot be done."""
     FOREIGN_NOTE = "foreign_note"
     """A place in a stream is not one of this stream."""
+    GONE = "gone"
+    """What was asked for was here, and is not kept any more."""
     MALFORMED = "malformed"
     """The request makes no sense: nobody would carry it out."""
     NOT_FOUND = "not_found"

@@ -79,8 +79,9 @@ async def heard(bus: Bus, subject: str) -> list[str]:
 
 
 async def test_the_gateway_may_do_its_work(connect: Connect) -> None:
-    """It made the stream and filled it; it reads its own note, and finds the shards."""
+    """It made the stream, filled it and reads all of it; it reads its own note, and finds the shards."""
     gateway = await connect("gateway")
+    assert 3 == len(await heard(gateway, ">"))
     assert (3, "n") == await gateway.last_note(SPEC.name)
     assert [] == await gateway.stored_subjects(SUBJECTS.events_all)
 

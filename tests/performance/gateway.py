@@ -135,7 +135,7 @@ async def front(database: Database) -> AsyncGenerator[aiohttp.ClientSession]:
         LIST_JOBS: questions.list,
         LIST_HISTORY: questions.list,
     }
-    limits = RequestLimits(rate=1e6, burst=1e6, proxies=frozenset())
+    limits = RequestLimits(rate=1e6, burst=1e6, all_rate=1e6, all_burst=1e6, proxies=frozenset())
     policy = PolicyInForce("gateway", Authorization(domain="bench"), None)
     persons = Persons(policy, None, OwnIam(Path()), LocalAccounts(Path()), "bench")
     application = Front(persons, limits).application(handlers)

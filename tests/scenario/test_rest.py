@@ -141,6 +141,19 @@ async def test_filters_pages_and_groups_are_about_all_jobs(rest: Rest) -> None:
     assert {"held": 3} == shown["clusters"][0]["states"]
 
 
+async def test_how_a_list_is_looked_for_is_told(rest: Rest) -> None:
+    """What becomes of a filter in the tables, along which index they are read, and that the rest is tried on ads."""
+    plan = (await rest.get("/v2/jobs", explain=1, filter="JobStatus == 5 && MY.Colour == 1"))["plan"]
+    assert "status" in plan["condition"]
+    assert plan["tried"]
+    assert plan["rows"] >= 0
+    assert any("live" in step for step in plan["steps"]), plan
+    past = await rest.get("/v2/history", explain=1, owner="nobody")
+    assert ["nobody"] == past["plan"]["values"]
+    assert not past["plan"]["tried"]
+    assert "jobs" not in past
+
+
 async def test_actions_are_carried_out_only_on_as_many_jobs_as_are_meant(rest: Rest) -> None:
     """
     A filter with another count than expected does nothing; with the right one, and with ids, the jobs change.
@@ -205,6 +218,67 @@ async def test_events_are_followed_and_resumed_behind_the_last_one(rest: Rest) -
     assert {f"{cluster}.0", f"{cluster}.1", f"{cluster}.2"} <= {event["subject"] for _, event in first}
     later = await read_events(rest, cluster, {"Last-Event-ID": str(places[0])})
     assert first[1:] == later
+
+
+async def test_one_job_or_cluster_is_followed_and_what_changes_is_named(rest: Rest) -> None:
+    """
+    The events of one job are those of its cluster and its own; who shows a job is told when it has changed, whoever changed it.
+    """
+    cluster, _ = await submitted(rest)
+    shown = {"job": f"{cluster}.1"}
+    async with asyncio.timeout(60):
+        while 200 != (await head(rest, f"/v2/clusters/{cluster}/events", {})):
+            await asyncio.sleep(0.1)
+        async with rest.session.get("/v2/changes", params=shown) as changes:
+            for proc in (0, 1):
+                await rest.send("POST", "/v2/jobs:remove", {"ids": [f"{cluster}.{proc}"]})
+            while not (line := await changes.content.readline()).startswith(b"data"):
+                pass
+            assert {"jobs": [f"{cluster}.1@schedd"]} == json.loads(line.removeprefix(b"data: "))
+        async with rest.session.get(f"/v2/jobs/{cluster}.1@schedd/events", params={"after": "0"}) as own:
+            subjects: list[str] = []
+            while "job.removed" not in (event := await next_event(own))["type"]:
+                subjects.append(event["subject"])
+            assert {f"cluster/{cluster}", f"{cluster}.1"} == {*subjects, event["subject"]}
+    assert 404 == await head(rest, "/v2/clusters/99999/events", {})
+    assert 404 == await head(rest, f"/v2/jobs/{cluster}.1@nobody/events", {})
+
+
+async def head(rest: Rest, path: str, query: dict[str, str]) -> int:
+    async with rest.session.get(path, params=query) as response:
+        return response.status
+
+
+async def next_event(response: aiohttp.ClientResponse) -> Any:
+    while not (line := await response.content.readline()).startswith(b"data: "):
+        pass
+    return json.loads(line.removeprefix(b"data: "))
+
+
+async def test_a_job_is_tried_as_if_it_were_otherwise(rest: Rest) -> None:
+    """
+    How many slots could run a job that waits is answered as it is and as it would be; the job stays as it is.
+    """
+    text = "executable = /bin/true\nrequest_memory = 100TB\nqueue\n"
+    cluster, position = await submitted(rest, text)
+    job = f"/v2/jobs/{cluster}.0"
+    await rest.get(job, at_least=position)
+    change = {"attributes": {"RequestMemory": 16}}
+    async with asyncio.timeout(60):
+        while True:  # until the negotiator has seen it
+            async with rest.session.post(f"{job}/what-if", json=change) as response:
+                said = await response.json(content_type=None)
+                if response.status == 200:
+                    break
+                assert response.status in {409, 503}, said
+            await asyncio.sleep(0.2)
+    assert 0 == said["now"]["able"] < said["then"]["able"]
+    assert "could run it" in said["sentence"]
+    assert 16 != (await rest.get(job, fields="RequestMemory"))["attributes"]["RequestMemory"]
+    wrong = {"attributes": {"Requirements": {"expr": "1 +"}}}
+    refused = await rest.send("POST", f"{job}/what-if", wrong, 422)
+    assert "/body/attributes/Requirements" == refused["errors"][0]["pointer"]
+    await rest.send("POST", "/v2/jobs:remove", {"ids": [f"{cluster}.0"]})
 
 
 async def read_events(
@@ -306,6 +380,9 @@ async def test_whatever_is_asked_the_answer_has_the_declared_form(rest: Rest, se
         async with rest.session.get(URL(path, encoded=True), params=query) as response:
             data = await response.read()
             said = (path, query, response.status, data[:500])
+            if route.reply is None and response.status == 200:
+                assert response.content_type == route.octets, said
+                continue
             assert response.content_type.endswith("json"), said
             if response.status == 200:
                 msgspec.json.decode(data, type=route.reply)

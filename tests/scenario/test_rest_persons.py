@@ -205,13 +205,13 @@ async def test_an_administrator_bans_somebody_and_lets_him_in_again(
             assert (200, "/admin") == (response.status, response.url.path)
         assert (True, False) == ("&lt;b&gt;mined" in page, "<b>mined" in page)
         bans = (await asked(session, "GET", "/v2/bans"))[1]["bans"]
-        assert [(whom, own_account(), True)] == [(ban["whom"], ban["by"], "until" in ban) for ban in bans]
+        assert [(whom, own_name(), True)] == [(ban["whom"], ban["by"], "until" in ban) for ban in bans]
         async with session.post("/admin/unban", data={"whom": whom}) as response:
             assert 200 == response.status
         assert {"bans": []} == (await asked(session, "GET", "/v2/bans"))[1]
         record = (await asked(session, "GET", "/v2/audit", params={"what": "ban"}))[1]
         about = [deed for deed in record["deeds"] if deed["whom"] == whom]
-        assert [own_account()] * 2 == [deed["who"] for deed in about]
+        assert [own_name()] * 2 == [deed["who"] for deed in about]
         wrong = await asked(session, "POST", "/v2/bans", json={"whom": "mallory"})
         assert (422, "/body/whom") == (wrong[0], wrong[1]["errors"][0]["pointer"])
     reading = await pool.client.iam.issue_token(scopes=["condor:/READ"])

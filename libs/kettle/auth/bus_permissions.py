@@ -460,6 +460,7 @@ def _publishes_events(bus: _Bus, role: str) -> list[str]:
     stream = bus.subjects.monitor_stream
     return [
         *bus.makes(stream),
+        *bus.reads(stream, ">"),
         f"{bus.api}.STREAM.MSG.GET.{stream}",
         f"{bus.api}.STREAM.LIST",
         bus.subjects.tail_all,

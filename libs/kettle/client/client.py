@@ -209,6 +209,16 @@ class Client(JobQueue):
 
         return await report_why(self, job)
 
+    async def what_if(self, job: JobId, changes: Ad) -> "WhyReport":
+        """
+        Where a job that waits could run if it had these attributes.
+
+        Raises CommandRefusedError: `not_found`, it is not in the queue.
+        """
+        from kettle.client.why_report import report_what_if
+
+        return await report_what_if(self, job, changes)
+
     async def why_jobs(self, select: Select) -> "WhyReports":
         """Why the jobs of a selection are where they are, those together that have one reason."""
         from kettle.client.why_report import report_why_jobs

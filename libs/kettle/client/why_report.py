@@ -80,6 +80,16 @@ async def report_why(queue: JobQueue, job: JobId) -> WhyReport:
     return await _with_verdict(queue, explanation)
 
 
+async def report_what_if(queue: JobQueue, job: JobId, changes: Ad) -> WhyReport:
+    """
+    What is known of a job in the queue, and where it could run if it, and jobs like it, had these attributes.
+
+    Raises CommandRefusedError: `not_found`, it is not in the queue.
+    """
+    explanation = await queue.requests.ask(EXPLAIN, Explain(job=job))
+    return await _with_verdict(queue, explanation, changes)
+
+
 async def report_why_jobs(queue: JobQueue, select: Select) -> WhyReports:
     """What is known of all jobs of a selection, those together that have one reason."""
     found = await queue.requests.ask(EXPLAIN_JOBS, ExplainJobs(select=select))
@@ -104,7 +114,7 @@ async def _ended(queue: JobQueue, select: Select, limit: int) -> list[Ad]:
         return []
 
 
-async def _with_verdict(queue: JobQueue, explanation: Explanation) -> WhyReport:
+async def _with_verdict(queue: JobQueue, explanation: Explanation, changes: Ad | None = None) -> WhyReport:
     job, requests = explanation.job, queue.requests
     if explanation.status != "idle" or explanation.autocluster is None:
         return WhyReport(job=job, explanation=explanation)
@@ -112,6 +122,7 @@ async def _with_verdict(queue: JobQueue, explanation: Explanation) -> WhyReport:
         submitter=explanation.submitter,
         schedd=requests.pool.schedd,
         autocluster=explanation.autocluster,
+        changes=changes or {},
     )
     try:
         verdict = await requests.ask(WHY, question, patience=SIDE_QUESTION_S)

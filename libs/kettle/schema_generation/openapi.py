@@ -113,7 +113,6 @@ _HEADER_FORMS: Final[Mapping[str, Document]] = {
 def _operation(route: Route, parameters: list[Document]) -> Document:
     said = " ".join((route.parameters.__doc__ or "").split())
     summary, _, more = said.partition(". ")
-    answer = "text/event-stream" if route.stream else "application/json"
     refusals = sorted({*EVERYWHERE, *route.errors})
     made: Document = {
         "operationId": route.operation,
@@ -121,10 +120,8 @@ def _operation(route: Route, parameters: list[Document]) -> Document:
         **({"description": more} if more else {}),
         "parameters": [*parameters, *map(_header, route.headers)],
         "responses": {
-            "200": {
-                "description": " ".join((route.reply.__doc__ or "").split()),
-                "content": {answer: {"schema": _reference(route.reply)}},
-            },
+            "200": _answer(route),
+            **({"206": _answer(route)} if "Range" in route.headers else {}),
             **(
                 {"304": {"description": "It is what If-None-Match names."}}
                 if "If-None-Match" in route.headers
@@ -140,6 +137,16 @@ def _operation(route: Route, parameters: list[Document]) -> Document:
             content["text/plain"] = {"schema": {"type": "string"}}
         made["requestBody"] = {"required": True, "content": content}
     return made
+
+
+def _answer(route: Route) -> Document:
+    if route.reply is None:
+        return {"description": "The bytes.", "content": {route.octets: {}}}
+    media = "text/event-stream" if route.stream else "application/json"
+    return {
+        "description": " ".join((route.reply.__doc__ or "").split()),
+        "content": {media: {"schema": _reference(route.reply)}},
+    }
 
 
 def _reference(kind: type[msgspec.Struct]) -> Document:

@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from kettle.transfer.exclusions import ATTRIBUTE, Exclusions, exclusions
-from kettle.transfer.file_lists import is_url, items, job_plugins, placed, remaps
+from kettle.transfer.file_lists import is_url, items, job_plugins, leaves, placed, remaps
 from kettle_wire.ads.types import Ad
 
 NULL: Final = "/dev/null"
@@ -85,6 +85,20 @@ def listed(ad: Ad) -> list[str]:
 def excluded(ad: Ad) -> Exclusions:
     """What is not moved with the directory in which it lies.  Raises ManifestError."""
     return exclusions(text(ad, ATTRIBUTE))
+
+
+def results(ad: Ad) -> list[str]:
+    """
+    The files and directories that a job names to be fetched, by their names in the sandbox.
+
+    Of a directory whose contents alone are wanted nothing is known by name.
+    """
+    preserve = ad.get("PreserveRelativePaths") is True
+    return [
+        placed(item, preserve=preserve)
+        for item in items(text(ad, "TransferOutput"))
+        if not (is_url(item) or leaves(item) or item.endswith("/"))
+    ]
 
 
 def destination(ad: Ad, name: str) -> PurePosixPath | None:

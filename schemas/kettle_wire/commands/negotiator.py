@@ -4,6 +4,7 @@ from typing import Annotated
 
 import msgspec
 
+from kettle_wire.ads.types import Ad
 from kettle_wire.endpoint import Caller, CommandId, Endpoint, Position, Repeat
 from kettle_wire.events.cycle import Match, Rejection
 from kettle_wire.events.principal import Setting
@@ -17,6 +18,8 @@ class Why(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     submitter: str
     schedd: str
     autocluster: int
+    changes: Annotated[Ad, msgspec.Meta(max_length=100)] = {}
+    """What the analysis is of: the jobs, if they had these attributes instead."""
 
 
 class Remedy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -61,6 +61,8 @@ class JobList(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """`next` of the answer before."""
     group_by: list[Group] = []
     """Instead of jobs, how many there are of each combination."""
+    explain: bool = False
+    """Instead of jobs, how they would be looked for."""
     at_least: At | None = None
     """Wait until this is visible: `position` of the answer to a write."""
 
@@ -122,13 +124,30 @@ class GroupCount(msgspec.Struct, frozen=True, kw_only=True):
     count: int
 
 
+class ListPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """How jobs are looked for."""
+
+    condition: str
+    """What the tables are asked: of the filter as much as can be said of columns."""
+    values: list[str]
+    """Those of $1, $2 and so on in it."""
+    steps: list[str]
+    """How the database goes about it, the last step first: along which index, or through a whole table."""
+    rows: int
+    """How many jobs it expects to find."""
+    tried: bool
+    """Whether the filter is then tried on the ad of each of them."""
+
+
 class Jobs(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A page of jobs, or counts of them."""
 
     jobs: list[Job] | msgspec.UnsetType = msgspec.UNSET
-    """Absent with `group_by`."""
+    """Absent with `group_by` and with `explain`."""
     groups: list[GroupCount] | msgspec.UnsetType = msgspec.UNSET
     """With `group_by`, the largest first; absent without."""
+    plan: ListPlan | None = None
+    """With `explain`."""
     next: str | None = None
     """
     The page token of what comes behind; absent: that was all.  With a filter a page may be short, even empty, and yet have a next one:

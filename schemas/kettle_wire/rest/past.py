@@ -1,14 +1,12 @@
-"""What has happened to a job, why it is where it is, and events as they come."""
+"""What has happened to a job, and why it is where it is."""
 
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
 
-from kettle_wire.cloud_events import CloudEvent
-from kettle_wire.commands.negotiator import Verdict
+from kettle_wire.commands.negotiator import Analysis, Verdict
 from kettle_wire.commands.schedd import Explanation
-from kettle_wire.jobs import Number
-from kettle_wire.rest.jobs import JobName
+from kettle_wire.rest.jobs import JobChange, JobName
 from kettle_wire.rest.route import Moment, Route
 
 
@@ -92,19 +90,19 @@ class Why(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Why there is no verdict although there should be one."""
 
 
-class FollowEvents(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """
-    Follow the events of one's own jobs as they are recorded. The id of each is its place: who comes back with Last-Event-ID, or with
-    `after`, misses none; an event `gap` says that some are not kept any more.
-    """
+class AskWhatIf(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Ask on how many slots a job that waits could run if it had other attributes. Nothing is changed."""
 
-    after: Annotated[int, msgspec.Meta(ge=0)] | None = None
-    """Begin behind this place; 0: with the oldest that is kept."""
-    since: Moment | None = None
-    """Begin at this time."""
-    kind: Annotated[str, msgspec.Meta(max_length=64, pattern=r"^[a-z_*]+(\.[a-z_*]+)?$")] = "*"
-    """A pattern of `noun.verb`, as in `job.*`."""
-    cluster: Number | None = None
+    id: JobName
+
+
+class WhatIf(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the machines of this moment say to the job as it is, and as it would be."""
+
+    id: str
+    sentence: str
+    now: Analysis
+    then: Analysis
 
 
 GET_HISTORY_OF_JOB = Route(
@@ -119,12 +117,12 @@ GET_TIMELINE = Route(
     "GET", "/jobs/{id}/timeline", "get_timeline", parameters=GetTimeline, reply=Timeline, errors=(404, 409)
 )
 GET_WHY = Route("GET", "/jobs/{id}/why", "get_why", parameters=GetWhy, reply=Why, errors=(404, 409))
-FOLLOW_EVENTS = Route(
-    "GET",
-    "/events",
-    "follow_events",
-    parameters=FollowEvents,
-    reply=CloudEvent,
-    stream=True,
-    headers=("Last-Event-ID",),
+ASK_WHAT_IF = Route(
+    "POST",
+    "/jobs/{id}/what-if",
+    "ask_what_if",
+    parameters=AskWhatIf,
+    body=JobChange,
+    reply=WhatIf,
+    errors=(404, 409, 413, 415, 422),
 )

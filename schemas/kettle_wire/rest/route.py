@@ -6,7 +6,7 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
-Method = Literal["GET", "POST", "PATCH"]
+Method = Literal["GET", "POST", "PATCH", "PUT"]
 LevelName = Literal["READ", "WRITE", "ADMINISTRATOR"]
 Moment = Annotated[datetime, msgspec.Meta(tz=True)]
 """RFC 3339, with a time zone."""
@@ -30,18 +30,20 @@ class Route:
         operation: str,
         *,
         parameters: type[msgspec.Struct],
-        reply: type[msgspec.Struct],
+        reply: type[msgspec.Struct] | None,
         level: LevelName = "READ",
         body: type[msgspec.Struct] | None = None,
         errors: Sequence[int] = (),
         stream: bool = False,
         text_body: bool = False,
         headers: Sequence[str] = (),
+        octets: str = "",
     ) -> None:
         """
         `level`: what somebody must have to ask.  `errors`: statuses besides those of every route (`EVERYWHERE`).
         `stream`: the answer is a stream of server-sent events whose data are the `reply`.  `text_body`: a body
         of `text/plain` will do, too.  `headers`: those of `HEADERS` that it looks at.
+        `octets`: the media type of an answer that is a file and no `reply`.
         """
         self.method: Final = method
         self.path: Final = PREFIX + path
@@ -54,15 +56,19 @@ class Route:
         self.stream: Final = stream
         self.text_body: Final = text_body
         self.headers: Final = tuple(headers)
+        self.octets: Final = octets
 
     def __repr__(self) -> str:
         return f"Route({self.method} {self.path})"
 
 
 HEADERS: Final = {
+    "If-Range": "The ETag of the file of which a part is wanted: if it is another one by now, all of it comes.",
     "If-Match": "The ETag of the job as it was read: it is changed only if it is still like that.",
     "If-None-Match": "The ETag of an earlier answer: if that is still the answer, it is 304.",
     "Idempotency-Key": "Made once for each request; a repeat with the same key does nothing more and has the same answer.",
+    "Range": "`bytes=FIRST-LAST`: the answer is 206 with this part.",
+    "Want-Repr-Digest": "`sha-256=1`: the answer has the digest of the whole file in Repr-Digest, however large it is.",
     "Last-Event-ID": "The id of the last event that was read: the stream goes on behind it.",
 }
 """What the headers mean that a route may look at."""

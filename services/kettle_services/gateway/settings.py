@@ -93,6 +93,10 @@ class GatewaySettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields
     """Of one person over HTTP, over a longer time."""
     request_burst: Annotated[float, msgspec.Meta(ge=1, le=1e6)] = 200.0
     """At once."""
+    all_requests_per_second: Annotated[float, msgspec.Meta(gt=0, le=1e6)] = 1000.0
+    """Of everybody together over HTTP, over a longer time."""
+    all_request_burst: Annotated[float, msgspec.Meta(ge=1, le=1e6)] = 4000.0
+    """At once."""
     proxies: tuple[str, ...] = ()
     """Addresses of proxies whose X-Forwarded-For says who asks."""
     public_url: str = ""

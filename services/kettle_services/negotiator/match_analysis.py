@@ -53,7 +53,7 @@ class Answering:
         async with self._looking:
             await asyncio.sleep(max(0.0, self._rested - time.monotonic()))
             job = self._pool.job(*key)
-            analysis = None if job is None else self._analysis(key, job)
+            analysis = None if job is None else self._analysis(key, _changed(job, request.changes))
         said = self._record.said(key)
         return Verdict(
             cycle=said.cycle, at=said.at, rejection=said.rejection, matches=said.matches, analysis=analysis
@@ -74,3 +74,11 @@ class Answering:
             ended = time.monotonic()
             self._rested = ended + (ended - began)
         return known.analysis
+
+
+def _changed(job: Ad, changes: Ad) -> Ad:
+    """A job with other attributes, however their names are written."""
+    if not changes:
+        return job
+    gone = {name.lower() for name in changes}
+    return {name: value for name, value in job.items() if name.lower() not in gone} | changes

@@ -27,6 +27,7 @@ from kettle_services.schedd.commands.job_access import AccessCommands
 from kettle_services.schedd.commands.job_actions import JobActions
 from kettle_services.schedd.commands.job_edits import JobEdits
 from kettle_services.schedd.commands.needed_tokens import NeededTokens
+from kettle_services.schedd.commands.outputs import OutputCommands
 from kettle_services.schedd.commands.pool_access import JobCommands
 from kettle_services.schedd.commands.queries import Queries
 from kettle_services.schedd.commands.run_now import REMEMBERED_S, RunNowCommands
@@ -46,6 +47,7 @@ from kettle_services.schedd.queue.recorder import QueueRecorder, restore
 from kettle_services.schedd.settings import ScheddSettings
 from kettle_services.schedd.shadows.dispatch import ShadowDispatch
 from kettle_wire.commands import schedd as commands
+from kettle_wire.commands.outputs import FIND_OUTPUTS
 from kettle_wire.subjects import Subjects
 
 
@@ -185,6 +187,7 @@ def _answers(
         query(commands.EXPLAIN_JOBS, reasons.explain_jobs),
         query(commands.ACCESS, AccessCommands(recorder, shadows, settings).access),
         query(commands.FIND_SPOOL, spooling.find),
+        query(FIND_OUTPUTS, OutputCommands(recorder, shadows, questions, settings).find),
         command(commands.RELEASE_SPOOLED, spooling.release),
         command(commands.MATCHED, attempt_reports.accept_matches),
         command(commands.SYNC, attempt_reports.sync_shadow),

@@ -30,6 +30,7 @@ from kettle_services.shadow.file_transfer.queue import TransferQueue
 from kettle_services.shadow.file_transfer.url_signing import Signer
 from kettle_services.shadow.files.access import FileAccess
 from kettle_services.shadow.files.disk_threads import FileWork
+from kettle_services.shadow.outputs import JobOutputs
 from kettle_services.shadow.owners import Owners
 from kettle_services.shadow.settings import ShadowSettings
 from kettle_services.shadow.spool.checkpoint_cleanup import Cleaner
@@ -114,6 +115,7 @@ class Shadow:
         spooled = SpooledFiles(settings.spooled_path, most=settings.max_input_mib << 20)
         self.spooling: Final = Spooling(bus, settings, spooled)
         self.owners: Final = Owners(Accounts(), places, spooled)
+        self.outputs: Final = JobOutputs(bus, settings, self.owners)
         self.cleaner = Cleaner(condemned(settings.spool_path), self.owners.of_directory)
         loop = asyncio.get_running_loop()
         wake = partial(loop.call_soon_threadsafe, self.cleaner.wake)
@@ -335,6 +337,7 @@ class Shadow:
         self._workers.close()
         self._visits.close()
         self._inputs.close()
+        self.outputs.close()
         self._objects.close()
         self._file_work.close()
         self.spooling.close()

@@ -67,7 +67,12 @@ async def running(
             await bus.serve(
                 "shadow",
                 settings.name,
-                [Served(LOOK_AFTER, shadow.look_after), *shadow.served(), *shadow.spooling.served()],
+                [
+                    Served(LOOK_AFTER, shadow.look_after),
+                    *shadow.served(),
+                    *shadow.spooling.served(),
+                    *shadow.outputs.served(),
+                ],
                 version=VERSION,
             )
             await bus.listen(

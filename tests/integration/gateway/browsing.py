@@ -99,7 +99,7 @@ async def gateway_at(
     path = directory / "rules.toml"
     path.write_text(rules)
     policy = PolicyInForce("gateway", Authorization(domain="pool", rules=str(path)), None)
-    limits = RequestLimits(rate=100.0, burst=20.0, proxies=frozenset())
+    limits = RequestLimits(rate=100.0, burst=20.0, all_rate=1000.0, all_burst=1000.0, proxies=frozenset())
     table, links = SessionTable(Lives(3600.0, 3600.0)), Links()
     (port,) = free_ports(1)
     url = f"http://127.0.0.1:{port}"

@@ -1,40 +1,170 @@
-"""Streams of events over real HTTP, from a bus that goes away."""
+"""Streams of events over real HTTP, from a bus that somebody publishes on."""
 
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from typing import Any, cast
 
+import msgspec
 import pytest
-from aiohttp import ClientTimeout, web
+from aiohttp import ClientResponse, ClientTimeout, web
 from aiohttp.test_utils import TestClient, TestServer
 
 from kettle.auth.mapping.policy import Mapped
 from kettle.auth.mapping.principals import local
-from kettle.bus.ports import Bus
+from kettle.bus.memory import MemoryBus
+from kettle.bus.memory_server import MemoryServer
+from kettle.bus.ports import Message, Post, StreamSpec
 from kettle.client import Client, PoolUnreachableError
 from kettle.client.events.published import Published, Wanted
 from kettle_services.gateway.rest.application import Asked
+from kettle_services.gateway.rest.changes import MOST, Changes
 from kettle_services.gateway.rest.event_feed import HEARTBEAT_S, EventFeed
+from kettle_services.gateway.rest.event_hub import EventHub, Happening, Recent
+from kettle_services.gateway.rest.past import PastQuestions
 from kettle_services.gateway.rest.persons import Person
-from kettle_wire.rest.past import FollowEvents
+from kettle_services.gateway.rest.streams import Streams
+from kettle_wire.cloud_events import CloudEvent
+from kettle_wire.identity import daemon
+from kettle_wire.rest.streams import Changed, FollowChanges, FollowEvents
+from kettle_wire.subjects import Subjects
 
 ADA = Person(local("ada"), Mapped(owner="ada", domain="pool"))
+SUBJECTS = Subjects("p")
+SPEC = StreamSpec(name=SUBJECTS.monitor_stream, subjects=[SUBJECTS.tail_all])
+WITHIN_S = HEARTBEAT_S / 2
 
 
-class Ending:
-    """A connection whose stream ends after one event."""
+def envelope(owner: str, cluster: int, proc: int = 0) -> bytes:
+    event = CloudEvent(
+        specversion="1.0",
+        id=f"{cluster}.{proc}",
+        source="/kettle/p/s",
+        type="org.kettle.job.held.v1" if owner else "org.kettle.cycle.ended.v1",
+        subject=f"{cluster}.{proc}",
+        time="2026-11-25T12:00:00Z",
+        dataschema="urn:kettle:event:job.held:1",
+        stream=f"job/{cluster}.{proc}" if owner else f"cycle/{cluster}",
+        version=1,
+        epoch=1,
+        frame="1",
+        owner=owner,
+        schedd="ap" if owner else "",
+    )
+    return msgspec.json.encode(event)
 
-    def __init__(self, error: Exception | None) -> None:
+
+def happening(sequence: int, owner: str, cluster: int, proc: int = 0) -> Happening:
+    return Happening.of(Message("", sequence, envelope(owner, cluster, proc)))
+
+
+class People:
+    """Connections on which a person reads what is older than this process."""
+
+    def __init__(self, older: Sequence[Published] = (), error: Exception | None = None) -> None:
+        self._older = older
         self._error = error
 
     async def published(self, _wanted: Wanted) -> AsyncGenerator[Published]:
-        yield Published(7, cast("Any", None), b"{}")
+        for event in self._older:
+            yield event
         if self._error is not None:
             raise self._error
 
     @asynccontextmanager
     async def of(self, person: Person) -> AsyncGenerator[Client]:
         yield cast("Client", cast("Any", self))
+
+
+class World:
+    """A gateway that has begun to read the events of a pool, of which there were two before."""
+
+    def __init__(self, bus: MemoryBus, client: TestClient[Any, Any], streams: Streams) -> None:
+        self._bus = bus
+        self.client = client
+        self.streams = streams
+        self._last = 2
+
+    async def publish(self, *owners: str) -> None:
+        """An event of each, of clusters that count on."""
+        posts = [
+            Post(SUBJECTS.tail(owner, 1, 0, "job.held"), envelope(owner, self._last + at))
+            for at, owner in enumerate(owners, start=1)
+        ]
+        await self._bus.append_together(posts, expect_last=self._last, note="")
+        self._last += len(posts)
+
+    @asynccontextmanager
+    async def following(self, path: str = "/", **headers: str) -> AsyncGenerator[ClientResponse]:
+        async with self.client.get(path, headers=headers, timeout=ClientTimeout(WITHIN_S)) as response:
+            yield response
+
+
+@asynccontextmanager
+async def world(people: People | None = None) -> AsyncGenerator[World]:
+    bus = MemoryBus(MemoryServer(), subjects=SUBJECTS, identity=daemon("gateway"))
+    await bus.ensure_stream(SPEC)
+    before = [Post(SUBJECTS.tail("ada", 1, 0, "job.held"), envelope("ada", n)) for n in (1, 2)]
+    await bus.append_together(before, expect_last=0, note="")
+    hub, streams = EventHub(bus, SPEC.name), Streams(3)
+    feed = EventFeed(bus, SPEC.name, people or People(), cast("PastQuestions", None), hub, streams)
+
+    def answers(
+        follow: Callable[[Asked], Awaitable[web.StreamResponse]], parameters: msgspec.Struct
+    ) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+        async def answer(request: web.Request) -> web.StreamResponse:
+            return await follow(Asked(ADA, parameters, None, request))
+
+        return answer
+
+    application = web.Application()
+    application.router.add_get("/", answers(feed.follow, FollowEvents()))
+    application.router.add_get("/old", answers(feed.follow, FollowEvents(after=0)))
+    application.router.add_get("/changes", answers(feed.follow_changes, FollowChanges(cluster=[4])))
+    tasks = [asyncio.create_task(each) for each in (hub.run(), feed.run())]
+    try:
+        async with asyncio.timeout(WITHIN_S):
+            while not hub.began:
+                await asyncio.sleep(0)
+        async with TestClient(TestServer(application)) as client:
+            yield World(bus, client, streams)
+    finally:
+        for task in tasks:
+            task.cancel()
+        for task in tasks:
+            with suppress(asyncio.CancelledError):
+                await task
+        bus.close()
+
+
+async def places(response: ClientResponse, count: int) -> list[int]:
+    found: list[int] = []
+    while len(found) < count:
+        name, _, value = (await response.content.readline()).decode().partition(": ")
+        if name == "id":
+            found.append(int(value))
+    return found
+
+
+async def test_one_reading_serves_all_and_each_has_only_the_own_events() -> None:
+    """
+    Two readers have the events of their person, in order, and none of another; who comes back behind a place misses none.
+    """
+    async with world() as gateway, gateway.following() as one, gateway.following() as two:
+        await gateway.publish("ada", "eve", "ada")
+        assert [3, 5] == await places(one, 2) == await places(two, 2)
+        async with gateway.following("/", **{"Last-Event-ID": "3"}) as again:
+            assert [5] == await places(again, 1)
+
+
+async def test_what_is_older_is_read_in_the_name_of_the_person_and_then_here() -> None:
+    """A reader who begins before this process did has the older events, and then goes on without a gap or a repeat."""
+    older = [Published(n, msgspec.json.decode(envelope("ada", n), type=CloudEvent), b"{}") for n in (1, 2)]
+    async with world(People(older)) as gateway, gateway.following("/old") as response:
+        assert [1, 2] == await places(response, 2)
+        await gateway.publish("ada")
+        assert [3] == await places(response, 1)
 
 
 @pytest.mark.parametrize(
@@ -44,22 +174,54 @@ class Ending:
         (None, "the connection to the bus was closed"),
     ],
 )
-async def test_who_follows_is_told_at_once_that_nothing_more_comes(
-    error: Exception | None, why: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    """What was read before is sent; then an event says why the stream ends, and so does the log."""
-    feed = EventFeed(cast("Bus", None), "MONITOR", Ending(error), most=1)
-
-    async def follow(request: web.Request) -> web.StreamResponse:
-        return await feed.follow(Asked(ADA, FollowEvents(), None, request))
-
-    application = web.Application()
-    application.router.add_get("/", follow)
-    async with (
-        TestClient(TestServer(application)) as client,
-        client.get("/", timeout=ClientTimeout(HEARTBEAT_S / 2)) as response,
-    ):
+async def test_who_follows_is_told_at_once_that_nothing_more_comes(error: Exception | None, why: str) -> None:
+    """What was read before is sent; then an event says why the stream ends."""
+    older = [Published(1, msgspec.json.decode(envelope("ada", 1), type=CloudEvent), b"{}")]
+    async with world(People(older, error)) as gateway, gateway.following("/old") as response:
         text = await response.text()
-    assert text.startswith("id: 7\ndata: {}\n\nevent: cut\n")
+    assert text.startswith("id: 1\ndata: {}\n\nevent: cut\n")
     assert why in text
-    assert why in caplog.text
+
+
+async def test_who_shows_what_has_changed_is_told_its_name() -> None:
+    """A reader of one cluster is told of a job of it, and of no other."""
+    async with world() as gateway, gateway.following("/changes") as response:
+        await gateway.publish("ada", "eve")
+        while not (line := await response.content.readline()).startswith(b"data"):
+            pass
+        assert {"jobs": ["4.0@ap"]} == json.loads(line.removeprefix(b"data: "))
+
+
+def test_the_last_events_are_kept_and_nothing_else_is_taken_for_lost() -> None:
+    """Of what had to be forgotten the place is known, owner by owner."""
+    recent = Recent(most=3)
+    recent.begin(10)
+    for sequence, owner in enumerate(("ada", "eve", "eve", "eve"), start=11):
+        recent.add(happening(sequence, owner, 1))
+    assert [] == list(recent.of_owner("ada", 10))
+    assert (11, 10) == (recent.forgotten_of("ada"), recent.forgotten_of("eve"))
+    assert [13, 14] == [each.sequence for each in recent.of_owner("eve", 12)]
+    assert [12, 13, 14] == [each.sequence for each in recent.of_owner("eve", 0)]
+
+
+async def test_changes_are_told_together_and_never_in_a_crowd() -> None:
+    """
+    A thing that changes often is named once; when there is too much, or a reader is slow, the message says only that it is much.
+    """
+    changes = Changes()
+    with changes.reader(FollowChanges()) as reader, changes.reader(FollowChanges(job=["7.0"])) as other:
+        changes.heard([happening(1, "ada", 1), happening(2, "ada", 1), happening(3, "", 9)])
+        changes.tell()
+        assert Changed(jobs=["1.0@ap"], others=["cycle/9"]) == told(await reader.next())
+        changes.heard([happening(n, "ada", 7, n) for n in range(MOST + 1)])
+        changes.tell()
+        assert Changed(many=True) == told(await reader.next())
+        assert Changed(jobs=["7.0@ap"]) == told(await other.next())
+        for proc in (1, 2):
+            changes.heard([happening(5, "ada", 5, proc)])
+            changes.tell()
+        assert Changed(many=True) == told(await reader.next())
+
+
+def told(event: bytes) -> Changed:
+    return msgspec.json.decode(event.partition(b"data: ")[2], type=Changed)

@@ -199,7 +199,7 @@ def test_what_is_kept_for_repeats_has_an_end() -> None:
 
 def test_a_network_of_addresses_is_one_stranger() -> None:
     """Who has a network of IPv6 has not a budget for each of its addresses."""
-    limits = RequestLimits(rate=0.01, burst=2.0, proxies=frozenset())
+    limits = RequestLimits(rate=0.01, burst=2.0, all_rate=1.0, all_burst=3.0, proxies=frozenset())
     limits.failed("2001:db8::1")
     limits.failed("2001:db8::2")
     with pytest.raises(RequestRefused):
@@ -221,7 +221,7 @@ def test_who_has_the_state_already_is_told_so() -> None:
 
 def test_each_person_has_so_many_requests() -> None:
     """What is left is told with each answer, and one too many says when to come again."""
-    limits = RequestLimits(rate=0.01, burst=2.0, proxies=frozenset())
+    limits = RequestLimits(rate=0.01, burst=2.0, all_rate=1.0, all_burst=3.0, proxies=frozenset())
     assert "1" == limits.admit(ADA)["RateLimit-Remaining"]
     limits.admit(ADA)
     with pytest.raises(RequestRefused) as caught:
@@ -254,3 +254,13 @@ def test_a_job_is_named_by_number_and_queue() -> None:
     with pytest.raises(msgspec.ValidationError):
         msgspec.convert({"id": "12"}, GetJob)
     assert "12.0@ap1" == msgspec.convert({"id": "12.0@ap1"}, GetJob).id
+
+
+def test_everybody_together_has_so_many_requests() -> None:
+    """When many people ask, each of them little, the one too many is told that it is not his fault."""
+    limits = RequestLimits(rate=1.0, burst=2.0, all_rate=0.01, all_burst=3.0, proxies=frozenset())
+    people = [Person(local(name), Mapped(owner=name, domain="pool")) for name in ("a", "b", "c", "d")]
+    for person in people[:3]:
+        limits.admit(person)
+    with pytest.raises(RequestRefused, match="everybody together"):
+        limits.admit(people[3])

@@ -2,10 +2,13 @@
 
 import asyncio
 
+import msgspec
+
 from kettle.eventsourcing.memory import MemoryLog
 from kettle.eventsourcing.shard import Shard
 from kettle_services.negotiator.match_analysis import Answering
 from kettle_services.negotiator.record import Record
+from kettle_wire.ads import Ad, Expr
 from kettle_wire.commands.negotiator import Verdict, Why
 from kettle_wire.identity import Identity
 from kettle_wire.subjects import slot_key
@@ -45,3 +48,21 @@ async def test_many_questions_at_once_are_one_look() -> None:
         answering = Answering(Record(shard), one)
         answers = await asyncio.gather(*(answering.why(QUESTION, SOMEBODY) for _ in range(5)))
     assert 1 == len({id(answer.analysis) for answer in answers})
+
+
+async def test_jobs_are_tried_as_if_they_were_otherwise() -> None:
+    """
+    With other attributes, however they are spelled, other slots match; the jobs stay as they are, and what is no expression matches nothing.
+    """
+    one = pool([slot()], submitter("alice", (1, 3, job(RequestMemory=10_000))))
+    async with Shard.own(MemoryLog(), "s", owner="me") as shard:
+        answering = Answering(Record(shard), one)
+
+        async def able(changes: Ad) -> int:
+            question = msgspec.structs.replace(QUESTION, changes=changes)
+            analysis = (await answering.why(question, SOMEBODY)).analysis
+            assert analysis is not None
+            return analysis.able
+
+        assert [0, 1, 0] == [await able({}), await able({"requestmemory": 100}), await able({})]
+        assert 0 == await able({"Requirements": Expr("1 +")})

@@ -38,6 +38,10 @@ _STATUSES: Final[Mapping[str, int]] = {
     RefusalCode.MALFORMED: 422,
     RefusalCode.UNACCEPTABLE: 422,
     RefusalCode.TOO_LARGE: 413,
+    RefusalCode.ELSEWHERE: 409,
+    RefusalCode.CHANGED: 409,
+    RefusalCode.GONE: 410,
+    RefusalCode.NOT_RUNNING: 409,
     RefusalCode.BEHIND: 503,
     RefusalCode.UNAVAILABLE: 503,
     RefusalCode.TOO_SLOW: 503,
@@ -100,12 +104,17 @@ class Cookies(Protocol):
 
 
 class RequestLimits:
-    """How often somebody may ask: each person, and each address that shows no good credential."""
+    """
+    How often somebody may ask: each person, all together, and each address that shows no good credential.
+    """
 
-    def __init__(self, *, rate: float, burst: float, proxies: frozenset[str]) -> None:
+    def __init__(
+        self, *, rate: float, burst: float, all_rate: float, all_burst: float, proxies: frozenset[str]
+    ) -> None:
         self._burst: Final = int(burst)
         self._rate: Final = rate
         self._persons = Buckets(rate=rate, burst=burst)
+        self._all = Buckets(rate=all_rate, burst=all_burst)
         self._strangers = Buckets(rate=rate / 10, burst=burst)
         self._proxies = proxies
 
@@ -118,6 +127,8 @@ class RequestLimits:
         now = time.monotonic()
         if waits := self._persons.take(person.name, now=now):
             raise _too_many(f"{person.name} sends too many requests", waits)
+        if waits := self._all.take("", now=now):
+            raise _too_many("everybody together sends too many requests", waits)
         left = self._persons.left(person.name, now=now)
         return {
             "RateLimit-Limit": str(self._burst),
@@ -163,7 +174,7 @@ class Front:
 
         made.router.add_get("/openapi.json", document)
         for route in ROUTES:
-            made.router.add_route(route.method, route.path, self._guarded(route, handlers[route]))
+            made.router.add_route(route.method, _pattern(route), self._guarded(route, handlers[route]))
         return made
 
     def _guarded(
@@ -261,6 +272,11 @@ class Front:
             page.headers.update(headers)
             return page
         return problem_response(document, headers=headers, retry_after=refusal.retry_after)
+
+
+def _pattern(route: Route) -> str:
+    """The path of a route as the web server matches it: a path of a file has slashes."""
+    return route.path.replace("/{path}", "/{path:.+}")
 
 
 def _response(answer: Answer) -> web.Response:

@@ -1,151 +1,298 @@
-"""Events as they are recorded, as a stream of server-sent events."""
+"""
+Streams of server-sent events: those of one's own jobs as they are recorded, and which things have changed.
+
+Whoever is up to date is served from what this process has read for all (`event_hub`).  Who comes back to an older place reads up to
+there over a connection of his own, on which the bus gives nobody the events of others.
+"""
 
 import asyncio
 import logging
 import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from fnmatch import fnmatchcase
 from typing import Final
 
 import msgspec
 from aiohttp import web
 
 from kettle.bus.ports import Bus, BusError
-from kettle.client import Client, ClientError
+from kettle.client import ClientError
 from kettle.client.events.published import Published, Wanted
 from kettle_services.gateway.rest.application import Asked
+from kettle_services.gateway.rest.changes import Changes
 from kettle_services.gateway.rest.connections import PersonConnections
+from kettle_services.gateway.rest.event_hub import EventHub, Happening, sent
+from kettle_services.gateway.rest.past import PastQuestions
 from kettle_services.gateway.rest.refusals import RequestRefused, refused_field
-from kettle_wire.rest.past import FollowEvents
+from kettle_services.gateway.rest.streams import Streams
 from kettle_wire.rest.problem import ProblemCode
+from kettle_wire.rest.streams import Follow, FollowChanges, FollowCluster, FollowEvents, FollowJob
 
 HEARTBEAT_S: Final = 15.0
 SLOW_S: Final = 10.0
 """A reader that does not take what was sent for so long is cut off."""
-_MOST: Final = 256
-"""Events that wait for a reader; the bus keeps the others."""
+_TOGETHER: Final = 256 << 10
+"""Bytes that are sent at once."""
+_HEARTBEAT: Final = b": heartbeat\n\n"
+_AGAIN: Final = "come back with Last-Event-ID"
+_EXPIRED: Final = "the token has expired: show a new one"
 
 _log: Final = logging.getLogger(__name__)
 
 
-class EventFeed:
-    """
-    Answers with streams, each read in the name of its reader: the bus gives nobody the events of others.
-    """
+class _Choice(msgspec.Struct, frozen=True, kw_only=True):
+    """Which events somebody follows."""
 
-    def __init__(self, bus: Bus, monitor: str, people: PersonConnections, *, most: int) -> None:
-        """`monitor`: the stream of published events; `most`: streams at once."""
+    owner: str
+    kind: str
+    schedd: str = ""
+    cluster: int | None = None
+    proc: int | None = None
+
+    def has(self, happening: Happening) -> bool:
+        """Whether this is one of them; events of a cluster are about its job 0 and all others."""
+        return (
+            happening.owner == self.owner
+            and self.schedd in {"", happening.schedd}
+            and self.cluster in {None, happening.cluster}
+            and (self.proc is None or happening.proc in {None, self.proc})
+            and (self.kind == "*" or fnmatchcase(happening.kind, self.kind))
+        )
+
+
+class _Cut(Exception):  # noqa: N818 - the end of a stream
+    """A stream ends, and the reader is told why."""
+
+
+class EventFeed:
+    """Answers with streams."""
+
+    def __init__(
+        self,
+        bus: Bus,
+        monitor: str,
+        people: PersonConnections,
+        past: PastQuestions,
+        hub: EventHub,
+        streams: Streams,
+    ) -> None:
+        """`monitor`: the stream of published events; `streams`: how many there may be."""
         self._bus = bus
         self._monitor = monitor
         self._people = people
-        self._most = most
-        self._open = 0
+        self._past = past
+        self._hub = hub
+        self._streams = streams
+        self._changes = Changes()
+        hub.hear(self._changes.heard)
+
+    async def run(self) -> None:
+        """Tell of changes, without end."""
+        await self._changes.run()
 
     async def follow(self, asked: Asked) -> web.StreamResponse:
-        """Send events until the reader leaves, is too slow, or its token is over."""
+        """Send the events of one's own jobs until the reader leaves, is too slow, or its token is over."""
         parameters: FollowEvents = asked.parameters
+        choice = _Choice(owner=asked.person.name, kind=parameters.kind, cluster=parameters.cluster)
+        return await self._followed(asked, choice)
+
+    async def follow_job(self, asked: Asked) -> web.StreamResponse:
+        """Send the events of one job."""
+        parameters: FollowJob = asked.parameters
+        job, schedd = await self._past.named(parameters.id)
+        owner = await self._past.owner(job.cluster, schedd)
+        return await self._of_object(asked, owner, schedd, job.cluster, job.proc)
+
+    async def follow_cluster(self, asked: Asked) -> web.StreamResponse:
+        """Send the events of one cluster."""
+        parameters: FollowCluster = asked.parameters
+        cluster, schedd = await self._past.named_cluster(parameters.id)
+        owner = await self._past.owner(cluster, schedd)
+        return await self._of_object(asked, owner, schedd, cluster)
+
+    async def _of_object(
+        self, asked: Asked, owner: str, schedd: str, cluster: int, proc: int | None = None
+    ) -> web.StreamResponse:
+        parameters: Follow = asked.parameters
+        if owner != asked.person.name:
+            raise RequestRefused(
+                403,
+                ProblemCode.NOT_PERMITTED,
+                f"these are jobs of {owner}, and events are for the owner of a job alone: /v2/changes says of everybody's which have changed",
+            )
+        choice = _Choice(owner=owner, kind=parameters.kind, schedd=schedd, cluster=cluster, proc=proc)
+        return await self._followed(asked, choice)
+
+    async def follow_changes(self, asked: Asked) -> web.StreamResponse:
+        """Send which things have changed."""
+        parameters: FollowChanges = asked.parameters
+        with self._streams.one_more(), self._changes.reader(parameters) as reader:
+            sender = await _Sender.begun(asked)
+
+            async def told() -> AsyncGenerator[bytes]:
+                while True:
+                    yield await reader.next()
+
+            return await sender.send_all(told())
+
+    async def _followed(self, asked: Asked, choice: _Choice) -> web.StreamResponse:
+        parameters: Follow = asked.parameters
         after = _place(asked, parameters)
-        if self._open >= self._most:
+        if not self._hub.began:
             raise RequestRefused(
                 503,
-                ProblemCode.TOO_MANY,
-                f"{self._most} streams are open, which is the most; try again later",
-                retry_after=30,
+                ProblemCode.UNAVAILABLE,
+                "the events of the pool are not read yet: try again",
+                retry_after=1,
             )
-        async with self._people.of(asked.person) as client:
-            return await self._followed(asked, client, after)
+        with self._streams.one_more():
+            lost = await self._lost(choice.owner, after)
+            since = parameters.since.timestamp() if parameters.since and after is None else 0.0
+            begins = self._hub.recent.last if after is None else after
+            sender = await _Sender.begun(asked)
+            return await sender.send_all(self._all(asked, choice, begins, since, lost))
 
-    async def _followed(self, asked: Asked, client: Client, after: int | None) -> web.StreamResponse:
-        parameters: FollowEvents = asked.parameters
+    async def _all(
+        self, asked: Asked, choice: _Choice, after: int, since: float, lost: int
+    ) -> AsyncGenerator[bytes]:
+        """Everything from a place, or a time, on; raises _Cut."""
+        if lost:
+            yield _event("gap", {"first": lost})
+        recent = self._hub.recent
+        if since or after < recent.forgotten_of(choice.owner):
+            older = self._older(asked, choice, None if since else after, since)
+            async with aclosing(older):
+                async for published in older:
+                    yield sent(published.sequence, published.data)
+                    after = published.sequence
+                    if after >= recent.forgotten_of(choice.owner):
+                        break
+        newer = self._newer(choice, after)
+        async with aclosing(newer):
+            async for data in newer:
+                yield data
+
+    async def _older(
+        self, asked: Asked, choice: _Choice, after: int | None, since: float
+    ) -> AsyncGenerator[Published]:
+        """What the stream has, read in the name of the person."""
         wanted = Wanted(
-            owner=asked.person.name,
-            kind=parameters.kind,
-            cluster=parameters.cluster,
+            owner=choice.owner,
+            kind=choice.kind,
+            cluster=choice.cluster,
+            proc=choice.proc,
             after=after,
-            since=parameters.since.timestamp() if parameters.since and after is None else 0.0,
+            since=since,
         )
-        lost = await self._lost(after)
+        async with self._people.of(asked.person) as client, aclosing(client.published(wanted)) as published:
+            async for event in published:
+                if choice.schedd in {"", event.envelope.schedd}:
+                    yield event
+        raise _Cut(f"the connection to the bus was closed: {_AGAIN}")
+
+    async def _newer(self, choice: _Choice, after: int) -> AsyncGenerator[bytes]:
+        """What this process has read for all, and what comes."""
+        hub, era = self._hub, self._hub.era
+        woken = hub.woken(choice.owner)
+        try:
+            while True:
+                woken.clear()
+                if hub.trouble or hub.era != era:
+                    raise _Cut(_why(hub.trouble))
+                if after < hub.recent.forgotten_of(choice.owner):
+                    raise _Cut(f"more has come than is kept for slow readers: {_AGAIN}")
+                waiting = b""
+                for happening in hub.recent.of_owner(choice.owner, after):
+                    after = happening.sequence
+                    if choice.has(happening):
+                        waiting += happening.data
+                        if len(waiting) >= _TOGETHER:
+                            break
+                else:
+                    after = max(after, hub.recent.last)
+                if waiting:
+                    yield waiting
+                if after >= hub.recent.last:
+                    await woken.wait()
+        finally:
+            hub.asleep(choice.owner, woken)
+
+    async def _lost(self, owner: str, after: int | None) -> int:
+        """The first place that is kept, if some behind `after` are not; else 0."""
+        if not after or after >= self._hub.recent.forgotten_of(owner):
+            return 0
+        first = await self._bus.first_sequence(self._monitor)
+        return first if first is not None and after + 1 < first else 0
+
+
+class _Sender:
+    """Sends a stream to one reader."""
+
+    def __init__(self, asked: Asked, response: web.StreamResponse) -> None:
+        self._over = asked.person.expires
+        self._response = response
+
+    @classmethod
+    async def begun(cls, asked: Asked) -> "_Sender":
+        """The answer has begun."""
         response = web.StreamResponse(
             headers={
                 "Cache-Control": "no-store",
                 "Content-Type": "text/event-stream",
                 "Vary": "Authorization",
                 "X-Accel-Buffering": "no",
+                "X-Content-Type-Options": "nosniff",
             }
         )
-        self._open += 1
+        await response.prepare(asked.request)
+        return cls(asked, response)
+
+    async def send_all(self, events: AsyncGenerator[bytes]) -> web.StreamResponse:
+        """Send what comes until the reader leaves, reads too slowly, or there is a reason to end."""
+        coming: asyncio.Task[bytes] | None = None
         try:
-            await response.prepare(asked.request)
-            if lost:
-                await response.write(_event("gap", f'{{"first":{lost}}}'))
-            published = client.published(wanted)
-            async with aclosing(published):
-                await _send(response, published, asked.person.expires)
-        except (ConnectionResetError, TimeoutError):
-            pass  # the reader has left, or does not read
-        finally:
-            self._open -= 1
-        return response
+            async with aclosing(events):
+                try:
+                    while self._over is None or time.time() < self._over:
+                        if coming is None:
+                            coming = asyncio.ensure_future(anext(events))
+                        done, _ = await asyncio.wait((coming,), timeout=HEARTBEAT_S)
+                        if not done:
+                            await self._write(_HEARTBEAT)
+                            continue
+                        data, coming = coming.result(), None
+                        await self._write(data)
+                    reason = _EXPIRED
+                except _Cut as cut:
+                    reason = str(cut)
+                except (BusError, ClientError) as error:
+                    reason = _why(str(error))
+                finally:
+                    if coming is not None:
+                        coming.cancel()
+                        await asyncio.wait((coming,))
+                await self._write(_event("cut", {"reason": reason}))
+        except (ConnectionResetError, TimeoutError) as error:
+            _log.info("a reader of events is gone: %s", str(error) or f"it takes nothing for {SLOW_S:g} s")
+        return self._response
 
-    async def _lost(self, after: int | None) -> int:
-        """The first place that is kept, if some behind `after` are not; else 0."""
-        if after is None:
-            return 0
-        first = await self._bus.first_sequence(self._monitor)
-        return first if first is not None and after and after + 1 < first else 0
-
-
-async def _send(
-    response: web.StreamResponse, published: AsyncGenerator[Published, None], over: float | None
-) -> None:
-    """Raises TimeoutError if the reader is too slow, ConnectionResetError if it has left."""
-    waiting: asyncio.Queue[Published | Exception | None] = asyncio.Queue(_MOST)
-
-    async def read() -> None:
-        """What comes last says why nothing more comes; None: the connection was closed."""
-        try:
-            async for event in published:
-                await waiting.put(event)
-        except Exception as error:  # noqa: BLE001 - it is raised again where it is taken out
-            await waiting.put(error)
-        else:
-            await waiting.put(None)
-
-    reading = asyncio.create_task(read(), name="event-feed")
-    try:
-        reason = "the token has expired: show a new one"
-        while over is None or time.time() < over:
-            try:
-                async with asyncio.timeout(HEARTBEAT_S):
-                    event = await waiting.get()
-            except TimeoutError:
-                data = b": heartbeat\n\n"
-            else:
-                if not isinstance(event, Published):
-                    reason = _ended(event)
-                    break
-                data = b"id: %d\ndata: %b\n\n" % (event.sequence, event.data)
-            async with asyncio.timeout(SLOW_S):
-                await response.write(data)
+    async def _write(self, data: bytes) -> None:
         async with asyncio.timeout(SLOW_S):
-            await response.write(_event("cut", msgspec.json.encode({"reason": reason}).decode()))
-    finally:
-        reading.cancel()
-        await asyncio.gather(reading, return_exceptions=True)
+            await self._response.write(data)
 
 
-def _ended(error: Exception | None) -> str:
-    """Why nothing more comes; raises what nobody expects."""
-    if error is not None and not isinstance(error, BusError | ClientError):
-        raise error
+def _why(trouble: str) -> str:
     why = (
-        f"events cannot be read at the moment ({error})" if error else "the connection to the bus was closed"
+        f"events cannot be read at the moment ({trouble})"
+        if trouble
+        else "the stream of events was made anew"
     )
     _log.warning("a stream of events ends: %s", why)
-    return f"{why}: come back with Last-Event-ID"
+    return f"{why}: {_AGAIN}"
 
 
-def _place(asked: Asked, parameters: FollowEvents) -> int | None:
+def _place(asked: Asked, parameters: Follow) -> int | None:
     named = asked.request.headers.get("Last-Event-ID", "").strip()
     if not named:
         return parameters.after
@@ -154,5 +301,5 @@ def _place(asked: Asked, parameters: FollowEvents) -> int | None:
     return int(named)
 
 
-def _event(name: str, data: str) -> bytes:
-    return f"event: {name}\ndata: {data}\n\n".encode()
+def _event(name: str, data: dict[str, object]) -> bytes:
+    return b"event: %b\ndata: %b\n\n" % (name.encode(), msgspec.json.encode(data))

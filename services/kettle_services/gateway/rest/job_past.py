@@ -11,13 +11,12 @@ import msgspec
 
 from kettle.client.explanations import timeline
 from kettle.client.jobs.records import decoded
-from kettle.jobs.ad import apply
-from kettle.jobs.history import Submission
+from kettle.jobs.recorded_ad import after
 from kettle.projections.stored_projection import instant
 from kettle_services.gateway.rest.job_rows import STATES, Viewer
 from kettle_wire.ads.types import Ad
 from kettle_wire.commands.schedd import RecordedEvent
-from kettle_wire.events import ClusterSubmitted, FactorySubmitted, JobEvent, decode, tag_of
+from kettle_wire.events import ClusterSubmitted, FactorySubmitted, decode, tag_of
 from kettle_wire.jobs import JobId
 from kettle_wire.rest.past import JobRecord, Phase
 
@@ -52,7 +51,7 @@ class JobPast:
         for each in self._recorded:
             if each.at > moment:
                 break
-            ad = self._after(ad, each)
+            ad = after(ad, self._job, self._schedd, each)
         return ad
 
     def phases(self) -> list[Phase]:
@@ -60,7 +59,7 @@ class JobPast:
         found: list[Phase] = []
         ad: Ad | None = None
         for each in self._recorded:
-            ad = self._after(ad, each)
+            ad = after(ad, self._job, self._schedd, each)
             if ad is None:
                 continue
             now = _phase(ad, each.at)
@@ -70,14 +69,6 @@ class JobPast:
                 found[-1] = msgspec.structs.replace(found[-1], until=now.since)
             found.append(now)
         return found
-
-    def _after(self, ad: Ad | None, recorded: RecordedEvent) -> Ad | None:
-        event = decode(recorded.data)
-        if isinstance(event, ClusterSubmitted):
-            return Submission(recorded.at, event).ads(self._job.proc, self._schedd)
-        if ad is not None and recorded.stream.startswith("job/"):
-            apply(ad, cast("JobEvent", event), recorded.at)
-        return ad
 
 
 def phase_at(phases: Sequence[Phase], moment: Any) -> Phase | None:

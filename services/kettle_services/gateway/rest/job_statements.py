@@ -138,6 +138,16 @@ def list_statements(
         yield _statement(table, columns, conditions, arguments, _KEY.split(", "), way[1], last)
 
 
+def plan_statement(
+    table: JobTable, asked: Listed, wanted: AdFilter | None, after: RowPlace | None
+) -> tuple[Statement, str]:
+    """What the database is asked about the first statement of a list, and the condition of that."""
+    limit = None if wanted is not None else asked.limit + 1
+    statement = next(list_statements(table, asked, wanted, after, limit=limit))
+    condition = statement.text.partition(" WHERE ")[2].rpartition(" ORDER BY ")[0]
+    return Statement(f"EXPLAIN (FORMAT JSON) {statement.text}", statement.arguments), condition
+
+
 def count_statement(table: JobTable, asked: Listed, wanted: AdFilter | None) -> Statement:
     """How many jobs there are of each combination, the most first."""
     conditions, arguments = _conditions(table, asked, wanted)

@@ -43,6 +43,9 @@ class JobQuestions:
             etag = frames_tag(frames) if wanted is None else ""
             if etag:
                 asked.require_changed(etag)
+            if parameters.explain:
+                plan = await reading.plan(parameters, wanted, after)
+                return Answer(Jobs(plan=plan, frames=frames))
             viewer = Viewer.of(asked.person.name, parameters.fields, self._seal)
             if parameters.group_by:
                 groups = await reading.counts(parameters, wanted, viewer)

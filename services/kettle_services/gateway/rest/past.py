@@ -4,22 +4,35 @@ import time
 from datetime import datetime
 
 from kettle.bus.ports import Bus, RefusedError
+from kettle.classad import ClassAdError, parse
 from kettle.client.explanations import job_state
+from kettle.client.why_report import WhyReport
 from kettle.jobs.sealed_attributes import AttributeSeal
 from kettle.projections.stored_projection import microseconds
 from kettle_services.gateway.rest.application import Answer, Asked
 from kettle_services.gateway.rest.connections import PersonConnections
 from kettle_services.gateway.rest.job_past import JobPast, phase_at
-from kettle_services.gateway.rest.job_rows import STATES, Viewer
-from kettle_services.gateway.rest.job_tables import JobTables
+from kettle_services.gateway.rest.job_rows import SCHEDD, STATES, Viewer
+from kettle_services.gateway.rest.job_tables import QUERIES, JobTables
 from kettle_services.gateway.rest.jobs import job_name, no_such_job
-from kettle_services.gateway.rest.refusals import RequestRefused
-from kettle_wire.ads.types import Ad
+from kettle_services.gateway.rest.refusals import RequestRefused, refused_field
+from kettle_wire.ads.types import Ad, Expr
 from kettle_wire.codes import RefusalCode
+from kettle_wire.commands.negotiator import Analysis
 from kettle_wire.commands.schedd import QUERY_EVENTS, QueryEvents
 from kettle_wire.jobs import JobId
-from kettle_wire.rest.jobs import Job
-from kettle_wire.rest.past import GetHistoryOfJob, GetTimeline, GetWhy, JobRecords, Phase, Timeline, Why
+from kettle_wire.rest.jobs import Job, JobChange
+from kettle_wire.rest.past import (
+    AskWhatIf,
+    GetHistoryOfJob,
+    GetTimeline,
+    GetWhy,
+    JobRecords,
+    Phase,
+    Timeline,
+    WhatIf,
+    Why,
+)
 from kettle_wire.rest.problem import ProblemCode
 
 
@@ -74,7 +87,7 @@ class PastQuestions:
                     f"job {name} was not there at that time: it was submitted later",
                 )
             return Answer(Why(id=name, sentence=_said_of(phase), phase=phase))
-        job, schedd = await self._named(parameters.id)
+        job, schedd = await self.named(parameters.id)
         async with self._people.of(asked.person) as client:
             report = await client.at(schedd).why(job)
         told = job_state.answer(report, now=time.time(), files=False)
@@ -88,8 +101,19 @@ class PastQuestions:
         )
         return Answer(answer)
 
+    async def what_if(self, asked: Asked) -> Answer:
+        """Where a job could run if it had other attributes."""
+        parameters: AskWhatIf = asked.parameters
+        body: JobChange = asked.body
+        _require_expressions(body)
+        job, schedd = await self.named(parameters.id)
+        async with self._people.of(asked.person) as client:
+            queue = client.at(schedd)
+            now, then = await queue.what_if(job, {}), await queue.what_if(job, body.attributes)
+        return Answer(_compared(f"{job}@{schedd}", now, then))
+
     async def _past(self, text: str) -> tuple[str, JobPast]:
-        job, schedd = await self._named(text)
+        job, schedd = await self.named(text)
         try:
             found = await self._bus.call(QUERY_EVENTS, schedd, QueryEvents(job=job))
         except RefusedError as error:
@@ -98,7 +122,30 @@ class PastQuestions:
             raise no_such_job(text) from error
         return f"{job}@{schedd}", JobPast(job, schedd, found.events)
 
-    async def _named(self, text: str) -> tuple[JobId, str]:
+    async def owner(self, cluster: int, schedd: str) -> str:
+        """Whose the jobs of a cluster are."""
+        async with self._tables.read() as reading:
+            [row] = await reading.fetch(QUERIES["owner_of_cluster"], cluster, SCHEDD + schedd)
+        return str(row["owner"])
+
+    async def named_cluster(self, text: str) -> tuple[int, str]:
+        """A cluster and its access point, which must be one; raises RequestRefused."""
+        number, _, schedd = text.partition("@")
+        async with self._tables.read() as reading:
+            rows = await reading.fetch(
+                QUERIES["shards_of_cluster"], _small(text, number), SCHEDD + schedd if schedd else None
+            )
+        schedds = [str(row["shard"]).removeprefix(SCHEDD) for row in rows]
+        if len(schedds) == 1:
+            return int(number), schedds[0]
+        if not schedds:
+            raise _no_such_cluster(text)
+        names = ", ".join(f"{number}@{each}" for each in schedds)
+        raise RequestRefused(
+            409, ProblemCode.AMBIGUOUS, f"several access points have a cluster {number}: name one of {names}"
+        )
+
+    async def named(self, text: str) -> tuple[JobId, str]:
         """The job and its access point, which must be one."""
         job, schedd = job_name(text)
         async with self._tables.read() as reading:
@@ -111,6 +158,50 @@ class PastQuestions:
                 409, ProblemCode.AMBIGUOUS, f"several access points have a job {job}: name one of {names}"
             )
         return job, schedds[0]
+
+
+def _small(text: str, number: str) -> int:
+    if int(number) >= 2**31:
+        raise _no_such_cluster(text)
+    return int(number)
+
+
+def _no_such_cluster(name: str) -> RequestRefused:
+    return RequestRefused(
+        404, ProblemCode.NOT_FOUND, f"there is no cluster {name}, neither in a queue nor in the history"
+    )
+
+
+def _require_expressions(body: JobChange) -> None:
+    """Raises RequestRefused: something is no ClassAd expression."""
+    for name, value in body.attributes.items():
+        try:
+            parse(value.expr if isinstance(value, Expr) else "true")
+        except ClassAdError as error:
+            raise refused_field(
+                f"/body/attributes/{name}",
+                f"{name} is no ClassAd expression: {error}",
+                code=ProblemCode.BODY_INVALID,
+                status=422,
+            ) from error
+
+
+def _compared(name: str, now: WhyReport, then: WhyReport) -> WhatIf:
+    """Raises RequestRefused: it does not wait for a machine, or the negotiator does not know it."""
+    for report in (now, then):
+        if report.trouble:
+            raise RequestRefused(503, ProblemCode.UNAVAILABLE, report.trouble, retry_after=5)
+    analyses = [report.verdict and report.verdict.analysis for report in (now, then)]
+    match analyses:
+        case [Analysis() as before, Analysis() as after]:
+            sentence = f"{after.able} of {after.slots} slots could run it, {after.free} of them at this moment; as it is, {before.able} could"
+            return WhatIf(id=name, sentence=after.fault or sentence, now=before, then=after)
+        case _:
+            raise RequestRefused(
+                409,
+                ProblemCode.NOT_WAITING,
+                f"job {name} does not wait for a machine, or no negotiation has looked at it yet: ask for its state, and again later",
+            )
 
 
 def _said_of(phase: Phase) -> str:

@@ -27,7 +27,7 @@ class RequestRefused(Exception):  # noqa: N818 - what is refused is a request
         self.errors: Final = tuple(errors)
         self.retry_after: Final = retry_after
         self.challenge: Final = challenge
-        self.headers: Final = headers or {}
+        self.headers: Final = dict(headers or {})
 
 
 def refused_field(

@@ -16,6 +16,7 @@ from kettle.auth.tokens.keys.key_cache import KeyCache
 from kettle.auth.tokens.verifier import Verifier
 from kettle.bus.ports import Bus
 from kettle.client.iam_http import trusting
+from kettle.client.jobs.access import STDERR, STDOUT
 from kettle.jobs.sealed_attributes import AttributeSeal
 from kettle.runtime import Runtime, SettingsError
 from kettle.runtime.authorizer import SettingPlaces
@@ -29,7 +30,9 @@ from kettle_services.gateway.rest.attempts import AttemptQuestions
 from kettle_services.gateway.rest.claims import ClaimQuestions
 from kettle_services.gateway.rest.connections import AccountConnections, PersonConnections
 from kettle_services.gateway.rest.event_feed import EventFeed
+from kettle_services.gateway.rest.event_hub import EventHub
 from kettle_services.gateway.rest.failures import FailureQuestions
+from kettle_services.gateway.rest.files import FileQuestions
 from kettle_services.gateway.rest.filters import Filters
 from kettle_services.gateway.rest.freshness import Freshness
 from kettle_services.gateway.rest.hosts import HostQuestions
@@ -46,6 +49,7 @@ from kettle_services.gateway.rest.past import PastQuestions
 from kettle_services.gateway.rest.persons import Persons, own_token
 from kettle_services.gateway.rest.pool import PoolQuestions
 from kettle_services.gateway.rest.standings import StandingQuestions
+from kettle_services.gateway.rest.streams import Streams
 from kettle_services.gateway.rest.usage import UsageQuestions
 from kettle_services.gateway.settings import GatewaySettings
 from kettle_wire.rest import (
@@ -53,6 +57,7 @@ from kettle_wire.rest import (
     attempts,
     claims,
     failures,
+    files,
     jobs,
     log,
     machine_use,
@@ -63,6 +68,7 @@ from kettle_wire.rest import (
     usage,
 )
 from kettle_wire.rest import past as of_past
+from kettle_wire.rest import streams as events
 from kettle_wire.rest.route import Route
 from kettle_wire.subjects import Subjects
 
@@ -121,7 +127,12 @@ async def rest_parts(rt: Runtime, settings: GatewaySettings, bus: Bus) -> RestPa
     freshness = Freshness(bus, settings.accounting, tables)
     asked = JobQuestions(tables, filters, freshness, past.as_of, seal)
     monitor = Subjects(settings.pool).monitor_stream
-    feed = EventFeed(bus, monitor, people, most=settings.rest_streams)
+    streams = Streams(settings.rest_streams)
+    hub = EventHub(bus, monitor)
+    rt.loop(hub.run(), name="events")
+    feed = EventFeed(bus, monitor, people, past, hub, streams)
+    rt.loop(feed.run(), name="changes")
+    of_files = FileQuestions(people, past, streams)
     done = JobCommands(people, tables, filters)
     about = PoolQuestions(bus, settings.collector, tables, filters)
     handlers: dict[Route, Handler] = {
@@ -134,7 +145,16 @@ async def rest_parts(rt: Runtime, settings: GatewaySettings, bus: Bus) -> RestPa
         of_past.GET_HISTORY_OF_JOB: past.history,
         of_past.GET_TIMELINE: past.timeline,
         of_past.GET_WHY: past.why,
-        of_past.FOLLOW_EVENTS: feed.follow,
+        of_past.ASK_WHAT_IF: past.what_if,
+        events.FOLLOW_EVENTS: feed.follow,
+        events.FOLLOW_JOB: feed.follow_job,
+        events.FOLLOW_CLUSTER: feed.follow_cluster,
+        events.FOLLOW_CHANGES: feed.follow_changes,
+        files.LIST_FILES: of_files.list,
+        files.GET_FILE: of_files.get,
+        files.GET_STDOUT: of_files.stream(STDOUT),
+        files.GET_STDERR: of_files.stream(STDERR),
+        files.GET_ARCHIVE: of_files.archive,
         pool.LIST_SLOTS: about.ads("Machine"),
         pool.LIST_MACHINES: about.ads("StartDaemon"),
         pool.LIST_SUBMITTERS: about.ads("Submitter"),
@@ -143,7 +163,11 @@ async def rest_parts(rt: Runtime, settings: GatewaySettings, bus: Bus) -> RestPa
         **_of_the_pool(bus, settings, tables, filters, freshness, seal),
     }
     limits = RequestLimits(
-        rate=settings.requests_per_second, burst=settings.request_burst, proxies=frozenset(settings.proxies)
+        rate=settings.requests_per_second,
+        burst=settings.request_burst,
+        all_rate=settings.all_requests_per_second,
+        all_burst=settings.all_request_burst,
+        proxies=frozenset(settings.proxies),
     )
     return RestParts(handlers, persons, limits, tables, trust)
 

@@ -215,3 +215,17 @@ SELECT shard, cluster, owner FROM jobs.cluster WHERE (shard, cluster) IN (SELECT
  UNION
 SELECT w.shard, w.cluster, h.owner FROM unnest($1::text[], $2::integer[]) AS w (shard, cluster),
        LATERAL (SELECT owner FROM jobs.history h WHERE h.cluster = w.cluster AND h.shard = w.shard LIMIT 1) AS h;
+
+-- name: shards_of_cluster
+-- In which queues jobs of a cluster of one number are, or were.
+SELECT shard FROM jobs.cluster WHERE cluster = $1::integer AND ($2::text IS NULL OR shard = $2::text)
+ UNION
+SELECT shard FROM jobs.history WHERE cluster = $1::integer AND ($2::text IS NULL OR shard = $2::text)
+ ORDER BY shard;
+
+-- name: owner_of_cluster
+-- Whose the jobs of a cluster are that is known.
+SELECT owner FROM jobs.cluster WHERE cluster = $1::integer AND shard = $2::text
+ UNION ALL
+SELECT owner FROM jobs.history WHERE cluster = $1::integer AND shard = $2::text
+ LIMIT 1;
