@@ -80,7 +80,7 @@ class BanChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Seconds; 0: until it is lifted."""
 
 
-class ListSessions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ListLogins(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """List the sessions of everybody, the last used first: who has a refresh token, and for what."""
 
 
@@ -97,13 +97,13 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     expires: Moment
 
 
-class SessionList(msgspec.Struct, frozen=True, kw_only=True):
+class Logins(msgspec.Struct, frozen=True, kw_only=True):
     """All sessions."""
 
     sessions: list[Session]
 
 
-class EndSession(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class EndLogin(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """End a session, or an access token by its id, whosever it is."""
 
     id: Annotated[str, msgspec.Meta(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_-]+$")]
@@ -206,14 +206,14 @@ CHANGE_BANS = Route(
     level="ADMINISTRATOR",
     errors=(413, 415, 422),
 )
-LIST_SESSIONS = Route(
-    "GET", "/sessions", "list_sessions", parameters=ListSessions, reply=SessionList, level="ADMINISTRATOR"
+LIST_LOGINS = Route(
+    "GET", "/logins", "list_logins", parameters=ListLogins, reply=Logins, level="ADMINISTRATOR"
 )
-END_SESSION = Route(
+END_LOGIN = Route(
     "POST",
-    "/sessions/{id}:end",
-    "end_session",
-    parameters=EndSession,
+    "/logins/{id}:end",
+    "end_login",
+    parameters=EndLogin,
     reply=Ended,
     level="ADMINISTRATOR",
     errors=(404, 422),

@@ -17,11 +17,11 @@ from kettle_wire.rest.administration import (
     Bans,
     Deed,
     Ended,
-    EndSession,
+    EndLogin,
     JoinToken,
     ListAudit,
+    Logins,
     Session,
-    SessionList,
     Worker,
     Workers,
 )
@@ -93,11 +93,11 @@ class AdministrationQuestions:
             )
             for each in found
         ]
-        return Answer(SessionList(sessions=sessions))
+        return Answer(Logins(sessions=sessions))
 
     async def end_session(self, asked: Asked) -> Answer:
         """End one."""
-        parameters: EndSession = asked.parameters
+        parameters: EndLogin = asked.parameters
         async with self._iam(asked) as iam:
             await iam.revoke_token(parameters.id)
         return Answer(Ended(id=parameters.id))

@@ -207,10 +207,10 @@ def _of_administration(people: PersonConnections) -> dict[Route, Handler]:
     asked = AdministrationQuestions(people)
     return {
         administration.CHANGE_BANS: asked.change_bans,
-        administration.END_SESSION: asked.end_session,
+        administration.END_LOGIN: asked.end_session,
         administration.LIST_AUDIT: asked.audit,
         administration.LIST_BANS: asked.bans,
-        administration.LIST_SESSIONS: asked.sessions,
+        administration.LIST_LOGINS: asked.sessions,
         administration.LIST_WORKERS: asked.workers,
     }
 

@@ -11,26 +11,26 @@ from kettle_services.gateway.rest.application import Asked
 from kettle_wire.commands.iam import Note, Whom
 from kettle_wire.rest.administration import (
     CHANGE_BANS,
-    END_SESSION,
+    END_LOGIN,
     LIST_AUDIT,
     LIST_BANS,
     LIST_HOSTS,
-    LIST_SESSIONS,
+    LIST_LOGINS,
     LIST_WORKERS,
     Audit,
     BanChange,
     Bans,
     ChangeBans,
     Ended,
-    EndSession,
+    EndLogin,
     Host,
     Hosts,
     ListAudit,
     ListBans,
     ListHosts,
-    ListSessions,
+    ListLogins,
     ListWorkers,
-    SessionList,
+    Logins,
     Workers,
 )
 from kettle_wire.rest.route import Moment
@@ -53,7 +53,7 @@ class AdministrationView(msgspec.Struct, frozen=True, kw_only=True):
     alarms: int
     """Of the entries that are shown."""
     bans: Bans
-    sessions: SessionList
+    sessions: Logins
     workers: Workers
 
 
@@ -144,7 +144,7 @@ class AdministrationPages:
             audit=audit,
             alarms=sum(deed.alarm for deed in audit.deeds),
             bans=await ask(asked, LIST_BANS, ListBans(), Bans),
-            sessions=await ask(asked, LIST_SESSIONS, ListSessions(), SessionList),
+            sessions=await ask(asked, LIST_LOGINS, ListLogins(), Logins),
             workers=await ask(asked, LIST_WORKERS, ListWorkers(), Workers),
         )
         return Shown(view)
@@ -166,7 +166,7 @@ class AdministrationPages:
     async def end_session(self, asked: Asked) -> Led:
         """End a session."""
         fields: SessionFields = asked.body
-        await self._questions.ask(asked, END_SESSION, EndSession(id=fields.session), Ended)
+        await self._questions.ask(asked, END_LOGIN, EndLogin(id=fields.session), Ended)
         return Led("/admin")
 
     async def services(self, asked: Asked) -> Shown:
