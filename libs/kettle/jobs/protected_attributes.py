@@ -32,7 +32,7 @@ ACTED_ON: Final = frozenset({
     "sum", "supportedmethods", "tag", "to", "total",
     "totalcondorloadavg", "totalheldjobs", "totalidlejobs", "totaljobruntime", "totaljobsuspendtime",
     "totalflockedjobs", "triggereventtypename", "triggereventtypenumber", "totalloadavg", "totalremovedjobs", "totalrunningjobs", "totalslot", "totalslotavailable", "totalslots",
-    "uiddomain", "unclaimed", "updatesequencenumber", "url", "userpreemption", "vacating", "value", "volumes", "whentotransferoutput",
+    "uiddomain", "unclaimed", "unconfirmedreports", "updatesequencenumber", "url", "userpreemption", "vacating", "value", "volumes", "whentotransferoutput",
     "withinresourcelimits",
     "cudaversion", "eraseoutputanderroronrestart", "gpusmaxcapability", "gpusmincapability", "gpusminmemory",
     "gpusminruntime", "isnoopjob", "jobmachineattrs", "jobmachineattrshistorylength", "jobstarterdebug",

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -23,6 +23,9 @@ from kettle.testing.servers.selection import place_on
 from kettle_wire.events import Event
 from kettle_wire.identity import Identity, daemon
 from kettle_wire.subjects import Subjects
+
+_WITHIN_S: Final = 60.0
+"""A bound for what never comes, not for what is slow."""
 
 T = TypeVar("T")
 
@@ -90,7 +93,9 @@ async def _on(place: Place) -> AsyncGenerator[Backend]:
 
 
 @asynccontextmanager
-async def hosted(role: str, settings: S, serve: Serve[S], *, within: float = 10.0) -> AsyncGenerator[Runtime]:
+async def hosted(
+    role: str, settings: S, serve: Serve[S], *, within: float = _WITHIN_S
+) -> AsyncGenerator[Runtime]:
     """
     A service in the test's own event loop: ready or standing by when the context begins, drained when it ends.
 
@@ -121,7 +126,7 @@ async def hosted(role: str, settings: S, serve: Serve[S], *, within: float = 10.
             rt.stop()
 
 
-async def eventually(look: Callable[[], Awaitable[T]], *, within: float = 10.0) -> T:
+async def eventually(look: Callable[[], Awaitable[T]], *, within: float = _WITHIN_S) -> T:
     """Look again until there is something true to see; that."""
     async with asyncio.timeout(within):
         while not (seen := await look()):

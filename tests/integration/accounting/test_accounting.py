@@ -231,5 +231,5 @@ async def test_servers_that_restart(backend: Backend, server: str) -> None:
             except (NoResponderError, RefusedError):  # we may be connected again before the service is
                 return False
 
-        await eventually(complete, within=20)
+        await eventually(complete)
         assert [used("alice", 40, 40)] == (await usage(bus)).owners

@@ -59,7 +59,7 @@ async def have(server: BulkServer, count: int) -> None:
     async def all_there() -> bool:
         return len(server.documents) >= count
 
-    await eventually(all_there, within=30)
+    await eventually(all_there)
 
 
 async def acknowledged(backend: Backend) -> int:
@@ -83,7 +83,7 @@ async def noted(backend: Backend, frame: int) -> None:
         found: int | None = await backend.log.database.run(lambda c: c.fetchval(query))
         return found == frame
 
-    await eventually(all_noted, within=30)
+    await eventually(all_noted)
 
 
 async def test_one_record_for_each_job_and_attempt(backend: Backend) -> None:

@@ -304,7 +304,7 @@ async def test_servers_that_restart(backend: Backend, server: str) -> None:
             await asyncio.sleep(0.05)
             if len(await recorded(backend)) > 1:
                 break
-        await eventually(lambda: _found(bus, "Machine", 2), within=20)
+        await eventually(lambda: _found(bus, "Machine", 2))
     assert ["a", "b"] == [
         event.machine for event in await recorded(backend) if isinstance(event, MachineJoined)
     ]

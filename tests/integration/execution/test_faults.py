@@ -144,7 +144,7 @@ async def test_a_lease_ends_a_job_that_has_no_startd(pool: WorkerPool) -> None:
             script(f"sleep {pool.nap}"), claim=await submitter.claim(lease=3.0)
         )
         pid = await started(submitter, activation)  # the first starter of a busy machine takes a second
-    await pool.until(lambda: dead(pid), wait=20)
+    await pool.until(lambda: dead(pid))
     assert [] == pool.sleeping()
 
     async with pool.startd() as startd:

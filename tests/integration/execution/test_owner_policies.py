@@ -105,8 +105,11 @@ async def test_a_suspended_job_goes_on_after_a_restart(pool: WorkerPool) -> None
     """The next startd knows that it is suspended, and continues it when the policy says so."""
     submitter = pool.submitter
     async with pool.startd():
-        activation = await submitter.start(script("sleep 0.3; exit 5", Pause=True))
+        text = "while [ ! -e go ]; do sleep 0.05; done; exit 5"
+        activation = await submitter.start(script(text, Pause=True))
         await told(submitter, activation, Suspended)
+        (sandbox,) = pool.execute.glob("dir_*")
+        (sandbox / "go").touch()
     async with pool.startd() as startd:
         await told(submitter, activation, Continued)
         report = await told(submitter, activation, FinalReport)

@@ -59,7 +59,8 @@ def _with_containers(home: Path, runtime: str, options: dict[str, list[str]]) ->
         polling_interval=0.1,
         activity_delay=0.01,
         want_suspend=True,
-        suspend="TARGET.Pause =?= true && TotalJobSuspendTime =?= undefined",
+        # Again and again: a suspension that is over before the container is made is not reported.
+        suspend="TARGET.Pause =?= true && (TotalJobSuspendTime ?: 0) < 60",
         continue_="time() - EnteredCurrentActivity >= 2",
     )
 

@@ -44,7 +44,7 @@ async def test_nothing_of_a_container_stays_with_its_engine(
     asked(runtime, options, "create", "--name=kettle-lost", f"--label={mark}", "--network=none", kept, "sh")
 
     async with pool.startd() as startd:
-        await pool.until(lambda: not known(), wait=30)
+        await pool.until(lambda: not known())
         await startd.drain()
 
 
