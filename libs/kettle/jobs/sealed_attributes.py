@@ -52,7 +52,7 @@ class AttributeSeal:
 
     def __init__(self, keys: Sequence[bytes], directory: Path | None = None) -> None:
         """The first one seals; `directory`: where there may be more one day."""
-        self._keys: Final = {_id(key): key for key in keys}
+        self._keys: Final = {key_id(key): key for key in keys}
         self._directory = directory
         self._looked = 0
         """When the directory had changed, as far as it is known; nanoseconds."""
@@ -162,8 +162,9 @@ class AttributeSeal:
         for path in directory.glob(f"*{SUFFIX}"):
             with suppress(OSError):
                 key = path.read_bytes()
-                self._keys[_id(key)] = key
+                self._keys[key_id(key)] = key
 
 
-def _id(key: bytes) -> str:
+def key_id(key: bytes) -> str:
+    """The name of a key in what it has sealed, which tells nothing of the key."""
     return sha256(b"kettle seal" + key).hexdigest()[:16]

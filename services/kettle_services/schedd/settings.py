@@ -31,6 +31,12 @@ class ScheddSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_fi
     """
     File of the key with which environments of jobs are sealed in what is recorded; default `$KETTLE_HOME/credentials/<name>.seal`.
     """
+    seal_lifetime: Pause = 0.0
+    """
+    Seconds after which that key is exchanged when the schedd starts; 0: never. The old one stays beside it, as
+    `<name>-<id>.seal`, and opens what it has sealed. Where others have copies of these files (standbys, accounting on another
+    machine), they need the new one as well.
+    """
     alive_interval: Seconds = 300.0
     """Seconds between renewals of claims (ALIVE_INTERVAL)."""
     lease: Seconds = 1800.0

@@ -1,11 +1,11 @@
 """How the parts of a schedd hang together."""
 
 import asyncio
+import time
 from typing import Any
 
 from kettle import VERSION
 from kettle.accounts.lookup import Accounts
-from kettle.auth.private_files import key_file
 from kettle.bus.ports import Auditor, Served
 from kettle.eventsourcing.command_pipeline import CommandPipeline
 from kettle.eventsourcing.log import Log
@@ -44,6 +44,7 @@ from kettle_services.schedd.queue.backlog import Backlog
 from kettle_services.schedd.queue.limits import QueueLimits
 from kettle_services.schedd.queue.queue_metrics import measure_queue
 from kettle_services.schedd.queue.recorder import QueueRecorder, restore
+from kettle_services.schedd.queue.sealing_key import seal_of
 from kettle_services.schedd.settings import ScheddSettings
 from kettle_services.schedd.shadows.dispatch import ShadowDispatch
 from kettle_wire.commands import schedd as commands
@@ -66,7 +67,10 @@ async def serve(rt: Runtime, settings: ScheddSettings) -> None:
     fault_point("takeover.restored")
     rt.loop(checkpointer.run(), name="checkpoint")
     async with asyncio.TaskGroup() as tasks:
-        secrets, seal = ClaimSecrets.at(settings.key_path), AttributeSeal([key_file(settings.seal_path)])
+        secrets, seal = (
+            ClaimSecrets.at(settings.key_path),
+            seal_of(settings.seal_path, now=time.time(), lifetime=settings.seal_lifetime),
+        )
         shadows = ShadowDispatch(
             bus,
             queue,

@@ -2,12 +2,14 @@
 What somebody tries who wants to come onto the bus, or get further there, than the token says that is shown.
 """
 
+import asyncio
 import base64
 import json
 import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import pytest_asyncio
@@ -17,6 +19,8 @@ from tests.integration.iam.gate import Gate, gate_on
 from tests.integration.iam.issuer import TokenIssuer
 
 from kettle.auth.trust.callout import QUESTIONS
+from kettle.auth.trust.keys import KeyPair
+from kettle.bus.credentials import Credential
 from kettle.bus.ports import NotAcceptedError, RefusedError
 from kettle.client.connections.pool_file import login_name
 from kettle.testing.services import Backend
@@ -25,6 +29,8 @@ from kettle_wire.commands.iam import SET_BAN, WHO_AM_I, SetBan, WhoAmI
 from kettle_wire.endpoint import Endpoint
 from kettle_wire.identity import user
 
+CROWD = 300
+WITHIN_S = 60.0
 RULES = """\
 [[rules]]
 when.issuer = '{issuer}'
@@ -85,6 +91,47 @@ async def test_a_wrong_token_lets_nobody_in(gate: Gate, how: str) -> None:
     status, problem = await gate.get("/v1/whoami", token)
     assert (code, True) == (problem["code"], status in {401, 403})
     assert not token or token not in json.dumps(problem)
+
+
+async def test_a_crowd_with_wrong_tokens_leaves_places_for_others(gate: Gate) -> None:
+    """
+    However many are asked about at the same time: none is let in, and none refused because there is no place to ask.
+    """
+    token = gate.token(aud="https://other.example")
+    strangers = [Stranger(gate) for _ in range(CROWD)]
+    for stranger in strangers:
+        await stranger.connect()
+    for stranger in strangers:
+        stranger.show(token)
+    said = [await stranger.hear() for stranger in strangers]
+    assert [] == [line for line in said if "maximum" in line]
+    assert [] == [line for line in said if "PONG" in line]
+    async with gate.bus(gate.token()) as bus:
+        assert bus.connected
+
+
+class Stranger:
+    """A connection by hand, as far as the answer to its greeting."""
+
+    def __init__(self, gate: Gate) -> None:
+        self._credential = Credential.read(gate.sentinel)
+        place = urlsplit(gate.server.url)
+        self._place = place.hostname or "", place.port or 0
+
+    async def connect(self) -> None:
+        self._reader, self._writer = await asyncio.open_connection(*self._place)
+        self._nonce = json.loads((await self._reader.readline()).partition(b" ")[2])["nonce"].encode()
+
+    def show(self, token: str) -> None:
+        signed = base64.b64encode(KeyPair(self._credential.seed).sign(self._nonce)).decode()
+        hello = {"jwt": self._credential.jwt, "sig": signed, "auth_token": token}
+        self._writer.write(b"CONNECT " + json.dumps(hello).encode() + b"\r\nPING\r\n")
+
+    async def hear(self) -> str:
+        async with asyncio.timeout(WITHIN_S):
+            line = await self._reader.readline()
+        self._writer.close()
+        return line.decode().strip()
 
 
 async def test_a_token_speaks_for_nobody_else(gate: Gate) -> None:

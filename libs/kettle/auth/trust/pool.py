@@ -63,9 +63,12 @@ CONNECTIONS: Final[Mapping[Account, int]] = {
     Account.PEOPLE: 4096,
     Account.WORKERS: 10_240,
     Account.OUTSIDERS: 512,
-    Account.AUTH: 64,
+    Account.AUTH: 8192,
 }
-"""So that there is room for the pool's own services, whatever others do: our server has 16,384 connections at most."""
+"""
+So that there is room for the pool's own services, whatever others do: our server has 16,384 connections at most. Who shows a token
+has a place in AUTH until iam has answered, and with a wrong one as long as anybody: with few places strangers would keep people out.
+"""
 SUBSCRIPTIONS: Final = 512
 """Of one connection of a member; ours have some dozens."""
 _ACCESS_POINTS: Final = "access-points.json"
