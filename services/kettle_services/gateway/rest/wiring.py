@@ -32,6 +32,7 @@ from kettle_services.gateway.rest.job_tables import JobTables, session_settings
 from kettle_services.gateway.rest.jobs import JobQuestions
 from kettle_services.gateway.rest.log import LogQuestions
 from kettle_services.gateway.rest.machines import MachineQuestions
+from kettle_services.gateway.rest.mcp.serving import ModelContext
 from kettle_services.gateway.rest.negotiations import NegotiationQuestions
 from kettle_services.gateway.rest.own_iam import OwnIam
 from kettle_services.gateway.rest.past import PastQuestions
@@ -100,7 +101,10 @@ async def rest_application(rt: Runtime, settings: GatewaySettings, bus: Bus) -> 
     limits = RequestLimits(
         rate=settings.requests_per_second, burst=settings.request_burst, proxies=frozenset(settings.proxies)
     )
-    return Front(persons, limits).application(handlers)
+    front = Front(persons, limits)
+    application = front.application(handlers)
+    ModelContext(front, handlers).add_to(application)
+    return application
 
 
 def _of_the_pool(
