@@ -63,6 +63,7 @@ def test_a_confirmation_is_of_one_change_of_one_person_for_a_while() -> None:
     [
         (b"{", protocol.PARSE_ERROR),
         (b"\xff", protocol.PARSE_ERROR),
+        (b"[" * 100_000, protocol.PARSE_ERROR),
         (b"[]", protocol.INVALID_REQUEST),
         (b'{"jsonrpc": "1.0", "method": "ping"}', protocol.INVALID_REQUEST),
         (b'{"jsonrpc": "2.0", "method": "ping", "params": []}', protocol.INVALID_REQUEST),

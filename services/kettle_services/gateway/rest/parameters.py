@@ -113,7 +113,7 @@ async def body_of(route: Route, request: web.Request) -> Any:
         raise refused_field(
             f"/body{pointer}", f"the body cannot be used: {what}", code=ProblemCode.BODY_INVALID, status=422
         ) from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise refused_field(
             "/body", f"the body is no JSON: {error}", code=ProblemCode.BODY_INVALID
         ) from error

@@ -5,7 +5,7 @@ Pure.  What comes out of a pool was written by people and programs, and a model 
 it is before it begins, and is JSON, in which no text can end early.
 """
 
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 import msgspec
 
@@ -45,15 +45,11 @@ def _fitted(said: Any, room: int) -> Any:
 
 
 def _shortened(said: Any) -> Any:
-    match said:
-        case str() if len(said) > _LONG:
-            return f"{said[:_LONG]}… ({len(said)} characters)"
-        case dict():
-            return {name: _shortened(value) for name, value in said.items()}
-        case list():
-            return [_shortened(value) for value in said]
-        case _:
-            return said
+    if isinstance(said, str):
+        return said if len(said) <= _LONG else f"{said[:_LONG]}… ({len(said)} characters)"
+    if _is_object(said):
+        return {name: _shortened(value) for name, value in said.items()}
+    return [_shortened(value) for value in said] if _is_list(said) else said
 
 
 def _halve_largest(said: Any) -> bool:
@@ -62,20 +58,21 @@ def _halve_largest(said: Any) -> bool:
     if not found:
         return False
     largest = max(found, key=lambda each: (len(each), size(each)))
-    for key in (
-        list(range(len(largest)))[: len(largest) // 2 - 1 : -1]
-        if isinstance(largest, list)
-        else list(largest)[len(largest) // 2 :]
-    ):
+    keys: list[Any] = list(largest) if _is_object(largest) else list(range(len(largest)))
+    for key in reversed(keys[(len(keys) + 1) // 2 :]):
         del largest[key]
     return True
 
 
 def _containers(said: Any) -> list[Any]:
-    match said:
-        case dict():
-            return [said, *(each for value in said.values() for each in _containers(value))]
-        case list():
-            return [said, *(each for value in said for each in _containers(value))]
-        case _:
-            return []
+    inner: list[Any] = list(said.values()) if _is_object(said) else said if _is_list(said) else []
+    own = [said] if inner else []
+    return own + [each for value in inner for each in _containers(value)]
+
+
+def _is_object(said: object) -> TypeGuard[dict[str, Any]]:
+    return isinstance(said, dict)
+
+
+def _is_list(said: object) -> TypeGuard[list[Any]]:
+    return isinstance(said, list)

@@ -40,7 +40,7 @@ def read(data: bytes) -> Message:
     """A message; raises Failed."""
     try:
         decoded = msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Failed(PARSE_ERROR, f"the message is no JSON: {error}") from error
     try:
         message = msgspec.convert(decoded, Message)

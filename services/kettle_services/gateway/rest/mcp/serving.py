@@ -83,15 +83,13 @@ class ModelContext:
 
     async def _called(self, params: dict[str, Any], person: Person, request: web.Request) -> dict[str, Any]:
         tool = TOOLS.get(str(params.get("name")))
-        arguments = params.get("arguments") or {}
+        arguments: Any = params.get("arguments") or {}
         if tool is None:
             raise Failed(INVALID_PARAMS, f"there is no such tool: there are {', '.join(TOOLS)}")
         if not isinstance(arguments, dict):
             raise Failed(INVALID_PARAMS, "arguments has to be an object")
         try:
-            text = await (self._changed if tool.writes else self._read)(
-                tool, dict(arguments), person, request
-            )
+            text = await (self._changed if tool.writes else self._read)(tool, {**arguments}, person, request)
         except (RequestRefused, ClientError, BusError) as error:
             refusal = refusal_of(request, error)
             assert refusal is not None  # only answers of the web server are none
@@ -104,8 +102,8 @@ class ModelContext:
         if not isinstance(most, int) or not 1024 <= most <= answers.MOST:
             raise refused_field("/query/max_bytes", f"max_bytes has to be from 1024 to {answers.MOST}")
         names = {field.name for field in msgspec.structs.fields(tool.route.parameters)}
-        if "limit" in names:
-            arguments.setdefault("limit", answers.LIMIT)
+        if "limit" in names and not isinstance(arguments.setdefault("limit", answers.LIMIT), int):
+            raise refused_field("/query/limit", "limit has to be a number")
         reply = await self._asked(tool, arguments, None, person, request)
         # A list that is asked for again with fewer entries has a page token that goes on where it ends.
         while "limit" in names and arguments["limit"] > 1 and answers.size(reply) > most:
