@@ -6,7 +6,7 @@ import re
 import shutil
 import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -75,7 +75,7 @@ def configured(name: str, place: Path, port: int, gateway: int) -> Path:
 
 
 @asynccontextmanager
-async def running(name: str, place: Path, gateway: int) -> AsyncIterator[int]:
+async def running(name: str, place: Path, gateway: int) -> AsyncGenerator[int]:
     """A proxy in front of a gateway; yields its port."""
     path = program(name)
     [port] = free_ports(1)

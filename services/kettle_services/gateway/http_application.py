@@ -12,6 +12,7 @@ from kettle_services.gateway.pages.questions import Questions
 from kettle_services.gateway.pages.serving import Pages
 from kettle_services.gateway.pages.wiring import PAGES, page_handlers
 from kettle_services.gateway.rest.application import Front
+from kettle_services.gateway.rest.mcp.serving import ModelContext
 from kettle_services.gateway.rest.wiring import RestParts, rest_parts
 from kettle_services.gateway.sessions.browser_sessions import BrowserSessions
 from kettle_services.gateway.sessions.links import Links
@@ -43,6 +44,7 @@ async def http_application(
     front = Front(parts.persons, parts.limits, sessions, pages.problem)
     application = front.application(handlers)
     issuers = _issuers(settings, parts, sessions, url)
+    ModelContext(front, handlers).add_to(application)
     Login(sessions, links, parts.persons, parts.limits, issuers).add_to(application)
     watch = TableWatch(parts.tables)
     rt.loop(watch.run(), name="watched tables")

@@ -42,6 +42,9 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "token": "tokens with which programs act for you",
         "credential": "tokens of services that the pool keeps for your jobs",
     },
+    "for language models": {
+        "mcp": "tools with which a model asks about the pool",
+    },
     "the language of ads": {
         "classad": "try out expressions, convert and match ads",
     },

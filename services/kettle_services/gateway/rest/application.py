@@ -62,13 +62,17 @@ class Asked(msgspec.Struct, frozen=True):
     """Of the type that the route declares."""
     body: Any
     request: web.Request
+    headers: Mapping[str, str] | None = None
+    """What is said besides; None: the headers of the request."""
+
+    def header(self, name: str) -> str:
+        """What a header says; empty if it is not there."""
+        said = self.request.headers if self.headers is None else self.headers
+        return said.get(name, "").strip()
 
     def require_changed(self, etag: str) -> None:
         """Raises NotModified: the asker has the state that the tag names."""
-        named = [
-            each.strip().removeprefix("W/")
-            for each in self.request.headers.get("If-None-Match", "").split(",")
-        ]
+        named = [each.strip().removeprefix("W/") for each in self.header("If-None-Match").split(",")]
         if etag in named or "*" in named:
             raise NotModified(etag)
 

@@ -78,7 +78,7 @@ def command_id(asked: Asked, part: str = "") -> str:
 
 
 def _key(asked: Asked) -> str:
-    key = asked.request.headers.get("Idempotency-Key", "").strip()
+    key = asked.header("Idempotency-Key")
     if len(key) > _LONGEST or not key.isprintable():
         raise refused_field(
             "/header/Idempotency-Key", f"an Idempotency-Key has {_LONGEST} printable characters at most"

@@ -187,7 +187,7 @@ class JobCommands:
         if known is None:
             raise no_such_job(parameters.id)
         tag, ad = known
-        named = asked.request.headers.get("If-Match", "").strip()
+        named = asked.header("If-Match")
         if named and named not in {tag, "*"}:
             raise _changed(parameters.id)
         select = Select(jobs=[job], constraint=_as_it_is(ad) if named and named != "*" else "")

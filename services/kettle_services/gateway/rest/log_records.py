@@ -6,7 +6,7 @@ Pure.
 
 import fnmatch
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 import asyncpg
 import msgspec
@@ -133,7 +133,7 @@ def _fields(row: Row, viewer: Viewer, owner: str) -> dict[str, Any]:
     fields.pop("event", None)
     for name, value in fields.items():
         if name in {"attributes", "slot_ad"} and isinstance(value, dict):
-            fields[name] = viewer.sees(value, owner)
+            fields[name] = viewer.sees(cast("Ad", value), owner)
     return fields
 
 

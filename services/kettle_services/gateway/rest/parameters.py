@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
+from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal, Protocol, TypeVar, get_args, get_origin
 
 import msgspec
@@ -48,12 +49,21 @@ def parameters_of(route: Declared, request: web.Request) -> msgspec.Struct:
             given[name] = (
                 {"1": True, "0": False}.get(texts[0], texts[0]) if _is_flag(route, name) else texts[0]
             )
+    return given_parameters(route, given, dict.fromkeys(request.match_info, "path"))
+
+
+def given_parameters(
+    route: Declared, given: Mapping[str, Any], places: Mapping[str, str] = MappingProxyType({})
+) -> msgspec.Struct:
+    """
+    The parameters of a route as they were given by their names; raises RequestRefused. `places`: those that were not in the query.
+    """
     for name in _moments(route.parameters) & given.keys():
-        _require_date(name, given[name])
+        _require_date(name, str(given[name]))
     try:
         read = msgspec.convert(given, route.parameters, strict=False)
     except msgspec.ValidationError as error:
-        raise _refused(error, dict.fromkeys(request.match_info, "path"), route.parameters) from error
+        raise _refused(error, places, route.parameters) from error
     for name, value in msgspec.structs.asdict(read).items():
         if isinstance(value, datetime):
             _require_calendar(name, value)
@@ -129,7 +139,7 @@ async def body_of(route: Route, request: web.Request) -> Any:
         raise refused_field(
             f"/body{pointer}", f"the body cannot be used: {what}", code=ProblemCode.BODY_INVALID, status=422
         ) from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise refused_field(
             "/body", f"the body is no JSON: {error}", code=ProblemCode.BODY_INVALID
         ) from error
