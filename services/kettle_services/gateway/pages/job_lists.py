@@ -23,7 +23,6 @@ class JobColumn(msgspec.Struct, frozen=True):
 
 
 OF_ALL: Final = (
-    JobColumn("owner", "Owner"),
     JobColumn("state", "State"),
     JobColumn("command", "Command", attributes=("Cmd", "Args", "Arguments")),
     JobColumn("batch", "Batch", attributes=("JobBatchName",)),

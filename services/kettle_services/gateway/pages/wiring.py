@@ -15,17 +15,22 @@ from kettle_services.gateway.pages.live import LiveParts, TableWatch
 from kettle_services.gateway.pages.page import Form, Handler, Page
 from kettle_services.gateway.pages.questions import Questions
 from kettle_services.gateway.pages.serving import Pages
+from kettle_services.gateway.pages.submit_page import CHECK, SEND, SUBMIT, SubmitPage
 from kettle_services.gateway.rest.application import Front
 from kettle_services.gateway.rest.wiring import RestParts
 from kettle_services.gateway.settings import GatewaySettings
 
-PAGES: Final = (HOME, JOBS, JOB, HISTORY, CLUSTER)
+PAGES: Final = (HOME, JOBS, SUBMIT, HISTORY, JOB, CLUSTER)
 """In any order: each says itself where it stands in the navigation."""
 
 
 def page_handlers(questions: Questions) -> Mapping[Page | Form, Handler]:
     """All of them."""
+    submit = SubmitPage(questions)
     return {
+        SUBMIT: submit.show,
+        SEND: submit.send,
+        CHECK: submit.check,
         JOBS: JobsPage(questions, QUEUES).show,
         HISTORY: JobsPage(questions, PAST).show,
         JOB: JobPage(questions).show,
