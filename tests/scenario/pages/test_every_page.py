@@ -60,7 +60,9 @@ async def test_everybody_can_read_them(
 
 
 async def test_a_refusal_is_a_page_for_browsers_and_a_document_for_programs(look: Looks) -> None:
-    """A parameter that is unknown, an address that is none and a missing credential are said in words to people."""
+    """
+    A parameter that is unknown, an address that is none and a missing credential are said in words to people.
+    """
     async with look.at("/jobs?stte=idle", status=400) as seen:
         assert "there is no parameter stte; the nearest is state" in (await seen.text("[role=alert]")).lower()
         assert 404 == await seen.go("/nowhere")
@@ -87,7 +89,9 @@ async def test_somebody_chooses_dark_or_light(look: Looks) -> None:
 
 
 async def test_files_of_pages_are_kept_for_ever(look: Looks) -> None:
-    """A file has its hash in its name, may be kept for ever, and is small: all together less than 90 kB."""
+    """
+    A file has its hash in its name, may be kept without end, and is small: all together less than 90 kB.
+    """
     async with look.at("/jobs") as seen:
         expression = "performance.getEntriesByType('resource').filter(e => e.name.includes('/assets/')).map(e => e.name)"
         names: list[str] = await seen.page.evaluate(expression)

@@ -82,7 +82,7 @@ async def test_columns_are_chosen_and_remembered(look: Looks, pool: ThrowawayPoo
         await seen.page.check(".columns [value=asked]")
         await seen.page.click(".columns button")
         await seen.page.wait_for_selector("thead th:text-is('Memory asked, MiB')")
-        wanted = ["Job", "State", "Memory asked, MiB", "In this state since"]
+        wanted = ["", "Job", "State", "Memory asked, MiB", "In this state since"]
         assert wanted == await seen.page.locator(".jobs thead th").all_inner_texts()
         await seen.go("/jobs?fields=Cmd")
         assert [*wanted, "Cmd"] == await seen.page.locator(".jobs thead th").all_inner_texts()

@@ -61,7 +61,9 @@ def jobs_view(*jobs: Job, asked: ShowJobs | None = None) -> JobsView:
 
 
 def test_vendored_files_are_what_the_table_says() -> None:
-    """Every vendored file has the hash of the table and a licence beside it, and no other script is there but our own."""
+    """
+    Every vendored file has the hash of the table and a licence beside it, and no other script is there but our own.
+    """
     directory = {name: asset.data for name, asset in ASSETS.by_name.items()}
     hashes = {name: hashlib.sha256(directory[name]).hexdigest() for name in VENDORED}
     assert {name: each.sha256 for name, each in VENDORED.items()} == hashes
@@ -173,7 +175,9 @@ def test_waiting_stands_apart_from_each_run() -> None:
     )
 )
 def test_every_time_line_fits_into_its_drawing(parts: list[tuple[str, int, str | None]]) -> None:
-    """Whatever states a job was in, each has one bar, which lies within the drawing, and the axis has few ticks."""
+    """
+    Whatever states a job was in, each has one bar, which lies within the drawing, and the axis has few ticks.
+    """
     found = drawn(phases(*parts), NOW + timedelta(seconds=sum(seconds for _, seconds, _ in parts)))
     assert found is not None
     bars = [bar for lane in found.lanes for bar in lane.bars]
@@ -211,7 +215,9 @@ def test_a_form_without_jobs_is_refused() -> None:
 
 
 def test_a_job_becomes_a_description_again() -> None:
-    """Wish 13: the form of a job that is to be run again has its commands, and leaves out what nobody writes."""
+    """
+    Wish 13: the form of a job that is to be run again has its commands, and leaves out what nobody writes.
+    """
     text = description_like(
         {"Cmd": "/bin/a", "Args": "1 2", "Out": "x", "Err": "/dev/null", "RequestCpus": 2}
     )

@@ -1,6 +1,4 @@
-"""
-The pages as routes of the web application: what happens around each request, the same for all of them.
-"""
+"""The pages as routes of the web application: what happens around each request, the same for all of them."""
 
 import re
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
@@ -232,11 +230,16 @@ def _html(text: str, status: int) -> web.Response:
 
 def _plainer(request: web.Request) -> str | None:
     """
-    The same address without fields of a form that were left empty, and with the zone of times that have none: UTC; None: it is
-    like that already.
+    An address without the fields of a form that were left empty, with each name once, and with the zone of times that have none, UTC;
+    None: it is like that already.
     """
-    said = [(name, _zoned(value) if name in _TIMES else value) for name, value in request.query.items()]
-    plain = [(name, value) for name, value in said if value]
+    said = {
+        name: ",".join(
+            _zoned(value) if name in _TIMES else value for value in request.query.getall(name) if value
+        )
+        for name in request.query
+    }
+    plain = [(name, value) for name, value in said.items() if value]
     if plain == list(request.query.items()):
         return None
     return request.path + (f"?{urlencode(plain, safe=',:@/*')}" if plain else "")
