@@ -1,6 +1,7 @@
 """A real browser, which looks at the pages of a pool."""
 
 import asyncio
+import os
 import subprocess
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
@@ -13,7 +14,7 @@ from playwright.async_api import Browser, ConsoleMessage, Page, Request, async_p
 
 from kettle.testing.throwaway_pool import ThrowawayPool
 
-_WITHIN_MS: Final = 60_000.0
+_WITHIN_MS: Final = 30_000.0
 """After this something hangs."""
 DESKTOP: Final = (1280, 860)
 PHONE: Final = (390, 844)
@@ -69,6 +70,11 @@ class Watched:
     async def text(self, selector: str) -> str:
         """What an element says, when it is there."""
         return " ".join((await self.page.inner_text(selector)).split())
+
+    async def picture(self, name: str) -> None:
+        """Keep what is seen, for the documentation, if KETTLE_TEST_PICTURES names a directory."""
+        if directory := os.environ.get("KETTLE_TEST_PICTURES"):
+            await self.page.screenshot(path=Path(directory) / name)
 
     async def violations(self) -> list[str]:
         """What axe finds: rules, and the elements that break them."""

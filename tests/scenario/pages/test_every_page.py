@@ -7,11 +7,20 @@ from typing import Literal
 import aiohttp
 import pytest
 
+from kettle.client import select
 from kettle.testing.throwaway_pool import ThrowawayPool
 
 from .browser import DESKTOP, PHONE, Looks
 
 pytestmark = [pytest.mark.scenario, pytest.mark.embedded]
+
+DESCRIPTIONS = (
+    "executable = /bin/true\nhold = true\nqueue 8\n",
+    "executable = /usr/bin/env\narguments = fit.py --seed $(Process)\nrequest_memory = 4TB\nqueue 6\n",
+    "executable = /bin/sleep\narguments = 600\nqueue 4\n",
+)
+PICTURES = {"/jobs": "jobs-page.png", "/": "home-page.png"}
+"""What the documentation shows."""
 
 
 @pytest.mark.parametrize(("scheme", "size"), [("light", DESKTOP), ("dark", PHONE)])
@@ -22,22 +31,38 @@ async def test_everybody_can_read_them(
     Wish 14: axe finds nothing, light and dark, wide and narrow; nothing is asked of other hosts, no script fails, and no page is
     wider than the window.
     """
-    await pool.client.submit("executable = /bin/true\nhold = true\nqueue 3\n", cwd=tmp_path)
+    ended = (await pool.client.submit("executable = /bin/true\nqueue 3\n", cwd=tmp_path)).cluster
+    await pool.client.wait(select(ended))
+    submitted = [await pool.client.submit(text, cwd=tmp_path) for text in DESCRIPTIONS]
+    cluster = submitted[-1].cluster
     async with look.at("/jobs", scheme=scheme, size=size) as seen:
         await seen.page.wait_for_selector("[data-live-state=on]")
         await seen.page.wait_for_selector(".jobs")
-        for path in ("/jobs", "/jobs?group_by=owner", "/jobs?owner=nobody"):
+        await seen.page.wait_for_selector(f"tbody a:text-is('{cluster}.0')")
+        for path in (
+            "/",
+            "/jobs",
+            "/jobs?group_by=owner",
+            "/history",
+            f"/jobs/{cluster}.0",
+            f"/clusters/{cluster}",
+            "/submit",
+        ):
             assert 200 == await seen.go(path)
             assert [] == await seen.violations(), path
             wide = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
             assert await seen.page.evaluate(wide), path
+            if size == DESKTOP and path in PICTURES:
+                await seen.picture(PICTURES[path])
         assert ([], []) == (seen.said, seen.elsewhere)
         assert 400 == await seen.go("/jobs?stte=idle")
         assert [] == await seen.violations()
 
 
 async def test_a_refusal_is_a_page_for_browsers_and_a_document_for_programs(look: Looks) -> None:
-    """A parameter that is unknown, an address that is none and a missing credential are said in words to people."""
+    """
+    A parameter that is unknown, an address that is none and a missing credential are said in words to people.
+    """
     async with look.at("/jobs?stte=idle", status=400) as seen:
         assert "there is no parameter stte; the nearest is state" in (await seen.text("[role=alert]")).lower()
         assert 404 == await seen.go("/nowhere")
@@ -64,7 +89,9 @@ async def test_somebody_chooses_dark_or_light(look: Looks) -> None:
 
 
 async def test_files_of_pages_are_kept_for_ever(look: Looks) -> None:
-    """A file has its hash in its name, may be kept for ever, and is small: all together less than 90 kB."""
+    """
+    A file has its hash in its name, may be kept without end, and is small: all together less than 90 kB.
+    """
     async with look.at("/jobs") as seen:
         expression = "performance.getEntriesByType('resource').filter(e => e.name.includes('/assets/')).map(e => e.name)"
         names: list[str] = await seen.page.evaluate(expression)

@@ -81,7 +81,8 @@ async def test_columns_are_chosen_and_remembered(look: Looks, pool: ThrowawayPoo
             await seen.page.uncheck(f".columns [value={name}]")
         await seen.page.check(".columns [value=asked]")
         await seen.page.click(".columns button")
-        wanted = ["Job", "State", "Memory asked, MiB", "In this state since"]
+        await seen.page.wait_for_selector("thead th:text-is('Memory asked, MiB')")
+        wanted = ["", "Job", "State", "Memory asked, MiB", "In this state since"]
         assert wanted == await seen.page.locator(".jobs thead th").all_inner_texts()
         await seen.go("/jobs?fields=Cmd")
         assert [*wanted, "Cmd"] == await seen.page.locator(".jobs thead th").all_inner_texts()
@@ -95,5 +96,5 @@ async def test_the_page_needs_no_scripts(look: Looks) -> None:
         await seen.page.fill(".filters [name=owner]", "nobody")
         await seen.page.fill(".filters [name=since]", "2026-11-25 10:00")
         await seen.page.click(".filters button")
-        assert "/jobs?owner=nobody&since=2026-11-25T10:00Z" == URL(seen.page.url).path_qs
+        assert "/jobs?owner=nobody&since=2026-11-25T10:00:00Z" == URL(seen.page.url).path_qs
         assert "No job in the queues is like this" == await seen.text(".empty h2")

@@ -1,7 +1,7 @@
 """
 Files that pages need: style, scripts, icons.
 
-Each is served under a name with its hash, so that it may be kept for ever, and compressed once.  `VENDORED` says where those of
+Each is served under a name with its hash, so that it may be kept without end, and compressed once.  `VENDORED` says where those of
 others are from.
 """
 

@@ -12,7 +12,7 @@ from kettle_services.gateway.pages.page import Page, Shown
 from kettle_services.gateway.pages.questions import Questions
 from kettle_services.gateway.rest.application import Asked
 from kettle_services.gateway.rest.refusals import RequestRefused
-from kettle_wire.rest.jobs import LIST_HISTORY, LIST_JOBS, Job, Jobs, ListHistory, ListJobs
+from kettle_wire.rest.jobs import LIST_HISTORY, LIST_JOBS, At, Job, Jobs, ListHistory, ListJobs
 from kettle_wire.rest.problem import ProblemCode
 
 _MOST: Final = 1000
@@ -24,6 +24,8 @@ class ShowCluster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     id: Annotated[str, msgspec.Meta(pattern=r"^[0-9]{1,9}(@[^\x00]{1,256})?$")]
     """`CLUSTER` or `CLUSTER@SCHEDD`."""
+    at_least: At | None = None
+    """Wait until this is visible."""
 
 
 CLUSTER: Final = Page(
@@ -78,7 +80,8 @@ class ClusterPage:
             parameters = msgspec.convert({**which, **more}, ListHistory)
             return await self._questions.ask(asked, LIST_HISTORY, parameters, Jobs)
 
-        now, then = await queued(group_by=["state"]), await past(group_by=["state"])
+        now = await queued(group_by=["state"], at_least=asked.parameters.at_least)
+        then = await past(group_by=["state"])
         counts = {group.key["state"]: 0 for group in [*(now.groups or ()), *(then.groups or ())]}
         for group in [*(now.groups or ()), *(then.groups or ())]:
             counts[group.key["state"]] += group.count

@@ -67,7 +67,7 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
         return self._address(path, query)
 
     def here(self, **changes: Value) -> str:
-        """The same page with other parameters, from the beginning of its list; None takes one away."""
+        """A link to this page with other parameters, from the beginning of its list; None takes one away."""
         return self._address(self.path, {**self.query, "page": None, **changes})
 
     @property

@@ -23,7 +23,6 @@ class JobColumn(msgspec.Struct, frozen=True):
 
 
 OF_ALL: Final = (
-    JobColumn("owner", "Owner"),
     JobColumn("state", "State"),
     JobColumn("command", "Command", attributes=("Cmd", "Args", "Arguments")),
     JobColumn("batch", "Batch", attributes=("JobBatchName",)),
@@ -74,7 +73,7 @@ def row_of(job: Job) -> JobRow:
 def chosen_columns(
     asked: Asked, columns: Sequence[JobColumn], usual: Sequence[str], cookie: str
 ) -> list[JobColumn]:
-    """Those of the address, else those that were chosen last, else the usual ones."""
+    """What the address names, else what was chosen last, else the usual ones."""
     known = {column.name for column in columns}
     remembered = known.intersection(asked.request.cookies.get(cookie, "").split("-"))
     wanted = asked.parameters.columns or remembered or usual

@@ -13,7 +13,7 @@ from kettle_services.gateway.pages.wording import size, span, value_text
 from kettle_services.gateway.rest.application import Asked
 from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_wire.ads.types import Ad
-from kettle_wire.rest.jobs import GET_JOB, GetJob, Job, JobName
+from kettle_wire.rest.jobs import GET_JOB, At, GetJob, Job, JobName
 from kettle_wire.rest.past import (
     GET_HISTORY_OF_JOB,
     GET_TIMELINE,
@@ -39,8 +39,8 @@ class ShowJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     as_of: Moment | None = None
     compare: Moment | None = None
     """Show how the ad differs from what it was then."""
-    done: str = ""
-    """What was done to it by the form that led here."""
+    at_least: At | None = None
+    """Wait until this is visible."""
 
 
 JOB: Final = Page("/jobs/{id}", "Job", template="job.html", parameters=ShowJob)
@@ -89,8 +89,6 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     files: Sequence[tuple[str, str]]
     """What its files are called, by what they are."""
     queued: bool
-    own: bool
-    done: str
 
 
 class JobPage:
@@ -103,7 +101,9 @@ class JobPage:
         """Everything about a job, now or at a moment."""
         wanted: ShowJob = asked.parameters
         ask = self._questions.ask
-        job = await ask(asked, GET_JOB, GetJob(id=wanted.id, as_of=wanted.as_of), Job)
+        job = await ask(
+            asked, GET_JOB, GetJob(id=wanted.id, as_of=wanted.as_of, at_least=wanted.at_least), Job
+        )
         timeline = await ask(asked, GET_TIMELINE, GetTimeline(id=job.id), Timeline)
         past = GetHistoryOfJob(id=job.id, until=wanted.as_of)
         records = await ask(asked, GET_HISTORY_OF_JOB, past, JobRecords)
@@ -138,8 +138,6 @@ class JobPage:
                 if texts.get(key) not in {None, "", "/dev/null"}
             ],
             queued=job.state in _QUEUED and wanted.as_of is None,
-            own=job.owner == asked.person.name,
-            done=wanted.done,
         )
         return Shown(view, title=f"Job {job.cluster}.{job.proc}")
 

@@ -2,8 +2,9 @@
 The pages of the queues and of the history: which jobs there are, in which states, found by filters, grouped, and live.
 """
 
-from collections.abc import Sequence
-from typing import Annotated, Final, Literal, TypeAlias
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Final, Literal, TypeAlias
 
 import msgspec
 
@@ -30,12 +31,14 @@ from kettle_wire.rest.route import Route
 MOST_GROUPS: Final = 500
 """More than so many on one page nobody reads; the page says how many there are."""
 QUEUE_COLUMNS: Final = (
+    JobColumn("owner", "Owner", sort="owner"),
     *OF_ALL,
     JobColumn("since", "In this state since", sort="entered"),
     JobColumn("runs", "Runs", sort="attempts", number=True),
     JobColumn("where", "Where, or why held"),
 )
 HISTORY_COLUMNS: Final = (
+    JobColumn("owner", "Owner"),
     *OF_ALL,
     JobColumn("left", "Left the queue", sort="left"),
     JobColumn("exit_code", "Exit code", sort="exit_code", number=True),
@@ -53,15 +56,19 @@ HistoryColumn = Literal[
 class ShowJobs(ListJobs, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What can be asked of the page of the queues."""
 
-    columns: Annotated[list[QueueColumn], msgspec.Meta(max_length=len(QUEUE_COLUMNS))] = []
+    columns: list[QueueColumn] = []
     """None: those that were chosen last."""
+    counted: bool = False
+    """Count what a filter finds, which tries it on all jobs, also where there are more than one page has."""
 
 
 class ShowHistory(ListHistory, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What can be asked of the page of the history."""
 
-    columns: Annotated[list[HistoryColumn], msgspec.Meta(max_length=len(HISTORY_COLUMNS))] = []
+    columns: list[HistoryColumn] = []
     """None: those that were chosen last."""
+    counted: bool = False
+    """Count what a filter finds, which tries it on all jobs, also where there are more than one page has."""
 
 
 JOBS: Final = Page(
@@ -151,15 +158,8 @@ class JobsPage:
         attributes = dict.fromkeys(name for column in columns for name in column.attributes)
         listed = question(kind, wanted, fields=[*attributes, *wanted.fields])
         found = await self._questions.ask(asked, self._list.route, listed, Jobs)
-        by_state = question(kind, wanted, state=[], group_by=["state"], page="", fields=[])
-        try:
-            counted = await self._questions.ask(asked, self._list.route, by_state, Jobs)
-            uncounted = ""
-        except RequestRefused as refusal:
-            if refusal.code != ProblemCode.TOO_SLOW:
-                raise
-            counted, uncounted = Jobs(groups=[]), str(refusal)
-        states = states_of({group.key["state"]: group.count for group in counted.groups or ()}, wanted.state)
+        counts, uncounted = await self._counts(asked, found)
+        states = states_of(counts, wanted.state)
         groups = groups_of(found.groups) if isinstance(found.groups, list) else []
         view = JobsView(
             list=self._list,
@@ -189,3 +189,19 @@ class JobsPage:
         )
         remembered = {self._list.cookie: "-".join(wanted.columns)} if wanted.columns else {}
         return Shown(view, frames=found.frames, cookies=remembered)
+
+    async def _counts(self, asked: Asked, found: Jobs) -> tuple[Mapping[str, int], str]:
+        """How many there are in each state, or why that is not known."""
+        wanted: Wanted = asked.parameters
+        if wanted.filter and not wanted.counted:
+            if isinstance(found.jobs, list) and not found.next and not wanted.page:
+                return Counter(job.state for job in found.jobs), ""
+            return {}, "a filter is tried on job after job, and to count all takes long"
+        by_state = question(self._list.kind, wanted, state=[], group_by=["state"], page="", fields=[])
+        try:
+            counted = await self._questions.ask(asked, self._list.route, by_state, Jobs)
+        except RequestRefused as refusal:
+            if refusal.code != ProblemCode.TOO_SLOW:
+                raise
+            return {}, str(refusal)
+        return {group.key["state"]: group.count for group in counted.groups or ()}, ""

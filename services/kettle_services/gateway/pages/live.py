@@ -131,6 +131,7 @@ class LiveParts:
                 await _written(response, _event(str(refusal), "trouble"))
                 if refusal.status == 403:
                     return
+                seen = {}  # the part that is missing now comes after the pause, also if nothing else happens
             else:
                 await _written(response, _event(text))
             took = time.perf_counter() - began

@@ -95,6 +95,8 @@ class Shown(msgspec.Struct, frozen=True):
     cookies: Mapping[str, str] = {}
     """Choices of the reader to remember."""
     status: int = 200
+    template: str = ""
+    """Instead of that of the declaration."""
 
 
 class Led(msgspec.Struct, frozen=True):

@@ -1,6 +1,4 @@
-"""
-The pages as routes of the web application: what happens around each request, the same for all of them.
-"""
+"""The pages as routes of the web application: what happens around each request, the same for all of them."""
 
 import re
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
@@ -36,7 +34,7 @@ _HEADERS: Final = {
     "X-Frame-Options": "DENY",
 }
 _PREFIX: Final = re.compile(r"(/[A-Za-z0-9._~-]+)*")
-_NO_ZONE: Final = re.compile(r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?))?")
+_NO_ZONE: Final = re.compile(r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)Z?)?")
 _TIMES: Final = frozenset({"as_of", "since", "until", "at"})
 _A_YEAR: Final = 365 * 86400
 
@@ -122,7 +120,7 @@ class Pages:
                 )
             case Shown():
                 frame = self.frame(request, declared, asked, front, answer)
-                html = self._templates.render(declared.template, frame, answer.view)
+                html = self._templates.render(answer.template or declared.template, frame, answer.view)
                 response = _html(html, answer.status)
                 for name, value in answer.cookies.items():
                     response.set_cookie(
@@ -234,17 +232,28 @@ def _html(text: str, status: int) -> web.Response:
 
 def _plainer(request: web.Request) -> str | None:
     """
-    The same address without fields of a form that were left empty, and with the zone of times that have none: UTC; None: it is
-    like that already.
+    An address without the fields of a form that were left empty, with each name once, and with the zone of times that have none, UTC;
+    None: it is like that already.
     """
-    said: list[tuple[str, str]] = []
-    for name, value in request.query.items():
-        found = _NO_ZONE.fullmatch(value) if name in _TIMES else None
-        said.append((name, f"{found[1]}T{found[2] or '00:00'}Z" if found else value))
-    plain = [(name, value) for name, value in said if value]
+    said = {
+        name: ",".join(
+            _zoned(value) if name in _TIMES else value for value in request.query.getall(name) if value
+        )
+        for name in request.query
+    }
+    plain = [(name, value) for name, value in said.items() if value]
     if plain == list(request.query.items()):
         return None
     return request.path + (f"?{urlencode(plain, safe=',:@/*')}" if plain else "")
+
+
+def _zoned(text: str) -> str:
+    """A time as the interface takes it, of one as people write it."""
+    found = _NO_ZONE.fullmatch(text)
+    if found is None:
+        return text
+    clock = found[2] or "00:00"
+    return f"{found[1]}T{clock}{'' if clock.count(':') == 2 else ':00'}Z"
 
 
 def _theme(request: web.Request) -> str:

@@ -11,14 +11,19 @@ from kettle_services.gateway.pages.jobs_page import HISTORY, JOBS, PAST, QUEUES,
 from kettle_services.gateway.pages.page import Form, Handler, Page
 from kettle_services.gateway.pages.pool.wiring import POOL_PAGES, pool_handlers
 from kettle_services.gateway.pages.questions import Questions
+from kettle_services.gateway.pages.submit_page import CHECK, SEND, SUBMIT, SubmitPage
 
-PAGES: Final = (HOME, JOBS, JOB, HISTORY, CLUSTER, *POOL_PAGES)
+PAGES: Final = (HOME, JOBS, SUBMIT, HISTORY, JOB, CLUSTER, *POOL_PAGES)
 """In any order: each says itself where it stands in the navigation."""
 
 
 def page_handlers(questions: Questions) -> Mapping[Page | Form, Handler]:
     """All of them."""
+    submit = SubmitPage(questions)
     return {
+        SUBMIT: submit.show,
+        SEND: submit.send,
+        CHECK: submit.check,
         JOBS: JobsPage(questions, QUEUES).show,
         HISTORY: JobsPage(questions, PAST).show,
         JOB: JobPage(questions).show,

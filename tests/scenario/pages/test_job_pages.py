@@ -1,0 +1,136 @@
+"""The pages of one job, of a cluster and of somebody's jobs, and what is done there."""
+
+from pathlib import Path
+
+import pytest
+from yarl import URL
+
+from kettle.client import select
+from kettle.testing.throwaway_pool import ThrowawayPool
+from kettle_wire.endpoint import Position
+
+from .browser import Looks
+
+pytestmark = [pytest.mark.scenario, pytest.mark.embedded]
+
+
+def place(position: Position) -> str:
+    """Where something is recorded, for pages that wait until they can show it."""
+    return f"{position.shard}:{position.frame}"
+
+
+HELD = "executable = /bin/true\narguments = a b\nhold = true\nqueue {}\n"
+
+
+async def test_a_job_says_why_it_waits_and_what_has_happened(
+    look: Looks, pool: ThrowawayPool, tmp_path: Path
+) -> None:
+    """
+    Wishes 1, 6 and 14: the page of a job has the reason in words, the time line and the events; at an earlier moment it shows the
+    job as it was, and it tells what is different since.
+    """
+    big = "executable = /bin/true\nrequest_memory = 4TB\nqueue\n"
+    cluster = (await pool.client.submit(big, cwd=tmp_path)).cluster
+    async with look.at("/jobs?state=idle") as seen:
+        await seen.page.click(f"tbody a:text-is('{cluster}.0')")
+        await seen.page.wait_for_selector("text=4 TiB of memory")
+        assert f"Job {cluster}.0" == await seen.text("h1")
+        assert "idle" == await seen.text(".title .state")
+        assert 1 == await seen.page.locator(".gantt rect.idle").count()
+        assert "submitted cluster" in await seen.text("section:has(#events)")
+        acted = await pool.client.hold(select(f"{cluster}.0"), reason="for a test")
+        await seen.go(f"/jobs/{cluster}.0?at_least={place(acted.position)}")
+        assert "held" == await seen.text(".title .state")
+        assert "held for" in await seen.text("section:has(#why)")
+        await seen.page.click("tbody tr:has-text('idle') >> text=differences")
+        assert "JobStatus 1 5" in await seen.text("#attributes")
+        await seen.page.click("tbody tr:has-text('idle') >> text=job")
+        assert "idle" == await seen.text(".title .state")
+        assert "The past" in await seen.text(".moment.past")
+        await seen.page.click("text=Back to now")
+        assert "held" == await seen.text(".title .state")
+        await seen.page.fill("[data-sift]", "holdreasoncode")
+        assert 2 >= await seen.page.locator("#attributes tbody tr:visible").count()
+    assert ([], []) == (seen.said, seen.elsewhere)
+
+
+async def test_a_cluster_shows_its_failures_by_cause(
+    look: Looks, pool: ThrowawayPool, tmp_path: Path
+) -> None:
+    """Wishes 11 and 15: a cluster says how far it is, and how many jobs failed for which reason."""
+    failing = (await pool.client.submit("executable = /bin/false\nqueue 2\n", cwd=tmp_path)).cluster
+    await pool.client.wait(select(failing))
+    submitted = await pool.client.submit(HELD.format(3), cwd=tmp_path)
+    async with look.at(f"/clusters/{submitted.cluster}?at_least={place(submitted.position)}") as seen:
+        assert "0 of 3 have ended" in await seen.text(".counts")
+        assert "on hold" in await seen.text("section:has(#causes) tbody")
+        await seen.go(f"/clusters/{failing}@schedd")
+        await seen.page.wait_for_selector("text=exited with code 1")
+        await seen.go("/")
+        await seen.page.wait_for_selector("text=Held, and waiting for you")
+        await seen.page.wait_for_selector("section:has(#ended) >> text=code 1")
+        assert 404 == await seen.go("/clusters/999999")
+    assert [] == seen.elsewhere
+
+
+async def test_jobs_are_held_and_released_again_without_scripts(
+    look: Looks, pool: ThrowawayPool, tmp_path: Path
+) -> None:
+    """
+    Wish 7: what is ticked is held and can be released again at once; all that match are removed only when the number is right.
+    """
+    big = "executable = /bin/true\nrequest_memory = 4TB\nqueue 3\n"
+    submitted = await pool.client.submit(big, cwd=tmp_path)
+    cluster = submitted.cluster
+    path = f"/jobs?cluster={cluster}&at_least={place(submitted.position)}"
+    async with look.at(path, scripts=False) as seen:
+        await seen.page.check(f"[value='{cluster}.1@schedd']")
+        await seen.page.fill(".bulk [name=reason]", "wait a moment")
+        await seen.page.click("button:text-is('Hold')")
+        assert "1 job was put on hold" == await seen.text("h1")
+        [ad] = await pool.client.jobs(select(f"{cluster}.1"))
+        assert (5, True) == (ad["JobStatus"], str(ad["HoldReason"]).startswith("wait a moment"))
+        await seen.page.click("button:has-text('Undo')")
+        assert "1 job was released" == await seen.text("h1")
+        await seen.go(path)
+        await seen.page.check("[name=all][value='1']")
+        await seen.page.click("button:has-text('Remove')")
+        assert "Remove 3 jobs?" == await seen.text("h1")
+        await pool.client.remove(select(f"{cluster}.2"))
+        await seen.page.click("button:has-text('Remove 3 jobs')")
+        assert "these are 2 jobs, and not 3" in (await seen.text("[role=alert]")).lower()
+        await seen.page.go_back()
+        await seen.page.go_back()
+        await seen.page.check("[name=all][value='1']")
+        await seen.page.click("button:has-text('Remove')")
+        await seen.page.click("button:has-text('Remove 2 jobs')")
+        assert "2 jobs were removed" == await seen.text("h1")
+        assert [] == await pool.client.jobs(select(cluster))
+
+
+async def test_a_description_is_checked_as_it_is_typed_and_kept_after_an_error(
+    look: Looks, pool: ThrowawayPool
+) -> None:
+    """
+    Wish 13: an error is said at its line while it is typed, and after it was sent with what was typed; then the jobs are submitted,
+    and one of them can be submitted again.
+    """
+    wrong = "executable = /bin/true\nrequest_memry = 5\nqueue 2\n"
+    async with look.at("/submit") as seen:
+        await seen.page.wait_for_selector("[data-live-state]")
+        await seen.page.fill("#text", wrong)
+        await seen.page.wait_for_selector("#check >> text=did you mean 'request_memory'?")
+        assert "2 request_memry = 5" == await seen.text("#check pre")
+        await seen.page.click("button.main")
+        await seen.page.wait_for_selector("#text[aria-invalid=true]")
+        assert wrong == await seen.page.input_value("#text")
+        await seen.page.fill("#text", wrong.replace("memry = 5", "memory = 4TB"))
+        await seen.page.wait_for_selector("#check >> text=2 jobs: nothing is wrong")
+        await seen.page.click("button.main")
+        await seen.page.wait_for_selector("h1:has-text('Cluster')")
+        cluster = URL(seen.page.url).name.partition("@")[0]
+        assert 2 == len(await pool.client.jobs(select(int(cluster))))
+        await seen.page.click(f"tbody a:text-is('{cluster}.0') >> nth=0")
+        await seen.page.click("text=Submit one like it")
+        assert "executable = /bin/true" in " ".join((await seen.page.input_value("#text")).split())
+    assert [] == seen.elsewhere

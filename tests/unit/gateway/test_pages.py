@@ -1,0 +1,226 @@
+"""What pages are made of, without a browser."""
+
+import hashlib
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kettle_services.gateway.pages.assets import VENDORED, Assets
+from kettle_services.gateway.pages.frame import Frame
+from kettle_services.gateway.pages.gantt import drawn
+from kettle_services.gateway.pages.job_lists import row_of, states_of
+from kettle_services.gateway.pages.jobs_page import QUEUES, JobsView, ShowJobs
+from kettle_services.gateway.pages.page import Page
+from kettle_services.gateway.pages.rendering import Templates
+from kettle_services.gateway.pages.selections import JobsForm, selection
+from kettle_services.gateway.pages.submit_page import description_like
+from kettle_services.gateway.pages.wiring import PAGES
+from kettle_services.gateway.pages.wording import ago, clock, number, size, span
+from kettle_services.gateway.rest.refusals import RequestRefused
+from kettle_wire.rest.jobs import Job
+from kettle_wire.rest.past import Phase
+
+NOW = datetime(2026, 11, 25, 12, tzinfo=UTC)
+ASSETS = Assets()
+TEMPLATES = Templates()
+
+
+def frame(**more: object) -> Frame:
+    known: dict[str, object] = {
+        "title": "Jobs", "path": "/jobs", "query": {}, "now": NOW, "assets": ASSETS.addresses,
+    }  # fmt: skip
+    return Frame(**{**known, **more})  # type: ignore[arg-type]
+
+
+def job(**more: object) -> Job:
+    known: dict[str, object] = {
+        "id": "7.0@schedd", "schedd": "schedd", "cluster": 7, "proc": 0, "owner": "ada", "state": "held", "submitted": NOW,
+    }  # fmt: skip
+    return Job(**{**known, **more})  # type: ignore[arg-type]
+
+
+def jobs_view(*jobs: Job, asked: ShowJobs | None = None) -> JobsView:
+    asked = asked or ShowJobs()
+    return JobsView(
+        list=QUEUES,
+        asked=asked,
+        states=states_of({"held": len(jobs)}, asked.state),
+        matching=len(jobs),
+        groups=[],
+        more_groups=0,
+        rows=[row_of(each) for each in jobs],
+        columns=[column for column in QUEUES.columns if column.name in QUEUES.usual],
+        next=None,
+        filtered=False,
+        uncounted="",
+        queued=True,
+    )
+
+
+def test_vendored_files_are_what_the_table_says() -> None:
+    """
+    Every vendored file has the hash of the table and a licence beside it, and no other script is there but our own.
+    """
+    directory = {name: asset.data for name, asset in ASSETS.by_name.items()}
+    hashes = {name: hashlib.sha256(directory[name]).hexdigest() for name in VENDORED}
+    assert {name: each.sha256 for name, each in VENDORED.items()} == hashes
+    assert {"kettle.css", "kettle.js", "kettle.svg"} == directory.keys() - VENDORED.keys()
+    assert sum(len(asset.compressed) for asset in ASSETS.by_name.values()) < 90_000
+
+
+def test_what_jobs_say_is_text_on_every_page() -> None:
+    """A command, a reason and an owner that are HTML are shown and not carried out."""
+    evil = "<script>alert(1)</script>"
+    ad = {"Cmd": f"/bin/{evil}", "Args": "'\"&"}
+    view = jobs_view(job(owner=evil, hold_reason=evil, attributes=ad), asked=ShowJobs(filter=f'"{evil}"'))
+    html = TEMPLATES.render("jobs.html", frame(person=evil, query={"filter": evil}), view)
+    assert "<script>alert" not in html
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
+
+
+def test_nothing_on_a_page_is_inline() -> None:
+    """No template has an inline script, style or handler, which the policy of the pages would refuse."""
+    html = TEMPLATES.render("jobs.html", frame(may_write=True), jobs_view(job()))
+    for word in ("style=", "onclick", "<style", "hx-on", "javascript:"):
+        assert word not in html
+    assert html.count("<script") == html.count("<script src=")
+
+
+def test_every_address_has_the_prefix_and_the_moment() -> None:
+    """Below a prefix all addresses of a page begin with it, and what shows the past leads to the past."""
+    shown = frame(prefix="/kettle", as_of=NOW - timedelta(hours=1), query={"owner": "ada", "page": "x"})
+    assert "/kettle/jobs/7.0@schedd?as_of=2026-11-25T11:00:00Z" == shown.url("/jobs/7.0@schedd")
+    assert "/kettle/jobs?owner=ada&state=held,idle" == shown.here(state=["held", "idle"])
+    html = TEMPLATES.render("jobs.html", shown, jobs_view(job()))
+    addresses = [
+        part.partition('"')[0]
+        for part in html.replace('src="', 'href="').replace('action="', 'href="').split('href="')[1:]
+    ]
+    assert [] == [each for each in addresses if not each.startswith(("/kettle/", "#"))]
+
+
+def test_pages_are_declared_once() -> None:
+    """No two pages have one address, and what stands in the navigation has a title of its own."""
+    assert len(PAGES) == len({page.path for page in PAGES})
+    linked = [page for page in PAGES if page.link is not None]
+    assert len(linked) == len({page.title for page in linked})
+    assert not Page("/x", "X", template="x.html").has_past
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(0.05, "50 ms"), (3.25, "3.2 s"), (61, "1 min 1 s"), (3600, "1 h"), (90061, "1 d 1 h"), (-5, "-5.0 s")],
+)
+def test_spans_have_two_units_at_most(seconds: float, said: str) -> None:
+    """A span of time is said in the two largest units that it has."""
+    assert said == span(seconds)
+
+
+def test_values_have_units_and_times_are_said_twice() -> None:
+    """Sizes have a unit, thousands a space between, times the clock and how long ago."""
+    assert ["12 B", "1.5 KiB", "8.0 GiB"] == [size(12), size(1536), size(8 << 30)]
+    assert "1\N{NARROW NO-BREAK SPACE}234\N{NARROW NO-BREAK SPACE}567" == number(1234567)
+    then = NOW - timedelta(days=1, minutes=5)
+    assert ("11-24 11:55:00", "1 d ago") == (clock(then, NOW), ago(then, NOW))
+    assert "in 5 min" == ago(NOW + timedelta(minutes=5), NOW)
+    assert (
+        '<time datetime="2026-11-24T11:55:00Z">11-24 11:55:00 <span class="ago">1 d ago</span></time>'
+        == str(frame().when(then))
+    )
+
+
+def phases(*parts: tuple[str, int, str | None]) -> list[Phase]:
+    """States with the seconds that each lasted."""
+    made: list[Phase] = []
+    since = NOW
+    for state, seconds, slot in parts:
+        until = since + timedelta(seconds=seconds)
+        made.append(Phase(state=state, since=since, until=until, slot=slot))
+        since = until
+    return made
+
+
+def test_waiting_stands_apart_from_each_run() -> None:
+    """Wish 6: the time line has one row for all waiting, and one for each attempt."""
+    found = drawn(
+        phases(
+            ("idle", 30, None),
+            ("running", 20, "a"),
+            ("idle", 10, None),
+            ("running", 20, "b"),
+            ("suspended", 20, "b"),
+        ),
+        NOW + timedelta(seconds=100),
+    )
+    assert found is not None
+    assert ["Waiting", "Run 1", "Run 2"] == [lane.title for lane in found.lanes]
+    assert [[(0.0, 300.0), (500.0, 100.0)], [(300.0, 200.0)], [(600.0, 200.0), (800.0, 200.0)]] == [
+        [(bar.start, bar.width) for bar in lane.bars] for lane in found.lanes
+    ]
+    assert "running on a for 20 s" == found.lanes[1].bars[0].says
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["idle", "running", "held", "suspended"]),
+            st.integers(0, 10**7),
+            st.sampled_from(["a", "b"]),
+        ),
+        min_size=1,
+        max_size=12,
+    )
+)
+def test_every_time_line_fits_into_its_drawing(parts: list[tuple[str, int, str | None]]) -> None:
+    """
+    Whatever states a job was in, each has one bar, which lies within the drawing, and the axis has few ticks.
+    """
+    found = drawn(phases(*parts), NOW + timedelta(seconds=sum(seconds for _, seconds, _ in parts)))
+    assert found is not None
+    bars = [bar for lane in found.lanes for bar in lane.bars]
+    assert len(parts) == len(bars)
+    assert all(0 <= bar.start and bar.start + bar.width <= 1000.1 for bar in bars)
+    assert all(0 <= tick.place <= 1000 for tick in found.ticks)
+
+
+SELECTIONS: list[tuple[Mapping[str, object], str, list[str]]] = [
+    ({}, "true", ["ada"]),
+    ({"state": "held,idle"}, "(JobStatus == 5 || JobStatus == 1)", ["ada"]),
+    ({"cluster": "3", "filter": "A || B", "owner": "bob"}, "(ClusterId == 3) && (A || B)", ["bob"]),
+    ({"since": NOW}, f"QDate >= {int(NOW.timestamp())}", ["ada"]),
+]
+
+
+@pytest.mark.parametrize(("fields", "expression", "owners"), SELECTIONS)
+def test_filters_of_a_list_select_the_same_jobs(
+    fields: Mapping[str, object], expression: str, owners: list[str]
+) -> None:
+    """Wish 7: what is done to all that match is done to what the list shows, and to nobody else's jobs."""
+    chosen = selection(JobsForm(action="hold", all=True, **fields), "ada")  # type: ignore[arg-type]
+    assert (expression, owners, []) == (chosen.filter, chosen.owner, chosen.ids)
+
+
+def test_a_form_without_jobs_is_refused() -> None:
+    """Nothing ticked, several access points and a state that is none are refused with what to do."""
+    with pytest.raises(RequestRefused, match="no job is ticked"):
+        selection(JobsForm(action="hold"), "ada")
+    with pytest.raises(RequestRefused, match="filter by one"):
+        selection(JobsForm(action="hold", all=True, schedd="a,b"), "ada")
+    with pytest.raises(RequestRefused, match="the filters cannot be used"):
+        selection(JobsForm(action="hold", all=True, state="asleep"), "ada")
+    assert ["1.0", "1.1"] == selection(JobsForm(action="hold", ids=["1.0,1.1"]), "ada").ids
+
+
+def test_a_job_becomes_a_description_again() -> None:
+    """
+    Wish 13: the form of a job that is to be run again has its commands, and leaves out what nobody writes.
+    """
+    text = description_like(
+        {"Cmd": "/bin/a", "Args": "1 2", "Out": "x", "Err": "/dev/null", "RequestCpus": 2}
+    )
+    assert [["executable", "/bin/a"], ["arguments", "1 2"], ["output", "x"], ["request_cpus", "2"]] == [
+        [part.strip() for part in line.split("=")] for line in text.splitlines()[:-1]
+    ]
