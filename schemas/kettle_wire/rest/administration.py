@@ -1,4 +1,4 @@
-"""Who may do what, for administrators over HTTP: the record of deeds, bans, sessions, and the hosts of the pool."""
+"""What administrators ask over HTTP: the record of deeds, bans, sessions, machines that joined; and hosts."""
 
 from typing import Annotated, Literal
 

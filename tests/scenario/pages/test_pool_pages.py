@@ -133,7 +133,7 @@ async def test_the_map_is_used_with_keys_and_says_what_it_shows(look: Looks) -> 
 
 
 async def test_ten_thousand_machines_are_one_map(look: Looks) -> None:
-    """A pool of ten thousand machines is drawn whole, and each of them is found with keys and dimmed by the legend."""
+    """Ten thousand machines are drawn, each is found with keys, and the legend dims the others."""
     await the_machine(look)
     slots: list[Ad] = [
         {

@@ -1,4 +1,4 @@
-"""The pages of administrators: the record of deeds, bans, sessions and machines that joined; and the services."""
+"""The pages of administrators: the record of deeds, bans, sessions, machines that joined; and the services."""
 
 from typing import Annotated, Final
 
