@@ -66,7 +66,7 @@ class Bans(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ChangeBans(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Let somebody in no more, or again; said twice it is said once."""
+    """Let somebody in no more, or let somebody in again who is banned."""
 
 
 class BanChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -204,7 +204,7 @@ CHANGE_BANS = Route(
     body=BanChange,
     reply=Bans,
     level="ADMINISTRATOR",
-    errors=(413, 415, 422),
+    errors=(404, 413, 415, 422),
 )
 LIST_SESSIONS = Route(
     "GET", "/sessions", "list_sessions", parameters=ListSessions, reply=SessionList, level="ADMINISTRATOR"
