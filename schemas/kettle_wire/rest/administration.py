@@ -194,8 +194,12 @@ class Hosts(msgspec.Struct, frozen=True, kw_only=True):
     hosts: list[Host]
 
 
-LIST_AUDIT = Route("GET", "/audit", "list_audit", parameters=ListAudit, reply=Audit, level="ADMINISTRATOR")
-LIST_BANS = Route("GET", "/bans", "list_bans", parameters=ListBans, reply=Bans, level="ADMINISTRATOR")
+LIST_AUDIT = Route(
+    "GET", "/audit", "list_audit", parameters=ListAudit, reply=Audit, level="ADMINISTRATOR", errors=(404,)
+)
+LIST_BANS = Route(
+    "GET", "/bans", "list_bans", parameters=ListBans, reply=Bans, level="ADMINISTRATOR", errors=(404,)
+)
 CHANGE_BANS = Route(
     "POST",
     "/bans",
@@ -207,7 +211,13 @@ CHANGE_BANS = Route(
     errors=(404, 413, 415, 422),
 )
 LIST_SESSIONS = Route(
-    "GET", "/sessions", "list_sessions", parameters=ListSessions, reply=SessionList, level="ADMINISTRATOR"
+    "GET",
+    "/sessions",
+    "list_sessions",
+    parameters=ListSessions,
+    reply=SessionList,
+    level="ADMINISTRATOR",
+    errors=(404,),
 )
 END_SESSION = Route(
     "POST",
@@ -219,6 +229,12 @@ END_SESSION = Route(
     errors=(404, 422),
 )
 LIST_WORKERS = Route(
-    "GET", "/workers", "list_workers", parameters=ListWorkers, reply=Workers, level="ADMINISTRATOR"
+    "GET",
+    "/workers",
+    "list_workers",
+    parameters=ListWorkers,
+    reply=Workers,
+    level="ADMINISTRATOR",
+    errors=(404,),
 )
 LIST_HOSTS = Route("GET", "/hosts", "list_hosts", parameters=ListHosts, reply=Hosts)
