@@ -1,4 +1,4 @@
-"""Who may do what, for administrators over HTTP: the record of deeds, bans, sessions, and the hosts of the pool."""
+"""What administrators ask over HTTP: the record of deeds, bans, sessions, machines that joined; and hosts."""
 
 from typing import Annotated, Literal
 
@@ -66,7 +66,7 @@ class Bans(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ChangeBans(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Let somebody in no more, or again; said twice it is said once."""
+    """Let somebody in no more, or let somebody in again who is banned."""
 
 
 class BanChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -194,8 +194,12 @@ class Hosts(msgspec.Struct, frozen=True, kw_only=True):
     hosts: list[Host]
 
 
-LIST_AUDIT = Route("GET", "/audit", "list_audit", parameters=ListAudit, reply=Audit, level="ADMINISTRATOR")
-LIST_BANS = Route("GET", "/bans", "list_bans", parameters=ListBans, reply=Bans, level="ADMINISTRATOR")
+LIST_AUDIT = Route(
+    "GET", "/audit", "list_audit", parameters=ListAudit, reply=Audit, level="ADMINISTRATOR", errors=(404,)
+)
+LIST_BANS = Route(
+    "GET", "/bans", "list_bans", parameters=ListBans, reply=Bans, level="ADMINISTRATOR", errors=(404,)
+)
 CHANGE_BANS = Route(
     "POST",
     "/bans",
@@ -204,10 +208,16 @@ CHANGE_BANS = Route(
     body=BanChange,
     reply=Bans,
     level="ADMINISTRATOR",
-    errors=(413, 415, 422),
+    errors=(404, 413, 415, 422),
 )
 LIST_LOGINS = Route(
-    "GET", "/logins", "list_logins", parameters=ListLogins, reply=Logins, level="ADMINISTRATOR"
+    "GET",
+    "/logins",
+    "list_logins",
+    parameters=ListLogins,
+    reply=Logins,
+    level="ADMINISTRATOR",
+    errors=(404,),
 )
 END_LOGIN = Route(
     "POST",
@@ -219,6 +229,12 @@ END_LOGIN = Route(
     errors=(404, 422),
 )
 LIST_WORKERS = Route(
-    "GET", "/workers", "list_workers", parameters=ListWorkers, reply=Workers, level="ADMINISTRATOR"
+    "GET",
+    "/workers",
+    "list_workers",
+    parameters=ListWorkers,
+    reply=Workers,
+    level="ADMINISTRATOR",
+    errors=(404,),
 )
 LIST_HOSTS = Route("GET", "/hosts", "list_hosts", parameters=ListHosts, reply=Hosts)

@@ -60,7 +60,7 @@ def standing(name: str) -> GroupStanding:
     )
 
 
-def share(name: str, group: str) -> Share:
+def share(name: str, group: str = "") -> Share:
     return Share(name=name, group=group, share=1.0, part=1.0, in_use=1.0, effective=1.0)
 
 
@@ -73,7 +73,7 @@ def test_groups_are_shown_as_a_tree_with_their_submitters() -> None:
             ShareGroup(standing=standing("physics")),
             ShareGroup(parent="physics", standing=standing("physics.atlas")),
         ],
-        shares=[share("ada", "physics.atlas"), share("bob", "")],
+        shares=[share("ada", "physics.atlas"), share("bob")],
     )
     rows = group_rows(found)
     assert [("physics", 0, []), ("physics.atlas", 1, ["ada"])] == [

@@ -140,8 +140,8 @@ class AdministrationQuestions:
         async with self._people.of(asked.person) as client:
             if not client.pool.iam_url:
                 raise RequestRefused(
-                    503,
-                    ProblemCode.UNAVAILABLE,
+                    404,
+                    ProblemCode.NOT_FOUND,
                     "this pool has no iam, which keeps this record: add iam to daemon_list of [master]",
                 )
             yield client.iam

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 import msgspec
+from aiohttp import web
 
 from kettle.bus.ports import Bus
 from kettle_services.gateway.rest.application import Answer, Asked
@@ -77,10 +78,13 @@ class MachineUseQuestions:
             )
         )
 
-    async def map(self, asked: Asked) -> Answer:
-        """All machines as columns."""
+    async def map(self, asked: Asked) -> web.Response:
+        """All machines as columns; of ten thousand they have half a megabyte, and packed a twentieth of that."""
         seen = await self._found(asked.parameters)
-        return Answer(machine_map(seen.uses, seen.at))
+        body = msgspec.json.encode(machine_map(seen.uses, seen.at))
+        response = web.Response(body=body, content_type="application/json")
+        response.enable_compression()
+        return response
 
     async def _found(self, parameters: AboutMachines) -> _Seen:
         self._filters.read(parameters.filter)

@@ -3,7 +3,7 @@
 import difflib
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import MAXYEAR, MINYEAR, datetime
 from functools import cache
 from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal, Protocol, TypeVar, get_args, get_origin
@@ -105,13 +105,14 @@ def _require_date(name: str, text: str) -> None:
 
 
 def _require_calendar(name: str, moment: datetime) -> None:
-    """Raises RequestRefused for a time that has no date in the zone in which all times are compared."""
-    try:
-        moment.astimezone(UTC)
-    except OverflowError as error:
+    """
+    Raises RequestRefused for a time that has no date in some zone, or around which a span of time would have none.
+    """
+    if not MINYEAR < moment.year < MAXYEAR:
         raise refused_field(
-            f"/query/{name}", f"the parameter {name} cannot be used: no calendar has that time"
-        ) from error
+            f"/query/{name}",
+            f"the parameter {name} cannot be used: no calendar has that time, a year before and a year after it",
+        )
 
 
 async def body_of(route: Route, request: web.Request) -> Any:

@@ -1,4 +1,4 @@
-"""The pages of administrators: the record of deeds, bans, sessions and machines that joined; and the services."""
+"""Pages of administrators: the record, bans, sessions, machines that joined; and the services of hosts."""
 
 from typing import Annotated, Final
 
