@@ -37,13 +37,15 @@ async def test_everybody_can_read_them(
 
 
 async def test_a_refusal_is_a_page_for_browsers_and_a_document_for_programs(look: Looks) -> None:
-    """A parameter that is unknown, an address that is none and a missing credential are said in words to people."""
+    """
+    A parameter that is unknown, an address that is none and a missing credential are said in words to people.
+    """
     async with look.at("/jobs?stte=idle", status=400) as seen:
         assert "there is no parameter stte; the nearest is state" in (await seen.text("[role=alert]")).lower()
         assert 404 == await seen.go("/nowhere")
         assert "There is no such path" in await seen.text("[role=alert]")
     async with look.at("/jobs", headers={}, status=401) as seen:
-        assert "Not authenticated" == await seen.text("h1")
+        assert "Sign in" == await seen.text("h1")
     async with aiohttp.ClientSession(look.address, headers=look.headers) as session:
         async with session.get("/jobs?stte=idle") as response:
             assert "application/problem+json" == response.content_type
