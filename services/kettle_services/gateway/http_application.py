@@ -1,4 +1,6 @@
-"""How what a gateway answers over HTTP hangs together: the REST interface, pages, and the sessions of browsers."""
+"""
+How what a gateway answers over HTTP hangs together: the REST interface, pages, and the sessions of browsers.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,7 @@ from kettle_services.gateway.sessions.origins import Origins
 from kettle_services.gateway.sessions.own_sessions import OwnSessions
 from kettle_services.gateway.sessions.session_table import Lives, SessionTable
 from kettle_services.gateway.settings import GatewaySettings, LoginIssuer
+from kettle_wire.rest.problem import Problem
 
 
 async def http_application(
@@ -41,11 +44,18 @@ async def http_application(
     sessions = BrowserSessions(table, origins, parts.persons)
     handlers = {**parts.handlers, **OwnSessions(table, links).handlers()}
     pages = Pages(PAGES, pool=settings.pool, prefix=settings.prefix, proxies=settings.proxies)
-    front = Front(parts.persons, parts.limits, sessions, pages.problem)
-    application = front.application(handlers)
     issuers = _issuers(settings, parts, sessions, url)
+    login = Login(sessions, links, parts.persons, parts.limits, issuers)
+
+    def twin(request: web.Request, problem: Problem) -> web.Response | None:
+        if problem.status == 401:
+            return login.instead(request, problem, pages.login)
+        return pages.problem(request, problem)
+
+    front = Front(parts.persons, parts.limits, sessions, twin)
+    application = front.application(handlers)
     ModelContext(front, handlers).add_to(application)
-    Login(sessions, links, parts.persons, parts.limits, issuers).add_to(application)
+    login.add_to(application, pages.login)
     watch = TableWatch(parts.tables)
     rt.loop(watch.run(), name="watched tables")
     shown = page_handlers(Questions(handlers, front.require))

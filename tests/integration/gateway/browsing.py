@@ -16,6 +16,7 @@ from kettle.embedded.ports import free_ports
 from kettle.runtime.authorization import Authorization
 from kettle.runtime.http_server import serving
 from kettle.runtime.policy_in_force import PolicyInForce
+from kettle_services.gateway.pages.serving import Pages
 from kettle_services.gateway.rest.application import Answer, Asked, Front, RequestLimits
 from kettle_services.gateway.rest.local_accounts import LocalAccounts
 from kettle_services.gateway.rest.own_iam import OwnIam
@@ -114,7 +115,8 @@ async def gateway_at(
         issuers = IssuerLogin(providers, keys, sessions, persons, limits, url)
         handlers = {**dict.fromkeys(ROUTES, _nothing), **OwnSessions(table, links).handlers()}
         application = Front(persons, limits, sessions).application(handlers)
-        Login(sessions, links, persons, limits, issuers).add_to(application)
+        pages = Pages((), pool="pool")
+        Login(sessions, links, persons, limits, issuers).add_to(application, pages.login)
         async with serving(application, "127.0.0.1", port):
             yield Gateway(port, table, path, policy)
 

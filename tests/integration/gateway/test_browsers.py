@@ -176,3 +176,10 @@ async def test_a_session_does_not_outlive_a_ban(gateway: Gateway) -> None:
         gateway.rules.write_text("# lifted\n")
         assert gateway.policy.changed()
         assert 401 == (await sent(browser, "GET", "/v2/jobs"))[0]
+
+
+async def test_another_site_signs_nobody_out(gateway: Gateway) -> None:
+    """A browser that shows no cookie, because another site has sent the form, is not told to forget it."""
+    async with gateway.browser() as browser:
+        status, response = await sent(browser, "POST", "/logout", headers={"Sec-Fetch-Site": "cross-site"})
+        assert (403, None) == (status, response.headers.get("Set-Cookie"))

@@ -68,7 +68,7 @@ async def test_a_refusal_is_a_page_for_browsers_and_a_document_for_programs(look
         assert 404 == await seen.go("/nowhere")
         assert "There is no such path" in await seen.text("[role=alert]")
     async with look.at("/jobs", headers={}, status=401) as seen:
-        assert "Not authenticated" == await seen.text("h1")
+        assert "Sign in" == await seen.text("h1")
     async with aiohttp.ClientSession(look.address, headers=look.headers) as session:
         async with session.get("/jobs?stte=idle") as response:
             assert "application/problem+json" == response.content_type

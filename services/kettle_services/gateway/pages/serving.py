@@ -20,6 +20,7 @@ from kettle_services.gateway.rest.parameters import fields_of, parameters_of
 from kettle_services.gateway.rest.persons import Person
 from kettle_services.gateway.rest.refusals import NotModified
 from kettle_services.gateway.sessions.browser_sessions import HELD
+from kettle_services.gateway.sessions.login_view import LoginView
 from kettle_wire.rest.problem import Problem
 
 _GROUPS: Final = ("Jobs", "Pool", "Administration")
@@ -221,6 +222,13 @@ class Pages:
             return None
         frame = self._frame(request, title=problem.title, path=request.path)
         return _html(self._templates.render("problem.html", frame, problem), problem.status)
+
+    def login(self, request: web.Request, view: LoginView, status: int) -> web.Response:
+        """Where somebody signs in."""
+        frame = self._frame(request, title=view.title, path="/login")
+        response = _html(self._templates.render("login.html", frame, view), status)
+        response.headers["Cache-Control"] = "no-store"
+        return response
 
     async def _favicon(self, request: web.Request) -> web.Response:
         return self._led(request, self._assets.addresses["kettle.svg"])

@@ -2,17 +2,22 @@
 
 import time
 from typing import Final
+from urllib.parse import quote
 
 from aiohttp import web
 
 from kettle_services.gateway.rest.application import RequestLimits
+from kettle_services.gateway.rest.credential import Credential
 from kettle_services.gateway.rest.persons import Persons
 from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_services.gateway.sessions.browser_sessions import BrowserSessions
+from kettle_services.gateway.sessions.leading import leading_on, led
 from kettle_services.gateway.sessions.links import Links
+from kettle_services.gateway.sessions.login_view import LoginView, ShowLogin, WayIn
 from kettle_services.gateway.sessions.oidc.routes import IssuerLogin
 from kettle_services.gateway.sessions.targets import own_target
-from kettle_wire.rest.problem import ProblemCode
+from kettle_wire.rest.problem import Problem, ProblemCode
+from kettle_wire.rest.sessions import Way
 
 _MEANT: Final = frozenset({"none", "same-origin"})
 """What a browser says of an address that a person has opened, or a page of ours: no other site leads there."""
@@ -36,59 +41,106 @@ class Login:
         self._persons: Final = persons
         self._limits: Final = limits
 
-    def add_to(self, application: web.Application) -> None:
+    def add_to(self, application: web.Application, show: ShowLogin) -> None:
         """Have an application answer them."""
-        application.router.add_get("/login", self.page)
-        application.router.add_post("/login", self.sign_in)
+
+        async def shown(request: web.Request) -> web.Response:
+            try:
+                if request.method == "POST":
+                    return await self._by_form(request)
+                return await self._by_link(request, show)
+            except RequestRefused as refusal:
+                if not _is_browser(request):
+                    raise
+                return show(request, self._view("/", why=str(refusal)), refusal.status)
+
+        application.router.add_get("/login", shown)
+        application.router.add_post("/login", shown)
         application.router.add_post("/logout", self.sign_out)
         if self._issuers is not None:
             self._issuers.add_to(application)
 
-    async def page(self, request: web.Request) -> web.Response:
+    async def _by_link(self, request: web.Request, show: ShowLogin) -> web.Response:
         """
-        Sign in by a link that a person has opened.
+        Sign in by a link that a person has opened; else the ways in.
 
         A link that another site leads to, or that a program looks at beforehand, is not used: it waits for the button.
         """
-        code = request.query.get("link", "")
+        link, target = request.query.get("link", ""), request.query.get("next", "/")
         opened = request.method == "GET" and request.headers.get("Sec-Fetch-Site") in _MEANT
-        if code and opened and "Sec-Purpose" not in request.headers:
-            return await self._by_link(request, code, request.query.get("next", ""))
-        raise RequestRefused(401, ProblemCode.TOKEN_ABSENT, "sign in: kettle web makes a link")
+        if link and opened and "Sec-Purpose" not in request.headers:
+            return await self._signed_in(request, self._redeemed(request, link), "link", target)
+        return show(request, self._view(target, link=link), 200)
 
-    async def sign_in(self, request: web.Request) -> web.Response:
-        """Sign in by what a form of this page says."""
+    def instead(self, request: web.Request, problem: Problem, show: ShowLogin) -> web.Response | None:
+        """
+        What a browser gets that asks for a page without a session; None: it is no browser, or asks for no page.
+
+        Where another site has led here, the cookie may just not have been shown: a page of ours leads here once more.
+        """
+        if request.method != "GET" or not _is_browser(request):
+            return None
+        if request.headers.get("Sec-Fetch-Site") in {"cross-site", "same-site"}:
+            return leading_on("")
+        why = "" if problem.code == ProblemCode.TOKEN_ABSENT else problem.detail
+        return show(request, self._view(quote(request.path) + _query(request), why=why), problem.status)
+
+    def _view(self, target: str, *, link: str = "", why: str = "") -> LoginView:
+        providers = self._issuers.providers if self._issuers is not None else {}
+        ways = [WayIn(each.name, issuer) for issuer, each in providers.items()]
+        return LoginView(ways=ways, link=link, target=target, why=why)
+
+    async def _by_form(self, request: web.Request) -> web.Response:
+        """
+        Sign in by what a form of this page says; another site sends none, or somebody would be signed in as somebody else.
+        """
         self._sessions.origins.require_own_page(request)
         form = await request.post()
-        return await self._by_link(request, str(form.get("link", "")), str(form.get("next", "")))
+        link, token = str(form.get("link", "")), str(form.get("token", "")).strip()
+        way: Way = "link" if link else "token"
+        credential = self._redeemed(request, link) if link else Credential(token=token)
+        return await self._signed_in(request, credential, way, str(form.get("next", "/")))
 
-    async def _by_link(self, request: web.Request, code: str, target: str) -> web.Response:
-        address = self._limits.address(request)
-        credential = self._links.redeem(code, time.time())
+    def _redeemed(self, request: web.Request, link: str) -> Credential:
+        credential = self._links.redeem(link, time.time())
         if credential is None:
-            self._limits.failed(address)
+            self._limits.failed(self._limits.address(request))
             raise RequestRefused(
                 403,
                 ProblemCode.LINK_UNKNOWN,
                 "this login link was used already, or is older than a minute: make another one with kettle web",
             )
-        person = await self._persons.holding(credential, address)
-        response = _led(own_target(target))
-        self._sessions.begin(request, response, person, credential, "link", address=address)
+        return credential
+
+    async def _signed_in(
+        self, request: web.Request, credential: Credential, way: Way, target: str
+    ) -> web.Response:
+        address = self._limits.address(request)
+        try:
+            person = await self._persons.holding(credential, address)
+        except RequestRefused:
+            self._limits.failed(address)
+            raise
+        response = led(own_target(target))
+        self._sessions.begin(request, response, person, credential, way, address=address)
         return response
 
     async def sign_out(self, request: web.Request) -> web.Response:
-        """End the session."""
+        """
+        End the session; another site, for which the browser shows no cookie, cannot have it forget one either.
+        """
+        self._sessions.origins.require_own_page(request)
         session = await self._sessions.held(request)
-        response = _led(own_target("/login"))
+        response = led(own_target("/login"))
         self._sessions.leave(request, response)
         if session is not None and self._issuers is not None:
             await self._issuers.signed_out(session)
         return response
 
 
-def _led(target: str) -> web.Response:
-    return web.Response(
-        status=303,
-        headers={"Location": target, "Cache-Control": "no-store", "Referrer-Policy": "no-referrer"},
-    )
+def _is_browser(request: web.Request) -> bool:
+    return "text/html" in request.headers.get("Accept", "")
+
+
+def _query(request: web.Request) -> str:
+    return f"?{request.query_string}" if request.query_string else ""

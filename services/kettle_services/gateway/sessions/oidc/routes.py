@@ -10,7 +10,6 @@ from contextlib import suppress
 from typing import Final
 
 from aiohttp import web
-from markupsafe import escape
 
 from kettle.auth.tokens.checking.issuers import Issuer
 from kettle.auth.tokens.keys.key_cache import KeyCache
@@ -19,6 +18,7 @@ from kettle_services.gateway.rest.persons import Persons
 from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_services.gateway.sessions.browser_sessions import BrowserSessions
 from kettle_services.gateway.sessions.cookies import Cookie
+from kettle_services.gateway.sessions.leading import NO_STORE, leading_on, led
 from kettle_services.gateway.sessions.oidc import logout_tokens
 from kettle_services.gateway.sessions.oidc.flow import LoginFailed, Returned, begun, code_of
 from kettle_services.gateway.sessions.oidc.provider import Provider
@@ -32,7 +32,6 @@ _LIFE_S: Final = 600
 _REVOKE_S: Final = 2.0
 _PENDING: Final = Cookie("kettle-login", "Lax")
 """The issuer's page leads here, so a strict cookie would not be shown."""
-_NO_STORE: Final = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
 
 _log: Final = logging.getLogger(__name__)
 
@@ -67,17 +66,17 @@ class IssuerLogin:
         """Send a browser to an issuer; a page of others sends nobody there."""
         provider = self.providers.get(request.query.get("issuer", ""))
         if provider is None or request.headers.get("Sec-Fetch-Site", "none") not in {"none", "same-origin"}:
-            return _led("../login")
+            return led("../login")
         origin = self._sessions.origins.own(request)
         if not self._url.startswith(f"{origin}/") and self._url != origin:
-            return _led(
+            return led(
                 f"{self._url}/login"
             )  # under another name the browser would not show its cookie at the end
         try:
             place, pending = await provider.begin(request.query.get("next", ""))
         except LoginFailed as error:
             raise _failed(str(error)) from error
-        response = _led(place)
+        response = led(place)
         _PENDING.give(response, origin, pending.cookie(), max_age=_LIFE_S)
         return response
 
@@ -99,7 +98,7 @@ class IssuerLogin:
             self._limits.failed(address)
             raise _failed(str(error)) from error
         person = await self._persons.holding(credential, address)
-        response = _leading_on(own_target(pending.target, above=".."))
+        response = leading_on(own_target(pending.target, above=".."))
         self._sessions.begin(request, response, person, credential, "issuer", address=address)
         _PENDING.take(response, origin)
         return response
@@ -121,7 +120,7 @@ class IssuerLogin:
             if one and (not logout.subject or logout.subject == held.given.subject):
                 self._sessions.table.end(session)
                 _log.info("%s has signed out at the issuer", session.person, extra={"session": session.id})
-        return web.Response(headers=_NO_STORE)
+        return web.Response(headers=NO_STORE)
 
     def _provider(self, issuer: str) -> Provider:
         found = self.providers.get(issuer)
@@ -147,15 +146,3 @@ class IssuerLogin:
 
 def _failed(sentence: str) -> RequestRefused:
     return RequestRefused(403, ProblemCode.LOGIN_FAILED, sentence)
-
-
-def _led(target: str) -> web.Response:
-    return web.Response(status=303, headers={"Location": target, **_NO_STORE})
-
-
-def _leading_on(target: str) -> web.Response:
-    page = (
-        f'<!doctype html><title>Kettle</title><meta http-equiv="refresh" content="0; url={escape(target)}">'
-    )
-    csp = {"Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'"}
-    return web.Response(text=page, content_type="text/html", headers={**_NO_STORE, **csp})
