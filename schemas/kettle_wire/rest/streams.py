@@ -51,11 +51,11 @@ class FollowChanges(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     is to be read again. There is no place to come back to: who has been away reads the list anew.
     """
 
-    owner: Annotated[list[Name], msgspec.Meta(max_length=100)] = []
+    owner: list[Name] = []
     """Only jobs of these persons."""
-    cluster: Annotated[list[Number], msgspec.Meta(max_length=1000)] = []
+    cluster: list[Number] = []
     """Only jobs of clusters with these numbers."""
-    job: Annotated[list[JobName], msgspec.Meta(max_length=1000)] = []
+    job: list[JobName] = []
     """Only these jobs."""
 
 

@@ -32,6 +32,8 @@ from kettle_wire.rest.streams import Follow, FollowChanges, FollowCluster, Follo
 HEARTBEAT_S: Final = 15.0
 SLOW_S: Final = 10.0
 """A reader that does not take what was sent for so long is cut off."""
+_LOOK_S: Final = 3.0
+"""How soon it is noticed that a reader has left, whose place another one may want."""
 _TOGETHER: Final = 256 << 10
 """Bytes that are sent at once."""
 _HEARTBEAT: Final = b": heartbeat\n\n"
@@ -231,6 +233,8 @@ class _Sender:
 
     def __init__(self, asked: Asked, response: web.StreamResponse) -> None:
         self._over = _over(asked)
+        self._request = asked.request
+        self._written = time.monotonic()
         self._response = response
 
     @classmethod
@@ -257,12 +261,14 @@ class _Sender:
                     while self._over is None or time.time() < self._over:
                         if coming is None:
                             coming = asyncio.ensure_future(anext(events))
-                        done, _ = await asyncio.wait((coming,), timeout=HEARTBEAT_S)
-                        if not done:
+                        done, _ = await asyncio.wait((coming,), timeout=_LOOK_S)
+                        if done:
+                            data, coming = coming.result(), None
+                            await self._write(data)
+                        elif time.monotonic() > self._written + HEARTBEAT_S - _LOOK_S:
                             await self._write(_HEARTBEAT)
-                            continue
-                        data, coming = coming.result(), None
-                        await self._write(data)
+                        elif self._request.transport is None or self._request.transport.is_closing():
+                            raise ConnectionResetError("it has left")
                     reason = _EXPIRED
                 except _Cut as cut:
                     reason = str(cut)
@@ -280,6 +286,7 @@ class _Sender:
     async def _write(self, data: bytes) -> None:
         async with asyncio.timeout(SLOW_S):
             await self._response.write(data)
+        self._written = time.monotonic()
 
 
 def _why(trouble: str) -> str:
