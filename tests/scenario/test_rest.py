@@ -224,7 +224,7 @@ async def test_events_are_followed_and_resumed_behind_the_last_one(rest: Rest) -
 
 async def test_one_job_or_cluster_is_followed_and_what_changes_is_named(rest: Rest) -> None:
     """
-    The events of one job are those of its cluster and its own; who shows a job is told when it has changed, whoever changed it.
+    The events of one job are those of its cluster and its own; who shows a job is told when it has changed, no matter by whom.
     """
     cluster, _ = await submitted(rest)
     shown = {"job": f"{cluster}.1"}

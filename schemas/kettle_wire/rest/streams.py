@@ -48,7 +48,7 @@ class FollowCluster(Follow, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 class FollowChanges(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """
     Follow which jobs of anybody's have changed, and what else of the pool, four times a second at most: for a list that is shown and
-    is to be read again. There is no place to come back to: who has been away reads the list anew.
+    is to be read again. There is no place to come back to: who has been away reads the list again.
     """
 
     owner: list[Name] = []

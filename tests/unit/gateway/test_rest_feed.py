@@ -23,9 +23,11 @@ from kettle_services.gateway.rest.event_feed import HEARTBEAT_S, EventFeed
 from kettle_services.gateway.rest.event_hub import EventHub, Happening, Recent
 from kettle_services.gateway.rest.past import PastQuestions
 from kettle_services.gateway.rest.persons import Person
+from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_services.gateway.rest.streams import Streams
 from kettle_wire.cloud_events import CloudEvent
 from kettle_wire.identity import daemon
+from kettle_wire.rest.problem import ProblemCode
 from kettle_wire.rest.streams import Changed, FollowChanges, FollowEvents
 from kettle_wire.subjects import Subjects
 
@@ -76,6 +78,15 @@ class People:
         yield cast("Client", cast("Any", self))
 
 
+class Nobody(People):
+    """There is no connection for anybody."""
+
+    @asynccontextmanager
+    async def of(self, person: Person) -> AsyncGenerator[Client]:
+        raise RequestRefused(503, ProblemCode.NO_CONNECTION, "no connection")
+        yield  # it is a generator
+
+
 class World:
     """A gateway that has begun to read the events of a pool, of which there were two before."""
 
@@ -113,7 +124,10 @@ async def world(people: People | None = None) -> AsyncGenerator[World]:
         follow: Callable[[Asked], Awaitable[web.StreamResponse]], parameters: msgspec.Struct
     ) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
         async def answer(request: web.Request) -> web.StreamResponse:
-            return await follow(Asked(ADA, parameters, None, request))
+            try:
+                return await follow(Asked(ADA, parameters, None, request))
+            except RequestRefused as refusal:
+                return web.Response(status=refusal.status, text=str(refusal))
 
         return answer
 
@@ -184,6 +198,26 @@ async def test_who_follows_is_told_at_once_that_nothing_more_comes(error: Except
         text = await response.text()
     assert text.startswith("id: 1\ndata: {}\n\nevent: cut\n")
     assert why in text
+
+
+async def test_who_has_no_connection_is_refused_what_is_older_and_follows_what_comes() -> None:
+    """The refusal comes before the answer begins; for what this process has read nobody needs a connection."""
+    async with world(Nobody()) as gateway:
+        async with gateway.following("/old") as refused:
+            assert (503, "no connection") == (refused.status, await refused.text())
+        async with gateway.following() as response:
+            await gateway.publish("ada")
+            assert [3] == await places(response, 1)
+
+
+async def test_only_so_many_streams_are_open() -> None:
+    """One too many is refused with the time when to come again, and a place is free when a reader has left."""
+    async with world() as gateway:
+        with gateway.streams.one_more(), gateway.streams.one_more(), gateway.streams.one_more():
+            async with gateway.following() as refused:
+                assert 503 == refused.status
+        async with gateway.following() as response:
+            assert 200 == response.status
 
 
 async def test_who_shows_what_has_changed_is_told_its_name() -> None:

@@ -39,7 +39,9 @@ def work() -> Iterator[Path]:
 
 
 def test_a_job_has_left_what_it_names(work: Path, tmp_path: Path) -> None:
-    """Its streams, files and directories, by their names in the sandbox; what lies beside them is none of it."""
+    """
+    Its streams, files and directories, by their names in the sandbox; what lies beside them is none of it.
+    """
     left = results(work, FileAccess(tmp_path))
     assert ["_condor_stdout", "deep/er/below", "result"] == [file.name for file in left.files()]
     assert b"er/below" == left.read("deep/er/below", 5, 100).data
