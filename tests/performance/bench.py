@@ -92,6 +92,9 @@ SCRIPTS: Final = {
         "the REST interface with 100,000 queued and 300,000 ended jobs",
         ("--queued=5000", "--history=10000", "--rounds=5"),
     ),
+    "streams": Script(
+        "gateway_streams.py", "streams of events: 500 readers of one gateway", ("--readers=20", "--idle=1")
+    ),
     "logins": Script(
         "logins.py", "identity: people who come with a token", ("--rounds=3", "--logins=300", "--seconds=4")
     ),
@@ -114,6 +117,7 @@ OPTIONAL: Final = (
     "urls",
     "identity",
     "gateway",
+    "streams",
     "logins",
     "queued",
     "cycle",
@@ -123,7 +127,7 @@ OPTIONAL: Final = (
 Parts that run only when they are asked for: they take their time, write some GiB, fill queues with a million jobs, and pools
 with 100,000 machines.
 """
-TOGETHER: Final[dict[str, tuple[str, ...]]] = {"identity": ("logins",)}
+TOGETHER: Final[dict[str, tuple[str, ...]]] = {"identity": ("logins",), "gateway": ("streams",)}
 """Parts that are run with another one, because they are about the same."""
 TABLE: Final[dict[str, tuple[str, ...]]] = {
     "jobs": (),

@@ -142,7 +142,9 @@ async def test_filters_pages_and_groups_are_about_all_jobs(rest: Rest) -> None:
 
 
 async def test_how_a_list_is_looked_for_is_told(rest: Rest) -> None:
-    """What becomes of a filter in the tables, along which index they are read, and that the rest is tried on ads."""
+    """
+    What becomes of a filter in the tables, along which index they are read, and that the rest is tried on ads.
+    """
     plan = (await rest.get("/v2/jobs", explain=1, filter="JobStatus == 5 && MY.Colour == 1"))["plan"]
     assert "status" in plan["condition"]
     assert plan["tried"]
@@ -222,7 +224,7 @@ async def test_events_are_followed_and_resumed_behind_the_last_one(rest: Rest) -
 
 async def test_one_job_or_cluster_is_followed_and_what_changes_is_named(rest: Rest) -> None:
     """
-    The events of one job are those of its cluster and its own; who shows a job is told when it has changed, whoever changed it.
+    The events of one job are those of its cluster and its own; who shows a job is told when it has changed, no matter by whom.
     """
     cluster, _ = await submitted(rest)
     shown = {"job": f"{cluster}.1"}
@@ -232,9 +234,7 @@ async def test_one_job_or_cluster_is_followed_and_what_changes_is_named(rest: Re
         async with rest.session.get("/v2/changes", params=shown) as changes:
             for proc in (0, 1):
                 await rest.send("POST", "/v2/jobs:remove", {"ids": [f"{cluster}.{proc}"]})
-            while not (line := await changes.content.readline()).startswith(b"data"):
-                pass
-            assert {"jobs": [f"{cluster}.1@schedd"]} == json.loads(line.removeprefix(b"data: "))
+            assert {"jobs": [f"{cluster}.1@schedd"]} == await next_event(changes)
         async with rest.session.get(f"/v2/jobs/{cluster}.1@schedd/events", params={"after": "0"}) as own:
             subjects: list[str] = []
             while "job.removed" not in (event := await next_event(own))["type"]:
@@ -250,9 +250,11 @@ async def head(rest: Rest, path: str, query: dict[str, str]) -> int:
 
 
 async def next_event(response: aiohttp.ClientResponse) -> Any:
-    while not (line := await response.content.readline()).startswith(b"data: "):
-        pass
-    return json.loads(line.removeprefix(b"data: "))
+    assert response.status == 200, await response.text()
+    async for line in response.content:
+        if line.startswith(b"data: "):
+            return json.loads(line.removeprefix(b"data: "))
+    pytest.fail("the stream has ended")
 
 
 async def test_a_job_is_tried_as_if_it_were_otherwise(rest: Rest) -> None:

@@ -126,6 +126,9 @@ async def test_a_person_sees_and_does_what_that_person_may(
             assert "Cmd" in seen["attributes"]
             assert "SECRET" not in str(seen)
             assert "SECRET" not in str((await asked(ada, "GET", f"/v2/jobs/{job}/history"))[1])
+            for theirs in ("files", "stdout", "stderr", "archive", "files/_condor_stdout", "events"):
+                status, refused = await asked(ada, "GET", f"/v2/jobs/{job}/{theirs}")
+                assert status == 403, refused
             assert "SECRET" not in str(
                 (await asked(ada, "GET", f"/v2/jobs/{job}", params={"as_of": seen["submitted"]}))[1]
             )

@@ -11,9 +11,7 @@ from kettle_wire.jobs import JobId
 
 
 def after(ad: Ad | None, job: JobId, schedd: str, recorded: RecordedEvent) -> Ad | None:
-    """
-    A job's ad after one more event, which changes it in place; None: it is not there yet.
-    """
+    """A job's ad after one more event, which changes it in place; None: it is not there yet."""
     event = decode(recorded.data)
     if isinstance(event, ClusterSubmitted):
         return Submission(recorded.at, event).ads(job.proc, schedd)

@@ -19,7 +19,9 @@ MOST_OUTPUTS = 1000
 
 
 class FindOutputs(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Ask where the files are that a job leaves, in the queue or out of it, if the caller may have to do with them."""
+    """
+    Ask where the files are that a job leaves, in the queue or out of it, if the caller may have to do with them.
+    """
 
     job: JobId
     person: Name = ""
@@ -49,7 +51,9 @@ class ListOutputs(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 
 
 class LeftFile(msgspec.Struct, frozen=True, array_like=True):
-    """A file that is there, by its name in the sandbox; the streams are `_condor_stdout` and `_condor_stderr`."""
+    """
+    A file that is there, by its name in the sandbox; the streams are `_condor_stdout` and `_condor_stderr`.
+    """
 
     name: str
     size: int

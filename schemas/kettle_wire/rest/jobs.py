@@ -130,7 +130,7 @@ class ListPlan(msgspec.Struct, frozen=True, kw_only=True):
     condition: str
     """What the tables are asked: of the filter as much as can be said of columns."""
     values: list[str]
-    """Those of $1, $2 and so on in it."""
+    """What stands for $1, $2 and so on in it."""
     steps: list[str]
     """How the database goes about it, the last step first: along which index, or through a whole table."""
     rows: int

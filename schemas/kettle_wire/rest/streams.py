@@ -48,14 +48,14 @@ class FollowCluster(Follow, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 class FollowChanges(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """
     Follow which jobs of anybody's have changed, and what else of the pool, four times a second at most: for a list that is shown and
-    is to be read again. There is no place to come back to: who has been away reads the list anew.
+    is to be read again. There is no place to come back to: who has been away reads the list again.
     """
 
-    owner: Annotated[list[Name], msgspec.Meta(max_length=100)] = []
+    owner: list[Name] = []
     """Only jobs of these persons."""
-    cluster: Annotated[list[Number], msgspec.Meta(max_length=1000)] = []
+    cluster: list[Number] = []
     """Only jobs of clusters with these numbers."""
-    job: Annotated[list[JobName], msgspec.Meta(max_length=1000)] = []
+    job: list[JobName] = []
     """Only these jobs."""
 
 

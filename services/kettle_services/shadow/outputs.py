@@ -20,7 +20,7 @@ import msgspec
 from kettle.accounts.lookup import StrangerError
 from kettle.bus.ports import Bus, BusError, RefusedError, Served
 from kettle.transfer.directory_walk import walk
-from kettle.transfer.file_lists import is_inside, is_url
+from kettle.transfer.file_lists import is_inside, is_url, remaps
 from kettle.transfer.spooled_jobs import is_spooled
 from kettle.transfer.submit_side_paths import STDERR, STDOUT, TransferPath, destination, results, text
 from kettle_services.shadow.files.access import FileAccess
@@ -54,7 +54,7 @@ _LOOKED_AT: Final = 100_000
 _AGAIN_MS: Final = 500
 
 
-class _Left(msgspec.Struct, frozen=True):
+class JobResults(msgspec.Struct, frozen=True):
     """What a job has left, and how its files are used."""
 
     job: JobId
@@ -71,8 +71,10 @@ class _Left(msgspec.Struct, frozen=True):
             is_spooled(self.ad) or any(name == each or name.startswith(f"{each}/") for each in self.names())
         ):
             raise _absent(self.job, name)
+        if is_url(remaps(text(self.ad, "TransferOutputRemaps")).find(name) or ""):
+            return None
         target = destination(self.ad, name)
-        return None if target is None or is_url(str(target)) else Path(target)
+        return None if target is None else Path(target)
 
     def files(self) -> list[LeftFile]:
         """Those that are there, in the order of their names."""
@@ -97,8 +99,8 @@ class _Left(msgspec.Struct, frozen=True):
                     )
                 if name is not None and is_inside(name) and (file := self._file(path, name)) is not None:
                     found.append(file)
-        except (FileNotFoundError, NotADirectoryError):
-            pass  # it is not there, or not any more
+        except OSError:
+            pass  # it is not there, or not the owner's to look at: the others are listed
         return found
 
     def _file(self, path: Path, name: str) -> LeftFile | None:
@@ -132,7 +134,7 @@ class JobOutputs:
         self._settings = settings
         self._owners = owners
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="outputs")
-        self._known: OrderedDict[tuple[JobId, str], tuple[float, _Left]] = OrderedDict()
+        self._known: OrderedDict[tuple[JobId, str], tuple[float, JobResults]] = OrderedDict()
 
     def served(self) -> list[Served[Any, Any]]:
         """The requests of people."""
@@ -141,7 +143,11 @@ class JobOutputs:
     async def list(self, request: ListOutputs, caller: Identity) -> OutputsListed:
         """What a job has left."""
         left = await self._left(request.job, caller)
-        files = [file for file in await self._on_disk(left.files) if file.name > request.after]
+        try:
+            found = await self._on_disk(left.files)
+        except (OSError, ValueError) as error:
+            raise _unreadable(f"the files of job {request.job}", error) from error
+        files = [file for file in found if file.name > request.after]
         return OutputsListed(files=files[:MOST_OUTPUTS], more=len(files) > MOST_OUTPUTS)
 
     async def read(self, request: ReadOutput, caller: Identity) -> OutputPiece:
@@ -152,16 +158,13 @@ class JobOutputs:
         except (FileNotFoundError, NotADirectoryError) as error:
             raise _absent(request.job, request.name) from error
         except (OSError, ValueError) as error:
-            why = (error.strerror if isinstance(error, OSError) else None) or str(error)
-            raise RefusedError(
-                RefusalCode.UNREADABLE, f"the file {request.name} of job {request.job} cannot be read: {why}"
-            ) from error
+            raise _unreadable(f"the file {request.name} of job {request.job}", error) from error
 
     def close(self) -> None:
         """Answer nothing more."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    async def _left(self, job: JobId, caller: Identity) -> _Left:
+    async def _left(self, job: JobId, caller: Identity) -> JobResults:
         """Raises RefusedError: the caller may not read them, or they are not here any more."""
         now = asyncio.get_running_loop().time()
         until, known = self._known.get((job, caller.name), (0.0, None))
@@ -184,7 +187,7 @@ class JobOutputs:
                 f"the files of job {job} were removed here when it left the queue, after they had been fetched or their time was over",
             )
         try:
-            left = _Left(job, found.ad, await self._owners.access(job, found.ad))
+            left = JobResults(job, found.ad, await self._owners.access(job, found.ad))
         except StrangerError as error:
             raise RefusedError(RefusalCode.UNREADABLE, str(error)) from error
         self._known.pop((job, caller.name), None)
@@ -203,3 +206,8 @@ def _left(name: str, about: os.stat_result) -> LeftFile:
 
 def _absent(job: JobId, name: str) -> RefusedError:
     return RefusedError(RefusalCode.NOT_FOUND, f"job {job} has left no file {name!r}")
+
+
+def _unreadable(what: str, error: OSError | ValueError) -> RefusedError:
+    why = (error.strerror if isinstance(error, OSError) else None) or str(error)
+    return RefusedError(RefusalCode.UNREADABLE, f"{what} cannot be read: {why}")

@@ -1,7 +1,6 @@
 """Streams of events over real HTTP, from a bus that somebody publishes on."""
 
 import asyncio
-import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any, cast
@@ -24,9 +23,11 @@ from kettle_services.gateway.rest.event_feed import HEARTBEAT_S, EventFeed
 from kettle_services.gateway.rest.event_hub import EventHub, Happening, Recent
 from kettle_services.gateway.rest.past import PastQuestions
 from kettle_services.gateway.rest.persons import Person
+from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_services.gateway.rest.streams import Streams
 from kettle_wire.cloud_events import CloudEvent
 from kettle_wire.identity import daemon
+from kettle_wire.rest.problem import ProblemCode
 from kettle_wire.rest.streams import Changed, FollowChanges, FollowEvents
 from kettle_wire.subjects import Subjects
 
@@ -77,6 +78,15 @@ class People:
         yield cast("Client", cast("Any", self))
 
 
+class Nobody(People):
+    """There is no connection for anybody."""
+
+    @asynccontextmanager
+    async def of(self, person: Person) -> AsyncGenerator[Client]:
+        raise RequestRefused(503, ProblemCode.NO_CONNECTION, "no connection")
+        yield  # it is a generator
+
+
 class World:
     """A gateway that has begun to read the events of a pool, of which there were two before."""
 
@@ -114,7 +124,10 @@ async def world(people: People | None = None) -> AsyncGenerator[World]:
         follow: Callable[[Asked], Awaitable[web.StreamResponse]], parameters: msgspec.Struct
     ) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
         async def answer(request: web.Request) -> web.StreamResponse:
-            return await follow(Asked(ADA, parameters, None, request))
+            try:
+                return await follow(Asked(ADA, parameters, None, request))
+            except RequestRefused as refusal:
+                return web.Response(status=refusal.status, text=str(refusal))
 
         return answer
 
@@ -141,7 +154,9 @@ async def world(people: People | None = None) -> AsyncGenerator[World]:
 async def places(response: ClientResponse, count: int) -> list[int]:
     found: list[int] = []
     while len(found) < count:
-        name, _, value = (await response.content.readline()).decode().partition(": ")
+        line = await response.content.readline()
+        assert line, "the stream has ended"
+        name, _, value = line.decode().partition(": ")
         if name == "id":
             found.append(int(value))
     return found
@@ -159,7 +174,9 @@ async def test_one_reading_serves_all_and_each_has_only_the_own_events() -> None
 
 
 async def test_what_is_older_is_read_in_the_name_of_the_person_and_then_here() -> None:
-    """A reader who begins before this process did has the older events, and then goes on without a gap or a repeat."""
+    """
+    A reader who begins before this process did has the older events, and then goes on without a gap or a repeat.
+    """
     older = [Published(n, msgspec.json.decode(envelope("ada", n), type=CloudEvent), b"{}") for n in (1, 2)]
     async with world(People(older)) as gateway, gateway.following("/old") as response:
         assert [1, 2] == await places(response, 2)
@@ -183,13 +200,32 @@ async def test_who_follows_is_told_at_once_that_nothing_more_comes(error: Except
     assert why in text
 
 
+async def test_who_has_no_connection_is_refused_what_is_older_and_follows_what_comes() -> None:
+    """The refusal comes before the answer begins; for what this process has read nobody needs a connection."""
+    async with world(Nobody()) as gateway:
+        async with gateway.following("/old") as refused:
+            assert (503, "no connection") == (refused.status, await refused.text())
+        async with gateway.following() as response:
+            await gateway.publish("ada")
+            assert [3] == await places(response, 1)
+
+
+async def test_only_so_many_streams_are_open() -> None:
+    """One too many is refused with the time when to come again, and a place is free when a reader has left."""
+    async with world() as gateway:
+        with gateway.streams.one_more(), gateway.streams.one_more(), gateway.streams.one_more():
+            async with gateway.following() as refused:
+                assert 503 == refused.status
+        async with gateway.following() as response:
+            assert 200 == response.status
+
+
 async def test_who_shows_what_has_changed_is_told_its_name() -> None:
     """A reader of one cluster is told of a job of it, and of no other."""
     async with world() as gateway, gateway.following("/changes") as response:
         await gateway.publish("ada", "eve")
-        while not (line := await response.content.readline()).startswith(b"data"):
-            pass
-        assert {"jobs": ["4.0@ap"]} == json.loads(line.removeprefix(b"data: "))
+        lines = [await response.content.readline() for _ in range(2)]
+        assert [b"event: changed\n", b'data: {"jobs":["4.0@ap"]}\n'] == lines
 
 
 def test_the_last_events_are_kept_and_nothing_else_is_taken_for_lost() -> None:

@@ -17,7 +17,7 @@ from kettle_wire.rest.streams import Changed, FollowChanges
 
 EVERY_S: Final = 0.25
 MOST: Final = 200
-"""Names in one message; who has more to look at reads the list anew."""
+"""Names in one message; who has more to look at reads the list again."""
 
 _MANY: Final = Changed(many=True)
 

@@ -1,7 +1,7 @@
 """
 Streams of server-sent events: those of one's own jobs as they are recorded, and which things have changed.
 
-Whoever is up to date is served from what this process has read for all (`event_hub`).  Who comes back to an older place reads up to
+A reader who is up to date is served from what this process has read for all (`event_hub`).  Who comes back to an older place reads up to
 there over a connection of his own, on which the bus gives nobody the events of others.
 """
 
@@ -32,6 +32,8 @@ from kettle_wire.rest.streams import Follow, FollowChanges, FollowCluster, Follo
 HEARTBEAT_S: Final = 15.0
 SLOW_S: Final = 10.0
 """A reader that does not take what was sent for so long is cut off."""
+_LOOK_S: Final = 3.0
+"""How soon it is noticed that a reader has left, whose place another one may want."""
 _TOGETHER: Final = 256 << 10
 """Bytes that are sent at once."""
 _HEARTBEAT: Final = b": heartbeat\n\n"
@@ -150,6 +152,11 @@ class EventFeed:
             lost = await self._lost(choice.owner, after)
             since = parameters.since.timestamp() if parameters.since and after is None else 0.0
             begins = self._hub.recent.last if after is None else after
+            if self._is_old(
+                choice, begins, since
+            ):  # a refusal cannot be told any more when the answer has begun
+                async with self._people.of(asked.person):
+                    pass
             sender = await _Sender.begun(asked)
             return await sender.send_all(self._all(asked, choice, begins, since, lost))
 
@@ -160,7 +167,7 @@ class EventFeed:
         if lost:
             yield _event("gap", {"first": lost})
         recent = self._hub.recent
-        if since or after < recent.forgotten_of(choice.owner):
+        if self._is_old(choice, after, since):
             older = self._older(asked, choice, None if since else after, since)
             async with aclosing(older):
                 async for published in older:
@@ -172,6 +179,10 @@ class EventFeed:
         async with aclosing(newer):
             async for data in newer:
                 yield data
+
+    def _is_old(self, choice: _Choice, after: int, since: float) -> bool:
+        """Whether some that are wanted are not here."""
+        return bool(since) or after < self._hub.recent.forgotten_of(choice.owner)
 
     async def _older(
         self, asked: Asked, choice: _Choice, after: int | None, since: float
@@ -231,6 +242,8 @@ class _Sender:
 
     def __init__(self, asked: Asked, response: web.StreamResponse) -> None:
         self._over = asked.person.expires
+        self._request = asked.request
+        self._written = time.monotonic()
         self._response = response
 
     @classmethod
@@ -257,16 +270,18 @@ class _Sender:
                     while self._over is None or time.time() < self._over:
                         if coming is None:
                             coming = asyncio.ensure_future(anext(events))
-                        done, _ = await asyncio.wait((coming,), timeout=HEARTBEAT_S)
-                        if not done:
+                        done, _ = await asyncio.wait((coming,), timeout=_LOOK_S)
+                        if done:
+                            data, coming = coming.result(), None
+                            await self._write(data)
+                        elif time.monotonic() > self._written + HEARTBEAT_S - _LOOK_S:
                             await self._write(_HEARTBEAT)
-                            continue
-                        data, coming = coming.result(), None
-                        await self._write(data)
+                        elif self._request.transport is None or self._request.transport.is_closing():
+                            raise ConnectionResetError("it has left")
                     reason = _EXPIRED
                 except _Cut as cut:
                     reason = str(cut)
-                except (BusError, ClientError) as error:
+                except (BusError, ClientError, RequestRefused) as error:
                     reason = _why(str(error))
                 finally:
                     if coming is not None:
@@ -280,13 +295,14 @@ class _Sender:
     async def _write(self, data: bytes) -> None:
         async with asyncio.timeout(SLOW_S):
             await self._response.write(data)
+        self._written = time.monotonic()
 
 
 def _why(trouble: str) -> str:
     why = (
         f"events cannot be read at the moment ({trouble})"
         if trouble
-        else "the stream of events was made anew"
+        else "the stream of events was made again"
     )
     _log.warning("a stream of events ends: %s", why)
     return f"{why}: {_AGAIN}"

@@ -106,7 +106,7 @@ class Recent:
         return self._forgotten.get(owner, self._begins)
 
     def of_owner(self, owner: str, after: int) -> Iterator[Happening]:
-        """Those of one owner behind a place."""
+        """The events of one owner behind a place."""
         own: Sequence[Happening] = self._owners.get(owner, ())
         behind = 0
         for happening in reversed(own):

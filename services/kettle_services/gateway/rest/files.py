@@ -249,9 +249,7 @@ async def _tar(source: JobSource, files: list[JobFile]) -> AsyncIterator[bytes]:
 async def _all_written(
     asked: Asked, response: web.StreamResponse, data: AsyncIterator[bytes]
 ) -> web.StreamResponse:
-    """
-    Send what comes.  An answer that cannot be completed is broken off, so that nobody takes it for all.
-    """
+    """Send what comes.  An answer that cannot be completed is broken off, so that nobody takes it for all."""
     try:
         async for each in data:
             await _written(response, each)

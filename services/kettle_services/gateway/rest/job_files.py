@@ -160,9 +160,7 @@ async def pieces(source: JobSource, name: str, opened: OpenFile, end: int) -> As
 
 
 async def grown(source: RunningFiles, job: JobId, name: str, offset: int) -> AsyncIterator[bytes]:
-    """
-    A file from a place on, as it grows, until the run is over, and then what the run has written last.
-    """
+    """A file from a place on, as it grows, until the run is over, and then what the run has written last."""
     async for piece in source.visit.follow(name, offset=offset):
         yield piece.data
         offset = piece.offset + len(piece.data)
