@@ -74,7 +74,7 @@ ATTEMPT_FIELDS: Final[Mapping[str, str]] = {
         ("AcctGroup", "Owner", "ProjectName", "RemoteHost", "ScheddName", "StartdName"), "keyword"
     ),
 }
-"""Those of an attempt's record."""
+"""Each field of an attempt's record with its type."""
 _NEVER: Final = frozenset({"env", "environment", "claimid", "publicclaimid", "lastpublicclaimid"})
 """Attributes that may contain a secret, and are never sent."""
 _STATUS: Final = {3: "Removed", 4: "Completed"}

@@ -1,4 +1,4 @@
-"""The program of docs/how-to that sends events to an OpenSearch, with a running pool and a store behind a port."""
+"""The example program that sends events to an OpenSearch, with a running pool and a store behind a port."""
 
 import asyncio
 import json
