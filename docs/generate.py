@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """
 Makes what follows from the code: the pages of `docs/reference` on attributes, codes, settings, commands and events,
-the picture of the imports, the dashboards of `infra/grafana`, `schemas/json` and
+the picture of the imports, the dashboards of `infra/grafana`, the templates of `infra/opensearch`, `schemas/json` and
 `schemas/telemetry`.
 
     .venv/bin/python docs/generate.py            writes them
@@ -50,6 +50,7 @@ PAGES: Final = TOP / "docs" / "reference"
 EXPLANATION: Final = TOP / "docs" / "explanation"
 SCHEMAS: Final = TOP / "schemas" / "json"
 TELEMETRY: Final = TOP / "schemas" / "telemetry" / "telemetry.json"
+OPENSEARCH: Final = TOP / "infra" / "opensearch"
 GRAFANA: Final = TOP / "infra" / "grafana"
 _DRAWING: Final = TOP / "docs" / "draw_imports.py"
 _PACKAGES: Final = TOP / "docs" / "list_packages.py"
@@ -664,6 +665,8 @@ def files() -> dict[Path, bytes]:
     made = {PAGES / name: page.encode() for name, page in pages().items()}
     made |= {EXPLANATION / name: picture.encode() for name, picture in pictures().items()}
     dashboards = runpy.run_path(str(GRAFANA / "make_dashboards.py"))["documents"]()
+    templates = runpy.run_path(str(OPENSEARCH / "make_templates.py"))["documents"]()
+    made |= {OPENSEARCH / name: text(document) for name, document in templates.items()}
     made[TELEMETRY] = text(runpy.run_path(str(_SIGNALS))["telemetry_document"]())
     made |= {GRAFANA / "dashboards" / name: text(document) for name, document in dashboards.items()}
     return made | {SCHEMAS / name: text(document) for name, document in schemas().items()}

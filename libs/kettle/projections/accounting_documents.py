@@ -52,6 +52,29 @@ _TEXT: Final = frozenset({
 _FORMS: Final[Mapping[str, str]] = {
     name.lower(): name for name in (*_DATES, *_WHOLE, *_REAL, *_TRUTH, *_TEXT)
 }
+JOB_FIELDS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(_DATES, "date"),
+    **dict.fromkeys(_WHOLE, "long"),
+    **dict.fromkeys(_REAL, "double"),
+    **dict.fromkeys(_TRUTH, "boolean"),
+    **dict.fromkeys(_TEXT, "keyword"),
+    "RecordTime": "date",
+    **dict.fromkeys(("ScheddName", "StartdName", "StartdSlot", "Status"), "keyword"),
+}
+"""Each field of a job's record with the type that a store is to give it; others are text."""
+ATTEMPT_FIELDS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("RecordTime", "ShadowBday"), "date"),
+    **dict.fromkeys(("ClusterId", "ProcId", "RunInstanceId", "VacateReasonCode"), "long"),
+    **dict.fromkeys(
+        ("CommittedTime", "CumulativeSlotTime", "RemoteCpu", "RemoteWallClockTime", "UnchargedSlotTime"),
+        "double",
+    ),
+    "JobCompleted": "boolean",
+    **dict.fromkeys(
+        ("AcctGroup", "Owner", "ProjectName", "RemoteHost", "ScheddName", "StartdName"), "keyword"
+    ),
+}
+"""Each field of an attempt's record with its type."""
 _NEVER: Final = frozenset({"env", "environment", "claimid", "publicclaimid", "lastpublicclaimid"})
 """Attributes that may contain a secret, and are never sent."""
 _STATUS: Final = {3: "Removed", 4: "Completed"}

@@ -4,7 +4,13 @@ import json
 import math
 
 from kettle.jobs.attempts import EndedAttempt
-from kettle.projections.accounting_documents import attempt_record, bulk, job_record
+from kettle.projections.accounting_documents import (
+    ATTEMPT_FIELDS,
+    JOB_FIELDS,
+    attempt_record,
+    bulk,
+    job_record,
+)
 from kettle_wire.ads.types import Ad, Expr
 from kettle_wire.jobs import JobId
 
@@ -116,3 +122,25 @@ def test_an_attempt() -> None:
         )
     )
     assert "AcctGroup" not in record.document
+
+
+def test_templates_of_a_store_have_the_type_of_every_field() -> None:
+    """A store that knows them before the first record makes dates of dates, and refuses none of ours."""
+    kinds: dict[str, type[int | float | bool | str]] = {
+        "date": int,
+        "long": int,
+        "double": float,
+        "boolean": bool,
+        "keyword": str,
+    }
+    values: Ad = {name: kinds[kind](1) for name, kind in JOB_FIELDS.items()}
+    job = job_record(values | AD).document
+    assert set(JOB_FIELDS) == set(job)
+    assert {} == {name: value for name, value in job.items() if type(value) is not kinds[JOB_FIELDS[name]]}
+    ended = EndedAttempt(
+        job=JobId(1, 0), number=1, owner="ada", group="physics", project="p", machine="m", slot="slot1@m",
+        begun=1, ended=2, wall=1, slot_time=1, good=1, cpu=1, uncharged=0, code=0, completed=True, frame=1,
+    )  # fmt: skip
+    attempt = attempt_record("ap", ended).document
+    assert set(ATTEMPT_FIELDS) == set(attempt)
+    assert {} == {n: v for n, v in attempt.items() if type(v) is not kinds[ATTEMPT_FIELDS[n]]}
