@@ -106,6 +106,7 @@ def _script(database: str, passwords: Mapping[str, str]) -> Iterator[str]:
             readers = [roles[reader] for reader, other in RIGHTS.items() if service in other.looks_at]
             yield f"GRANT CREATE ON DATABASE {_identifier(database)} TO {_identifier(roles[service])};"
             yield from _on_schemas(roles[service], rights.fills, readers)
+            yield from _also_for_the_owner(roles[service])
 
 
 def _made(role: str, password: str | None) -> Iterator[str]:
@@ -201,6 +202,12 @@ def _on_schemas(role: str, schemas: Sequence[str], readers: Sequence[str]) -> It
         given = f"ALTER DEFAULT PRIVILEGES FOR ROLE {_identifier(role)} GRANT"
         yield f"{given} USAGE ON SCHEMAS TO {_identifier(reader)};"
         yield f"{given} SELECT ON TABLES TO {_identifier(reader)};"
+
+
+def _also_for_the_owner(role: str) -> Iterator[str]:
+    """Who owns the log, and is no superuser, rebuilds the schemas of this role as this role."""
+    owner = "SELECT pg_get_userbyid(nspowner) FROM pg_namespace WHERE nspname = 'log'"
+    yield f"DO $$ BEGIN EXECUTE format('GRANT %I TO %I', {_literal(role)}, ({owner})); END $$;"
 
 
 def _shards(kinds: Sequence[str]) -> str:

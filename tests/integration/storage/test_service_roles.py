@@ -158,14 +158,14 @@ DEEDS: Final = [
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def server() -> AsyncIterator[EmbeddedPostgres]:
+async def server(template: Path) -> AsyncIterator[EmbeddedPostgres]:
     """
     A database with the roles of a pool, in which something of everything stands; made by its owner, as before
     roles.
     """
     with server_directory() as directory:
         async with (
-            EmbeddedPostgres(directory / "postgres", throwaway=True) as server,
+            EmbeddedPostgres(directory / "postgres", throwaway=True, template=template) as server,
             Database.connect(server.dsn) as database,
         ):
             await database.run(migrate)
@@ -266,10 +266,10 @@ def test_the_declaration_is_about_the_services_and_tables_that_there_are() -> No
     assert sorted(KINDS) == sorted(rights.writes for rights in RIGHTS.values() if rights.writes)
 
 
-async def test_rights_can_be_given_again(directory: Path) -> None:
+async def test_rights_can_be_given_again(directory: Path, template: Path) -> None:
     """And tell of which release they are."""
     async with (
-        EmbeddedPostgres(directory / "postgres", throwaway=True) as server,
+        EmbeddedPostgres(directory / "postgres", throwaway=True, template=template) as server,
         Database.connect(server.dsn) as database,
     ):
         await database.run(migrate)
@@ -284,12 +284,12 @@ async def test_rights_can_be_given_again(directory: Path) -> None:
             )
 
 
-async def test_an_owner_writes_and_recalls_with_its_role(directory: Path) -> None:
+async def test_an_owner_writes_and_recalls_with_its_role(directory: Path, template: Path) -> None:
     """
     Taking a shard, appending, answering, checkpoints, and new pieces; what belongs to another shard is
     refused.
     """
-    async with EmbeddedPostgres(directory / "postgres", throwaway=True) as server:
+    async with EmbeddedPostgres(directory / "postgres", throwaway=True, template=template) as server:
         async with Database.connect(server.dsn) as database:
             await database.run(migrate)
             await give(server, database)
@@ -307,9 +307,11 @@ async def test_an_owner_writes_and_recalls_with_its_role(directory: Path) -> Non
                 await log.take("negotiator", owner="me")
 
 
-async def test_tables_that_the_pools_account_rebuilds_stay_those_of_accounting(directory: Path) -> None:
+async def test_tables_that_the_pools_account_rebuilds_stay_those_of_accounting(
+    directory: Path, template: Path
+) -> None:
     """And the gateway, which only reads, reads the new ones."""
-    async with EmbeddedPostgres(directory / "postgres", throwaway=True) as server:
+    async with EmbeddedPostgres(directory / "postgres", throwaway=True, template=template) as server:
         async with Database.connect(server.dsn) as database:
             await database.run(migrate)
             await give(server, database)
@@ -324,9 +326,28 @@ async def test_tables_that_the_pools_account_rebuilds_stay_those_of_accounting(d
             assert 0 == await reading.run(lambda c: c.fetchval("SELECT count(*) FROM jobs.live"))
 
 
-async def test_a_service_does_not_bring_an_old_schema_up_to_date(directory: Path) -> None:
+async def test_an_owner_who_is_no_superuser_rebuilds_as_well(directory: Path, template: Path) -> None:
+    """A site makes the roles as a superuser, in a database that belongs to the pool's own role."""
+    async with EmbeddedPostgres(
+        directory / "postgres", throwaway=True, template=template, database="site"
+    ) as server:
+        made = f"CREATE ROLE owner LOGIN PASSWORD '{server.password_of('owner')}'"
+        jobs = PROJECTIONS["jobs"]
+        async with Database.connect(server.dsn) as database:
+            await database.run(lambda c: c.execute(f"{made}; ALTER DATABASE site OWNER TO owner"))
+            async with PgLog.connect(server.dsn_as("owner")) as log:
+                await give(server, database)
+                async with PgLog.connect(dsn(server, "accounting")) as of_accounting:
+                    await prepare(jobs(), of_accounting.database, [of_accounting])
+                    await rebuild(jobs(), log.database, [log])
+                    cursors = PgCursors(of_accounting.database)
+                    assert 0 == await cursors.cursor("jobs", jobs().version, "schedd.a")
+                    await rebuild(jobs(), of_accounting.database, [of_accounting])
+
+
+async def test_a_service_does_not_bring_an_old_schema_up_to_date(directory: Path, template: Path) -> None:
     """It says who does."""
-    async with EmbeddedPostgres(directory / "postgres", throwaway=True) as server:
+    async with EmbeddedPostgres(directory / "postgres", throwaway=True, template=template) as server:
         async with Database.connect(server.dsn) as database:
             await database.run(migrate)
             await give(server, database)

@@ -15,6 +15,7 @@ from kettle_wire.subjects import Subjects
 
 _MOST: Final = 100_000
 _LONGEST_S: Final = 86_400.0
+_PASSING_S: Final = 1.0
 _RENEWED: Final = 0.5
 """An entry is written again when so much of its life has passed."""
 
@@ -49,7 +50,8 @@ class ToldPeople:
         of an access point, whose connection is not ours to end.
         """
         for owner in self._banned.keys() - banned.keys():
-            await self._bus.delete(self._bucket, person_key(owner))
+            # An entry that says nothing, and goes by itself: a deletion would not be confirmed.
+            await self._say(PersonSaid(owner=owner), _PASSING_S)
             del self._banned[owner]
         for owner, why in banned.items():
             if self._banned.get(owner) != why:
