@@ -58,6 +58,8 @@ from kettle_wire.subjects import Subjects
 SHARD: Final = "schedd.schedd"
 CLUSTER: Final = 1000
 """Jobs of one."""
+PIECE: Final = 50_000
+"""Rows of one statement, which may not take longer than the database waits for one."""
 OWNERS: Final = 50
 STATES: Final = (1, 1, 1, 2, 5)
 STATEMENTS: Final = load(Path(Jobs().directory) / "queries.sql")
@@ -100,17 +102,19 @@ async def fill(database: Database, queued: int, history: int) -> None:
         await connection.execute("UPDATE live SET status = ($1::integer[])[1 + proc % 5]", list(STATES))
         ad = Submission(0, submissions[0]).ads(0, "schedd") | {"ExitCode": 0, "RemoteWallClockTime": 5.0}
         _, document = searchable(ad)
-        await connection.execute(
-            "INSERT INTO history (shard, cluster, proc, owner, status, submitted_at, left_at, frame, exit_code, "
-            "wall_time, memory, queued, started, completed, search, ad) "
-            "SELECT $1, 1000000 + n / 1000, n % 1000, 'user' || n % 50, 4, now() - n * interval '1 s', "
-            "now() - n * interval '1 s', n, CASE WHEN n % 100 = 0 THEN 3 ELSE 0 END, n % 86400, n % 4096, n, n, n, "
-            "$3::jsonb, $4 FROM generate_series(1, $2::integer) AS n",
-            SHARD,
-            history,
-            document,
-            msgspec.msgpack.encode(ad),
-        )
+        for first in range(1, history + 1, PIECE):
+            await connection.execute(
+                "INSERT INTO history (shard, cluster, proc, owner, status, submitted_at, left_at, frame, exit_code, "
+                "wall_time, memory, queued, started, completed, search, ad) "
+                "SELECT $1, 1000000 + n / 1000, n % 1000, 'user' || n % 50, 4, now() - n * interval '1 s', "
+                "now() - n * interval '1 s', n, CASE WHEN n % 100 = 0 THEN 3 ELSE 0 END, n % 86400, n % 4096, n, n, n, "
+                "$4::jsonb, $5 FROM generate_series($2::integer, $3::integer) AS n",
+                SHARD,
+                first,
+                min(first + PIECE - 1, history),
+                document,
+                msgspec.msgpack.encode(ad),
+            )
         await connection.execute("ANALYZE live; ANALYZE history; ANALYZE cluster")
 
 

@@ -22,7 +22,7 @@ class ListUsers(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     name: list[Name] = []
     """Only these."""
     group: list[Name] = []
-    """Only submitters of these accounting groups; an empty name is written `none`."""
+    """Only submitters of these accounting groups; `none`: those who are in none."""
     busy: bool = False
     """Only submitters with jobs in a queue or slots in use."""
     sort: UserKey = "effective"

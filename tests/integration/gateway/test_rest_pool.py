@@ -12,6 +12,7 @@ import pytest
 import pytest_asyncio
 from aiohttp.test_utils import make_mocked_request
 
+from kettle.bus.ports import Bus
 from kettle.jobs.sealed_attributes import AttributeSeal
 from kettle.projections import PROJECTIONS, prepare
 from kettle.projections.stored_projection import instant
@@ -24,6 +25,7 @@ from kettle_services.gateway.rest.log import LogQuestions
 from kettle_services.gateway.rest.negotiations import NegotiationQuestions
 from kettle_services.gateway.rest.persons import Person
 from kettle_services.gateway.rest.refusals import NotModified, RequestRefused
+from kettle_services.gateway.rest.standings import StandingQuestions
 from kettle_wire.attempts import Ending, ExitRecord, Usage
 from kettle_wire.codes import VacateCode
 from kettle_wire.events import (
@@ -45,6 +47,7 @@ from kettle_wire.rest.claims import Claim, ListClaims
 from kettle_wire.rest.failures import ListFailures
 from kettle_wire.rest.log import ListLog, LogRecord
 from kettle_wire.rest.negotiations import GetNegotiation, ListNegotiations
+from kettle_wire.rest.standings import GetFairshareHistory
 
 AT = 1_790_000_000_000_000
 MINUTE = 60_000_000
@@ -296,3 +299,22 @@ async def test_the_log_shows_an_environment_to_its_owner_alone(tables: JobTables
         page, _ = await ask(asked, ListLog(kind=["job.edited"]), name=name)
         assert expected == page.records[0].event["attributes"]
         assert "canary" not in page.records[0].sentence
+
+
+async def test_jobs_of_owners_over_time_are_those_of_the_minutes_before(tables: JobTables) -> None:
+    """
+    At each moment a history has what was last written: nothing before the first job, and what is now at the end.
+    """
+    nobody = cast("Bus", None)
+    asked = StandingQuestions(nobody, "negotiator", "collector", tables).history
+    span = GetFairshareHistory(since=when(-4), until=when(10), points=15)
+    found, _ = await ask(asked, span)
+    [ada] = found.owners
+    assert ("ada", 15) == (ada.owner, len(found.times))
+    assert 0 == ada.idle[0] == ada.running[0]
+    assert (0, 1, 2) == (ada.idle[-1], ada.running[-1], ada.held[-1])
+    assert 2 == max(ada.running)
+    named, _ = await ask(asked, msgspec.structs.replace(span, owner=["eve", "ada", "eve"]))
+    assert ["ada", "eve"] == [each.owner for each in named.owners]
+    with pytest.raises(RequestRefused, match="before until"):
+        await ask(asked, GetFairshareHistory(since=when(1), until=when(1)))

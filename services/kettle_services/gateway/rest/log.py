@@ -56,7 +56,7 @@ class _Span(msgspec.Struct):
         """Nothing is left."""
         return not self.rows and self.frame < self.first
 
-    def pass_(self, row: asyncpg.Record) -> None:
+    def took(self, row: asyncpg.Record) -> None:
         """Everything down to this row is taken."""
         self.frame, self.position = row["frame"], row["pos"]
 
@@ -122,7 +122,7 @@ class _Search:
             row = newest.rows.pop()
             if (shown := self._shown(newest, row)) is not None:
                 found.append(shown)
-            newest.pass_(row)
+            newest.took(row)
         return found
 
     async def _fill(self, span: _Span) -> None:

@@ -116,15 +116,17 @@ class StandingQuestions:
         step = (until - since) / (parameters.points - 1)
         times = [since + step * number for number in range(parameters.points)]
         async with self._tables.read() as reading:
-            owners = parameters.owner or [
-                row["owner"] for row in await reading.fetch(QUERIES["busiest"], since, until, _BUSIEST)
+            shards = list(await reading.frames())
+            owners = list(dict.fromkeys(parameters.owner)) or [
+                row["owner"]
+                for row in await reading.fetch(QUERIES["busiest"], shards, since, until, _BUSIEST)
             ]
-            rows = await reading.fetch(QUERIES["depth_at"], owners, times)
+            rows = await reading.fetch(QUERIES["depth_at"], shards, owners, times)
         found = {
             owner: OwnerHistory(
                 owner=owner, idle=[0] * len(times), running=[0] * len(times), held=[0] * len(times)
             )
-            for owner in dict.fromkeys(owners)
+            for owner in owners
         }
         for row in rows:
             for name in ("idle", "running", "held"):

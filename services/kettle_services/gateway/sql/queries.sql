@@ -103,19 +103,20 @@ SELECT at, came, reason FROM machines.passage
  WHERE machine = $1::text AND ($2::timestamptz IS NULL OR at <= $2) ORDER BY at DESC, pos DESC LIMIT 50;
 
 -- name: busiest
--- Who ran most in a span of time, by the numbers of its minutes, and of what was before it.
-SELECT owner FROM jobs.depth_by_minute WHERE minute >= $1::timestamptz AND minute <= $2::timestamptz
- GROUP BY owner ORDER BY sum(running) DESC, sum(idle) DESC, owner LIMIT $3::integer;
+-- Who ran most in a span of time in some queues, by the numbers of its minutes.
+SELECT owner FROM jobs.depth_by_minute
+ WHERE shard = ANY ($1::text[]) AND minute >= $2::timestamptz AND minute <= $3::timestamptz
+ GROUP BY owner ORDER BY sum(running) DESC, sum(idle) DESC, owner LIMIT $4::integer;
 
 -- name: depth_at
--- How many jobs some owners had at some moments: of each queue the last number that was written before.
-SELECT w.owner, m.number, sum(d.idle)::integer AS idle, sum(d.running)::integer AS running, sum(d.held)::integer AS held
-  FROM (SELECT DISTINCT shard, owner FROM jobs.depth_by_minute WHERE owner = ANY ($1::text[])) AS w,
-       unnest($2::timestamptz[]) WITH ORDINALITY AS m (moment, number),
+-- How many jobs some owners had in some queues at some moments: of each the last number that was written before.
+SELECT o.owner, m.number, sum(d.idle)::integer AS idle, sum(d.running)::integer AS running, sum(d.held)::integer AS held
+  FROM unnest($1::text[]) AS s (shard), unnest($2::text[]) AS o (owner),
+       unnest($3::timestamptz[]) WITH ORDINALITY AS m (moment, number),
        LATERAL (SELECT idle, running, held FROM jobs.depth_by_minute d
-                 WHERE d.shard = w.shard AND d.owner = w.owner AND d.minute <= m.moment
+                 WHERE d.shard = s.shard AND d.owner = o.owner AND d.minute <= m.moment
                  ORDER BY d.minute DESC LIMIT 1) AS d
- GROUP BY w.owner, m.number;
+ GROUP BY o.owner, m.number;
 
 -- name: cycles
 -- Negotiation cycles, the newest first, behind a place.
@@ -159,7 +160,7 @@ SELECT hold_reason, count(*)::integer AS count, array_agg(DISTINCT owner) AS own
   FROM jobs.live
  WHERE status = 5 AND entered_at >= $1::timestamptz AND entered_at <= $2::timestamptz
    AND ($3::text[] = '{}' OR owner = ANY ($3)) AND ($4::text[] = '{}' OR shard = ANY ($4))
- GROUP BY hold_reason LIMIT 100000;
+ GROUP BY hold_reason;
 
 -- name: failed_exits
 -- Jobs that ended with another exit code than 0, by code.
@@ -207,7 +208,7 @@ SELECT frame, pos, ver, at, stream, type, data FROM log.event
 
 -- name: claims_of_machine
 -- The claims of a machine's slots.
-SELECT claim FROM jobs.claim WHERE startd = $1::text ORDER BY granted_at DESC LIMIT 5000;
+SELECT claim FROM jobs.claim WHERE startd = $1::text;
 
 -- name: owners
 -- Whose clusters are.
