@@ -74,6 +74,11 @@ class ListJobs(JobList, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Only jobs in one of these states."""
     sort: QueueKey = "-submitted"
     """A minus sign has the greatest first."""
+    as_of: Moment | None = None
+    """
+    The queues as they were at the end of the last full minute before, as counts: with `group_by` owner, state or schedd, of 90 days.
+    Those that were suspended count as running, and those that had ended and stayed are left out.
+    """
 
 
 class ListHistory(JobList, frozen=True, kw_only=True, forbid_unknown_fields=True):

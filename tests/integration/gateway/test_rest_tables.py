@@ -1,7 +1,8 @@
 """What the REST interface reads from the tables, which real events have filled."""
 
 from collections.abc import AsyncGenerator, Sequence
-from typing import get_args
+from datetime import UTC, datetime
+from typing import Any, get_args
 
 import msgspec
 import pytest
@@ -15,6 +16,8 @@ from kettle_services.gateway.rest.filters import Filters
 from kettle_services.gateway.rest.job_rows import Viewer
 from kettle_services.gateway.rest.job_tables import JobTables
 from kettle_services.gateway.rest.page_tokens import page_token, row_place
+from kettle_services.gateway.rest.past_depths import counted, require_counted
+from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_wire.ads.types import Ad
 from kettle_wire.attempts import ExitRecord, Usage
 from kettle_wire.events import ClusterSubmitted, Event, JobAssigned, JobCompleted, JobHeld, JobRemoved
@@ -169,3 +172,25 @@ async def test_a_filter_looks_at_nothing_that_is_somebody_elses_alone(tables: Jo
             counted = await reading.counts(msgspec.structs.replace(asked, group_by=["owner"]), wanted, ADA)
         assert {"ada"} == {job.owner for job in found.jobs}
         assert [{"owner": "ada"}] == [each.key for each in counted]
+
+
+async def test_the_queues_of_the_past_are_counted(tables: JobTables) -> None:
+    """
+    By owner, state and access point as they were at the end of the last full minute; what was not counted is refused.
+    """
+
+    async def then(minute: float, **asked: Any) -> dict[tuple[str, ...], int]:
+        moment = datetime.fromtimestamp(AT / 1e6 + minute * 60, UTC)
+        parameters = ListJobs(as_of=moment, **asked)
+        require_counted(parameters)
+        async with tables.read() as reading:
+            return {tuple(each.key.values()): each.count for each in await counted(reading, parameters)}
+
+    assert {} == await then(-1, group_by=["owner"])
+    assert {("ada",): 3, ("bob",): 3} == await then(1, group_by=["owner"])
+    assert {("idle",): 12, ("held",): 2} == await then(2, group_by=["state"])
+    assert {("held", "ap1"): 1} == await then(2, group_by=["state", "schedd"], state=["held"], schedd=["ap1"])
+    assert {("bob",): 3} == await then(60 * 24, group_by=["owner"], owner=["bob"])
+    for asked in ({}, {"group_by": ["cluster"]}, {"group_by": ["owner"], "filter": "true"}):
+        with pytest.raises(RequestRefused, match="as counts"):
+            await then(2, **asked)

@@ -201,7 +201,9 @@ async def test_who_follows_is_told_at_once_that_nothing_more_comes(error: Except
 
 
 async def test_who_has_no_connection_is_refused_what_is_older_and_follows_what_comes() -> None:
-    """The refusal comes before the answer begins; for what this process has read nobody needs a connection."""
+    """
+    The refusal comes before the answer begins; for what this process has read nobody needs a connection.
+    """
     async with world(Nobody()) as gateway:
         async with gateway.following("/old") as refused:
             assert (503, "no connection") == (refused.status, await refused.text())
@@ -211,7 +213,9 @@ async def test_who_has_no_connection_is_refused_what_is_older_and_follows_what_c
 
 
 async def test_only_so_many_streams_are_open() -> None:
-    """One too many is refused with the time when to come again, and a place is free when a reader has left."""
+    """
+    One too many is refused with the time when to come again, and a place is free when a reader has left.
+    """
     async with world() as gateway:
         with gateway.streams.one_more(), gateway.streams.one_more(), gateway.streams.one_more():
             async with gateway.following() as refused:

@@ -17,7 +17,7 @@ def directory() -> Generator[Path]:
 
 async def first(listener: NotifyListener, number: int) -> list[Notification]:
     found: list[Notification] = []
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         async for each in listener:
             found.append(each)
             if len(found) == number:
@@ -41,18 +41,26 @@ async def test_service_reports_its_life(directory: Path) -> None:
     with NotifyListener(directory / "notify") as listener:
         notifier = Notifier.from_environ(listener.environ(watchdog_s=0.03))
 
+        lives = asyncio.Event()
+
         async def serve(rt: Runtime, _settings: Settings) -> None:
             rt.ready()
-            await asyncio.sleep(0.05)
+            await lives.wait()
             rt.stop()
 
-        await Runtime("schedd", notifier=notifier).host(Settings(), serve)
-        notifier.send("LAST=1")
-        notifier.close()
         said: list[str] = []
-        while "LAST" not in said:
-            said += [name for each in await first(listener, 1) for name in each.state]
-    assert said.count("WATCHDOG") >= 3
+
+        async def hear() -> None:
+            while "LAST" not in said:
+                said.extend(name for each in await first(listener, 1) for name in each.state)
+                if said.count("WATCHDOG") == 3:
+                    lives.set()
+
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(hear())
+            await Runtime("schedd", notifier=notifier).host(Settings(), serve)
+            notifier.send("LAST=1")
+            notifier.close()
     assert [name for name in said if name != "WATCHDOG"] == ["READY", "STATUS", "STOPPING", "LAST"]
 
 

@@ -35,6 +35,7 @@ from kettle_wire.spooling import PIECE
 LARGEST_PIECE: Final = 4 * PIECE
 """Bytes of one answer of an access point."""
 _LOOK_S: Final = 0.5
+_RUNS: Final = (JobStatus.RUNNING, JobStatus.SUSPENDED)
 _PEEKED: Final = 16
 """Files about which one question to a machine may be."""
 
@@ -129,7 +130,7 @@ async def source_of(client: Client, job: JobId) -> JobSource:
     """
     await client.requests.transport.connection()
     found = await client.requests.ask(FIND_OUTPUTS, FindOutputs(job=job))
-    if found.present:
+    if found.present and found.ad.get("JobStatus") in _RUNS:
         try:
             return RunningFiles(await client.visit(job), client, found.ad)
         except CommandRefusedError as error:

@@ -230,3 +230,10 @@ SELECT owner FROM jobs.cluster WHERE cluster = $1::integer AND shard = $2::text
  UNION ALL
 SELECT owner FROM jobs.history WHERE cluster = $1::integer AND shard = $2::text
  LIMIT 1;
+
+-- name: depth_at
+-- How many jobs each owner had in each queue at the end of the last full minute before a time.
+SELECT DISTINCT ON (shard, owner) shard, owner, idle, running, removed, held FROM jobs.depth_by_minute
+ WHERE minute <= $1::timestamptz - interval '1 minute'
+   AND ($2::text[] = '{}' OR owner = ANY ($2)) AND ($3::text[] = '{}' OR shard = ANY ($3))
+ ORDER BY shard, owner, minute DESC;
