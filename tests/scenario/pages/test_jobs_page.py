@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from playwright.async_api import Route
 from yarl import URL
 
 from kettle.client import select
@@ -67,6 +68,27 @@ async def test_the_list_is_live(look: Looks, pool: ThrowawayPool, tmp_path: Path
         await seen.page.wait_for_selector(f"tr:has-text('{cluster}.1')", state="detached")
         assert [] == asked
     assert [] == seen.said
+
+
+async def test_a_list_that_cannot_be_live_at_first_is_so_later(look: Looks) -> None:
+    """When the connection of a live page fails at first, the page stays as it is and tries again."""
+    async with look.at("/submit") as seen:
+        failures = ["failed", "unavailable"]
+
+        async def fail_first(route: Route) -> None:
+            match failures.pop() if failures else "":
+                case "failed":
+                    await route.abort()
+                case "unavailable":
+                    await route.fulfill(status=503, content_type="text/html", body="<p>not now</p>")
+                case _:
+                    await route.continue_()
+
+        await seen.page.route("**/live/**", fail_first)
+        await seen.go("/jobs")
+        await seen.page.wait_for_selector("[data-live-state=on]")
+        assert [] == failures
+        assert "The queues are empty" == await seen.text(".empty h2")
 
 
 async def test_columns_are_chosen_and_remembered(look: Looks, pool: ThrowawayPool, tmp_path: Path) -> None:

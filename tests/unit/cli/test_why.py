@@ -1,6 +1,7 @@
 """What `kettle why` says of a job in each state, and what to do next."""
 
 import io
+from pathlib import Path
 from typing import Any, Literal
 
 import pytest
@@ -41,6 +42,19 @@ def report(
 
 def said(told: WhyReport) -> str:
     return " ".join(answer(told, now=100.0).sentences)
+
+
+@pytest.mark.parametrize("code", [13, 34])
+def test_files_of_a_job_are_quoted_only_where_that_is_meant(code: int, tmp_path: Path) -> None:
+    """
+    What stands in a file that a job names is said to who may read it himself, and not by a service that may read more.
+    """
+    (tmp_path / "err").write_text("a secret line\n")
+    told = report("held", HoldReasonCode=code, reason="x", ExitCode=1, Err="err", Iwd=str(tmp_path))
+    assert "a secret line" in said(told)
+    quiet = " ".join(answer(told, now=100.0, files=False).sentences)
+    assert "a secret line" not in quiet
+    assert str(tmp_path) not in quiet
 
 
 def rejected(cause: str, **more: Any) -> Rejection:

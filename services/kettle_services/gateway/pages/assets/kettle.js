@@ -41,6 +41,13 @@
   document.addEventListener("htmx:sse:after:connection", () => says("on", "Live"));
   document.addEventListener("htmx:sse:after:message", () => { says("on", "Live"); age(); });
   document.addEventListener("htmx:sse:error", () => says("off", "Not live: the connection was lost, trying again"));
+  for (const name of ["htmx:error", "htmx:response:error"]) {
+    document.addEventListener(name, (event) => {  // the first connection failed: nobody else tries it again
+      if (!event.target.matches?.("[hx-trigger~=again]")) return;
+      says("off", "Not live: no answer, trying again");
+      setTimeout(() => htmx.trigger(event.target, "again"), 2000);
+    });
+  }
   document.addEventListener("trouble", (event) => says("off", `Not live: ${event.detail?.data ?? "no answer"}`));
 
   document.addEventListener("htmx:config:request", (event) => {
