@@ -169,6 +169,8 @@ def _groups(parameters: AskedUsage) -> list[UsageGroup]:
     second: list[UsageGroup] = [group for group in GROUPS if group == parameters.by]
     if parameters.by and not second:
         raise refused_field("/query/by", f"usage is added up by one of {', '.join(GROUPS)}, or by two")
-    groups: list[UsageGroup] = [*parameters.group_by] or ["owner"]
+    groups: list[UsageGroup] = list(parameters.group_by)
+    if not groups:
+        groups.append("owner")
     groups += [group for group in second if group not in groups]
     return groups
