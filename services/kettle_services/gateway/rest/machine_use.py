@@ -79,7 +79,7 @@ class MachineUseQuestions:
         )
 
     async def map(self, asked: Asked) -> web.Response:
-        """All machines as columns; of ten thousand they have half a megabyte, and packed a twentieth of that."""
+        """All machines as columns: half a megabyte for ten thousand, and packed a twentieth of that."""
         seen = await self._found(asked.parameters)
         body = msgspec.json.encode(machine_map(seen.uses, seen.at))
         response = web.Response(body=body, content_type="application/json")

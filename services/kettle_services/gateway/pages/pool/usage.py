@@ -166,8 +166,11 @@ def _harmless(text: str) -> str:
 
 
 def _groups(parameters: AskedUsage) -> list[UsageGroup]:
-    second = [group for group in GROUPS if group == parameters.by]
+    second: list[UsageGroup] = [group for group in GROUPS if group == parameters.by]
     if parameters.by and not second:
         raise refused_field("/query/by", f"usage is added up by one of {', '.join(GROUPS)}, or by two")
-    first: list[UsageGroup] = parameters.group_by or ["owner"]
-    return first + [group for group in second if group not in first]
+    groups: list[UsageGroup] = list(parameters.group_by)
+    if not groups:
+        groups.append("owner")
+    groups += [group for group in second if group not in groups]
+    return groups
