@@ -24,7 +24,7 @@ from kettle.runtime.settings import config_path
 from kettle.storage import Database
 from kettle.submit.known_attributes import KnownAttributes
 from kettle_services.gateway.rest.application import Handler, RequestLimits
-from kettle_services.gateway.rest.connections import AccountConnections
+from kettle_services.gateway.rest.connections import OwnConnections
 from kettle_services.gateway.rest.event_feed import EventFeed
 from kettle_services.gateway.rest.filters import Filters
 from kettle_services.gateway.rest.freshness import Freshness
@@ -89,7 +89,7 @@ async def rest_parts(rt: Runtime, settings: GatewaySettings, bus: Bus) -> RestPa
     persons = Persons(
         policy, trust.verifier if trust else None, iam, accounts, own_token(directory(settings))
     )
-    people = await rt.enter(AccountConnections.ready(settings.home_path, pool_domain=policy.domain))
+    people = await rt.enter(OwnConnections.ready(settings.home_path, pool_domain=policy.domain))
     filters = Filters(KnownAttributes())
     seals = Path(settings.seal_directory) if settings.seal_directory else settings.home_path / "credentials"
     seal = AttributeSeal.of_directory(seals)
