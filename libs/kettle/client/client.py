@@ -7,7 +7,7 @@ It loads neither an event loop nor the driver of the bus before they are needed.
 """
 
 import os
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from functools import cached_property
 from pathlib import Path
@@ -66,12 +66,14 @@ class Client(JobQueue):
         environ: Mapping[str, str] | None = None,
         patience: float = PATIENCE_S,
         pool: PoolFile | None = None,
+        token: Callable[[], str] | None = None,
     ) -> AsyncGenerator["Client", None]:
         """
         Connect to the `pool` that somebody has found, the one that is named, or that `KETTLE_NATS_URL` or `$KETTLE_HOME/pool.json` names.
 
         `schedd` is the name of the access point whose queue is meant, if the pool has several.
         `patience` is how many seconds a command is repeated while the pool does not answer.
+        `token` says what is shown to the pool at each connection, instead of a token that is kept somewhere.
 
         Raises:
             PoolNotFoundError: nothing says where the pool is.
@@ -82,7 +84,7 @@ class Client(JobQueue):
         if pool is None:
             environ = os.environ if environ is None else environ
             pool = locate(environ, nats_url=nats_url, credentials=credentials, home=home)
-        async with connect_pool(pool, patience) as transport:
+        async with connect_pool(pool, patience, token) as transport:
             client = cls(transport, pool.at(schedd))
             await client.connection()
             yield client

@@ -101,7 +101,8 @@ class GatewaySettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields
     """Addresses of proxies whose X-Forwarded-For says who asks."""
     public_url: str = ""
     """
-    The address under which browsers reach it, if that is another than they say: `https://pool.example.org`.
+    The address under which browsers reach it, with the path that a proxy in front has put before it: `https://pool.example.org`. Login
+    links lead there, and issuers lead people back to it.
     """
     session_life: Seconds = 7 * 86400.0
     """How many seconds after signing in somebody who uses pages has to sign in again."""

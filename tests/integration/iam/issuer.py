@@ -18,11 +18,11 @@ from joserfc.jwk import ECKey
 class TokenIssuer:
     """Signs by ES256."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, key: ECKey) -> None:
         self.url = url
         self.audience = ""
         """For whom the tokens of who signs in are, which that one has said."""
-        self._key = ECKey.generate_key("P-256", {"kid": "k1", "use": "sig", "alg": "ES256"}, private=True)
+        self._key = key
         self.expires_in = 600
         """How many seconds the tokens of who signs in here live, by what is said to that person."""
         self.refreshed = 0
@@ -127,11 +127,20 @@ class TokenIssuer:
         return str(jwt.encode({"alg": "ES256", "kid": "k1"}, dict(claims), self._key, algorithms=["ES256"]))
 
 
+def signing_key() -> ECKey:
+    """One for an issuer."""
+    return ECKey.generate_key("P-256", {"kid": "k1", "use": "sig", "alg": "ES256"}, private=True)
+
+
 @asynccontextmanager
 async def token_issuer(
-    url: str = "", listener: socket.socket | None = None, tls: ssl.SSLContext | None = None
+    url: str = "",
+    listener: socket.socket | None = None,
+    tls: ssl.SSLContext | None = None,
+    *,
+    key: ECKey | None = None,
 ) -> AsyncGenerator[TokenIssuer]:
-    """One at this address, else on the loopback interface."""
+    """One at this address, else on the loopback interface; `key`: of an issuer that was there before."""
     made = web.Application()
     runner = web.AppRunner(made, access_log=None)
     found: list[TokenIssuer] = []
@@ -194,7 +203,7 @@ async def token_issuer(
             runner, listener or socket.create_server(("127.0.0.1", 0)), ssl_context=tls
         ).start()
         host, port = runner.addresses[0][:2]
-        found.append(TokenIssuer(url or f"http://{host}:{port}"))
+        found.append(TokenIssuer(url or f"http://{host}:{port}", key or signing_key()))
         yield found[0]
     finally:
         await runner.cleanup()

@@ -16,7 +16,7 @@ import pytest_asyncio
 from nats.aio.client import Client
 from nats.errors import Error
 from tests.integration.iam.gate import Gate, gate_on
-from tests.integration.iam.issuer import TokenIssuer
+from tests.integration.iam.issuer import TokenIssuer, signing_key
 
 from kettle.auth.trust.callout import QUESTIONS
 from kettle.auth.trust.keys import KeyPair
@@ -62,7 +62,7 @@ def altered(gate: Gate) -> str:
 
 
 def of_another_key(gate: Gate) -> str:
-    return TokenIssuer(gate.issuer.url).token("ada", "https://pool.example")
+    return TokenIssuer(gate.issuer.url, signing_key()).token("ada", "https://pool.example")
 
 
 WRONG: dict[str, tuple[Callable[[Gate], str], str]] = {

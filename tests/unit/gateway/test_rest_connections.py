@@ -12,7 +12,7 @@ from kettle.auth.mapping.policy import Mapped
 from kettle.auth.mapping.principals import local
 from kettle.client import Client
 from kettle.client.connections.pool_file import PoolFile
-from kettle_services.gateway.rest.connections import AccountConnections
+from kettle_services.gateway.rest.connections import OwnConnections, Shown
 from kettle_services.gateway.rest.persons import Person
 from kettle_services.gateway.rest.refusals import RequestRefused
 
@@ -29,7 +29,7 @@ class Bus:
         self.slow = asyncio.Event()
 
     @asynccontextmanager
-    async def connect(self, pool: PoolFile) -> AsyncGenerator[Client]:
+    async def connect(self, pool: PoolFile, _shown: Shown | None) -> AsyncGenerator[Client]:
         if pool.user == "slow":
             await self.slow.wait()
         self.connected.append(pool.user)
@@ -54,7 +54,7 @@ async def test_a_connection_in_use_is_not_closed_for_another(home: Path) -> None
     """
     bus = Bus()
     async with (
-        AccountConnections.ready(home, pool_domain="pool", connect=bus.connect, most=2) as people,
+        OwnConnections.ready(home, pool_domain="pool", connect=bus.connect, most=2) as people,
         people.of(person("ada")),
     ):
         async with people.of(person("bob")):
@@ -71,7 +71,7 @@ async def test_nobody_waits_for_the_connection_of_somebody_else(home: Path) -> N
     """While one is being made others are used; who wants the same one waits for it, and gets it."""
     bus = Bus()
     async with (
-        AccountConnections.ready(home, pool_domain="pool", connect=bus.connect) as people,
+        OwnConnections.ready(home, pool_domain="pool", connect=bus.connect) as people,
         AsyncExitStack() as stack,
     ):
         slow = [asyncio.create_task(stack.enter_async_context(people.of(person("slow")))) for _ in range(2)]

@@ -236,14 +236,14 @@ def asked(pool: PoolFile, token: str) -> Holder:
     )
 
 
-def why_refused(pool: PoolFile) -> CredentialRefusedError | None:
+def why_refused(pool: PoolFile, token: Callable[[], str]) -> CredentialRefusedError | None:
     """
     Why the pool does not take our token: its bus never says, and its iam does. None: it takes it, or nobody answers.
     """
-    if not (pool.token and pool.iam_url):
+    if not pool.iam_url:
         return None
     try:
-        asked(pool, token_of(pool))
+        asked(pool, token())
     except CredentialRefusedError as refused:
         return refused
     except ClientError:

@@ -4,6 +4,7 @@ import asyncio
 import socket
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
@@ -87,11 +88,14 @@ class ConnectedTransport:
 
 
 @asynccontextmanager
-async def connect_pool(pool: PoolFile, patience: float) -> AsyncGenerator[ConnectedTransport]:
+async def connect_pool(
+    pool: PoolFile, patience: float, token: Callable[[], str] | None = None
+) -> AsyncGenerator[ConnectedTransport]:
     """
     Connect to a pool; a job can only ask through its starter, and follows nothing.
 
-    `patience` is how many seconds a connection is waited for, and then an answer.
+    `patience` is how many seconds a connection is waited for, and then an answer. `token`: what is shown for each connection instead of
+    what the pool's file names.
 
     Raises:
         PoolUnreachableError: there is none.
@@ -107,35 +111,38 @@ async def connect_pool(pool: PoolFile, patience: float) -> AsyncGenerator[Connec
             f"no pool is up: its master has ended without removing {Path(pool.lock).parent / FILE}; start it with: kettle up"
         )
     async with AsyncExitStack() as stack:
-        shown = _Shown(pool) if pool.token else None
+        shown = _Shown(pool, token) if token is not None or pool.token else None
         bus = await _connected(stack, pool, shown, Deadline(patience))
         why = shown.why_refused if shown is not None else _nobody_knows
-        token = shown.place if shown is not None else ""
-        yield ConnectedTransport(bus, bus, patience=patience, why_unreachable=why, token=token)
+        place = shown.place if shown is not None else ""
+        yield ConnectedTransport(bus, bus, patience=patience, why_unreachable=why, token=place)
 
 
 class _Shown:
     """The token that is shown for each connection; only where there is one its modules are loaded."""
 
-    def __init__(self, pool: PoolFile) -> None:
-        """Raises ClientError: there is none to begin with."""
+    def __init__(self, pool: PoolFile, token: Callable[[], str] | None = None) -> None:
+        """
+        `token`: what says it, if not the place that the pool's file names. Raises ClientError: there is none to begin with.
+        """
         from kettle.client.connections import credentials
 
         self._pool = pool
         self._credentials = credentials
-        self._token = credentials.token_of(pool)
+        self._now = token or partial(credentials.token_of, pool)
+        self._token = self._now()
         self.place: Final = credentials.shown(pool.token)
         """How a person is told where it is."""
 
     def token(self) -> str:
         """The token; the former one again, if nothing better can be had at the moment."""
         with suppress(ClientError):
-            self._token = self._credentials.token_of(self._pool)
+            self._token = self._now()
         return self._token
 
     def why_refused(self) -> ClientError | None:
         """Why the pool does not take it; None: it does, or nobody answers."""
-        return self._credentials.why_refused(self._pool)
+        return self._credentials.why_refused(self._pool, self._now)
 
 
 def _nobody_knows() -> None:

@@ -2,8 +2,8 @@
 Connections to the bus in the names of persons.
 
 The subject of a command says who sends it, and the gateway may not speak as anybody: so a command of a person's goes over a
-connection with that person's own credential.  `PersonConnections` is the port; where the credentials of accounts lie on this machine
-and this process may read them, `AccountConnections` uses these.
+connection with that person's own credential.  `PersonConnections` is the port.  `OwnConnections` shows the token of who has come by one,
+if the pool takes those of its issuer; else the credential of an account lies on this machine, and this process may read it.
 """
 
 import asyncio
@@ -17,8 +17,10 @@ from weakref import WeakValueDictionary
 import msgspec
 
 from kettle.client import Client, ClientError
+from kettle.client.connections.credentials import CredentialRefusedError
 from kettle.client.connections.pool_file import PoolFile
 from kettle_services.gateway.rest.local_accounts import LocalAccounts
+from kettle_services.gateway.rest.own_iam import refusal_of_iam
 from kettle_services.gateway.rest.persons import Person
 from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_wire.rest.problem import ProblemCode
@@ -40,7 +42,9 @@ class PersonConnections(Protocol):
         ...
 
 
-Connect = Callable[[PoolFile], AbstractAsyncContextManager[Client]]
+Shown = Callable[[], str]
+"""The token as it is now."""
+Connect = Callable[[PoolFile, Shown | None], AbstractAsyncContextManager[Client]]
 
 
 class _Open:
@@ -52,8 +56,8 @@ class _Open:
         self.users = 0
 
 
-class AccountConnections:
-    """With the credentials that the pool has made for accounts of this machine."""
+class OwnConnections:
+    """With tokens, and with the credentials that the pool has made for accounts of this machine."""
 
     def __init__(self, home: Path, *, pool_domain: str, connect: Connect, most: int = MOST) -> None:
         self._home = home
@@ -61,9 +65,9 @@ class AccountConnections:
         self._domain = pool_domain.lower()
         self._connect = connect
         self._most = most
-        self._open: OrderedDict[str, _Open] = OrderedDict()
+        self._open: OrderedDict[bytes, _Open] = OrderedDict()
         self._coming = 0
-        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._locks: WeakValueDictionary[bytes, asyncio.Lock] = WeakValueDictionary()
 
     @classmethod
     @asynccontextmanager
@@ -91,26 +95,28 @@ class AccountConnections:
 
     async def _held(self, person: Person) -> _Open:
         """The person's connection, with one user more; others who want the same one meanwhile wait for it."""
-        lock = self._locks.setdefault(person.name, asyncio.Lock())
+        way = await asyncio.to_thread(self._way_of, person)
+        lock = self._locks.setdefault(way.key, asyncio.Lock())
         async with lock:
-            held = self._open.get(person.name)
+            held = self._open.get(way.key)
             if held is None:
-                held = await self._opened(person)
-                self._open[person.name] = held
+                held = await self._opened(person, way)
+                self._open[way.key] = held
             held.users += 1
-            self._open.move_to_end(person.name)
+            self._open.move_to_end(way.key)
             return held
 
-    async def _opened(self, person: Person) -> _Open:
+    async def _opened(self, person: Person, way: "_Way") -> _Open:
         idle = self._require_place()
         self._coming += 1
         try:
             if idle is not None:
                 await idle.stack.aclose()
-            pool = await asyncio.to_thread(self._pool_of, person)
             stack = AsyncExitStack()
             try:
-                return _Open(await stack.enter_async_context(self._connect(pool)), stack)
+                return _Open(await stack.enter_async_context(self._connect(way.pool, way.shown)), stack)
+            except CredentialRefusedError as error:
+                raise refusal_of_iam(error) from error
             except ClientError as error:
                 raise _none(person, str(error)) from error
         finally:
@@ -130,22 +136,42 @@ class AccountConnections:
             )
         return self._open.pop(name)
 
-    def _pool_of(self, person: Person) -> PoolFile:
+    def _way_of(self, person: Person) -> "_Way":
         """How the person reaches the pool; raises RequestRefused."""
         try:
             pool = PoolFile.load(self._home)
         except ClientError as error:
             raise _none(person, str(error)) from error
+        held = person.credential
+        if (
+            held is not None
+            and person.principal.issuer
+            and pool.sentinel
+            and person.principal.issuer in pool.issuers
+        ):
+            own = msgspec.structs.replace(pool, user=person.name, credentials=pool.sentinel, database_url="")
+            return _Way(held.key, own, lambda: held.token)
         if pool.user == person.name:
-            return pool
+            return _Way(person.name.encode(), pool)
         key = self._accounts.key_of(person.name)
         if key is None:
             raise _none(person, "the pool has made no key for an account of this name on this machine")
-        return msgspec.structs.replace(pool, user=person.name, credentials=str(key), database_url="")
+        account = msgspec.structs.replace(pool, user=person.name, credentials=str(key), database_url="")
+        return _Way(person.name.encode(), account)
 
 
-def _connected(pool: PoolFile) -> AbstractAsyncContextManager[Client]:
-    return Client.connect(pool=pool, patience=PATIENCE_S)
+class _Way:
+    """How somebody reaches the pool; it has no text, because it leads to a token."""
+
+    def __init__(self, key: bytes, pool: PoolFile, shown: Shown | None = None) -> None:
+        """`key`: by which the connection is found again."""
+        self.key: Final = key
+        self.pool: Final = pool
+        self.shown: Final = shown
+
+
+def _connected(pool: PoolFile, shown: Shown | None) -> AbstractAsyncContextManager[Client]:
+    return Client.connect(pool=pool, patience=PATIENCE_S, token=shown)
 
 
 def _none(person: Person, why: str) -> RequestRefused:

@@ -60,17 +60,20 @@ class OwnIam:
         try:
             return await asyncio.shield(answer)
         except CredentialRefusedError as error:
-            if not error.code.startswith(("token.", "user.")):
-                raise _away(str(error)) from error
-            raise RequestRefused(
-                401 if error.code.startswith("token.") else 403, error.code, str(error)
-            ) from error
+            raise refusal_of_iam(error) from error
         except (ClientError, TimeoutError) as error:
             raise _away(str(error) or f"it takes longer than {_PATIENCE_S:g} s") from error
 
     async def _asked(self, pool: PoolFile, token: str) -> Holder:
         async with asyncio.timeout(_PATIENCE_S), self._asking:
             return await asyncio.to_thread(asked, pool, token)
+
+
+def refusal_of_iam(error: CredentialRefusedError) -> RequestRefused:
+    """How a request is refused whose credential the pool's iam does not take."""
+    if not error.code.startswith(("token.", "user.")):
+        return _away(str(error))
+    return RequestRefused(401 if error.code.startswith("token.") else 403, error.code, str(error))
 
 
 def _away(why: str) -> RequestRefused:

@@ -28,7 +28,7 @@ from kettle_services.gateway.rest.administration import AdministrationQuestions
 from kettle_services.gateway.rest.application import Handler, RequestLimits
 from kettle_services.gateway.rest.attempts import AttemptQuestions
 from kettle_services.gateway.rest.claims import ClaimQuestions
-from kettle_services.gateway.rest.connections import AccountConnections, PersonConnections
+from kettle_services.gateway.rest.connections import OwnConnections, PersonConnections
 from kettle_services.gateway.rest.event_feed import EventFeed
 from kettle_services.gateway.rest.event_hub import EventHub
 from kettle_services.gateway.rest.failures import FailureQuestions
@@ -119,7 +119,7 @@ async def rest_parts(rt: Runtime, settings: GatewaySettings, bus: Bus) -> RestPa
     persons = Persons(
         policy, trust.verifier if trust else None, iam, accounts, own_token(directory(settings))
     )
-    people = await rt.enter(AccountConnections.ready(settings.home_path, pool_domain=policy.domain))
+    people = await rt.enter(OwnConnections.ready(settings.home_path, pool_domain=policy.domain))
     filters = Filters(KnownAttributes())
     seals = Path(settings.seal_directory) if settings.seal_directory else settings.home_path / "credentials"
     seal = AttributeSeal.of_directory(seals)

@@ -86,8 +86,9 @@ class Login:
         return show(request, self._view(quote(request.path) + _query(request), why=why), problem.status)
 
     def _view(self, target: str, *, link: str = "", why: str = "") -> LoginView:
-        providers = self._issuers.providers if self._issuers is not None else {}
-        ways = [WayIn(each.name, issuer) for issuer, each in providers.items()]
+        ways: list[WayIn] = []
+        if self._issuers is not None:
+            ways = [WayIn(each.name, issuer) for issuer, each in self._issuers.providers.items()]
         return LoginView(ways=ways, link=link, target=target, why=why)
 
     async def _by_form(self, request: web.Request) -> web.Response:
