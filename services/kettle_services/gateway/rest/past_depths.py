@@ -39,7 +39,7 @@ async def counted(reading: Reading, asked: ListJobs) -> list[GroupCount]:
     """How many there were of each combination, the most first."""
     shards = [SCHEDD + name for name in asked.schedd]
     counts: Counter[tuple[str, ...]] = Counter()
-    for row in await reading.fetch(QUERIES["depth_at"], asked.as_of, asked.owner, shards):
+    for row in await reading.fetch(QUERIES["queues_at"], asked.as_of, asked.owner, shards):
         for state in asked.state or _STATES:
             if state in _STATES and (count := row[state]):
                 key: Mapping[str, str] = {

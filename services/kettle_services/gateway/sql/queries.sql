@@ -231,7 +231,7 @@ SELECT owner FROM jobs.cluster WHERE cluster = $1::integer AND shard = $2::text
 SELECT owner FROM jobs.history WHERE cluster = $1::integer AND shard = $2::text
  LIMIT 1;
 
--- name: depth_at
+-- name: queues_at
 -- How many jobs each owner had in each queue at the end of the last full minute before a time.
 SELECT DISTINCT ON (shard, owner) shard, owner, idle, running, removed, held FROM jobs.depth_by_minute
  WHERE minute <= $1::timestamptz - interval '1 minute'
