@@ -175,7 +175,7 @@ async def test_machines_are_a_table_without_scripts(look: Looks) -> None:
     async with look.at(alone(machine), scripts=False) as seen:
         assert machine == await seen.text("tbody th")
         assert not await seen.page.is_visible("[data-machine-map]")
-        await seen.page.fill("[name=filter]", "Cpus < 0")
+        await seen.page.fill(".filters [name=filter]", "Cpus < 0")
         await seen.page.click(".filters button")
         assert "No machine is like this" == await seen.text(".empty h2")
 

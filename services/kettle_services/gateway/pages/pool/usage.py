@@ -3,7 +3,7 @@
 import csv
 import io
 from datetime import timedelta
-from typing import Annotated, ClassVar, Final
+from typing import ClassVar, Final
 
 import msgspec
 from aiohttp import web
@@ -12,7 +12,6 @@ from kettle_services.gateway.pages.page import Link, Page, Shown
 from kettle_services.gateway.pages.pool.parameters import narrowed
 from kettle_services.gateway.pages.questions import Questions
 from kettle_services.gateway.rest.application import Asked
-from kettle_services.gateway.rest.refusals import refused_field
 from kettle_wire.rest.route import Moment
 from kettle_wire.rest.usage import GET_USAGE, GetUsage, UsageAnswer, UsageGroup, UsageOf
 
@@ -38,7 +37,7 @@ _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 class AskedUsage(GetUsage, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is to be added up."""
 
-    by: Annotated[str, msgspec.Meta(max_length=16)] = ""
+    by: UsageGroup | None = None
     """The second thing that is added up by: one field of a form."""
     as_of: Moment | None = None
     """When the time ends that is added up, unless `until` says something else."""
@@ -166,11 +165,9 @@ def _harmless(text: str) -> str:
 
 
 def _groups(parameters: AskedUsage) -> list[UsageGroup]:
-    second: list[UsageGroup] = [group for group in GROUPS if group == parameters.by]
-    if parameters.by and not second:
-        raise refused_field("/query/by", f"usage is added up by one of {', '.join(GROUPS)}, or by two")
     groups: list[UsageGroup] = list(parameters.group_by)
     if not groups:
         groups.append("owner")
-    groups += [group for group in second if group not in groups]
+    if parameters.by is not None and parameters.by not in groups:
+        groups.append(parameters.by)
     return groups
