@@ -112,7 +112,7 @@ class TokenIssuer:
     def logout_token(self, client: str, **more: Any) -> str:
         """What is said to a client when a session of its has ended here."""
         now = int(time.time())
-        claims = {
+        claims: dict[str, Any] = {
             "iss": self.url,
             "aud": client,
             "iat": now,
