@@ -17,7 +17,9 @@ from kettle_services.cli.configuration.services import MASTER, DaemonReading, ki
 from kettle_services.cli.errors import CommandError
 from kettle_services.master.domain.command_rules import AT_RESTART
 
-_FROM_MASTER: Final = frozenset({"pool", "home", "nats_url", "nats_credentials", "nats_ca", "database_url"})
+_FROM_MASTER: Final = frozenset(
+    {"pool", "home", "nats_url", "nats_credentials", "nats_ca", "database_url", "archiver_url"}
+)
 """What services hear from their master; a change of it is the master's."""
 _NO_SETTING: Final = frozenset({"lock_fd"})
 
