@@ -90,7 +90,7 @@ async def test_a_submission_happens_once_and_is_seen_by_who_names_its_position(r
     assert {"held"} == {job["state"] for job in listed["jobs"]}
     assert {"Colour": "green", "Environment": "SECRET=1"} == listed["jobs"][0]["attributes"]
     await rest.get("/v2/jobs", 304, {"If-None-Match": rest.headers["ETag"]}, **query)
-    assert "Authorization" == rest.headers["Vary"]
+    assert "Authorization, Cookie" == rest.headers["Vary"]
 
 
 async def test_what_is_sent_as_json_is_submitted_too(rest: Rest, pool: ThrowawayPool, tmp_path: Path) -> None:
