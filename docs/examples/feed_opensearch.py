@@ -1,4 +1,6 @@
-"""Send every event of a pool to an OpenSearch or Elasticsearch, once each: feed_opensearch.py http://127.0.0.1:9200."""
+"""
+Send every event of a pool to an OpenSearch or Elasticsearch, once each: feed_opensearch.py http://127.0.0.1:9200.
+"""
 
 import asyncio
 import json
@@ -19,7 +21,9 @@ LONGEST_PAUSE_S = 60.0
 
 
 def send(url: str, events: dict[str, bytes]) -> dict[str, Any]:
-    """The answer of the store by id of the event, which is the id of its document: sent twice it is the same one."""
+    """
+    The answer of the store by id of the event, which is the id of its document: sent twice it is the same one.
+    """
     lines = [
         part + b"\n"
         for name, event in events.items()

@@ -278,6 +278,12 @@ class BringUp:
     def _write_pool_file(self) -> None:
         """Write the file by which a person's programs find the pool."""
         self._tell_people(self._settings)
+        self.tell_way_in()
+
+    def tell_way_in(self) -> None:
+        """
+        Write how programs of this host find the pool, by the settings of its iam that are in force from now on.
+        """
         self._pool_file().save(self._home.path)
         if self._served_here:
             self._tell_accounts(self._settings)

@@ -84,7 +84,7 @@ class MasterCommands:
         """
         `load` reads the master's settings again; `succeed` makes the master end and restart itself; `admit` receives
         the visitors from other pools that the settings admit, when that has changed; `check` looks at the configuration of
-        all services before anything is changed; `keep` writes down which settings the master goes by; `revoke` has the
+        all services before anything is changed; `keep` writes down which settings are in force now; `revoke` has the
         NATS server believe nothing more of the keys of a kind of members, and says whether it is ours, as `shut_out` does, which
         lets none of these people in by an account of this machine; `admit_access_point` lets in one that has joined, or its
         people no more: the account that they are in, and whether anything has changed.

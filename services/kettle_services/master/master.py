@@ -113,7 +113,7 @@ class _Host:
             shut_out=self._shut_out,
             admit_access_point=self._admit_access_point,
             check=self._problems,
-            keep=partial(SettingsInUse(home.in_use / "master.json").keep, "master"),
+            keep=self._keep,
         )
         self._line = BusConnection(
             name=settings.own_name,
@@ -199,6 +199,11 @@ class _Host:
     def _admit(self, settings: MasterSettings) -> None:
         if self._bring_up is not None:
             self._bring_up.admit(settings)
+
+    def _keep(self, settings: MasterSettings) -> None:
+        SettingsInUse(self._home.in_use / "master.json").keep("master", settings)
+        if self._bring_up is not None:
+            self._bring_up.tell_way_in()
 
     def _succeed(self, how: How) -> None:
         if not self._rt.draining or not self._rt.hurried.is_set():
