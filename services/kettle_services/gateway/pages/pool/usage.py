@@ -172,5 +172,4 @@ def _groups(parameters: AskedUsage) -> list[UsageGroup]:
     groups: list[UsageGroup] = list(parameters.group_by)
     if not groups:
         groups.append("owner")
-    groups += [group for group in second if group not in groups]
-    return groups
+    return [*groups, *(group for group in second if group not in groups)]
