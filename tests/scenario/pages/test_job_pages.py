@@ -165,8 +165,9 @@ async def test_output_is_read_searched_followed_and_kept(
     try:
         async with look.at(f"/jobs/{cluster}.0?at_least={place(submitted.position)}") as seen:
             await seen.page.click("text=Output and files")
+            await seen.page.wait_for_selector("#output")
             while "wanted one" not in await seen.text("#output"):
-                await seen.page.click("button:has-text('as it is now')")
+                await seen.go(f"/jobs/{cluster}.0/files")
             assert "<script>alert(1)</script>" in await seen.text("pre.output")
             await seen.page.fill("[name=find]", "WANTED")
             assert "wanted one" == await seen.text("pre.output")

@@ -80,7 +80,7 @@ def test_vendored_files_are_what_the_table_says() -> None:
 
 
 def test_output_is_shown_in_whole_lines() -> None:
-    """A line without its beginning is left out, unless it is all that there is; one without its end is shown."""
+    """A line without its beginning is left out, unless there is no other; one without its end is shown."""
 
     def tail(text: str, offset: int) -> Tail:
         return Tail(id="1.0@a", running=True, text=text, offset=offset, end=offset + len(text), size=99)
