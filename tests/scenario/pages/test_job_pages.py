@@ -72,6 +72,7 @@ async def test_a_cluster_shows_its_failures_by_cause(
         await seen.go("/")
         await seen.page.wait_for_selector("text=Held, and waiting for you")
         await seen.page.wait_for_selector("section:has(#ended) >> text=code 1")
+        await seen.page.wait_for_selector("section:has(#machines) >> text=cores are in use")
         assert 404 == await seen.go("/clusters/999999")
     assert [] == seen.elsewhere
 
@@ -177,7 +178,6 @@ async def test_output_is_read_searched_followed_and_kept(
             await seen.page.wait_for_selector("text=The run is over")
             assert "wanted one wanted two" == await seen.text("pre.output")
             await pool.client.wait(select(cluster))
-            await seen.picture("job-files-page.png")
             await seen.go(f"/jobs/{cluster}.0/files?stream=stderr")
             assert "trouble" == await seen.text("pre.output")
             assert [] == await seen.violations()
@@ -219,8 +219,18 @@ async def test_a_waiting_job_is_changed_unless_it_is_another_by_then(
         assert 2048 == ad["RequestMemory"]
 
 
-async def test_it_is_said_where_an_unknown_job_may_be(look: Looks) -> None:
-    """The page of a job that is not there says that, and leads to what its cluster has left."""
+async def test_it_is_said_where_an_unknown_job_may_be(
+    look: Looks, pool: ThrowawayPool, tmp_path: Path
+) -> None:
+    """
+    The page of a job that is not there says that, and leads to what its cluster has left; a job that has written nothing has a page
+    that says so.
+    """
     async with look.at("/jobs/999999.0", status=404) as seen:
         await seen.page.click("text=those of cluster 999999")
         assert "No job in the history is like this" == await seen.text(".empty h2")
+        submitted = await pool.client.submit(HELD.format(1), cwd=tmp_path)
+        job = f"{submitted.cluster}.0"
+        await seen.go(f"/jobs/{job}?at_least={place(submitted.position)}")
+        assert 200 == await seen.go(f"/jobs/{job}/files")
+        assert "_condor_stdout" in await seen.text("#output .problem")
