@@ -124,6 +124,8 @@ async def test_what_a_job_has_left_is_listed_and_read_in_parts(
     assert 206 == (await got(rest, f"{job}/files/result", headers=same)).status
     stdout = await got(rest, f"{job}/stdout", offset=-10)
     assert (b"</script>\n", "text/plain; charset=utf-8") == (stdout.data, stdout.headers["Content-Type"])
+    tail = await rest.get(f"{job}/tail", bytes=10)
+    assert ("</script>\n", 16, 26, 26) == (tail["text"], tail["offset"], tail["end"], tail["size"])
     assert b"trouble\n" == (await got(rest, f"{job}/stderr", follow=1)).data
     data = io.BytesIO((await got(rest, f"{job}/archive")).data)
     with tarfile.open(fileobj=data) as archive:

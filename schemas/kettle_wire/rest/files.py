@@ -10,6 +10,8 @@ from kettle_wire.rest.route import Moment, Route
 FilePath = Annotated[str, msgspec.Meta(min_length=1, max_length=4096, pattern=r"^[^\x00]+$")]
 
 FILES: Final = (404, 409, 410)
+LARGEST_TAIL: Final = 262_144
+"""Bytes that are shown at once."""
 _PARTS: Final = ("Range", "If-Range", "Want-Repr-Digest")
 
 
@@ -67,6 +69,31 @@ class GetStderr(GetStdout, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Get what a job has written to its standard error."""
 
 
+class GetTail(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Get what a job has written last to one of its standard streams, as text that can be shown."""
+
+    id: JobName
+    stream: Literal["stdout", "stderr"] = "stdout"
+    bytes: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_TAIL)] = 65_536
+    """Not more than this."""
+
+
+class Tail(msgspec.Struct, frozen=True, kw_only=True):
+    """What a job has written last."""
+
+    id: str
+    running: bool
+    """Whether it is that of a run that goes on."""
+    text: str
+    """Bytes that are no UTF-8 are replaced."""
+    offset: int
+    """Where in the stream it begins, in bytes."""
+    end: int
+    """Where it ends: what comes behind begins there."""
+    size: int
+    """Bytes of the stream."""
+
+
 class GetArchive(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Get all files that a job has left, in one archive."""
 
@@ -107,6 +134,7 @@ GET_STDERR = Route(
     errors=(*FILES, 416, 422, 423),
     headers=_PARTS,
 )
+GET_TAIL = Route("GET", "/jobs/{id}/tail", "get_tail", parameters=GetTail, reply=Tail, errors=(*FILES, 422))
 GET_ARCHIVE = Route(
     "GET",
     "/jobs/{id}/archive",

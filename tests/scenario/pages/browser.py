@@ -14,8 +14,8 @@ from playwright.async_api import Browser, ConsoleMessage, Page, Request, async_p
 
 from kettle.testing.throwaway_pool import ThrowawayPool
 
-_WITHIN_MS: Final = 120_000.0
-"""After this something hangs: on a machine with much else to do all takes many times as long as alone."""
+_WITHIN_MS: Final = 60_000.0
+"""After this something hangs."""
 DESKTOP: Final = (1280, 860)
 PHONE: Final = (390, 844)
 

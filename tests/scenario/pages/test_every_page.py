@@ -45,6 +45,7 @@ async def test_everybody_can_read_them(
             "/jobs?group_by=owner",
             "/history",
             f"/jobs/{cluster}.0",
+            f"/jobs/{cluster}.0/files",
             f"/clusters/{cluster}",
             "/submit",
         ):

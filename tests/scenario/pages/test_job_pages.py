@@ -3,10 +3,13 @@
 from pathlib import Path
 
 import pytest
+from tests.scenario.evidence import Evidence
 from yarl import URL
 
 from kettle.client import select
+from kettle.client.connections.transport import new_id
 from kettle.testing.throwaway_pool import ThrowawayPool
+from kettle_wire.commands.queue import EDIT_JOBS, EditJobs
 from kettle_wire.endpoint import Position
 
 from .browser import Looks
@@ -69,6 +72,7 @@ async def test_a_cluster_shows_its_failures_by_cause(
         await seen.go("/")
         await seen.page.wait_for_selector("text=Held, and waiting for you")
         await seen.page.wait_for_selector("section:has(#ended) >> text=code 1")
+        await seen.page.wait_for_selector("section:has(#machines) >> text=cores are in use")
         assert 404 == await seen.go("/clusters/999999")
     assert [] == seen.elsewhere
 
@@ -134,3 +138,99 @@ async def test_a_description_is_checked_as_it_is_typed_and_kept_after_an_error(
         await seen.page.click("text=Submit one like it")
         assert "executable = /bin/true" in " ".join((await seen.page.input_value("#text")).split())
     assert [] == seen.elsewhere
+
+
+PATIENT = """#!/bin/sh
+echo '<script>alert(1)</script>'
+echo wanted one
+echo trouble >&2
+until [ -e %s ]; do sleep 0.2; done
+echo wanted two
+"""
+
+
+async def test_output_is_read_searched_followed_and_kept(
+    look: Looks, pool: ThrowawayPool, tmp_path: Path, evidence: Evidence
+) -> None:
+    """
+    Wish 10: the end of what a running job writes is shown as text, searched, and followed until the run is over; then its files are
+    listed with their sizes, and each of them is had, and all in one archive.
+    """
+    going = evidence.directory / "go"
+    (tmp_path / "program").write_text(PATIENT % going)
+    (tmp_path / "program").chmod(0o755)
+    submitted = await pool.client.submit(
+        "executable = program\noutput = out\nerror = err\nqueue\n", cwd=tmp_path
+    )
+    cluster = submitted.cluster
+    try:
+        async with look.at(f"/jobs/{cluster}.0?at_least={place(submitted.position)}") as seen:
+            await seen.page.click("text=Output and files")
+            await seen.page.wait_for_selector("#output")
+            while "wanted one" not in await seen.text("#output"):
+                await seen.go(f"/jobs/{cluster}.0/files")
+            assert "<script>alert(1)</script>" in await seen.text("pre.output")
+            await seen.page.fill("[name=find]", "WANTED")
+            assert "wanted one" == await seen.text("pre.output")
+            await seen.page.click("button:text-is('Follow')")
+            await seen.page.wait_for_selector("text=Followed as it is written")
+            going.touch()
+            await seen.page.wait_for_selector("text=The run is over")
+            assert "wanted one wanted two" == await seen.text("pre.output")
+            await pool.client.wait(select(cluster))
+            await seen.go(f"/jobs/{cluster}.0/files?stream=stderr")
+            assert "trouble" == await seen.text("pre.output")
+            assert [] == await seen.violations()
+            async with seen.page.expect_download() as awaited:
+                await seen.page.click("tbody a:text-is('Standard error')")
+            assert b"trouble\n" == Path(await (await awaited.value).path()).read_bytes()
+            async with seen.page.expect_download() as awaited:
+                await seen.page.click("text=All in one archive")
+            assert f"{cluster}.0.tar" == (await awaited.value).suggested_filename
+            assert ([], []) == (seen.said, seen.elsewhere)
+    finally:
+        going.touch()
+
+
+async def test_a_waiting_job_is_changed_unless_it_is_another_by_then(
+    look: Looks, pool: ThrowawayPool, tmp_path: Path
+) -> None:
+    """
+    What a job asks for is changed on its page, as it was shown there; where it has changed meanwhile nothing is done, and that is said.
+    """
+    submitted = await pool.client.submit(HELD.format(1), cwd=tmp_path)
+    job = f"{submitted.cluster}.0"
+    async with look.at(f"/jobs/{job}?at_least={place(submitted.position)}", scripts=False) as seen:
+        await seen.page.click("text=Change it")
+        await seen.page.fill("[name=RequestMemory]", "2048")
+        await seen.page.fill("[name=Name]", "Colour")
+        await seen.page.fill("[name=Value]", '"blue"')
+        await seen.page.click("button:text-is('Change')")
+        assert "memory 2.0 GiB" in await seen.text("section:has(#facts)")
+        [ad] = await pool.client.jobs(select(job))
+        assert (2048, "blue") == (ad["RequestMemory"], ad["Colour"])
+        edit = EditJobs(id=new_id(), select=select(job), attributes={"JobPrio": 7})
+        await pool.client.requests.ask(EDIT_JOBS, edit)
+        await seen.page.click("text=Change it")
+        await seen.page.fill("[name=RequestMemory]", "4096")
+        await seen.page.click("button:text-is('Change')")
+        assert "has changed since its page was shown" in await seen.text("[role=alert]")
+        [ad] = await pool.client.jobs(select(job))
+        assert 2048 == ad["RequestMemory"]
+
+
+async def test_it_is_said_where_an_unknown_job_may_be(
+    look: Looks, pool: ThrowawayPool, tmp_path: Path
+) -> None:
+    """
+    The page of a job that is not there says that, and leads to what its cluster has left; a job that has written nothing has a page
+    that says so.
+    """
+    async with look.at("/jobs/999999.0", status=404) as seen:
+        await seen.page.click("text=those of cluster 999999")
+        assert "No job in the history is like this" == await seen.text(".empty h2")
+        submitted = await pool.client.submit(HELD.format(1), cwd=tmp_path)
+        job = f"{submitted.cluster}.0"
+        await seen.go(f"/jobs/{job}?at_least={place(submitted.position)}")
+        assert 200 == await seen.go(f"/jobs/{job}/files")
+        assert "_condor_stdout" in await seen.text("#output .problem")

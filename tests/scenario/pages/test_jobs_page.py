@@ -91,6 +91,37 @@ async def test_a_list_that_cannot_be_live_at_first_is_so_later(look: Looks) -> N
         assert "The queues are empty" == await seen.text(".empty h2")
 
 
+async def test_a_list_is_live_whenever_its_scripts_come(look: Looks) -> None:
+    """A page whose scripts come late, one long after the other, is live all the same."""
+    turn = "new Promise(done => { const look = () => setTimeout(window.htmx ? () => setTimeout(done) : look); look(); })"
+    async with look.at("/submit") as seen:
+
+        async def late(route: Route) -> None:
+            await seen.page.evaluate(turn)
+            await route.continue_()
+
+        for name in ("hx-sse", "kettle"):
+            await seen.page.route(f"**/assets/{name}.*.js", late)
+        await seen.go("/jobs")
+        await seen.page.wait_for_selector("[data-live-state=on]")
+        assert [] == seen.said
+
+
+async def test_a_page_is_live_when_it_is_seen(look: Looks) -> None:
+    """A page that was opened behind another one takes no connection before it is looked at."""
+    async with look.at("/submit") as seen:
+        unseen = "Object.defineProperty(document, 'hidden', {get: () => !window.seen, configurable: true})"
+        await seen.page.add_init_script(unseen)
+        asked: list[str] = []
+        seen.page.on("request", lambda request: asked.append(URL(request.url).path))
+        await seen.go("/jobs")
+        await seen.page.evaluate("new Promise(done => setTimeout(done))")
+        assert "/live/jobs" not in asked
+        await seen.page.evaluate("window.seen = true; document.dispatchEvent(new Event('visibilitychange'))")
+        await seen.page.wait_for_selector("[data-live-state=on]")
+        assert "/live/jobs" in asked
+
+
 async def test_columns_are_chosen_and_remembered(look: Looks, pool: ThrowawayPool, tmp_path: Path) -> None:
     """
     Wish 8: the columns that were chosen are there again at the next visit; attributes of the ad can be columns.

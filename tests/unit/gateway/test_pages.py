@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,6 +12,8 @@ from hypothesis import strategies as st
 from kettle_services.gateway.pages.assets import VENDORED, Assets
 from kettle_services.gateway.pages.frame import Frame
 from kettle_services.gateway.pages.gantt import drawn
+from kettle_services.gateway.pages.job_edits import EditFields, changes
+from kettle_services.gateway.pages.job_files_page import found_lines
 from kettle_services.gateway.pages.job_lists import row_of, states_of
 from kettle_services.gateway.pages.jobs_page import QUEUES, JobsView, ShowJobs
 from kettle_services.gateway.pages.page import Page
@@ -20,6 +23,8 @@ from kettle_services.gateway.pages.submit_page import description_like
 from kettle_services.gateway.pages.wiring import PAGES
 from kettle_services.gateway.pages.wording import ago, clock, number, size, span
 from kettle_services.gateway.rest.refusals import RequestRefused
+from kettle_wire.ads.types import Ad, Expr
+from kettle_wire.rest.files import Tail
 from kettle_wire.rest.jobs import Job
 from kettle_wire.rest.past import Phase
 
@@ -67,9 +72,35 @@ def test_vendored_files_are_what_the_table_says() -> None:
     directory = {name: asset.data for name, asset in ASSETS.by_name.items()}
     hashes = {name: hashlib.sha256(directory[name]).hexdigest() for name in VENDORED}
     assert {name: each.sha256 for name, each in VENDORED.items()} == hashes
-    own = {"charts.js", "kettle.css", "kettle.js", "kettle.svg", "machines.js", "pool.css", "slider.js"}
+    own = {
+        "charts.js", "kettle.css", "kettle.js", "kettle.svg", "machines.js", "output.js", "pool.css", "slider.js",
+    }  # fmt: skip
     assert own == directory.keys() - VENDORED.keys()
     assert sum(len(asset.compressed) for asset in ASSETS.by_name.values()) < 90_000
+
+
+def test_output_is_shown_in_whole_lines() -> None:
+    """A line without its beginning is left out, unless there is no other; one without its end is shown."""
+
+    def tail(text: str, offset: int) -> Tail:
+        return Tail(id="1.0@a", running=True, text=text, offset=offset, end=offset + len(text), size=99)
+
+    assert ["one\n", "Two\n", "thr"] == found_lines(tail("one\nTwo\nthr", 0), "")
+    assert ["Two\n"] == found_lines(tail("one\nTwo\nthr", 7), "w")
+    assert ["one"] == found_lines(tail("one", 7), "")
+    assert [] == found_lines(tail("", 0), "")
+
+
+def test_only_what_is_other_than_it_was_is_changed() -> None:
+    """Values that are as they were are left alone, and others are read as ClassAd expressions."""
+    ad: Ad = {"RequestCpus": 2, "RequestMemory": Expr("1024 * Factor"), "JobPrio": 0}
+    fields = {"RequestCpus": "2", "RequestMemory": "1024 * Factor", "JobPrio": "5", "Name": "Colour"}
+    form = msgspec.convert({**fields, "Value": '"blue"'}, EditFields)
+    assert {"JobPrio": 5, "Colour": "blue"} == changes(form, ad)
+    with pytest.raises(RequestRefused, match="nothing is other"):
+        changes(EditFields(request_cpus="2"), ad)
+    with pytest.raises(RequestRefused, match="the value of JobPrio, 1 \\+, cannot be read"):
+        changes(EditFields(job_prio="1 +"), ad)
 
 
 def test_what_jobs_say_is_text_on_every_page() -> None:

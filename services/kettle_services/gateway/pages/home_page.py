@@ -9,8 +9,8 @@ from kettle_services.gateway.pages.job_lists import JobRow, StateCount, row_of, 
 from kettle_services.gateway.pages.page import Link, Page, Shown
 from kettle_services.gateway.pages.questions import Questions
 from kettle_services.gateway.rest.application import Asked
-from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_wire.rest.jobs import LIST_HISTORY, LIST_JOBS, Jobs, ListHistory, ListJobs
+from kettle_wire.rest.machine_use import LIST_MACHINE_USE, ListMachineUse, MachinesInUse
 from kettle_wire.rest.past import GET_WHY, GetWhy, Why
 from kettle_wire.rest.pool import LIST_CLUSTERS, Cluster, Clusters, ListClusters
 
@@ -38,6 +38,10 @@ class HomeView(msgspec.Struct, frozen=True, kw_only=True):
     why: Why | None
     held: Sequence[JobRow]
     ended: Sequence[JobRow]
+    machines: MachinesInUse | None
+    """How all of them are used."""
+    no_machines: str
+    """Why that is not known."""
 
 
 class HomePage:
@@ -49,7 +53,7 @@ class HomePage:
     async def show(self, asked: Asked) -> Shown:
         """What somebody wants to know first."""
         me = [asked.person.name]
-        ask = self._questions.ask
+        ask, ask_or_say = self._questions.ask, self._questions.ask_or_say
         counted = await ask(asked, LIST_JOBS, ListJobs(owner=me, group_by=["state"]), Jobs)
         states = states_of({group.key["state"]: group.count for group in counted.groups or ()})
         clusters = await ask(asked, LIST_CLUSTERS, ListClusters(owner=me, limit=8), Clusters)
@@ -57,24 +61,22 @@ class HomePage:
         idle = (await ask(asked, LIST_JOBS, waiting, Jobs)).jobs or []
         held = ListJobs(owner=me, state=["held"], limit=4, fields=_ATTRIBUTES)
         ended = ListHistory(owner=me, limit=8, fields=_ATTRIBUTES)
+        machines, no_machines = await ask_or_say(
+            asked, LIST_MACHINE_USE, ListMachineUse(limit=1), MachinesInUse
+        )
         view = HomeView(
             states=states,
             total=sum(each.count for each in states),
             clusters=[_row(each) for each in clusters.clusters],
             more_clusters=clusters.next is not None,
             waits=row_of(idle[0]) if idle else None,
-            why=await self._why(asked, idle[0].id) if idle else None,
+            why=(await ask_or_say(asked, GET_WHY, GetWhy(id=idle[0].id), Why))[0] if idle else None,
             held=[row_of(job) for job in (await ask(asked, LIST_JOBS, held, Jobs)).jobs or ()],
+            machines=machines,
+            no_machines=no_machines,
             ended=[row_of(job) for job in (await ask(asked, LIST_HISTORY, ended, Jobs)).jobs or ()],
         )
         return Shown(view, frames=counted.frames)
-
-    async def _why(self, asked: Asked, job: str) -> Why | None:
-        """None: nobody knows, or it has just gone; its own page says which."""
-        try:
-            return await self._questions.ask(asked, GET_WHY, GetWhy(id=job), Why)
-        except RequestRefused:
-            return None
 
 
 def _row(cluster: Cluster) -> ClusterRow:

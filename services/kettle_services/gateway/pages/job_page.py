@@ -7,11 +7,11 @@ from typing import Final
 import msgspec
 
 from kettle_services.gateway.pages.gantt import Gantt, drawn
+from kettle_services.gateway.pages.job_edits import Editable, editable
 from kettle_services.gateway.pages.page import Page, Shown
 from kettle_services.gateway.pages.questions import Questions
 from kettle_services.gateway.pages.wording import size, span, value_text
 from kettle_services.gateway.rest.application import Asked
-from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_wire.ads.types import Ad
 from kettle_wire.rest.jobs import GET_JOB, At, GetJob, Job, JobName
 from kettle_wire.rest.past import (
@@ -82,6 +82,8 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     waited: str
     ran: str
     events: Sequence[JobRecord]
+    no_past: str
+    """Why its time line and events are not known at the moment."""
     attributes: Sequence[Attribute]
     compare: Moment | None
     asks: Mapping[str, str]
@@ -89,6 +91,10 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     files: Sequence[tuple[str, str]]
     """What its files are called, by what they are."""
     queued: bool
+    edited: Sequence[Editable]
+    """What is usually changed of a job that waits; none: it does not wait."""
+    tag: str
+    """Names the state that is shown."""
 
 
 class JobPage:
@@ -101,20 +107,20 @@ class JobPage:
         """Everything about a job, now or at a moment."""
         wanted: ShowJob = asked.parameters
         ask = self._questions.ask
-        job = await ask(
-            asked, GET_JOB, GetJob(id=wanted.id, as_of=wanted.as_of, at_least=wanted.at_least), Job
-        )
-        timeline = await ask(asked, GET_TIMELINE, GetTimeline(id=job.id), Timeline)
+        of_job = GetJob(id=wanted.id, as_of=wanted.as_of, at_least=wanted.at_least)
+        job, tag = await self._questions.ask_tagged(asked, GET_JOB, of_job, Job, headers={})
+        ask_or_say = self._questions.ask_or_say
+        timeline, no_past = await ask_or_say(asked, GET_TIMELINE, GetTimeline(id=job.id), Timeline)
         past = GetHistoryOfJob(id=job.id, until=wanted.as_of)
-        records = await ask(asked, GET_HISTORY_OF_JOB, past, JobRecords)
-        why, no_reason = await self._why(asked, job)
+        records, _ = await ask_or_say(asked, GET_HISTORY_OF_JOB, past, JobRecords)
+        why, no_reason = await ask_or_say(asked, GET_WHY, GetWhy(id=job.id, at=wanted.as_of), Why)
         ad = job.attributes or {}
         before: Ad | None = None
         if wanted.compare is not None:
             then = await ask(asked, GET_JOB, GetJob(id=job.id, as_of=wanted.compare), Job)
             before = then.attributes or {}
         now = wanted.as_of or datetime.now(UTC)
-        phases = _until(timeline.phases, wanted.as_of)
+        phases = _until(timeline.phases if timeline else (), wanted.as_of)
         texts = {name: value_text(value) for name, value in ad.items()}
         program = texts.get("Cmd", "")
         view = JobView(
@@ -128,7 +134,8 @@ class JobPage:
             gantt=drawn(phases, now),
             waited=span(_seconds(phases, {"idle", "held"}, now)),
             ran=span(_seconds(phases, {"running"}, now)),
-            events=records.events,
+            events=records.events if records else (),
+            no_past=no_past,
             attributes=_attributes(ad, before),
             compare=wanted.compare,
             asks=_asks(texts),
@@ -138,16 +145,10 @@ class JobPage:
                 if texts.get(key) not in {None, "", "/dev/null"}
             ],
             queued=job.state in _QUEUED and wanted.as_of is None,
+            edited=editable(job) if wanted.as_of is None else (),
+            tag=tag,
         )
         return Shown(view, title=f"Job {job.cluster}.{job.proc}")
-
-    async def _why(self, asked: Asked, job: Job) -> tuple[Why | None, str]:
-        """The reason, or why it is not known; the page is worth to be seen without it."""
-        parameters = GetWhy(id=job.id, at=asked.parameters.as_of)
-        try:
-            return await self._questions.ask(asked, GET_WHY, parameters, Why), ""
-        except RequestRefused as refusal:
-            return None, str(refusal)
 
 
 _BYTES: Final = {"RequestMemory": 2**20, "RequestDisk": 2**10}

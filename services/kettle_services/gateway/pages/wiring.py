@@ -6,6 +6,8 @@ from typing import Final
 from kettle_services.gateway.pages.cluster_page import CLUSTER, ClusterPage
 from kettle_services.gateway.pages.home_page import HOME, HomePage
 from kettle_services.gateway.pages.job_actions import ACT, JobActions
+from kettle_services.gateway.pages.job_edits import EDIT, JobEdits
+from kettle_services.gateway.pages.job_files_page import JOB_FILES, JobFilesPage
 from kettle_services.gateway.pages.job_page import JOB, JobPage
 from kettle_services.gateway.pages.jobs_page import HISTORY, JOBS, PAST, QUEUES, JobsPage
 from kettle_services.gateway.pages.page import Form, Handler, Page
@@ -13,7 +15,7 @@ from kettle_services.gateway.pages.pool.wiring import POOL_PAGES, pool_handlers
 from kettle_services.gateway.pages.questions import Questions
 from kettle_services.gateway.pages.submit_page import CHECK, SEND, SUBMIT, SubmitPage
 
-PAGES: Final = (HOME, JOBS, SUBMIT, HISTORY, JOB, CLUSTER, *POOL_PAGES)
+PAGES: Final = (HOME, JOBS, SUBMIT, HISTORY, JOB, JOB_FILES, CLUSTER, *POOL_PAGES)
 """In any order: each says itself where it stands in the navigation."""
 
 
@@ -27,6 +29,8 @@ def page_handlers(questions: Questions) -> Mapping[Page | Form, Handler]:
         JOBS: JobsPage(questions, QUEUES).show,
         HISTORY: JobsPage(questions, PAST).show,
         JOB: JobPage(questions).show,
+        JOB_FILES: JobFilesPage(questions).show,
+        EDIT: JobEdits(questions).edit,
         HOME: HomePage(questions).show,
         ACT: JobActions(questions).act,
         CLUSTER: ClusterPage(questions).show,

@@ -38,7 +38,7 @@ from kettle_services.gateway.rest.streams import Streams
 from kettle_wire.ads.types import Ad
 from kettle_wire.codes import JobStatus, RefusalCode
 from kettle_wire.jobs import JobId
-from kettle_wire.rest.files import GetArchive, GetFile, GetStdout, JobFile, JobFiles, ListFiles
+from kettle_wire.rest.files import GetArchive, GetFile, GetStdout, GetTail, JobFile, JobFiles, ListFiles, Tail
 from kettle_wire.rest.problem import ProblemCode
 
 _BINARY: Final = "application/octet-stream"
@@ -110,6 +110,25 @@ class FileQuestions:
             return await self._sent(asked, parameters.id, send)
 
         return answer
+
+    async def tail(self, asked: Asked) -> Answer:
+        """What a job has written last to a standard stream."""
+        parameters: GetTail = asked.parameters
+        name = STDERR if parameters.stream == "stderr" else STDOUT
+        job, schedd = await self._past.named(parameters.id)
+        async with self._people.of(asked.person) as client:
+            source = await source_of(client.at(schedd), job)
+            opened = await source.open(name, -parameters.bytes, parameters.bytes)
+        return Answer(
+            Tail(
+                id=f"{job}@{schedd}",
+                running=source.running,
+                text=opened.data.decode(errors="replace"),
+                offset=opened.offset,
+                end=opened.offset + len(opened.data),
+                size=opened.size,
+            )
+        )
 
     async def archive(self, asked: Asked) -> web.StreamResponse:
         """All of them in one archive."""

@@ -154,6 +154,7 @@ async def rest_parts(rt: Runtime, settings: GatewaySettings, bus: Bus) -> RestPa
         files.GET_FILE: of_files.get,
         files.GET_STDOUT: of_files.stream(STDOUT),
         files.GET_STDERR: of_files.stream(STDERR),
+        files.GET_TAIL: of_files.tail,
         files.GET_ARCHIVE: of_files.archive,
         pool.LIST_SLOTS: about.ads("Machine"),
         pool.LIST_MACHINES: about.ads("StartDaemon"),

@@ -48,6 +48,11 @@
       setTimeout(() => htmx.trigger(event.target, "again"), 2000);
     });
   }
+  document.addEventListener("htmx:before:request", (event) => {
+    if (!document.hidden || !event.target.matches?.("[hx-trigger~=again]")) return;
+    event.preventDefault();  // tabs that nobody has looked at yet would take the few connections that a browser makes
+    document.addEventListener("visibilitychange", () => htmx.trigger(event.target, "again"), { once: true });
+  });
   document.addEventListener("trouble", (event) => says("off", `Not live: ${event.detail?.data ?? "no answer"}`));
 
   document.addEventListener("htmx:config:request", (event) => {
