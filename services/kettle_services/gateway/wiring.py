@@ -49,14 +49,15 @@ async def _serve_http(
     from kettle.runtime.http_server import serving
     from kettle_services.gateway.request_metrics import measured
 
-    served, port = NO_PAGES, settings.http_port
+    served, port, private = NO_PAGES, settings.http_port, None
     if settings.rest:
         from kettle.auth.private_files import private_directory
         from kettle.embedded.ports import kept_port
         from kettle_services.gateway.http_application import http_application
-        from kettle_services.gateway.rest.wiring import directory
+        from kettle_services.gateway.rest.wiring import SOCKET, directory
 
         port = port or kept_port(private_directory(directory(settings)) / "port")
+        private = directory(settings) / SOCKET
         application, served = await http_application(rt, settings, bus, people, address(settings, port))
     else:
         application = web.Application()
@@ -71,6 +72,7 @@ async def _serve_http(
             settings.http_host,
             port,
             encryption,
+            private=private,
             max_line_size=LONGEST_LINE,
             max_field_size=LONGEST_LINE,
         )

@@ -73,6 +73,8 @@ from kettle_wire.rest import streams as events
 from kettle_wire.rest.route import Route
 from kettle_wire.subjects import Subjects
 
+SOCKET: Final = "socket"
+"""At which the own account asks, in the directory."""
 _LOOK_S: Final = 1.0
 """Between looks at the files of rules."""
 
@@ -217,7 +219,7 @@ def _of_administration(people: PersonConnections) -> dict[Route, Handler]:
 
 
 def directory(settings: GatewaySettings) -> Path:
-    """Where the gateway keeps its port and its private token."""
+    """Where the gateway keeps its port, its private socket and its private token."""
     return settings.home_path / "gateway"
 
 
