@@ -44,7 +44,13 @@ class Gateway:
     """A gateway's web server with pages of nobody's, and a browser that keeps cookies."""
 
     def __init__(
-        self, port: int, table: SessionTable, rules: Path, policy: PolicyInForce, persons: Persons
+        self,
+        port: int,
+        table: SessionTable,
+        rules: Path,
+        policy: PolicyInForce,
+        persons: Persons,
+        links: Links,
     ) -> None:
         self.url = f"http://127.0.0.1:{port}"
         self.own_pages = {"Sec-Fetch-Site": "same-origin", "Origin": self.url}
@@ -52,6 +58,7 @@ class Gateway:
         self.rules = rules
         self.policy = policy
         self.persons = persons
+        self.links = links
 
     @asynccontextmanager
     async def browser(self) -> AsyncGenerator[aiohttp.ClientSession]:
@@ -125,7 +132,7 @@ async def gateway_at(
         pages = Pages((), pool="pool")
         Login(sessions, links, persons, limits, issuers).add_to(application, pages.login)
         async with serving(application, "127.0.0.1", port):
-            yield Gateway(port, table, path, policy, persons)
+            yield Gateway(port, table, path, policy, persons, links)
 
 
 async def _nothing(_asked: Asked) -> Answer:
