@@ -86,7 +86,7 @@ class People:
         return self._said.get(owner, _NOBODY).accounting_group
 
     def banned(self, owner: str) -> str:
-        """Why somebody is banned; empty: he is not."""
+        """That somebody is banned, as the end of a sentence; empty: he is not."""
         return self._said.get(owner, _NOBODY).banned
 
     def levels(self, owner: str) -> dict[Level, Because]:

@@ -180,8 +180,7 @@ async def test_an_issuer_that_is_away_is_not_asked_by_everybody_who_comes(tmp_pa
         async def form(
             self, url: str, fields: Mapping[str, str], headers: Mapping[str, str]
         ) -> tuple[int, bytes]:
-            raise FetchError(url)} fields, {len(headers)} headers"
-            )
+            raise FetchError(url)
 
     moment = [100.0]
     issuer, keys = "https://away.example", KeyCache(Away())
