@@ -21,7 +21,7 @@ class PersonSaid(msgspec.Struct, frozen=True, kw_only=True):
     levels: dict[str, str] = {}
     """Levels that a rule gives beside the lists of the site, each with the rule and its place."""
     banned: str = ""
-    """Why nothing is to be done for him, as the end of a sentence; empty: he is not banned."""
+    """That nothing is to be done for him, as the end of a sentence without the reason, which is not everybody's; empty: he is not banned."""
 
 
 def person_key(owner: str) -> str:

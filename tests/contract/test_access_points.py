@@ -13,6 +13,7 @@ import pytest_asyncio
 from nats.aio.client import Client
 from nats.errors import AuthorizationError, Error
 
+from kettle.auth.bus_permissions import people_of
 from kettle.auth.private_files import write_private
 from kettle.auth.trust.jwts import encode
 from kettle.auth.trust.keys import KeyPair, Kind, TrustError
@@ -21,6 +22,7 @@ from kettle.auth.trust.server import PROBE, Statements
 from kettle.bus.credentials import GUEST, Credential
 from kettle.embedded import EmbeddedNats
 from kettle.testing.servers.embedded import server_directory
+from kettle_wire.commands.catalogue import ENDPOINTS
 from kettle_wire.identity import daemon, user
 from kettle_wire.subjects import Subjects
 
@@ -104,6 +106,8 @@ async def test_its_people_have_its_queue_and_no_other(pool: tuple[EmbeddedNats, 
             SUBJECTS.command("schedd", "ap2", "submit", ADA.token),
             SUBJECTS.command("schedd", "schedd", "submit", ADA.token),
             SUBJECTS.command("iam", "iam", "issue_token", ADA.token),
+            SUBJECTS.command("gateway", "gateway", "make_login_link", ADA.token),
+            SUBJECTS.command("gateway", "gateway", "query_address", ADA.token),
             SUBJECTS.command("master", "server", "control", ADA.token),
             SUBJECTS.command("schedd", "ap1", "submit", user("bob").token),
             SUBJECTS.command("schedd", "ap1", "report", daemon("shadow", "ap1").token),
@@ -119,6 +123,23 @@ async def test_its_people_have_its_queue_and_no_other(pool: tuple[EmbeddedNats, 
         assert [] == [subject for subject in allowed if f'"{subject.lower()}"' in refused]
     finally:
         await client.close()
+
+
+def test_what_its_people_may_ask_the_pool_is_declared() -> None:
+    """
+    A command that is new, or open to more people, is closed to them until it is written here, too: gateway and iam take the caller's
+    name for the person.
+    """
+    publish, _ = people_of("ap1", SUBJECTS, ADA)
+    own = {SUBJECTS.command(each.role, "ap1", each.verb, ADA.token): each for each in ENDPOINTS}
+    of_all = {SUBJECTS.commands_by(ADA.token, each.role, each.verb): each for each in ENDPOINTS}
+    assert {"schedd", "shadow", "master"} == {own[each].role for each in publish if each in own}
+    assert (
+        "accounting query_history, accounting query_progress, accounting query_rights, accounting query_usage, accounting report_usage, "
+        "collector query_ads, collector query_rights, "
+        "negotiator query_priorities, negotiator query_rights, negotiator why, "
+        "startd close_session, startd exchange, startd open_session, startd peek, startd query_rights"
+    ) == ", ".join(sorted(f"{of_all[each].role} {of_all[each].verb}" for each in publish if each in of_all))
 
 
 async def test_it_gives_nobody_more_rights(pool: tuple[EmbeddedNats, Trusted]) -> None:

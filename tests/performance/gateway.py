@@ -32,6 +32,7 @@ from kettle.projections import prepare as make_tables
 from kettle.projections.jobs.searchable_attributes import searchable
 from kettle.runtime.authorization import Authorization
 from kettle.runtime.http_server import serving
+from kettle.runtime.people import People
 from kettle.runtime.policy_in_force import PolicyInForce
 from kettle.storage import Database, PgLog
 from kettle.storage.migration import migrate
@@ -141,7 +142,7 @@ async def front(database: Database) -> AsyncGenerator[aiohttp.ClientSession]:
     }
     limits = RequestLimits(rate=1e6, burst=1e6, all_rate=1e6, all_burst=1e6, proxies=frozenset())
     policy = PolicyInForce("gateway", Authorization(domain="bench"), None)
-    persons = Persons(policy, None, OwnIam(Path()), LocalAccounts(Path()), "bench")
+    persons = Persons(policy, None, OwnIam(Path()), LocalAccounts(Path()), "bench", People())
     application = Front(persons, limits).application(handlers)
 
     async def healthz(_request: web.Request) -> web.Response:

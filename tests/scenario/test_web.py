@@ -1,6 +1,7 @@
 """`kettle web` in a running pool, and what a browser can do that it has signed in."""
 
 import json
+import re
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -11,6 +12,7 @@ import pytest
 
 from kettle.auth.trust.files import write
 from kettle.auth.trust.pool import Kind, PoolTrust
+from kettle.testing.commands.running import KETTLE, run
 from kettle.testing.servers import selection
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.subjects import Subjects
@@ -66,6 +68,39 @@ async def test_it_switches_on_what_is_missing_and_signs_in(pool: ThrowawayPool, 
         log = pool.log("gateway")
         assert "has signed in by link" in log
         assert [] == [each for each in secrets if each in log]
+
+
+async def test_the_browsers_command_line_tells_nothing(pool: ThrowawayPool, tmp_path: Path) -> None:
+    """
+    The browser gets a page that only its account can read, which is gone after that.  It leads to the login page, where the button
+    signs in what has come from a file, which any site could seem to be.
+    """
+    browser = tmp_path / "browser"
+    browser.write_text(
+        f'#!/bin/sh\necho "$1" > {tmp_path}/said\nfile="${{1#file://}}"\nstat -c %a "$file" > {tmp_path}/mode\n'
+        f'cat "$file" > {tmp_path}/page\n'
+    )
+    browser.chmod(0o700)
+    async with switched_on(pool):
+        environ = {**pool.environ, "KETTLE_HOME": str(pool.home), "BROWSER": f"{browser} %s"}
+        status, _, err = await run([*KETTLE, "web"], tmp_path, environ)
+        assert 0 == status, err
+        said = (tmp_path / "said").read_text().strip()
+        assert ("file:///", False, "600\n") == (said[:8], "link=" in said, (tmp_path / "mode").read_text())
+        assert not Path(said.removeprefix("file://")).exists()
+        found = re.search(r'href="([^"]+)"', (tmp_path / "page").read_text())
+        assert found is not None
+        address = found[1]
+        place = address.partition("/login")[0]
+        async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as session:
+            headers = {"Sec-Fetch-Site": "cross-site", "Accept": "text/html"}
+            async with session.get(address, headers=headers) as response:
+                hidden = dict(re.findall(r'name="(link|next)" value="([^"]+)"', await response.text()))
+            own = {"Sec-Fetch-Site": "same-origin", "Origin": place}
+            async with session.post(f"{place}/login", data=hidden, headers=own) as response:
+                assert 200 == response.status
+            async with session.get(f"{place}/v2/sessions") as response:
+                assert 200 == response.status
 
 
 async def test_another_account_signs_in_as_itself(pool: ThrowawayPool, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ outsiders. Where there is one account for all (a server of somebody else, config
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from kettle.auth.open_to_access_points import OF_THE_POOL
 from kettle_wire.commands.catalogue import open_to
 from kettle_wire.commands.gateway import MAKE_LOGIN_LINK
 from kettle_wire.commands.iam import (
@@ -383,11 +384,10 @@ def people_of(access_point: str, subjects: Subjects, identity: Identity) -> tupl
     """
     publish = [
         subjects.command(endpoint.role, access_point, endpoint.verb, identity.token)
-        if endpoint.role in {"schedd", "shadow"}
-        else subjects.commands_by(identity.token, endpoint.role, endpoint.verb)
         for endpoint in open_to(Caller.USER)
-        if endpoint.role not in {"iam", "master"}
+        if endpoint.role in {"schedd", "shadow"}
     ]
+    publish += [subjects.commands_by(identity.token, each.role, each.verb) for each in OF_THE_POOL]
     publish += [  # that machine's own master, which knows its administrators
         subjects.command(endpoint.role, access_point, endpoint.verb, identity.token)
         for endpoint in open_to(Caller.ADMINISTRATOR)

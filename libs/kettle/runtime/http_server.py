@@ -11,11 +11,13 @@ import ssl
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from typing import Any, Final
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
+from kettle.auth.private_socket import listening
 from kettle.http.idle_connections import KEPT_S, IdleConnections
 from kettle.runtime.settings_problems import SettingsError
 
@@ -29,11 +31,13 @@ async def serving(
     host: str,
     port: int,
     encryption: ssl.SSLContext | None = None,
+    *,
+    private: Path | None = None,
     **limits: Any,
 ) -> AsyncGenerator[int]:
     """
-    Answer on `port` (0: one that is free) of `host` while the context lasts; yields the port.  `limits` are those of aiohttp's
-    web server.
+    Answer on `port` (0: one that is free) of `host` while the context lasts; yields the port.  `private`: a socket of this name at
+    which the own account asks besides, without encryption.  `limits` are those of aiohttp's web server.
 
     Raises:
         SettingsError: the port is taken.
@@ -55,6 +59,8 @@ async def serving(
             await web.TCPSite(runner, host, port, ssl_context=encryption).start()
         except OSError as error:
             raise SettingsError(f"http_port: {host}:{port} cannot be had: {error.strerror}") from error
+        if private is not None:
+            await web.SockSite(runner, listening(private)).start()
         server = runner.server
         assert server is not None, "it was set up"
         watching = asyncio.create_task(idle.watch(lambda: server.connections), name="idle connections")

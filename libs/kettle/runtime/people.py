@@ -1,5 +1,6 @@
 """What a service knows of people: what iam has made of their tokens, and who is banned."""
 
+import asyncio
 from functools import partial
 from typing import Final
 
@@ -31,6 +32,8 @@ class People:
         self._follows = False
         self.learn: Learn | None = None
         """Brings up to date what is known of a person; None where nobody says anything."""
+        self.heard = asyncio.Event()
+        """Set when all that was said before `follow` began is known."""
 
     def on(self, bus: Bus, subjects: Subjects, *, follows: bool) -> Learn:
         """Have `learn` ask this bus; `follows`: whether `follow` runs as well."""
@@ -43,6 +46,7 @@ class People:
         await bus.ensure_bucket(people_bucket(subjects))
         async for change in bus.watch(subjects.people):
             if change is None:
+                self.heard.set()
                 continue
             if change.value is None:
                 self._said = {
@@ -82,7 +86,7 @@ class People:
         return self._said.get(owner, _NOBODY).accounting_group
 
     def banned(self, owner: str) -> str:
-        """Why somebody is banned; empty: he is not."""
+        """That somebody is banned, as the end of a sentence; empty: he is not."""
         return self._said.get(owner, _NOBODY).banned
 
     def levels(self, owner: str) -> dict[Level, Because]:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from kettle.storage import PgLog
 
 
+_GATEWAY: Final = "gateway"
+"""The role that believes people by itself, and so has to know whom iam has banned."""
 _MACHINE: Final = "startd"
 """The role that does not hear what iam says: at machines rules give nobody a level."""
 
@@ -41,7 +43,7 @@ async def join_bus(
     """
     Connect to the bus as the service's role, or as `identity`, waiting for the server as long as it takes; closed with the service.
 
-    `people` is kept as iam says, where the site has rules over credentials.
+    `people` is kept as iam says, where the site has rules over credentials, and by a gateway.
     """
     people = people or People()
     bus = await rt.enter(
@@ -59,7 +61,8 @@ async def join_bus(
     )
     authorizer = Authorizer.of_service(rt.role, lambda: settings.authorization, people=people)
     learn, joined = None, bool(bus.identity.access_point)
-    if identity is None and rt.role != _MACHINE and (joined or settings.authorization.rules):
+    follows = joined or rt.role == _GATEWAY or settings.authorization.rules
+    if identity is None and rt.role != _MACHINE and follows:
         learn = people.on(bus, bus.subjects, follows=not joined)
         if not joined:
             rt.loop(people.follow(bus, bus.subjects), name="people")

@@ -9,6 +9,7 @@ from aiohttp import web
 
 from kettle.bus.ports import Bus, Served
 from kettle.runtime import Runtime, SettingsError
+from kettle.runtime.people import People
 from kettle_services.gateway.pages.live import LiveParts, TableWatch
 from kettle_services.gateway.pages.questions import Questions
 from kettle_services.gateway.pages.serving import Pages
@@ -30,7 +31,7 @@ from kettle_wire.rest.problem import Problem
 
 
 async def http_application(
-    rt: Runtime, settings: GatewaySettings, bus: Bus, url: str
+    rt: Runtime, settings: GatewaySettings, bus: Bus, people: People, url: str
 ) -> tuple[web.Application, list[Served[Any, Any]]]:
     """
     The application, and what is answered over the bus about it; what it needs is closed with the service. `url`: where browsers
@@ -38,7 +39,7 @@ async def http_application(
 
     Raises SettingsError: what the settings say of people cannot be used.
     """
-    parts = await rest_parts(rt, settings, bus)
+    parts = await rest_parts(rt, settings, bus, people)
     table, links = SessionTable(Lives(settings.session_life, settings.session_idle)), Links()
     origins = Origins(settings.public_url, frozenset(settings.proxies))
     sessions = BrowserSessions(table, origins, parts.persons)

@@ -7,6 +7,7 @@ from kettle import VERSION
 from kettle.bus.nats import NatsBus
 from kettle.bus.ports import Served
 from kettle.runtime import Runtime
+from kettle.runtime.people import People
 from kettle.runtime.pool_connections import join_bus
 from kettle_services.gateway.event_stream import FanOut
 from kettle_services.gateway.metrics import Metrics
@@ -24,36 +25,40 @@ _EVERYWHERE: Final = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - somebody's
 
 async def serve(rt: Runtime, settings: GatewaySettings) -> None:
     """Follow all shards, publish their events, until the process is asked to stop."""
-    bus = await join_bus(rt, settings)
+    bus = await join_bus(rt, settings, people=(people := People()))
     tally = Metrics(rt.telemetry)
     fan_out = FanOut(bus, Subjects(settings.pool), settings, tally)
     rt.loop(fan_out.run(), name="fan-out")
     rt.readiness("fan-out", lambda: fan_out.running)
     served = NO_PAGES
     if settings.http_port or settings.rest:
-        served = await _serve_http(rt, settings, bus)
+        await people.heard.wait()  # before anybody is believed
+        served = await _serve_http(rt, settings, bus, people)
     await bus.serve("gateway", "gateway", served, version=VERSION, shared=True)
     await fan_out.began.wait()
     rt.ready()
     await rt.stopping.wait()
 
 
-async def _serve_http(rt: Runtime, settings: GatewaySettings, bus: NatsBus) -> list[Served[Any, Any]]:
+async def _serve_http(
+    rt: Runtime, settings: GatewaySettings, bus: NatsBus, people: People
+) -> list[Served[Any, Any]]:
     """What is answered over the bus about it."""
     from aiohttp import web  # 0.1 s to import, and most gateways have no port
 
     from kettle.runtime.http_server import serving
     from kettle_services.gateway.request_metrics import measured
 
-    served, port = NO_PAGES, settings.http_port
+    served, port, private = NO_PAGES, settings.http_port, None
     if settings.rest:
         from kettle.auth.private_files import private_directory
         from kettle.embedded.ports import kept_port
         from kettle_services.gateway.http_application import http_application
-        from kettle_services.gateway.rest.wiring import directory
+        from kettle_services.gateway.rest.wiring import SOCKET, directory
 
         port = port or kept_port(private_directory(directory(settings)) / "port")
-        application, served = await http_application(rt, settings, bus, address(settings, port))
+        private = directory(settings) / SOCKET
+        application, served = await http_application(rt, settings, bus, people, address(settings, port))
     else:
         application = web.Application()
     assert rt.telemetry.measurements is not None, "a gateway with a port is measured"
@@ -67,6 +72,7 @@ async def _serve_http(rt: Runtime, settings: GatewaySettings, bus: NatsBus) -> l
             settings.http_host,
             port,
             encryption,
+            private=private,
             max_line_size=LONGEST_LINE,
             max_field_size=LONGEST_LINE,
         )

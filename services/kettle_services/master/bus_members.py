@@ -3,7 +3,8 @@ Who may connect to the pool's own NATS server: its services, the startds of this
 accounts, and schedds and collectors of other pools.
 
 Each has a file of credentials in the pool's directory, whose key is made the first time and kept.  Who is not admitted any
-more loses his connections, and is believed again when he is admitted again, as long as the file is there.
+more loses his connections, and is believed again when he is admitted again, as long as the file is there.  Of an account of this
+machine it has another name meanwhile, so whoever looks for it sees that this account may not come.
 """
 
 import logging
@@ -47,6 +48,9 @@ SENTINEL: Final = "sentinel"
 PEOPLE_KEYS: Final = "people-keys.json"
 """The file of keys with which iam lets them in."""
 
+_CREDENTIAL: Final = ".creds"
+_SHUT_OUT: Final = ".shut-out"
+"""What the file of an account ends with that may not come."""
 _STARTD: Final = "startd"
 IAM: Final = "iam"
 """The role that lets people in who come with a token."""
@@ -199,6 +203,7 @@ class BusMembers:
             files = {path.stem: path for path in self._files(pattern)}
             self._trust.revoke(kind, self._keys(path for name, path in files.items() if name not in members))
             self._trust.restore(kind, self._keys(path for name, path in files.items() if name in members))
+        self._set_aside(members)
         for credential, (kind, name) in members.items():
             self._write(credential, partial(self._trust.member, kind, name))
         self._write_services(settings)
@@ -260,7 +265,16 @@ class BusMembers:
                     _log.warning("%s is now %s: it holds what is said of its key, too", seed, own.name)
 
     def _files(self, pattern: str) -> Iterable[Path]:
-        return self._home.credentials.glob(f"{pattern}.creds")
+        """Those that were set aside come first, so that one in use counts."""
+        for suffix in (_SHUT_OUT, _CREDENTIAL):
+            yield from self._home.credentials.glob(f"{pattern}{suffix}")
+
+    def _set_aside(self, members: Collection[str]) -> None:
+        """Have files of accounts that are no members under another name, and those of members under their own."""
+        for path in list(self._files(credential_of("*"))):
+            wanted = path.with_suffix(_CREDENTIAL if path.stem in members else _SHUT_OUT)
+            if path != wanted and not (wanted.suffix == _CREDENTIAL and wanted.exists()):
+                path.rename(wanted)
 
     def _keys(self, paths: Iterable[Path]) -> list[str]:
         return [key.public for path in paths if (key := key_in(path)) is not None]

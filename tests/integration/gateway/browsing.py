@@ -15,6 +15,7 @@ from kettle.auth.tokens.verifier import Verifier
 from kettle.embedded.ports import free_ports
 from kettle.runtime.authorization import Authorization
 from kettle.runtime.http_server import serving
+from kettle.runtime.people import People
 from kettle.runtime.policy_in_force import PolicyInForce
 from kettle_services.gateway.pages.serving import Pages
 from kettle_services.gateway.rest.application import Answer, Asked, Front, RequestLimits
@@ -42,12 +43,22 @@ OPENED = {"Sec-Fetch-Site": "none", "Sec-Fetch-Mode": "navigate"}
 class Gateway:
     """A gateway's web server with pages of nobody's, and a browser that keeps cookies."""
 
-    def __init__(self, port: int, table: SessionTable, rules: Path, policy: PolicyInForce) -> None:
+    def __init__(
+        self,
+        port: int,
+        table: SessionTable,
+        rules: Path,
+        policy: PolicyInForce,
+        persons: Persons,
+        links: Links,
+    ) -> None:
         self.url = f"http://127.0.0.1:{port}"
         self.own_pages = {"Sec-Fetch-Site": "same-origin", "Origin": self.url}
         self.table = table
         self.rules = rules
         self.policy = policy
+        self.persons = persons
+        self.links = links
 
     @asynccontextmanager
     async def browser(self) -> AsyncGenerator[aiohttp.ClientSession]:
@@ -92,10 +103,11 @@ async def gateway_at(
     secret: str = "",
     audiences: Sequence[str] = (),
     rules: str = "",
+    people: People | None = None,
 ) -> AsyncGenerator[Gateway]:
     """
     A gateway whose rules are in a directory. `login`: where people sign in, by a client with this secret; `audiences`: of
-    these issuers' tokens.
+    these issuers' tokens; `people`: of whom iam has said something.
     """
     path = directory / "rules.toml"
     path.write_text(rules)
@@ -108,7 +120,9 @@ async def gateway_at(
     async with HttpFetcher.open(FetchLimits(plain_loopback=True)) as fetcher:
         keys = KeyCache(fetcher)
         verifier = Verifier(trusted, keys)
-        persons = Persons(policy, verifier, OwnIam(directory), LocalAccounts(directory), TOKEN)
+        persons = Persons(
+            policy, verifier, OwnIam(directory), LocalAccounts(directory), TOKEN, people or People()
+        )
         sessions = BrowserSessions(table, Origins("", ()), persons)
         back = f"{url}/login/return"
         providers = {each.issuer: Provider(each, secret, fetcher, keys, verifier, back) for each in login}
@@ -118,7 +132,7 @@ async def gateway_at(
         pages = Pages((), pool="pool")
         Login(sessions, links, persons, limits, issuers).add_to(application, pages.login)
         async with serving(application, "127.0.0.1", port):
-            yield Gateway(port, table, path, policy)
+            yield Gateway(port, table, path, policy, persons, links)
 
 
 async def _nothing(_asked: Asked) -> Answer:

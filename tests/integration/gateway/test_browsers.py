@@ -1,5 +1,6 @@
 """What a browser can do that has signed in, and what one that was deceived cannot."""
 
+import time
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 import pytest_asyncio
 
 from kettle.accounts.lookup import own_name
+from kettle_services.gateway.rest.credential import Credential
 
 from .browsing import OPENED, PROGRAM, Gateway, gateway_at, sent
 
@@ -62,6 +64,29 @@ async def test_a_link_is_not_used_by_who_has_not_opened_it(gateway: Gateway, hea
         assert 403 == (await sent(browser, "POST", "/login", data=form, headers=headers))[0]
         status, _ = await sent(browser, "POST", "/login", data=form, headers=gateway.own_pages)
         assert 303 == status
+
+
+async def test_a_page_of_ours_opens_no_link_for_a_person(gateway: Gateway) -> None:
+    """Whoever had one lead there by an address of his would sign somebody in as himself."""
+    link = await gateway.link()
+    async with gateway.browser() as browser:
+        status, response = await sent(browser, "GET", link, headers={"Sec-Fetch-Site": "same-origin"})
+        assert (200, None) == (status, response.headers.get("Set-Cookie"))
+
+
+async def test_a_link_of_somebody_else_waits_for_the_button(gateway: Gateway, tmp_path: Path) -> None:
+    """Who is signed in and opens the link of another goes on as before; a link of the same person needs no button."""
+    (tmp_path / "credentials").mkdir()
+    (tmp_path / "credentials" / "account-mallory.creds").touch()
+    of_mallory = gateway.links.make(Credential(account="mallory"), time.time())
+    async with gateway.signed_in() as browser:
+        status, response = await sent(browser, "GET", f"/login?link={of_mallory}", headers=OPENED)
+        assert (200, None) == (status, response.headers.get("Set-Cookie"))
+        assert 303 == (await sent(browser, "GET", await gateway.link(), headers=OPENED))[0]
+        assert 0 == len(gateway.table.of("mallory"))
+        form = {"link": of_mallory}
+        assert 303 == (await sent(browser, "POST", "/login", data=form, headers=gateway.own_pages))[0]
+        assert 1 == len(gateway.table.of("mallory"))
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,9 @@
 Signing in to the pages at an issuer: the way of a browser there and back, and all that can be wrong with it.
 """
 
+import asyncio
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,13 @@ import pytest
 from tests.integration.iam.issuer import TokenIssuer, token_issuer
 from yarl import URL
 
+from kettle.auth.tokens.checking.issuers import Issuer, Issuers
+from kettle.auth.tokens.keys.discovery import FetchError, metadata_urls
+from kettle.auth.tokens.keys.key_cache import KeyCache
+from kettle.auth.tokens.verifier import Verifier
+from kettle.embedded.ports import free_ports
+from kettle_services.gateway.sessions.oidc.flow import LoginFailed
+from kettle_services.gateway.sessions.oidc.provider import Provider
 from kettle_services.gateway.settings import LoginIssuer
 
 from .browsing import OPENED, Gateway, gateway_at, sent
@@ -155,6 +163,47 @@ async def test_another_page_sends_nobody_to_an_issuer(tmp_path: Path) -> None:
             query = str(URL("/login/start").with_query(issuer=name))
             _, response = await sent(ada, "GET", query, headers={"Sec-Fetch-Site": site_})
             assert ("../login", None) == (response.headers["Location"], response.headers.get("Set-Cookie"))
+
+
+async def test_an_issuer_that_is_away_is_not_asked_by_everybody_who_comes(tmp_path: Path) -> None:
+    """Of many who begin one asks, and a while later the next; who begins again and again is told to wait."""
+    asked: list[str] = []
+
+    class Away:
+        """Issuers that answer nobody."""
+
+        async def document(self, url: str) -> bytes:
+            asked.append(url)
+            await asyncio.sleep(0)
+            raise FetchError(f"{url} does not answer")
+
+        async def form(
+            self, url: str, fields: Mapping[str, str], headers: Mapping[str, str]
+        ) -> tuple[int, bytes]:
+            raise FetchError(url)
+
+    moment = [100.0]
+    issuer, keys = "https://away.example", KeyCache(Away())
+    provider = Provider(
+        LoginIssuer(issuer=issuer, client=CLIENT),
+        "",
+        Away(),
+        keys,
+        Verifier(Issuers([Issuer(url=issuer, audiences=(CLIENT,))]), keys),
+        "http://127.0.0.1/login/return",
+        clock=lambda: moment[0],
+    )
+    for after in (0.0, 4.0, 2.0):
+        moment[0] += after
+        found = await asyncio.gather(*(provider.begin("/") for _ in range(10)), return_exceptions=True)
+        assert {LoginFailed} == {type(each) for each in found}
+    assert 2 * list(metadata_urls(issuer)) == asked
+    (port,) = free_ports(1)
+    login = LoginIssuer(issuer=f"http://127.0.0.1:{port}", client=CLIENT)
+    async with gateway_at(tmp_path, [login]) as gateway, gateway.browser() as mallory:
+        path = str(URL("/login/start").with_query(issuer=login.issuer))
+        statuses = [(await sent(mallory, "GET", path, headers=OPENED))[0] for _ in range(60)]
+    assert {403, 429} == set(statuses)
 
 
 async def test_a_session_lives_as_long_as_the_issuer_renews_its_token(tmp_path: Path) -> None:

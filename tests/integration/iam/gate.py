@@ -32,6 +32,7 @@ WHO: dict[str, tuple[str, Identity]] = {
     "schedd": ("schedd", daemon("schedd")),
     "ap1": ("joined-schedd", daemon("schedd", "ap1")),
     "collector": ("collector", daemon("collector")),
+    "gateway": ("gateway", daemon("gateway")),
     "boss": ("administrator", user(login_name())),
     "bob": ("user", user("bob")),
 }

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from kettle.auth.mapping.policy import Mapped
 from kettle.auth.mapping.principals import local
 from kettle.runtime.authorization import Authorization
+from kettle.runtime.people import People
 from kettle.runtime.policy_in_force import PolicyInForce
 from kettle.submit.known_attributes import KnownAttributes
 from kettle_services.gateway.rest.application import Answer, Asked, RequestLimits
@@ -232,7 +233,7 @@ def test_each_person_has_so_many_requests() -> None:
 async def test_only_the_private_file_is_the_own_account(tmp_path: Path) -> None:
     """The contents of the file are the account that the gateway runs as; any other text is nobody."""
     policy = PolicyInForce("gateway", Authorization(domain="pool"), None)
-    persons = Persons(policy, None, OwnIam(tmp_path), LocalAccounts(tmp_path), "secret")
+    persons = Persons(policy, None, OwnIam(tmp_path), LocalAccounts(tmp_path), "secret", People())
     assert (await persons.of("secret", "127.0.0.1")).is_own_account
     for text, code in (("", "token.absent"), ("secre", "token.issuer_unknown")):
         with pytest.raises(RequestRefused) as caught:

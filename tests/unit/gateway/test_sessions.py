@@ -71,8 +71,20 @@ def test_a_link_works_once_within_a_minute() -> None:
         ("\t//evil.example", "./"),
         ("", "./"),
         ("/" + "x" * 3000, "./"),
+        ("/login?link=x", "./"),
+        ("/logout", "./"),
+        ("/login/start?issuer=x", "./"),
+        ("/%6Cogin?link=x", "./"),
+        ("/jobs/..//./login#x", "./"),
+        ("/jobs/%2e%2e/login", "./"),
+        ("/.\\login", "./"),
+        ("/jobs?next=/login", "./jobs?next=/login"),
+        ("/logins", "./logins"),
     ],
 )
-def test_nothing_leads_to_another_site(said: str, leads: str) -> None:
-    """Only a path of ours is kept, and it is relative: no server's name can be in it."""
+def test_nothing_leads_to_another_site_or_login(said: str, leads: str) -> None:
+    """
+    Only a path of ours is kept, and it is relative: no server's name can be in it.  None leads to where browsers sign in or out, which
+    would seem to be wished for by a page of ours.
+    """
     assert leads == own_target(said)

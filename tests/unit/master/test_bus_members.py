@@ -19,6 +19,7 @@ from kettle.bus.ports import RefusedError
 from kettle.embedded import EmbeddedError
 from kettle.pool.home import Home, open_home
 from kettle.runtime.settings_problems import Problem
+from kettle_services.gateway.rest.local_accounts import LocalAccounts
 from kettle_services.master.bus_members import BusMembers
 from kettle_services.master.commands import MasterCommands
 from kettle_services.master.settings import MasterSettings
@@ -201,8 +202,10 @@ def test_a_pool_with_a_damaged_key_does_not_start(home: Home) -> None:
 
 def test_who_is_banned_is_not_let_in_by_an_account_either(home: Home) -> None:
     """
-    The key is withdrawn, stays so when the master is started again, and is believed again when the ban is lifted.
+    The key is withdrawn, stays so when the master is started again, and is believed again when the ban is lifted.  The gateway, which
+    asks the bus for nothing, does not let him in either.
     """
+    accounts = LocalAccounts(home.path)
 
     def withdrawn(members: BusMembers) -> set[str]:
         people = KeyPair((home.credentials / "trust" / "account-PEOPLE.nk").read_text()).public
@@ -216,10 +219,26 @@ def test_who_is_banned_is_not_let_in_by_an_account_either(home: Home) -> None:
     assert members.shut_out(["ada", "nobody-here"])
     assert not members.shut_out(["nobody-here", "ada"])
     assert {key.public} == withdrawn(members)
+    assert [False, True] == [accounts.may_come(name) for name in ("ada", "bob")]
     again = BusMembers(home, SETTINGS, ["ada", "bob"], environ_of=lambda _name: {})
     assert {key.public} == withdrawn(again)
     again.shut_out([])
     assert not withdrawn(again)
+    assert accounts.may_come("ada")
+    kept = key_in(home.credential("account-ada"))
+    assert kept is not None
+    assert key.public == kept.public
+
+
+def test_an_account_that_may_not_use_the_pool_any_more_is_no_account_of_the_gateway(home: Home) -> None:
+    """Its file is set aside with its key, which is believed again when the account is admitted again."""
+    members = BusMembers(home, SETTINGS, ["ada"], environ_of=lambda _name: {})
+    accounts, key = LocalAccounts(home.path), key_in(home.credential("account-ada"))
+    assert key is not None
+    for names in ([], [], ["ada"], []):
+        members.admit(SETTINGS, names)
+        assert bool(names) == accounts.may_come("ada")
+        assert (key.public in (home.credentials / "trust" / "revoked.json").read_text()) != bool(names)
 
 
 def test_only_a_pool_with_an_iam_lets_people_in_by_token(home: Home) -> None:

@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from kettle.auth.private_socket import connected
 from kettle.client import home_directory
 from kettle_services.cli.errors import CommandError
 from kettle_services.cli.options import home_option
@@ -41,7 +42,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
     """Answer one message a line until there are no more."""
     home: Path = arguments.home or home_directory()
-    gateway = _Gateway(*_place(home))
+    gateway = _Gateway(home / "gateway")
     for line in standard_input():
         if not line.strip():
             continue
@@ -52,26 +53,35 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     return 0
 
 
-def _place(home: Path) -> tuple[int, str]:
-    """The port of the gateway and its private token. Raises CommandError: it has none."""
-    directory = home / "gateway"
-    try:
-        port, token = (directory / "port").read_text(), (directory / "token").read_text().strip()
-    except OSError as error:
-        raise CommandError(
-            f"{directory}: {error.strerror}: the gateway of this pool does not answer over HTTP; write rest = true into [gateway] of "
-            "kettle.toml, then: kettle reconfig"
-        ) from error
-    return int(port), token
+class _Connection(http.client.HTTPConnection):
+    """Over the private socket: at the port somebody else may listen while the gateway is away."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__("localhost", timeout=_PATIENCE_S)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = connected(self._path, _PATIENCE_S)
 
 
 class _Gateway:
     """Asks it, over a connection that lasts."""
 
-    def __init__(self, port: int, token: str) -> None:
-        self._port = port
-        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_PATIENCE_S)
-        self._headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    def __init__(self, directory: Path) -> None:
+        """Raises CommandError: it does not answer over HTTP."""
+        self._directory = directory
+        self._connection = _Connection(directory / "socket")
+        try:
+            self._token()
+        except OSError as error:
+            raise CommandError(
+                f"{directory}: {error.strerror}: the gateway of this pool does not answer over HTTP; write rest = true into [gateway] of "
+                "kettle.toml, then: kettle reconfig"
+            ) from error
+
+    def _token(self) -> str:
+        """Each gateway that starts makes another one."""
+        return (self._directory / "token").read_text().strip()
 
     def answer(self, line: bytes) -> bytes:
         """The answer to a message as one line; empty if it wants none."""
@@ -83,7 +93,7 @@ class _Gateway:
                 status, said = self._asked(line)
             except (http.client.HTTPException, OSError) as error:
                 self._connection.close()
-                return _failed(line, f"the gateway does not answer at 127.0.0.1:{self._port}: {error}")
+                return _failed(line, f"the gateway does not answer at {self._directory}/socket: {error}")
         if status == http.HTTPStatus.ACCEPTED:
             return b""
         if status in {http.HTTPStatus.OK, http.HTTPStatus.BAD_REQUEST} and said.startswith(b'{"jsonrpc"'):
@@ -91,7 +101,8 @@ class _Gateway:
         return _failed(line, f"the gateway refuses: {said.decode(errors='replace')}")
 
     def _asked(self, line: bytes) -> tuple[int, bytes]:
-        self._connection.request("POST", "/mcp", body=line, headers=self._headers)
+        headers = {"Authorization": f"Bearer {self._token()}", "Content-Type": "application/json"}
+        self._connection.request("POST", "/mcp", body=line, headers=headers)
         response = self._connection.getresponse()
         return response.status, response.read()
 

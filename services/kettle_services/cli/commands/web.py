@@ -8,6 +8,7 @@ from typing import Final
 
 from kettle.client import Client, ClientError, home_directory
 from kettle.retry.deadline import Deadline
+from kettle_services.cli.browser import led_to
 from kettle_services.cli.errors import CommandError
 from kettle_services.cli.options import json_option, reach_options
 from kettle_services.cli.output.screen import Screen
@@ -36,11 +37,11 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     """Print the address, and have a browser open it where there is one."""
     _start(arguments, screen)
     link = asyncio.run(_link(arguments, screen))
-    opened = not (arguments.no_open or screen.as_json) and _open(link)
+    opened = not (arguments.no_open or screen.as_json) and led_to(link)
     if screen.as_json:
         screen.json({"url": link})
     elif opened:
-        screen.say("Your browser opens the pages of the pool.")
+        screen.say("Your browser opens the pages of the pool; press the button there.")
         screen.note(f"If it does not, open this address within a minute: {link}")
     else:
         screen.say(link)
@@ -99,11 +100,3 @@ async def _switch_on(pool: Client, screen: Screen) -> str:
             screen.note(str(error))
         await asyncio.sleep(_LOOK_S)
     raise CommandError("the gateway does not serve pages yet; look with: kettle logs gateway")
-
-
-def _open(link: str) -> bool:
-    """Whether a browser was started."""
-    import webbrowser
-
-    graphical = "DISPLAY" in os.environ or "WAYLAND_DISPLAY" in os.environ or "BROWSER" in os.environ
-    return graphical and webbrowser.open(link)

@@ -8,7 +8,7 @@ from kettle.accounts.lookup import own_name
 
 class LocalAccounts:
     """
-    Which there are now: the pool's master makes a credential for each, and removes it with the account's right to come.
+    Which there are now: the pool's master makes a credential for each, and sets it aside with the account's right to come.
     """
 
     def __init__(self, home: Path) -> None:

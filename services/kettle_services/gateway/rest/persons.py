@@ -25,6 +25,7 @@ from kettle.auth.tokens.verified import JOB_CLAIM, TokenError
 from kettle.auth.tokens.verifier import Verifier
 from kettle.client.connections.credentials import Holder
 from kettle.http.problems import bearer_challenge
+from kettle.runtime.people import People
 from kettle.runtime.policy_in_force import PolicyInForce
 from kettle_services.gateway.rest.credential import Credential
 from kettle_services.gateway.rest.local_accounts import LocalAccounts
@@ -34,6 +35,7 @@ from kettle_wire.rest.problem import ProblemCode
 
 TOKEN_FILE: Final = "token"  # noqa: S105 - the name of the file
 _UNMAPPED: Final = "user.unmapped"
+_BANNED: Final = "user.banned"
 _FS: Final = "FS"
 
 
@@ -63,15 +65,9 @@ class Person(msgspec.Struct, frozen=True):
 
 
 def own_token(directory: Path) -> str:
-    """The contents of the private file, which is made if it is not there."""
-    path = private_directory(directory) / TOKEN_FILE
-    try:
-        text = path.read_text(encoding="ascii").strip()
-    except FileNotFoundError:
-        text = ""
-    if not text:
-        text = secrets.token_urlsafe(32)
-        write_private(path, text + "\n")
+    """The contents of the private file, which are others at each start: what was read of it once is worth nothing for long."""
+    text = secrets.token_urlsafe(32)
+    write_private(private_directory(directory) / TOKEN_FILE, text + "\n")
     return text
 
 
@@ -85,8 +81,13 @@ class Persons:
         iam: OwnIam,
         accounts: LocalAccounts,
         token: str,
+        said: People,
     ) -> None:
-        """`token`: the contents of the private file; `verifier`: None if the settings name no issuer."""
+        """
+        `token`: the contents of the private file; `verifier`: None if the settings name no issuer; `said`: what iam says of people,
+        whose bans hold also for credentials that it does not know.
+        """
+        self._said = said
         self._accounts = accounts
         self._policy = policy
         self._verifier = verifier
@@ -154,6 +155,7 @@ class Persons:
                 f"{name} is no account of this machine that may use the pool, or is none any more",
             )
         person = self._named(local(name, Address(address)))
+        self._require_not_banned(name)
         own = msgspec.structs.replace(person.mapped, owner=name, domain=self._policy.domain)
         return Person(person.principal, own)  # the bus knows accounts by their names, and no map changes them
 
@@ -176,7 +178,13 @@ class Persons:
                 f"the rules make {mapped.owner} of this credential, and nobody becomes the account that runs the pool, or root, by a token "
                 "of another issuer",
             )
+        self._require_not_banned(mapped.owner)
         return Person(principal, mapped)
+
+    def _require_not_banned(self, owner: str) -> None:
+        """Raises RequestRefused: iam has banned this person."""
+        if banned := self._said.banned(owner):
+            raise RequestRefused(403, _BANNED, f"{owner}@{self._policy.domain} {banned}")
 
     def _of_iam(self, holder: Holder, parsed: ParsedToken, url: str, address: Address) -> Person:
         """Somebody as the pool's iam knows him: it has asked the rules already."""

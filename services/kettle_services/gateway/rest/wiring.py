@@ -20,6 +20,7 @@ from kettle.client.jobs.access import STDERR, STDOUT
 from kettle.jobs.sealed_attributes import AttributeSeal
 from kettle.runtime import Runtime, SettingsError
 from kettle.runtime.authorizer import SettingPlaces
+from kettle.runtime.people import People
 from kettle.runtime.policy_in_force import PolicyInForce
 from kettle.runtime.settings import config_path
 from kettle.storage import Database
@@ -72,6 +73,8 @@ from kettle_wire.rest import streams as events
 from kettle_wire.rest.route import Route
 from kettle_wire.subjects import Subjects
 
+SOCKET: Final = "socket"
+"""At which the own account asks, in the directory."""
 _LOOK_S: Final = 1.0
 """Between looks at the files of rules."""
 
@@ -97,9 +100,9 @@ class RestParts(msgspec.Struct, frozen=True):
     """None: no issuer is trusted."""
 
 
-async def rest_parts(rt: Runtime, settings: GatewaySettings, bus: Bus) -> RestParts:
+async def rest_parts(rt: Runtime, settings: GatewaySettings, bus: Bus, said: People) -> RestParts:
     """
-    All of it; what it needs is closed with the service.
+    All of it; what it needs is closed with the service. `said`: what iam says of people.
 
     Raises SettingsError: what the settings say of people cannot be used.
     """
@@ -117,7 +120,7 @@ async def rest_parts(rt: Runtime, settings: GatewaySettings, bus: Bus) -> RestPa
     accounts = LocalAccounts(settings.home_path)
     trust = await _trust(rt, settings)
     persons = Persons(
-        policy, trust.verifier if trust else None, iam, accounts, own_token(directory(settings))
+        policy, trust.verifier if trust else None, iam, accounts, own_token(directory(settings)), said
     )
     people = await rt.enter(OwnConnections.ready(settings.home_path, pool_domain=policy.domain))
     filters = Filters(KnownAttributes())
@@ -217,7 +220,7 @@ def _of_administration(people: PersonConnections) -> dict[Route, Handler]:
 
 
 def directory(settings: GatewaySettings) -> Path:
-    """Where the gateway keeps its port and its private token."""
+    """Where the gateway keeps its port, its private socket and its private token."""
     return settings.home_path / "gateway"
 
 

@@ -27,6 +27,11 @@ class Links:
         self._credentials[_key(made)] = now + LIFE_S, credential
         return made
 
+    def shown(self, code: str, now: float) -> Credential | None:
+        """What a link would give, which is good afterwards; None: nothing."""
+        self._forget(now)
+        return self._credentials.get(_key(code), (0.0, None))[1]
+
     def redeem(self, code: str, now: float) -> Credential | None:
         """What was shown for the code, which works no more; None: there is no such code."""
         self._forget(now)

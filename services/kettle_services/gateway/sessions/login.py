@@ -19,8 +19,8 @@ from kettle_services.gateway.sessions.targets import own_target
 from kettle_wire.rest.problem import Problem, ProblemCode
 from kettle_wire.rest.sessions import Way
 
-_MEANT: Final = frozenset({"none", "same-origin"})
-"""What a browser says of an address that a person has opened, or a page of ours: no other site leads there."""
+_OPENED: Final = "none"
+"""What a browser says of an address that a person has opened; pages of ours have no login links, and whoever led one there did it."""
 
 
 class Login:
@@ -64,13 +64,28 @@ class Login:
         """
         Sign in by a link that a person has opened; else the ways in.
 
-        A link that another site leads to, or that a program looks at beforehand, is not used: it waits for the button.
+        A link that a page leads to, or that a program looks at beforehand, or that would sign in somebody else than is signed in
+        already, is not used: it waits for the button.
         """
         link, target = request.query.get("link", ""), request.query.get("next", "/")
-        opened = request.method == "GET" and request.headers.get("Sec-Fetch-Site") in _MEANT
-        if link and opened and "Sec-Purpose" not in request.headers:
+        opened = request.method == "GET" and request.headers.get("Sec-Fetch-Site") == _OPENED
+        if (
+            link
+            and opened
+            and "Sec-Purpose" not in request.headers
+            and not await self._of_another(request, link)
+        ):
             return await self._signed_in(request, self._redeemed(request, link), "link", target)
         return show(request, self._view(target, link=link), 200)
+
+    async def _of_another(self, request: web.Request, link: str) -> bool:
+        """Whether a link is of somebody else than the session that this browser has."""
+        session = await self._sessions.held(request)
+        credential = self._links.shown(link, time.time())
+        if session is None or credential is None:
+            return False
+        person = await self._persons.holding(credential, self._limits.address(request))
+        return person.name != session.person
 
     def instead(self, request: web.Request, problem: Problem, show: ShowLogin) -> web.Response | None:
         """
@@ -132,7 +147,7 @@ class Login:
         """
         self._sessions.origins.require_own_page(request)
         session = await self._sessions.held(request)
-        response = led(own_target("/login"))
+        response = led("./login")
         self._sessions.leave(request, response)
         if session is not None and self._issuers is not None:
             await self._issuers.signed_out(session)

@@ -100,10 +100,13 @@ class SaidBans:
 
 
 def _banned(record: Record) -> dict[str, str]:
-    """Who is banned, each with the rest of the sentence that says so."""
+    """
+    Who is banned, each with the rest of the sentence that says so. The reason is for that person, and services of machines that have
+    joined can read about everybody.
+    """
     now = time.time()
     return {
-        ban.whom.removeprefix(_USER): f"is banned by {ban.by}" + (f": {ban.reason}" if ban.reason else "")
+        ban.whom.removeprefix(_USER): f"is banned by {ban.by}"
         for ban in record.register.all(Ban)
         if ban.whom.startswith(_USER) and (not ban.until or now < ban.until)
     }

@@ -2,10 +2,11 @@
 An issuer as the gateway, its client, asks it: for its description, for tokens, and for others in their place.
 """
 
+import asyncio
 import secrets
 import time
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, Protocol, TypeVar
 from urllib.parse import quote, urlsplit
 
@@ -34,6 +35,8 @@ from kettle_services.gateway.settings import LoginIssuer
 
 _FRESH_S: Final = 3600.0
 """For so long the description of an issuer is not asked for again."""
+_AGAIN_S: Final = 5.0
+"""For so long an issuer that does not describe itself is not asked again, however many want to sign in."""
 _JSON: Final = {"Accept": "application/json"}
 Decoded = TypeVar("Decoded")
 
@@ -64,7 +67,15 @@ class Provider:
     """Asks one issuer."""
 
     def __init__(
-        self, settings: LoginIssuer, secret: str, asks: Asks, keys: KeyCache, verifier: Verifier, back: str
+        self,
+        settings: LoginIssuer,
+        secret: str,
+        asks: Asks,
+        keys: KeyCache,
+        verifier: Verifier,
+        back: str,
+        *,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """
         `secret`: empty for a public client; `verifier`: what believes tokens that are shown to the gateway; `back`: the address to
@@ -76,7 +87,10 @@ class Provider:
         self._keys = keys
         self._verifier = verifier
         self._back = back
+        self._clock = clock
         self._known: tuple[float, ProviderMetadata] | None = None
+        self._failed: tuple[float, str] | None = None
+        self._asking = asyncio.Lock()
 
     @property
     def name(self) -> str:
@@ -135,11 +149,23 @@ class Provider:
             return
 
     async def metadata(self) -> ProviderMetadata:
-        """What it says of itself; what was said within the hour is not asked again. Raises LoginFailed."""
-        now = time.monotonic()
-        if self._known is None or now - self._known[0] >= _FRESH_S:
-            self._known = now, await self._described()
-        return self._known[1]
+        """
+        What it says of itself; what was said within the hour is not asked again, and what it did not say not at once. Raises
+        LoginFailed.
+        """
+        async with self._asking:
+            now = self._clock()
+            if self._known is not None and now - self._known[0] < _FRESH_S:
+                return self._known[1]
+            if self._failed is not None and now - self._failed[0] < _AGAIN_S:
+                raise LoginFailed(self._failed[1])
+            try:
+                known = await self._described()
+            except LoginFailed as error:
+                self._failed = self._clock(), str(error)
+                raise
+            self._known, self._failed = (self._clock(), known), None
+            return known
 
     async def _described(self) -> ProviderMetadata:
         issuer = self.settings.issuer

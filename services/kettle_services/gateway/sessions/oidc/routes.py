@@ -75,6 +75,7 @@ class IssuerLogin:
         try:
             place, pending = await provider.begin(request.query.get("next", ""))
         except LoginFailed as error:
+            self._limits.failed(self._limits.address(request))
             raise _failed(str(error)) from error
         response = led(place)
         _PENDING.give(response, origin, pending.cookie(), max_age=_LIFE_S)
