@@ -80,7 +80,9 @@ class GatewaySettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields
     rest_time: Annotated[float, msgspec.Meta(ge=0.1, le=600)] = 5.0
     """Seconds that one question may take."""
     rest_streams: Count = 1_000
-    """Streams of events that are open at once."""
+    """Streams of events that are open at once, and as many pages that are watched."""
+    rest_streams_of_one: Count = 20
+    """Of one person."""
     issuers: dict[str, tuple[str, ...]] = {}
     """Whose tokens are accepted over HTTP, each with the audiences that they must have."""
     issuer_hosts: tuple[str, ...] = ()

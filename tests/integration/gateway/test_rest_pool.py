@@ -145,11 +145,12 @@ async def ask(
     *,
     name: str = "ada",
     headers: dict[str, str] | None = None,
+    by_model: bool = False,
 ) -> tuple[Any, str]:
     """The answer as a program reads it, and its entity tag."""
     request = make_mocked_request("GET", "/", headers=headers or {})
     person = cast("Person", SimpleNamespace(name=name))
-    answer = await handler(Asked(person, parameters, None, request))
+    answer = await handler(Asked(person, parameters, None, request, by_model=by_model))
     return msgspec.json.decode(msgspec.json.encode(answer.reply), type=type(answer.reply)), answer.etag
 
 
@@ -292,13 +293,15 @@ async def test_the_log_is_searched_by_kind_job_machine_and_fields(tables: JobTab
 
 async def test_the_log_shows_an_environment_to_its_owner_alone(tables: JobTables) -> None:
     """
-    What is sealed is opened for the owner of the job; others have neither it nor a filter that finds it.
+    What is sealed is opened for the owner of the job; others, and models that ask for the owner, have neither it nor a filter that finds it.
     """
     asked = LogQuestions(tables, SEAL, most_seconds=30.0).list
     for name, expected in (("ada", {"Environment": "A=canary", "JobPrio": 1}), ("eve", {"JobPrio": 1})):
         page, _ = await ask(asked, ListLog(kind=["job.edited"]), name=name)
         assert expected == page.records[0].event["attributes"]
         assert "canary" not in page.records[0].sentence
+    page, _ = await ask(asked, ListLog(kind=["job.edited"]), by_model=True)
+    assert {"JobPrio": 1} == page.records[0].event["attributes"]
 
 
 async def test_jobs_of_owners_over_time_are_those_of_the_minutes_before(tables: JobTables) -> None:
