@@ -1,13 +1,13 @@
 """What can be set about a gateway."""
 
-from typing import Annotated, Final
+from typing import Annotated
 
 import msgspec
 
 from kettle.runtime import Settings
 from kettle.runtime.setting_types import Seconds
+from kettle.runtime.telemetry_settings import LOOPBACK
 
-_LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 Count = Annotated[int, msgspec.Meta(ge=1)]
 
 
@@ -135,7 +135,7 @@ class GatewaySettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields
             raise ValueError(
                 "http_client_ca: only a listener with http_certificate and http_key can ask for certificates"
             )
-        if self.rest and self.http_host not in _LOOPBACK and not self.http_certificate:
+        if self.rest and self.http_host not in LOOPBACK and not self.http_certificate:
             raise ValueError(
                 f"rest: on '{self.http_host}' tokens would be sent where others can read them: give http_certificate and http_key, or "
                 "leave http_host at 127.0.0.1 and have a proxy in front"
