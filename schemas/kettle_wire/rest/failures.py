@@ -12,11 +12,12 @@ FailureKind = Literal["held", "exit", "attempt"]
 
 class ListFailures(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """
-    List causes of failures with how often each occurred, the most frequent first: jobs that are held now, by reason, unless they were
-    submitted so or their input files are still being sent; jobs that ended with another exit code than 0; attempts that ended before their job did and that nobody wanted to end, by code.
+    List causes of failures with how often each occurred, the most frequent first: jobs that are held now, by reason; jobs that ended
+    with another exit code than 0; attempts that ended before their job did and that nobody wanted to end, by code.
     """
 
     kind: list[FailureKind] = []
+    """`held`: jobs that were submitted on hold, or whose input files are still being sent, are not among them."""
     owner: list[Name] = []
     schedd: list[Name] = []
     since: Moment | None = None
