@@ -100,7 +100,9 @@ async def test_a_long_answer_is_shorter_and_goes_on(model: Model) -> None:
 
 
 async def test_a_model_is_told_no_environments(model: Model) -> None:
-    """What the owner reads over HTTP no tool tells, alone, in lists, in the log, or by a filter that finds it."""
+    """
+    What the owner reads over HTTP no tool tells, alone, in lists, in the log, or by a filter that finds it.
+    """
     described = 'executable = /bin/true\nenvironment = "A=canary"\nhold = true\nqueue\n'
     cluster = await submitted(model, described)
     job, fields = f"{cluster}.0", ["Environment", "Env", "Cmd"]
