@@ -90,7 +90,7 @@ async def gateway(most: int) -> AsyncGenerator[Gateway]:
     await bus.ensure_stream(SPEC)
     hub = EventHub(bus, SPEC.name)
     nobody = cast("PersonConnections", None)
-    feed = EventFeed(bus, SPEC.name, nobody, cast("PastQuestions", None), hub, Streams(most))
+    feed = EventFeed(bus, SPEC.name, nobody, cast("PastQuestions", None), hub, Streams(most, most))
 
     async def events(request: web.Request) -> web.StreamResponse:
         return await feed.follow(Asked(ADA, FollowEvents(), None, request))

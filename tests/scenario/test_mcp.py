@@ -60,8 +60,10 @@ async def model(pool: ThrowawayPool) -> AsyncIterator[Model]:
         yield Model(session)
 
 
-async def submitted(model: Model) -> int:
-    async with model.session.post("/v2/jobs", data=HELD, headers={"Content-Type": "text/plain"}) as response:
+async def submitted(model: Model, described: str = HELD) -> int:
+    async with model.session.post(
+        "/v2/jobs", data=described, headers={"Content-Type": "text/plain"}
+    ) as response:
         made = await response.json()
     async with model.session.get("/v2/jobs", params={"at_least": made["position"], "limit": 1}) as response:
         assert 200 == response.status
@@ -95,6 +97,28 @@ async def test_a_long_answer_is_shorter_and_goes_on(model: Model) -> None:
     assert second["records"][0]["id"] not in [record["id"] for record in first["records"]]
     unknown = await model.call("list_jobs", failed=True, stat=["held"])
     assert "parameter.invalid" == unknown["code"]
+
+
+async def test_a_model_is_told_no_environments(model: Model) -> None:
+    """
+    What the owner reads over HTTP no tool tells, alone, in lists, in the log, or by a filter that finds it.
+    """
+    described = 'executable = /bin/true\nenvironment = "A=canary"\nhold = true\nqueue\n'
+    cluster = await submitted(model, described)
+    job, fields = f"{cluster}.0", ["Environment", "Env", "Cmd"]
+    async with model.session.get(f"/v2/jobs/{job}") as response:
+        assert "canary" in await response.text()
+    shown = [
+        await model.call("get_job", id=job),
+        await model.call("list_jobs", cluster=[cluster], fields=fields),
+        await model.call("list_log", job=job),
+    ]
+    assert "/bin/true" == shown[1]["jobs"][0]["attributes"]["Cmd"]
+    assert shown[2]["records"]
+    assert "canary" not in str(shown)
+    for filter_, count in (("isUndefined(Environment)", 1), ("!isUndefined(Environment)", 0)):
+        found = await model.call("list_jobs", cluster=[cluster], filter=filter_)
+        assert count == len(found.get("jobs") or [])
 
 
 async def test_who_may_not_ask_over_http_may_not_ask_here(model: Model, pool: ThrowawayPool) -> None:

@@ -23,6 +23,7 @@ from kettle.runtime.measurements import Measurements
 from kettle.runtime.process_metrics import measure_process
 from kettle.runtime.settings import Settings
 from kettle.runtime.settings_problems import SettingsError
+from kettle.runtime.telemetry_settings import TelemetrySettings
 
 _READABLE_BY_ALL: Final = 0o644
 
@@ -53,7 +54,7 @@ async def serving(
         "service_instance_id": f"{os.uname().nodename}:{os.getpid()}",
         "service_version": version,
     }
-    add_metrics(application, measurements, target, key=_key(wanted.key) if wanted.key else "")
+    add_metrics(application, measurements, target, key=key_of(wanted))
     async with (
         measure_process(measurements),
         http_server.serving(application, wanted.host, settings.health_port, encryption) as port,
@@ -100,7 +101,11 @@ def _shows(request: web.Request, key: str) -> bool:
     return scheme.lower() == "bearer" and hmac.compare_digest(shown.strip().encode(), key.encode())
 
 
-def _key(path: str) -> str:
+def key_of(settings: TelemetrySettings) -> str:
+    """What somebody shows who asks for metrics; empty: nothing.  Raises SettingsError."""
+    path = settings.key
+    if not path:
+        return ""
     try:
         key = Path(path).expanduser().read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:

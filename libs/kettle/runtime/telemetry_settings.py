@@ -12,7 +12,8 @@ from typing import Final
 import msgspec
 
 TABLE: Final = "telemetry"
-_LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
+LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
+"""Addresses that only this machine reaches."""
 
 
 class TelemetrySettings(
@@ -33,7 +34,10 @@ class TelemetrySettings(
     in `home`.
     """
     key: str = ""
-    """Path of a file with the key that Prometheus shows (`authorization: credentials_file`); empty: it shows none."""
+    """Path of a file with the key that Prometheus shows (`authorization: credentials_file`); empty: it shows none.
+
+    Once it is there, the port of a gateway for people asks for it, too.
+    """
     certificate: str = ""
     """Path of a certificate (PEM); with it metrics are served over HTTPS only."""
     certificate_key: str = ""
@@ -48,7 +52,7 @@ class TelemetrySettings(
                 ("certificate",),
                 "a certificate and its key are given together (certificate, certificate_key)",
             )
-        if self.host not in _LOOPBACK and not (self.key and self.certificate):
+        if self.host not in LOOPBACK and not (self.key and self.certificate):
             yield (
                 ("host",),
                 f"on '{self.host}' others can ask for metrics: give key, certificate and certificate_key, or leave host at 127.0.0.1",

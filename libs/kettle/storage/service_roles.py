@@ -6,7 +6,10 @@ A role is named after the database and the service, as in `kettle_schedd`, becau
 database. Which rows somebody may write is decided by row-level security; who made the tables, and superusers, are exempt.
 """
 
+import base64
 import hashlib
+import hmac
+import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
@@ -50,6 +53,7 @@ _KNOWN: Final = ("archive", "migration", "projected", "projection", "shard")
 """Tables of the log that every service reads as a whole."""
 _BY_ROW: Final = ("command", "event", "projected", "projection", "shard", "working_set")
 """Tables of the log of which it depends on the row who may change it."""
+_ITERATIONS: Final = 1
 _BEGINNING: Final = "substring({} FROM '^[[:alpha:]]*')"
 """The kind of a shard, by its name."""
 
@@ -63,7 +67,8 @@ def statements(database: str, *, passwords: Mapping[str, str] | None = None) -> 
     """
     What makes the roles of a database and gives them their rights, as a script for one transaction that may be repeated.
 
-    `passwords`: by service; a new role without one cannot log in by a password yet.
+    `passwords`: by service, random ones; a new role without one cannot log in by a password yet.  None of them is in the script,
+    which a server may write into its log if a statement fails.
     The script is for a superuser, and for a database whose schema is up to date.
     """
     return "\n".join(
@@ -115,7 +120,21 @@ def _made(role: str, password: str | None) -> Iterator[str]:
         f"CREATE ROLE {_identifier(role)} LOGIN; END IF; END $$;"
     )
     if password is not None:
-        yield f"ALTER ROLE {_identifier(role)} PASSWORD {_literal(password)};"
+        yield f"ALTER ROLE {_identifier(role)} PASSWORD {_literal(_verifier(password))};"
+
+
+def _verifier(password: str) -> str:
+    """
+    What a server keeps of a password to check it by SCRAM-SHA-256, as RFC 5803 and PostgreSQL write it.
+
+    What is random need not be stretched, which would only make every connection slower.
+    """
+    salt = secrets.token_bytes(16)
+    salted = hashlib.pbkdf2_hmac("sha256", password.encode("ascii"), salt, _ITERATIONS)
+    stored = hashlib.sha256(hmac.digest(salted, b"Client Key", "sha256")).digest()
+    served = hmac.digest(salted, b"Server Key", "sha256")
+    salt64, stored64, served64 = (base64.b64encode(each).decode() for each in (salt, stored, served))
+    return f"SCRAM-SHA-256${_ITERATIONS}:{salt64}${stored64}:{served64}"
 
 
 def _beginning(database: str, roles: str) -> Iterator[str]:

@@ -98,7 +98,7 @@ class OpenSealed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     values: Annotated[list[str], msgspec.Meta(max_length=1000)]
 
 
-class UnsealedValues(msgspec.Struct, frozen=True, kw_only=True):
+class Unsealed(msgspec.Struct, frozen=True, kw_only=True):
     """
     The values in the order of the question; one that is not the asker's, or of another queue, stays sealed.
     """
@@ -440,12 +440,7 @@ QUERY_EVENTS = Endpoint(
     repeat=Repeat.QUERY,
 )
 OPEN_SEALED = Endpoint(
-    "schedd",
-    "open_sealed",
-    OpenSealed,
-    UnsealedValues,
-    callers=(Caller.USER, Caller.JOB),
-    repeat=Repeat.QUERY,
+    "schedd", "open_sealed", OpenSealed, Unsealed, callers=(Caller.USER, Caller.JOB), repeat=Repeat.QUERY
 )
 EXPLAIN = Endpoint(
     "schedd", "explain", Explain, Explanation, callers=(Caller.USER, Caller.JOB), repeat=Repeat.QUERY

@@ -17,6 +17,7 @@ class ListFailures(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """
 
     kind: list[FailureKind] = []
+    """`held`: jobs that were submitted on hold, or whose input files are still being sent, are not among them."""
     owner: list[Name] = []
     schedd: list[Name] = []
     since: Moment | None = None

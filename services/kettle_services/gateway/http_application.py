@@ -16,6 +16,7 @@ from kettle_services.gateway.pages.serving import Pages
 from kettle_services.gateway.pages.wiring import PAGES, page_handlers
 from kettle_services.gateway.rest.application import Front
 from kettle_services.gateway.rest.mcp.serving import ModelContext
+from kettle_services.gateway.rest.streams import Streams
 from kettle_services.gateway.rest.wiring import RestParts, rest_parts
 from kettle_services.gateway.sessions.browser_sessions import BrowserSessions
 from kettle_services.gateway.sessions.links import Links
@@ -60,7 +61,8 @@ async def http_application(
     watch = TableWatch(parts.tables)
     rt.loop(watch.run(), name="watched tables")
     shown = page_handlers(Questions(handlers, front.require))
-    pages.add_to(application, front, shown, LiveParts(watch, most=settings.rest_streams))
+    watched = Streams(settings.rest_streams, settings.rest_streams_of_one)
+    pages.add_to(application, front, shown, LiveParts(watch, watched))
     return application, LinksByBus(links, parts.persons, url).served()
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kettle.runtime.measurements import Measurements
+from kettle.runtime.telemetry_settings import LOOPBACK
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -14,20 +15,17 @@ if TYPE_CHECKING:
 LONGEST_LINE: Final = 128 * 1024
 """Bytes of an address, in which the longest filter may stand with every character escaped, and of a header, in which a token may."""
 _PUBLIC: Final = "kettle.gateway."
-"""How the names of metrics begin that everybody may see."""
+"""How the names of metrics begin that are about what was published."""
 
 
-def add_documents(application: "web.Application", measurements: Measurements, ca: str = "") -> None:
+def add_documents(application: "web.Application", ca: str = "") -> None:
     """
     Serve what is for everybody.
 
-    `/schemas` lists the documents, `/schemas/<name>.json` and `/asyncapi.json` are they, `/metrics` has the counts of what was
-    published.
+    `/schemas` lists the documents, `/schemas/<name>.json` and `/asyncapi.json` are they.
     `/ca.pem` is the certificate of the pool's authority, whose path is `ca`, for machines that know its pin.
     """
     from aiohttp import web  # 0.1 s to import, and most gateways have no port
-
-    from kettle.runtime.metrics_port import add_metrics
 
     async def schemas(_request: web.Request) -> web.Response:
         return web.json_response(sorted(_documents()))
@@ -55,7 +53,17 @@ def add_documents(application: "web.Application", measurements: Measurements, ca
     application.router.add_get("/schemas", schemas)
     application.router.add_get("/schemas/{name:.+}", schema)
     application.router.add_get("/asyncapi.json", asyncapi)
-    add_metrics(application, measurements, {}, shown=lambda name: name.startswith(_PUBLIC))
+
+
+def add_counts(application: "web.Application", measurements: Measurements, key: str, host: str) -> None:
+    """
+    Serve the counts of what was published at `/metrics`, to who shows the key; without a key only where nobody but this machine
+    reaches the `host`.
+    """
+    from kettle.runtime.metrics_port import add_metrics
+
+    if key or host in LOOPBACK:
+        add_metrics(application, measurements, {}, key=key, shown=lambda name: name.startswith(_PUBLIC))
 
 
 @cache

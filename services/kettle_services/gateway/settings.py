@@ -1,13 +1,13 @@
 """What can be set about a gateway."""
 
-from typing import Annotated, Final
+from typing import Annotated
 
 import msgspec
 
 from kettle.runtime import Settings
 from kettle.runtime.setting_types import Seconds
+from kettle.runtime.telemetry_settings import LOOPBACK
 
-_LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 Count = Annotated[int, msgspec.Meta(ge=1)]
 
 
@@ -80,7 +80,9 @@ class GatewaySettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields
     rest_time: Annotated[float, msgspec.Meta(ge=0.1, le=600)] = 5.0
     """Seconds that one question may take."""
     rest_streams: Count = 1_000
-    """Streams of events that are open at once."""
+    """Streams of events that are open at once, and as many pages that are watched."""
+    rest_streams_of_one: Count = 20
+    """Of one person."""
     issuers: dict[str, tuple[str, ...]] = {}
     """Whose tokens are accepted over HTTP, each with the audiences that they must have."""
     issuer_hosts: tuple[str, ...] = ()
@@ -133,7 +135,7 @@ class GatewaySettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields
             raise ValueError(
                 "http_client_ca: only a listener with http_certificate and http_key can ask for certificates"
             )
-        if self.rest and self.http_host not in _LOOPBACK and not self.http_certificate:
+        if self.rest and self.http_host not in LOOPBACK and not self.http_certificate:
             raise ValueError(
                 f"rest: on '{self.http_host}' tokens would be sent where others can read them: give http_certificate and http_key, or "
                 "leave http_host at 127.0.0.1 and have a proxy in front"

@@ -12,7 +12,7 @@ from kettle.runtime.pool_connections import join_bus
 from kettle_services.gateway.event_stream import FanOut
 from kettle_services.gateway.metrics import Metrics
 from kettle_services.gateway.no_pages import NO_PAGES
-from kettle_services.gateway.public_documents import LONGEST_LINE, add_documents
+from kettle_services.gateway.public_documents import LONGEST_LINE, add_counts, add_documents
 from kettle_services.gateway.settings import GatewaySettings
 from kettle_wire.subjects import Subjects
 
@@ -47,6 +47,7 @@ async def _serve_http(
     from aiohttp import web  # 0.1 s to import, and most gateways have no port
 
     from kettle.runtime.http_server import serving
+    from kettle.runtime.metrics_port import key_of
     from kettle_services.gateway.request_metrics import measured
 
     served, port, private = NO_PAGES, settings.http_port, None
@@ -62,7 +63,8 @@ async def _serve_http(
     else:
         application = web.Application()
     assert rt.telemetry.measurements is not None, "a gateway with a port is measured"
-    add_documents(application, rt.telemetry.measurements, settings.nats_ca)
+    add_documents(application, settings.nats_ca)
+    add_counts(application, rt.telemetry.measurements, key_of(settings.telemetry), settings.http_host)
     rt.add_health(application)
     application.middlewares.insert(0, measured(rt.telemetry))
     encryption = _encryption(rt, settings) if settings.http_certificate else None

@@ -26,6 +26,7 @@ from kettle.transfer.submit_side_paths import STDERR, STDOUT, TransferPath, dest
 from kettle_services.shadow.files.access import FileAccess
 from kettle_services.shadow.owners import Owners
 from kettle_services.shadow.settings import ShadowSettings
+from kettle_services.shadow.spool.job_files import SpooledFiles
 from kettle_wire.ads import Ad
 from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.outputs import (
@@ -60,6 +61,13 @@ class JobResults(msgspec.Struct, frozen=True):
     job: JobId
     ad: Ad
     access: FileAccess
+
+    @classmethod
+    def of(cls, job: JobId, ad: Ad, access: FileAccess, spooled: SpooledFiles) -> "JobResults":
+        """
+        A spooled job's lie in the directory that was made for it, whatever its ad says, which its owner may edit.
+        """
+        return cls(job, {**ad, "Iwd": str(spooled.directory(job))} if is_spooled(ad) else ad, access)
 
     def names(self) -> list[str]:
         """What the job says that it leaves: files and directories, by their names in the sandbox."""
@@ -129,10 +137,11 @@ class JobResults(msgspec.Struct, frozen=True):
 class JobOutputs:
     """Answers people."""
 
-    def __init__(self, bus: Bus, settings: ShadowSettings, owners: Owners) -> None:
+    def __init__(self, bus: Bus, settings: ShadowSettings, owners: Owners, spooled: SpooledFiles) -> None:
         self._bus = bus
         self._settings = settings
         self._owners = owners
+        self._spooled = spooled
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="outputs")
         self._known: OrderedDict[tuple[JobId, str], tuple[float, JobResults]] = OrderedDict()
 
@@ -187,9 +196,10 @@ class JobOutputs:
                 f"the files of job {job} were removed here when it left the queue, after they had been fetched or their time was over",
             )
         try:
-            left = JobResults(job, found.ad, await self._owners.access(job, found.ad))
+            access = await self._owners.access(job, found.ad)
         except StrangerError as error:
             raise RefusedError(RefusalCode.UNREADABLE, str(error)) from error
+        left = JobResults.of(job, found.ad, access, self._spooled)
         self._known.pop((job, caller.name), None)
         self._known[job, caller.name] = now + _TRUSTED_S, left
         while len(self._known) > _TRUSTED:

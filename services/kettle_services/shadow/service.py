@@ -111,11 +111,11 @@ class Shadow:
         self._telemetry = telemetry
         self._visits = PoolConnections(Passes(settings.home_path), tasks, self._visit)
         self._workers = StartdRegistry(StartdRouter(bus, self._visits), settings, tasks)
-        places = FileAccess(settings.home_path, spools=[settings.spool_path])
+        places = FileAccess(settings.home_path)
         spooled = SpooledFiles(settings.spooled_path, most=settings.max_input_mib << 20)
         self.spooling: Final = Spooling(bus, settings, spooled)
         self.owners: Final = Owners(Accounts(), places, spooled)
-        self.outputs: Final = JobOutputs(bus, settings, self.owners)
+        self.outputs: Final = JobOutputs(bus, settings, self.owners, spooled)
         self.cleaner = Cleaner(condemned(settings.spool_path), self.owners.of_directory)
         loop = asyncio.get_running_loop()
         wake = partial(loop.call_soon_threadsafe, self.cleaner.wake)

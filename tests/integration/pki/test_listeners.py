@@ -17,7 +17,6 @@ from kettle.pki.explanations import UntrustedError
 from kettle.pki.rehearsal import rehearse
 from kettle.runtime import Runtime, Settings, SettingsError
 from kettle.runtime.http_server import serving
-from kettle.runtime.measurements import Measurements
 from kettle.runtime.tls_listener import tls_context
 from kettle_services.gateway.public_documents import add_documents
 
@@ -44,7 +43,7 @@ async def served(files: AuthorityFiles, rt: Runtime, *, client_ca: str = "") -> 
     shown = files.kept("127.0.0.1")
     context = tls_context(rt, certificate=str(shown.certificate), key=str(shown.key), client_ca=client_ca)
     application = web.Application()
-    add_documents(application, Measurements(), str(files.kept("ca").certificate))
+    add_documents(application, str(files.kept("ca").certificate))
     async with serving(application, "127.0.0.1", 0, context) as port:
         yield port
 
@@ -73,7 +72,7 @@ async def test_a_new_certificate_is_shown_without_loss_of_a_connection(files: Au
         served(files, rt) as port,
         aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=client_context(ca))) as session,
     ):
-        url = f"https://127.0.0.1:{port}/metrics"
+        url = f"https://127.0.0.1:{port}/schemas"
         async with session.get(url) as answer:
             assert 200 == answer.status
         old = files.kept("127.0.0.1").facts.serial
@@ -103,7 +102,7 @@ async def test_only_clients_with_a_certificate_get_in(files: AuthorityFiles) -> 
     """Where their authority is given; a certificate of a server is none of a client."""
     ca = authority(files)
     async with served(files, Runtime("gateway"), client_ca=ca) as port:
-        url = f"https://127.0.0.1:{port}/metrics"
+        url = f"https://127.0.0.1:{port}/schemas"
         async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=client_context(ca))) as session:
             with pytest.raises((aiohttp.ClientError, OSError)):
                 await session.get(url)

@@ -1,5 +1,7 @@
 """What each service may do in the database, tried with its own role against everything that there is."""
 
+import re
+import secrets
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -282,6 +284,19 @@ async def test_rights_can_be_given_again(directory: Path, template: Path) -> Non
                 server.dsn_as("kettle_iam").partition("?")[0].replace("@", ":wrong@"),
                 host=str(directory / "postgres" / "socket"),
             )
+
+
+def test_no_password_is_in_the_script() -> None:
+    """
+    A server that writes a failed statement into its log has what checks a password there, another each time, and not the
+    password.
+    """
+    passwords = {service: secrets.token_hex(32) for service in RIGHTS}
+    script, again = (service_roles.statements("kettle", passwords=passwords) for _ in range(2))
+    assert [] == [service for service, password in passwords.items() if password in script]
+    made = [set(re.findall(r"PASSWORD 'SCRAM-SHA-256\$\S+'", each)) for each in (script, again)]
+    assert [len(RIGHTS)] * 2 == [len(each) for each in made]
+    assert not made[0] & made[1]
 
 
 async def test_an_owner_writes_and_recalls_with_its_role(directory: Path, template: Path) -> None:

@@ -10,7 +10,7 @@ from kettle.client.connections.transport import Requests
 from kettle.client.jobs.sealed_values import opened
 from kettle.jobs.sealed_attributes import KEY_BYTES, AttributeSeal
 from kettle_wire.ads import Ad
-from kettle_wire.commands.schedd import OpenSealed, UnsealedValues
+from kettle_wire.commands.schedd import OpenSealed, Unsealed
 from kettle_wire.endpoint import Endpoint
 
 KEYS = {"ap1": b"1" * KEY_BYTES, "ap2": b"2" * KEY_BYTES}
@@ -32,7 +32,7 @@ class Queues:
         if name != "ap1":
             raise PoolUnreachableError("away")
         seal = AttributeSeal([KEYS[name]])
-        return UnsealedValues(values=[seal.value(text, "ada") for text in request.values])
+        return Unsealed(values=[seal.value(text, "ada") for text in request.values])
 
     async def connection(self) -> None:
         return None

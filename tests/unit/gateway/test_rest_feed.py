@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, suppress
 from typing import Any, cast
 
 import msgspec
@@ -117,7 +117,7 @@ async def world(people: People | None = None) -> AsyncGenerator[World]:
     await bus.ensure_stream(SPEC)
     before = [Post(SUBJECTS.tail("ada", 1, 0, "job.held"), envelope("ada", n)) for n in (1, 2)]
     await bus.append_together(before, expect_last=0, note="")
-    hub, streams = EventHub(bus, SPEC.name), Streams(3)
+    hub, streams = EventHub(bus, SPEC.name), Streams(4, most_of_one=3)
     feed = EventFeed(bus, SPEC.name, people or People(), cast("PastQuestions", None), hub, streams)
 
     def answers(
@@ -217,11 +217,23 @@ async def test_only_so_many_streams_are_open() -> None:
     One too many is refused with the time when to come again, and a place is free when a reader has left.
     """
     async with world() as gateway:
-        with gateway.streams.one_more(), gateway.streams.one_more(), gateway.streams.one_more():
+        with ExitStack() as others:
+            for person in ("eve", "eve", "bob", "cyd"):
+                others.enter_context(gateway.streams.one_more(person))
             async with gateway.following() as refused:
                 assert 503 == refused.status
         async with gateway.following() as response:
             assert 200 == response.status
+
+
+async def test_nobody_takes_the_places_of_others() -> None:
+    """Who has as many streams as one person may have is told what to do, while others get one."""
+    async with world() as gateway, gateway.following(), gateway.following(), gateway.following():
+        async with gateway.following() as refused:
+            assert 429 == refused.status
+            assert "close one" in await refused.text()
+        with gateway.streams.one_more("eve"):
+            pass
 
 
 async def test_who_shows_what_has_changed_is_told_its_name() -> None:

@@ -54,9 +54,17 @@ def test_of_many_sessions_those_that_are_not_used_end() -> None:
 def test_a_link_works_once_within_a_minute() -> None:
     """A second use, a late one and a code that was never made are the same: nothing."""
     links = Links()
-    made = links.make(TOKEN_OF_ADA, 0.0)
+    made = links.make("ada", TOKEN_OF_ADA, 0.0)
     assert [None, TOKEN_OF_ADA, None] == [links.redeem(each, 1.0) for each in (made[:-1], made, made)]
-    assert links.redeem(links.make(TOKEN_OF_ADA, 0.0), LIFE_S) is None
+    assert links.redeem(links.make("ada", TOKEN_OF_ADA, 0.0), LIFE_S) is None
+
+
+def test_nobody_ends_the_links_of_others() -> None:
+    """Of somebody who makes very many links the oldest ends, and nobody else's."""
+    links = Links()
+    of_ada = links.make("ada", TOKEN_OF_ADA, 0.0)
+    first, *_, last = (links.make("eve", TOKEN_OF_ADA, 0.0) for _ in range(2_000))
+    assert [None, TOKEN_OF_ADA, TOKEN_OF_ADA] == [links.redeem(each, 1.0) for each in (first, last, of_ada)]
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from kettle.accounts.rights import Rights
 from kettle.bus.ports import RefusedError
 from kettle_services.shadow.files.access import FileAccess
 from kettle_services.shadow.outputs import JobResults
+from kettle_services.shadow.spool.job_files import SpooledFiles
 from kettle_wire.ads import Ad
 from kettle_wire.jobs import JobId
 
@@ -80,3 +81,29 @@ def test_what_the_owner_may_not_read_is_not_read_for_the_owner(work: Path, tmp_p
     (work / "result").unlink()
     (work / "result").symlink_to(own)
     assert b"own" == left.read("result", 0, 100).data
+
+
+def test_a_job_of_nobody_here_reads_nothing_of_the_pools_own_directory(tmp_path: Path) -> None:
+    """
+    Neither an edited ad nor a link leads out of the directory that was made for it: not to what an evicted job of somebody
+    else has left, not to the input files of others, and not to what everybody may read.
+    """
+    saved, spooled = tmp_path / "spool", SpooledFiles(tmp_path / "spooled", most=1)
+    own, others = spooled.directory(JOB), spooled.root / "7" / "objects"
+    secrets = [saved / "7.0" / "1-1" / "state", others / "input", tmp_path / "key", Path("/etc/hosts")]
+    for directory in (own, saved / "7.0" / "1-1", others):
+        directory.mkdir(parents=True)
+    for path in secrets[:-1]:
+        path.write_text("secret")
+    (own / "result").write_text("result")
+    places = FileAccess(tmp_path, spools=[saved, spooled.root])
+    access = spooled.places(JOB, places, confined=True)
+    for number, path in enumerate(secrets):
+        (own / f"link{number}").symlink_to(path)
+        edited: Ad = {"StageInStart": 1, "Iwd": str(path.parent), "TransferOutputRemaps": f"x={path}"}
+        left = JobResults.of(JOB, edited, access, spooled)
+        for name in ("x", f"link{number}"):
+            with pytest.raises(PermissionError):
+                left.read(name, 0, 100)
+        assert ["result"] == [file.name for file in left.files()]
+        assert b"result" == left.read("result", 0, 100).data

@@ -9,6 +9,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from typing import Final
 
 from aiohttp import web
@@ -16,7 +17,7 @@ from aiohttp import web
 from kettle_services.gateway.rest.application import Asked
 from kettle_services.gateway.rest.job_tables import JobTables
 from kettle_services.gateway.rest.refusals import RequestRefused
-from kettle_wire.rest.problem import ProblemCode
+from kettle_services.gateway.rest.streams import Streams
 
 LOOK_S: Final = 0.1
 PAUSE_S: Final = 0.25
@@ -24,6 +25,8 @@ PAUSE_S: Final = 0.25
 SHARE: Final = 0.25
 """Of a core, the most that all live parts together are to take: the more there are, the longer are the pauses."""
 HEARTBEAT_S: Final = 15.0
+LEFT_S: Final = 3.0
+"""How soon it is noticed that a reader has left, whose place another one may want."""
 SLOW_S: Final = 10.0
 """A reader that does not take what was sent for so long is cut off."""
 
@@ -77,21 +80,13 @@ class TableWatch:
 class LiveParts:
     """Sends them."""
 
-    def __init__(self, watch: TableWatch, *, most: int) -> None:
-        """`most`: streams at once."""
+    def __init__(self, watch: TableWatch, streams: Streams) -> None:
+        """`streams` counts those who watch."""
         self._watch = watch
-        self._most = most
-        self._open = 0
+        self._streams = streams
 
     async def send(self, asked: Asked, part: Callable[[], Awaitable[str]]) -> web.StreamResponse:
         """Send a part whenever it is another one, until its reader leaves or his credential is over."""
-        if self._open >= self._most:
-            raise RequestRefused(
-                503,
-                ProblemCode.TOO_MANY,
-                f"{self._most} pages are watched, which is the most; try again later",
-                retry_after=30,
-            )
         response = web.StreamResponse(
             headers={
                 "Cache-Control": "no-store",
@@ -101,14 +96,10 @@ class LiveParts:
                 "X-Content-Type-Options": "nosniff",
             }
         )
-        self._open += 1
-        try:
+        with self._streams.one_more(asked.person.name), suppress(ConnectionResetError, TimeoutError):
+            # The reader has left, or does not read.
             await response.prepare(asked.request)
             await self._sent(asked, part, response)
-        except (ConnectionResetError, TimeoutError):
-            pass  # the reader has left, or does not read
-        finally:
-            self._open -= 1
         return response
 
     async def _sent(
@@ -117,12 +108,17 @@ class LiveParts:
         """Raises TimeoutError if the reader is too slow, ConnectionResetError if it has left."""
         over = asked.person.expires
         seen: Mapping[str, int] = {}
+        beats = time.monotonic() + HEARTBEAT_S
         while over is None or time.time() < over:
             try:
-                async with asyncio.timeout(HEARTBEAT_S):
+                async with asyncio.timeout(LEFT_S):
                     seen = await self._watch.behind(seen)
             except TimeoutError:
-                await _written(response, b": heartbeat\n\n")
+                if asked.request.transport is None or asked.request.transport.is_closing():
+                    return
+                if time.monotonic() >= beats:
+                    await _written(response, b": heartbeat\n\n")
+                    beats = time.monotonic() + HEARTBEAT_S
                 continue
             began = time.perf_counter()
             try:
@@ -135,7 +131,7 @@ class LiveParts:
             else:
                 await _written(response, _event(text))
             took = time.perf_counter() - began
-            await asyncio.sleep(max(PAUSE_S, took * self._open / SHARE))
+            await asyncio.sleep(max(PAUSE_S, took * self._streams.count / SHARE))
 
 
 async def _written(response: web.StreamResponse, data: bytes) -> None:

@@ -64,6 +64,16 @@ class Asked(msgspec.Struct, frozen=True):
     request: web.Request
     headers: Mapping[str, str] | None = None
     """What is said besides; None: the headers of the request."""
+    by_model: bool = False
+    """Whether a language model reads the answer."""
+
+    @property
+    def reader(self) -> str | None:
+        """
+        Whose secrets the answer may tell; None: nobody's, because a model passes on what it reads, to who runs it and to whom its
+        next answers go.
+        """
+        return None if self.by_model else self.person.name
 
     def header(self, name: str) -> str:
         """What a header says; empty if it is not there."""

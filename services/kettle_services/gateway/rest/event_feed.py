@@ -129,7 +129,7 @@ class EventFeed:
     async def follow_changes(self, asked: Asked) -> web.StreamResponse:
         """Send which things have changed."""
         parameters: FollowChanges = asked.parameters
-        with self._streams.one_more(), self._changes.reader(parameters) as reader:
+        with self._streams.one_more(asked.person.name), self._changes.reader(parameters) as reader:
             sender = await _Sender.begun(asked)
 
             async def told() -> AsyncGenerator[bytes]:
@@ -148,7 +148,7 @@ class EventFeed:
                 "the events of the pool are not read yet: try again",
                 retry_after=1,
             )
-        with self._streams.one_more():
+        with self._streams.one_more(asked.person.name):
             lost = await self._lost(choice.owner, after)
             since = parameters.since.timestamp() if parameters.since and after is None else 0.0
             begins = self._hub.recent.last if after is None else after

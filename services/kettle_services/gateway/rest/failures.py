@@ -7,7 +7,9 @@ from typing import Final
 
 import asyncpg
 
+from kettle.jobs.submitted_on_hold import REASON
 from kettle.schema_generation.field_descriptions import meanings
+from kettle.transfer.spooled_jobs import HELD_FOR
 from kettle_services.gateway.rest.application import Answer, Asked
 from kettle_services.gateway.rest.job_rows import SCHEDD
 from kettle_services.gateway.rest.job_tables import QUERIES, JobTables, frames_tag
@@ -26,6 +28,8 @@ _WANTED: Final = [
     )
 ]
 """Ends of attempts that somebody, or the job itself, wanted."""
+_MEANT: Final = [REASON, HELD_FOR]
+"""Reasons of holds that submitters wanted, or that end by themselves."""
 _PARTICULAR: Final = re.compile(r"'[^']*'|\"[^\"]*\"|(?<![\w/])/[^\s:;,'\"]+|\d+(?:\.\d+)*")
 """What distinguishes one hold reason from another of the same cause: quoted text, paths and numbers."""
 _QUERIES: Final[tuple[tuple[FailureKind, str], ...]] = (
@@ -56,7 +60,7 @@ class FailureQuestions:
             if etag:
                 asked.require_changed(etag)
             if not parameters.kind or "held" in parameters.kind:
-                found += _held(await reading.fetch(QUERIES["held_now"], *arguments))
+                found += _held(await reading.fetch(QUERIES["held_now"], *arguments, _MEANT))
             for kind, query in _QUERIES:
                 if not parameters.kind or kind in parameters.kind:
                     more = (_WANTED,) if kind == "attempt" else ()

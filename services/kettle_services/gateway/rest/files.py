@@ -158,7 +158,7 @@ class FileQuestions:
     ) -> web.StreamResponse:
         parameters: GetStdout = asked.parameters
         first = await source.open(name, parameters.offset, 0)
-        with self._streams.one_more():
+        with self._streams.one_more(asked.person.name):
             response = _response(_TEXT, shown)
             response.headers["X-Accel-Buffering"] = "no"
             await response.prepare(asked.request)

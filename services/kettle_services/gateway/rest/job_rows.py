@@ -79,14 +79,15 @@ _CLOSED: Final = AttributeSeal([])
 class Viewer(msgspec.Struct, frozen=True):
     """Who looks at ads, and at which attributes."""
 
-    name: str
+    name: str | None
+    """None: somebody who is told nothing that is an owner's alone."""
     fields: frozenset[str] = frozenset()
     """In lower case; none: all of them."""
     seal: AttributeSeal = _CLOSED
     """Opens what a queue has sealed, for its owner."""
 
     @classmethod
-    def of(cls, name: str, fields: Iterable[str], seal: AttributeSeal = _CLOSED) -> "Viewer":
+    def of(cls, name: str | None, fields: Iterable[str], seal: AttributeSeal = _CLOSED) -> "Viewer":
         """Somebody who wants these attributes."""
         return cls(name, frozenset(field.lower() for field in fields), seal)
 

@@ -49,7 +49,7 @@ class JobQuestions:
             if parameters.explain:
                 plan = await reading.plan(parameters, wanted, after)
                 return Answer(Jobs(plan=plan, frames=frames))
-            viewer = Viewer.of(asked.person.name, parameters.fields, self._seal)
+            viewer = Viewer.of(asked.reader, parameters.fields, self._seal)
             if parameters.group_by:
                 groups = await reading.counts(parameters, wanted, viewer)
                 return Answer(Jobs(groups=groups, frames=frames), etag)
@@ -70,10 +70,10 @@ class JobQuestions:
         job, schedd = job_name(parameters.id)
         await self._freshness.wait(parameters.at_least)
         if parameters.as_of is not None:
-            viewer = Viewer.of(asked.person.name, parameters.fields, self._seal)
+            viewer = Viewer.of(asked.reader, parameters.fields, self._seal)
             return Answer(await self._as_of(parameters.id, parameters.as_of, viewer))
         async with self._tables.read() as reading:
-            viewer = Viewer.of(asked.person.name, parameters.fields, self._seal)
+            viewer = Viewer.of(asked.reader, parameters.fields, self._seal)
             found = await reading.job(job.cluster, job.proc, schedd, viewer)
         if not found:
             raise no_such_job(parameters.id)

@@ -85,7 +85,7 @@ class LogQuestions:
                 for shard in shards
                 if (span := await _span(reading, parameters, shard, after)) is not None
             ]
-            search = _Search(reading, parameters, wanted, Viewer.of(asked.person.name, (), self._seal))
+            search = _Search(reading, parameters, wanted, Viewer.of(asked.reader, (), self._seal))
             records = await search.page(spans, deadline)
         left = {span.number: (span.frame, span.position) for span in spans}
         following = None

@@ -45,7 +45,7 @@ class MachineQuestions:
 
     async def _with_ads(self, machine: Machine, asked: Asked) -> Machine:
         parameters: GetMachine = asked.parameters
-        viewer = Viewer.of(asked.person.name, parameters.fields)
+        viewer = Viewer.of(asked.reader, parameters.fields)
         name = quoted_string(machine.name)
         startds = await all_ads(
             self._bus, self._collector, "StartDaemon", f"Name =?= {name}", parameters.fields

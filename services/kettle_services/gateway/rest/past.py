@@ -52,7 +52,7 @@ class PastQuestions:
         """Everything recorded of a job."""
         parameters: GetHistoryOfJob = asked.parameters
         name, past = await self._past(parameters.id)
-        viewer = Viewer.of(asked.person.name, (), self._seal)
+        viewer = Viewer.of(asked.reader, (), self._seal)
         until = microseconds(parameters.until) if parameters.until else None
         return Answer(JobRecords(id=name, events=past.records(viewer, until)))
 

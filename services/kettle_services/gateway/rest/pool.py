@@ -40,7 +40,7 @@ class PoolQuestions:
                 after=(after.type, after.name) if after else None,
             )
             page = await self._bus.call(QUERY_ADS, self._collector, request)
-            viewer = Viewer.of(asked.person.name, parameters.fields)
+            viewer = Viewer.of(asked.reader, parameters.fields)
             ads = [AdOf(name=str(ad.get("Name", "")), attributes=viewer.sees(ad, "")) for ad in page.ads]
             following = page_token(parameters, AdPlace(*page.rest)) if page.rest else None
             return Answer(Ads(ads=ads, next=following))

@@ -1,5 +1,6 @@
 """How many answers go on at once that have no end of their own."""
 
+from collections import Counter
 from collections.abc import Generator
 from contextlib import contextmanager
 
@@ -10,15 +11,25 @@ _AGAIN_S = 30.0
 
 
 class Streams:
-    """Counts them."""
+    """Counts them, all together and of each person."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, most_of_one: int) -> None:
         self._most = most
+        self._most_of_one = most_of_one
+        self._of: Counter[str] = Counter()
         self.count = 0
 
     @contextmanager
-    def one_more(self) -> Generator[None]:
+    def one_more(self, person: str) -> Generator[None]:
         """As long as it goes on; raises RequestRefused: they are too many."""
+        if self._of.get(person, 0) >= self._most_of_one:
+            raise RequestRefused(
+                429,
+                ProblemCode.TOO_MANY,
+                f"you have {self._most_of_one} streams or watched pages open, which is the most of one person: close one, "
+                "or follow /v2/events, which has the events of all your jobs in one stream",
+                retry_after=_AGAIN_S,
+            )
         if self.count >= self._most:
             raise RequestRefused(
                 503,
@@ -27,7 +38,11 @@ class Streams:
                 retry_after=_AGAIN_S,
             )
         self.count += 1
+        self._of[person] += 1
         try:
             yield
         finally:
             self.count -= 1
+            self._of[person] -= 1
+            if not self._of[person]:
+                del self._of[person]

@@ -130,7 +130,7 @@ async def rest_parts(rt: Runtime, settings: GatewaySettings, bus: Bus, said: Peo
     freshness = Freshness(bus, settings.accounting, tables)
     asked = JobQuestions(tables, filters, freshness, past.as_of, seal)
     monitor = Subjects(settings.pool).monitor_stream
-    streams = Streams(settings.rest_streams)
+    streams = Streams(settings.rest_streams, settings.rest_streams_of_one)
     hub = EventHub(bus, monitor)
     rt.loop(hub.run(), name="events")
     feed = EventFeed(bus, monitor, people, past, hub, streams)

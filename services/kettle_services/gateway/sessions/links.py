@@ -9,22 +9,29 @@ from kettle_services.gateway.rest.credential import Credential
 
 LIFE_S: Final = 60.0
 _MOST: Final = 1_000
+_MOST_OF_ONE: Final = 5
 
 
 class Links:
     """The codes that may be used; only digests of them are kept."""
 
     def __init__(self) -> None:
-        self._credentials: OrderedDict[bytes, tuple[float, Credential]] = OrderedDict()
+        self._credentials: OrderedDict[bytes, tuple[float, str, Credential]] = OrderedDict()
         """The oldest is the first."""
 
-    def make(self, credential: Credential, now: float) -> str:
-        """A code for who has shown a credential; of very many the oldest ends."""
+    def make(self, person: str, credential: Credential, now: float) -> str:
+        """
+        A code for a person who has shown a credential; the oldest of the same person's ends if these are many, and the oldest
+        of all if all are very many.
+        """
         self._forget(now)
+        own = [key for key, (_, owner, _) in self._credentials.items() if owner == person]
+        for key in own[: len(own) + 1 - _MOST_OF_ONE]:
+            del self._credentials[key]
         while len(self._credentials) >= _MOST:
             self._credentials.popitem(last=False)
         made = secrets.token_urlsafe(32)
-        self._credentials[_key(made)] = now + LIFE_S, credential
+        self._credentials[_key(made)] = now + LIFE_S, person, credential
         return made
 
     def shown(self, code: str, now: float) -> Credential | None:
@@ -35,7 +42,7 @@ class Links:
     def redeem(self, code: str, now: float) -> Credential | None:
         """What was shown for the code, which works no more; None: there is no such code."""
         self._forget(now)
-        _, credential = self._credentials.pop(_key(code), (0.0, None))
+        _, _, credential = self._credentials.pop(_key(code), (0.0, "", None))
         return credential
 
     def _forget(self, now: float) -> None:

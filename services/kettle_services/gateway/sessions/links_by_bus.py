@@ -44,5 +44,5 @@ class LinksByBus:
         except RequestRefused as refusal:
             raise RefusedError(RefusalCode.DENIED, str(refusal)) from refusal
         now = time.time()
-        code = self._links.make(Credential(account=caller.name), now)
+        code = self._links.make(caller.name, Credential(account=caller.name), now)
         return LoginLink(url=f"{self._url}/login?link={code}", expires=now + LIFE_S)

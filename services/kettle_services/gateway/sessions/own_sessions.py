@@ -70,7 +70,7 @@ class OwnSessions:
                 "a login link is made for who shows a token in the header Authorization: kettle web does it",
             )
         now = time.time()
-        code = self._links.make(Credential(token=token), now)
+        code = self._links.make(asked.person.name, Credential(token=token), now)
         return Answer(sessions.Link(path=f"/login?link={code}", expires=_moment(now + LIFE_S)))
 
 

@@ -153,12 +153,13 @@ SELECT submitter, schedd, autocluster, count, reason, slots, clauses FROM negoti
  ORDER BY number LIMIT $4::integer;
 
 -- name: held_now
--- Jobs that are held, by the reason as it was given.
+-- Jobs that are held, by the reason as it was given, but some reasons.
 SELECT hold_reason, count(*)::integer AS count, array_agg(DISTINCT owner) AS owners, min(entered_at) AS first,
        max(entered_at) AS last,
        (array_agg(cluster || '.' || proc || '@' || shard ORDER BY entered_at DESC, cluster DESC, proc DESC))[1] AS example
   FROM jobs.live
- WHERE status = 5 AND entered_at >= $1::timestamptz AND entered_at <= $2::timestamptz
+ WHERE status = 5 AND (hold_reason IS NULL OR hold_reason <> ALL ($5::text[]))
+   AND entered_at >= $1::timestamptz AND entered_at <= $2::timestamptz
    AND ($3::text[] = '{}' OR owner = ANY ($3)) AND ($4::text[] = '{}' OR shard = ANY ($4))
  GROUP BY hold_reason;
 

@@ -25,7 +25,7 @@ from kettle_wire.commands.schedd import (
     QueryEvents,
     QueryJobs,
     RecordedEvent,
-    UnsealedValues,
+    Unsealed,
 )
 from kettle_wire.events import FactorySubmitted
 from kettle_wire.identity import Identity
@@ -56,9 +56,9 @@ class Queries:
     def _shard(self) -> str:
         return self._recorder.shard.name
 
-    async def open_sealed(self, request: OpenSealed, caller: Identity) -> UnsealedValues:
+    async def open_sealed(self, request: OpenSealed, caller: Identity) -> Unsealed:
         """Open what is bound to the caller's name."""
-        return UnsealedValues(values=[self._seal.value(text, caller.name) for text in request.values])
+        return Unsealed(values=[self._seal.value(text, caller.name) for text in request.values])
 
     async def query_jobs(self, request: QueryJobs, caller: Identity) -> JobAds:
         """

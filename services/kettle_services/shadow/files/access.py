@@ -78,12 +78,12 @@ class FileAccess:
     def of_job(self, own: Path, readable: Path, *, confined: bool = False) -> "FileAccess":
         """
         Access for a job that has a directory of its own in the pool's, with which it may do what it likes, and something
-        that may be read beside it.
+        that may be read beside it; of the pool's directory it has nothing else, so that no path leads to another's files.
         """
         access = self._copy()
         access._own = f"{os.path.realpath(own)}/"  # noqa: SLF001
         access._own_names = (f"{own}/", access._own)  # noqa: SLF001
-        access._spools = (*self._spools, f"{os.path.realpath(readable)}/")  # noqa: SLF001
+        access._spools = (f"{os.path.realpath(readable)}/",)  # noqa: SLF001
         access.confined = confined
         return access
 

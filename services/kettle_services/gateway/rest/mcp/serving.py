@@ -160,7 +160,7 @@ class ModelContext:
                 raise refused_field(
                     "/body", f"the arguments cannot be used: {error}", code=ProblemCode.BODY_INVALID
                 ) from error
-        asked = Asked(person, parameters, body, request, headers)
+        asked = Asked(person, parameters, body, request, headers, by_model=True)
         answer = await self._handlers[tool.route](asked)
         assert isinstance(answer, Answer)  # no tool is a stream
         return answer.reply
