@@ -44,6 +44,7 @@ async def _serve_http(rt: Runtime, settings: GatewaySettings, bus: NatsBus) -> l
 
     from kettle.runtime.http_server import serving
     from kettle_services.gateway.request_metrics import measured
+    from kettle_services.gateway.security_headers import add_security_headers
 
     served, port = NO_PAGES, settings.http_port
     if settings.rest:
@@ -59,6 +60,7 @@ async def _serve_http(rt: Runtime, settings: GatewaySettings, bus: NatsBus) -> l
     assert rt.telemetry.measurements is not None, "a gateway with a port is measured"
     add_documents(application, rt.telemetry.measurements, settings.nats_ca)
     rt.add_health(application)
+    add_security_headers(application)
     application.middlewares.insert(0, measured(rt.telemetry))
     encryption = _encryption(rt, settings) if settings.http_certificate else None
     await rt.enter(

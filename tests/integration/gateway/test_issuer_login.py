@@ -173,6 +173,21 @@ async def test_a_session_lives_as_long_as_the_issuer_renews_its_token(tmp_path: 
             await session.credential.renew(later)
 
 
+async def test_a_session_is_over_when_the_issuer_gives_no_more_tokens(tmp_path: Path) -> None:
+    """The next request is refused with the reason, and the one after that is a stranger's."""
+    async with site(tmp_path) as (issuer, gateway), gateway.browser() as ada:
+        issuer.expires_in = 25
+        assert 200 == (await back(ada, await begun(ada, issuer)))[0]
+        issuer.forget()
+        status, response = await sent(ada, "GET", "/v2/sessions")
+        problem = await response.json()
+        assert (401, "token.expired") == (status, problem["code"])
+        assert problem["detail"].endswith("; sign in again")
+        assert 0 == len(gateway.table)
+        status, response = await sent(ada, "GET", "/v2/sessions")
+        assert (401, "token.absent") == (status, (await response.json())["code"])
+
+
 async def test_who_signs_out_at_the_issuer_is_signed_out_here(tmp_path: Path) -> None:
     """
     The issuer ends the session of one browser, or all of a person; no other token does that, and nobody without its key.

@@ -13,6 +13,7 @@ from typing import Final
 
 from aiohttp import web
 
+from kettle_services.gateway.rest.admission import EVERY_S
 from kettle_services.gateway.rest.application import Asked
 from kettle_services.gateway.rest.job_tables import JobTables
 from kettle_services.gateway.rest.refusals import RequestRefused
@@ -84,7 +85,7 @@ class LiveParts:
         self._open = 0
 
     async def send(self, asked: Asked, part: Callable[[], Awaitable[str]]) -> web.StreamResponse:
-        """Send a part whenever it is another one, until its reader leaves or his credential is over."""
+        """Send a part whenever it is another one, until its reader leaves or may see it no more."""
         if self._open >= self._most:
             raise RequestRefused(
                 503,
@@ -98,7 +99,6 @@ class LiveParts:
                 "Content-Type": "text/event-stream",
                 "Vary": "Authorization, Cookie",
                 "X-Accel-Buffering": "no",
-                "X-Content-Type-Options": "nosniff",
             }
         )
         self._open += 1
@@ -107,6 +107,8 @@ class LiveParts:
             await self._sent(asked, part, response)
         except (ConnectionResetError, TimeoutError):
             pass  # the reader has left, or does not read
+        except RequestRefused as refusal:
+            _log.info("%s is shown no more of a page: %s", asked.person.name, refusal)
         finally:
             self._open -= 1
         return response
@@ -114,15 +116,21 @@ class LiveParts:
     async def _sent(
         self, asked: Asked, part: Callable[[], Awaitable[str]], response: web.StreamResponse
     ) -> None:
-        """Raises TimeoutError if the reader is too slow, ConnectionResetError if it has left."""
-        over = asked.person.expires
+        """
+        Raises TimeoutError if the reader is too slow, ConnectionResetError if it has left, RequestRefused if it may see no more.
+        """
+        assert asked.admission is not None, "a stream is of somebody who was admitted"
+        over, written = asked.person.expires, time.monotonic()
         seen: Mapping[str, int] = {}
         while over is None or time.time() < over:
+            await asked.admission.require_still()
             try:
-                async with asyncio.timeout(HEARTBEAT_S):
+                async with asyncio.timeout(EVERY_S):
                     seen = await self._watch.behind(seen)
             except TimeoutError:
-                await _written(response, b": heartbeat\n\n")
+                if time.monotonic() > written + HEARTBEAT_S - EVERY_S:
+                    await _written(response, b": heartbeat\n\n")
+                    written = time.monotonic()
                 continue
             began = time.perf_counter()
             try:
@@ -134,6 +142,7 @@ class LiveParts:
                 seen = {}  # the part that is missing now comes after the pause, also if nothing else happens
             else:
                 await _written(response, _event(text))
+            written = time.monotonic()
             took = time.perf_counter() - began
             await asyncio.sleep(max(PAUSE_S, took * self._open / SHARE))
 

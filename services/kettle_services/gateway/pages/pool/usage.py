@@ -122,7 +122,6 @@ class UsagePages:
                 "Cache-Control": "private, no-cache",
                 "Content-Disposition": f'attachment; filename="{name}"',
                 "Vary": "Authorization, Cookie",
-                "X-Content-Type-Options": "nosniff",
             },
         )
 
