@@ -102,17 +102,18 @@ async def gateway_at(
     rules: str = "",
     handlers: Mapping[Route, Handler] = MappingProxyType({}),
     encryption: ssl.SSLContext | None = None,
+    port: int = 0,
 ) -> AsyncGenerator[Gateway]:
     """
     A gateway whose rules are in a directory. `login`: where people sign in, by a client with this secret; `audiences`: of
-    these issuers' tokens; `handlers`: what answers instead of nothing; `encryption`: of its port.
+    these issuers' tokens; `handlers`: what answers instead of nothing; `encryption`: of its port; `port`: 0: one that is free.
     """
     path = directory / "rules.toml"
     path.write_text(rules)
     policy = PolicyInForce("gateway", Authorization(domain="pool", rules=str(path)), None)
     limits = RequestLimits(rate=100.0, burst=20.0, all_rate=1000.0, all_burst=1000.0, proxies=frozenset())
     table, links = SessionTable(Lives(3600.0, 3600.0)), Links()
-    (port,) = free_ports(1)
+    port = port or free_ports(1)[0]
     url = f"{'https' if encryption else 'http'}://127.0.0.1:{port}"
     trusted = Issuers(Issuer(url=each.issuer, audiences=(each.client, *audiences)) for each in login)
     async with HttpFetcher.open(FetchLimits(plain_loopback=True)) as fetcher:

@@ -11,9 +11,11 @@ from typing import Any
 
 import aiohttp
 import pytest
+from tests.integration.auth.provider import keys, provider
 from tests.integration.iam.issuer import TokenIssuer, token_issuer
 from yarl import URL
 
+from kettle.embedded.ports import free_ports
 from kettle_services.gateway.sessions.oidc.tokens import EARLY_S
 from kettle_services.gateway.settings import LoginIssuer
 
@@ -220,3 +222,20 @@ async def test_who_signs_out_at_the_issuer_is_signed_out_here(tmp_path: Path) ->
         form = {"logout_token": issuer.logout_token(CLIENT, sid="session-1")}
         assert 200 == (await sent(bob, "POST", "/login/backchannel", data=form))[0]
         assert 401 == (await sent(bob, "GET", "/v2/jobs"))[0]
+
+
+async def test_somebody_signs_in_at_a_provider_that_others_have_written(tmp_path: Path) -> None:
+    """Its own pages ask who she is and what she allows; then she is here, by the name that the rules make of it."""
+    (port,) = free_ports(1)
+    back = f"http://127.0.0.1:{port}/login/return"
+    async with provider(keys(1), device=False, back=back) as one:
+        login, rules = LoginIssuer(issuer=one.url, client=CLIENT), RULES.replace("{issuer}", one.url)
+        async with gateway_at(tmp_path, [login], rules=rules, port=port) as gateway, gateway.browser() as ada:
+            path = str(URL("/login/start").with_query(issuer=one.url, next="/v2/sessions"))
+            _, response = await sent(ada, "GET", path, headers=OPENED)
+            page = await one.browse(ada, response.headers["Location"], "ada")
+            assert 'content="0; url=../v2/sessions"' in page
+            _, response = await sent(ada, "GET", "/v2/sessions")
+            (session,) = (await response.json())["sessions"]
+            assert ("issuer", True) == (session["way"], session["current"])
+            assert ["ada"] == [each.person for each in gateway.table]

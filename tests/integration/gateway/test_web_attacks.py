@@ -187,7 +187,7 @@ async def test_over_https_the_cookie_is_for_this_host_alone(tmp_path: Path) -> N
     now = datetime.now(UTC)
     ca = str(authority.make("Test", now=now).certificate)
     shown = authority.issue(["127.0.0.1"], "server", now=now)
-    listener = Listener(certificate=shown.certificate, key=shown.key)
+    listener = Listener(certificate=str(shown.certificate), key=str(shown.key))
     async with gateway_at(tmp_path, encryption=listener.context()) as gateway, gateway.browser() as browser:
         trusting: ssl.SSLContext = client_context(ca)
         form: dict[str, Any] = {"data": {"token": TOKEN}, "headers": gateway.own_pages, "ssl": trusting}
@@ -201,7 +201,7 @@ async def test_over_https_the_cookie_is_for_this_host_alone(tmp_path: Path) -> N
 
 async def test_another_address_in_a_header_is_no_other_guesser(gateway: Gateway) -> None:
     """Who invents codes, by address or form, is counted by the connection, whatever is said of a proxy."""
-    statuses = []
+    statuses: list[int] = []
     async with gateway.browser() as browser:
         for number in range(22):
             said = {"X-Forwarded-For": f"192.0.2.{number}", "Forwarded": f"for=192.0.2.{number}"}
