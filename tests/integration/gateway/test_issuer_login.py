@@ -178,7 +178,7 @@ async def test_a_session_lives_as_long_as_the_issuer_renews_its_token(tmp_path: 
 
 
 async def test_a_session_is_over_when_the_issuer_gives_no_more_tokens(tmp_path: Path) -> None:
-    """The request that finds it out is refused with the reason, and the one after that is a stranger's."""
+    """The request that finds it out is refused with the reason, and then nobody is signed in."""
     async with site(tmp_path) as (issuer, gateway), gateway.browser() as ada:
         issuer.expires_in = int(EARLY_S) + 1
         assert 200 == (await back(ada, await begun(ada, issuer)))[0]
@@ -225,7 +225,9 @@ async def test_who_signs_out_at_the_issuer_is_signed_out_here(tmp_path: Path) ->
 
 
 async def test_somebody_signs_in_at_a_provider_that_others_have_written(tmp_path: Path) -> None:
-    """Its own pages ask who she is and what she allows; then she is here, by the name that the rules make of it."""
+    """
+    Its own pages ask who she is and what she allows; then she is here, by the name that the rules make of it.
+    """
     (port,) = free_ports(1)
     back = f"http://127.0.0.1:{port}/login/return"
     async with provider(keys(1), device=False, back=back) as one:

@@ -1,4 +1,4 @@
-"""What a gateway's web server answers to requests that no browser sends, and to those that other sites have a browser send."""
+"""What a gateway answers to requests that no browser sends, and to those of other sites' pages."""
 
 import asyncio
 import ssl
@@ -97,7 +97,7 @@ def get(path: str, *headers: str) -> bytes:
 
 
 async def test_only_what_pages_need_is_served(gateway: Gateway) -> None:
-    """Whichever way an address leads out of the directory, or to a file without its hash, there is nothing."""
+    """An address that leads out of the directory, or to a file without its hash, leads to nothing."""
     for path in ASSETS:
         answer = await answered(gateway, get(path))
         assert answer.startswith(b"HTTP/1.1 404 "), (path, answer)
@@ -113,7 +113,7 @@ async def test_no_file_is_outside_of_a_sandbox(gateway: Gateway) -> None:
 
 
 async def test_what_a_request_says_of_the_host_stands_nowhere(gateway: Gateway) -> None:
-    """A name that a cache or a proxy passes on is no part of a link, of the way a browser is led, or of a page."""
+    """A name that a proxy passes on is no part of a link, of a way that a browser is led, or of a page."""
     said = (
         "Host: evil.example",
         "X-Forwarded-Host: evil.example",

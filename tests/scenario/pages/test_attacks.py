@@ -1,4 +1,4 @@
-"""What somebody else has written, in the browser of who looks at it; and what every answer says to that browser."""
+"""What others have written, in the browser of who looks at it, and what every answer says to it."""
 
 import asyncio
 import json
@@ -187,7 +187,7 @@ async def test_every_answer_says_what_a_browser_may_do_with_it(
 ) -> None:
     """
     Pages, their live parts and files, the REST interface, documents, refusals: none can be framed, or taken for something else than
-    it is, and only a page allows a script.  And whoever asks for all that by GET has changed nothing.
+    it is, and only a page allows a script.  And to ask for all that by GET has changed nothing.
     """
     await pool.client.submit("executable = /bin/true\nqueue\n", cwd=tmp_path)
     text = "executable = /bin/true\nhold = true\nqueue\n"
