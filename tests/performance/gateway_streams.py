@@ -27,6 +27,7 @@ from kettle.bus.memory_server import MemoryServer
 from kettle.bus.ports import Post, StreamSpec
 from kettle.runtime.http_server import serving
 from kettle.testing.measurements import processor_seconds, summary
+from kettle_services.gateway.rest.admission import Admission
 from kettle_services.gateway.rest.application import Asked
 from kettle_services.gateway.rest.connections import PersonConnections
 from kettle_services.gateway.rest.event_feed import EventFeed
@@ -41,6 +42,13 @@ from kettle_wire.subjects import Subjects
 
 SUBJECTS: Final = Subjects("bench")
 SPEC: Final = StreamSpec(name=SUBJECTS.monitor_stream, subjects=[SUBJECTS.tail_all], max_messages=100_000)
+
+
+async def still() -> None:
+    """Nothing is withdrawn."""
+
+
+ADMITTED: Final = Admission(still)
 ADA: Final = Person(local("ada"), Mapped(owner="ada", domain="bench"))
 BURST: Final = 200
 SINGLE: Final = 20
@@ -93,10 +101,10 @@ async def gateway(most: int) -> AsyncGenerator[Gateway]:
     feed = EventFeed(bus, SPEC.name, nobody, cast("PastQuestions", None), hub, Streams(most, most))
 
     async def events(request: web.Request) -> web.StreamResponse:
-        return await feed.follow(Asked(ADA, FollowEvents(), None, request))
+        return await feed.follow(Asked(ADA, FollowEvents(), None, request, admission=ADMITTED))
 
     async def changes(request: web.Request) -> web.StreamResponse:
-        return await feed.follow_changes(Asked(ADA, FollowChanges(), None, request))
+        return await feed.follow_changes(Asked(ADA, FollowChanges(), None, request, admission=ADMITTED))
 
     application = web.Application()
     application.router.add_get("/events", events)

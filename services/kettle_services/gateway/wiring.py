@@ -49,6 +49,7 @@ async def _serve_http(
     from kettle.runtime.http_server import serving
     from kettle.runtime.metrics_port import key_of
     from kettle_services.gateway.request_metrics import measured
+    from kettle_services.gateway.security_headers import add_security_headers
 
     served, port, private = NO_PAGES, settings.http_port, None
     if settings.rest:
@@ -66,6 +67,7 @@ async def _serve_http(
     add_documents(application, settings.nats_ca)
     add_counts(application, rt.telemetry.measurements, key_of(settings.telemetry), settings.http_host)
     rt.add_health(application)
+    add_security_headers(application)
     application.middlewares.insert(0, measured(rt.telemetry))
     encryption = _encryption(rt, settings) if settings.http_certificate else None
     await rt.enter(

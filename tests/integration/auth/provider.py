@@ -137,15 +137,21 @@ class Provider(msgspec.Struct, frozen=True):
 
     async def _browse(self, address: str, login: str, *, cancel: bool) -> str:
         async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as browser:
-            page = await _shown(browser, "GET", address)
-            while form := _FORM.search(page):
-                if cancel and 'value="consent"' in page and (way := _CANCEL.search(page)):
-                    return await _shown(browser, "GET", way[1])
-                fields = dict(_HIDDEN.findall(page))
-                if 'name="login"' in page:
-                    fields |= {"login": login, "password": "any"}
-                page = await _shown(browser, "POST", form[1], fields)
-            return page
+            return await self.browse(browser, address, login, cancel=cancel)
+
+    async def browse(
+        self, browser: aiohttp.ClientSession, address: str, login: str, *, cancel: bool = False
+    ) -> str:
+        """A person goes from an address through all forms, in a browser that keeps cookies; the last page."""
+        page = await _shown(browser, "GET", address)
+        while form := _FORM.search(page):
+            if cancel and 'value="consent"' in page and (way := _CANCEL.search(page)):
+                return await _shown(browser, "GET", way[1])
+            fields = dict(_HIDDEN.findall(page))
+            if 'name="login"' in page:
+                fields |= {"login": login, "password": "any"}
+            page = await _shown(browser, "POST", form[1], fields)
+        return page
 
 
 async def _shown(
@@ -157,17 +163,23 @@ async def _shown(
 
 @asynccontextmanager
 async def provider(
-    jwks: dict[str, Any], *, port: int = 0, device: bool = True, access_token_life: int = 600
+    jwks: dict[str, Any],
+    *,
+    port: int = 0,
+    device: bool = True,
+    access_token_life: int = 600,
+    back: str = "",
 ) -> AsyncGenerator[Provider]:
     """
-    The provider while the context lasts; `device`: whether it has sign-ins by a code; lives in seconds.  `ada` is in
-    /atlas/production.
+    The provider while the context lasts; `device`: whether it has sign-ins by a code; lives in seconds; `back`: where the client
+    `kettle-web` has browsers led back to.  `ada` is in /atlas/production.
     """
     words = {
         "jwks": jwks,
         "device": device,
         "interval": 1,
         "accessTokenLife": access_token_life,
+        "back": back,
         "groups": {"ada": ["/atlas", "/atlas/production"]},
     }
     process = await asyncio.create_subprocess_exec(

@@ -1,9 +1,11 @@
 """A gateway's web server with sessions and nothing behind it, and browsers that use it."""
 
-from collections.abc import AsyncGenerator, Sequence
+import ssl
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, cast
 
 import aiohttp
 
@@ -17,11 +19,17 @@ from kettle.runtime.authorization import Authorization
 from kettle.runtime.http_server import serving
 from kettle.runtime.people import People
 from kettle.runtime.policy_in_force import PolicyInForce
+from kettle_services.gateway.pages.home_page import HOME
+from kettle_services.gateway.pages.live import LiveParts, TableWatch
+from kettle_services.gateway.pages.page import Led
 from kettle_services.gateway.pages.serving import Pages
-from kettle_services.gateway.rest.application import Answer, Asked, Front, RequestLimits
+from kettle_services.gateway.rest.application import Answer, Asked, Front, Handler, RequestLimits
+from kettle_services.gateway.rest.job_tables import JobTables
 from kettle_services.gateway.rest.local_accounts import LocalAccounts
 from kettle_services.gateway.rest.own_iam import OwnIam
 from kettle_services.gateway.rest.persons import Persons
+from kettle_services.gateway.rest.streams import Streams
+from kettle_services.gateway.security_headers import add_security_headers
 from kettle_services.gateway.sessions.browser_sessions import BrowserSessions
 from kettle_services.gateway.sessions.links import Links
 from kettle_services.gateway.sessions.login import Login
@@ -33,6 +41,7 @@ from kettle_services.gateway.sessions.session_table import Lives, SessionTable
 from kettle_services.gateway.settings import LoginIssuer
 from kettle_wire.rest.catalogue import ROUTES
 from kettle_wire.rest.jobs import Jobs
+from kettle_wire.rest.route import Route
 
 TOKEN = "the contents of the private file"
 PROGRAM = {"Authorization": f"Bearer {TOKEN}"}
@@ -45,14 +54,14 @@ class Gateway:
 
     def __init__(
         self,
-        port: int,
+        url: str,
         table: SessionTable,
         rules: Path,
         policy: PolicyInForce,
         persons: Persons,
         links: Links,
     ) -> None:
-        self.url = f"http://127.0.0.1:{port}"
+        self.url = url
         self.own_pages = {"Sec-Fetch-Site": "same-origin", "Origin": self.url}
         self.table = table
         self.rules = rules
@@ -104,18 +113,21 @@ async def gateway_at(
     audiences: Sequence[str] = (),
     rules: str = "",
     people: People | None = None,
+    handlers: Mapping[Route, Handler] = MappingProxyType({}),
+    encryption: ssl.SSLContext | None = None,
+    port: int = 0,
 ) -> AsyncGenerator[Gateway]:
     """
     A gateway whose rules are in a directory. `login`: where people sign in, by a client with this secret; `audiences`: of
-    these issuers' tokens; `people`: of whom iam has said something.
+    these issuers' tokens; `people`: of whom iam has said something; `handlers`: what answers instead of nothing; `encryption`: of its port; `port`: 0: one that is free.
     """
     path = directory / "rules.toml"
     path.write_text(rules)
     policy = PolicyInForce("gateway", Authorization(domain="pool", rules=str(path)), None)
     limits = RequestLimits(rate=100.0, burst=20.0, all_rate=1000.0, all_burst=1000.0, proxies=frozenset())
     table, links = SessionTable(Lives(3600.0, 3600.0)), Links()
-    (port,) = free_ports(1)
-    url = f"http://127.0.0.1:{port}"
+    port = port or free_ports(1)[0]
+    url = f"{'https' if encryption else 'http'}://127.0.0.1:{port}"
     trusted = Issuers(Issuer(url=each.issuer, audiences=(each.client, *audiences)) for each in login)
     async with HttpFetcher.open(FetchLimits(plain_loopback=True)) as fetcher:
         keys = KeyCache(fetcher)
@@ -127,12 +139,24 @@ async def gateway_at(
         back = f"{url}/login/return"
         providers = {each.issuer: Provider(each, secret, fetcher, keys, verifier, back) for each in login}
         issuers = IssuerLogin(providers, keys, sessions, persons, limits, url)
-        handlers = {**dict.fromkeys(ROUTES, _nothing), **OwnSessions(table, links).handlers()}
-        application = Front(persons, limits, sessions).application(handlers)
+        answers = {**dict.fromkeys(ROUTES, _nothing), **OwnSessions(table, links).handlers(), **handlers}
+        front = Front(persons, limits, sessions)
+        application = front.application(answers)
         pages = Pages((), pool="pool")
+        pages.add_to(application, front, {HOME: _no_page}, LiveParts(_nothing_new(), Streams(9, 9)))
+        add_security_headers(application)
         Login(sessions, links, persons, limits, issuers).add_to(application, pages.login)
-        async with serving(application, "127.0.0.1", port):
-            yield Gateway(port, table, path, policy, persons, links)
+        async with serving(application, "127.0.0.1", port, encryption):
+            yield Gateway(url, table, path, policy, persons, links)
+
+
+def _nothing_new() -> TableWatch:
+    """Of tables that nobody reads."""
+    return TableWatch(cast("JobTables", None))
+
+
+async def _no_page(_asked: Asked) -> Led:
+    return Led("/login")
 
 
 async def _nothing(_asked: Asked) -> Answer:

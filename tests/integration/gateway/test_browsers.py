@@ -78,7 +78,7 @@ async def test_a_link_of_somebody_else_waits_for_the_button(gateway: Gateway, tm
     """Who is signed in and opens the link of another goes on as before; a link of the same person needs no button."""
     (tmp_path / "credentials").mkdir()
     (tmp_path / "credentials" / "account-mallory.creds").touch()
-    of_mallory = gateway.links.make(Credential(account="mallory"), time.time())
+    of_mallory = gateway.links.make("mallory", Credential(account="mallory"), time.time())
     async with gateway.signed_in() as browser:
         status, response = await sent(browser, "GET", f"/login?link={of_mallory}", headers=OPENED)
         assert (200, None) == (status, response.headers.get("Set-Cookie"))

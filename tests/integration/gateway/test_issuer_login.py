@@ -11,6 +11,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+from tests.integration.auth.provider import keys, provider
 from tests.integration.iam.issuer import TokenIssuer, token_issuer
 from yarl import URL
 
@@ -21,6 +22,7 @@ from kettle.auth.tokens.verifier import Verifier
 from kettle.embedded.ports import free_ports
 from kettle_services.gateway.sessions.oidc.flow import LoginFailed
 from kettle_services.gateway.sessions.oidc.provider import Provider
+from kettle_services.gateway.sessions.oidc.tokens import EARLY_S
 from kettle_services.gateway.settings import LoginIssuer
 
 from .browsing import OPENED, Gateway, gateway_at, sent
@@ -222,6 +224,23 @@ async def test_a_session_lives_as_long_as_the_issuer_renews_its_token(tmp_path: 
             await session.credential.renew(later)
 
 
+async def test_a_session_is_over_when_the_issuer_gives_no_more_tokens(tmp_path: Path) -> None:
+    """The request that finds it out is refused with the reason, and then nobody is signed in."""
+    async with site(tmp_path) as (issuer, gateway), gateway.browser() as ada:
+        issuer.expires_in = int(EARLY_S) + 1
+        assert 200 == (await back(ada, await begun(ada, issuer)))[0]
+        issuer.forget()
+        async with asyncio.timeout(60):
+            while (answer := await sent(ada, "GET", "/v2/sessions"))[0] == 200:
+                await asyncio.sleep(0.1)
+        problem = await answer[1].json()
+        assert (401, "token.expired") == (problem["status"], problem["code"])
+        assert problem["detail"].endswith("; sign in again")
+        assert 0 == len(gateway.table)
+        status, response = await sent(ada, "GET", "/v2/sessions")
+        assert (401, "token.absent") == (status, (await response.json())["code"])
+
+
 async def test_who_signs_out_at_the_issuer_is_signed_out_here(tmp_path: Path) -> None:
     """
     The issuer ends the session of one browser, or all of a person; no other token does that, and nobody without its key.
@@ -250,3 +269,22 @@ async def test_who_signs_out_at_the_issuer_is_signed_out_here(tmp_path: Path) ->
         form = {"logout_token": issuer.logout_token(CLIENT, sid="session-1")}
         assert 200 == (await sent(bob, "POST", "/login/backchannel", data=form))[0]
         assert 401 == (await sent(bob, "GET", "/v2/jobs"))[0]
+
+
+async def test_somebody_signs_in_at_a_provider_that_others_have_written(tmp_path: Path) -> None:
+    """
+    Its own pages ask who she is and what she allows; then she is here, by the name that the rules make of it.
+    """
+    (port,) = free_ports(1)
+    back = f"http://127.0.0.1:{port}/login/return"
+    async with provider(keys(1), device=False, back=back) as one:
+        login, rules = LoginIssuer(issuer=one.url, client=CLIENT), RULES.replace("{issuer}", one.url)
+        async with gateway_at(tmp_path, [login], rules=rules, port=port) as gateway, gateway.browser() as ada:
+            path = str(URL("/login/start").with_query(issuer=one.url, next="/v2/sessions"))
+            _, response = await sent(ada, "GET", path, headers=OPENED)
+            page = await one.browse(ada, response.headers["Location"], "ada")
+            assert 'content="0; url=../v2/sessions"' in page
+            _, response = await sent(ada, "GET", "/v2/sessions")
+            (session,) = (await response.json())["sessions"]
+            assert ("issuer", True) == (session["way"], session["current"])
+            assert ["ada"] == [each.person for each in gateway.table]

@@ -109,6 +109,10 @@ class TokenIssuer:
             answer["access_token"] = self.token(asked["sub"], audience, exp=ends)
         return answer
 
+    def forget(self) -> None:
+        """Give nobody more for a refresh token that there is."""
+        self._holders.clear()
+
     def logout_token(self, client: str, **more: Any) -> str:
         """What is said to a client when a session of its has ended here."""
         now = int(time.time())

@@ -3,12 +3,30 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from kettle_services.gateway.pages.pool.administration import troubles
+from kettle_services.gateway.pages.assets import Assets
+from kettle_services.gateway.pages.frame import Frame
+from kettle_services.gateway.pages.pool.administration import (
+    AdministrationView,
+    AskedAdministration,
+    troubles,
+)
 from kettle_services.gateway.pages.pool.log import steps
 from kettle_services.gateway.pages.pool.shares import group_rows
 from kettle_services.gateway.pages.pool.usage import COLUMNS, table, usage_bars
+from kettle_services.gateway.pages.rendering import Templates
 from kettle_services.gateway.rest.hosts import host_of
 from kettle_wire.commands.negotiator import GroupStanding
+from kettle_wire.rest.administration import (
+    Audit,
+    Ban,
+    Bans,
+    Deed,
+    JoinToken,
+    Logins,
+    Session,
+    Worker,
+    Workers,
+)
 from kettle_wire.rest.standings import Fairshare, Share, ShareGroup
 from kettle_wire.rest.usage import UsageAnswer, UsageOf
 
@@ -110,3 +128,29 @@ def test_services_that_do_not_run_are_said_in_words() -> None:
         "startd.big on node1 is waiting: signal 11",
     ] == troubles([host])
     assert [] == troubles([host_of(master(STARTD_BIG_State="Standby"))])
+
+
+def test_what_others_say_is_text_on_the_page_of_administrators() -> None:
+    """The name of a banned person, a reason, a note of a session, a machine and the words of the record."""
+    evil = "'\"><x-evil onclick=alert(1)>{{7*7}}"
+    deed = Deed(at=NOON, what=evil, who=evil, whom=evil, sentence=evil, address=evil, alarm=True, frame=1)
+    session = Session(
+        id=evil, person=evil, scopes=[evil], audiences=[evil], note=evil, opened=NOON, used=NOON, expires=NOON
+    )
+    token = JoinToken(
+        id=evil, joins=evil, owner=evil, by=evil, created=NOON, expires=NOON, uses=0, most_uses=1
+    )
+    view = AdministrationView(
+        asked=AskedAdministration(),
+        audit=Audit(deeds=[deed], more=True),
+        alarms=1,
+        bans=Bans(bans=[Ban(whom=evil, reason=evil, by=evil, since=NOON)]),
+        sessions=Logins(sessions=[session]),
+        workers=Workers(
+            workers=[Worker(name=evil, joins=evil, owner=evil, joined=NOON)], join_tokens=[token]
+        ),
+    )
+    shown = Frame(title="Audit", path="/admin", query={}, now=NOON, assets=Assets().addresses)
+    html = Templates().render("pool/administration.html", shown, view)
+    assert html.count("&lt;x-evil onclick=alert(1)&gt;{{7*7}}") >= 12
+    assert "<x-evil" not in html

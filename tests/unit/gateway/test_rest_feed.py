@@ -17,6 +17,7 @@ from kettle.bus.memory_server import MemoryServer
 from kettle.bus.ports import Message, Post, StreamSpec
 from kettle.client import Client, PoolUnreachableError
 from kettle.client.events.published import Published, Wanted
+from kettle_services.gateway.rest.admission import Admission
 from kettle_services.gateway.rest.application import Asked
 from kettle_services.gateway.rest.changes import MOST, Changes
 from kettle_services.gateway.rest.event_feed import HEARTBEAT_S, EventFeed
@@ -31,6 +32,12 @@ from kettle_wire.rest.problem import ProblemCode
 from kettle_wire.rest.streams import Changed, FollowChanges, FollowEvents
 from kettle_wire.subjects import Subjects
 
+
+async def still() -> None:
+    """Nothing is withdrawn."""
+
+
+ADMITTED = Admission(still)
 ADA = Person(local("ada"), Mapped(owner="ada", domain="pool"))
 SUBJECTS = Subjects("p")
 SPEC = StreamSpec(name=SUBJECTS.monitor_stream, subjects=[SUBJECTS.tail_all])
@@ -125,7 +132,7 @@ async def world(people: People | None = None) -> AsyncGenerator[World]:
     ) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
         async def answer(request: web.Request) -> web.StreamResponse:
             try:
-                return await follow(Asked(ADA, parameters, None, request))
+                return await follow(Asked(ADA, parameters, None, request, admission=ADMITTED))
             except RequestRefused as refusal:
                 return web.Response(status=refusal.status, text=str(refusal))
 

@@ -97,7 +97,6 @@ class Assets:
             "Cache-Control": _FOR_EVER,
             "Content-Type": asset.content_type,
             "Vary": "Accept-Encoding",
-            "X-Content-Type-Options": "nosniff",
         }
         if packed:
             headers["Content-Encoding"] = "gzip"

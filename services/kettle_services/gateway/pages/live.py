@@ -9,7 +9,6 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
 from typing import Final
 
 from aiohttp import web
@@ -86,39 +85,45 @@ class LiveParts:
         self._streams = streams
 
     async def send(self, asked: Asked, part: Callable[[], Awaitable[str]]) -> web.StreamResponse:
-        """Send a part whenever it is another one, until its reader leaves or his credential is over."""
+        """Send a part whenever it is another one, until its reader leaves or may see it no more."""
         response = web.StreamResponse(
             headers={
                 "Cache-Control": "no-store",
                 "Content-Type": "text/event-stream",
                 "Vary": "Authorization, Cookie",
                 "X-Accel-Buffering": "no",
-                "X-Content-Type-Options": "nosniff",
             }
         )
-        with self._streams.one_more(asked.person.name), suppress(ConnectionResetError, TimeoutError):
-            # The reader has left, or does not read.
-            await response.prepare(asked.request)
-            await self._sent(asked, part, response)
+        with self._streams.one_more(asked.person.name):
+            try:
+                await response.prepare(asked.request)
+                await self._sent(asked, part, response)
+            except (ConnectionResetError, TimeoutError):
+                pass  # the reader has left, or does not read
+            except RequestRefused as refusal:
+                _log.info("%s is shown no more of a page: %s", asked.person.name, refusal)
         return response
 
     async def _sent(
         self, asked: Asked, part: Callable[[], Awaitable[str]], response: web.StreamResponse
     ) -> None:
-        """Raises TimeoutError if the reader is too slow, ConnectionResetError if it has left."""
-        over = asked.person.expires
+        """
+        Raises TimeoutError if the reader is too slow, ConnectionResetError if it has left, RequestRefused if it may see no more.
+        """
+        assert asked.admission is not None, "a stream is of somebody who was admitted"
+        over, written = asked.person.expires, time.monotonic()
         seen: Mapping[str, int] = {}
-        beats = time.monotonic() + HEARTBEAT_S
         while over is None or time.time() < over:
+            await asked.admission.require_still()
             try:
                 async with asyncio.timeout(LEFT_S):
                     seen = await self._watch.behind(seen)
             except TimeoutError:
                 if asked.request.transport is None or asked.request.transport.is_closing():
                     return
-                if time.monotonic() >= beats:
+                if time.monotonic() > written + HEARTBEAT_S - LEFT_S:
                     await _written(response, b": heartbeat\n\n")
-                    beats = time.monotonic() + HEARTBEAT_S
+                    written = time.monotonic()
                 continue
             began = time.perf_counter()
             try:
@@ -130,6 +135,7 @@ class LiveParts:
                 seen = {}  # the part that is missing now comes after the pause, also if nothing else happens
             else:
                 await _written(response, _event(text))
+            written = time.monotonic()
             took = time.perf_counter() - began
             await asyncio.sleep(max(PAUSE_S, took * self._streams.count / SHARE))
 

@@ -29,10 +29,7 @@ _HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
     "Cross-Origin-Opener-Policy": "same-origin",
-    "Referrer-Policy": "same-origin",
     "Vary": "Authorization, Cookie",
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
 }
 _PREFIX: Final = re.compile(r"(/[A-Za-z0-9._~-]+)*")
 _NO_ZONE: Final = re.compile(r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)Z?)?")
@@ -138,7 +135,8 @@ class Pages:
 
         async def answer(request: web.Request) -> web.StreamResponse:
             admitted = await front.admit(request, level)
-            asked = Asked(admitted.person, parameters_of(page, request), None, request)
+            parameters = parameters_of(page, request)
+            asked = Asked(admitted.person, parameters, None, request, admission=admitted.admission)
 
             async def part() -> str:
                 front.require(asked.person, level)

@@ -22,6 +22,7 @@ from kettle.http.problems import document_of, problem_response
 from kettle.http.rate_limits import Buckets, network
 from kettle.http.requests import bearer_token, client_address, has_secret_in_address
 from kettle.schema_generation.openapi import openapi
+from kettle_services.gateway.rest.admission import Admission
 from kettle_services.gateway.rest.parameters import LARGEST, body_of, parameters_of
 from kettle_services.gateway.rest.persons import Person, Persons
 from kettle_services.gateway.rest.refusals import NotModified, RequestRefused
@@ -66,6 +67,8 @@ class Asked(msgspec.Struct, frozen=True):
     """What is said besides; None: the headers of the request."""
     by_model: bool = False
     """Whether a language model reads the answer."""
+    admission: Admission | None = None
+    """What an answer without an end looks at; None: this has none."""
 
     @property
     def reader(self) -> str | None:
@@ -101,10 +104,11 @@ Twin = Callable[[web.Request, Problem], web.Response | None]
 
 
 class Admitted(msgspec.Struct, frozen=True):
-    """Who has sent a request, and what the answer tells that person of it."""
+    """Who has sent a request, what the answer tells that person of it, and for how long."""
 
     person: Person
     headers: Mapping[str, str]
+    admission: Admission
 
 
 class Cookies(Protocol):
@@ -113,6 +117,12 @@ class Cookies(Protocol):
     async def believed(self, request: web.Request, address: str) -> Person | None:
         """
         Who; None: nobody who is known. Raises RequestRefused: somebody whose request cannot be believed.
+        """
+        ...
+
+    async def still(self, request: web.Request, address: str) -> Person | None:
+        """
+        Who has sent a request that was believed; None: it showed a token. Raises RequestRefused: that would be believed no more.
         """
         ...
 
@@ -199,7 +209,7 @@ class Front:
         async def guarded(request: web.Request) -> web.StreamResponse:
             admitted = await self.admit(request, level)
             parameters, body = parameters_of(route, request), await body_of(route, request)
-            asked = Asked(admitted.person, parameters, body, request)
+            asked = Asked(admitted.person, parameters, body, request, admission=admitted.admission)
             try:
                 answer = await handler(asked)
             except NotModified as known:
@@ -209,7 +219,6 @@ class Front:
             if not response.prepared:
                 response.headers.update(admitted.headers)
                 response.headers["Vary"] = VARY
-                response.headers["X-Content-Type-Options"] = "nosniff"
                 response.headers.setdefault("Cache-Control", "private, no-cache")
             return response
 
@@ -226,7 +235,23 @@ class Front:
         person = await self._believed(request)
         headers = self._limits.admit(person)
         self.require(person, level)
-        return Admitted(person, headers)
+
+        async def look() -> None:
+            await self._require_still(request, person, level)
+
+        return Admitted(person, headers, Admission(look))
+
+    async def _require_still(self, request: web.Request, person: Person, level: Level) -> None:
+        """Raises RequestRefused: what was admitted would not be now."""
+        address = self._limits.address(request)
+        found = await self._cookies.still(request, address) if self._cookies is not None else None
+        if found is None:
+            found = await self._persons.of(bearer_token(request), address)
+        if found.name != person.name:
+            raise RequestRefused(
+                403, ProblemCode.NOT_PERMITTED, f"by the rules of now this credential is {found.name}'s"
+            )
+        self.require(found, level)
 
     def require(self, person: Person, level: Level) -> None:
         """Raises RequestRefused: the person has not the level."""

@@ -94,7 +94,9 @@ class EventFeed:
         await self._changes.run()
 
     async def follow(self, asked: Asked) -> web.StreamResponse:
-        """Send the events of one's own jobs until the reader leaves, is too slow, or its token is over."""
+        """
+        Send the events of one's own jobs until the reader leaves, is too slow, or would not be admitted any more.
+        """
         parameters: FollowEvents = asked.parameters
         choice = _Choice(owner=asked.person.name, kind=parameters.kind, cluster=parameters.cluster)
         return await self._followed(asked, choice)
@@ -241,6 +243,8 @@ class _Sender:
     """Sends a stream to one reader."""
 
     def __init__(self, asked: Asked, response: web.StreamResponse) -> None:
+        assert asked.admission is not None, "a stream is of somebody who was admitted"
+        self._admission = asked.admission
         self._over = asked.person.expires
         self._request = asked.request
         self._written = time.monotonic()
@@ -255,7 +259,6 @@ class _Sender:
                 "Content-Type": "text/event-stream",
                 "Vary": "Authorization",
                 "X-Accel-Buffering": "no",
-                "X-Content-Type-Options": "nosniff",
             }
         )
         await response.prepare(asked.request)
@@ -268,6 +271,7 @@ class _Sender:
             async with aclosing(events):
                 try:
                     while self._over is None or time.time() < self._over:
+                        await self._require_admitted()
                         if coming is None:
                             coming = asyncio.ensure_future(anext(events))
                         done, _ = await asyncio.wait((coming,), timeout=_LOOK_S)
@@ -291,6 +295,13 @@ class _Sender:
         except (ConnectionResetError, TimeoutError) as error:
             _log.info("a reader of events is gone: %s", str(error) or f"it takes nothing for {SLOW_S:g} s")
         return self._response
+
+    async def _require_admitted(self) -> None:
+        """Raises _Cut: the reader may follow no more."""
+        try:
+            await self._admission.require_still()
+        except RequestRefused as refusal:
+            raise _Cut(str(refusal)) from refusal
 
     async def _write(self, data: bytes) -> None:
         async with asyncio.timeout(SLOW_S):

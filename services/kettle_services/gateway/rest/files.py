@@ -271,9 +271,11 @@ async def _all_written(
     """Send what comes.  An answer that cannot be completed is broken off, so that nobody takes it for all."""
     try:
         async for each in data:
+            if asked.admission is not None:
+                await asked.admission.require_still()
             await _written(response, each)
         await response.write_eof()
-    except (ClientError, BusError, ConnectionResetError, TimeoutError) as error:
+    except (ClientError, BusError, RequestRefused, ConnectionResetError, TimeoutError) as error:
         _break_off(asked, error)
     return response
 
@@ -293,7 +295,6 @@ def _response(media: str, name: str, *, status: int = 200) -> web.StreamResponse
         "Content-Security-Policy": "sandbox; default-src 'none'",
         "Content-Type": media,
         "Vary": "Authorization",
-        "X-Content-Type-Options": "nosniff",
     }
     return web.StreamResponse(status=status, headers=headers)
 

@@ -6,17 +6,18 @@ from typing import Final
 
 from aiohttp import web
 
+from kettle_services.gateway.rest.admission import GOOD_NO_MORE
 from kettle_services.gateway.rest.credential import Credential
 from kettle_services.gateway.rest.persons import Person, Persons
 from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_services.gateway.sessions.cookies import SESSION
 from kettle_services.gateway.sessions.origins import Origins, require_intended
 from kettle_services.gateway.sessions.session_table import Session, SessionTable
+from kettle_wire.rest.problem import ProblemCode
 from kettle_wire.rest.sessions import Way
 
 _AGENT: Final = 200
 """Characters of what a browser calls itself that are kept."""
-_GOOD_NO_MORE: Final = frozenset({401, 403})
 
 _log: Final = logging.getLogger(__name__)
 
@@ -78,12 +79,35 @@ class BrowserSessions:
         Raises RequestRefused: it came from elsewhere, or the session's credential is good no more, which ends the session.
         """
         session = await self.held(request)
+        if session is None or (person := await self._holder(session, address)) is None:
+            return None
+        request[HELD] = session
+        return person
+
+    async def still(self, request: web.Request, address: str) -> Person | None:
+        """
+        Who has sent a request that was believed, which is no other use of its session; None: it came by none.
+
+        Raises RequestRefused: the session is over.
+        """
+        session = request.get(HELD)
         if session is None:
             return None
+        person = await self._holder(session, address) if self.table.has(session, time.time()) else None
+        if person is None:
+            raise RequestRefused(401, ProblemCode.TOKEN_ABSENT, "the session is over: sign in again")
+        return person
+
+    async def _holder(self, session: Session, address: str) -> Person | None:
+        """
+        Whose a session is; None: its credential is another person's by now, which ends it.
+
+        Raises RequestRefused: the credential is good no more, which ends it too, or nobody can tell.
+        """
         try:
             person = await self._persons.holding(session.credential, address)
         except RequestRefused as refusal:
-            if refusal.status in _GOOD_NO_MORE:
+            if refusal.status in GOOD_NO_MORE:
                 self.table.end(session)
                 _log.info(
                     "the session of %s is over: %s", session.person, refusal, extra={"session": session.id}
@@ -92,5 +116,4 @@ class BrowserSessions:
         if person.name != session.person:
             self.table.end(session)
             return None
-        request[HELD] = session
         return person

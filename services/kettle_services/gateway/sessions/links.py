@@ -37,7 +37,7 @@ class Links:
     def shown(self, code: str, now: float) -> Credential | None:
         """What a link would give, which is good afterwards; None: nothing."""
         self._forget(now)
-        return self._credentials.get(_key(code), (0.0, None))[1]
+        return self._credentials.get(_key(code), (0.0, "", None))[2]
 
     def redeem(self, code: str, now: float) -> Credential | None:
         """What was shown for the code, which works no more; None: there is no such code."""

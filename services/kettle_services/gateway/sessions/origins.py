@@ -64,6 +64,7 @@ async def require_intended(request: web.Request, origins: Origins, csrf: str) ->
     Raises RequestRefused: a request that came by cookie may not have been meant by who sent it. `csrf`: what its session knows.
     """
     if request.method in SAFE:
+        _require_no_part_of_another_site(request)
         return
     origins.require_own_page(request)
     said = request.headers.get(CSRF_HEADER, "")
@@ -75,6 +76,17 @@ async def require_intended(request: web.Request, origins: Origins, csrf: str) ->
             f"the request does not repeat the token of this session ({CSRF_HEADER}): load the page again, and try once more; programs show "
             "a token in the header Authorization instead of a cookie"
         )
+
+
+def _require_no_part_of_another_site(request: web.Request) -> None:
+    """
+    Raises RequestRefused: a page of another site wants something of ours as a part of it, as a picture, a script or a stream.
+
+    It could not read what it gets; it could tell how large it is and how long it takes, and hold streams open.
+    """
+    led = request.headers.get("Sec-Fetch-Mode", "navigate") == "navigate"
+    if not led and request.headers.get("Sec-Fetch-Site") in {"cross-site", "same-site"}:
+        raise _refused("a page of another site cannot use what is here, it can only lead here")
 
 
 def _refused(sentence: str) -> RequestRefused:

@@ -99,6 +99,10 @@ class SessionTable:
         self._sessions.move_to_end(session.key)
         return session
 
+    def has(self, session: Session, now: float) -> bool:
+        """Whether a session goes on, which is no use of it."""
+        return session.key in self._sessions and not self._is_over(session, now)
+
     def of(self, person: str) -> list[Session]:
         """The sessions of a person, the one that was used longest ago first."""
         return [each for each in self._sessions.values() if each.person == person]

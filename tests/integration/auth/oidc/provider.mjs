@@ -7,7 +7,7 @@ import { pathToFileURL } from "node:url";
 
 const [modules, port, words] = process.argv.slice(2);
 const { default: Provider } = await import(pathToFileURL(`${modules}/oidc-provider/lib/index.js`));
-const { jwks, device, interval, accessTokenLife, groups } = JSON.parse(words);
+const { jwks, device, interval, accessTokenLife, groups, back } = JSON.parse(words);
 
 const scope = "condor:/READ condor:/WRITE";
 const faults = [];
@@ -29,6 +29,15 @@ const kettle = {
 };
 // A client whose codes are over after a second, and who is not told so.
 const late = { ...kettle, client_id: "late" };
+
+// Pages of a pool, to which browsers come back.
+const pages = {
+  ...kettle,
+  client_id: "kettle-web",
+  grant_types: ["authorization_code", "refresh_token"],
+  redirect_uris: [back],
+  response_types: ["code"],
+};
 
 async function faulty(context, next) {
   if (context.path === "/faults") {
@@ -59,7 +68,7 @@ const server = http.createServer();
 server.listen(Number(port), "127.0.0.1", () => {
   const url = `http://127.0.0.1:${server.address().port}`;
   const provider = new Provider(url, {
-    clients: device ? [robot, kettle, late] : [robot, kettle],
+    clients: [robot, kettle, ...(device ? [late] : []), ...(back ? [pages] : [])],
     jwks,
     scopes: ["openid", "offline_access", ...scope.split(" ")],
     claims: { openid: ["sub"] },
@@ -76,7 +85,7 @@ server.listen(Number(port), "127.0.0.1", () => {
     findAccount: (_context, sub) => ({ accountId: sub, claims: () => ({ sub }) }),
     extraTokenClaims: (_context, token) => ({ groups: groups[token.accountId] }),
     features: {
-      devInteractions: { enabled: device },
+      devInteractions: { enabled: device || Boolean(back) },
       clientCredentials: { enabled: true },
       deviceFlow: { enabled: device },
       introspection: { enabled: true },

@@ -121,7 +121,6 @@ class UsagePages:
                 "Cache-Control": "private, no-cache",
                 "Content-Disposition": f'attachment; filename="{name}"',
                 "Vary": "Authorization, Cookie",
-                "X-Content-Type-Options": "nosniff",
             },
         )
 
