@@ -95,6 +95,7 @@ def _parameter(name: str, about: Document, *, where: str, required: bool) -> Doc
         made["description"] = description
     if described.get("type") == "array":
         made |= {"style": "form", "explode": False}
+        described["minItems"] = 1
     return {**made, "schema": described}
 
 

@@ -76,6 +76,7 @@ def test_parameters_are_what_the_route_declares() -> None:
         ("?limit=1001", "/query/limit", "<= 1000"),
         ("?limit=1&limit=2", "/query/limit", "twice"),
         ("?cluster=1,x", "/query/cluster/1", "int"),
+        ("?fields=", "/query/fields", "names nothing"),
     ],
 )
 def test_a_parameter_that_cannot_be_used_is_named(query: str, pointer: str, said: str) -> None:

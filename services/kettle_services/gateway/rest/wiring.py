@@ -24,6 +24,7 @@ from kettle.runtime.policy_in_force import PolicyInForce
 from kettle.runtime.settings import config_path
 from kettle.storage import Database
 from kettle.submit.known_attributes import KnownAttributes
+from kettle_services.gateway.rest.access_points import AccessPoints
 from kettle_services.gateway.rest.administration import AdministrationQuestions
 from kettle_services.gateway.rest.application import Handler, RequestLimits
 from kettle_services.gateway.rest.attempts import AttemptQuestions
@@ -133,7 +134,7 @@ async def rest_parts(rt: Runtime, settings: GatewaySettings, bus: Bus) -> RestPa
     feed = EventFeed(bus, monitor, people, past, hub, streams)
     rt.loop(feed.run(), name="changes")
     of_files = FileQuestions(people, past, streams)
-    done = JobCommands(people, tables, filters)
+    done = JobCommands(people, AccessPoints(bus, settings.collector), tables, filters)
     about = PoolQuestions(bus, settings.collector, tables, filters)
     handlers: dict[Route, Handler] = {
         jobs.LIST_JOBS: asked.list,
