@@ -51,6 +51,8 @@ class ProblemCode(StrEnum):
     """Several access points have a job of this number."""
     COUNT = "count"
     """The request is about another number of jobs than it expects."""
+    FILES_MISSING = "files.missing"
+    """Files that jobs have have not been sent."""
     RANGE = "range"
     """The file has no such part."""
     HELD = "held"

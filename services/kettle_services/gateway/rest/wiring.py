@@ -49,6 +49,7 @@ from kettle_services.gateway.rest.own_iam import OwnIam
 from kettle_services.gateway.rest.past import PastQuestions
 from kettle_services.gateway.rest.persons import Persons, own_token
 from kettle_services.gateway.rest.pool import PoolQuestions
+from kettle_services.gateway.rest.spooling import SpoolCommands
 from kettle_services.gateway.rest.standings import StandingQuestions
 from kettle_services.gateway.rest.streams import Streams
 from kettle_services.gateway.rest.usage import UsageQuestions
@@ -65,6 +66,7 @@ from kettle_wire.rest import (
     machines,
     negotiations,
     pool,
+    spooling,
     standings,
     usage,
 )
@@ -134,7 +136,9 @@ async def rest_parts(rt: Runtime, settings: GatewaySettings, bus: Bus) -> RestPa
     feed = EventFeed(bus, monitor, people, past, hub, streams)
     rt.loop(feed.run(), name="changes")
     of_files = FileQuestions(people, past, streams)
-    done = JobCommands(people, AccessPoints(bus, settings.collector), tables, filters)
+    access_points = AccessPoints(bus, settings.collector)
+    done = JobCommands(people, access_points, tables, filters)
+    sent = SpoolCommands(people, access_points)
     about = PoolQuestions(bus, settings.collector, tables, filters)
     handlers: dict[Route, Handler] = {
         jobs.LIST_JOBS: asked.list,
@@ -151,6 +155,8 @@ async def rest_parts(rt: Runtime, settings: GatewaySettings, bus: Bus) -> RestPa
         events.FOLLOW_JOB: feed.follow_job,
         events.FOLLOW_CLUSTER: feed.follow_cluster,
         events.FOLLOW_CHANGES: feed.follow_changes,
+        spooling.GIVE_INPUTS: sent.give,
+        spooling.PUT_FILE: sent.put,
         files.LIST_FILES: of_files.list,
         files.GET_FILE: of_files.get,
         files.GET_STDOUT: of_files.stream(STDOUT),
