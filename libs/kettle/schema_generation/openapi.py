@@ -96,6 +96,7 @@ def _parameter(name: str, about: Document, *, where: str, required: bool) -> Doc
     if described.get("type") == "array":
         made |= {"style": "form", "explode": False}
         described["minItems"] = 1
+        described.pop("default", None)
     return {**made, "schema": described}
 
 

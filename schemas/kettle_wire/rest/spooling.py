@@ -1,4 +1,4 @@
-"""Input files of jobs over HTTP: sent to the access point, which holds the jobs until all of them are there."""
+"""Input files of jobs over HTTP: the access point holds the jobs until all of them are there."""
 
 from typing import Annotated, Final
 
@@ -52,7 +52,9 @@ class InputsOf(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class GiveInputs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Say which input files the jobs of a cluster have, and have those released that wait for them.  A repeat changes nothing."""
+    """
+    Say which input files the jobs of a cluster have, and have those released that wait for them.  A repeat changes nothing.
+    """
 
     id: ClusterName
 

@@ -193,7 +193,7 @@ class Reading:
         after: RowPlace | None,
         more_columns: Sequence[str],
     ) -> AsyncGenerator[Sequence[asyncpg.Record]]:
-        """The rows of a list in its order, some at once; without a filter only those of one page, and the next one."""
+        """The rows of a list in its order, some at once; without a filter those of one page, and one more."""
         limits = (asked.limit + 1,) if wanted is None else PIECES
         for limit in limits:
             last: asyncpg.Record | None = None
