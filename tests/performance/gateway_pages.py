@@ -32,7 +32,7 @@ SHOWN: Final = {
     "jobs": "/jobs",
     "jobs_of_one_sorted": f"/jobs?owner={ME}&sort=-entered",
     "jobs_by_owner": "/jobs?group_by=owner",
-    "jobs_filter_on_columns": "/jobs?filter=JobStatus+%3D%3D+5",
+    "jobs_filter_on_columns": "/jobs?filter=ProcId+%3C+500",
     "jobs_filter_on_ads": "/jobs?filter=RequestMemory+%3D%3D+300",
     "history": "/history",
     "history_filter": "/history?filter=ExitCode+%3D%3D+3",

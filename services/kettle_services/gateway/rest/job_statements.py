@@ -71,11 +71,8 @@ PAST: Final = JobTable(
     },
 )
 
-PIECES: Final[tuple[int | None, ...]] = (256, 4096, None)
-"""
-Rows of the first statements whose rows a filter is tried on.  They may be all that is read: what the database plans for a few rows
-takes milliseconds where the plan for all of them sorts them first.
-"""
+MORE_TRIED: Final = 1024
+"""Rows of the second statement whose rows a filter is tried on, if those of the first were not enough; of the third all others."""
 Listed: TypeAlias = ListJobs | ListHistory
 _Put: TypeAlias = Callable[[object, str], str]
 """Adds an argument with its type, and returns how the statement refers to it."""
@@ -147,8 +144,7 @@ def plan_statement(
     table: JobTable, asked: Listed, wanted: AdFilter | None, after: RowPlace | None
 ) -> tuple[Statement, str]:
     """What the database is asked about the first statement of a list, and the condition of that."""
-    limit = PIECES[0] if wanted is not None else asked.limit + 1
-    statement = next(list_statements(table, asked, wanted, after, limit=limit))
+    statement = next(list_statements(table, asked, wanted, after, limit=asked.limit + 1))
     condition = statement.text.partition(" WHERE ")[2].rpartition(" ORDER BY ")[0]
     return Statement(f"EXPLAIN (FORMAT JSON) {statement.text}", statement.arguments), condition
 

@@ -22,8 +22,8 @@ from kettle_services.gateway.rest.filters import AdFilter
 from kettle_services.gateway.rest.job_rows import SCHEDD, STATES, Viewer
 from kettle_services.gateway.rest.job_statements import (
     LIVE,
+    MORE_TRIED,
     PAST,
-    PIECES,
     JobTable,
     Listed,
     count_statement,
@@ -194,7 +194,8 @@ class Reading:
         more_columns: Sequence[str],
     ) -> AsyncGenerator[Sequence[asyncpg.Record]]:
         """The rows of a list in its order, some at once; without a filter those of one page, and one more."""
-        limits = (asked.limit + 1,) if wanted is None else PIECES
+        # What the database plans for a page takes milliseconds where the plan for all rows sorts them first.
+        limits = (asked.limit + 1, *(() if wanted is None else (MORE_TRIED, None)))
         for limit in limits:
             last: asyncpg.Record | None = None
             for statement in list_statements(
