@@ -95,6 +95,11 @@ SCRIPTS: Final = {
     "streams": Script(
         "gateway_streams.py", "streams of events: 500 readers of one gateway", ("--readers=20", "--idle=1")
     ),
+    "pages": Script(
+        "gateway_pages.py",
+        "pages with 100,000 held jobs of the person who looks, and 300,000 ended ones",
+        ("--queued=5000", "--history=10000", "--rounds=5"),
+    ),
     "logins": Script(
         "logins.py", "identity: people who come with a token", ("--rounds=3", "--logins=300", "--seconds=4")
     ),
@@ -118,6 +123,7 @@ OPTIONAL: Final = (
     "identity",
     "gateway",
     "streams",
+    "pages",
     "logins",
     "queued",
     "cycle",
@@ -127,7 +133,7 @@ OPTIONAL: Final = (
 Parts that run only when they are asked for: they take their time, write some GiB, fill queues with a million jobs, and pools
 with 100,000 machines.
 """
-TOGETHER: Final[dict[str, tuple[str, ...]]] = {"identity": ("logins",), "gateway": ("streams",)}
+TOGETHER: Final[dict[str, tuple[str, ...]]] = {"identity": ("logins",), "gateway": ("streams", "pages")}
 """Parts that are run with another one, because they are about the same."""
 TABLE: Final[dict[str, tuple[str, ...]]] = {
     "jobs": (),

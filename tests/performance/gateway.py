@@ -40,6 +40,10 @@ from kettle.storage.queries import load
 from kettle.submit.known_attributes import KnownAttributes
 from kettle.testing.measurements import say, summary
 from kettle.testing.servers.embedded import servers
+from kettle_services.gateway.pages.live import LiveParts, TableWatch
+from kettle_services.gateway.pages.questions import Questions
+from kettle_services.gateway.pages.serving import Pages
+from kettle_services.gateway.pages.wiring import PAGES, page_handlers
 from kettle_services.gateway.rest.application import Answer, Asked, Front, RequestLimits
 from kettle_services.gateway.rest.filters import Filters
 from kettle_services.gateway.rest.freshness import Freshness
@@ -49,11 +53,14 @@ from kettle_services.gateway.rest.jobs import JobQuestions
 from kettle_services.gateway.rest.local_accounts import LocalAccounts
 from kettle_services.gateway.rest.own_iam import OwnIam
 from kettle_services.gateway.rest.persons import Persons
+from kettle_services.gateway.rest.pool import PoolQuestions
+from kettle_services.gateway.rest.streams import Streams
 from kettle_wire import events
 from kettle_wire.events import ClusterSubmitted
 from kettle_wire.identity import daemon
 from kettle_wire.rest.catalogue import ROUTES
 from kettle_wire.rest.jobs import GET_JOB, LIST_HISTORY, LIST_JOBS, Job
+from kettle_wire.rest.pool import LIST_CLUSTERS
 from kettle_wire.subjects import Subjects
 
 SHARD: Final = "schedd.schedd"
@@ -121,7 +128,7 @@ async def fill(database: Database, queued: int, history: int) -> None:
 
 @asynccontextmanager
 async def front(database: Database) -> AsyncGenerator[aiohttp.ClientSession]:
-    """The application, and a client of it."""
+    """The application with its pages, and a client of it."""
 
     async def nothing(asked: Asked) -> Answer:
         raise NotImplementedError(asked.request.path)
@@ -135,7 +142,9 @@ async def front(database: Database) -> AsyncGenerator[aiohttp.ClientSession]:
     questions = JobQuestions(
         tables, filters, Freshness(nobody, "accounting", tables), as_of, AttributeSeal([])
     )
+    pool = PoolQuestions(nobody, "collector", tables, filters)
     handlers = dict.fromkeys(ROUTES, nothing) | {
+        LIST_CLUSTERS: pool.clusters,
         GET_JOB: questions.get,
         LIST_JOBS: questions.list,
         LIST_HISTORY: questions.list,
@@ -143,7 +152,10 @@ async def front(database: Database) -> AsyncGenerator[aiohttp.ClientSession]:
     limits = RequestLimits(rate=1e6, burst=1e6, all_rate=1e6, all_burst=1e6, proxies=frozenset())
     policy = PolicyInForce("gateway", Authorization(domain="bench"), None)
     persons = Persons(policy, None, OwnIam(Path()), LocalAccounts(Path()), "bench", People())
-    application = Front(persons, limits).application(handlers)
+    made = Front(persons, limits)
+    application = made.application(handlers)
+    shown = page_handlers(Questions(handlers, made.require))
+    Pages(PAGES, pool="bench").add_to(application, made, shown, LiveParts(TableWatch(tables), Streams(1, 1)))
 
     async def healthz(_request: web.Request) -> web.Response:
         return web.Response(text="ok")

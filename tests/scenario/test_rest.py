@@ -118,6 +118,49 @@ async def test_what_is_sent_as_json_is_submitted_too(rest: Rest, pool: Throwaway
     assert 0 == one["exit_code"] == one["attributes"]["ExitCode"]
 
 
+async def test_jobs_without_requirements_run(rest: Rest, pool: ThrowawayPool) -> None:
+    """Attributes that a program has made, with neither Requirements nor requests, are enough for a job."""
+    ad = {"Cmd": "/bin/true", "Iwd": "/tmp", "TransferExecutable": False}
+    made = await rest.send("POST", "/v2/jobs", {"ad": ad})
+    await pool.client.wait(select(made["cluster"]))
+    _, later = await submitted(rest)
+    past = await rest.get("/v2/history", at_least=later, cluster=made["cluster"], fields="Requirements")
+    assert ["completed"] == [job["state"] for job in past["jobs"]]
+    assert "TARGET.Memory >= RequestMemory" in past["jobs"][0]["attributes"]["Requirements"]["expr"]
+
+
+async def test_a_job_is_edited_as_soon_as_it_is_submitted(rest: Rest) -> None:
+    """Nobody has to wait until the tables have a job to change it, or to be told that there is none."""
+    change = {"attributes": {"JobPrio": 7}}
+    for _ in range(5):
+        cluster, _ = await submitted(rest)
+        tried = await rest.send("PATCH", f"/v2/jobs/{cluster}.1?dry_run=1", change)
+        assert {"outcomes": [], "count": 1} == tried
+        edited = await rest.send("PATCH", f"/v2/jobs/{cluster}.0", change)
+        assert ["done"] == [each["outcome"] for each in edited["outcomes"]]
+        for query in ("", "?dry_run=1"):
+            await rest.send("PATCH", f"/v2/jobs/{cluster}.9{query}", change, 404)
+
+
+async def test_an_access_point_that_does_not_exist_is_named_at_once(rest: Rest) -> None:
+    """Wherever a request that changes something names one, the refusal says where, and which was meant."""
+    cluster, position = await submitted(rest)
+    await rest.get(f"/v2/jobs/{cluster}.0", at_least=position)
+    async with asyncio.timeout(60):
+        while not (await rest.get("/v2/submitters"))["ads"]:  # until the access point has told of itself
+            await asyncio.sleep(0.1)
+    change = {"attributes": {"JobPrio": 7}}
+    for method, path, body, pointer in (
+        ("POST", "/v2/jobs?schedd=schdd", {"ad": {"Cmd": "/bin/true"}}, "/query/schedd"),
+        ("POST", "/v2/jobs:hold", {"filter": "true", "expect": 1, "schedd": "schdd"}, "/body/schedd"),
+        ("POST", "/v2/jobs:hold", {"ids": ["1.0@schdd"]}, "/body/ids"),
+        ("PATCH", "/v2/jobs/1.0@schdd", change, "/path/id"),
+    ):
+        refused = await rest.send(method, path, body, 404)
+        assert [pointer] == [each["pointer"] for each in refused["errors"]]
+        assert refused["detail"].endswith("did you mean schedd?")
+
+
 async def test_filters_pages_and_groups_are_about_all_jobs(rest: Rest) -> None:
     """
     A filter, a page and a count see every job in the queue, and a page token belongs to its question alone.

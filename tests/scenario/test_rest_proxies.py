@@ -35,7 +35,8 @@ PROGRAMS: Final = {
 
 @pytest.fixture(scope="module")
 def configuration() -> dict[str, Any]:
-    return {"settings": {"gateway": {"rest": True, "request_burst": 1e6, "requests_per_second": 1e6}}}
+    gateway = {"rest": True, "proxies": ["127.0.0.1"], "request_burst": 1e6, "requests_per_second": 1e6}
+    return {"settings": {"gateway": gateway}}
 
 
 def program(name: str) -> str:
@@ -124,6 +125,8 @@ async def require_refusals(session: aiohttp.ClientSession) -> None:
         assert 404 == response.status
         assert "application/problem+json" == response.content_type
         assert "/v2/jobs/999999.0" == (await response.json(content_type=None))["instance"]
+    async with session.get("../openapi.json") as response:
+        assert [{"url": "/kettle"}] == (await response.json())["servers"]
     async with session.get("jobs", headers={"Authorization": ""}) as response:
         assert 401 == response.status
         assert 'Bearer realm="kettle"' == response.headers["WWW-Authenticate"]

@@ -17,6 +17,7 @@ _TITLES: Final = {
     403: "Not allowed",
     404: "Not found",
     405: "Not this method",
+    408: "Too slow",
     409: "Conflict",
     412: "Changed meanwhile",
     413: "Too large",

@@ -19,10 +19,12 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from kettle.auth.private_socket import listening
 from kettle.http.idle_connections import KEPT_S, IdleConnections
+from kettle.http.problems import document_of, problem_response
 from kettle.runtime.settings_problems import SettingsError
+from kettle_wire.rest.problem import ProblemCode
 
 _log: Final = logging.getLogger(__name__)
-_SENTENCE: Final = "This is no request of HTTP/1.1, or a line of it is longer than it may be.\n"
+_SENTENCE: Final = "this is no request of HTTP/1.1, or a line of it is longer than it may be"
 
 
 @asynccontextmanager
@@ -104,6 +106,6 @@ class _Handler(web.RequestHandler):
         if not isinstance(exc, HttpProcessingError):
             return super().handle_error(request, status, exc, message)
         _log.info("%s sent what is no request: %s", request.remote, type(exc).__name__)
-        refusal = web.Response(status=400, text=_SENTENCE)
+        refusal = problem_response(document_of(400, ProblemCode.REQUEST_MALFORMED, _SENTENCE))
         refusal.force_close()
         return refusal

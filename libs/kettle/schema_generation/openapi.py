@@ -95,6 +95,8 @@ def _parameter(name: str, about: Document, *, where: str, required: bool) -> Doc
         made["description"] = description
     if described.get("type") == "array":
         made |= {"style": "form", "explode": False}
+        described["minItems"] = 1
+        described.pop("default", None)
     return {**made, "schema": described}
 
 
@@ -105,6 +107,8 @@ def _header(name: str) -> Document:
 
 _HEADER_FORMS: Final[Mapping[str, Document]] = {
     "Idempotency-Key": {"maxLength": 256, "pattern": "^[ -~]*$"},
+    "Content-Range": {"pattern": r"^bytes ([0-9]{1,19}-[0-9]{1,19}|\*)/[0-9]{1,19}$"},
+    "Repr-Digest": {"pattern": "^sha-256=:[A-Za-z0-9+/]{43}=:$"},
     "Last-Event-ID": {"maxLength": 18, "pattern": "^[0-9]*$"},
 }
 """What headers have to look like; an entity tag has any length."""
@@ -136,6 +140,8 @@ def _operation(route: Route, parameters: list[Document]) -> Document:
         if route.text_body:
             content["text/plain"] = {"schema": {"type": "string"}}
         made["requestBody"] = {"required": True, "content": content}
+    elif route.takes:
+        made["requestBody"] = {"required": True, "content": {route.takes: {}}}
     return made
 
 

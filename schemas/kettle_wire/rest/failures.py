@@ -7,13 +7,13 @@ import msgspec
 from kettle_wire.jobs import Name
 from kettle_wire.rest.route import Moment, Route
 
-FailureKind = Literal["held", "exit", "attempt"]
+FailureKind = Literal["held", "exit", "signal", "attempt"]
 
 
 class ListFailures(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """
     List causes of failures with how often each occurred, the most frequent first: jobs that are held now, by reason; jobs that ended
-    with another exit code than 0; attempts that ended before their job did and that nobody wanted to end, by code.
+    with another exit code than 0, or by a signal; attempts that ended before their job did and that nobody wanted to end, by code.
     """
 
     kind: list[FailureKind] = []
@@ -34,7 +34,7 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     cause: str
     """In words; numbers, paths and quoted names of hold reasons are replaced by `…`, so that reasons that differ in these are one."""
     code: int | None = None
-    """Exit code, VacateReasonCode, or below 1000 HoldReasonCode; absent with jobs that are held now."""
+    """Exit code, number of the signal, VacateReasonCode, or below 1000 HoldReasonCode; absent with jobs that are held now."""
     count: int
     """Jobs; attempts where the kind is that."""
     owners: int

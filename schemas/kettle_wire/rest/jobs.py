@@ -225,11 +225,16 @@ class SubmitJobs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """Check the jobs and submit nothing."""
     schedd: Name = ""
     """To which access point; empty: the pool's own."""
+    spool: bool = False
+    """
+    The jobs are held until their input files have been sent to the access point: content with PUT, and then which job has which.
+    """
 
 
 class Submission(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """
-    Job `p` is `ad` plus `columns[i] = rows[p][i]`: attributes of the job ad, as a submit description makes them.
+    Job `p` is `ad` plus `columns[i] = rows[p][i]`: attributes of the job ad, as a submit description makes them.  Jobs without
+    Requirements get those that the submit language would give them, with the requests for cores, memory and disk that they do not have.
     """
 
     ad: Ad

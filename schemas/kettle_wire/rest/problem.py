@@ -11,6 +11,8 @@ class ProblemCode(StrEnum):
     Why a request is refused; programs may rely on these, besides the codes of refused commands and tokens.
     """
 
+    REQUEST_MALFORMED = "request.malformed"
+    """It is no request of HTTP, or a line of it is too long."""
     TOKEN_ABSENT = "token.absent"
     """No token was shown."""
     TOKEN_IN_QUERY = "token.in_query"
@@ -49,6 +51,8 @@ class ProblemCode(StrEnum):
     """Several access points have a job of this number."""
     COUNT = "count"
     """The request is about another number of jobs than it expects."""
+    FILES_MISSING = "files.missing"
+    """Files that jobs have have not been sent."""
     RANGE = "range"
     """The file has no such part."""
     HELD = "held"

@@ -38,12 +38,13 @@ class Route:
         text_body: bool = False,
         headers: Sequence[str] = (),
         octets: str = "",
+        takes: str = "",
     ) -> None:
         """
         `level`: what somebody must have to ask.  `errors`: statuses besides those of every route (`EVERYWHERE`).
         `stream`: the answer is a stream of server-sent events whose data are the `reply`.  `text_body`: a body
         of `text/plain` will do, too.  `headers`: those of `HEADERS` that it looks at.
-        `octets`: the media type of an answer that is a file and no `reply`.
+        `octets`: the media type of an answer that is a file and no `reply`.  `takes`: that of a body that is a file and no `body`.
         """
         self.method: Final = method
         self.path: Final = PREFIX + path
@@ -57,17 +58,20 @@ class Route:
         self.text_body: Final = text_body
         self.headers: Final = tuple(headers)
         self.octets: Final = octets
+        self.takes: Final = takes
 
     def __repr__(self) -> str:
         return f"Route({self.method} {self.path})"
 
 
 HEADERS: Final = {
+    "Content-Range": "`bytes FIRST-LAST/SIZE`: the body is this part of the file; `bytes */SIZE`: there is none, only tell how much is there.",
     "If-Range": "The ETag of the file of which a part is wanted: if it is another one by now, all of it comes.",
     "If-Match": "The ETag of the job as it was read: it is changed only if it is still like that.",
     "If-None-Match": "The ETag of an earlier answer: if that is still the answer, it is 304.",
     "Idempotency-Key": "Made once for each request; a repeat with the same key does nothing more and has the same answer.",
     "Range": "`bytes=FIRST-LAST`: the answer is 206 with this part.",
+    "Repr-Digest": "`sha-256=:BASE64:` of the whole file. A file of more than 8 MiB, or a part of one, needs it.",
     "Want-Repr-Digest": "`sha-256=1`: the answer has the digest of the whole file in Repr-Digest, however large it is.",
     "Last-Event-ID": "The id of the last event that was read: the stream goes on behind it.",
 }

@@ -54,7 +54,7 @@ async def http_application(
             return login.instead(request, problem, pages.login)
         return pages.problem(request, problem)
 
-    front = Front(parts.persons, parts.limits, sessions, twin)
+    front = Front(parts.persons, parts.limits, sessions, twin, pages.prefix_of)
     application = front.application(handlers)
     ModelContext(front, handlers).add_to(application)
     login.add_to(application, pages.login)

@@ -15,7 +15,7 @@ from aiohttp.test_utils import make_mocked_request
 from kettle.bus.ports import Bus
 from kettle.jobs.sealed_attributes import AttributeSeal
 from kettle.jobs.submitted_on_hold import REASON
-from kettle.projections import PROJECTIONS, prepare
+from kettle.projections import PROJECTIONS, prepare, rebuild
 from kettle.projections.stored_projection import instant
 from kettle.testing.services import Backend, owned
 from kettle.transfer.spooled_jobs import HELD_FOR
@@ -226,6 +226,25 @@ async def test_failures_are_grouped_by_their_cause(tables: JobTables) -> None:
     assert (1, 2) == (len(cut.failures), cut.more)
     others, _ = await ask(asked, ListFailures(since=when(0), until=when(10), owner=["bob"]))
     assert [] == others.failures
+
+
+async def test_jobs_that_a_signal_ended_are_failures(tables: JobTables, backend: Backend) -> None:
+    """The number of the signal and its name are the cause, also where the job has no exit code."""
+    killed = JobCompleted(attempt=1, exit=ExitRecord(signal=9), usage=Usage(wall=1.0))
+    async with owned(backend, "schedd.ap1") as schedd:
+        await schedd.record(cluster(7, "ada", 2), at_us=AT + 20 * MINUTE)
+        for job in ("7.0", "7.1"):
+            await schedd.record(assigned(job, "a", "slot1@ep"), at_us=AT + 21 * MINUTE)
+            await schedd.record((f"job/{job}", killed), at_us=AT + 22 * MINUTE)
+    await rebuild(PROJECTIONS["jobs"](), backend.log.database, [backend.log])
+    found, _ = await ask(FailureQuestions(tables).list, ListFailures(since=when(20), until=when(23)))
+    [failure] = found.failures
+    assert ("signal", "signal 9 (SIGKILL)", 9, 2) == (
+        failure.kind,
+        failure.cause,
+        failure.code,
+        failure.count,
+    )
 
 
 async def test_cycles_say_what_was_refused_and_why(tables: JobTables) -> None:

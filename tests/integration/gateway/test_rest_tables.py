@@ -14,6 +14,7 @@ from kettle.submit.known_attributes import KnownAttributes
 from kettle.testing.services import Backend, owned
 from kettle_services.gateway.rest.filters import Filters
 from kettle_services.gateway.rest.job_rows import Viewer
+from kettle_services.gateway.rest.job_statements import MORE_TRIED
 from kettle_services.gateway.rest.job_tables import JobTables
 from kettle_services.gateway.rest.page_tokens import page_token, row_place
 from kettle_services.gateway.rest.past_depths import counted, require_counted
@@ -95,6 +96,31 @@ def require_order(values: Sequence[object], *, descending: bool) -> None:
     there = [value for value in values if value is not None]
     assert there == sorted(there, reverse=descending)  # type: ignore[type-var]
     assert list(values) == there + [None] * (len(values) - len(there))
+
+
+@pytest.mark.parametrize("key", ["-left", "exit_code", "-wall_time"])
+async def test_a_filter_is_tried_on_every_row_in_order(
+    tables: JobTables, backend: Backend, key: HistoryKey
+) -> None:
+    """
+    However many pieces it takes until a page is full, no row is left out or tried twice, also those without the value that is sorted by.
+    """
+    count = MORE_TRIED + 200
+    async with owned(backend, "schedd.ap1") as schedd:
+        await schedd.record(cluster(5, "ada", count), at_us=AT + 20 * MINUTE)
+        ends: list[tuple[str, Event]] = []
+        for proc in range(count):
+            job = f"5.{proc}"
+            ends += run(job, code=proc % 3, wall=1.0) if proc % 40 else [(f"job/{job}", JobRemoved())]
+        await schedd.record(*ends, at_us=AT + 21 * MINUTE)
+    await rebuild(PROJECTIONS["jobs"](), backend.log.database, [backend.log])
+    asked = ListHistory(sort=key, limit=100, cluster=[5])
+    wanted = Filters(KnownAttributes()).read("size(Args) > 0 && ProcId % 20 == 0")
+    async with tables.read() as reading:
+        page = await reading.jobs(asked, wanted, None, ADA)
+    assert page.more is None
+    every = [job for job in await walked(tables, asked) if job.proc % 20 == 0]
+    assert [job.id for job in every] == [job.id for job in page.jobs]
 
 
 async def test_pages_stay_where_they_are_while_jobs_come_and_go(tables: JobTables, backend: Backend) -> None:

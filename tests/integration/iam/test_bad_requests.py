@@ -1,6 +1,7 @@
 """Requests that are none, or cannot be: refused with a sentence, without a trace and without the token."""
 
 import asyncio
+import json
 import logging
 from urllib.parse import urlsplit
 
@@ -51,7 +52,9 @@ async def test_what_is_no_request_is_not_repeated_to_anybody(
     with caplog.at_level(logging.DEBUG):
         answer = await sent(office, lines)
     assert answer.startswith((b"HTTP/1.1 400 ", b"HTTP/1.0 400 "))
-    assert answer.endswith(b"This is no request of HTTP/1.1, or a line of it is longer than it may be.\n")
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert b"Content-Type: application/problem+json" in head
+    assert "request.malformed" == json.loads(body)["code"]
     assert SECRET not in f"{answer!r}{caplog.text}"
     assert "Traceback" not in caplog.text
 

@@ -28,6 +28,7 @@ from kettle_services.gateway.rest.parameters import parameters_of
 from kettle_services.gateway.rest.persons import Person, Persons
 from kettle_services.gateway.rest.refusals import NotModified, RequestRefused
 from kettle_services.gateway.rest.submit_texts import submission_of
+from kettle_wire.ads.types import Ad, Expr
 from kettle_wire.rest.jobs import LIST_JOBS, GetJob, Jobs, ListJobs
 
 FILTERS = Filters(KnownAttributes())
@@ -77,6 +78,7 @@ def test_parameters_are_what_the_route_declares() -> None:
         ("?limit=1001", "/query/limit", "<= 1000"),
         ("?limit=1&limit=2", "/query/limit", "twice"),
         ("?cluster=1,x", "/query/cluster/1", "int"),
+        ("?fields=", "/query/fields", "names nothing"),
     ],
 )
 def test_a_parameter_that_cannot_be_used_is_named(query: str, pointer: str, said: str) -> None:
@@ -155,6 +157,26 @@ def test_an_attribute_of_somebodys_own_is_marked_as_such() -> None:
     assert wanted is not None
     assert wanted.holds({"Colour": 5, "JobStatus": 1})
     assert not wanted.holds({"JobStatus": 1})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "JobPrio == 7",
+        'my.colour == "green"',
+        "RequestMemory == 70",
+        'eval("JobPrio") == 7',
+        'MY["JobPrio"] == 7',
+        "isUndefined(JobUniverse)",
+    ],
+)
+def test_a_filter_is_true_of_an_ad_whatever_of_it_is_looked_at(text: str) -> None:
+    """Names in any case, values that are expressions about others, and names that are computed are all found."""
+    ad: Ad = {"JobPrio": 7, "Colour": "green", "RequestMemory": Expr("jobprio * 10"), "Cmd": "/bin/true"}
+    wanted = Filters(KnownAttributes()).read(text)
+    assert wanted is not None
+    assert wanted.holds(ad)
+    assert not wanted.holds({**ad, "JobPrio": 8, "Colour": "red", "JobUniverse": 5})
 
 
 def test_a_repeat_has_the_same_command_id_and_answer() -> None:

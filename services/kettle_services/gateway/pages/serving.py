@@ -181,7 +181,7 @@ class Pages:
             title=title,
             path=path,
             query=dict(request.query),
-            prefix=self._prefix_of(request),
+            prefix=self.prefix_of(request),
             pool=self._pool,
             person=person.name if person else "",
             csrf=request[HELD].csrf if HELD in request else "",
@@ -202,7 +202,7 @@ class Pages:
             **more,
         )
 
-    def _prefix_of(self, request: web.Request) -> str:
+    def prefix_of(self, request: web.Request) -> str:
         """What a proxy of ours says, else what is set."""
         said = request.headers.get("X-Forwarded-Prefix", "").rstrip("/")
         if said and request.remote in self._proxies and _PREFIX.fullmatch(said):
@@ -211,7 +211,7 @@ class Pages:
 
     def _led(self, request: web.Request, address: str, *, status: int = 302) -> web.Response:
         return web.Response(
-            status=status, headers={**_HEADERS, "Location": self._prefix_of(request) + address}
+            status=status, headers={**_HEADERS, "Location": self.prefix_of(request) + address}
         )
 
     def problem(self, request: web.Request, problem: Problem) -> web.Response | None:

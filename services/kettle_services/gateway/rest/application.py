@@ -181,8 +181,13 @@ class Front:
         limits: RequestLimits,
         cookies: Cookies | None = None,
         twin: Twin | None = None,
+        prefix: Callable[[web.Request], str] = lambda _request: "",
     ) -> None:
-        """`cookies`: what believes requests without a token; None: nothing does."""
+        """
+        `cookies`: what believes requests without a token; None: nothing does. `prefix`: the path under which a proxy in front has all
+        of this for who asks.
+        """
+        self._prefix = prefix
         self._persons = persons
         self._limits = limits
         self._cookies = cookies
@@ -191,10 +196,11 @@ class Front:
     def application(self, handlers: Mapping[Route, Handler]) -> web.Application:
         """All routes; raises LookupError if one has no handler."""
         made = web.Application(client_max_size=LARGEST, middlewares=[self._as_problems])
-        described = msgspec.json.encode(openapi())
+        described = openapi()
 
-        async def document(_request: web.Request) -> web.Response:
-            return web.Response(body=described, content_type="application/json")
+        async def document(request: web.Request) -> web.Response:
+            there = {**described, "servers": [{"url": self._prefix(request) or "/"}]}
+            return web.Response(body=msgspec.json.encode(there), content_type="application/json")
 
         made.router.add_get("/openapi.json", document)
         for route in ROUTES:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from signal import Signals
 from typing import Final
 
 import asyncpg
@@ -34,6 +35,7 @@ _PARTICULAR: Final = re.compile(r"'[^']*'|\"[^\"]*\"|(?<![\w/])/[^\s:;,'\"]+|\d+
 """What distinguishes one hold reason from another of the same cause: quoted text, paths and numbers."""
 _QUERIES: Final[tuple[tuple[FailureKind, str], ...]] = (
     ("exit", "failed_exits"),
+    ("signal", "failed_signals"),
     ("attempt", "failed_attempts"),
 )
 
@@ -103,7 +105,13 @@ def _held(rows: Sequence[asyncpg.Record]) -> Iterator[Failure]:
 
 def _failure(kind: FailureKind, row: asyncpg.Record) -> Failure:
     code = row["code"]
-    cause = f"exit code {code}" if kind == "exit" else words_of_code(code)
+    match kind:
+        case "exit":
+            cause = f"exit code {code}"
+        case "signal":
+            cause = words_of_signal(code)
+        case _:
+            cause = words_of_code(code)
     return Failure(
         kind=kind,
         cause=cause,
@@ -116,6 +124,16 @@ def _failure(kind: FailureKind, row: asyncpg.Record) -> Failure:
         said=cause,
         machines=row["machines"] if kind == "attempt" else 0,
     )
+
+
+def words_of_signal(number: int | None) -> str:
+    """By which signal a job was ended; None: nobody knows."""
+    if number is None:
+        return "a signal"
+    try:
+        return f"signal {number} ({Signals(number).name})"
+    except ValueError:
+        return f"signal {number}"
 
 
 def words_of_code(code: int) -> str:

@@ -17,10 +17,10 @@ from kettle.classad import (
 )
 from kettle.classad.ad import OTHER, OWN
 from kettle.classad.nodes import Reference
-from kettle.classad.reference_analysis import depends_on_time, nodes
+from kettle.classad.reference_analysis import conceals, depends_on_time, external_references, nodes
 from kettle.submit.known_attributes import KnownAttributes
 from kettle_services.gateway.rest.refusals import RequestRefused, refused_field
-from kettle_wire.ads.types import Ad
+from kettle_wire.ads.types import Ad, Expr
 from kettle_wire.rest.problem import ProblemCode
 
 _MAGIC: Final = frozenset({"my", "self", "parent", "root", "toplevel", "currenttime"})
@@ -35,13 +35,25 @@ class AdFilter:
         self.context: Final = Context(now=lambda: now, max_steps=FOREIGN_STEPS)
         self.is_timeless: Final = not depends_on_time(expression)
         """Whether the same ad always gives the same answer."""
+        self._asked: Final = None if conceals(expression) else _asked(expression)
 
     def holds(self, ad: Ad) -> bool:
         """Whether the filter is true of an ad; one that takes too many steps is not."""
         try:
-            return is_true(evaluate(self.expression, ClassAd.from_wire(ad), None, self.context))
+            return is_true(evaluate(self.expression, ClassAd.from_wire(self._part(ad)), None, self.context))
         except EvaluationFailed:
             return False
+
+    def _part(self, ad: Ad) -> Ad:
+        """What of an ad decides: to look at all of it takes longer than to evaluate the filter."""
+        if self._asked is None:
+            return ad
+        part = {name: value for name, value in ad.items() if name.lower() in self._asked}
+        return ad if any(isinstance(value, Expr) for value in part.values()) else part
+
+
+def _asked(expression: Node) -> frozenset[str]:
+    return frozenset(name.lower() for name in external_references(expression))
 
 
 class Filters:

@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 
 from kettle.client import Client
+from kettle_services.gateway.rest.access_points import AccessPoints
 from kettle_services.gateway.rest.application import Answer, Asked
 from kettle_services.gateway.rest.connections import PersonConnections
 from kettle_services.gateway.rest.filters import Filters
@@ -61,8 +62,11 @@ _GUARDS: Final = (
 class JobCommands:
     """Sends them."""
 
-    def __init__(self, people: PersonConnections, tables: JobTables, filters: Filters) -> None:
+    def __init__(
+        self, people: PersonConnections, access_points: AccessPoints, tables: JobTables, filters: Filters
+    ) -> None:
         self._people = people
+        self._access_points = access_points
         self._tables = tables
         self._filters = filters
         self._repeats = Repeats()
@@ -73,7 +77,8 @@ class JobCommands:
         if (first := self._repeats.first_answer(asked)) is not None:
             return first
         async with self._people.of(asked.person) as client:
-            return await self._submitted(asked, client.at(parameters.schedd))
+            there = await self._access_points.at(client, parameters.schedd, "/query/schedd")
+            return await self._submitted(asked, there)
 
     async def _submitted(self, asked: Asked, client: Client) -> Answer:
         parameters: SubmitJobs = asked.parameters
@@ -91,7 +96,9 @@ class JobCommands:
         if parameters.dry_run:
             await client.requests.ask(ASK_ROOM, AskRoom(jobs=len(rows)))
             return Answer(SubmittedJobs(schedd=schedd, count=len(rows)))
-        request = Submit(id=command_id(asked), ad=body.ad, columns=body.columns, rows=rows)
+        request = Submit(
+            id=command_id(asked), ad=body.ad, columns=body.columns, rows=rows, spool=parameters.spool
+        )
         reply = await client.requests.ask(SUBMIT, request)
         answer = SubmittedJobs(
             schedd=schedd,
@@ -122,6 +129,8 @@ class JobCommands:
         parameters: ActOnJobs = asked.parameters
         body: JobSelection = asked.body
         chosen = await self._chosen(client, asked.person.name, body)
+        pointer = "/body/ids" if body.ids else "/body/schedd"
+        places = {schedd: await self._access_points.at(client, schedd, pointer) for schedd in chosen}
         count = sum(map(len, chosen.values()))
         if body.expect is not None and count != body.expect:
             raise RequestRefused(
@@ -142,7 +151,7 @@ class JobCommands:
                 select=Select(jobs=jobs, constraint=body.filter),
                 reason=body.reason,
             )
-            acted = await client.at(schedd).requests.ask(ACT, request)
+            acted = await places[schedd].requests.ask(ACT, request)
             outcomes += _outcomes(schedd, acted.outcomes)
             position = _text(acted.position)
         return self._repeats.answered(asked, Answer(Outcomes(outcomes=outcomes, position=position)))
@@ -168,7 +177,8 @@ class JobCommands:
             )
         self._filters.read(body.filter, "/body/filter")
         select = Select(owners=body.owner or [person], constraint=body.filter)
-        return {own: [job async for job in _jobs_of(client.at(own), select)]}
+        there = await self._access_points.at(client, own, "/body/schedd")
+        return {own: [job async for job in _jobs_of(there, select)]}
 
     async def edit(self, asked: Asked) -> Answer:
         """Change attributes of a job, if it is still as somebody has read it."""
@@ -181,20 +191,14 @@ class JobCommands:
         parameters: EditJob = asked.parameters
         body: JobChange = asked.body
         job, schedd = job_name(parameters.id)
-        schedd = schedd or client.pool.schedd
-        async with self._tables.read() as reading:
-            known = await reading.queued(job.cluster, job.proc, SCHEDD + schedd)
-        if known is None:
-            raise no_such_job(parameters.id)
-        tag, ad = known
-        named = asked.header("If-Match")
-        if named and named not in {tag, "*"}:
-            raise _changed(parameters.id)
-        select = Select(jobs=[job], constraint=_as_it_is(ad) if named and named != "*" else "")
+        there = await self._access_points.at(client, schedd, "/path/id")
+        select = Select(jobs=[job], constraint=await self._as_read(asked, job, there.pool.schedd))
         if parameters.dry_run:
+            if not [each async for each in _jobs_of(there, select)]:
+                raise no_such_job(parameters.id)
             return Answer(Outcomes(outcomes=[], count=1))
         request = EditJobs(id=command_id(asked), select=select, attributes=body.attributes)
-        acted: Acted = await client.at(schedd).requests.ask(EDIT_JOBS, request)
+        acted: Acted = await there.requests.ask(EDIT_JOBS, request)
         [outcome] = acted.outcomes
         match outcome.outcome:
             case "not_found" if select.constraint:
@@ -206,8 +210,26 @@ class JobCommands:
                     403, ProblemCode.NOT_PERMITTED, f"job {parameters.id} is not {asked.person.name}'s"
                 )
             case _:
-                reply = Outcomes(outcomes=_outcomes(schedd, [outcome]), position=_text(acted.position))
+                done = _outcomes(there.pool.schedd, [outcome])
+                reply = Outcomes(outcomes=done, position=_text(acted.position))
                 return self._repeats.answered(asked, Answer(reply))
+
+    async def _as_read(self, asked: Asked, job: JobId, schedd: str) -> str:
+        """
+        What is true of a job as long as it is as somebody has read it; empty: nobody says so, and the tables need not have the job
+        yet.  Raises RequestRefused: it is another by now.
+        """
+        named = asked.header("If-Match")
+        if not named or named == "*":
+            return ""
+        async with self._tables.read() as reading:
+            known = await reading.queued(job.cluster, job.proc, SCHEDD + schedd)
+        if known is None:
+            raise no_such_job(f"{job}@{schedd}")
+        tag, ad = known
+        if named != tag:
+            raise _changed(f"{job}@{schedd}")
+        return _as_it_is(ad)
 
 
 async def _jobs_of(client: Client, select: Select) -> AsyncGenerator[JobId]:

@@ -71,6 +71,8 @@ PAST: Final = JobTable(
     },
 )
 
+MORE_TRIED: Final = 1024
+"""Rows of the second statement whose rows a filter is tried on, if those of the first were not enough; of the third all others."""
 Listed: TypeAlias = ListJobs | ListHistory
 _Put: TypeAlias = Callable[[object, str], str]
 """Adds an argument with its type, and returns how the statement refers to it."""
@@ -103,7 +105,7 @@ def list_statements(
     """
     The rows of a list in its order, in one statement or in two: rows without the value that is sorted by come last.
 
-    `limit`: the most rows of one statement; None: all, because not every row may be a part of the answer.
+    `limit`: the most rows of one statement; None: all.
     """
     order = table.orders[asked.sort.removeprefix("-")]
     columns = ", ".join((table.columns, *more_columns))
@@ -142,8 +144,7 @@ def plan_statement(
     table: JobTable, asked: Listed, wanted: AdFilter | None, after: RowPlace | None
 ) -> tuple[Statement, str]:
     """What the database is asked about the first statement of a list, and the condition of that."""
-    limit = None if wanted is not None else asked.limit + 1
-    statement = next(list_statements(table, asked, wanted, after, limit=limit))
+    statement = next(list_statements(table, asked, wanted, after, limit=asked.limit + 1))
     condition = statement.text.partition(" WHERE ")[2].rpartition(" ORDER BY ")[0]
     return Statement(f"EXPLAIN (FORMAT JSON) {statement.text}", statement.arguments), condition
 

@@ -22,6 +22,7 @@ from kettle_services.gateway.rest.filters import AdFilter
 from kettle_services.gateway.rest.job_rows import SCHEDD, STATES, Viewer
 from kettle_services.gateway.rest.job_statements import (
     LIVE,
+    MORE_TRIED,
     PAST,
     JobTable,
     Listed,
@@ -168,31 +169,50 @@ class Reading:
         """A page of a list; a filter that the tables cannot decide is tried on the ads, row by row."""
         table = LIVE if isinstance(asked, ListJobs) else PAST
         with_ads = wanted is not None or bool(asked.fields)
-        statements = list_statements(
-            table,
-            asked,
-            wanted,
-            after,
-            limit=None if wanted is not None else asked.limit + 1,
-            more_columns=_ad_column(table) if with_ads else (),
-        )
         found: list[Job] = []
         last: asyncpg.Record | None = None
-        for statement in statements:
-            cursor = await self._connection.cursor(statement.text, *statement.arguments)
-            while rows := await cursor.fetch(_BATCH if wanted is not None else asked.limit + 1):
-                ads = await self._ads_of(table, rows) if with_ads else [None] * len(rows)
-                for row, ad in zip(rows, ads, strict=True):
-                    if len(found) == asked.limit:
-                        assert last is not None
-                        return Found(found, place_of(table, asked.sort, last))
-                    last = row
-                    if wanted is None or (ad is not None and viewer.finds(wanted, ad, row["owner"])):
-                        shown = viewer.sees(ad, row["owner"]) if ad is not None and asked.fields else None
-                        found.append(_job(table, row, shown))
-                if time.monotonic() > self._deadline:
-                    return Found(found, place_of(table, asked.sort, rows[-1]))
+        async for rows in self._rows(table, asked, wanted, after, _ad_column(table) if with_ads else ()):
+            ads = await self._ads_of(table, rows) if with_ads else [None] * len(rows)
+            for row, ad in zip(rows, ads, strict=True):
+                if len(found) == asked.limit:
+                    assert last is not None
+                    return Found(found, place_of(table, asked.sort, last))
+                last = row
+                if wanted is None or (ad is not None and viewer.finds(wanted, ad, row["owner"])):
+                    shown = viewer.sees(ad, row["owner"]) if ad is not None and asked.fields else None
+                    found.append(_job(table, row, shown))
+            if time.monotonic() > self._deadline:
+                return Found(found, place_of(table, asked.sort, rows[-1]))
         return Found(found, None)
+
+    async def _rows(
+        self,
+        table: JobTable,
+        asked: Listed,
+        wanted: AdFilter | None,
+        after: RowPlace | None,
+        more_columns: Sequence[str],
+    ) -> AsyncGenerator[Sequence[asyncpg.Record]]:
+        """The rows of a list in its order, some at once; without a filter those of one page, and one more."""
+        # What the database plans for a page takes milliseconds where the plan for all rows sorts them first.
+        limits = (asked.limit + 1, *(() if wanted is None else (MORE_TRIED, None)))
+        for limit in limits:
+            last: asyncpg.Record | None = None
+            for statement in list_statements(
+                table, asked, wanted, after, limit=limit, more_columns=more_columns
+            ):
+                cursor = await self._connection.cursor(statement.text, *statement.arguments)
+                count = 0
+                while rows := await cursor.fetch(_BATCH if wanted is not None else asked.limit + 1):
+                    yield rows
+                    count += len(rows)
+                    last = rows[-1]
+                if count == limit:
+                    break
+            else:
+                return
+            assert last is not None, "as many rows as the limit"
+            after = place_of(table, asked.sort, last)
 
     async def plan(self, asked: Listed, wanted: AdFilter | None, after: RowPlace | None) -> ListPlan:
         """How a list is looked for."""

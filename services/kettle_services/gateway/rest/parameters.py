@@ -43,6 +43,10 @@ def parameters_of(route: Declared, request: web.Request) -> msgspec.Struct:
         texts = request.query.getall(name)
         if lists[name]:
             given[name] = [each for text in texts for each in text.split(",") if each]
+            if not given[name]:
+                raise refused_field(
+                    f"/query/{name}", f"the parameter {name} names nothing: leave it out if you mean all"
+                )
         elif len(texts) > 1:
             raise refused_field(f"/query/{name}", f"the parameter {name} comes twice")
         else:

@@ -10,8 +10,12 @@ import os
 import pwd
 from pathlib import Path
 
+import msgspec
+
 from kettle.client import ClientError, SubmitError, prepare
+from kettle.submit import Site
 from kettle.submit import Submission as PreparedSubmission
+from kettle.submit.defaults import default_needs
 from kettle_services.gateway.rest.persons import Person
 from kettle_services.gateway.rest.refusals import RequestRefused, refused_field
 from kettle_wire.rest.jobs import Submission
@@ -19,9 +23,10 @@ from kettle_wire.rest.problem import ProblemCode
 
 
 async def submission_of(person: Person, body: Submission | str) -> Submission:
-    """The jobs of a body; raises RequestRefused."""
+    """The jobs of a body, with what they need where they do not say it; raises RequestRefused."""
     if isinstance(body, Submission):
-        return body
+        needs = default_needs(body.ad, body.columns, Site.here())
+        return msgspec.structs.replace(body, ad=body.ad | needs) if needs else body
     if not person.is_own_account:
         raise RequestRefused(
             415,

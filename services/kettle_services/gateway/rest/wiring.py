@@ -25,6 +25,7 @@ from kettle.runtime.policy_in_force import PolicyInForce
 from kettle.runtime.settings import config_path
 from kettle.storage import Database
 from kettle.submit.known_attributes import KnownAttributes
+from kettle_services.gateway.rest.access_points import AccessPoints
 from kettle_services.gateway.rest.administration import AdministrationQuestions
 from kettle_services.gateway.rest.application import Handler, RequestLimits
 from kettle_services.gateway.rest.attempts import AttemptQuestions
@@ -49,6 +50,7 @@ from kettle_services.gateway.rest.own_iam import OwnIam
 from kettle_services.gateway.rest.past import PastQuestions
 from kettle_services.gateway.rest.persons import Persons, own_token
 from kettle_services.gateway.rest.pool import PoolQuestions
+from kettle_services.gateway.rest.spooling import SpoolCommands
 from kettle_services.gateway.rest.standings import StandingQuestions
 from kettle_services.gateway.rest.streams import Streams
 from kettle_services.gateway.rest.usage import UsageQuestions
@@ -65,6 +67,7 @@ from kettle_wire.rest import (
     machines,
     negotiations,
     pool,
+    spooling,
     standings,
     usage,
 )
@@ -136,7 +139,9 @@ async def rest_parts(rt: Runtime, settings: GatewaySettings, bus: Bus, said: Peo
     feed = EventFeed(bus, monitor, people, past, hub, streams)
     rt.loop(feed.run(), name="changes")
     of_files = FileQuestions(people, past, streams)
-    done = JobCommands(people, tables, filters)
+    access_points = AccessPoints(bus, settings.collector)
+    done = JobCommands(people, access_points, tables, filters)
+    sent = SpoolCommands(people, access_points)
     about = PoolQuestions(bus, settings.collector, tables, filters)
     handlers: dict[Route, Handler] = {
         jobs.LIST_JOBS: asked.list,
@@ -153,6 +158,8 @@ async def rest_parts(rt: Runtime, settings: GatewaySettings, bus: Bus, said: Peo
         events.FOLLOW_JOB: feed.follow_job,
         events.FOLLOW_CLUSTER: feed.follow_cluster,
         events.FOLLOW_CHANGES: feed.follow_changes,
+        spooling.GIVE_INPUTS: sent.give,
+        spooling.PUT_FILE: sent.put,
         files.LIST_FILES: of_files.list,
         files.GET_FILE: of_files.get,
         files.GET_STDOUT: of_files.stream(STDOUT),

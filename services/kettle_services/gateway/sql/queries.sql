@@ -173,6 +173,16 @@ SELECT exit_code AS code, count(*)::integer AS count, count(DISTINCT owner)::int
    AND ($3::text[] = '{}' OR owner = ANY ($3)) AND ($4::text[] = '{}' OR shard = ANY ($4))
  GROUP BY exit_code;
 
+-- name: failed_signals
+-- Jobs that a signal has ended, by its number.
+SELECT (search->>'exitsignal')::integer AS code, count(*)::integer AS count, count(DISTINCT owner)::integer AS owners,
+       min(left_at) AS first, max(left_at) AS last,
+       (array_agg(cluster || '.' || proc || '@' || shard ORDER BY left_at DESC, cluster DESC, proc DESC))[1] AS example
+  FROM jobs.history
+ WHERE search @> '{"exitbysignal": 1}' AND status = 4 AND left_at >= $1::timestamptz AND left_at <= $2::timestamptz
+   AND ($3::text[] = '{}' OR owner = ANY ($3)) AND ($4::text[] = '{}' OR shard = ANY ($4))
+ GROUP BY code;
+
 -- name: failed_attempts
 -- Attempts that ended before their job did, by code, but some codes.
 SELECT code, count(*)::integer AS count, count(DISTINCT owner)::integer AS owners, min(ended_at) AS first,

@@ -14,6 +14,7 @@ from kettle_wire.rest.route import Moment
 KINDS: Final[dict[FailureKind, str]] = {
     "held": "jobs on hold",
     "exit": "jobs that failed",
+    "signal": "jobs that a signal ended",
     "attempt": "attempts that ended early",
 }
 
@@ -44,6 +45,9 @@ class FailuresView(msgspec.Struct, frozen=True, kw_only=True):
                 return "/jobs", {"state": "held"}
             case "exit":
                 return "/history", {"filter": f"ExitCode == {failure.code}"}
+            case "signal":
+                number = f"ExitSignal == {failure.code}" if failure.code is not None else "true"
+                return "/history", {"filter": f"ExitBySignal && {number}"}
             case "attempt":
                 return None
 
