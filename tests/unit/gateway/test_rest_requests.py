@@ -171,7 +171,7 @@ def test_an_attribute_of_somebodys_own_is_marked_as_such() -> None:
     ],
 )
 def test_a_filter_is_true_of_an_ad_whatever_of_it_is_looked_at(text: str) -> None:
-    """Names in any case, values that are expressions about others, and names that are computed are all found."""
+    """Names in any case, values that are expressions about others, and computed names are all found."""
     ad: Ad = {"JobPrio": 7, "Colour": "green", "RequestMemory": Expr("jobprio * 10"), "Cmd": "/bin/true"}
     wanted = Filters(KnownAttributes()).read(text)
     assert wanted is not None
