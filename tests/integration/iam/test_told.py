@@ -121,11 +121,11 @@ async def test_an_access_point_that_has_joined_reads_of_those_who_command_it(
             await bob.call(FIND_SPOOL, "ap1", FindSpool(cluster=1))
             async with gate.administrator() as iam:
                 await iam.ban("user:bob", reason="mines coins")
-            with pytest.raises(RefusedError, match=r"bob@pool\.example is banned by \S+$"):
+            with pytest.raises(RefusedError, match=r"bob@pool\.example is banned by [a-z]+$"):
                 await bob.call(FIND_SPOOL, "ap1", FindSpool(cluster=1))
             await ada.call(FIND_SPOOL, "ap1", FindSpool(cluster=1))
             await gate.stop()
-            with pytest.raises(RefusedError, match=r"bob@pool\.example is banned by \S+$"):
+            with pytest.raises(RefusedError, match=r"bob@pool\.example is banned by [a-z]+$"):
                 await bob.call(FIND_SPOOL, "ap1", FindSpool(cluster=1))
             await gate.start()
             async with gate.administrator() as iam:
