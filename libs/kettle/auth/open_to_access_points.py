@@ -1,4 +1,6 @@
-"""What people of joined access points may ask services of the pool: who runs such a machine can be any of its people."""
+"""
+What people of joined access points may ask services of the pool: who runs such a machine can be any of its people.
+"""
 
 from typing import Any, Final
 

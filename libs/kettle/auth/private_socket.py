@@ -1,7 +1,7 @@
 """
 A socket in a private directory, at which only its owner can listen and ask.
 
-A port of this machine is anybody's who comes first, as long as its service is away; whoever sends a secret there may send it to
+A port of this machine is anybody's who comes first, as long as its service is away; who sends a secret there may send it to
 another account.
 """
 
@@ -28,7 +28,9 @@ def listening(path: Path) -> socket.socket:
 
 
 def connected(path: Path, patience_s: float) -> socket.socket:
-    """A connection to who listens there. Raises OSError: nobody does; PermissionError: it may be somebody else's."""
+    """
+    A connection to who listens there. Raises OSError: nobody does; PermissionError: it may be somebody else's.
+    """
     about = path.parent.stat()
     if about.st_uid not in {os.geteuid(), 0} or about.st_mode & 0o022:
         raise PermissionError(f"{path.parent} can be changed by others than this account")
@@ -38,7 +40,9 @@ def connected(path: Path, patience_s: float) -> socket.socket:
 
 
 def _at(path: Path, do: Callable[[socket.socket, str], None]) -> socket.socket:
-    """By the directory's number: the path of a socket has 107 bytes at most, and that of a pool is as long as it is."""
+    """
+    By the directory's number: the path of a socket has 107 bytes at most, and that of a pool is as long as it is.
+    """
     directory = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
     try:

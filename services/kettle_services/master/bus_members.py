@@ -4,7 +4,7 @@ accounts, and schedds and collectors of other pools.
 
 Each has a file of credentials in the pool's directory, whose key is made the first time and kept.  Who is not admitted any
 more loses his connections, and is believed again when he is admitted again, as long as the file is there.  Of an account of this
-machine it has another name meanwhile, so whoever looks for it sees that this account may not come.
+machine it has another name meanwhile, so who looks for it sees that this account may not come.
 """
 
 import logging
@@ -270,7 +270,9 @@ class BusMembers:
             yield from self._home.credentials.glob(f"{pattern}{suffix}")
 
     def _set_aside(self, members: Collection[str]) -> None:
-        """Have files of accounts that are no members under another name, and those of members under their own."""
+        """
+        Have files of accounts that are no members under another name, and those of members under their own.
+        """
         for path in list(self._files(credential_of("*"))):
             wanted = path.with_suffix(_CREDENTIAL if path.stem in members else _SHUT_OUT)
             if path != wanted and not (wanted.suffix == _CREDENTIAL and wanted.exists()):

@@ -67,7 +67,7 @@ async def test_a_link_is_not_used_by_who_has_not_opened_it(gateway: Gateway, hea
 
 
 async def test_a_page_of_ours_opens_no_link_for_a_person(gateway: Gateway) -> None:
-    """Whoever had one lead there by an address of his would sign somebody in as himself."""
+    """Who had one lead there by an address would sign somebody in as himself."""
     link = await gateway.link()
     async with gateway.browser() as browser:
         status, response = await sent(browser, "GET", link, headers={"Sec-Fetch-Site": "same-origin"})
@@ -75,7 +75,9 @@ async def test_a_page_of_ours_opens_no_link_for_a_person(gateway: Gateway) -> No
 
 
 async def test_a_link_of_somebody_else_waits_for_the_button(gateway: Gateway, tmp_path: Path) -> None:
-    """Who is signed in and opens the link of another goes on as before; a link of the same person needs no button."""
+    """
+    Who is signed in and opens the link of another goes on as before; a link of the same person needs no button.
+    """
     (tmp_path / "credentials").mkdir()
     (tmp_path / "credentials" / "account-mallory.creds").touch()
     of_mallory = gateway.links.make("mallory", Credential(account="mallory"), time.time())

@@ -13,7 +13,9 @@ TOKEN = "the contents of the private file"
 
 
 async def test_the_token_is_told_to_nobody_who_has_the_port_meanwhile(tmp_path: Path) -> None:
-    """While the gateway is away any account can listen at its port, and would be the pool's with that token."""
+    """
+    While the gateway is away any account can listen at its port, and would be the pool's with that token.
+    """
     heard: list[bytes] = []
 
     async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

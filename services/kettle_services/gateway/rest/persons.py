@@ -65,7 +65,9 @@ class Person(msgspec.Struct, frozen=True):
 
 
 def own_token(directory: Path) -> str:
-    """The contents of the private file, which are others at each start: what was read of it once is worth nothing for long."""
+    """
+    The contents of the private file, which are others at each start: what was read of it once is worth nothing for long.
+    """
     text = secrets.token_urlsafe(32)
     write_private(private_directory(directory) / TOKEN_FILE, text + "\n")
     return text

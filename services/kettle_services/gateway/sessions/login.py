@@ -20,7 +20,7 @@ from kettle_wire.rest.problem import Problem, ProblemCode
 from kettle_wire.rest.sessions import Way
 
 _OPENED: Final = "none"
-"""What a browser says of an address that a person has opened; pages of ours have no login links, and whoever led one there did it."""
+"""What a browser says of an address that a person has opened; pages of ours have no login links, and another site may have led there."""
 
 
 class Login:
