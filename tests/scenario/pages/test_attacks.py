@@ -86,8 +86,13 @@ async def ask(look: Looks, path: str, **query: str) -> Any:
 
 
 async def named(look: Looks, cluster: int) -> dict[str, str]:
-    """What stands for the parameters of paths: of a job, a machine and a cycle that there are."""
-    async with asyncio.timeout(60):
+    """
+    What stands for the parameters of paths: of a job, a machine and a cycle that there are, when the tables have the job.
+    """
+    async with asyncio.timeout(60), aiohttp.ClientSession(look.address, headers=look.headers) as session:
+        for path in (f"/v2/jobs/{cluster}.0", f"/jobs/{cluster}.0", f"/clusters/{cluster}"):
+            while (await answers(session, "GET", path, {}))[0] == 404:
+                await asyncio.sleep(0.05)
         while not (machines := (await ask(look, "/v2/machines:use"))["machines"]):
             await asyncio.sleep(0.05)
         while not (cycles := (await ask(look, "/v2/negotiations"))["negotiations"]):
