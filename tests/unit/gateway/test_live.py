@@ -8,6 +8,7 @@ from aiohttp.test_utils import make_mocked_request
 
 from kettle_services.gateway.pages.live import LiveParts, TableWatch
 from kettle_services.gateway.rest.admission import Admission
+from kettle_services.gateway.rest.admission import Admission
 from kettle_services.gateway.rest.application import Asked
 from kettle_services.gateway.rest.job_tables import JobTables
 from kettle_services.gateway.rest.persons import Person
@@ -25,6 +26,9 @@ async def test_one_person_watches_so_many_pages() -> None:
 
     async def part() -> str:
         raise AssertionError("nobody is shown it")
+
+    async def still() -> None:
+        """Everybody may come."""
 
     def asked(name: str) -> Asked:
         person = cast("Person", SimpleNamespace(name=name, expires=0.0))  # whose credential is over by now
