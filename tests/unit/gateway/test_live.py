@@ -8,7 +8,6 @@ from aiohttp.test_utils import make_mocked_request
 
 from kettle_services.gateway.pages.live import LiveParts, TableWatch
 from kettle_services.gateway.rest.admission import Admission
-from kettle_services.gateway.rest.admission import Admission
 from kettle_services.gateway.rest.application import Asked
 from kettle_services.gateway.rest.job_tables import JobTables
 from kettle_services.gateway.rest.persons import Person
@@ -21,14 +20,11 @@ async def test_one_person_watches_so_many_pages() -> None:
     streams = Streams(2, most_of_one=1)
     live = LiveParts(TableWatch(cast("JobTables", None)), streams)
 
-    async def still() -> None:
-        """Both may go on."""
-
     async def part() -> str:
         raise AssertionError("nobody is shown it")
 
     async def still() -> None:
-        """Everybody may come."""
+        raise AssertionError("nobody is looked up again so soon")
 
     def asked(name: str) -> Asked:
         person = cast("Person", SimpleNamespace(name=name, expires=0.0))  # whose credential is over by now
