@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kettle_services.gateway.pages.assets import VENDORED, Assets
 from kettle_services.gateway.pages.frame import Frame
 from kettle_services.gateway.pages.gantt import drawn
-from kettle_services.gateway.pages.job_lists import row_of, states_of
+from kettle_services.gateway.pages.job_lists import command_of, row_of, states_of
 from kettle_services.gateway.pages.jobs_page import QUEUES, JobsView, ShowJobs
 from kettle_services.gateway.pages.page import Page
 from kettle_services.gateway.pages.rendering import Templates
@@ -225,3 +225,29 @@ def test_a_job_becomes_a_description_again() -> None:
     assert [["executable", "/bin/a"], ["arguments", "1 2"], ["output", "x"], ["request_cpus", "2"]] == [
         [part.strip() for part in line.split("=")] for line in text.splitlines()[:-1]
     ]
+
+
+@pytest.mark.parametrize(
+    ("values", "shown"),
+    [
+        ({"Arguments": "-c for' 'i' 'in' '1;' 'do' 'echo' '$i;' 'done"}, "sh -c 'for i in 1; do echo $i; done'"),
+        ({"Arguments": "a b"}, "sh a b"),
+        ({"Args": "a  b"}, "sh a  b"),
+        ({"Arguments": "it's"}, "sh it's"),
+        ({}, "sh"),
+    ],
+)  # fmt: skip
+def test_commands_are_shown_as_one_would_type_them(values: Mapping[str, str], shown: str) -> None:
+    """The words of a command are told apart as in a shell, and what has no words is shown as it is kept."""
+    assert shown == command_of("sh", values)
+
+
+@pytest.mark.parametrize(
+    ("code", "looks"), [(3, "state failed"), (0, "state completed"), (None, "state completed")]
+)
+def test_a_job_that_failed_does_not_look_like_one_that_went_well(code: int | None, looks: str) -> None:
+    """A program's exit code other than 0 is said beside the state, which has another look."""
+    ended = job(state="completed", exit_code=code)
+    html = TEMPLATES.render("jobs.html", frame(), jobs_view(ended))
+    assert f'<span class="{looks}">completed</span>' in html
+    assert (code == 3) == ('<b class="bad">exit code 3</b>' in html)

@@ -29,6 +29,8 @@ _REFUSED: Final = {
     "denied": "are not yours",
     "too_large": "would have become too large",
 }
+_UNGIVEN: Final = "via the pages"
+"""The reason that is recorded where somebody gives none."""
 MOST_UNDONE: Final = 5_000
 """Jobs that one form can name."""
 
@@ -101,4 +103,6 @@ class JobActions:
         self, asked: Asked, form: JobsForm, chosen: JobSelection, *, dry_run: bool = False
     ) -> Outcomes:
         parameters = ActOnJobs(action=form.action, dry_run=dry_run)
+        if not chosen.reason:
+            chosen = msgspec.structs.replace(chosen, reason=_UNGIVEN)
         return await self._questions.ask(asked, ACT_ON_JOBS, parameters, Outcomes, body=chosen)

@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 
 from kettle_services.gateway.pages.gantt import Gantt, drawn
+from kettle_services.gateway.pages.job_lists import command_of
 from kettle_services.gateway.pages.page import Page, Shown
 from kettle_services.gateway.pages.questions import Questions
 from kettle_services.gateway.pages.wording import size, span, value_text
@@ -79,8 +80,8 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     clauses: Sequence[Clause]
     phases: Sequence[Phase]
     gantt: Gantt | None
-    waited: str
-    ran: str
+    times: Sequence[tuple[str, str]]
+    """What it did for how long."""
     events: Sequence[JobRecord]
     attributes: Sequence[Attribute]
     compare: Moment | None
@@ -116,18 +117,20 @@ class JobPage:
         now = wanted.as_of or datetime.now(UTC)
         phases = _until(timeline.phases, wanted.as_of)
         texts = {name: value_text(value) for name, value in ad.items()}
-        program = texts.get("Cmd", "")
         view = JobView(
             job=job,
             name=f"{job.cluster}.{job.proc}",
-            command=f"{program} {texts.get('Arguments', texts.get('Args', ''))}".strip(),
+            command=command_of(texts.get("Cmd", ""), texts),
             why=why,
             no_reason=no_reason,
             clauses=_clauses(why),
             phases=phases,
             gantt=drawn(phases, now),
-            waited=span(_seconds(phases, {"idle", "held"}, now)),
-            ran=span(_seconds(phases, {"running"}, now)),
+            times=[
+                (did, span(seconds))
+                for did, state in _TIMES.items()
+                if (seconds := _seconds(phases, state, now)) or did in _ALWAYS
+            ],
             events=records.events,
             attributes=_attributes(ad, before),
             compare=wanted.compare,
@@ -150,6 +153,9 @@ class JobPage:
             return None, str(refusal)
 
 
+_TIMES: Final = {"waited": "idle", "was held": "held", "ran": "running", "was suspended": "suspended"}
+_ALWAYS: Final = frozenset({"waited", "ran"})
+"""Said also where there is nothing of it."""
 _BYTES: Final = {"RequestMemory": 2**20, "RequestDisk": 2**10}
 """What an amount of these is counted in."""
 _ASKS: Final = {
@@ -189,9 +195,9 @@ def _until(phases: Sequence[Phase], moment: datetime | None) -> list[Phase]:
     return begun
 
 
-def _seconds(phases: Sequence[Phase], states: set[str], now: datetime) -> float:
+def _seconds(phases: Sequence[Phase], state: str, now: datetime) -> float:
     return sum(
-        ((phase.until or now) - phase.since).total_seconds() for phase in phases if phase.state in states
+        ((phase.until or now) - phase.since).total_seconds() for phase in phases if phase.state == state
     )
 
 
