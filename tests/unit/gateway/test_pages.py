@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,6 +14,7 @@ from kettle_services.gateway.pages.frame import Frame
 from kettle_services.gateway.pages.gantt import drawn
 from kettle_services.gateway.pages.job_lists import command_of, row_of, states_of
 from kettle_services.gateway.pages.jobs_page import QUEUES, JobsView, ShowJobs
+from kettle_services.gateway.pages.notices import Notice, packed, unpacked
 from kettle_services.gateway.pages.page import Page
 from kettle_services.gateway.pages.rendering import Templates
 from kettle_services.gateway.pages.selections import JobsForm, selection
@@ -251,3 +253,20 @@ def test_a_job_that_failed_does_not_look_like_one_that_went_well(code: int | Non
     html = TEMPLATES.render("jobs.html", frame(), jobs_view(ended))
     assert f'<span class="{looks}">completed</span>' in html
     assert (code == 3) == ('<b class="bad">exit code 3</b>' in html)
+
+
+def test_a_notice_comes_through_its_cookie_and_nothing_else_does() -> None:
+    """What a form has done is said once as it was packed; a cookie that is none of ours says nothing."""
+    notice = Notice(said=["2 jobs were held."], undo="release", ids="7.0@schedd", back="/jobs?owner=ada")
+    assert notice == unpacked(packed(notice))
+    assert [None] * 4 == [unpacked(text) for text in ("", "???", "ä", packed(notice)[:-8])]
+
+
+@pytest.mark.parametrize(
+    "back", ["//evil.example", "https://evil.example", "/jobs\r\nX: y", "/jobs/\\evil", "/jobsx"]
+)
+def test_forms_lead_back_only_to_pages_of_jobs(back: str) -> None:
+    """No form leads to another site, nor adds a header to the answer."""
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.convert({"action": "hold", "back": back}, JobsForm)
+    assert "/jobs?owner=ada" == msgspec.convert({"action": "hold", "back": "/jobs?owner=ada"}, JobsForm).back

@@ -7,6 +7,7 @@ from urllib.parse import quote, urlencode
 import msgspec
 from markupsafe import Markup
 
+from kettle_services.gateway.pages.notices import Notice
 from kettle_services.gateway.pages.wording import ago, clock, stamp
 
 Value = str | int | bool | datetime | Sequence[str] | Sequence[int] | None
@@ -52,6 +53,8 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
     """Whether this page can show another moment."""
     frames: Mapping[str, int] = {}
     navigation: Sequence[NavigationGroup] = ()
+    notice: Notice | None = None
+    """What the form that led here has done."""
     assets: Mapping[str, str] = {}
     """Addresses of vendored and own files by their names."""
 
@@ -69,6 +72,11 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
     def here(self, **changes: Value) -> str:
         """A link to this page with other parameters, from the beginning of its list; None takes one away."""
         return self._address(self.path, {**self.query, "page": None, **changes})
+
+    @property
+    def back(self) -> str:
+        """The address of this page below the prefix, for forms that lead back to it."""
+        return self._address(self.path, dict(self.query)).removeprefix(self.prefix)
 
     @property
     def live(self) -> str:

@@ -7,9 +7,11 @@ from itertools import groupby
 from typing import Any, Final
 from urllib.parse import urlencode
 
+import msgspec
 from aiohttp import web
 
 from kettle.auth.mapping.levels import Level
+from kettle_services.gateway.pages import notices
 from kettle_services.gateway.pages.assets import Assets
 from kettle_services.gateway.pages.frame import Frame, NavigationGroup, NavigationLink
 from kettle_services.gateway.pages.live import LiveParts
@@ -115,14 +117,20 @@ class Pages:
         except NotModified as known:
             return web.Response(status=304, headers={**_HEADERS, "ETag": known.etag})
         match answer:
-            case Led(path=path, query=query):
+            case Led(path=path, query=query, notice=notice):
                 response: web.StreamResponse = self._led(
                     request, path + (f"?{urlencode(query)}" if query else ""), status=303
                 )
+                if notice is not None:
+                    self._carry(request, response, notices.packed(notice), notices.LASTS_S)
             case Shown():
                 frame = self.frame(request, declared, asked, front, answer)
+                notice = notices.unpacked(request.cookies.get(notices.COOKIE, ""))
+                frame = msgspec.structs.replace(frame, notice=notice)
                 html = self._templates.render(answer.template or declared.template, frame, answer.view)
                 response = _html(html, answer.status)
+                if notices.COOKIE in request.cookies:
+                    self._carry(request, response, "", 0)
                 for name, value in answer.cookies.items():
                     response.set_cookie(
                         name, value, max_age=_A_YEAR, path=frame.prefix or "/", httponly=True, samesite="Lax"
@@ -132,6 +140,10 @@ class Pages:
         if not response.prepared:
             response.headers.update(admitted.headers)
         return response
+
+    def _carry(self, request: web.Request, response: web.StreamResponse, text: str, lasts: int) -> None:
+        path = self._prefix_of(request) or "/"
+        response.set_cookie(notices.COOKIE, text, max_age=lasts, path=path, httponly=True, samesite="Strict")
 
     def _live(self, front: Front, page: Page, handler: Handler, live: LiveParts) -> _Answers:
         level = Level[page.level]
