@@ -3,13 +3,17 @@
 import hashlib
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kettle.client import prepare
+from kettle.submit.known_attributes import KnownAttributes
 from kettle_services.gateway.pages.assets import VENDORED, Assets
+from kettle_services.gateway.pages.descriptions import description_like
 from kettle_services.gateway.pages.frame import Frame
 from kettle_services.gateway.pages.gantt import drawn
 from kettle_services.gateway.pages.job_lists import command_of, row_of, states_of
@@ -18,10 +22,10 @@ from kettle_services.gateway.pages.notices import Notice, packed, unpacked
 from kettle_services.gateway.pages.page import Page
 from kettle_services.gateway.pages.rendering import Templates
 from kettle_services.gateway.pages.selections import JobsForm, selection
-from kettle_services.gateway.pages.submit_page import description_like
 from kettle_services.gateway.pages.wiring import PAGES
 from kettle_services.gateway.pages.wording import ago, clock, number, size, span
 from kettle_services.gateway.rest.refusals import RequestRefused
+from kettle_wire.ads.types import Expr
 from kettle_wire.rest.jobs import Job
 from kettle_wire.rest.past import Phase
 
@@ -222,7 +226,8 @@ def test_a_job_becomes_a_description_again() -> None:
     Wish 13: the form of a job that is to be run again has its commands, and leaves out what nobody writes.
     """
     text = description_like(
-        {"Cmd": "/bin/a", "Args": "1 2", "Out": "x", "Err": "/dev/null", "RequestCpus": 2}
+        {"Cmd": "/bin/a", "Args": "1 2", "Out": "x", "Err": "/dev/null", "RequestCpus": 2},
+        KnownAttributes(),
     )
     assert [["executable", "/bin/a"], ["arguments", "1 2"], ["output", "x"], ["request_cpus", "2"]] == [
         [part.strip() for part in line.split("=")] for line in text.splitlines()[:-1]
@@ -270,3 +275,30 @@ def test_forms_lead_back_only_to_pages_of_jobs(back: str) -> None:
     with pytest.raises(msgspec.ValidationError):
         msgspec.convert({"action": "hold", "back": back}, JobsForm)
     assert "/jobs?owner=ada" == msgspec.convert({"action": "hold", "back": "/jobs?owner=ada"}, JobsForm).back
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        """arguments = "-c 'echo $(DOLLAR)(date) ""it'' s""'"\nenvironment = "A=1 B='x y' C=$(DOLLAR)ENV(HOME)\"""",
+        '+Project = "a \\"b\\""\n+Depth = 3 + JobPrio',
+        'requirements = (TARGET.Memory > 7 || TARGET.Name == "a)(") && TARGET.Arch == "ARM64"\nrank = Mips',
+        "should_transfer_files = YES\nwhen_to_transfer_output = ON_EXIT\nmax_retries = 3\nsuccess_exit_code = 2",
+        'universe = local\nperiodic_hold = JobPrio > 5\nbatch_name = a b\ndescription = "of it"\npriority = 4',
+        'arguments = a \\"b\\" c\nperiodic_remove = true\nconcurrency_limits = matlab:2',
+    ],
+)
+def test_a_job_like_another_has_all_that_was_said_of_it(more: str, tmp_path: Path) -> None:
+    """
+    The description of a job that is to be run again makes the same ad: also its environment, its own attributes, requirements and
+    retries, and what looks like a macro in its words.
+    """
+    first = prepare(f"executable = /bin/sh\nrequest_memory = 64\n{more}\nqueue\n", cwd=tmp_path, environ={})
+    again = prepare(description_like(first.ad, KnownAttributes()), cwd=tmp_path, environ={})
+    assert first.ad == again.ad
+
+
+def test_what_a_description_cannot_say_again_is_named() -> None:
+    """A condition that is mixed with those of retries is not lost without a word."""
+    ad = {"Cmd": "/bin/a", "JobMaxRetries": 2, "OnExitRemove": Expr("NumJobCompletions > JobMaxRetries || x")}
+    assert "# Not taken over: retry_until or on_exit_remove" in description_like(ad, KnownAttributes())
