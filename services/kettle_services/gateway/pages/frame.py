@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from kettle_services.gateway.pages.notices import Notice
 from kettle_services.gateway.pages.wording import ago, clock, stamp
+from kettle_wire.rest.problem import FieldProblem
 
 Value = str | int | bool | datetime | Sequence[str] | Sequence[int] | None
 
@@ -72,6 +73,11 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
     def here(self, **changes: Value) -> str:
         """A link to this page with other parameters, from the beginning of its list; None takes one away."""
         return self._address(self.path, {**self.query, "page": None, **changes})
+
+    def mistakes(self, errors: Sequence[FieldProblem]) -> Mapping[str, str]:
+        """What is wrong with which of this page's parameters."""
+        found = {each.pointer.removeprefix("/query/").partition("/")[0]: each.detail for each in errors}
+        return {name: said for name, said in found.items() if name in self.query}
 
     @property
     def back(self) -> str:

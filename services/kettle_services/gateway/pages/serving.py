@@ -40,6 +40,8 @@ _PREFIX: Final = re.compile(r"(/[A-Za-z0-9._~-]+)*")
 _NO_ZONE: Final = re.compile(r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)Z?)?")
 _TIMES: Final = frozenset({"as_of", "since", "until", "at"})
 _A_YEAR: Final = 365 * 86400
+_PERSON: Final = web.RequestKey("kettle-person", Person)
+"""Who asks, for a page that says why it cannot be shown."""
 
 _Answers = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -90,6 +92,7 @@ class Pages:
 
         async def answer(request: web.Request) -> web.StreamResponse:
             admitted = await front.admit(request, level)
+            request[_PERSON] = admitted.person
             if (better := _plainer(request)) is not None:
                 return self._led(request, better)
             asked = Asked(admitted.person, parameters_of(page, request), None, request)
@@ -102,6 +105,7 @@ class Pages:
 
         async def answer(request: web.Request) -> web.StreamResponse:
             admitted = await front.admit(request, level)
+            request[_PERSON] = admitted.person
             fields = await fields_of(form.fields, request)
             asked = Asked(admitted.person, parameters_of(form, request), fields, request)
             return await self._answered(front, form, handler, asked, admitted)
@@ -232,7 +236,7 @@ class Pages:
         """A refusal as a page, for somebody who asked with a browser."""
         if "text/html" not in request.headers.get("Accept", ""):
             return None
-        frame = self._frame(request, title=problem.title, path=request.path)
+        frame = self._frame(request, title=problem.title, path=request.path, person=request.get(_PERSON))
         return _html(self._templates.render("problem.html", frame, problem), problem.status)
 
     def login(self, request: web.Request, view: LoginView, status: int) -> web.Response:
