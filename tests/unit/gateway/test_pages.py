@@ -302,3 +302,9 @@ def test_what_a_description_cannot_say_again_is_named() -> None:
     """A condition that is mixed with those of retries is not lost without a word."""
     ad = {"Cmd": "/bin/a", "JobMaxRetries": 2, "OnExitRemove": Expr("NumJobCompletions > JobMaxRetries || x")}
     assert "# Not taken over: retry_until or on_exit_remove" in description_like(ad, KnownAttributes())
+
+
+def test_a_page_that_is_not_live_does_not_say_now() -> None:
+    """What was true when a page was loaded is not called the present, unless the page follows it."""
+    assert ">Now<" in TEMPLATES.render("jobs.html", frame(is_live=True), jobs_view(job()))
+    assert ">As loaded<" in TEMPLATES.render("jobs.html", frame(), jobs_view(job()))

@@ -52,6 +52,8 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
     """The moment that is shown; None: the present."""
     has_past: bool = False
     """Whether this page can show another moment."""
+    is_live: bool = False
+    """Whether a part of this page is sent again when something has changed."""
     frames: Mapping[str, int] = {}
     navigation: Sequence[NavigationGroup] = ()
     notice: Notice | None = None

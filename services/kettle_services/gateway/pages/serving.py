@@ -182,6 +182,7 @@ class Pages:
             visible=lambda page: front.may(person, Level[page.level]),
             as_of=getattr(asked.parameters, "as_of", None),
             has_past=isinstance(declared, Page) and declared.has_past,
+            is_live=isinstance(declared, Page) and bool(declared.live),
             frames=shown.frames,
         )
 
