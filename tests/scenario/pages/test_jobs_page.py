@@ -123,7 +123,9 @@ async def test_the_page_needs_no_scripts(look: Looks) -> None:
 
 
 async def test_a_slip_in_a_filter_costs_nothing_that_was_typed(look: Looks) -> None:
-    """What is wrong with a filter is said beside it, what was typed is still there, and so is who is signed in."""
+    """
+    What is wrong with a filter is said beside it, what was typed is still there, and so is who is signed in.
+    """
     async with look.at("/jobs", scripts=False) as seen:
         who = await seen.text(".who span")
         await seen.page.fill(".filters [name=owner]", "ada")

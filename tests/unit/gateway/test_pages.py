@@ -25,7 +25,7 @@ from kettle_services.gateway.pages.selections import JobsForm, selection
 from kettle_services.gateway.pages.wiring import PAGES
 from kettle_services.gateway.pages.wording import ago, clock, number, size, span
 from kettle_services.gateway.rest.refusals import RequestRefused
-from kettle_wire.ads.types import Expr
+from kettle_wire.ads.types import Ad, Expr
 from kettle_wire.rest.jobs import Job
 from kettle_wire.rest.past import Phase
 
@@ -300,7 +300,11 @@ def test_a_job_like_another_has_all_that_was_said_of_it(more: str, tmp_path: Pat
 
 def test_what_a_description_cannot_say_again_is_named() -> None:
     """A condition that is mixed with those of retries is not lost without a word."""
-    ad = {"Cmd": "/bin/a", "JobMaxRetries": 2, "OnExitRemove": Expr("NumJobCompletions > JobMaxRetries || x")}
+    ad: Ad = {
+        "Cmd": "/bin/a",
+        "JobMaxRetries": 2,
+        "OnExitRemove": Expr("NumJobCompletions > JobMaxRetries || x"),
+    }
     assert "# Not taken over: retry_until or on_exit_remove" in description_like(ad, KnownAttributes())
 
 

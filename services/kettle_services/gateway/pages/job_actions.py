@@ -69,7 +69,9 @@ class JobActions:
         self._questions = questions
 
     async def act(self, asked: Asked) -> Shown | Led:
-        """Do it, or say how many jobs it would be and ask again; what is wrong is said on the page where it was sent."""
+        """
+        Do it, or say how many jobs it would be and ask again; what is wrong is said on the page where it was sent.
+        """
         form: JobsForm = asked.body
         try:
             return await self._acted(asked, form)

@@ -75,7 +75,9 @@ def row_of(job: Job) -> JobRow:
 
 
 def command_of(program: str, values: Mapping[str, str]) -> str:
-    """A program with its arguments as one would type them in a shell; as they are kept where that is not possible."""
+    """
+    A program with its arguments as one would type them in a shell; as they are kept where that is not possible.
+    """
     words = values.get("Arguments", "")
     try:
         arguments = shlex.join(split_arguments_v2_raw(words))
