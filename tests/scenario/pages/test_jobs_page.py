@@ -151,3 +151,23 @@ async def test_the_page_needs_no_scripts(look: Looks) -> None:
         await seen.page.click(".filters button")
         assert "/jobs?owner=nobody&since=2026-11-25T10:00:00Z" == URL(seen.page.url).path_qs
         assert "No job in the queues is like this" == await seen.text(".empty h2")
+
+
+async def test_a_slip_in_a_filter_costs_nothing_that_was_typed(look: Looks) -> None:
+    """
+    What is wrong with a filter is said beside it, what was typed is still there, and so is who is signed in.
+    """
+    async with look.at("/jobs", scripts=False) as seen:
+        who = await seen.text(".who span")
+        await seen.page.fill(".filters [name=owner]", "ada")
+        await seen.page.fill(".filters [name=cluster]", "zzz")
+        await seen.page.click(".filters button.main")
+        assert "ada" == await seen.page.input_value("main [name=owner]")
+        assert "cluster" in (await seen.text("#wrong-cluster")).lower()
+        assert who == await seen.text(".who span")
+        await seen.page.fill("main [name=cluster]", "7")
+        await seen.page.click("main button.main")
+        assert "/jobs?owner=ada&cluster=7" == URL(seen.page.url).path_qs
+        await seen.page.fill(".filters [name=filter]", "JobPrio >")
+        await seen.page.click(".filters button.main")
+        assert "JobPrio >" == await seen.page.input_value("main [name=filter][aria-invalid=true]")

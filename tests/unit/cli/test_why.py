@@ -134,6 +134,19 @@ def test_each_reason_of_the_record_has_its_sentence(rejection: Rejection, words:
         assert "5 of 40 slots could run it; of 9 like it 2 got one in that cycle." in text
 
 
+@pytest.mark.parametrize("analysis", [ABLE, None])
+@pytest.mark.parametrize(("since", "before"), [(89.0, False), (95.0, True)])
+def test_a_negotiation_from_before_the_job_waited_is_not_taken_for_one_about_it(
+    analysis: Analysis | None, since: float, before: bool
+) -> None:
+    """What is on record of jobs like it is said to be older than the job where it is."""
+    verdict = Verdict(cycle=8, at=90.0, rejection=rejected("busy"), analysis=analysis)
+    text = said(report("idle", verdict, EnteredCurrentStatus=since))
+    assert "(cycle 8, 10.0 s ago" in text
+    assert before == ("before this one was waiting" in text)
+    assert "gave it none" not in text
+
+
 def test_the_nearest_change_is_named_with_numbers() -> None:
     """How many of how many slots, for how much instead of how much, and how to write it."""
     text = said(waiting(rejected("no_match", able=0), NONE))

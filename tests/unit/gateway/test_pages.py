@@ -3,23 +3,27 @@
 import hashlib
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kettle.client import prepare
+from kettle.submit.known_attributes import KnownAttributes
 from kettle_services.gateway.pages.assets import VENDORED, Assets
+from kettle_services.gateway.pages.descriptions import description_like
 from kettle_services.gateway.pages.frame import Frame
 from kettle_services.gateway.pages.gantt import drawn
 from kettle_services.gateway.pages.job_edits import EditFields, changes
 from kettle_services.gateway.pages.job_files_page import found_lines
-from kettle_services.gateway.pages.job_lists import row_of, states_of
+from kettle_services.gateway.pages.job_lists import command_of, row_of, states_of
 from kettle_services.gateway.pages.jobs_page import QUEUES, JobsView, ShowJobs
+from kettle_services.gateway.pages.notices import Notice, packed, unpacked
 from kettle_services.gateway.pages.page import Page
 from kettle_services.gateway.pages.rendering import Templates
 from kettle_services.gateway.pages.selections import JobsForm, selection
-from kettle_services.gateway.pages.submit_page import description_like
 from kettle_services.gateway.pages.wiring import PAGES
 from kettle_services.gateway.pages.wording import ago, clock, number, size, span
 from kettle_services.gateway.rest.refusals import RequestRefused
@@ -251,8 +255,89 @@ def test_a_job_becomes_a_description_again() -> None:
     Wish 13: the form of a job that is to be run again has its commands, and leaves out what nobody writes.
     """
     text = description_like(
-        {"Cmd": "/bin/a", "Args": "1 2", "Out": "x", "Err": "/dev/null", "RequestCpus": 2}
+        {"Cmd": "/bin/a", "Args": "1 2", "Out": "x", "Err": "/dev/null", "RequestCpus": 2},
+        KnownAttributes(),
     )
     assert [["executable", "/bin/a"], ["arguments", "1 2"], ["output", "x"], ["request_cpus", "2"]] == [
         [part.strip() for part in line.split("=")] for line in text.splitlines()[:-1]
     ]
+
+
+@pytest.mark.parametrize(
+    ("values", "shown"),
+    [
+        ({"Arguments": "-c for' 'i' 'in' '1;' 'do' 'echo' '$i;' 'done"}, "sh -c 'for i in 1; do echo $i; done'"),
+        ({"Arguments": "a b"}, "sh a b"),
+        ({"Args": "a  b"}, "sh a  b"),
+        ({"Arguments": "it's"}, "sh it's"),
+        ({}, "sh"),
+    ],
+)  # fmt: skip
+def test_commands_are_shown_as_one_would_type_them(values: Mapping[str, str], shown: str) -> None:
+    """The words of a command are told apart as in a shell, and what has no words is shown as it is kept."""
+    assert shown == command_of("sh", values)
+
+
+@pytest.mark.parametrize(
+    ("code", "looks"), [(3, "state failed"), (0, "state completed"), (None, "state completed")]
+)
+def test_a_job_that_failed_does_not_look_like_one_that_went_well(code: int | None, looks: str) -> None:
+    """A program's exit code other than 0 is said beside the state, which has another look."""
+    ended = job(state="completed", exit_code=code)
+    html = TEMPLATES.render("jobs.html", frame(), jobs_view(ended))
+    assert f'<span class="{looks}">completed</span>' in html
+    assert (code == 3) == ('<b class="bad">exit code 3</b>' in html)
+
+
+def test_a_notice_comes_through_its_cookie_and_nothing_else_does() -> None:
+    """What a form has done is said once as it was packed; a cookie that is none of ours says nothing."""
+    notice = Notice(said=["2 jobs were held."], undo="release", ids="7.0@schedd", back="/jobs?owner=ada")
+    assert notice == unpacked(packed(notice))
+    assert [None] * 4 == [unpacked(text) for text in ("", "???", "ä", packed(notice)[:-8])]
+
+
+@pytest.mark.parametrize(
+    "back", ["//evil.example", "https://evil.example", "/jobs\r\nX: y", "/jobs/\\evil", "/jobsx"]
+)
+def test_forms_lead_back_only_to_pages_of_jobs(back: str) -> None:
+    """No form leads to another site, nor adds a header to the answer."""
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.convert({"action": "hold", "back": back}, JobsForm)
+    assert "/jobs?owner=ada" == msgspec.convert({"action": "hold", "back": "/jobs?owner=ada"}, JobsForm).back
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        """arguments = "-c 'echo $(DOLLAR)(date) ""it'' s""'"\nenvironment = "A=1 B='x y' C=$(DOLLAR)ENV(HOME)\"""",
+        '+Project = "a \\"b\\""\n+Depth = 3 + JobPrio',
+        'requirements = (TARGET.Memory > 7 || TARGET.Name == "a)(") && TARGET.Arch == "ARM64"\nrank = Mips',
+        "should_transfer_files = YES\nwhen_to_transfer_output = ON_EXIT\nmax_retries = 3\nsuccess_exit_code = 2",
+        'universe = local\nperiodic_hold = JobPrio > 5\nbatch_name = a b\ndescription = "of it"\npriority = 4',
+        'arguments = a \\"b\\" c\nperiodic_remove = true\nconcurrency_limits = matlab:2',
+    ],
+)
+def test_a_job_like_another_has_all_that_was_said_of_it(more: str, tmp_path: Path) -> None:
+    """
+    The description of a job that is to be run again makes the same ad: also its environment, its own attributes, requirements and
+    retries, and what looks like a macro in its words.
+    """
+    first = prepare(f"executable = /bin/sh\nrequest_memory = 64\n{more}\nqueue\n", cwd=tmp_path, environ={})
+    again = prepare(description_like(first.ad, KnownAttributes()), cwd=tmp_path, environ={})
+    assert first.ad == again.ad
+
+
+def test_what_a_description_cannot_say_again_is_named() -> None:
+    """A condition that is mixed with those of retries is not lost without a word."""
+    ad: Ad = {
+        "Cmd": "/bin/a",
+        "JobMaxRetries": 2,
+        "OnExitRemove": Expr("NumJobCompletions > JobMaxRetries || x"),
+    }
+    assert "# Not taken over: retry_until or on_exit_remove" in description_like(ad, KnownAttributes())
+
+
+def test_a_page_that_is_not_live_does_not_say_now() -> None:
+    """What was true when a page was loaded is not called the present, unless the page follows it."""
+    assert ">Now<" in TEMPLATES.render("jobs.html", frame(is_live=True), jobs_view(job()))
+    assert ">As loaded<" in TEMPLATES.render("jobs.html", frame(), jobs_view(job()))

@@ -182,6 +182,8 @@ def _idle(report: WhyReport, explanation: Explanation, lasting: str, now: float)
         said.append(f"What the negotiator thinks of it is not known: {trouble}.")
         return Answer(job=job, status="idle", sentences=said)
     when = f"cycle {verdict.cycle}, {duration(now - verdict.at)} ago"
+    if verdict.at < (_number(explanation.ad, "EnteredCurrentStatus") or _number(explanation.ad, "QDate")):
+        when += ", before this one was waiting"
     if verdict.cycle is None:
         said.append("No negotiation has looked at jobs like this one yet; it waits for the next.")
     elif verdict.rejection is None:
@@ -212,7 +214,7 @@ def _analysed(job: str, said: list[str], verdict: Verdict, ad: Ad, when: str) ->
         said.append("There is no slot in the pool: see kettle status, and start a machine.")
     elif analysis.able:
         if rejection is not None:
-            said.append(f"The last negotiation ({when}) gave it none.")
+            said.append(f"The last negotiation ({when}) gave none to jobs like it.")
             said.extend(match_analysis.turn(rejection, analysis.able, analysis.slots))
         elif verdict.cycle is None:
             said.append(f"{analysis.able} of {counted(analysis.slots, 'slot')} could run it.")

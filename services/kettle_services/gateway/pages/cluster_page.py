@@ -7,7 +7,7 @@ from typing import Annotated, Final
 
 import msgspec
 
-from kettle_services.gateway.pages.job_lists import JobRow, StateCount, row_of, states_of
+from kettle_services.gateway.pages.job_lists import COMMAND_ATTRIBUTES, JobRow, StateCount, row_of, states_of
 from kettle_services.gateway.pages.page import Page, Shown
 from kettle_services.gateway.pages.questions import Questions
 from kettle_services.gateway.rest.application import Asked
@@ -49,6 +49,8 @@ class ClusterView(msgspec.Struct, frozen=True, kw_only=True):
     cluster: int
     schedd: str
     owner: str
+    batch: str
+    """Its name, if it has one."""
     submitted: datetime
     states: Sequence[StateCount]
     total: int
@@ -85,7 +87,7 @@ class ClusterPage:
         counts = {group.key["state"]: 0 for group in [*(now.groups or ()), *(then.groups or ())]}
         for group in [*(now.groups or ()), *(then.groups or ())]:
             counts[group.key["state"]] += group.count
-        fields = ["Cmd", "Args", "Arguments"]
+        fields = [*COMMAND_ATTRIBUTES, "JobBatchName"]
         first = (await queued(limit=10, sort="entered", fields=fields)).jobs or []
         some = first or (await past(limit=10, fields=fields)).jobs or []
         if not some:
@@ -96,18 +98,20 @@ class ClusterPage:
             )
         held = (await queued(state=["held"], limit=_MOST)).jobs or []
         failed = (await past(filter="ExitCode =!= 0", limit=_MOST)).jobs or []
+        rows = [row_of(job) for job in some]
         total, ended = sum(counts.values()), sum(group.count for group in then.groups or ())
         view = ClusterView(
             cluster=int(number),
             schedd=schedd or some[0].schedd,
             owner=some[0].owner,
+            batch=rows[0].values.get("JobBatchName", ""),
             submitted=some[0].submitted,
             states=states_of(counts),
             total=total,
             ended=ended,
             causes=_causes([*held, *failed]),
             looked_at=len(held) + len(failed),
-            first=[row_of(job) for job in some],
+            first=rows,
         )
         return Shown(view, title=f"Cluster {number}", frames=now.frames)
 

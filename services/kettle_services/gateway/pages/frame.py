@@ -7,7 +7,9 @@ from urllib.parse import quote, urlencode
 import msgspec
 from markupsafe import Markup
 
+from kettle_services.gateway.pages.notices import Notice
 from kettle_services.gateway.pages.wording import ago, clock, stamp
+from kettle_wire.rest.problem import FieldProblem
 
 Value = str | int | bool | datetime | Sequence[str] | Sequence[int] | None
 
@@ -50,8 +52,12 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
     """The moment that is shown; None: the present."""
     has_past: bool = False
     """Whether this page can show another moment."""
+    is_live: bool = False
+    """Whether a part of this page is sent again when something has changed."""
     frames: Mapping[str, int] = {}
     navigation: Sequence[NavigationGroup] = ()
+    notice: Notice | None = None
+    """What the form that led here has done."""
     assets: Mapping[str, str] = {}
     """Addresses of vendored and own files by their names."""
 
@@ -69,6 +75,16 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
     def here(self, **changes: Value) -> str:
         """A link to this page with other parameters, from the beginning of its list; None takes one away."""
         return self._address(self.path, {**self.query, "page": None, **changes})
+
+    def mistakes(self, errors: Sequence[FieldProblem]) -> Mapping[str, str]:
+        """What is wrong with which of this page's parameters."""
+        found = {each.pointer.removeprefix("/query/").partition("/")[0]: each.detail for each in errors}
+        return {name: said for name, said in found.items() if name in self.query}
+
+    @property
+    def back(self) -> str:
+        """The address of this page below the prefix, for forms that lead back to it."""
+        return self._address(self.path, dict(self.query)).removeprefix(self.prefix)
 
     @property
     def live(self) -> str:

@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from kettle_services.gateway.pages.job_lists import JobRow, StateCount, row_of, states_of
+from kettle_services.gateway.pages.job_lists import COMMAND_ATTRIBUTES, JobRow, StateCount, row_of, states_of
 from kettle_services.gateway.pages.page import Link, Page, Shown
 from kettle_services.gateway.pages.questions import Questions
 from kettle_services.gateway.rest.application import Asked
@@ -15,7 +15,7 @@ from kettle_wire.rest.past import GET_WHY, GetWhy, Why
 from kettle_wire.rest.pool import LIST_CLUSTERS, Cluster, Clusters, ListClusters
 
 HOME: Final = Page("/", "Home", template="home.html", link=Link("Jobs", 1), live="home_live.html")
-_ATTRIBUTES: Final = ["Cmd", "Args", "Arguments"]
+_ATTRIBUTES: Final = [*COMMAND_ATTRIBUTES]
 
 
 class ClusterRow(msgspec.Struct, frozen=True):
@@ -24,6 +24,12 @@ class ClusterRow(msgspec.Struct, frozen=True):
     cluster: Cluster
     states: Sequence[StateCount]
     count: int
+    """In the queue."""
+    ended: int
+    batch: str
+    """Its name, if it has one."""
+    command: str
+    """Of one of its jobs."""
 
 
 class HomeView(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,7 +73,7 @@ class HomePage:
         view = HomeView(
             states=states,
             total=sum(each.count for each in states),
-            clusters=[_row(each) for each in clusters.clusters],
+            clusters=await self._rows(asked, clusters.clusters),
             more_clusters=clusters.next is not None,
             waits=row_of(idle[0]) if idle else None,
             why=(await ask_or_say(asked, GET_WHY, GetWhy(id=idle[0].id), Why))[0] if idle else None,
@@ -78,6 +84,29 @@ class HomePage:
         )
         return Shown(view, frames=counted.frames)
 
-
-def _row(cluster: Cluster) -> ClusterRow:
-    return ClusterRow(cluster, states_of(cluster.states), sum(cluster.states.values()))
+    async def _rows(self, asked: Asked, clusters: Sequence[Cluster]) -> list[ClusterRow]:
+        """With what people know them by: a cluster has its name and its command only in its jobs."""
+        if not clusters:
+            return []
+        numbers = sorted({each.cluster for each in clusters})
+        past = ListHistory(owner=[asked.person.name], cluster=numbers, group_by=["cluster", "schedd"])
+        groups = (await self._questions.ask(asked, LIST_HISTORY, past, Jobs)).groups or ()
+        ended = {(group.key["cluster"], group.key["schedd"]): group.count for group in groups}
+        rows: list[ClusterRow] = []
+        for each in clusters:
+            wanted = ListJobs(
+                cluster=[each.cluster], schedd=[each.schedd], limit=1, fields=[*_ATTRIBUTES, "JobBatchName"]
+            )
+            jobs = (await self._questions.ask(asked, LIST_JOBS, wanted, Jobs)).jobs or []
+            one = row_of(jobs[0]) if jobs else None
+            rows.append(
+                ClusterRow(
+                    each,
+                    states_of(each.states),
+                    count=sum(each.states.values()),
+                    ended=ended.get((str(each.cluster), each.schedd), 0),
+                    batch=one.values.get("JobBatchName", "") if one else "",
+                    command=one.command if one else "",
+                )
+            )
+        return rows

@@ -3,15 +3,21 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final
+from urllib.parse import parse_qsl
 
 import msgspec
 
-from kettle_services.gateway.pages.page import Form, Shown
+from kettle_services.gateway.pages.notices import MOST, Notice, packed
+from kettle_services.gateway.pages.page import Form, Led, Shown
 from kettle_services.gateway.pages.questions import Questions
 from kettle_services.gateway.pages.selections import Action, JobsForm, selection
+from kettle_services.gateway.pages.wording import number
 from kettle_services.gateway.rest.application import Asked
+from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_wire.rest.jobs import ACT_ON_JOBS, ActOnJobs, JobSelection, Outcomes
 
+_OF_THE_FORM: Final = frozenset({400, 404, 409, 422})
+"""Statuses of refusals that somebody mends in the form."""
 _UNDONE: Final[Mapping[str, Action]] = {"hold": "release", "suspend": "continue"}
 """What takes an action back."""
 _SAID: Final = {
@@ -29,6 +35,8 @@ _REFUSED: Final = {
     "denied": "are not yours",
     "too_large": "would have become too large",
 }
+_UNGIVEN: Final = "via the pages"
+"""The reason that is recorded where somebody gives none."""
 MOST_UNDONE: Final = 5_000
 """Jobs that one form can name."""
 
@@ -60,9 +68,20 @@ class JobActions:
     def __init__(self, questions: Questions) -> None:
         self._questions = questions
 
-    async def act(self, asked: Asked) -> Shown:
-        """Do it, or say how many jobs it would be and ask again."""
+    async def act(self, asked: Asked) -> Shown | Led:
+        """
+        Do it, or say how many jobs it would be and ask again; what is wrong is said on the page where it was sent.
+        """
         form: JobsForm = asked.body
+        try:
+            return await self._acted(asked, form)
+        except RequestRefused as refusal:
+            if not form.back or refusal.status not in _OF_THE_FORM:
+                raise
+            sentence = str(refusal)
+            return _led(form, Notice(trouble=[f"{sentence[:1].upper()}{sentence[1:].rstrip('.')}."]))
+
+    async def _acted(self, asked: Asked, form: JobsForm) -> Shown | Led:
         chosen = selection(form, asked.person.name)
         undone_easily = form.action in _UNDONE or form.action in _UNDONE.values()
         if form.confirmed or (undone_easily and not form.all):
@@ -79,10 +98,14 @@ class JobActions:
         )
         return Shown(view, title=f"{form.action.capitalize()} {tried.count} jobs?")
 
-    async def _done(self, asked: Asked, form: JobsForm, chosen: JobSelection) -> Shown:
-        outcomes = (await self._asked(asked, form, chosen)).outcomes
+    async def _done(self, asked: Asked, form: JobsForm, chosen: JobSelection) -> Shown | Led:
+        answer = await self._asked(asked, form, chosen)
+        outcomes = answer.outcomes
         changed = [each.id for each in outcomes if each.outcome == "done"]
         refused = Counter(_REFUSED[each.outcome] for each in outcomes if each.outcome != "done")
+        notice = _notice(form, changed, refused)
+        if form.back and len(packed(notice)) <= MOST:
+            return _led(form, notice, answer.position)
         view = ActionView(
             form=form,
             count=len(changed),
@@ -101,4 +124,27 @@ class JobActions:
         self, asked: Asked, form: JobsForm, chosen: JobSelection, *, dry_run: bool = False
     ) -> Outcomes:
         parameters = ActOnJobs(action=form.action, dry_run=dry_run)
+        if not chosen.reason:
+            chosen = msgspec.structs.replace(chosen, reason=_UNGIVEN)
         return await self._questions.ask(asked, ACT_ON_JOBS, parameters, Outcomes, body=chosen)
+
+
+def _notice(form: JobsForm, changed: Sequence[str], refused: Mapping[str, int]) -> Notice:
+    """What was done to these jobs, and to how many it was not, by why."""
+    count = len(changed)
+    done = f"{number(count)} {'job was' if count == 1 else 'jobs were'} {_SAID[form.action]}."
+    undo = _UNDONE.get(form.action, "") if changed else ""
+    return Notice(
+        said=[done] if changed else [],
+        trouble=[f"{number(many)} {why}." for why, many in refused.items()],
+        undo=undo,
+        ids=",".join(changed) if undo else "",
+        back=form.back,
+    )
+
+
+def _led(form: JobsForm, notice: Notice, position: str = "") -> Led:
+    """Back to where the form was sent, which waits until what was done is visible."""
+    path, _, query = form.back.partition("?")
+    said = dict(parse_qsl(query))
+    return Led(path, {**said, "at_least": position} if position else said, notice)

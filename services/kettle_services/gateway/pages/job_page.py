@@ -8,6 +8,7 @@ import msgspec
 
 from kettle_services.gateway.pages.gantt import Gantt, drawn
 from kettle_services.gateway.pages.job_edits import Editable, editable
+from kettle_services.gateway.pages.job_lists import command_of
 from kettle_services.gateway.pages.page import Page, Shown
 from kettle_services.gateway.pages.questions import Questions
 from kettle_services.gateway.pages.wording import size, span, value_text
@@ -79,8 +80,8 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     clauses: Sequence[Clause]
     phases: Sequence[Phase]
     gantt: Gantt | None
-    waited: str
-    ran: str
+    times: Sequence[tuple[str, str]]
+    """What it did for how long."""
     events: Sequence[JobRecord]
     no_past: str
     """Why its time line and events are not known at the moment."""
@@ -122,18 +123,20 @@ class JobPage:
         now = wanted.as_of or datetime.now(UTC)
         phases = _until(timeline.phases if timeline else (), wanted.as_of)
         texts = {name: value_text(value) for name, value in ad.items()}
-        program = texts.get("Cmd", "")
         view = JobView(
             job=job,
             name=f"{job.cluster}.{job.proc}",
-            command=f"{program} {texts.get('Arguments', texts.get('Args', ''))}".strip(),
+            command=command_of(texts.get("Cmd", ""), texts),
             why=why,
             no_reason=no_reason,
             clauses=_clauses(why),
             phases=phases,
             gantt=drawn(phases, now),
-            waited=span(_seconds(phases, {"idle", "held"}, now)),
-            ran=span(_seconds(phases, {"running"}, now)),
+            times=[
+                (did, span(seconds))
+                for did, state in _TIMES.items()
+                if (seconds := _seconds(phases, state, now)) or did in _ALWAYS
+            ],
             events=records.events if records else (),
             no_past=no_past,
             attributes=_attributes(ad, before),
@@ -151,6 +154,9 @@ class JobPage:
         return Shown(view, title=f"Job {job.cluster}.{job.proc}")
 
 
+_TIMES: Final = {"waited": "idle", "was held": "held", "ran": "running", "was suspended": "suspended"}
+_ALWAYS: Final = frozenset({"waited", "ran"})
+"""Said also where there is nothing of it."""
 _BYTES: Final = {"RequestMemory": 2**20, "RequestDisk": 2**10}
 """What an amount of these is counted in."""
 _ASKS: Final = {
@@ -190,9 +196,9 @@ def _until(phases: Sequence[Phase], moment: datetime | None) -> list[Phase]:
     return begun
 
 
-def _seconds(phases: Sequence[Phase], states: set[str], now: datetime) -> float:
+def _seconds(phases: Sequence[Phase], state: str, now: datetime) -> float:
     return sum(
-        ((phase.until or now) - phase.since).total_seconds() for phase in phases if phase.state in states
+        ((phase.until or now) - phase.since).total_seconds() for phase in phases if phase.state == state
     )
 
 

@@ -6,6 +6,7 @@ from typing import Final, Literal
 import msgspec
 from aiohttp import web
 
+from kettle_services.gateway.pages.notices import Notice
 from kettle_services.gateway.rest.application import Asked
 
 Group = Literal["Jobs", "Pool", "Administration"]
@@ -105,6 +106,8 @@ class Led(msgspec.Struct, frozen=True):
     path: str
     """Of a page."""
     query: Mapping[str, str] = {}
+    notice: Notice | None = None
+    """What is said there."""
 
 
 Handler = Callable[[Asked], Awaitable[Shown | Led | web.StreamResponse]]

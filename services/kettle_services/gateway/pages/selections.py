@@ -38,6 +38,10 @@ class JobsForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     expect: Annotated[int, msgspec.Meta(ge=0)] | None = None
     """How many were shown to who confirms it."""
     confirmed: bool = False
+    back: Annotated[
+        str, msgspec.Meta(max_length=4096, pattern=r"^(/jobs(/[^/?#\\\x00-\x20]+)?(\?[^#\x00-\x20]*)?)?$")
+    ] = ""
+    """The address, below the prefix, of the page where it was sent, to which it leads back."""
 
 
 class _Lists(msgspec.Struct, frozen=True):

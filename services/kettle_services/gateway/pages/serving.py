@@ -7,9 +7,11 @@ from itertools import groupby
 from typing import Any, Final
 from urllib.parse import urlencode
 
+import msgspec
 from aiohttp import web
 
 from kettle.auth.mapping.levels import Level
+from kettle_services.gateway.pages import notices
 from kettle_services.gateway.pages.assets import Assets
 from kettle_services.gateway.pages.frame import Frame, NavigationGroup, NavigationLink
 from kettle_services.gateway.pages.live import LiveParts
@@ -35,6 +37,8 @@ _PREFIX: Final = re.compile(r"(/[A-Za-z0-9._~-]+)*")
 _NO_ZONE: Final = re.compile(r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)Z?)?")
 _TIMES: Final = frozenset({"as_of", "since", "until", "at"})
 _A_YEAR: Final = 365 * 86400
+_PERSON: Final = web.RequestKey("kettle-person", Person)
+"""Who asks, for a page that says why it cannot be shown."""
 
 _Answers = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -85,6 +89,7 @@ class Pages:
 
         async def answer(request: web.Request) -> web.StreamResponse:
             admitted = await front.admit(request, level)
+            request[_PERSON] = admitted.person
             if (better := _plainer(request)) is not None:
                 return self._led(request, better)
             asked = Asked(admitted.person, parameters_of(page, request), None, request)
@@ -97,6 +102,7 @@ class Pages:
 
         async def answer(request: web.Request) -> web.StreamResponse:
             admitted = await front.admit(request, level)
+            request[_PERSON] = admitted.person
             fields = await fields_of(form.fields, request)
             asked = Asked(admitted.person, parameters_of(form, request), fields, request)
             return await self._answered(front, form, handler, asked, admitted)
@@ -112,14 +118,20 @@ class Pages:
         except NotModified as known:
             return web.Response(status=304, headers={**_HEADERS, "ETag": known.etag})
         match answer:
-            case Led(path=path, query=query):
+            case Led(path=path, query=query, notice=notice):
                 response: web.StreamResponse = self._led(
                     request, path + (f"?{urlencode(query)}" if query else ""), status=303
                 )
+                if notice is not None:
+                    self._carry(request, response, notices.packed(notice), notices.LASTS_S)
             case Shown():
                 frame = self.frame(request, declared, asked, front, answer)
+                notice = notices.unpacked(request.cookies.get(notices.COOKIE, ""))
+                frame = msgspec.structs.replace(frame, notice=notice)
                 html = self._templates.render(answer.template or declared.template, frame, answer.view)
                 response = _html(html, answer.status)
+                if notices.COOKIE in request.cookies:
+                    self._carry(request, response, "", 0)
                 for name, value in answer.cookies.items():
                     response.set_cookie(
                         name, value, max_age=_A_YEAR, path=frame.prefix or "/", httponly=True, samesite="Lax"
@@ -129,6 +141,10 @@ class Pages:
         if not response.prepared:
             response.headers.update(admitted.headers)
         return response
+
+    def _carry(self, request: web.Request, response: web.StreamResponse, text: str, lasts: int) -> None:
+        path = self.prefix_of(request) or "/"
+        response.set_cookie(notices.COOKIE, text, max_age=lasts, path=path, httponly=True, samesite="Strict")
 
     def _live(self, front: Front, page: Page, handler: Handler, live: LiveParts) -> _Answers:
         level = Level[page.level]
@@ -164,6 +180,7 @@ class Pages:
             visible=lambda page: front.may(person, Level[page.level]),
             as_of=getattr(asked.parameters, "as_of", None),
             has_past=isinstance(declared, Page) and declared.has_past,
+            is_live=isinstance(declared, Page) and bool(declared.live),
             frames=shown.frames,
         )
 
@@ -218,7 +235,7 @@ class Pages:
         """A refusal as a page, for somebody who asked with a browser."""
         if "text/html" not in request.headers.get("Accept", ""):
             return None
-        frame = self._frame(request, title=problem.title, path=request.path)
+        frame = self._frame(request, title=problem.title, path=request.path, person=request.get(_PERSON))
         return _html(self._templates.render("problem.html", frame, problem), problem.status)
 
     def login(self, request: web.Request, view: LoginView, status: int) -> web.Response:

@@ -6,12 +6,12 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
+from kettle.submit.known_attributes import KnownAttributes
+from kettle_services.gateway.pages.descriptions import description_like
 from kettle_services.gateway.pages.page import Form, Led, Link, Page, Shown
 from kettle_services.gateway.pages.questions import Questions
-from kettle_services.gateway.pages.wording import value_text
 from kettle_services.gateway.rest.application import Asked
 from kettle_services.gateway.rest.refusals import RequestRefused
-from kettle_wire.ads.types import Ad
 from kettle_wire.rest.jobs import GET_JOB, SUBMIT_JOBS, GetJob, Job, JobName, SubmitJobs, SubmittedJobs
 from kettle_wire.rest.problem import ProblemCode
 
@@ -52,25 +52,6 @@ queue
 """,
 }
 _LINE: Final = re.compile(r"line (\d+)")
-_COMMANDS: Final = {
-    "Cmd": "executable",
-    "Iwd": "initialdir",
-    "In": "input",
-    "Out": "output",
-    "Err": "error",
-    "UserLog": "log",
-    "TransferInput": "transfer_input_files",
-    "TransferOutput": "transfer_output_files",
-    "ContainerImage": "container_image",
-    "JobBatchName": "batch_name",
-    "RequestCpus": "request_cpus",
-    "RequestMemory": "request_memory",
-    "RequestDisk": "request_disk",
-    "RequestGPUs": "request_gpus",
-    "JobPrio": "priority",
-}
-"""Commands of a description by the attributes that they set."""
-_LEFT_OUT: Final = frozenset({"", "/dev/null"})
 
 
 class ShowSubmit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -116,6 +97,7 @@ class SubmitPage:
 
     def __init__(self, questions: Questions) -> None:
         self._questions = questions
+        self._known = KnownAttributes()
 
     async def show(self, asked: Asked) -> Shown:
         """An example, or a job that is to be run again."""
@@ -123,7 +105,7 @@ class SubmitPage:
         if wanted.like is None:
             return Shown(SubmitView(text=TEMPLATES[wanted.template]))
         job = await self._questions.ask(asked, GET_JOB, GetJob(id=wanted.like), Job)
-        return Shown(SubmitView(text=description_like(job.attributes or {}), like=wanted.like))
+        return Shown(SubmitView(text=description_like(job.attributes or {}, self._known), like=wanted.like))
 
     async def check(self, asked: Asked) -> Shown:
         """What would become of a description, which nothing is done with."""
@@ -157,20 +139,3 @@ def _wrong(text: str, said: str) -> SubmitView:
     lines = text.splitlines()
     line = int(found[1]) if found and 0 < int(found[1]) <= len(lines) else None
     return SubmitView(text=text, trouble=said, line=line, shown=lines[line - 1] if line else "")
-
-
-def description_like(ad: Ad) -> str:
-    """A description that makes a job like this one, as far as it says what people write."""
-    texts = {name: value_text(value) for name, value in ad.items()}
-    lines = [
-        f"{command:<21} = {texts[name]}"
-        for name, command in _COMMANDS.items()
-        if texts.get(name, "") not in _LEFT_OUT
-    ]
-    arguments = texts.get("Arguments", "")
-    if arguments:
-        quoted = arguments.replace('"', '""')
-        lines.insert(1, f'{"arguments":<21} = "{quoted}"')
-    elif texts.get("Args"):
-        lines.insert(1, f"{'arguments':<21} = {texts['Args']}")
-    return "\n".join([*lines, "queue", ""])
