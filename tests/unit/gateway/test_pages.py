@@ -18,7 +18,7 @@ from kettle_services.gateway.pages.rendering import Templates
 from kettle_services.gateway.pages.selections import JobsForm, selection
 from kettle_services.gateway.pages.submit_page import description_like
 from kettle_services.gateway.pages.wiring import PAGES
-from kettle_services.gateway.pages.wording import ago, clock, number, size, span
+from kettle_services.gateway.pages.wording import ago, apart, clock, number, size, span
 from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_wire.rest.jobs import Job
 from kettle_wire.rest.past import Phase
@@ -127,6 +127,9 @@ def test_values_have_units_and_times_are_said_twice() -> None:
     then = NOW - timedelta(days=1, minutes=5)
     assert ("11-24 11:55:00", "1 d ago") == (clock(then, NOW), ago(then, NOW))
     assert "in 5 min" == ago(NOW + timedelta(minutes=5), NOW)
+    assert ["5 min after", "1 d before", "then"] == [
+        apart(each, NOW) for each in (NOW + timedelta(minutes=5), then, NOW)
+    ]
     assert (
         '<time datetime="2026-11-24T11:55:00Z">11-24 11:55:00 <span class="ago">1 d ago</span></time>'
         == str(frame().when(then))
