@@ -18,7 +18,7 @@ from kettle_services.gateway.pages.rendering import Templates
 from kettle_services.gateway.pages.selections import JobsForm, selection
 from kettle_services.gateway.pages.submit_page import description_like
 from kettle_services.gateway.pages.wiring import PAGES
-from kettle_services.gateway.pages.wording import ago, apart, clock, number, size, span
+from kettle_services.gateway.pages.wording import ago, apart, clock, counted, number, size, span
 from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_wire.rest.jobs import Job
 from kettle_wire.rest.past import Phase
@@ -124,6 +124,7 @@ def test_values_have_units_and_times_are_said_twice() -> None:
     """Sizes have a unit, thousands a space between, times the clock and how long ago."""
     assert ["12 B", "1.5 KiB", "8.0 GiB"] == [size(12), size(1536), size(8 << 30)]
     assert "1\N{NARROW NO-BREAK SPACE}234\N{NARROW NO-BREAK SPACE}567" == number(1234567)
+    assert ["1 slot", "0 slots"] == [counted(1, "slot"), counted(0, "slot")]
     then = NOW - timedelta(days=1, minutes=5)
     assert ("11-24 11:55:00", "1 d ago") == (clock(then, NOW), ago(then, NOW))
     assert "in 5 min" == ago(NOW + timedelta(minutes=5), NOW)

@@ -161,6 +161,7 @@ class SubmitPage:
 
 
 def _wrong(text: str, said: str) -> SubmitView:
+    said = said.removeprefix("body, ")
     found = _LINE.search(said)
     lines = text.splitlines()
     line = int(found[1]) if found and 0 < int(found[1]) <= len(lines) else None

@@ -14,6 +14,11 @@ def number(value: float) -> str:
     return f"{value:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
 
 
+def counted(count: int, what: str) -> str:
+    """A count with what is counted, in the plural where it is not one."""
+    return f"{number(count)} {what}" if count == 1 else f"{number(count)} {what}s"
+
+
 def size(count: float) -> str:
     """Bytes in the unit that leaves at most four digits."""
     unit = 0
