@@ -35,7 +35,7 @@ PROGRAMS: Final = {
 
 @pytest.fixture(scope="module")
 def configuration() -> dict[str, Any]:
-    gateway = {"rest": True, "proxies": ["127.0.0.1"], "request_burst": 1e6, "requests_per_second": 1e6}
+    gateway = {"rest": True, "request_burst": 1e6, "requests_per_second": 1e6, "proxies": ["127.0.0.1"]}
     return {"settings": {"gateway": gateway}}
 
 
@@ -118,6 +118,35 @@ async def test_the_interface_behind_a_proxy_is_the_interface(
             await require_refusals(session)
             await require_large_body(session, tmp_path)
             await require_events_one_by_one(session)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+async def test_people_change_something_behind_a_proxy(name: str, pool: ThrowawayPool, tmp_path: Path) -> None:
+    """Behind each proxy somebody signs in with a browser and sends a form; a form of another site is refused, and says what to set."""
+    gateway = int((pool.home / "gateway" / "port").read_text())
+    token = (pool.home / "gateway" / "token").read_text().strip()
+    async with running(name, tmp_path, gateway) as port:
+        context = client_context(str(AuthorityFiles(tmp_path / "pki").kept("ca").certificate))
+        origin = f"https://127.0.0.1:{port}"
+        ours = {"Origin": origin, "Sec-Fetch-Site": "same-origin", "Accept": "text/html"}
+        async with aiohttp.ClientSession(
+            f"{origin}/kettle/",
+            headers=ours,
+            connector=aiohttp.TCPConnector(ssl=context),
+            cookie_jar=aiohttp.CookieJar(unsafe=True),
+        ) as browser:
+            async with browser.post("login", data={"token": token, "next": "/submit"}) as response:
+                text = await response.text()
+                assert (200, "/kettle/submit") == (response.status, response.url.path), text
+            found = re.search(r'name="csrf" value="([^"]+)"', text)
+            assert found is not None
+            fields = {"csrf": found[1], "text": "executable = /bin/true\nqueue 3\n"}
+            async with browser.post("submit/check", data=fields) as response:
+                assert 200 == response.status, await response.text()
+            async with browser.post(
+                "submit/check", data=fields, headers={"Origin": "https://pool.example.org"}
+            ) as response:
+                assert (403, True) == (response.status, "public_url" in await response.text())
 
 
 async def require_refusals(session: aiohttp.ClientSession) -> None:

@@ -100,7 +100,7 @@ class GatewaySettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields
     all_request_burst: Annotated[float, msgspec.Meta(ge=1, le=1e6)] = 4000.0
     """At once."""
     proxies: tuple[str, ...] = ()
-    """Addresses of proxies whose X-Forwarded-For says who asks."""
+    """Addresses of proxies whose X-Forwarded-For says who asks, and X-Forwarded-Proto and X-Forwarded-Host under which address."""
     public_url: str = ""
     """
     The address under which browsers reach it, with the path that a proxy in front has put before it: `https://pool.example.org`. Login

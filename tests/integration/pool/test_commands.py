@@ -166,7 +166,7 @@ def test_signals_do_what_commands_do(dummies: DummyPool) -> None:
     change_settings(dummies, '\n[kettle]\nlog_level = "warning"\n')
     os.kill(started.state.pid, signal.SIGHUP)
     assert eventually(lambda: dummies.pid("first") not in {0, first})
-    assert dummies.daemon("first").last_exit == "status 75"
+    assert dummies.daemon("first").last_exit == "status 75 (to use changed settings)"
     state = pool.state(dummies.home)
     assert state is not None
     assert started.state.pid == state.pid

@@ -67,7 +67,7 @@ async def test_a_refusal_is_a_page_for_browsers_and_a_document_for_programs(look
     async with look.at("/jobs?stte=idle", status=400) as seen:
         assert "there is no parameter stte; the nearest is state" in (await seen.text("[role=alert]")).lower()
         assert 404 == await seen.go("/nowhere")
-        assert "There is no such path" in await seen.text("[role=alert]")
+        assert "There is no page with this address" in await seen.text("[role=alert]")
     async with look.at("/jobs", headers={}, status=401) as seen:
         assert "Sign in" == await seen.text("h1")
     async with aiohttp.ClientSession(look.address, headers=look.headers) as session:

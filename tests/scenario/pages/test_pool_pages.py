@@ -219,6 +219,13 @@ async def test_the_log_is_shown_as_it_was(look: Looks, pool: ThrowawayPool, tmp_
         assert "The past" in await seen.text(".moment")
         await seen.page.click(".steps >> text=now")
         await seen.page.wait_for_selector(".log tbody tr")
+        await seen.page.focus("#slider")
+        await seen.page.press("#slider", "ArrowLeft")
+        await seen.page.wait_for_url("**as_of=*")
+        assert await seen.text("[data-said]") in await seen.text(".moment")
+        await seen.page.click("text=a minute later")
+        await seen.page.wait_for_selector(".moment.past")
+        assert await seen.text("[data-said]") in await seen.text(".moment")
     async with look.at(f"/log?stream=cluster/{made.cluster}", scripts=False) as plain:
         await plain.page.click("text=a day earlier")
         assert "Nothing like this is recorded" in await plain.text(".empty h2")

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from playwright.async_api import Route
 
 from kettle.testing.throwaway_pool import ThrowawayPool
 
@@ -89,6 +90,22 @@ async def test_a_link_that_a_person_opens_signs_in_and_goes_away(look: Looks, po
         assert "Jobs" in await seen.text("h1")
         assert 403 == await seen.go(f"/login?link={used}")
         assert "used already" in await seen.text("[role=alert]")
+
+
+async def test_a_page_whose_session_has_ended_says_so(look: Looks, pool: ThrowawayPool) -> None:
+    """A live page that is let in no more does not try for ever: it says that somebody is signed out, and leads to the way in."""
+    async with look.at("/login", headers={}) as seen:
+        assert 0 == await seen.page.locator("nav, .moment").count()
+
+        async def stranger(route: Route) -> None:
+            await seen.page.context.clear_cookies()
+            await route.continue_()
+
+        await seen.page.route("**/live/**", stranger)
+        await seen.page.goto(f"{await link_of(pool)}&next=/jobs")
+        await seen.page.click("[data-live-state=off] >> text=sign in")
+        await seen.page.wait_for_selector("#token")
+        assert f"{look.address}/jobs" == seen.page.url
 
 
 async def test_another_site_can_lead_here_and_do_nothing(look: Looks, pool: ThrowawayPool) -> None:

@@ -25,7 +25,7 @@ from kettle_services.gateway.pages.page import Page
 from kettle_services.gateway.pages.rendering import Templates
 from kettle_services.gateway.pages.selections import JobsForm, selection
 from kettle_services.gateway.pages.wiring import PAGES
-from kettle_services.gateway.pages.wording import ago, clock, number, size, span
+from kettle_services.gateway.pages.wording import ago, apart, clock, counted, number, size, span
 from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_wire.ads.types import Ad, Expr
 from kettle_wire.rest.files import Tail
@@ -159,9 +159,13 @@ def test_values_have_units_and_times_are_said_twice() -> None:
     """Sizes have a unit, thousands a space between, times the clock and how long ago."""
     assert ["12 B", "1.5 KiB", "8.0 GiB"] == [size(12), size(1536), size(8 << 30)]
     assert "1\N{NARROW NO-BREAK SPACE}234\N{NARROW NO-BREAK SPACE}567" == number(1234567)
+    assert ["1 slot", "0 slots"] == [counted(1, "slot"), counted(0, "slot")]
     then = NOW - timedelta(days=1, minutes=5)
     assert ("11-24 11:55:00", "1 d ago") == (clock(then, NOW), ago(then, NOW))
     assert "in 5 min" == ago(NOW + timedelta(minutes=5), NOW)
+    assert ["5 min after", "1 d before", "then"] == [
+        apart(each, NOW) for each in (NOW + timedelta(minutes=5), then, NOW)
+    ]
     assert (
         '<time datetime="2026-11-24T11:55:00Z">11-24 11:55:00 <span class="ago">1 d ago</span></time>'
         == str(frame().when(then))

@@ -14,6 +14,7 @@ from kettle_services.gateway.rest.application import Asked
 from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_wire.rest.jobs import LIST_HISTORY, LIST_JOBS, At, Job, Jobs, ListHistory, ListJobs
 from kettle_wire.rest.problem import ProblemCode
+from kettle_wire.rest.route import Moment
 
 _MOST: Final = 1000
 """Jobs whose causes are looked at."""
@@ -26,10 +27,16 @@ class ShowCluster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """`CLUSTER` or `CLUSTER@SCHEDD`."""
     at_least: At | None = None
     """Wait until this is visible."""
+    as_of: Moment | None = None
 
 
 CLUSTER: Final = Page(
-    "/clusters/{id}", "Cluster", template="cluster.html", parameters=ShowCluster, live="cluster_live.html"
+    "/clusters/{id}",
+    "Cluster",
+    template="cluster.html",
+    parameters=ShowCluster,
+    live="cluster_live.html",
+    only_now=True,
 )
 
 

@@ -8,7 +8,7 @@ import msgspec
 from markupsafe import Markup
 
 from kettle_services.gateway.pages.notices import Notice
-from kettle_services.gateway.pages.wording import ago, clock, stamp
+from kettle_services.gateway.pages.wording import ago, apart, clock, stamp
 from kettle_wire.rest.problem import FieldProblem
 
 Value = str | int | bool | datetime | Sequence[str] | Sequence[int] | None
@@ -63,8 +63,8 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def moment(self) -> datetime:
-        """What `ago` counts from."""
-        return self.as_of or self.now
+        """What times are counted from: the one that is shown."""
+        return self.as_of if self.as_of is not None and self.has_past else self.now
 
     def url(self, path: str, **query: Value) -> str:
         """The address of a page of this pool; what shows the past leads to the past."""
@@ -106,7 +106,9 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
         if moment is None:
             return Markup('<span class="none">\N{EN DASH}</span>')
         return Markup('<time datetime="{}">{} <span class="ago">{}</span></time>').format(
-            stamp(moment), clock(moment, self.moment), ago(moment, self.moment)
+            stamp(moment),
+            clock(moment, self.moment),
+            ago(moment, self.now) if self.moment == self.now else apart(moment, self.moment),
         )
 
     def csrf_field(self) -> Markup:

@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from kettle_services.gateway.pages.job_lists import COMMAND_ATTRIBUTES, JobRow, StateCount, row_of, states_of
-from kettle_services.gateway.pages.page import Link, Page, Shown
+from kettle_services.gateway.pages.page import FromThePast, Link, Page, Shown
 from kettle_services.gateway.pages.questions import Questions
 from kettle_services.gateway.rest.application import Asked
 from kettle_wire.rest.jobs import LIST_HISTORY, LIST_JOBS, Jobs, ListHistory, ListJobs
@@ -14,7 +14,15 @@ from kettle_wire.rest.machine_use import LIST_MACHINE_USE, ListMachineUse, Machi
 from kettle_wire.rest.past import GET_WHY, GetWhy, Why
 from kettle_wire.rest.pool import LIST_CLUSTERS, Cluster, Clusters, ListClusters
 
-HOME: Final = Page("/", "Home", template="home.html", link=Link("Jobs", 1), live="home_live.html")
+HOME: Final = Page(
+    "/",
+    "Home",
+    template="home.html",
+    parameters=FromThePast,
+    link=Link("Jobs", 1),
+    live="home_live.html",
+    only_now=True,
+)
 _ATTRIBUTES: Final = [*COMMAND_ATTRIBUTES]
 
 

@@ -29,11 +29,11 @@ _SAID: Final = {
     "continue": "continued",
 }
 _REFUSED: Final = {
-    "not_found": "are not there any more",
-    "bad_status": "are not in a state for it",
-    "already_done": "were like that already",
-    "denied": "are not yours",
-    "too_large": "would have become too large",
+    "not_found": "not there any more",
+    "bad_status": "not in a state for it",
+    "already_done": "like that already",
+    "denied": "not yours",
+    "too_large": "too large after it",
 }
 _UNGIVEN: Final = "via the pages"
 """The reason that is recorded where somebody gives none."""

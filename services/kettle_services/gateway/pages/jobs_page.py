@@ -24,12 +24,14 @@ from kettle_services.gateway.pages.page import Link, Page, Shown
 from kettle_services.gateway.pages.questions import Questions
 from kettle_services.gateway.rest.application import Asked
 from kettle_services.gateway.rest.refusals import RequestRefused
-from kettle_wire.rest.jobs import LIST_HISTORY, LIST_JOBS, Jobs, ListHistory, ListJobs
+from kettle_wire.rest.jobs import LIST_HISTORY, LIST_JOBS, Group, Jobs, ListHistory, ListJobs
 from kettle_wire.rest.problem import ProblemCode
 from kettle_wire.rest.route import Route
 
 MOST_GROUPS: Final = 500
 """More than so many on one page nobody reads; the page says how many there are."""
+_ONLY_NOW: Final = ("cluster", "filter", "since", "until")
+"""Filters of a queue as it is now."""
 QUEUE_COLUMNS: Final = (
     JobColumn("owner", "Owner", sort="owner"),
     *OF_ALL,
@@ -141,6 +143,8 @@ class JobsView(msgspec.Struct, frozen=True, kw_only=True):
     """Why there are no counts."""
     queued: bool
     """Whether it is about the queues, where something can be done to jobs."""
+    left_out: Sequence[str] = ()
+    """Filters that queues of the past do not have."""
 
 
 class JobsPage:
@@ -152,6 +156,8 @@ class JobsPage:
 
     async def show(self, asked: Asked) -> Shown:
         """Counts of states, and jobs or groups of them."""
+        if isinstance(asked.parameters, ShowJobs) and asked.parameters.as_of is not None:
+            return await self._past_queues(asked, asked.parameters)
         wanted: Wanted = asked.parameters
         kind = self._list.kind
         columns = chosen_columns(asked, self._list.columns, self._list.usual, self._list.cookie)
@@ -189,6 +195,32 @@ class JobsPage:
         )
         remembered = {self._list.cookie: "-".join(wanted.columns)} if wanted.columns else {}
         return Shown(view, frames=found.frames, cookies=remembered)
+
+    async def _past_queues(self, asked: Asked, wanted: ShowJobs) -> Shown:
+        """Queues of the past are known as counts, by owner, state and access point."""
+        groups: list[Group] = [name for name in wanted.group_by if name != "cluster"] or ["owner"]
+        kept = ListJobs(as_of=wanted.as_of, owner=wanted.owner, schedd=wanted.schedd)
+        ask, replace = self._questions.ask, msgspec.structs.replace
+        found = await ask(asked, LIST_JOBS, replace(kept, group_by=groups, state=wanted.state), Jobs)
+        by_state = await ask(asked, LIST_JOBS, replace(kept, group_by=["state"]), Jobs)
+        states = states_of({group.key["state"]: group.count for group in by_state.groups or ()}, wanted.state)
+        rows = groups_of(found.groups or ())
+        view = JobsView(
+            list=self._list,
+            asked=replace(wanted, group_by=groups),
+            states=states,
+            matching=sum(each.count for each in states if each.chosen or not wanted.state),
+            groups=rows[:MOST_GROUPS],
+            more_groups=len(rows[MOST_GROUPS:]),
+            rows=(),
+            columns=(),
+            next=None,
+            filtered=bool(wanted.owner or wanted.schedd or wanted.state),
+            uncounted="",
+            queued=True,
+            left_out=[name for name in _ONLY_NOW if getattr(wanted, name)],
+        )
+        return Shown(view, frames=found.frames)
 
     async def _counts(self, asked: Asked, found: Jobs) -> tuple[Mapping[str, int], str]:
         """How many there are in each state, or why that is not known."""

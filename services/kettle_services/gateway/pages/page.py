@@ -8,6 +8,7 @@ from aiohttp import web
 
 from kettle_services.gateway.pages.notices import Notice
 from kettle_services.gateway.rest.application import Asked
+from kettle_wire.rest.route import Moment
 
 Group = Literal["Jobs", "Pool", "Administration"]
 
@@ -18,6 +19,12 @@ class Link(msgspec.Struct, frozen=True):
     group: Group
     place: int
     """Within the group, the smallest first."""
+
+
+class FromThePast(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Of a page of the present that takes none: links from the past have the moment, which goes on from there."""
+
+    as_of: Moment | None = None
 
 
 class NoParameters(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -7,7 +7,7 @@ import msgspec
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 from kettle_services.gateway.pages.frame import Frame
-from kettle_services.gateway.pages.wording import number, size, span, stamp
+from kettle_services.gateway.pages.wording import counted, number, size, span, stamp
 
 _DIRECTORY: Final = Path(__file__).parent / "templates"
 
@@ -26,7 +26,9 @@ class Templates:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        environment.filters.update({"number": number, "size": size, "span": span, "stamp": stamp})
+        environment.filters.update(
+            {"counted": counted, "number": number, "size": size, "span": span, "stamp": stamp}
+        )
         self._compiled: Final[dict[str, Template]] = {
             name: environment.get_template(name) for name in environment.list_templates()
         }

@@ -17,10 +17,11 @@ from kettle_services.gateway.pages.frame import Frame, NavigationGroup, Navigati
 from kettle_services.gateway.pages.live import LiveParts
 from kettle_services.gateway.pages.page import Form, Handler, Led, Page, Shown
 from kettle_services.gateway.pages.rendering import Templates
+from kettle_services.gateway.pages.wording import stamp
 from kettle_services.gateway.rest.application import Admitted, Asked, Front
 from kettle_services.gateway.rest.parameters import fields_of, parameters_of
 from kettle_services.gateway.rest.persons import Person
-from kettle_services.gateway.rest.refusals import NotModified
+from kettle_services.gateway.rest.refusals import NotModified, refused_field
 from kettle_services.gateway.sessions.browser_sessions import HELD
 from kettle_services.gateway.sessions.login_view import LoginView
 from kettle_wire.rest.problem import Problem
@@ -93,6 +94,7 @@ class Pages:
             if (better := _plainer(request)) is not None:
                 return self._led(request, better)
             asked = Asked(admitted.person, parameters_of(page, request), None, request)
+            _require_past(getattr(asked.parameters, "as_of", None))
             return await self._answered(front, page, handler, asked, admitted)
 
         return answer
@@ -235,12 +237,19 @@ class Pages:
         """A refusal as a page, for somebody who asked with a browser."""
         if "text/html" not in request.headers.get("Accept", ""):
             return None
-        frame = self._frame(request, title=problem.title, path=request.path, person=request.get(_PERSON))
+        frame = self._frame(
+            request,
+            title=problem.title,
+            path=request.path,
+            person=request.get(_PERSON),
+            as_of=_moment_of(request),
+            has_past=True,
+        )
         return _html(self._templates.render("problem.html", frame, problem), problem.status)
 
     def login(self, request: web.Request, view: LoginView, status: int) -> web.Response:
         """Where somebody signs in."""
-        frame = self._frame(request, title=view.title, path="/login")
+        frame = self._frame(request, title=view.title, path="/login", visible=lambda _page: False)
         response = _html(self._templates.render("login.html", frame, view), status)
         response.headers["Cache-Control"] = "no-store"
         return response
@@ -277,6 +286,26 @@ def _zoned(text: str) -> str:
         return text
     clock = found[2] or "00:00"
     return f"{found[1]}T{clock}{'' if clock.count(':') == 2 else ':00'}Z"
+
+
+def _require_past(moment: datetime | None) -> None:
+    """Raises RequestRefused: nothing is known of it yet."""
+    now = datetime.now(UTC)
+    if moment is not None and moment > now:
+        raise refused_field(
+            "/query/as_of",
+            f"as_of is {stamp(moment)}, which is not over yet: it is {stamp(now.replace(microsecond=0))}",
+        )
+
+
+def _moment_of(request: web.Request) -> datetime | None:
+    """The moment that an address has; None: none, or one that no page shows."""
+    try:
+        moment = msgspec.convert(request.query.get("as_of"), datetime | None)
+    except msgspec.ValidationError:
+        return None
+    shown = moment is not None and moment.tzinfo is not None and moment <= datetime.now(UTC)
+    return moment if shown else None
 
 
 def _theme(request: web.Request) -> str:

@@ -14,6 +14,7 @@ from kettle_services.gateway.rest.application import Asked
 from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_wire.rest.jobs import GET_JOB, SUBMIT_JOBS, GetJob, Job, JobName, SubmitJobs, SubmittedJobs
 from kettle_wire.rest.problem import ProblemCode
+from kettle_wire.rest.route import Moment
 
 TemplateName = Literal["simple", "sweep", "container", "gpu"]
 TEMPLATES: Final[Mapping[TemplateName, str]] = {
@@ -60,6 +61,7 @@ class ShowSubmit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     template: TemplateName = "simple"
     like: JobName | None = None
     """Begin with what this job was submitted with."""
+    as_of: Moment | None = None
 
 
 class SubmitFields(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -69,7 +71,13 @@ class SubmitFields(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 SUBMIT: Final = Page(
-    "/submit", "Submit", template="submit.html", parameters=ShowSubmit, level="WRITE", link=Link("Jobs", 3)
+    "/submit",
+    "Submit",
+    template="submit.html",
+    parameters=ShowSubmit,
+    level="WRITE",
+    link=Link("Jobs", 3),
+    only_now=True,
 )
 SEND: Final = Form("/submit", "Submit", fields=SubmitFields, template="submit.html")
 CHECK: Final = Form("/submit/check", "Submit", fields=SubmitFields, template="submit.html")
@@ -135,6 +143,7 @@ class SubmitPage:
 
 
 def _wrong(text: str, said: str) -> SubmitView:
+    said = said.removeprefix("body, ")
     found = _LINE.search(said)
     lines = text.splitlines()
     line = int(found[1]) if found and 0 < int(found[1]) <= len(lines) else None

@@ -14,6 +14,11 @@ def number(value: float) -> str:
     return f"{value:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
 
 
+def counted(count: int, what: str) -> str:
+    """A count with what is counted, in the plural where it is not one."""
+    return f"{number(count)} {what}" if count == 1 else f"{number(count)} {what}s"
+
+
 def size(count: float) -> str:
     """Bytes in the unit that leaves at most four digits."""
     unit = 0
@@ -48,10 +53,22 @@ def ago(moment: datetime, now: datetime) -> str:
     seconds = (now - moment).total_seconds()
     if abs(seconds) < 1:
         return "now"
+    said = _in_one_unit(seconds)
+    return f"{said} ago" if seconds > 0 else f"in {said}"
+
+
+def apart(moment: datetime, then: datetime) -> str:
+    """How far a time is from a moment of the past, in one unit."""
+    seconds = (then - moment).total_seconds()
+    if abs(seconds) < 1:
+        return "then"
+    return f"{_in_one_unit(seconds)} {'before' if seconds > 0 else 'after'}"
+
+
+def _in_one_unit(seconds: float) -> str:
     left = int(abs(seconds))
     length, unit = next((each for each in _SPANS if left >= each[0]), _SPANS[-1])
-    said = f"{left // length} {unit}"
-    return f"{said} ago" if seconds > 0 else f"in {said}"
+    return f"{left // length} {unit}"
 
 
 def clock(moment: datetime, now: datetime) -> str:

@@ -354,6 +354,8 @@ def refusal_of(
                 405, ProblemCode.METHOD, f"this path takes {methods}", headers={"Allow": methods}
             )
         case web.HTTPNotFound() if request.path.startswith(f"{PREFIX}/") or error.text == "404: Not Found":
+            if not request.path.startswith(f"{PREFIX}/"):
+                return RequestRefused(404, ProblemCode.NOT_FOUND, "there is no page with this address")
             return RequestRefused(
                 404, ProblemCode.NOT_FOUND, "there is no such path: /openapi.json lists all of them"
             )

@@ -39,7 +39,7 @@ class MachineQuestions:
             raise RequestRefused(
                 404,
                 ProblemCode.NOT_FOUND,
-                f"there is no machine {parameters.name}{when}: /v2/machines lists those that are there",
+                f"there is no machine {parameters.name}{when}: the list of machines has those that are there",
             )
         return Answer(machine)
 

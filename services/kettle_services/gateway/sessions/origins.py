@@ -50,10 +50,13 @@ class Origins:
         A browser that says nothing is too old to be believed, and a program has no need of a cookie.
         """
         site, origin = request.headers.get("Sec-Fetch-Site"), request.headers.get("Origin")
-        foreign = (site is not None and site != "same-origin") or (
-            origin is not None and origin.lower() != self.own(request)
-        )
-        if foreign or (site is None and origin is None):
+        elsewhere = origin is not None and origin.lower() != self.own(request)
+        if site == "same-origin" and elsewhere:
+            raise _refused(
+                f"the browser has this page from another address than {self.own(request)}, which the gateway knows: let the proxy in front "
+                "say X-Forwarded-Proto and X-Forwarded-Host, or set public_url of [gateway]"
+            )
+        if elsewhere or site not in {None, "same-origin"} or (site is None and origin is None):
             raise _refused(
                 "a page of another site, or none, has sent this request: open the page of the pool itself and do it there"
             )

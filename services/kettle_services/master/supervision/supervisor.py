@@ -208,6 +208,8 @@ class Supervisor:
         """The process is over, or never was."""
         before = self._child
         how = f"status {status}" if status >= 0 else f"signal {-status}"
+        if status == child.EXIT_RENEWED:
+            how = f"{how} (to use changed settings)"
         if before.phase == "hung":
             how, hangs = f"{how} (hung)", self.state.hangs + 1
             self._note(hangs=hangs)

@@ -40,11 +40,19 @@
   const says = (state, text) => { if (live) { live.dataset.liveState = state; live.textContent = text; } };
   document.addEventListener("htmx:sse:after:connection", () => says("on", "Live"));
   document.addEventListener("htmx:sse:after:message", () => { says("on", "Live"); age(); });
-  document.addEventListener("htmx:sse:error", () => says("off", "Not live: the connection was lost, trying again"));
+  const lost = (status, why) => {
+    says("off", status === 401 ? "You are signed out: " : `Not live: ${why}, trying again`);
+    if (status !== 401 || !live) return;
+    const link = document.createElement("a");
+    link.href = location.href;
+    link.textContent = "sign in";
+    live.append(link);
+  };
+  document.addEventListener("htmx:sse:error", (event) => lost(event.detail?.status, "the connection was lost"));
   for (const name of ["htmx:error", "htmx:response:error"]) {
     document.addEventListener(name, (event) => {  // the first connection failed: nobody else tries it again
       if (!event.target.matches?.("[hx-trigger~=again]")) return;
-      says("off", "Not live: no answer, trying again");
+      lost(event.detail?.ctx?.response?.status, "no answer");
       setTimeout(() => htmx.trigger(event.target, "again"), 2000);
     });
   }

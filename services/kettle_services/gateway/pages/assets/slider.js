@@ -17,8 +17,17 @@ for (const root of document.querySelectorAll("[data-slider]")) {
     if (Number(slider.value) < last) address.searchParams.set("as_of", moment.toISOString());
     location.assign(address);
   });
-  // An arrow key goes a hundredth of the way, which is a quarter of an hour of a day.
-  slider.step = String(Math.max(1, Math.round((last - Number(slider.min)) / 100)));
+  // An arrow key goes a hundredth of the way, which is a quarter of an hour of a day.  The step stays a second: a browser
+  // puts the slider on a multiple of it.
+  const stride = Math.max(1, Math.round((last - Number(slider.min)) / 100));
+  slider.addEventListener("keydown", (event) => {
+    const ways = { ArrowLeft: -stride, ArrowDown: -stride, ArrowRight: stride, ArrowUp: stride };
+    if (!(event.key in ways)) return;
+    event.preventDefault();
+    slider.value = String(Number(slider.value) + ways[event.key]);
+    slider.dispatchEvent(new Event("input"));
+    slider.dispatchEvent(new Event("change"));
+  });
   say();
   root.hidden = false;
 }

@@ -8,6 +8,7 @@ from kettle_services.gateway.pages.page import Form, Led, Link, Page, Shown
 from kettle_services.gateway.pages.pool.parameters import narrowed
 from kettle_services.gateway.pages.questions import Questions
 from kettle_services.gateway.rest.application import Asked
+from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_wire.commands.iam import Note, Whom
 from kettle_wire.rest.administration import (
     CHANGE_BANS,
@@ -33,6 +34,7 @@ from kettle_wire.rest.administration import (
     Logins,
     Workers,
 )
+from kettle_wire.rest.problem import ProblemCode
 from kettle_wire.rest.route import Moment
 
 WELL: Final = frozenset({"Running", "Standby"})
@@ -55,6 +57,12 @@ class AdministrationView(msgspec.Struct, frozen=True, kw_only=True):
     bans: Bans
     sessions: Logins
     workers: Workers
+
+
+class NoRecord(msgspec.Struct, frozen=True):
+    """Of a pool that keeps none."""
+
+    why: str
 
 
 class AskedServices(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -133,12 +141,13 @@ class AdministrationPages:
         """The record and what is in force."""
         parameters: AskedAdministration = asked.parameters
         ask = self._questions.ask
-        audit = await ask(
-            asked,
-            LIST_AUDIT,
-            narrowed(parameters, ListAudit, until=parameters.until or parameters.as_of),
-            Audit,
-        )
+        until = parameters.until or parameters.as_of
+        try:
+            audit = await ask(asked, LIST_AUDIT, narrowed(parameters, ListAudit, until=until), Audit)
+        except RequestRefused as refusal:
+            if refusal.code != ProblemCode.NOT_FOUND:
+                raise
+            return Shown(NoRecord(str(refusal)), template="pool/no_record.html")
         view = AdministrationView(
             asked=parameters,
             audit=audit,

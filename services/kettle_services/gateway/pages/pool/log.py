@@ -5,10 +5,12 @@ from typing import ClassVar, Final, Literal
 
 import msgspec
 
+from kettle.terminal.nearest_names import nearest
 from kettle_services.gateway.pages.page import Link, Page, Shown
 from kettle_services.gateway.pages.pool.parameters import narrowed
 from kettle_services.gateway.pages.questions import Questions
 from kettle_services.gateway.rest.application import Asked
+from kettle_wire.events.codec import EVENT_TYPES
 from kettle_wire.rest.log import LIST_LOG, ListLog, LogRecord, LogRecords
 
 Span = Literal["hour", "day", "week", "month"]
@@ -39,6 +41,8 @@ class LogView(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds since the epoch."""
     slider_to: int
     slider_at: int
+    meant: str = ""
+    """The kind that is nearest to one that was asked for and is none; empty: all are known, or nothing is near."""
     spans: ClassVar[tuple[Span, ...]] = tuple(SPANS)
 
     def fields(self, record: LogRecord) -> str:
@@ -69,8 +73,19 @@ class LogPages:
             slider_from=int(min(last.timestamp() - reach, at.timestamp())),
             slider_to=int(last.timestamp()),
             slider_at=int(at.timestamp()),
+            meant="" if found.records else next(filter(None, map(_meant, parameters.kind)), ""),
         )
         return Shown(view)
+
+
+def _meant(kind: str) -> str:
+    """What somebody may have meant by a kind that is none; empty: it is one, or nothing is near."""
+    asked = kind.partition("/")[0]
+    known = {str(each.__struct_config__.tag).partition("/")[0] for each in EVENT_TYPES}
+    nouns = {each.partition(".")[0] for each in known}
+    if "*" in asked or asked in known or asked in nouns:
+        return ""
+    return nearest(asked, known)
 
 
 def steps(at: datetime, now: datetime) -> list[Step]:

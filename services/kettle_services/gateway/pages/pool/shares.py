@@ -60,6 +60,12 @@ class SharesView(msgspec.Struct, frozen=True, kw_only=True):
     """A few moments of what the chart draws."""
 
     @property
+    def first(self) -> int:
+        """The first of these moments at which somebody had jobs: before it there may have been no pool."""
+        counts = [series for each in self.past.owners for series in (each.running, each.idle, each.held)]
+        return next((at for at in range(len(self.past.times)) if any(series[at] for series in counts)), 0)
+
+    @property
     def narrowing(self) -> dict[str, str]:
         """The parameters of the chart's data."""
         asked = self.asked
