@@ -122,7 +122,10 @@ async def test_the_interface_behind_a_proxy_is_the_interface(
 
 @pytest.mark.parametrize("name", PROGRAMS)
 async def test_people_change_something_behind_a_proxy(name: str, pool: ThrowawayPool, tmp_path: Path) -> None:
-    """Behind each proxy somebody signs in with a browser and sends a form; a form of another site is refused, and says what to set."""
+    """
+    Behind each proxy somebody signs in with a browser and sends a form; a form of another site is refused, and says
+    what to set.
+    """
     gateway = int((pool.home / "gateway" / "port").read_text())
     token = (pool.home / "gateway" / "token").read_text().strip()
     async with running(name, tmp_path, gateway) as port:

@@ -278,15 +278,15 @@ class BringUp:
     def _write_pool_file(self) -> None:
         """Write the file by which a person's programs find the pool."""
         self._tell_people(self._settings)
-        self.tell_way_in()
+        self.tell_way_in(self._settings)
 
-    def tell_way_in(self) -> None:
+    def tell_way_in(self, settings: MasterSettings) -> None:
         """
         Write how programs of this host find the pool, by the settings of its iam that are in force from now on.
         """
         self._pool_file().save(self._home.path)
         if self._served_here:
-            self._tell_accounts(self._settings)
+            self._tell_accounts(settings)
 
     @property
     def _served_here(self) -> bool:

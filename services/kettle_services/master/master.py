@@ -203,7 +203,7 @@ class _Host:
     def _keep(self, settings: MasterSettings) -> None:
         SettingsInUse(self._home.in_use / "master.json").keep("master", settings)
         if self._bring_up is not None:
-            self._bring_up.tell_way_in()
+            self._bring_up.tell_way_in(settings)
 
     def _succeed(self, how: How) -> None:
         if not self._rt.draining or not self._rt.hurried.is_set():

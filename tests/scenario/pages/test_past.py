@@ -86,7 +86,9 @@ async def test_who_is_lost_is_led_to_a_page(session: aiohttp.ClientSession, pool
 
 
 async def test_queues_of_the_past_are_counts(session: aiohttp.ClientSession) -> None:
-    """The page of the queues shows counts of a moment, with each grouping, and says which filters it left out."""
+    """
+    The page of the queues shows counts of a moment, with each grouping, and says which filters it left out.
+    """
     moment = (datetime.now(UTC) - timedelta(hours=1)).isoformat().replace("+00:00", "Z")
     for query in ("", "&group_by=state", "&group_by=cluster", "&cluster=3&filter=true&state=held"):
         status, text = await page(session, f"/jobs?as_of={moment}{query}")

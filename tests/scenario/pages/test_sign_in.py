@@ -93,7 +93,10 @@ async def test_a_link_that_a_person_opens_signs_in_and_goes_away(look: Looks, po
 
 
 async def test_a_page_whose_session_has_ended_says_so(look: Looks, pool: ThrowawayPool) -> None:
-    """A live page that is let in no more does not try for ever: it says that somebody is signed out, and leads to the way in."""
+    """
+    A live page that is let in no more does not go on trying: it says that somebody is signed out, and leads to the
+    way in.
+    """
     async with look.at("/login", headers={}) as seen:
         assert 0 == await seen.page.locator("nav, .moment").count()
 

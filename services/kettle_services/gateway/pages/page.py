@@ -22,7 +22,9 @@ class Link(msgspec.Struct, frozen=True):
 
 
 class FromThePast(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Of a page of the present that takes none: links from the past have the moment, which goes on from there."""
+    """
+    Of a page of the present that takes none: links from the past have the moment, which goes on from there.
+    """
 
     as_of: Moment | None = None
 
