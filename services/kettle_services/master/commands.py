@@ -309,6 +309,7 @@ class MasterCommands:
             async with asyncio.timeout(_HEARD_S):
                 for name in told:
                     await self._daemons.supervisor(name).said.wait()
+        self._keep(self.settings)
         return answers + [self._renewed(name, told=name in told) for name in asked]
 
     def _renewed(self, name: str, *, told: bool) -> Switched:
@@ -343,7 +344,6 @@ class MasterCommands:
                 return Switched(daemon=MASTER, outcome="refused", why=str(error))
         self.settings = merged  # not before: what was refused is tried again when they are read again
         self._daemons.use(merged)
-        self._keep(merged)
         self.reconfigured = time.time()
         if late:
             why = f"used when the host is restarted (kettle restart): {', '.join(late)}"
