@@ -225,10 +225,13 @@ class JobsPage:
     async def _counts(self, asked: Asked, found: Jobs) -> tuple[Mapping[str, int], str]:
         """How many there are in each state, or why that is not known."""
         wanted: Wanted = asked.parameters
-        if wanted.filter and not wanted.counted:
+        endless = self._list is PAST and not (wanted.since or wanted.cluster)
+        if (wanted.filter or endless) and not wanted.counted:
             if isinstance(found.jobs, list) and not found.next and not wanted.page:
                 return Counter(job.state for job in found.jobs), ""
-            return {}, "a filter is tried on job after job, and to count all takes long"
+            if wanted.filter:
+                return {}, "a filter is tried on job after job, and to count all takes long"
+            return {}, "to count all that have ever ended takes long: say since when"
         by_state = question(self._list.kind, wanted, state=[], group_by=["state"], page="", fields=[])
         try:
             counted = await self._questions.ask(asked, self._list.route, by_state, Jobs)

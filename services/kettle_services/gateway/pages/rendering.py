@@ -1,7 +1,7 @@
 """Templates, all of them compiled when the gateway starts: one that cannot be is found then."""
 
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
@@ -26,9 +26,10 @@ class Templates:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        environment.filters.update(
-            {"counted": counted, "number": number, "size": size, "span": span, "stamp": stamp}
-        )
+        filters: dict[str, Any] = {
+            "counted": counted, "number": number, "size": size, "span": span, "stamp": stamp,
+        }  # fmt: skip
+        environment.filters.update(filters)
         self._compiled: Final[dict[str, Template]] = {
             name: environment.get_template(name) for name in environment.list_templates()
         }

@@ -73,7 +73,9 @@ class LogPages:
             slider_from=int(min(last.timestamp() - reach, at.timestamp())),
             slider_to=int(last.timestamp()),
             slider_at=int(at.timestamp()),
-            meant="" if found.records else next(filter(None, map(_meant, parameters.kind)), ""),
+            meant=""
+            if found.records
+            else next((near for kind in parameters.kind if (near := _meant(kind))), ""),
         )
         return Shown(view)
 
