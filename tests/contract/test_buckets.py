@@ -131,6 +131,7 @@ async def test_a_guarded_update_wants_the_revision(world: World) -> None:
     await bus.delete(ads, "k", expect=first)  # too late: somebody has it
     third = await bus.update(ads, "k", b"3", expect=second)
     await bus.delete(ads, "k", expect=third)
+    await arrived(world, bus, ads)
     async with aclosing(bus.watch(ads)) as changes:
         async with asyncio.timeout(PATIENCE_S):
             deleted = await anext(changes)
