@@ -54,6 +54,7 @@ from kettle_services.gateway.rest.local_accounts import LocalAccounts
 from kettle_services.gateway.rest.own_iam import OwnIam
 from kettle_services.gateway.rest.persons import Persons
 from kettle_services.gateway.rest.pool import PoolQuestions
+from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_services.gateway.rest.streams import Streams
 from kettle_wire import events
 from kettle_wire.events import ClusterSubmitted
@@ -61,6 +62,7 @@ from kettle_wire.identity import daemon
 from kettle_wire.rest.catalogue import ROUTES
 from kettle_wire.rest.jobs import GET_JOB, LIST_HISTORY, LIST_JOBS, Job
 from kettle_wire.rest.pool import LIST_CLUSTERS
+from kettle_wire.rest.problem import ProblemCode
 from kettle_wire.subjects import Subjects
 
 SHARD: Final = "schedd.schedd"
@@ -130,8 +132,8 @@ async def fill(database: Database, queued: int, history: int) -> None:
 async def front(database: Database) -> AsyncGenerator[aiohttp.ClientSession]:
     """The application with its pages, and a client of it."""
 
-    async def nothing(asked: Asked) -> Answer:
-        raise NotImplementedError(asked.request.path)
+    async def nothing(_asked: Asked) -> Answer:
+        raise RequestRefused(503, ProblemCode.UNAVAILABLE, "there are no services here, only tables")
 
     async def as_of(text: str, moment: Any, viewer: Viewer) -> Job:
         raise NotImplementedError(text)
