@@ -21,6 +21,7 @@ from kettle.auth.trust.pool import AccessPoint, PoolTrust
 from kettle.auth.trust.server import PROBE, Statements
 from kettle.bus.credentials import GUEST, Credential
 from kettle.embedded import EmbeddedNats
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers.embedded import server_directory
 from kettle_wire.commands.catalogue import ENDPOINTS
 from kettle_wire.identity import daemon, user
@@ -28,7 +29,6 @@ from kettle_wire.subjects import Subjects
 
 SUBJECTS = Subjects("pool")
 ADA = user("ada")
-WITHIN_S = 30.0
 
 
 class Trusted:
@@ -115,7 +115,7 @@ async def test_its_people_have_its_queue_and_no_other(pool: tuple[EmbeddedNats, 
         ]
         for subject in [*allowed, *closed]:
             await client.publish(subject, b"")
-        async with asyncio.timeout(WITHIN_S):
+        async with asyncio.timeout(PATIENCE_S):
             while len(said) < len(closed):
                 await client.flush()
         refused = " ".join(said).lower()
@@ -172,7 +172,7 @@ async def test_who_has_left_is_not_believed(pool: tuple[EmbeddedNats, Trusted]) 
     client = await connected(server, credentials, [])
     trust.trust.keep_access_points({})
     server.trust_again()
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while not client.is_closed:
             await asyncio.sleep(0.01)
     with pytest.raises((AuthorizationError, Error)):

@@ -8,8 +8,8 @@ import pytest
 
 from kettle.bus.ports import BucketSpec, Bus, KeyChange, NoResponderError, WrongSequenceError
 from kettle.testing.bus_adapters import World
+from kettle.testing.patience import PATIENCE_S
 
-PATIENCE_S = 15.0
 Changes = AsyncGenerator[KeyChange | None, None]
 
 

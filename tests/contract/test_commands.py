@@ -17,6 +17,7 @@ from kettle.bus.ports import (
     Served,
 )
 from kettle.testing.bus_adapters import World
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.services import eventually
 from kettle_wire.codes import RefusalCode
 from kettle_wire.endpoint import Caller, Endpoint, Repeat
@@ -39,7 +40,6 @@ CALLERS = tuple(Caller)
 ASK = Endpoint("test", "ask", Ask, Told, callers=CALLERS, repeat=Repeat.HARMLESS)
 WAIT = Endpoint("test", "wait", Ask, Told, callers=CALLERS, repeat=Repeat.HARMLESS)
 LOOSE = Endpoint("test", "ask", Loose, Told, callers=CALLERS, repeat=Repeat.HARMLESS)
-PATIENCE_S = 10.0
 
 
 async def tell(request: Ask, caller: Identity) -> Told:

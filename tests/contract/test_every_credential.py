@@ -27,6 +27,7 @@ from kettle.auth.bus_permissions import (
 from kettle.auth.trust.accounts import uses
 from kettle.auth.trust.callout import ANSWERING, RESPONDER, WATCHER, watches
 from kettle.embedded import EmbeddedNats
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers.embedded import server_directory
 from kettle.testing.servers.members import KINDS, SENTINEL, Members
 from kettle_wire.identity import Identity, daemon, user, visitor, worker
@@ -117,7 +118,6 @@ FILTERS = {
     "*.>",
     "*",
 }
-WITHIN_S = 30.0
 _VIOLATION = re.compile(r'permissions violation for (publish|subscription) to "([^"]*)"')
 
 
@@ -183,7 +183,7 @@ async def refused(pool: Pool, name: str, publish: set[str], subscribe: set[str])
             await client.publish(subject, b"")
         for subject in sorted(subscribe):
             await client.subscribe(subject)  # pyright: ignore[reportUnknownMemberType]
-        async with asyncio.timeout(WITHIN_S):
+        async with asyncio.timeout(PATIENCE_S):
             for _ in range(
                 2
             ):  # the client's flush overtakes what still waits to be written when it is called

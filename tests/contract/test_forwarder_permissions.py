@@ -14,6 +14,7 @@ import pytest_asyncio
 from kettle.bus.nats import NatsBus
 from kettle.bus.ports import BucketSpec, RefusedError, Served, StreamSpec, WrongSequenceError
 from kettle.embedded import EmbeddedNats
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers.embedded import server_directory
 from kettle.testing.servers.members import Members
 from kettle_wire.commands import collector, schedd, startd
@@ -29,7 +30,6 @@ WHO: dict[str, tuple[str, Identity]] = {
     "forwarder": ("forwarder", visitor(US)),
     "visitor": ("visitor", visitor("ap@home.example")),
 }
-PATIENCE_S = 10.0
 OWN = forwarded_key(US, machine_key("host", "slot1@host"))
 Connect = Callable[[str], Awaitable[NatsBus]]
 

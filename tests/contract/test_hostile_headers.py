@@ -13,6 +13,7 @@ from nats.aio.client import Client
 from kettle.bus.nats import NatsBus
 from kettle.bus.ports import BucketSpec, StreamSpec
 from kettle.embedded import EmbeddedNats
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers.embedded import server_directory
 from kettle.testing.servers.members import Members
 from kettle_wire.identity import Identity, daemon, visitor, worker
@@ -49,7 +50,6 @@ HOSTILE = [
     {"Nats-Incr": "1"},
     {"Nats-Schedule": "@every 1s", "Nats-Schedule-Target": "$KV.KETTLE_pool_ADS.Machine.victim.1"},
 ]
-WITHIN_S = 10.0
 Raw = Callable[[str], Awaitable[Client]]
 
 
@@ -69,7 +69,7 @@ async def pool() -> AsyncIterator[tuple[Callable[[str], Awaitable[NatsBus]], Raw
                     subjects=SUBJECTS,
                     identity=WHO[name][1],
                     credentials=str(server.credentials(name)),
-                    patience=WITHIN_S,
+                    patience=PATIENCE_S,
                 )
             )
 
@@ -108,7 +108,7 @@ async def test_no_header_takes_away_what_others_wrote(
     for who, subject in OWN:
         client = await raw(who)
         for headers in HOSTILE:
-            await client.request(subject, b"mine", headers=headers, timeout=WITHIN_S)
+            await client.request(subject, b"mine", headers=headers, timeout=PATIENCE_S)
     assert {b"ad", b"capability", b"holder"} <= {
         *await values(await connect("collector"), ADS, ">"),
         *await values(negotiator, PRIVATE, ">"),
@@ -116,14 +116,14 @@ async def test_no_header_takes_away_what_others_wrote(
     }
     shadow = await connect("shadow")
     reading = shadow.read(WORK.name, subject=SUBJECTS.work_all)
-    async with asyncio.timeout(WITHIN_S), aclosing(reading) as messages:
+    async with asyncio.timeout(PATIENCE_S), aclosing(reading) as messages:
         assert b"report" in [message.data async for message in messages]
 
 
 async def values(bus: NatsBus, bucket: str, keys: str) -> list[bytes | None]:
     """What is in a bucket now."""
     found: list[bytes | None] = []
-    async with asyncio.timeout(WITHIN_S), aclosing(bus.watch(bucket, keys)) as changes:
+    async with asyncio.timeout(PATIENCE_S), aclosing(bus.watch(bucket, keys)) as changes:
         async for change in changes:
             if change is None:
                 break

@@ -16,13 +16,13 @@ from kettle.bus.nats import NatsBus
 from kettle.bus.ports import Bus, RefusedError, Served
 from kettle.embedded import EmbeddedNats
 from kettle.embedded import Limits as ServerLimits
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers.embedded import EVERYTHING, server_directory
 from kettle_wire.endpoint import Caller, Endpoint, Repeat
 from kettle_wire.identity import Identity, daemon, user
 from kettle_wire.subjects import Subjects
 
 MESSAGE = 64 * 1024
-PATIENCE_S = 20.0
 SUBJECTS = Subjects("large")
 
 

@@ -11,6 +11,7 @@ from kettle.auth.bus_permissions import MONITOR
 from kettle.bus.nats import NatsBus
 from kettle.bus.ports import Bus, Post, RefusedError
 from kettle.embedded import EmbeddedNats
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers.embedded import server_directory
 from kettle.testing.servers.members import Members
 from kettle_services.collector.readers import Readers
@@ -30,7 +31,6 @@ WHO: dict[str, tuple[str, Identity]] = {
     "startd": ("startd", worker("host")),
     "schedd": ("schedd", daemon("schedd")),
 }
-WITHIN_S = 10.0
 Connect = Callable[[str], Awaitable[NatsBus]]
 
 
@@ -51,7 +51,7 @@ async def connect() -> AsyncIterator[Connect]:
                     subjects=SUBJECTS,
                     identity=WHO[name][1],
                     credentials=str(nats.credentials(name)),
-                    patience=WITHIN_S,
+                    patience=PATIENCE_S,
                 )
             )
 
@@ -74,7 +74,7 @@ async def tell(gateway: Bus, last: int) -> None:
 
 
 async def heard(bus: Bus, subject: str) -> list[str]:
-    async with asyncio.timeout(WITHIN_S), aclosing(bus.read(SPEC.name, subject=subject)) as messages:
+    async with asyncio.timeout(PATIENCE_S), aclosing(bus.read(SPEC.name, subject=subject)) as messages:
         return [message.subject async for message in messages]
 
 
@@ -109,7 +109,7 @@ async def test_a_person_hears_the_events_of_their_own_jobs(connect: Connect) -> 
         await alice.listen(subject, hear)
     await alice.listen(SUBJECTS.tail_of("alice"), hear)
     await tell(gateway, 3)
-    await asyncio.wait_for(mine.wait(), WITHIN_S)
+    await asyncio.wait_for(mine.wait(), PATIENCE_S)
     await alice.last_sequence(SPEC.name)  # whatever else was on its way has come before this answer
     assert [SUBJECTS.tail("alice", 1, 0, "job.held")] == live
 

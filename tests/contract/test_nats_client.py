@@ -29,10 +29,9 @@ from kettle.bus.nats_driver import Client, Msg, Server, Transport
 from kettle.bus.nats_transport import NatsClient, TcpTransport
 from kettle.embedded.binaries import nats_server
 from kettle.embedded.ports import free_ports
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers.locations import Place
 from kettle_wire.identity import daemon
-
-WITHIN_S = 20.0
 
 
 def _url(place: Place) -> str:
@@ -108,7 +107,7 @@ async def _connected(
         return next(server for server in servers if server.uri.netloc == urlparse(url).netloc), 0.01
 
     client = NatsClient(transport)
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         await client.connect(
             url,
             user_credentials=credentials or None,
@@ -129,7 +128,7 @@ async def _echoed(client: Client, data: bytes) -> bytes:
     came: asyncio.Future[Msg] = loop.create_future()
     inbox = client.new_inbox()
     subscription = await client.subscribe(inbox, future=came)  # pyright: ignore[reportUnknownMemberType]
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         await client.publish(inbox, data)
         message = await came
     await subscription.unsubscribe()
@@ -164,7 +163,7 @@ async def test_no_socket_of_a_broken_greeting_is_left(real: Place, entrance: tup
     async with _connected(url, transport, real.addresses.nats_credentials, back) as client:
         gate.turn_away = 3
         gate.break_off()
-        async with asyncio.timeout(WITHIN_S):
+        async with asyncio.timeout(PATIENCE_S):
             await back.wait()
         assert b"still" == await _echoed(client, b"still")
     assert (0, 5) == (gate.turn_away, transport.connections)
@@ -205,7 +204,7 @@ async def test_who_gives_up_at_the_moment_of_the_connection_has_it_to_close(
 
     monkeypatch.setattr(asyncio, "open_connection", open_connection)
     transport = TcpTransport()
-    connecting = asyncio.ensure_future(transport.connect(urlparse(_url(real)), 0, WITHIN_S))
+    connecting = asyncio.ensure_future(transport.connect(urlparse(_url(real)), 0, PATIENCE_S))
     await asyncio.wait({connecting})
     assert connecting.cancelled()
     transport.close()
@@ -224,7 +223,7 @@ async def test_a_wait_that_is_given_up_leaves_a_connection_that_hears(real: Plac
         identity=daemon("test"),
         credentials=real.addresses.nats_credentials,
         name="test",
-        patience=WITHIN_S,
+        patience=PATIENCE_S,
     ) as connection:
         waiting = asyncio.ensure_future(connection.settle())
         for _ in range(steps):
@@ -293,7 +292,7 @@ async def test_a_server_may_want_encryption(tmp_path: Path) -> None:
         async def untold(_error: Exception) -> None:
             pass
 
-        async with asyncio.timeout(WITHIN_S):
+        async with asyncio.timeout(PATIENCE_S):
             await client.connect(
                 f"tls://127.0.0.1:{port}", tls=trusted, error_cb=untold, reconnect_time_wait=0.05,  # type: ignore[arg-type]  # it may be a fraction
                 max_reconnect_attempts=-1,

@@ -14,6 +14,7 @@ from kettle.bus.leases import KeyLeases
 from kettle.bus.nats import NatsBus
 from kettle.bus.ports import BucketSpec, NoResponderError, RefusedError, ReplyTimeoutError, Served, StreamSpec
 from kettle.embedded import EmbeddedNats
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers.embedded import server_directory
 from kettle.testing.servers.members import Members
 from kettle_wire.commands import accounting, collector, master, negotiator, questions, schedd, shadow, startd
@@ -31,7 +32,6 @@ WHO: dict[str, tuple[str, Identity]] = {role: (role, daemon(role)) for role in R
     "other": ("user", user("bob")),
     "administrator": ("administrator", user("grace")),
 }
-PATIENCE_S = 10.0
 WORK = StreamSpec(name=SUBJECTS.work_stream, subjects=[SUBJECTS.work_all])
 EVENTS = StreamSpec(name=SUBJECTS.event_stream("schedd.schedd"), subjects=[SUBJECTS.events("schedd.schedd")])
 FETCH = shadow.FetchInput(

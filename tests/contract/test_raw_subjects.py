@@ -17,6 +17,7 @@ import pytest_asyncio
 from nats.aio.client import Client
 
 from kettle.embedded import EmbeddedNats
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers.embedded import server_directory
 from kettle.testing.servers.members import Members
 from kettle_wire.identity import Identity, daemon, user, visitor, worker
@@ -35,7 +36,6 @@ ALL: Final[dict[str, tuple[str, Identity]]] = {role: (role, daemon(role)) for ro
     "visitor": ("visitor", visitor("ap@home")),
     "forwarder": ("forwarder", visitor("view@home")),
 }
-WITHIN_S: Final = 30.0
 _VIOLATION: Final = re.compile(r'permissions violation for (publish|subscription) to "([^"]*)"')
 FOLLOWERS: Final = frozenset({"accounting", "audit", "gateway", "shadow"})
 OWNERS: Final = frozenset({"schedd", "collector", "negotiator", "accounting", "iam"})
@@ -158,7 +158,7 @@ async def opened(
             await client.publish(subject, b"")
         for subject in sorted(subscribe):
             await client.subscribe(subject)  # pyright: ignore[reportUnknownMemberType]
-        async with asyncio.timeout(WITHIN_S):
+        async with asyncio.timeout(PATIENCE_S):
             # The client's flush overtakes what still waits to be written when it is called.
             await client.flush()
             while before := asked - refused:

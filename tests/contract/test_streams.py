@@ -18,8 +18,7 @@ from kettle.bus.ports import (
     WrongSequenceError,
 )
 from kettle.testing.bus_adapters import World
-
-PATIENCE_S = 10.0
+from kettle.testing.patience import PATIENCE_S
 
 
 async def take(
@@ -37,11 +36,9 @@ async def take(
     return got
 
 
-async def collect(
-    batches: AsyncGenerator[Batch, None], count: int, *, patience: float = PATIENCE_S
-) -> list[bytes]:
+async def collect(batches: AsyncGenerator[Batch, None], count: int) -> list[bytes]:
     got: list[bytes] = []
-    async with asyncio.timeout(patience):
+    async with asyncio.timeout(PATIENCE_S):
         while len(got) < count:
             got += [message.data for message in (await anext(batches)).messages]
     return got
@@ -130,7 +127,7 @@ async def test_a_durable_reader_goes_on_after_what_it_acknowledged(world: World)
     await bus.append(subject, b"5")
     await bus.append(subject, b"6")
     async with aclosing(first.consume(name, "d", subject=subject)) as batches:
-        assert b"5" == (await collect(batches, 1, patience=3 * PATIENCE_S))[0]
+        assert b"5" == (await collect(batches, 1))[0]
     await world.leave(first)
     assert [b"5", b"6"] == await take(await world.connect(), name, subject, 2)
 
@@ -216,8 +213,8 @@ async def test_a_lost_stream_is_made_again_by_who_ensured_it(world: World) -> No
     async with aclosing(bus.consume(name, "d", subject=subject)) as batches:
         assert [b"old"] == await collect(batches, 1)
         await world.lose(name)
-        reading = asyncio.create_task(collect(batches, 1, patience=3 * PATIENCE_S))
-        async with asyncio.timeout(2 * PATIENCE_S):
+        reading = asyncio.create_task(collect(batches, 1))
+        async with asyncio.timeout(PATIENCE_S):
             while await found(bus, name) is None:
                 await asyncio.sleep(0.02)
         await stored(bus, subject, b"new")

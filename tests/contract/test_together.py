@@ -9,8 +9,7 @@ import pytest
 
 from kettle.bus.ports import Bus, BusError, Message, Post, StreamSpec, WrongSequenceError
 from kettle.testing.bus_adapters import World
-
-PATIENCE_S = 10.0
+from kettle.testing.patience import PATIENCE_S
 
 
 def spec(world: World, **more: object) -> StreamSpec:

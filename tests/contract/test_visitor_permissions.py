@@ -15,6 +15,7 @@ import pytest_asyncio
 from kettle.bus.nats import NatsBus
 from kettle.bus.ports import BucketSpec, RefusedError, ReplyTimeoutError, Served, StreamSpec
 from kettle.embedded import EmbeddedNats
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers.embedded import server_directory
 from kettle.testing.servers.members import Members
 from kettle_services.collector.readers import Readers
@@ -32,7 +33,6 @@ WHO: dict[str, tuple[str, Identity]] = {role: (role, daemon(role)) for role in R
     "visitor": ("visitor", visitor(US)),
     "another": ("visitor", visitor(OTHERS)),
 }
-PATIENCE_S = 10.0
 WORK = StreamSpec(name=SUBJECTS.work_stream, subjects=[SUBJECTS.work_all])
 KEY = startd.ClaimKey("c", "s")
 FETCH = shadow.FetchInput(key=KEY, job=JobId(1, 0), attempt=1, name="f", offset=0, length=1)

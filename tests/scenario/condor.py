@@ -5,7 +5,6 @@ from pathlib import Path
 from kettle.testing.commands.running import Said, execute, run
 from kettle.testing.throwaway_pool import ThrowawayPool
 
-WITHIN_S = 60.0
 WAITS = "executable = /bin/sleep\narguments = 100\nrequirements = false\n"
 """The beginning of a description of jobs that never run."""
 

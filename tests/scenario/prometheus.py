@@ -13,7 +13,8 @@ from typing import Any, Final
 import aiohttp
 import pytest
 
-_WITHIN_S: Final = 60.0
+from kettle.testing.patience import PATIENCE_S
+
 _LOOK_S: Final = 0.05
 
 
@@ -38,7 +39,7 @@ class Prometheus:
 
     async def until(self, query: str) -> list[dict[str, Any]]:
         """Wait until a query has a result."""
-        async with asyncio.timeout(_WITHIN_S):
+        async with asyncio.timeout(PATIENCE_S):
             while not (found := await self.query(query)):
                 await asyncio.sleep(_LOOK_S)
         return found
@@ -77,7 +78,7 @@ async def _ended(server: Process) -> None:
         return
     server.terminate()
     try:
-        async with asyncio.timeout(_WITHIN_S):
+        async with asyncio.timeout(PATIENCE_S):
             await server.wait()
     except TimeoutError:
         server.kill()
@@ -85,7 +86,7 @@ async def _ended(server: Process) -> None:
 
 
 async def _ready(session: aiohttp.ClientSession, server: Process, log: Path) -> None:
-    deadline = time.monotonic() + _WITHIN_S
+    deadline = time.monotonic() + PATIENCE_S
     while True:
         assert server.returncode is None, log.read_text()
         assert time.monotonic() < deadline, log.read_text()

@@ -15,13 +15,13 @@ import pytest_asyncio
 
 from kettle.client import Client, CommandRefusedError, select
 from kettle.client.jobs.access import STDERR, AttemptAccess
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.commands.access import Exchange, Exchanged, Terminal
 from kettle_wire.commands.schedd import AccessGiven
 from kettle_wire.events import JobAssigned, JobCompleted, JobStarted, JobVacated
 from kettle_wire.jobs import JobId
 
-WITHIN_S = 60.0
 SCRIPT = """\
 #!/bin/sh
 echo one; echo wrong >&2
@@ -36,7 +36,7 @@ while [ ! -e stop ]; do sleep 0.1; done
 
 async def begun(client: Client, job: JobId) -> AttemptAccess:
     """Wait until the job's program runs and has made its files."""
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         async with aclosing(client.follow(job)) as events:
             async for event in events:
                 if isinstance(event.event, JobStarted):
@@ -71,14 +71,14 @@ async def visit(pool: ThrowawayPool, tmp_path: Path) -> AsyncIterator[AttemptAcc
     )
     yield await begun(pool.client, JobId(submitted.cluster, 0))
     await pool.client.remove(select(submitted.cluster))
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         await pool.client.wait(select(submitted.cluster))
 
 
 async def ran(visit: AttemptAccess, *command: str, given: bytes = b"") -> tuple[int | None, bytes, bytes]:
     """A program beside the job: its exit code, what it wrote."""
     said = {1: b"", 2: b""}
-    async with asyncio.timeout(WITHIN_S), visit.running(command) as session:
+    async with asyncio.timeout(PATIENCE_S), visit.running(command) as session:
         feeding = asyncio.create_task(session.write(given, ends=True))
         try:
             async for output in session.output():
@@ -99,7 +99,7 @@ async def test_files_are_seen_as_they_grow(visit: AttemptAccess) -> None:
     assert b"step\n" == (await visit.peek("logs/step.log")).data
     piece = await visit.peek(offset=-2)
     assert (2, 4, b"e\n") == (piece.offset, piece.size, piece.data)
-    async with asyncio.timeout(WITHIN_S), aclosing(visit.follow()) as pieces:
+    async with asyncio.timeout(PATIENCE_S), aclosing(visit.follow()) as pieces:
         seen = b""
         async for piece in pieces:
             seen += piece.data
@@ -149,7 +149,7 @@ async def test_a_repeat_neither_loses_nor_doubles(visit: AttemptAccess) -> None:
     async def say(**said: Any) -> Exchanged:
         return await visit.exchange(Exchange(access=visit.access, session=session.name, **said))
 
-    async with asyncio.timeout(WITHIN_S), visit.running(["cat"]) as session:
+    async with asyncio.timeout(PATIENCE_S), visit.running(["cat"]) as session:
         assert [3, 3, 5] == [(await say(at=0, data=data)).taken for data in (b"one", b"one", b"onexy")]
         with pytest.raises(CommandRefusedError, match="missing"):
             await say(at=9, data=b"z")
@@ -163,7 +163,7 @@ async def test_a_terminal(visit: AttemptAccess) -> None:
     """A shell with a terminal has job control, the size of the person's window, and hears of a new one."""
     seen = b""
     async with (
-        asyncio.timeout(WITHIN_S),
+        asyncio.timeout(PATIENCE_S),
         visit.running(["sh", "-i"], terminal=Terminal(kind="vt100", rows=30, columns=90)) as session,
     ):
         await session.write(b"stty size; echo $TERM; tty -s && echo yes; ps -o tty= -p $$\n")
@@ -183,7 +183,7 @@ async def test_a_session_leaves_nothing(pool: ThrowawayPool, visit: AttemptAcces
     """
     What runs beside the job ends when the person who asked for it goes away, and with the job at the latest.
     """
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         async with visit.running(["sh", "-c", "sleep 987 & exec sleep 987"]):
             while len(sleeping(pool)) < 2:
                 await asyncio.sleep(0.05)
@@ -219,7 +219,7 @@ async def test_a_session_belongs_to_one_life_of_the_program(pool: ThrowawayPool,
         cwd=tmp_path,
     )
     job = JobId(submitted.cluster, 0)
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         visit = await begun(pool.client, job)
         async with visit.running(["sh", "-c", "touch go; exec sleep 987"]) as session:
             with pytest.raises(CommandRefusedError, match="no such session"):
@@ -282,7 +282,7 @@ async def test_a_shell_on_a_terminal(pool: ThrowawayPool, visit: AttemptAccess) 
     )  # fmt: skip
     os.close(theirs)
     os.write(ours, b"echo $((6 * 7)) $COLOUR; exit 4\n")
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         status = await process.wait()
     seen = os.read(ours, 65536)
     os.close(ours)

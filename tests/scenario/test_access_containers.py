@@ -10,11 +10,11 @@ import pytest
 from kettle.client import CommandRefusedError, select
 from kettle.client.jobs.access import AttemptAccess
 from kettle.testing.container_images import busybox_root, missing, tar_of
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.commands.access import Terminal
 from kettle_wire.jobs import JobId
 
-WITHIN_S = 60.0
 PROGRAMS = {"runc": "runc", "bubblewrap": "bwrap"}
 STATUS = "grep -E '^(Uid|CapEff|CapBnd|NoNewPrivs)' /proc/self/status"
 
@@ -66,7 +66,7 @@ async def test_it_is_in_the_container(pool: ThrowawayPool, tmp_path: Path) -> No
         'environment = "COLOUR=green"\noutput = out\nqueue\n',
         cwd=tmp_path,
     )
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         visit = await ready(pool, JobId(submitted.cluster, 0))
         job = (await visit.peek("status")).data.decode()
         found = await said(visit, f"cat /etc/image; pwd; echo $COLOUR; {STATUS}; exit 3")
@@ -77,5 +77,5 @@ async def test_it_is_in_the_container(pool: ThrowawayPool, tmp_path: Path) -> No
         status, out, _ = await pool.kettle("ssh", str(visit.job), "cat /etc/image")
         assert (0, "busybox\n") == (status, out)
     await pool.client.remove(select(submitted.cluster))
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         await pool.client.wait(select(submitted.cluster))

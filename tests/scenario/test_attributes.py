@@ -10,10 +10,10 @@ import msgspec
 import pytest
 
 from kettle.client import select
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.ads import Ad, Expr
 
-WITHIN_S = 60.0
 TYPES: dict[str, tuple[type, ...]] = {
     "integer": (int,),
     "number": (int, float),
@@ -89,7 +89,7 @@ async def test_what_is_in_the_ads_is_in_the_reference(
     """
     Each attribute of each ad of the pool, with its type, while slots are claimed; and those of its jobs.
     """
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         found = [complaint for ad in await jobs(pool, tmp_path) for complaint in strange("Job Queue all", ad)]
         while True:
             ads = await pool.client.ads()

@@ -13,16 +13,16 @@ import pytest
 
 from kettle.client import job_id, select
 from kettle.storage import PgLog
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 
 HEAD = "executable = /bin/true\n"
-WITHIN_S = 30.0
 SENTENCE = re.compile(r"kettle submit: bad\.sub, line (\d+): [^\n]+\n")
 
 
 async def head(pool: ThrowawayPool) -> tuple[int, int]:
     """Where the schedd's shard ends in PostgreSQL."""
-    async with PgLog.connect(pool.state.database_url, patience=WITHIN_S) as log:
+    async with PgLog.connect(pool.state.database_url, patience=PATIENCE_S) as log:
         tenure = await log.tenure("schedd.schedd")
     assert tenure is not None
     return tenure.head, tenure.frame
@@ -38,7 +38,7 @@ async def submitted(pool: ThrowawayPool, text: str, cwd: Path) -> str:
 
 async def held(pool: ThrowawayPool, job: str) -> str:
     """Wait until a job is held; what `kettle why` says of it."""
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         status, _, err = await pool.kettle("wait", job)
     assert status == 1
     assert "1 job held and nothing else to wait for; see kettle why" in err
@@ -132,7 +132,7 @@ async def test_an_impossible_request_is_explained(
     """
     job = await submitted(pool, f"{HEAD}{line}\nqueue\n", tmp_path)
     told: dict[str, Any] = {}
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while not told.get("clauses"):
             status, out, err = await pool.kettle("why", job, "--json")
             assert (0, "") == (status, err)
@@ -307,7 +307,7 @@ async def test_an_interrupt_ends_a_command_and_nothing_else(
         env={**pool.environ, "KETTLE_HOME": str(pool.home)},
     )  # fmt: skip
     try:
-        async with asyncio.timeout(WITHIN_S):
+        async with asyncio.timeout(PATIENCE_S):
             async for event in pool.client.follow(job_id(job)):
                 if type(event.event).__name__ == "JobStarted":
                     break

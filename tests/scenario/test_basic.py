@@ -11,17 +11,16 @@ import pytest
 from kettle.client import Client, JobEvent, job_id, select
 from kettle.client.jobs.status import Status
 from kettle.execution.system.linux import parent_of
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.events import JobAssigned, JobCompleted, JobHeld
 from kettle_wire.events.cycle import Rejection
 from kettle_wire.jobs import JobId
 
-WITHIN_S = 60.0
-
 
 async def ended(client: Client, cluster: int) -> dict[int, tuple[str, int | None, int | None]]:
     """Wait for a cluster; how each of its jobs ended."""
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         progress = await client.wait(select(cluster))
     return {
         job.proc: (state.status, state.exit_code, state.exit_signal) for job, state in progress.jobs.items()
@@ -30,7 +29,7 @@ async def ended(client: Client, cluster: int) -> dict[int, tuple[str, int | None
 
 async def until(client: Client, cluster: int, status: Status) -> None:
     """Wait until all jobs of a cluster have one status."""
-    async with asyncio.timeout(WITHIN_S), aclosing(client.watch(select(cluster))) as watched:
+    async with asyncio.timeout(PATIENCE_S), aclosing(client.watch(select(cluster))) as watched:
         async for progress in watched:
             if progress.counts[status] == progress.total:
                 return
@@ -43,7 +42,7 @@ def happened(events: list[JobEvent]) -> list[str]:
 
 async def refused(client: Client, job: JobId) -> Rejection:
     """Wait until a negotiation has refused a job; what it said."""
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while True:
             verdict = (await client.why(job)).verdict
             if verdict is not None and verdict.rejection is not None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from kettle.client import select
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle.userlog import Checkpointed, Terminated
 from kettle_wire.ads import Ad
@@ -26,8 +27,6 @@ from kettle_wire.jobs import JobId
 from .evidence import Evidence
 from .job_log import logged
 from .waiting import happened
-
-WITHIN_S = 60.0
 
 AT_ONCE: dict[str, dict[str, str | float]] = {"startd": {"checkpoint_pause": 0.01}}
 """Jobs that have saved go on at once."""
@@ -57,7 +56,7 @@ def configuration() -> dict[str, Any]:
 
 async def ended(pool: ThrowawayPool, job: JobId) -> Ad:
     """The ad of a job that has left the queue, as soon as accounting knows it."""
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while not (found := await pool.client.history(select(job))):
             await asyncio.sleep(0.05)
     return found[0]
@@ -65,7 +64,7 @@ async def ended(pool: ThrowawayPool, job: JobId) -> Ad:
 
 async def until_empty(directory: Path) -> None:
     """Wait until no file is left below a directory: what a job has saved goes after it has ended."""
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while any(names for _, _, names in os.walk(directory)):
             await asyncio.sleep(0.05)
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from kettle.client import select
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.shared_pool import SharedPool
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.events import JobCompleted, JobTold
@@ -19,7 +20,6 @@ from kettle_wire.jobs import JobId
 
 from .job_log import written
 
-WITHIN_S = 60.0
 PYTHON = shutil.which("python3", path="/usr/bin:/bin")
 PEER = find_spec("htcondor2")
 
@@ -94,7 +94,7 @@ async def ended(
     """Run a job to its end."""
     submitted = await pool.client.submit(description, cwd=cwd)
     job = JobId(submitted.cluster, 0)
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         await pool.client.wait(select(submitted.cluster))
     said = [each.event for each in await pool.client.events(job)]
     (completed,) = (each for each in said if isinstance(each, JobCompleted))
@@ -125,7 +125,7 @@ async def test_htcondors_own_client_works_unmodified(pool: ThrowawayPool, tmp_pa
     assert "line\n" == (tmp_path / "dir" / "moved").read_text()
     assert [{"Stage": "second one"}, {}, {"ChirpProgress": 0.5}] == [each.attributes for each in told]
     assert ["half of it is done"] == [note for each in told for note in each.notes]
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while not (ads := await pool.client.history(select(job.cluster))):
             await asyncio.sleep(0.1)
     (ad,) = ads

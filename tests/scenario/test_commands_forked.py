@@ -9,6 +9,7 @@ import pytest
 
 from kettle.testing.commands import warm
 from kettle.testing.commands.running import KETTLE, executable, execute, run
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_services.cli.commands import COMMANDS as KETTLE_COMMANDS
 from kettle_services.condor.start import COMMANDS
@@ -86,7 +87,7 @@ async def test_it_ends_with_what_it_has_started_when_nobody_waits_any_more(tmp_p
         "import os, time; os.fork(); open(str(os.getpid()), 'w').write(str(os.getpgrp())); time.sleep(1000)"
     )
     waiting = asyncio.ensure_future(run(["-c", program], tmp_path, os.environ))
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         while len(found := [path.read_text() for path in tmp_path.iterdir()]) < 2 or "" in found:
             await asyncio.sleep(0.01)
         assert 2 == len(processes_of(int(found[0])))

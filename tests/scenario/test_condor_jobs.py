@@ -9,11 +9,12 @@ import signal
 import pytest
 
 from kettle.testing.commands.running import Said
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.events import JobHeld, JobStarted, JobVacated
 
 from .condor import WAITS, Condor
-from .waiting import WITHIN_S, happened
+from .waiting import happened
 
 RUNS = "executable = /bin/sleep\narguments = 100\nqueue\n"
 TALKS = """\
@@ -34,7 +35,7 @@ async def talking(condor: Condor, pool: ThrowawayPool) -> str:
     cluster = await condor.submitted("executable = talk.sh\noutput = out\nerror = err\nqueue\n")
     job = f"{cluster}.0"
     await happened(pool.client, job, JobStarted)
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while (await condor("condor_tail", job, "logs/a step.log")).out != "step 1\n":
             await asyncio.sleep(0.05)
     return job
@@ -80,7 +81,7 @@ async def test_what_is_followed_ends_with_the_job(condor: Condor, pool: Throwawa
         )
 
     out, err = await following(), await following("-stderr", "-no-stdout", "-maxbytes", "3")
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         for process, text in ((out, b"one\ntwo\n"), (err, b"ng\n")):
             assert process.stdout is not None
             assert text == await process.stdout.readexactly(len(text))
@@ -139,7 +140,7 @@ async def test_a_terminal_here_is_a_terminal_there(condor: Condor, pool: Throwaw
     )  # fmt: skip
     os.close(theirs)
     os.write(ours, b"test -t 0 && echo $((6 * 7)) beside; exit 4\n")
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         status = await process.wait()
     seen = os.read(ours, 65536)
     os.close(ours)
@@ -173,7 +174,7 @@ async def test_the_jobs_of_this_machine_are_shown(condor: Condor, pool: Throwawa
     assert Said(0, f"{titles}\n", "") == nobody
     job = f"{await condor.submitted(RUNS)}.0"
     pid = (await happened(pool.client, job, JobStarted)).pid
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while len(lines := (await condor("condor_who")).out.splitlines()) < 2:
             await asyncio.sleep(0.05)
     assert titles.split() == lines[0].split()
@@ -233,7 +234,7 @@ async def test_an_analysis_shows_requirements_and_what_meets_them(condor: Condor
     )
     job = f"{await condor.submitted(description)}.0"
     shown = f"{int(job.partition('.')[0]):03}.000"
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while "are able to run" not in (text := (await condor("condor_q", "-better-analyze", job)).out):
             await asyncio.sleep(0.1)
     assert text.startswith("\n\n-- Schedd: schedd@")

@@ -8,11 +8,12 @@ import time
 import pytest
 
 from kettle.testing.commands.running import Said
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.events import JobStarted, JobVacated
 
 from .condor import WAITS, Condor
-from .waiting import WITHIN_S, happened
+from .waiting import happened
 
 RUNS = "executable = /bin/sleep\narguments = 100\nqueue\n"
 WAITING = f"{WAITS}queue\n"
@@ -21,7 +22,7 @@ HOST = socket.gethostname()
 
 async def comes(condor: Condor, expected: str, name: str, *words: str) -> None:
     """Wait until a command prints just that."""
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while (said := await condor(name, *words)).out != expected:
             assert 0 == said.status, said
             await asyncio.sleep(0.1)
@@ -165,7 +166,7 @@ async def test_what_a_user_has_is_shown(condor: Condor, pool: ThrowawayPool) -> 
     job = f"{await condor.submitted(RUNS)}.0"
     await happened(pool.client, job, JobStarted)
     owner, slot = (await condor("condor_q", job, "-af", "Owner", "RemoteHost")).out.split()
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while slot not in (said := (await condor("condor_userprio", "-getreslist", owner)).out):
             await asyncio.sleep(0.1)
     assert said.splitlines()[0].startswith("Resource Name")
@@ -209,7 +210,7 @@ async def test_daemons_are_switched(condor: Condor, pool: ThrowawayPool) -> None
         ),
     ):
         assert Said(0, expected, "") == await condor(*words)
-        async with asyncio.timeout(WITHIN_S):
+        async with asyncio.timeout(PATIENCE_S):
             while (pool.daemon("startd").status == "running") != (words[0] == "condor_on"):
                 await asyncio.sleep(0.05)
     before = pool.pid("startd")
@@ -232,7 +233,7 @@ async def test_a_whole_host_is_switched(condor: Condor, pool: ThrowawayPool) -> 
     daemons = ("schedd", "shadow", "startd", "collector", "negotiator")
     off = await condor("condor_off", "-fast")
     assert Said(0, 'Sent "Kill-All-Daemons-Fast" command to local master\n', "") == off
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while any(pool.daemon(name).status != "off" for name in daemons):
             await asyncio.sleep(0.05)
     assert Said(0, 'Sent "Spawn-All-Daemons" command to local master\n', "") == await condor("condor_on")
@@ -241,7 +242,7 @@ async def test_a_whole_host_is_switched(condor: Condor, pool: ThrowawayPool) -> 
     before = {name: pool.pid(name) for name in daemons}
     again = await condor("condor_restart", "-fast", HOST)
     assert Said(0, f'Sent "Restart-Fast" command to master {HOST}\n', "") == again
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while not all(serves_again(pool, name, pid) for name, pid in before.items()):
             await asyncio.sleep(0.05)
     assert "1\n" == (await condor("condor_q", job, "-af", "JobStatus")).out

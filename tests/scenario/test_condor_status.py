@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from kettle.testing.commands.running import Said
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.events import JobStarted
 
 from .condor import WAITS, Condor
-from .waiting import WITHIN_S, happened
+from .waiting import happened
 
 HOST = socket.gethostname()
 RUNS = "executable = /bin/sleep\narguments = 100\nqueue\n"
@@ -21,7 +22,7 @@ async def shows(condor: Condor, words: tuple[str, ...], expected: list[str]) -> 
     """Wait until all that is expected is shown: ads come a little later than what they tell of."""
     missing = expected
     try:
-        async with asyncio.timeout(WITHIN_S):
+        async with asyncio.timeout(PATIENCE_S):
             while missing:
                 said = await condor("condor_status", *words)
                 assert (0, "") == (said.status, said.err), (words, said)

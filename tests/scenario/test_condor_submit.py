@@ -7,22 +7,22 @@ from pathlib import Path
 
 from kettle.client import Client, select
 from kettle.testing.commands.running import Said
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
 
 from .condor import WAITS, Condor
 
 SH = "executable = /bin/sh\n"
-WITHIN_S = 60.0
 
 
 async def ended(pool: ThrowawayPool, cluster: int) -> None:
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         await pool.client.wait(select(cluster))
 
 
 async def held(client: Client, cluster: int) -> str:
     """Wait until a job is held; its reason."""
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         async for progress in client.watch(select(cluster)):
             if progress.counts["held"]:
                 break

@@ -7,11 +7,12 @@ import socket
 import pytest
 
 from kettle.testing.commands.running import Said
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.events import JobCompleted, JobRemoved
 
 from .condor import WAITS, Condor
-from .waiting import WITHIN_S, happened
+from .waiting import happened
 
 
 async def test_a_batch_is_watched_until_it_is_done(condor: Condor) -> None:
@@ -62,7 +63,7 @@ async def test_a_job_goes_with_the_command_that_waits_for_it(
         stderr=asyncio.subprocess.PIPE,
     )
     try:
-        async with asyncio.timeout(WITHIN_S):
+        async with asyncio.timeout(PATIENCE_S):
             while not (jobs := await pool.client.jobs()):
                 await asyncio.sleep(0)  # perhaps the command has not been told yet that there is a job
         running.terminate()

@@ -9,6 +9,7 @@ import pytest
 
 from kettle.client import select
 from kettle.testing.container_images import busybox_root, missing, tar_of
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.shared_pool import SharedPool
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.events import JobCheckpointed, JobCompleted, JobVacated
@@ -18,7 +19,6 @@ from .evidence import Evidence
 from .test_checkpoints import COUNTER
 from .waiting import happened
 
-WITHIN_S = 60.0
 WORKING = [
     name
     for name, program in (("runc", "runc"), ("bubblewrap", "bwrap"))
@@ -52,7 +52,7 @@ async def test_output_of_a_container_comes_home(pool: ThrowawayPool, tmp_path: P
         "transfer_input_files = words\noutput = out.$(Process)\nqueue 2\n"
     )
     submitted = await pool.client.submit((tmp_path / "job.sub").read_text(), cwd=tmp_path)
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         progress = await pool.client.wait(select(submitted.cluster))
 
     assert [0, 0] == [state.exit_code for state in progress.jobs.values()]
@@ -69,7 +69,7 @@ async def test_what_is_no_image_is_held_with_the_reason(pool: ThrowawayPool, tmp
         "container_image = broken.tar\nexecutable = /bin/true\ntransfer_executable = false\nqueue\n",
         cwd=tmp_path,
     )
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while True:
             (ad,) = await pool.client.jobs(select(submitted.cluster))
             if ad["JobStatus"] == 5:
@@ -126,7 +126,7 @@ async def test_a_job_in_a_container_goes_on_from_its_checkpoint(
         submitted = await running.client.submit(description, cwd=work)
         job = JobId(submitted.cluster, 0)
         await happened(running.client, job, JobCheckpointed)
-        async with asyncio.timeout(WITHIN_S):
+        async with asyncio.timeout(PATIENCE_S):
             while (evidence.directory / "steps").read_text() != "1\n2\n3\n":
                 await asyncio.sleep(0.05)
         machine = str((await running.client.ads("Machine", constraint="PartitionableSlot"))[0]["Machine"])

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from kettle.client import select
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.events import JobCompleted
 from kettle_wire.jobs import JobId
 
 from .job_log import written
 
-WITHIN_S = 60.0
 PATTERN = Path("/proc/sys/kernel/core_pattern").read_text().strip()
 
 pytestmark = [
@@ -39,7 +39,7 @@ async def test_a_core_file_comes_back_to_who_wants_it(
     script.chmod(0o755)
     description = f"executable = job.sh\nlog = log\n{more}queue\n"
     cluster = (await pool.client.submit(description, cwd=tmp_path)).cluster
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         await pool.client.wait(select(cluster))
     said = [each.event for each in await pool.client.events(JobId(cluster, 0))]
     (completed,) = (each for each in said if isinstance(each, JobCompleted))

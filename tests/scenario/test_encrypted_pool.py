@@ -14,6 +14,7 @@ import pytest_asyncio
 from kettle.bus.encryption import dial
 from kettle.client.connections.pool_file import PoolFile
 from kettle.pki.authority_files import AuthorityFiles
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers import selection
 from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 
@@ -76,7 +77,7 @@ async def test_a_certificate_is_renewed_while_the_pool_runs(
     assert before != after
     status, _, err = await encrypted.kettle("reconfig")
     assert status == 0, err
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         while serial(encrypted.state.nats_url, authority) != after:
             await asyncio.sleep(0.02)
     assert services == {each.name: each.pid for each in encrypted.state.daemons}

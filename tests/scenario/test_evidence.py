@@ -3,6 +3,7 @@
 import asyncio
 
 from kettle.client import JobEvent
+from kettle.testing.patience import PATIENCE_S
 from kettle_wire.attempts import Ending, ExitRecord
 from kettle_wire.events import Event, JobAssigned, JobCompleted, JobVacated
 
@@ -55,7 +56,7 @@ async def test_a_witness_sees_its_double(evidence: Evidence) -> None:
         )
         assert await process.wait() == 0
 
-    async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
         group.create_task(run("3"))
         group.create_task(run("3"))
     await run("4")

@@ -8,12 +8,12 @@ from typing import Any, Final
 import pytest
 
 from kettle.client import CommandRefusedError, select
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.commands.schedd import FactoryOutcome
 
 from .job_log import written
 
-WITHIN_S: Final = 60.0
 SETTINGS: Final[dict[str, dict[str, Any]]] = {
     "schedd": {
         "job_transforms": [
@@ -55,7 +55,7 @@ async def test_all_jobs_run_and_no_more_than_a_few_are_there(pool: ThrowawayPool
     """
     submitted = await pool.client.submit(MANY, cwd=tmp_path)
     assert 20 == submitted.count
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         progress = await pool.client.wait(select(submitted.cluster))
     assert (20, []) == (progress.counts["completed"], progress.bad())
     text = await written(tmp_path / "jobs.log", "\n005 ", times=20)
@@ -96,7 +96,7 @@ async def test_a_factory_is_seen_paced_stopped_and_given_up(pool: ThrowawayPool,
     assert "" == (await pool.kettle("edit", f"{cluster}.0", 'Colour="red"'))[2]
     pid = pool.kill("schedd")
     await pool.restarted("schedd", after=pid)
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while len(ads := await pool.client.jobs(select(cluster))) < 3:
             await asyncio.sleep(0.02)
     assert [3, 3, 20_000] == [
@@ -106,7 +106,7 @@ async def test_a_factory_is_seen_paced_stopped_and_given_up(pool: ThrowawayPool,
     assert [FactoryOutcome(cluster, "done", 19_997)] == held.factories
     _, removed, _ = await pool.kettle("rm", f"{cluster}")
     assert f"19997 jobs of cluster {cluster} will never be made." in removed
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         assert {"removed": 1} == {k: v for k, v in (await waits).counts.items() if v}
     assert f"Job {cluster}.19999 was never made" in (await pool.kettle("why", f"{cluster}.19999"))[1]
     audit = await pool.log_check()

@@ -14,10 +14,10 @@ import pytest_asyncio
 
 from kettle.client import select
 from kettle.client.errors import CommandRefusedError
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 from kettle_wire.commands.negotiator import Priority
 
-WITHIN_S: Final = 60.0
 SETTINGS: Final[dict[str, dict[str, Any]]] = {
     "negotiator": {"charge_interval": 0.2, "priority_halflife": 20.0},
     "schedd": {"lease": 30.0},
@@ -49,14 +49,14 @@ async def test_what_runs_is_charged_and_ceilings_hold(pool: ThrowawayPool, tmp_p
     await accountant.set(me, "ceiling", 1)
     await accountant.set(me, "factor", 10)
     cluster = (await pool.client.submit(LONG, cwd=tmp_path)).cluster
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while (now := await standing(pool, me)).priority < 0.52:
             assert now.weight <= 1
             await asyncio.sleep(0.05)
     assert (10.0, 1.0, 1.0) == (now.factor, now.weight, now.ceiling)
     assert now.weighted_accumulated > 0
     assert now.effective == pytest.approx(now.priority * 10)
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while "ceiling" not in (await pool.kettle("why", f"{cluster}.3"))[1]:
             await asyncio.sleep(0.05)
 
@@ -67,7 +67,7 @@ async def test_what_runs_is_charged_and_ceilings_hold(pool: ThrowawayPool, tmp_p
     assert again.weighted_accumulated > 0
 
     await accountant.set(me, "ceiling", -1)
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while (await standing(pool, me)).weight < 2:
             await asyncio.sleep(0.05)
     done = await accountant.reset_usage(me)
@@ -91,7 +91,7 @@ async def test_what_runs_is_charged_and_ceilings_hold(pool: ThrowawayPool, tmp_p
     with pytest.raises(CommandRefusedError, match="knows no nobody"):
         await accountant.delete("nobody")
     await pool.client.remove(select(cluster))
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         await pool.client.wait(select(cluster))
     audit = await pool.log_check()
     assert audit.clean, audit.said

@@ -7,6 +7,7 @@ from pathlib import Path
 from kettle.client import select
 from kettle.faults import POINTS
 from kettle.pool.personal_settings import Value
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 
 from .evidence import Evidence, verified
@@ -60,7 +61,7 @@ async def test_killed_at_every_step(tmp_path: Path, template: Path, evidence: Ev
     async with throwaway_pool(tmp_path, cpus=8, template=template, settings=settings) as pool:
         cluster = await finished(pool, evidence.sweep([0.2] * JOBS), evidence.work)
         await verified(pool, evidence, cluster, JOBS)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE_S):
             while set(OWNER + PROJECTION) - {
                 path.name for path in done.iterdir()
             }:  # a fast machine was too soon done

@@ -12,13 +12,13 @@ import pytest_asyncio
 
 from kettle.client import select
 from kettle.pool.personal_settings import Tables
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import SHORT_LEASE, ThrowawayPool, throwaway_pool
 from kettle_wire.ads import Ad
 
 from .job_log import written
 from .waiting import explained
 
-WITHIN_S = 60.0
 HUNG_S = 20.0
 """Far less than a hung pool is waited for if it is waited for at all."""
 VISITOR = "schedd@home.example"
@@ -67,7 +67,7 @@ async def introduced(home: ThrowawayPool, host: ThrowawayPool, name: str = "ther
 
 async def ended(pool: ThrowawayPool, cluster: int) -> list[Ad]:
     """The ads of a cluster's jobs when all of them have left the queue."""
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         progress = await pool.client.wait(select(cluster))
         while len(done := await pool.client.history(select(cluster))) < progress.total:
             await asyncio.sleep(0.05)
@@ -76,7 +76,7 @@ async def ended(pool: ThrowawayPool, cluster: int) -> list[Ad]:
 
 async def running(pool: ThrowawayPool, cluster: int) -> Ad:
     """The ad of a cluster's only job as soon as its program runs."""
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while True:
             (ad,) = await pool.client.jobs(select(cluster))
             if "JobCurrentStartExecutingDate" in ad and ad["JobStatus"] == 2:
@@ -86,7 +86,7 @@ async def running(pool: ThrowawayPool, cluster: int) -> Ad:
 
 async def seen(look: Callable[[], Awaitable[list[Ad]]], says: Callable[[Ad], bool]) -> Ad:
     """The first of some ads that says so, as soon as one does."""
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while True:
             for ad in await look():
                 if says(ad):
@@ -142,7 +142,7 @@ async def test_both_pools_say_whose_job_it_is(
     assert (guest, VISITOR, "there") == (theirs["Name"], theirs["ScheddName"], theirs["SubmitterTag"])
     slot = await seen(lambda: host.client.ads("Machine"), lambda ad: ad["State"] == "Claimed")
     assert (guest, VISITOR) == (slot["RemoteUser"], slot["RemoteScheddName"])
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while not (await host.client.accountant.priorities([guest])).submitters[0].accumulated:
             await asyncio.sleep(0.1)
     known = [one.name for one in (await host.client.accountant.priorities()).submitters]
@@ -161,7 +161,7 @@ async def test_both_pools_say_whose_job_it_is(
     await seen(
         lambda: home.client.ads("Scheduler"), lambda ad: (ad["TotalFlockedJobs"], ad["FlockLevel"]) == (0, 0)
     )
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while await host.client.ads("Submitter"):
             await asyncio.sleep(0.05)
 

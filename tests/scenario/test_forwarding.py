@@ -11,11 +11,11 @@ import pytest_asyncio
 
 from kettle.client import select
 from kettle.pool.personal_settings import Tables
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 from kettle_wire.ads import Ad
 from kettle_wire.jobs import JobId
 
-WITHIN_S = 60.0
 HUNG_S = 20.0
 """Far less than a hung pool is waited for if it is waited for at all."""
 REACHED = "central: reached"
@@ -62,7 +62,7 @@ async def physics(
 
 async def seen(look: Callable[[], Awaitable[list[Ad]]], says: Callable[[Ad], bool]) -> Ad:
     """The first of some ads that says so, as soon as one does."""
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while True:
             for ad in await look():
                 if says(ad):
@@ -72,7 +72,7 @@ async def seen(look: Callable[[], Awaitable[list[Ad]]], says: Callable[[Ad], boo
 
 async def gone(look: Callable[[], Awaitable[list[Ad]]]) -> None:
     """Until there are none."""
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while await look():
             await asyncio.sleep(0.05)
 
@@ -119,7 +119,7 @@ async def test_forwarded_machines_run_nothing(
     """
     await seen(theirs(central, "Machine"), lambda ad: ad["State"] == "Unclaimed")
     submitted = await central.client.submit(SLEEPER, cwd=tmp_path)
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while (verdict := (await central.client.why(JobId(submitted.cluster, 0))).verdict) is None or (
             verdict.cycle is None
         ):
@@ -185,7 +185,7 @@ async def test_a_pass_that_is_withdrawn(
     refused = "does not accept our credentials"
     await seen(lambda: physics.client.ads("Collector"), lambda ad: refused in str(ad.get("ForwardStates")))
     submitted = await physics.client.submit("executable = /bin/true\nqueue\n", cwd=tmp_path)
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         await physics.client.wait(select(submitted.cluster))
     file.write_text(admitting)
     status, _, err = await central.kettle("reconfig")

@@ -11,12 +11,11 @@ from kettle.bus.nats import NatsBus
 from kettle.bus.ports import BusUnavailableError, NoResponderError, ReplyTimeoutError, StreamSpec
 from kettle.embedded import EmbeddedNats
 from kettle.testing.chaos import disk
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers.embedded import EVERYTHING
 from kettle.testing.throwaway_pool import throwaway_pool
 from kettle_wire.identity import daemon
 from kettle_wire.subjects import Subjects
-
-WITHIN_S = 30.0
 
 
 @pytest.fixture
@@ -39,11 +38,11 @@ async def test_a_service_that_ends_on_a_full_disk(tmp_path: Path, template: Path
     ) as pool:
         master = pool.state.pid
         killed = pool.pid("negotiator")
-        async with disk.full(small), asyncio.timeout(WITHIN_S):
+        async with disk.full(small), asyncio.timeout(PATIENCE_S):
             pool.kill("negotiator")
             while Path(f"/proc/{killed}").exists():  # until the master has taken note of its end
                 await asyncio.sleep(0.01)
-        await pool.restarted("negotiator", after=killed, within_s=WITHIN_S)
+        await pool.restarted("negotiator", after=killed, within_s=PATIENCE_S)
         assert master == pool.state.pid
 
 
@@ -69,7 +68,7 @@ async def test_a_server_that_could_not_write_for_a_moment(small: Path) -> None:
         assert not nats.restart_reason()
         await nats.stop()
         await nats.start()
-        async with asyncio.timeout(WITHIN_S):
+        async with asyncio.timeout(PATIENCE_S):
             await until_stored(bus, subjects.work("a", "b"))
         assert not nats.restart_reason()
 

@@ -12,12 +12,12 @@ import pytest
 
 from kettle.client import select
 from kettle.client.errors import CommandRefusedError
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.commands.negotiator import GroupStanding
 
 from .waiting import explained
 
-WITHIN_S: Final = 60.0
 ME: Final = getpass.getuser()
 SETTINGS: Final[dict[str, dict[str, Any]]] = {
     "negotiator": {
@@ -61,7 +61,7 @@ async def test_quotas_and_limits_hold_and_say_so(pool: ThrowawayPool, tmp_path: 
             await pool.client.submit(f"{SLEEP}{line}\nqueue\n", cwd=tmp_path)
 
     higgs = await pool.client.submit(f"{SLEEP}accounting_group = physics.higgs\nqueue 3\n", cwd=tmp_path)
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while 1 != await running(pool, higgs.cluster):
             await asyncio.sleep(0.05)
     physics = await pool.client.submit(f"{SLEEP}accounting_group = physics\nqueue 3\n", cwd=tmp_path)
@@ -69,7 +69,7 @@ async def test_quotas_and_limits_hold_and_say_so(pool: ThrowawayPool, tmp_path: 
     clusters = [physics.cluster, higgs.cluster, licensed.cluster]
 
     async def so_many_run(*jobs: int) -> None:
-        async with asyncio.timeout(WITHIN_S):
+        async with asyncio.timeout(PATIENCE_S):
             while list(jobs) != [await running(pool, cluster) for cluster in clusters]:
                 await asyncio.sleep(0.05)
 

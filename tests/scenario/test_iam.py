@@ -12,11 +12,11 @@ import pytest
 from kettle.client import CommandRefusedError, select
 from kettle.client.connections.pool_file import login_name
 from kettle.testing.chaos import bus_server
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
 
 from .persons import somebody
 
-WITHIN_S: Final = 60
 SERVICES: Final = ["collector", "negotiator", "schedd", "shadow", "startd", "accounting"]
 DESCRIPTION: Final = "executable = /bin/true\nrequirements = false\nqueue 2\n"
 
@@ -35,7 +35,7 @@ async def said(pool: ThrowawayPool, *words: str) -> str:
 
 async def recorded(pool: ThrowawayPool, *words: str, number: int) -> list[dict[str, Any]]:
     """What `kettle audit` says as soon as it has so many entries."""
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while True:
             status, out, _ = await pool.kettle("audit", "--json", *words)  # iam may be away
             found = [json.loads(line) for line in out.splitlines()]
@@ -131,7 +131,7 @@ async def test_no_daemon_needs_an_iam(pool: ThrowawayPool, tmp_path: Path) -> No
         done = await pool.client.submit(
             "executable = /bin/true\ntransfer_executable = false\nqueue\n", cwd=tmp_path
         )
-        async with asyncio.timeout(WITHIN_S):
+        async with asyncio.timeout(PATIENCE_S):
             await pool.client.wait(select(done.cluster))
         assert pool.pid("iam") == stopped
     finally:

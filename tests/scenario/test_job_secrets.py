@@ -15,6 +15,7 @@ import asyncpg
 import pytest
 
 from kettle.client import select
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.events import JobStarted
 from kettle_wire.jobs import JobId
@@ -25,7 +26,6 @@ from .persons import somebody
 from .test_job_tokens import SERVICES
 from .waiting import happened
 
-WITHIN_S = 60.0
 CANARY: Final = f"kettle-canary-{secrets.token_hex(8)}"
 OURS: Final = ("credentials/", "iam/", "postgres/passfile", "run/")
 """Where the pool's own keys are, which nobody but its account reads; nothing of a job, and no token, is there in the clear."""
@@ -130,7 +130,7 @@ async def test_no_secret_is_anywhere_but_where_it_belongs(
     assert 0 == said.status, said
     for job in jobs:
         await happened(pool.client, job, JobStarted)
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while not all((evidence.directory / f"out.{job.proc}").exists() for job in jobs):
             await asyncio.sleep(0.02)
     own = await pool.client.jobs(select(cluster))
@@ -149,7 +149,7 @@ async def test_no_secret_is_anywhere_but_where_it_belongs(
         made[f"token of {job}"] = token.rsplit(".", 1)[1]  # its signature
     running = await shown(pool, jobs)
     go.touch()
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         await pool.client.wait(select(cluster))
         while len(past := await pool.client.history(select(cluster))) < len(jobs):
             await asyncio.sleep(0.02)

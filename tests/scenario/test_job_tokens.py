@@ -17,6 +17,7 @@ from kettle.bus.nats import NatsBus
 from kettle.bus.ports import Bus, BusError, RefusedError
 from kettle.client import select
 from kettle.storage import PgLog
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.codes import HoldCode, RefusalCode
 from kettle_wire.commands.job_credentials import ISSUE_JOB_TOKENS, IssueJobTokens
@@ -31,7 +32,6 @@ from .waiting import happened
 
 T = TypeVar("T", bound=Event)
 
-WITHIN_S = 60.0
 LIFETIME_S = 3
 SERVICES = ["collector", "negotiator", "schedd", "shadow", "startd", "accounting", "iam"]
 RENEWED = """
@@ -84,7 +84,7 @@ async def bus_of(pool: ThrowawayPool, role: str) -> AsyncGenerator[Bus]:
         identity=daemon(role),
         credentials=str(pool.home / "credentials" / f"{role}.creds"),
         name="hostile",
-        patience=WITHIN_S,
+        patience=PATIENCE_S,
     ) as bus:
         yield bus
 
@@ -95,7 +95,7 @@ async def test_a_job_has_its_tokens_while_it_runs(pool: ThrowawayPool, tmp_path:
     read; and nothing of it comes back, or is left.
     """
     job = JobId((await pool.client.submit(RENEWED, cwd=tmp_path)).cluster, 0)
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         await pool.client.wait(select(job.cluster))
     first, modes, *names, second = (tmp_path / "out").read_text().split()
     assert ["kettle.use", "scitokens_box.use"] == names
@@ -112,7 +112,7 @@ async def test_a_job_has_its_tokens_while_it_runs(pool: ThrowawayPool, tmp_path:
     assert claims[0]["jti"] != claims[1]["jti"]
     assert 0 < claims[1]["iat"] - claims[0]["iat"] < LIFETIME_S
     assert {"out", ".job.ad", ".machine.ad", ".chirp.config"} == {path.name for path in tmp_path.iterdir()}
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while claims[1]["jti"] not in {each.token for each in await recorded(pool, TokenRevoked)}:
             await asyncio.sleep(0.02)
     async with aiohttp.ClientSession() as http:
@@ -147,7 +147,7 @@ async def test_tokens_are_given_to_the_attempt_that_runs(
         async def asked(job: JobId, attempt: int) -> str:
             request = IssueJobTokens(schedd="schedd", job=job, attempt=attempt)
             try:
-                made = await shadow.call(ISSUE_JOB_TOKENS, "iam", request, deadline=WITHIN_S)
+                made = await shadow.call(ISSUE_JOB_TOKENS, "iam", request, deadline=PATIENCE_S)
             except RefusedError as refusal:
                 return refusal.code
             return made.tokens[0].name
@@ -156,7 +156,7 @@ async def test_tokens_are_given_to_the_attempt_that_runs(
         for other, attempt in ((job, 2), (job, 0), (JobId(stranger, 0), 1), (JobId(99_999, 0), 1)):
             assert RefusalCode.NOT_RUNNING == await asked(other, attempt)
         go.touch()
-        async with asyncio.timeout(WITHIN_S):
+        async with asyncio.timeout(PATIENCE_S):
             await pool.client.wait(select(job.cluster))
         assert RefusalCode.NOT_RUNNING == await asked(job, 1)
     for service in ("collector", "accounting"):
@@ -189,7 +189,7 @@ async def test_a_link_in_the_place_of_a_token_is_not_followed(
     elsewhere.chmod(0o777)
     text = LINKS.format(victim=victim, elsewhere=elsewhere, life=LIFETIME_S)
     cluster = (await pool.client.submit(text, cwd=evidence.work)).cluster
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         await pool.client.wait(select(cluster))
     assert "mine\n" == victim.read_text()
     assert [] == list(elsewhere.iterdir())
@@ -247,7 +247,7 @@ async def test_a_stored_credential_goes_to_the_jobs_of_its_owner(
     assert (0, "") == (status, err)
     assert ["box", "mine", "token"] == listed.splitlines()[-1].split()[:3]
     assert 0 == (await condor("condor_submit", "job.sub"))[0]
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         await pool.client.wait(select())
     assert "kettle-canary-box" * 2 == (tmp_path / "out").read_text()
     assert 0 == (await condor("condor_store_cred", "delete-oauth", "-s", "box", "-H", "mine"))[0]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from kettle.client import select
 from kettle.storage import PgLog, PgWorkingSet
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.shared_pool import SharedPool
 from kettle.testing.throwaway_pool import SHORT_LEASE, ThrowawayPool
 from kettle_wire.events import JobStarted, JobVacated
@@ -14,13 +15,11 @@ from kettle_wire.jobs import JobId
 
 from .evidence import Evidence, flaws
 
-WITHIN_S = 60.0
-
 
 async def test_a_cluster_number_is_given_once(pool: ThrowawayPool, tmp_path: Path) -> None:
     """A schedd that restarts with an empty queue goes on counting where it was."""
     numbers: list[int] = []
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         for _ in range(3):
             submitted = await pool.client.submit("executable = /bin/true\nqueue\n", cwd=tmp_path)
             numbers.append(submitted.cluster)
@@ -51,7 +50,7 @@ async def test_a_silent_worker_is_given_up_when_its_lease_is_over(
     """
     async with (
         shared_pool.lent(cpus=1, settings={"schedd": SHORT_LEASE}) as pool,
-        asyncio.timeout(WITHIN_S),
+        asyncio.timeout(PATIENCE_S),
     ):
         submitted = await pool.client.submit(evidence.sweep([6.0], again=0.0), cwd=evidence.work)
         job = JobId(submitted.cluster, 0)
@@ -85,7 +84,7 @@ async def test_a_job_is_given_up_after_its_own_lease(shared_pool: SharedPool, ev
     }
     async with (
         shared_pool.lent(settings=settings) as pool,
-        asyncio.timeout(WITHIN_S),
+        asyncio.timeout(PATIENCE_S),
     ):
         head, _, _ = evidence.sweep([4.0, 4.0], again=0.0).partition("queue ")
         jobs = f"{head}+JobLeaseDuration = $(lease)\nqueue seconds, lease from (\n4.0, 1.5\n4.0, 0\n)\n"

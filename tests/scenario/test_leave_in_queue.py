@@ -11,6 +11,7 @@ from typing import Any, Final
 import pytest
 
 from kettle.client import job_id, select
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle.userlog import Aborted, Terminated
 from kettle_wire.ads.types import Ad
@@ -19,7 +20,6 @@ from kettle_wire.events import JobStarted
 from .job_log import logged
 from .waiting import happened
 
-WITHIN_S: Final = 60.0
 SITE: dict[str, dict[str, Any]] = {"schedd": {"periodic_expr_interval": 0.2}}
 _SHORT: Final = "executable = /bin/true\ntransfer_executable = false\nlog = log\nrequest_memory = 16\n"
 _LONG: Final = "executable = /bin/sleep\narguments = 600\nlog = log\nrequest_memory = 16\n"
@@ -38,7 +38,7 @@ async def submit(pool: ThrowawayPool, text: str, cwd: Path, *, count: int = 1) -
 
 
 async def ended(pool: ThrowawayPool, job: str) -> None:
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         await pool.client.wait(select(job_id(job)))
 
 
@@ -51,7 +51,7 @@ async def statuses(pool: ThrowawayPool, job: str) -> tuple[list[object], list[ob
 
 async def left(pool: ThrowawayPool, job: str) -> Ad:
     """The ad of a job in the history, as soon as it is there; it is in the queue no more."""
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while not (found := await pool.client.history(select(job_id(job)))):
             await asyncio.sleep(0.05)
     assert [] == await pool.client.jobs(select(job_id(job)))
@@ -182,7 +182,7 @@ async def test_many_are_removed_and_stay(pool: ThrowawayPool, tmp_path: Path) ->
     assert {"removed": 200} == (await pool.client.totals(meant)).statuses
     forced = (await pool.client.act("remove_x", meant)).outcomes
     assert [("done", 200)] == [(outcome, len(forced)) for outcome in {one.outcome for one in forced}]
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while 200 != len(await pool.client.history(meant, limit=0)):
             await asyncio.sleep(0.1)
     assert [] == await pool.client.jobs(meant)

@@ -14,6 +14,7 @@ import pytest
 
 from kettle.client import Client, job_id, select
 from kettle.client.errors import CommandRefusedError
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle.userlog import Aborted, Evicted, Held, Suspended, Terminated, Unsuspended
 from kettle_wire.ads.types import Ad
@@ -31,7 +32,6 @@ from kettle_wire.events import (
 from .evidence import Evidence
 from .job_log import logged
 
-WITHIN_S: Final = 60.0
 OWNERS: Final[dict[str, dict[str, Any]]] = {
     "startd": {
         "polling_interval": 0.2,
@@ -68,7 +68,7 @@ async def submit(pool: ThrowawayPool, program: str, cwd: Path, more: str = "") -
 async def happened(client: Client, job: str, kind: type[T], *, times: int = 1) -> tuple[float, T]:
     """Wait until something has happened to a job so many times; when it was recorded, and the last one."""
     found = 0
-    async with asyncio.timeout(WITHIN_S), aclosing(client.follow(job_id(job))) as events:
+    async with asyncio.timeout(PATIENCE_S), aclosing(client.follow(job_id(job))) as events:
         async for each in events:
             found += isinstance(each.event, kind)
             if found == times:
@@ -79,7 +79,7 @@ async def happened(client: Client, job: str, kind: type[T], *, times: int = 1) -
 
 async def slot(client: Client, enough: Callable[[Ad], bool]) -> Ad:
     """The ad of the partitionable slot, as soon as it is so."""
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while True:
             found = await client.ads("Machine", constraint="PartitionableSlot")
             if found and enough(found[0]):

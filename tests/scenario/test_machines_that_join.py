@@ -19,6 +19,7 @@ from kettle.bus.ports import RefusedError
 from kettle.client import select
 from kettle.pool.personal_settings import Tables
 from kettle.testing.commands.running import KETTLE
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers import selection
 from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 from kettle_wire.commands.startd import RELEASE, Release
@@ -26,7 +27,6 @@ from kettle_wire.identity import daemon, user, worker
 from kettle_wire.subjects import Subjects
 
 NAME = "n2.example.org"
-WITHIN_S = 60.0
 SERVICES = ["collector", "negotiator", "schedd", "shadow", "startd", "accounting", "iam"]
 LEAVE = [sys.executable, *KETTLE, "worker", "leave", NAME]
 SETTINGS: Tables = {"master": {"daemon_list": SERVICES}}
@@ -76,7 +76,7 @@ async def joined(pool: ThrowawayPool, home: Path) -> str:
 
 
 async def until_seen(pool: ThrowawayPool) -> None:
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while NAME not in {ad.get("Machine") for ad in await pool.client.ads("Machine")}:
             await asyncio.sleep(0.02)
 
@@ -89,10 +89,10 @@ async def impostures(pool: ThrowawayPool, credentials: Path) -> None:
             subjects=Subjects(pool.client.pool.pool),
             identity=identity,
             credentials=str(credentials),
-            patience=WITHIN_S,
+            patience=PATIENCE_S,
         ) as bus:
             with pytest.raises(RefusedError) as refused:
-                await bus.call(RELEASE, NAME, Release(claims=[], reason=""), deadline=WITHIN_S)
+                await bus.call(RELEASE, NAME, Release(claims=[], reason=""), deadline=PATIENCE_S)
             assert "not_permitted" == refused.value.code
 
 
@@ -105,7 +105,7 @@ async def leaves_when_it_is_empty(pool: ThrowawayPool, home: Path, work: Path) -
     program = "while test ! -e end; do sleep 0.05; done; head -c 700000 /dev/zero"
     last = JOBS.replace("echo $(ClusterId).$(ProcId)", program).replace("queue 4", "queue")
     submitted = await pool.client.submit(last, cwd=work)
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         async with aclosing(pool.client.watch(select(submitted.cluster))) as watched:
             async for progress in watched:
                 if progress.counts["running"]:
@@ -145,7 +145,7 @@ async def test_a_machine_joins_runs_jobs_and_is_cut_off(tmp_path: Path, template
             await asyncio.to_thread(pools.up, home, environ=pool.environ)
             await until_seen(pool)
             submitted = await pool.client.submit(JOBS, cwd=tmp_path)
-            async with asyncio.timeout(WITHIN_S):
+            async with asyncio.timeout(PATIENCE_S):
                 await pool.client.wait(select(submitted.cluster))
             printed = [(tmp_path / f"out.{number}").read_text().strip() for number in range(4)]
             assert [f"{submitted.cluster}.{number}" for number in range(4)] == printed
@@ -156,7 +156,7 @@ async def test_a_machine_joins_runs_jobs_and_is_cut_off(tmp_path: Path, template
             assert "jointoken.misused" in await said(pool, "audit", "--alarms")
             log = home / "log" / "startd.log"
             await leaves_when_it_is_empty(pool, home, tmp_path)
-            async with asyncio.timeout(WITHIN_S):
+            async with asyncio.timeout(PATIENCE_S):
                 while "user authentication revoked" not in log.read_text():
                     await asyncio.sleep(0.01)
         finally:

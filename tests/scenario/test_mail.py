@@ -8,9 +8,8 @@ from email.message import EmailMessage
 from pathlib import Path
 
 from kettle.client import select
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.shared_pool import SharedPool
-
-WITHIN_S = 60.0
 
 
 class MailServer:
@@ -60,7 +59,7 @@ async def test_mail_waits_for_its_server_and_jobs_do_not(shared_pool: SharedPool
     }
     async with (
         shared_pool.lent(settings=settings) as pool,
-        asyncio.timeout(WITHIN_S),
+        asyncio.timeout(PATIENCE_S),
     ):
         waiting = pool.home / "state" / "mail.schedd"
         while not (waiting / "written").exists():  # nobody is told of what happened before

@@ -22,6 +22,7 @@ from kettle.bus.ports import NoResponderError
 from kettle.client import select
 from kettle.eventsourcing.log import Tenure
 from kettle.storage import PgLog
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers import selection
 from kettle.testing.services import eventually
 from kettle.testing.throwaway_pool import ThrowawayPool
@@ -37,7 +38,6 @@ HERE: Final = [
 """A pool of one person has no iam."""
 FOR_PEOPLE: Final = [endpoint for endpoint in open_to(Caller.USER, Caller.ADMINISTRATOR) if endpoint in HERE]
 """What the pool's owner may ask, who is its administrator."""
-WITHIN_S: Final = 20.0
 
 
 def credentials(pool: ThrowawayPool, name: str) -> str:
@@ -77,7 +77,7 @@ class Sender:
                     identity=who,
                     credentials=credentials(self.pool, name),
                     name="hostile",
-                    patience=WITHIN_S,
+                    patience=PATIENCE_S,
                 )
             )
             self._open[name] = who, connection
@@ -89,7 +89,7 @@ class Sender:
             "user" if endpoint in FOR_PEOPLE else min(endpoint.callers - {Caller.VISITOR, Caller.AUDIT})
         )
         subject = self.subjects.command(endpoint.role, name or self.name(endpoint), endpoint.verb, who.token)
-        answer = await connection.request(subject, data, deadline=WITHIN_S)
+        answer = await connection.request(subject, data, deadline=PATIENCE_S)
         refusal = refusal_of(answer.headers, answer.data)
         if refusal is None:
             endpoint.decode_reply(answer.data)
@@ -112,12 +112,12 @@ async def sender(pool: ThrowawayPool) -> AsyncIterator[Sender]:
         one = Sender(pool, stack)
         (ad,) = await pool.client.ads("Machine")
         one.machine = str(ad["Machine"])
-        await eventually(partial(recorded, pool), within=WITHIN_S)
+        await eventually(partial(recorded, pool), within=PATIENCE_S)
         yield one
 
 
 async def heads(pool: ThrowawayPool) -> list[Tenure]:
-    async with PgLog.connect(pool.state.database_url, patience=WITHIN_S) as opened:
+    async with PgLog.connect(pool.state.database_url, patience=PATIENCE_S) as opened:
         return await opened.shards()
 
 

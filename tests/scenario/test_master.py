@@ -12,13 +12,13 @@ import pytest_asyncio
 from kettle.client import Client, select
 from kettle.pool import processes
 from kettle.pool.personal_settings import Tables
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import SHORT_LEASE, ThrowawayPool, throwaway_pool
 from kettle_wire.jobs import JobId
 
 from .evidence import Evidence
 from .test_basic import ended, happened, until
 
-WITHIN_S = 60.0
 COMPLETED = {0: ("completed", 0, None)}
 
 
@@ -38,7 +38,7 @@ async def pool(tmp_path_factory: pytest.TempPathFactory, template: Path) -> Asyn
 
 async def switched_to(pool: ThrowawayPool, name: str, status: str) -> None:
     """Wait until a daemon has a status."""
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while pool.daemon(name).status != status:
             await asyncio.sleep(0.02)
 
@@ -51,7 +51,7 @@ async def held_up(pool: ThrowawayPool, gate: Path) -> int:
     script.write_text(f"#!/bin/sh\ntrap '' TERM\nread line < {gate}\n")
     script.chmod(0o755)
     submitted = await pool.client.submit(f"executable = {script}\nqueue\n", cwd=pool.home.parent)
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while "JobStarted" not in happened(await pool.client.events(JobId(submitted.cluster, 0))):
             await asyncio.sleep(0.05)
     return submitted.cluster
@@ -73,7 +73,7 @@ async def test_the_masters_ad_tells_of_each_daemon(pool: ThrowawayPool) -> None:
     """
     killed = pool.kill("negotiator")
     await pool.restarted("negotiator", after=killed)
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         again = 'NEGOTIATOR_Restarts == 1 && NEGOTIATOR_State == "Running"'
         while not (ads := await pool.client.ads("DaemonMaster", constraint=again)):
             await asyncio.sleep(0.05)
@@ -94,7 +94,7 @@ async def test_a_peaceful_end_lets_the_job_end(pool: ThrowawayPool, evidence: Ev
     A startd that is switched off peacefully takes no further job and ends when the running one has; on, it takes the next.
     """
     first = await held_up(pool, evidence.directory / "gate")
-    off = asyncio.create_task(pool.kettle("off", "--daemon", "startd", "--peaceful", within_s=WITHIN_S))
+    off = asyncio.create_task(pool.kettle("off", "--daemon", "startd", "--peaceful", within_s=PATIENCE_S))
     await switched_to(pool, "startd", "stopping")
     second = (await pool.client.submit("executable = /bin/true\nqueue\n")).cluster
     await open_up(evidence.directory / "gate")
@@ -102,7 +102,7 @@ async def test_a_peaceful_end_lets_the_job_end(pool: ThrowawayPool, evidence: Ev
     assert (0, "The startd is off.\n", "") == await off
     assert (1, 0) == await attempts(pool.client, first)
     await until(pool.client, second, "idle")
-    status, _, trouble = await pool.kettle("on", "--daemon", "startd", within_s=WITHIN_S)
+    status, _, trouble = await pool.kettle("on", "--daemon", "startd", within_s=PATIENCE_S)
     assert status == 0, trouble
     assert COMPLETED == await ended(pool.client, second)
 
@@ -115,7 +115,7 @@ async def test_a_fast_end_leaves_no_job(tmp_path: Path, template: Path, evidence
     async with throwaway_pool(tmp_path, cpus=1, template=template, settings={"startd": startd}) as pool:
         cluster = await held_up(pool, evidence.directory / "gate")
         assert pool.sandboxes
-        off = await pool.kettle("off", "--daemon", "startd", "--fast", within_s=WITHIN_S)
+        off = await pool.kettle("off", "--daemon", "startd", "--fast", within_s=PATIENCE_S)
         assert (0, "The startd is off.\n", "") == off
         assert "has not ended when it was asked to" not in pool.log("master")
         assert not [line for line in pool.processes() if "gate.sh" in line]
@@ -136,13 +136,13 @@ async def test_settings_change_under_a_running_job(
         startd, schedd = pool.pid("startd"), pool.pid("schedd")
         file = pool.home / "kettle.toml"
         file.write_text(file.read_text().replace("[startd]\n", '[startd]\nattributes = { Rack = "r7" }\n'))
-        status, said, trouble = await pool.kettle("reconfig", within_s=WITHIN_S)
+        status, said, trouble = await pool.kettle("reconfig", within_s=PATIENCE_S)
         assert status == 0, trouble
         assert "The startd is running with its new settings." in said
         assert "The schedd: nothing to do, unchanged." in said
         assert pool.pid("startd") not in {0, startd}
         assert schedd == pool.pid("schedd")
-        async with asyncio.timeout(WITHIN_S):
+        async with asyncio.timeout(PATIENCE_S):
             while not await pool.client.ads("Machine", constraint='Rack == "r7"'):
                 await asyncio.sleep(0.05)
         await open_up(evidence.directory / "gate")
@@ -157,7 +157,7 @@ async def test_down_is_stronger_than_a_peaceful_restart(
     """A host that waits for its jobs to restart goes down when it is told to, and does not come back."""
     async with throwaway_pool(tmp_path, cpus=1, template=template) as pool:
         await held_up(pool, evidence.directory / "gate")
-        status, _, trouble = await pool.kettle("restart", "--peaceful", "--no-wait", within_s=WITHIN_S)
+        status, _, trouble = await pool.kettle("restart", "--peaceful", "--no-wait", within_s=PATIENCE_S)
         assert status == 0, trouble
         await switched_to(pool, "startd", "stopping")
         master = pool.state.pid
@@ -173,7 +173,7 @@ async def test_a_restarted_pool_goes_on_with_its_queue(pool: ThrowawayPool) -> N
     """
     waiting = (await pool.client.submit("executable = /bin/true\nrequirements = false\nqueue\n")).cluster
     before = pool.state
-    status, _, trouble = await pool.kettle("restart", within_s=WITHIN_S)
+    status, _, trouble = await pool.kettle("restart", within_s=PATIENCE_S)
     assert status == 0, trouble
     assert before.pid == pool.state.pid
     assert before.started < pool.state.started

@@ -7,6 +7,7 @@ from pathlib import Path
 from kettle.client import select
 from kettle.pool import processes
 from kettle.pool.home import Home
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import SHORT_LEASE, ThrowawayPool, throwaway_pool
 from kettle_wire.jobs import JobId
 
@@ -14,11 +15,9 @@ from .evidence import Evidence, verified
 from .test_basic import ended, happened
 from .test_master import COMPLETED, attempts, held_up, open_up
 
-WITHIN_S = 60.0
-
 
 async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while not holds():
             await asyncio.sleep(0.02)
 
@@ -50,7 +49,7 @@ async def test_the_next_master_takes_over_what_runs(
         await open_up(gate)
         assert COMPLETED == await ended(pool.client, cluster)
         assert (1, 0) == await attempts(pool.client, cluster)
-        async with asyncio.timeout(WITHIN_S):
+        async with asyncio.timeout(PATIENCE_S):
             while not (history := await pool.client.history(select(cluster))):
                 await asyncio.sleep(0.05)
         assert [1] == [ad["NumJobStarts"] for ad in history]
@@ -69,14 +68,14 @@ async def test_without_a_next_master_a_job_ends_with_its_lease(
     async with throwaway_pool(tmp_path, cpus=1, template=template, settings={"schedd": SHORT_LEASE}) as pool:
         submitted = await pool.client.submit(evidence.sweep([600.0], again=0.0), cwd=evidence.work)
         job = JobId(submitted.cluster, 0)
-        async with asyncio.timeout(WITHIN_S):
+        async with asyncio.timeout(PATIENCE_S):
             while not (evidence.runs() and "JobStarted" in happened(await pool.client.events(job))):
                 await asyncio.sleep(0.05)
         pool.kill_master()
         await until(lambda: not pool.processes())
         assert [] == pool.sandboxes
         await pool.start()
-        await asyncio.wait_for(pool.client.wait(select(job)), WITHIN_S)
+        await asyncio.wait_for(pool.client.wait(select(job)), PATIENCE_S)
         await verified(pool, evidence, submitted.cluster, 1)
         assert {0: 2} == evidence.runs()
     assert [] == pool.left

@@ -14,12 +14,12 @@ from tests.integration.iam.issuer import TokenIssuer, token_issuer
 from kettle.auth.idtokens.pool_key import scrambled
 from kettle.client import Client, PoolUnreachableError
 from kettle.pool.personal_settings import Tables
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers import selection
 from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 
 from .test_bindings import MODULES
 
-WITHIN_S = 30.0
 SERVICES = ["collector", "negotiator", "schedd", "shadow", "startd", "accounting", "iam"]
 AUDIENCE = "https://pool.example"
 JOB = """
@@ -61,7 +61,7 @@ class Elsewhere:
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
         )
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE_S):
             out, err = await process.communicate()
         assert status == process.returncode, (out + err).decode()
         return (err if status else out).decode()
@@ -204,11 +204,11 @@ async def test_tokens_of_the_pools_key_and_a_ban_of_an_account(
         async with Client.connect(home=accounts / another) as theirs:
             await theirs.ads("Scheduler")
             await pool.client.iam.ban(f"user:{another}")
-            async with asyncio.timeout(WITHIN_S):
+            async with asyncio.timeout(PATIENCE_S):
                 while not await refused(accounts / another):
                     pass
         await pool.client.iam.unban(f"user:{another}")
-        async with asyncio.timeout(WITHIN_S):
+        async with asyncio.timeout(PATIENCE_S):
             while await refused(accounts / another):
                 pass
 

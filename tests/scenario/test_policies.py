@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from kettle.client import Client, job_id, select
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle.userlog import Evicted, Held, Terminated
 from kettle_wire.ads.types import Ad
@@ -15,7 +16,6 @@ from kettle_wire.events import JobAssigned, JobCompleted, JobHeld, JobReleased, 
 from .job_log import logged
 from .waiting import happened
 
-WITHIN_S = 60.0
 SLEEP = "executable = /bin/sleep\narguments = 600\n"
 SITE: dict[str, dict[str, Any]] = {
     "schedd": {
@@ -120,7 +120,7 @@ async def test_a_policy_without_a_value_never_fires(pool: ThrowawayPool, tmp_pat
         'periodic_vacate = "true"\non_exit_hold = strcat()\non_exit_remove = 1 / 0\n',
         tmp_path,
     )
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         await pool.client.wait(select(job_id(job)))
     assert ["ClusterSubmitted", "JobAssigned", "JobStarted", "JobCompleted"] == [
         type(each.event).__name__ for each in await pool.client.events(job_id(job))

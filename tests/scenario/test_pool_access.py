@@ -15,6 +15,7 @@ import pytest
 from kettle.bus.nats import NatsBus
 from kettle.bus.ports import Bus, RefusedError
 from kettle.client import select
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.commands import schedd
 from kettle_wire.commands.schedd import JobCommand, QueryJobs
@@ -25,7 +26,6 @@ from kettle_wire.subjects import Subjects
 
 from .waiting import happened
 
-WITHIN_S = 60.0
 PARENT = """\
 #!/bin/sh
 set -ex
@@ -65,7 +65,7 @@ def described(place: Path, work: Path, script: str, *lines: str) -> str:
 async def completed(pool: ThrowawayPool, description: str, work: Path) -> tuple[JobId, JobCompleted]:
     """Run it to its end."""
     job = JobId((await pool.client.submit(description, cwd=work)).cluster, 0)
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         await pool.client.wait(select(job.cluster))
     (found,) = [each.event for each in await pool.client.events(job) if isinstance(each.event, JobCompleted)]
     return job, found
@@ -81,7 +81,7 @@ async def shadow_of(pool: ThrowawayPool) -> AsyncGenerator[Bus]:
         identity=daemon("shadow"),
         credentials=str(own) if own.exists() else pool.client.pool.credentials,
         name="hostile",
-        patience=WITHIN_S,
+        patience=PATIENCE_S,
     ) as bus:
         yield bus
 

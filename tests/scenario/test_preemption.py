@@ -9,12 +9,12 @@ import pytest
 
 from kettle.client import Client, job_id, select
 from kettle.client.errors import CommandRefusedError
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.events import JobAssigned, JobStarted, JobVacated
 
 from .waiting import happened
 
-WITHIN_S: Final = 60.0
 SETTINGS: Final[dict[str, dict[str, Any]]] = {
     "startd": {
         "rank": "TARGET.Liking ?: 0",
@@ -41,7 +41,7 @@ async def gone(pool: ThrowawayPool, *jobs: str) -> None:
     """Remove jobs, and wait for their end."""
     chosen = select(*jobs)
     await pool.client.remove(chosen)
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         await pool.client.wait(chosen)
 
 
@@ -49,7 +49,7 @@ async def idle(pool: ThrowawayPool) -> None:
     """
     Wait until the machine is whole again: a claim of two cores that is still there might be used for a job of one.
     """
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while await pool.client.ads("Machine", constraint="DynamicSlot"):
             await asyncio.sleep(0.05)
 
@@ -114,7 +114,7 @@ async def test_a_job_has_its_retirement_time_and_goes_on_when_the_better_one_is_
 
 async def slot(client: Client, activity: str) -> dict[str, Any]:
     """The ad of a claimed slot, as soon as there is one with this activity."""
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while not (
             found := await client.ads("Machine", constraint=f'Activity == "{activity}" && DynamicSlot')
         ):

@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 
 from kettle.client import Client, select
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.ads import Ad
 from kettle_wire.jobs import JobId
 
 from .persons import somebody
-
-WITHIN_S = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +45,7 @@ async def test_what_a_job_finds_in_its_environment_is_for_its_owner(
 
         waiting = await seen(pool.client), await seen(peter)
         await pool.client.remove(select(mine))
-        async with asyncio.timeout(WITHIN_S):
+        async with asyncio.timeout(PATIENCE_S):
             await pool.client.wait(select(mine))
         gone = await seen(pool.client), await seen(peter)
     for own, others, parts in ((*waiting, 3), (*gone, 1)):

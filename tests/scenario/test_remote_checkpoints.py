@@ -12,6 +12,7 @@ import pytest
 from aiohttp import web
 
 from kettle.client import select
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.ads import Ad
 from kettle_wire.events import JobCheckpointed, JobCompleted, JobHeld, JobVacated
@@ -19,8 +20,6 @@ from kettle_wire.jobs import JobId
 
 from .evidence import Evidence
 from .waiting import happened
-
-WITHIN_S = 60.0
 
 COUNTER = """\
 #!/bin/sh
@@ -94,7 +93,7 @@ async def server() -> AsyncGenerator[tuple[str, dict[str, bytes], list[str]]]:
 
 async def until_gone(there: dict[str, bytes] | Path) -> None:
     """Wait until nothing is left."""
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while there if isinstance(there, dict) else any(there.iterdir()):
             await asyncio.sleep(0.05)
 
@@ -122,7 +121,7 @@ queue
     )
     job = JobId(submitted.cluster, 0)
     await happened(pool.client, job, JobCheckpointed)
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while (evidence.directory / "steps").read_text() != "1\n2\n3\n":
             await asyncio.sleep(0.05)
     return job
@@ -167,7 +166,7 @@ async def test_a_job_goes_on_from_a_web_server(pool: ThrowawayPool, evidence: Ev
 
 async def history(pool: ThrowawayPool, job: JobId) -> list[Ad]:
     """The ad of a job that has left the queue, as soon as accounting knows it."""
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while not (found := await pool.client.history(select(job))):
             await asyncio.sleep(0.05)
     return found
@@ -238,7 +237,7 @@ queue 10
 """,
             cwd=evidence.work,
         )
-        async with asyncio.timeout(WITHIN_S):
+        async with asyncio.timeout(PATIENCE_S):
             progress = await pool.client.wait(select(submitted.cluster), through_hold=False)
 
     assert not progress.bad(), progress

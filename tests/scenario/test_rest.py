@@ -16,6 +16,7 @@ import pytest_asyncio
 from yarl import URL
 
 from kettle.client import prepare, select
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.rest.catalogue import ROUTES
 from kettle_wire.rest.problem import Problem
@@ -146,7 +147,7 @@ async def test_an_access_point_that_does_not_exist_is_named_at_once(rest: Rest) 
     """Wherever a request that changes something names one, the refusal says where, and which was meant."""
     cluster, position = await submitted(rest)
     await rest.get(f"/v2/jobs/{cluster}.0", at_least=position)
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         while not (await rest.get("/v2/submitters"))["ads"]:  # until the access point has told of itself
             await asyncio.sleep(0.1)
     change = {"attributes": {"JobPrio": 7}}
@@ -271,7 +272,7 @@ async def test_one_job_or_cluster_is_followed_and_what_changes_is_named(rest: Re
     """
     cluster, _ = await submitted(rest)
     shown = {"job": f"{cluster}.1"}
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         while 200 != (await head(rest, f"/v2/clusters/{cluster}/events", {})):
             await asyncio.sleep(0.1)
         async with rest.session.get("/v2/changes", params=shown) as changes:
@@ -309,7 +310,7 @@ async def test_a_job_is_tried_as_if_it_were_otherwise(rest: Rest) -> None:
     job = f"/v2/jobs/{cluster}.0"
     await rest.get(job, at_least=position)
     change = {"attributes": {"RequestMemory": 16}}
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         while True:  # until the negotiator has seen it
             async with rest.session.post(f"{job}/what-if", json=change) as response:
                 said = await response.json(content_type=None)
@@ -332,7 +333,7 @@ async def read_events(
     """The events of a cluster up to those of its last job."""
     found: list[tuple[int, dict[str, Any]]] = []
     async with (
-        asyncio.timeout(30),
+        asyncio.timeout(PATIENCE_S),
         rest.session.get("/v2/events", params={"cluster": cluster, **query}, headers=headers) as response,
     ):
         assert "text/event-stream" == response.content_type

@@ -16,6 +16,7 @@ import pytest_asyncio
 from yarl import URL
 
 from kettle.client import select
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.jobs import JobId
 
@@ -186,7 +187,7 @@ async def test_output_is_followed_while_a_job_runs(
     text = f"executable = /bin/sh\narguments = \"-c '{script}'\"\noutput = out\nqueue\n"
     made = await pool.client.submit(text, cwd=tmp_path)
     job = await shown(rest, pool, JobId(made.cluster, 0), made.position.frame)
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         while (await rest.get(f"{job}/files"))["running"] is False:
             await asyncio.sleep(0.1)
         while b"begin\n" != (await got(rest, f"{job}/stdout")).data:
@@ -211,7 +212,7 @@ async def test_files_that_were_sent_are_kept_as_long_as_the_job_is_in_the_queue(
     made = await pool.client.submit(prepared(tmp_path), cwd=tmp_path, spool=True)
     await pool.client.spools.send(await pool.client.jobs(select(made.cluster)))
     job = await shown(rest, pool, JobId(made.cluster, 0), made.position.frame)
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         while "completed" != (await rest.get(job))["state"]:
             await asyncio.sleep(0.1)
     sizes = {file["path"]: file["size"] for file in (await rest.get(f"{job}/files"))["files"]}
@@ -219,7 +220,7 @@ async def test_files_that_were_sent_are_kept_as_long_as_the_job_is_in_the_queue(
     assert LARGE == (await got(rest, f"{job}/files/result")).data
     gone = await pool.client.remove(select(made.cluster))
     await shown(rest, pool, JobId(made.cluster, 0), gone.position.frame)
-    async with asyncio.timeout(60):  # what the access point was told is believed for a moment
+    async with asyncio.timeout(PATIENCE_S):  # what the access point was told is believed for a moment
         while 410 != (answer := await got(rest, f"{job}/files")).status:
             assert answer.status in {200, 404}
             await asyncio.sleep(0.2)

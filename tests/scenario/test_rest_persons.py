@@ -19,6 +19,7 @@ from kettle.auth.trust.files import write
 from kettle.auth.trust.pool import Kind, PoolTrust
 from kettle.client import select
 from kettle.embedded.ports import free_ports
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers import selection
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.subjects import Subjects
@@ -114,7 +115,9 @@ async def test_a_person_sees_and_does_what_that_person_may(
     shard, frame = submitted.position.shard, submitted.position.frame
     try:
         async with as_person(pool, "ada") as ada:
-            async with asyncio.timeout(30):  # a new pool may have no tables yet, which is said with 503
+            async with asyncio.timeout(
+                PATIENCE_S
+            ):  # a new pool may have no tables yet, which is said with 503
                 while True:
                     status, seen = await asked(
                         ada, "GET", f"/v2/jobs/{job}", params={"at_least": f"{shard}:{frame}"}
@@ -186,7 +189,7 @@ async def test_a_token_of_the_pools_iam_is_good_until_it_is_withdrawn(pool: Thro
         status, refused = await asked(session, "POST", "/v2/jobs:hold", json={"ids": ["1.0"]})
         assert (403, True) == (status, "has not the level WRITE" in refused["detail"])
         await iam.revoke_token(reading.id)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             while (found := await asked(session, "GET", "/v2/jobs"))[0] == 200:
                 await asyncio.sleep(0.2)
         assert (401, "token.revoked") == (found[0], found[1]["code"])
@@ -234,6 +237,6 @@ async def test_rules_that_have_changed_are_in_force_without_a_restart(
     async with as_person(pool, "dan") as person:
         assert 403 == (await asked(person, "GET", "/v2/jobs"))[0]
         names.write_text(f'{names.read_text()}SCITOKENS "{ISSUER},dan" dan\n')
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             while (await asked(person, "GET", "/v2/jobs"))[0] != 200:
                 await asyncio.sleep(0.2)

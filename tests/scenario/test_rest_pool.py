@@ -12,6 +12,7 @@ import pytest
 import pytest_asyncio
 
 from kettle.client import select
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
 
 pytestmark = [pytest.mark.scenario, pytest.mark.embedded]
@@ -39,7 +40,7 @@ async def get(session: aiohttp.ClientSession, path: str, **query: Any) -> Any:
 
 async def until(session: aiohttp.ClientSession, says: Callable[[Any], bool], path: str, **query: Any) -> Any:
     """The first answer that says so: what others tell of comes when it comes."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         while not says(answer := await get(session, path, **query)):
             await asyncio.sleep(0.05)
     return answer

@@ -20,12 +20,12 @@ from kettle.client import prepare
 from kettle.embedded.ports import free_ports, listens
 from kettle.pki.authority_files import AuthorityFiles
 from kettle.pki.contexts import client_context
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
 
 pytestmark = [pytest.mark.scenario, pytest.mark.embedded]
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "how-to" / "put-a-proxy-in-front.md"
-WITHIN_S: Final = 60.0
 PROGRAMS: Final = {
     "nginx": ("-e", "stderr", "-g", "daemon off; pid {place}/pid;", "-c", "{file}"),
     "haproxy": ("-db", "-f", "{file}"),
@@ -89,7 +89,7 @@ async def running(name: str, place: Path, gateway: int) -> AsyncGenerator[int]:
             path, *words, stdout=output, stderr=output, env=environ
         )
     try:
-        async with asyncio.timeout(WITHIN_S):
+        async with asyncio.timeout(PATIENCE_S):
             while not listens(port):
                 assert process.returncode is None, said.read_text()
                 await asyncio.sleep(0.05)
@@ -183,7 +183,7 @@ async def require_events_one_by_one(session: aiohttp.ClientSession) -> None:
     ) as response:
         cluster = (await response.json())["cluster"]
     query = {"after": "0", "cluster": str(cluster)}
-    async with asyncio.timeout(WITHIN_S), session.get("events", params=query) as stream:
+    async with asyncio.timeout(PATIENCE_S), session.get("events", params=query) as stream:
         assert "text/event-stream" == stream.content_type
         await until_event(stream, "job.held")
         change = {"ids": [f"{cluster}.0"], "expect": 1}

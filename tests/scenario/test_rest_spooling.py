@@ -11,6 +11,7 @@ import aiohttp
 from tests.integration.iam.issuer import TokenIssuer
 from yarl import URL
 
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle.transfer.spooled_jobs import HELD_FOR
 
@@ -42,7 +43,7 @@ def about(path: str, data: bytes, **more: Any) -> dict[str, Any]:
 
 async def output(session: aiohttp.ClientSession, job: str) -> str:
     """What a job has written when it has ended."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         while True:
             _, seen = await sent(session, "GET", f"/v2/jobs/{job}")
             assert seen.get("hold_reason") in {None, HELD_FOR}, seen["hold_reason"]

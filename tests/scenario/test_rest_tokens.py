@@ -16,6 +16,7 @@ from tests.integration.iam.issuer import TokenIssuer, signing_key, token_issuer
 from yarl import URL
 
 from kettle.embedded.ports import free_ports
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers import selection
 from kettle.testing.throwaway_pool import ThrowawayPool
 
@@ -108,7 +109,7 @@ async def test_what_somebody_asks_for_is_done_in_the_own_name(
                 ("GET", "/v2/clusters", None),
                 ("POST", "/v2/jobs", JOB),
             ):
-                async with asyncio.timeout(30):
+                async with asyncio.timeout(PATIENCE_S):
                     while (found := await sent(grace, method, path, json=body))[0] == 200:
                         await asyncio.sleep(0.1)
                 assert (403, True) == (found[0], "is banned by " in found[1]["detail"]), found

@@ -5,13 +5,13 @@ from contextlib import aclosing
 from pathlib import Path
 
 from kettle.client import select
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.shared_pool import SharedPool
 from kettle_wire.events import JobVacated
 from kettle_wire.jobs import JobId
 
 from .evidence import Evidence
 
-WITHIN_S = 60.0
 HEARER = """\
 #!/bin/bash
 for name in TERM USR1 USR2 HUP; do trap "echo $name >>$1/$2; exit 0" $name; done
@@ -33,7 +33,7 @@ async def test_a_job_hears_the_signal_that_it_wants(
     settings = {"startd": {"machine_max_vacate_time": 20.0}}
     async with (
         shared_pool.lent(cpus=4, settings=settings) as pool,
-        asyncio.timeout(WITHIN_S),
+        asyncio.timeout(PATIENCE_S),
     ):
         jobs: list[JobId] = []
         for number, line in enumerate(KINDS):

@@ -9,13 +9,13 @@ import pytest
 import pytest_asyncio
 
 from kettle.client import Client, select
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 from kettle_wire.ads import Ad
 from kettle_wire.jobs import JobId
 
 from .evidence import Evidence
 
-WITHIN_S = 60.0
 OLD, NEW = "GPU-1a2b3c4d-0000-1111-2222-333344445555", "GPU-9f8e7d6c-0000-1111-2222-333344445555"
 
 # What the real program prints for this query, of a machine with two cards.
@@ -65,7 +65,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 async def ended(client: Client, cluster: int) -> None:
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         progress = await client.wait(select(cluster))
     assert {"completed"} == {state.status for state in progress.jobs.values()}
 
@@ -152,7 +152,7 @@ async def test_a_job_that_asks_for_more_than_there_is_waits(pool: ThrowawayPool,
     script(tmp_path, SHOW)
     submitted = await pool.client.submit("executable = job.sh\nrequest_gpus = 3\nqueue\n", cwd=tmp_path)
     job = JobId(submitted.cluster, 0)
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while (rejection := await _refused(pool.client, job)) is None:
             await asyncio.sleep(0.05)
 
@@ -180,11 +180,11 @@ async def test_claims_on_static_slots_and_devices_survive_a_startd(
         "+WantsStatic = true\nqueue\n",
         cwd=work,
     )
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while not (met / "began").exists():
             await asyncio.sleep(0.05)
     await pool.restarted("startd", after=pool.kill("startd"))
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while (ads := await slots(pool.client)).get("slot1", {}).get("State") != "Claimed":
             await asyncio.sleep(0.05)
 
@@ -206,7 +206,7 @@ async def test_no_core_is_idle_in_a_slot_that_was_carved_for_a_larger_job(
     )
     job = "executable = job.sh\narguments = {}\nrequest_cpus = {}\nqueue {}\n"
     large = await pool.client.submit(job.format("large go", 3, 1), cwd=evidence.work)
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while not (met / "large").exists():
             await asyncio.sleep(0.05)
     small = await pool.client.submit(job.format("$(Process) 0 1 2", 1, 3), cwd=evidence.work)

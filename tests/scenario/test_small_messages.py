@@ -11,6 +11,7 @@ import pytest_asyncio
 
 from kettle.client import select
 from kettle.embedded import EmbeddedNats, Limits
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers.embedded import EVERYTHING, server_directory
 from kettle.testing.servers.selection import servers_are_ours
 from kettle.testing.throwaway_pool import throwaway_pool
@@ -20,7 +21,6 @@ from .evidence import Evidence
 from .job_log import written
 
 pytestmark = pytest.mark.scenario
-WITHIN_S = 60.0
 JOBS = 30
 TEXT = 100_000
 """Characters of the environment of each job: 3 MB together."""
@@ -51,7 +51,7 @@ async def test_a_submission_of_three_megabytes(
         f'executable = /bin/true\nlog = {log}\nenvironment = "TEXT=$(Process){"x" * TEXT}"\nqueue {JOBS}\n'
     )
     async with throwaway_pool(tmp_path, cpus=4, template=template, settings={"kettle": bus}) as pool:
-        async with asyncio.timeout(WITHIN_S):
+        async with asyncio.timeout(PATIENCE_S):
             submitted = await pool.client.submit(description, cwd=evidence.work)
             assert JOBS == submitted.count
             progress = await pool.client.wait(select(submitted.cluster))

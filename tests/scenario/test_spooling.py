@@ -18,11 +18,12 @@ import pytest
 
 from kettle.client import CommandRefusedError, select
 from kettle.testing.commands.running import execute
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.commands import spooling
 from kettle_wire.jobs import JobId
 
-from .condor import WITHIN_S, Condor
+from .condor import Condor
 from .persons import somebody
 
 MODULES = Path(__file__).parents[2] / "services" / "kettle_services" / "condor" / "python"
@@ -52,14 +53,14 @@ async def said(condor: Condor, cluster: int, *attributes: str) -> list[list[str]
 
 async def ended(condor: Condor, cluster: int, *, count: int = 1) -> None:
     """Wait until all jobs of a cluster have completed, and stay in the queue."""
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while [["4"]] * count != (states := await said(condor, cluster, "JobStatus")):
             assert ["5"] not in states, await said(condor, cluster, "HoldReason")
             await asyncio.sleep(0.05)
 
 
 async def gone(directory: Path) -> None:
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while directory.exists():
             await asyncio.sleep(0.05)
 
@@ -187,7 +188,7 @@ async def sending(
         cwd=condor.work,
     )
     try:
-        async with asyncio.timeout(WITHIN_S):
+        async with asyncio.timeout(PATIENCE_S):
             while not (
                 begun := [
                     path for path in spool_of(pool).glob("*/objects/*.part") if path.parents[1] not in before
@@ -232,7 +233,7 @@ async def test_a_service_that_is_killed_meanwhile_is_waited_for(
         await pool.restarted(service, after=killed)
         assert [["5", "16"]] == await said(condor, cluster, "JobStatus", "HoldReasonCode")
         process.send_signal(signal.SIGCONT)
-        async with asyncio.timeout(WITHIN_S):
+        async with asyncio.timeout(PATIENCE_S):
             out, err = await process.communicate()
     assert (0, "") == (process.returncode, err.decode())
     assert out.decode().endswith(f"submitted to cluster {cluster}.\n")
@@ -249,7 +250,7 @@ async def test_a_job_that_is_removed_meanwhile_is_no_more(condor: Condor, pool: 
         assert (await condor("condor_rm", f"{cluster}")).status == 0
         await gone(spool_of(pool) / f"{cluster}")
         process.send_signal(signal.SIGCONT)
-        async with asyncio.timeout(WITHIN_S):
+        async with asyncio.timeout(PATIENCE_S):
             out, err = await process.communicate()
     assert (1, "") == (process.returncode, out.decode())
     assert f"cluster {cluster} is not in the queue" in err.decode()
@@ -270,7 +271,7 @@ async def test_many_jobs_that_share_an_input_send_it_once(condor: Condor, pool: 
     objects = sorted(path.stat().st_size for path in (spool_of(pool) / f"{cluster}" / "objects").iterdir())
     assert (2, 1 << 20) == (len(objects), objects[-1])  # the other one says whose it is
     digest = sha256((condor.work / "shared").read_bytes()).hexdigest()
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while 4 != len(
             (
                 await condor("condor_q", f"{cluster}", "-af", "ProcId", "-constraint", "JobStatus == 4")
@@ -453,6 +454,6 @@ async def test_the_record_is_sound(pool: ThrowawayPool) -> None:
     """After all of this the audit finds nothing, and the spool is empty."""
     audit = await pool.log_check()
     assert audit.clean, audit.said
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while list(spool_of(pool).iterdir()):
             await asyncio.sleep(0.05)

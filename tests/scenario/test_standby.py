@@ -13,6 +13,7 @@ import pytest
 from kettle.client import Client, select
 from kettle.pool.personal_settings import Tables, Value
 from kettle.storage import PgLog
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers.embedded import fresh_database, server_directory, servers
 from kettle.testing.throwaway_pool import SHORT_LEASE, ThrowawayPool, throwaway_pool
 
@@ -24,7 +25,7 @@ JOBS = 40
 
 async def stands_by(pool: ThrowawayPool, *names: str) -> tuple[str, str]:
     """Which of two serves, and which stands by."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         while True:
             status = {name: pool.daemon(name).status for name in names}
             if sorted(status.values()) == ["running", "standby"]:

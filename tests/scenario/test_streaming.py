@@ -6,12 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kettle.client import select
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.events import JobCompleted, JobStarted, JobVacated
 from kettle_wire.jobs import JobId
 
 from .evidence import Evidence
-from .waiting import WITHIN_S, happened
+from .waiting import happened
 
 STREAMED = """\
 executable = job.sh
@@ -36,7 +37,7 @@ async def submitted(pool: ThrowawayPool, evidence: Evidence, script: str, error:
 
 async def read(path: Path, until: Callable[[str], bool]) -> str:
     """What a file has as soon as it is what is looked for."""
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while not (path.is_file() and until(path.read_text())):
             await asyncio.sleep(0.05)
     return path.read_text()

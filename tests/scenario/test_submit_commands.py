@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from kettle.client import Client, job_id, select
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle.userlog import Held, Submitted, Terminated
 from kettle_wire.ads.types import Ad
@@ -27,7 +28,6 @@ from kettle_wire.jobs import JobId
 from .job_log import logged, written
 from .waiting import happened
 
-WITHIN_S = 60.0
 SH = "executable = /bin/sh\ntransfer_executable = false\n"
 SITE: dict[str, dict[str, Any]] = {
     "schedd": {"system_job_machine_attrs": ["Cpus"]},
@@ -98,7 +98,7 @@ async def test_a_noop_job_ends_without_a_machine(pool: ThrowawayPool, tmp_path: 
     assert (2, 1) == (left["ProcId"], left["JobStatus"])
     events = await logged(tmp_path / "log", Terminated, times=2)
     assert 5 == len(events)
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while len(past := await pool.client.history(select(cluster))) < 2:
             await asyncio.sleep(0.05)
     for ad in past:
@@ -241,7 +241,7 @@ async def test_what_an_evicted_job_printed_is_kept_or_erased(pool: ThrowawayPool
     ):
         job = f"{await submit(pool, text + said, tmp_path)}.0"
         await happened(pool.client, job, JobStarted)
-        async with asyncio.timeout(WITHIN_S):
+        async with asyncio.timeout(PATIENCE_S):
             while not any((sandbox / "made").exists() for sandbox in pool.sandboxes):
                 await asyncio.sleep(0.02)
         await pool.client.act("vacate", select(job_id(job)))

@@ -8,6 +8,7 @@ from typing import Any, Final
 import pytest
 
 from kettle.client import select
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle.userlog import Suspended, Unsuspended
 from kettle_wire.commands.schedd import Action
@@ -26,7 +27,6 @@ from .job_log import logged
 from .test_machine_policies import kettle
 from .waiting import happened
 
-WITHIN_S: Final = 60.0
 SETTINGS: Final[dict[str, dict[str, Any]]] = {
     "startd": {
         "polling_interval": 0.1,
@@ -65,7 +65,7 @@ def moments(ticks: Path) -> list[float]:
 
 async def ticking(ticks: Path, *, after: float = 0.0) -> None:
     """Wait until the job writes, after a moment."""
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while not ticks.exists() or not ticks.read_text() or moments(ticks)[-1] <= after:
             await asyncio.sleep(0.05)
 

@@ -9,6 +9,7 @@ import msgspec
 from kettle.client import select
 from kettle.jobs import traceparent
 from kettle.storage import PgLog
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import throwaway_pool
 from kettle_wire.jobs import JobId
 
@@ -21,7 +22,7 @@ async def test_one_job_is_one_trace(tmp_path: Path, template: Path) -> None:
     settings = {"kettle": {"trace_file": str(spans_file)}}
     async with throwaway_pool(tmp_path, cpus=2, template=template, settings=settings) as pool:
         submitted = await pool.client.submit("executable = /bin/true\nqueue 2\n", cwd=tmp_path)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_S):
             await pool.client.wait(select(submitted.cluster))
         job = JobId(submitted.cluster, 1)
         async with PgLog.connect(pool.client.pool.database_url) as log:

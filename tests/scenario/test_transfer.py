@@ -13,11 +13,10 @@ from aiohttp import web
 
 from kettle.client import select
 from kettle.pool.personal_settings import Tables
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle.testing.transfer_plugin import install
 from kettle_wire.ads import Ad
-
-WITHIN_S = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +79,7 @@ async def server() -> AsyncGenerator[tuple[str, dict[str, bytes], list[str]]]:
 
 async def status(pool: ThrowawayPool, cluster: int, wanted: int) -> Ad:
     """Wait until the job of a cluster has a status; its ad."""
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while True:
             (ad,) = await pool.client.jobs(select(cluster)) or [{"JobStatus": 4}]
             if ad["JobStatus"] == wanted:
@@ -282,7 +281,7 @@ async def test_a_url_that_no_machine_moves_waits(pool: ThrowawayPool, tmp_path: 
     """The job is accepted, and `kettle why` names the clause."""
     head = script(tmp_path, "true")
     submitted = await pool.client.submit(f"{head}transfer_input_files = gopher://x/f\nqueue\n", cwd=tmp_path)
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while True:
             _, said, _ = await pool.kettle("why", f"{submitted.cluster}.0")
             if "gopher" in said:
@@ -308,12 +307,12 @@ async def test_an_evicted_job_goes_on_where_it_was(pool: ThrowawayPool, tmp_path
     )
     cluster = select(submitted.cluster)
     await status(pool, submitted.cluster, 2)
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while not any((box / "ready").exists() for box in pool.sandboxes):
             await asyncio.sleep(0.05)
     await pool.client.hold(cluster, "a pause")
     await status(pool, submitted.cluster, 5)
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while pool.sandboxes:
             await asyncio.sleep(0.05)
     await pool.client.release(cluster)
@@ -321,6 +320,6 @@ async def test_an_evicted_job_goes_on_where_it_was(pool: ThrowawayPool, tmp_path
 
     assert "again with step-1\n" == (tmp_path / "out").read_text()
     assert ("step-1\n", "ready\n") == ((tmp_path / "state").read_text(), (tmp_path / "ready").read_text())
-    async with asyncio.timeout(WITHIN_S):  # what was saved goes when the end is recorded
+    async with asyncio.timeout(PATIENCE_S):  # what was saved goes when the end is recorded
         while list((pool.home / "state" / "spool").iterdir()):
             await asyncio.sleep(0.05)

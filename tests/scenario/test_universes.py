@@ -9,6 +9,7 @@ import pytest
 
 from kettle.client import Client, job_id, select
 from kettle.client.jobs.status import Status
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle.userlog import Executing, ImageSize, Submitted, Terminated
 from kettle.userlog.events import LogEvent
@@ -16,7 +17,6 @@ from kettle_wire.events import JobAssigned
 
 from .job_log import logged
 
-WITHIN_S: Final = 60.0
 SETTINGS: Final[dict[str, dict[str, Any]]] = {
     "startd": {"start": "false", "local_overcommit": 2.0},
     "schedd": {
@@ -45,7 +45,7 @@ async def submit(pool: ThrowawayPool, cwd: Path, program: str, more: str) -> int
 
 async def until(client: Client, cluster: int, status: Status, count: int) -> None:
     """Wait until so many jobs of a cluster have one status."""
-    async with asyncio.timeout(WITHIN_S), aclosing(client.watch(select(cluster))) as watched:
+    async with asyncio.timeout(PATIENCE_S), aclosing(client.watch(select(cluster))) as watched:
         async for progress in watched:
             if progress.counts[status] == count:
                 return
@@ -55,7 +55,7 @@ async def until(client: Client, cluster: int, status: Status, count: int) -> Non
 async def assigned(client: Client, cluster: int, *, times: int = 1) -> list[JobAssigned]:
     """What the first job of a cluster was assigned to, when it was so many times."""
     found: list[JobAssigned] = []
-    async with asyncio.timeout(WITHIN_S), aclosing(client.follow(job_id(f"{cluster}.0"))) as events:
+    async with asyncio.timeout(PATIENCE_S), aclosing(client.follow(job_id(f"{cluster}.0"))) as events:
         async for each in events:
             if isinstance(each.event, JobAssigned):
                 found.append(each.event)
@@ -75,7 +75,7 @@ async def test_a_local_job_runs_where_no_machine_takes_jobs(pool: ThrowawayPool,
     more = "universe = local\ntransfer_input_files = words\noutput = out\nqueue\n"
     cluster = await submit(pool, tmp_path, "cat words > copy; cat words; exit 7", more)
 
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         state = (await pool.client.wait(select(cluster))).jobs[job_id(f"{cluster}.0")]
 
     assert 7 == state.exit_code
@@ -96,7 +96,7 @@ async def test_no_more_local_jobs_run_than_the_site_allows(pool: ThrowawayPool, 
     await pool.client.remove(select(f"{cluster}.0"))
     await until(pool.client, cluster, "running", 2)
     await pool.client.remove(select(cluster))
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         await pool.client.wait(select(cluster))
 
 
@@ -115,7 +115,7 @@ async def test_policies_and_people_act_on_local_jobs_as_on_others(
     await until(pool.client, cluster, "running", 1)
     await pool.client.remove(select(cluster))
 
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         await pool.client.wait(select(cluster))
 
 
@@ -127,7 +127,7 @@ async def test_a_job_that_the_site_does_not_start_says_so(pool: ThrowawayPool, t
     large = await submit(pool, tmp_path, "true", "universe = local\nrequest_cpus = 5000\nqueue\n")
 
     said = [(await pool.kettle("why", f"{cluster}.0"))[1] for cluster in (forbidden, large)]
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while "refuses it" not in said[1]:
             said[1] = (await pool.kettle("why", f"{large}.0"))[1]
 
@@ -144,7 +144,7 @@ async def test_a_local_job_outlives_its_schedd_and_its_shadow(pool: ThrowawayPoo
     for name in ("schedd", "shadow"):
         await pool.restarted(name, after=pool.kill(name))
 
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         state = (await pool.client.wait(select(cluster))).jobs[job_id(f"{cluster}.0")]
     assert 5 == state.exit_code
     assert [Submitted, Executing, Terminated] == await kinds_in(tmp_path / "log")
@@ -158,7 +158,7 @@ async def test_draining_is_for_the_pools_jobs(pool: ThrowawayPool, tmp_path: Pat
 
     status, _, error = await pool.kettle("drain", machine, "--fast")
     again = await submit(pool, tmp_path, "true", "universe = local\nqueue\n")
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         state = (await pool.client.wait(select(again))).jobs[job_id(f"{again}.0")]
 
     assert (0, "") == (status, error.partition("See how")[0])
@@ -166,5 +166,5 @@ async def test_draining_is_for_the_pools_jobs(pool: ThrowawayPool, tmp_path: Pat
     await until(pool.client, cluster, "running", 1)
     assert 0 == (await pool.kettle("drain", machine, "--cancel"))[0]
     await pool.client.remove(select(cluster))
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         await pool.client.wait(select(cluster))

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from kettle.client import select
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers.files import FileServer, cutter, no_xrootd, s3, webdav, xrootd
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle.userlog import Executing, FileTransfer, Terminated
@@ -19,7 +20,6 @@ from kettle_wire.ads import Ad
 
 from .job_log import logged, written
 
-WITHIN_S = 60.0
 LARGE = bytes(range(256)) * (16 << 10)
 """4 MiB."""
 
@@ -51,7 +51,7 @@ async def run(pool: ThrowawayPool, directory: Path, script: str, description: st
     submitted = await pool.client.submit(
         f"executable = run.sh\noutput = out\nerror = err\nlog = log\n{description}queue\n", cwd=directory
     )
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while True:
             (ad,) = await pool.client.jobs(select(submitted.cluster)) or [{"JobStatus": 4}]
             assert ad["JobStatus"] != 5 or wanted == 5, ad.get("HoldReason")

@@ -16,6 +16,7 @@ import pytest
 import pytest_asyncio
 
 from kettle.client import Client, select
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 from kettle_wire.events import JobAssigned, JobCompleted, JobHeld, JobStarted, JobVacated
 from kettle_wire.jobs import JobId
@@ -25,7 +26,6 @@ from .persons import somebody
 from .waiting import happened
 
 PARQUET: Any = importlib.import_module("pyarrow.parquet")
-WITHIN_S: Final = 60.0
 ME: Final = getpass.getuser()
 SETTINGS: Final[dict[str, dict[str, Any]]] = {
     "schedd": {"accounting_groups": {"physics": ["*"], "chem": ["*"]}},
@@ -83,7 +83,7 @@ async def test_report_projection_history_and_log_agree(
         await happened(eve, hers, JobHeld)
         await eve.remove(select(hers.cluster))
     jobs = [evicted, await submitted(me, busy, "physics", "rho", work), hers]
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         await me.wait(select(*(str(job) for job in jobs)))
         while (found := await reported(pool, "--by", "owner,group"))["total"]["attempts"] < 4:
             await asyncio.sleep(0.05)

@@ -8,6 +8,7 @@ from typing import Any, Final
 import pytest
 
 from kettle.client import Client, select
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle.userlog import Evicted
 from kettle_wire.ads.types import Ad
@@ -18,7 +19,6 @@ from .job_log import logged
 from .persons import somebody
 from .waiting import happened
 
-WITHIN_S: Final = 60.0
 SETTINGS: Final[dict[str, dict[str, Any]]] = {
     "startd": {"machine_max_vacate_time": 600},
 }
@@ -45,14 +45,14 @@ async def submit(pool: ThrowawayPool, program: str, cwd: Path, more: str = "", *
 
 async def there(path: Path) -> None:
     """Wait for what a job makes."""
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while not path.exists():
             await asyncio.sleep(0.05)
 
 
 async def past(client: Client, job: str) -> Ad:
     """The ad of a job that has left the queue."""
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while not (found := await client.history(select(job))):
             await asyncio.sleep(0.05)
     return found[0]

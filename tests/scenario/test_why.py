@@ -11,9 +11,9 @@ from typing import Any, Final
 import pytest
 
 from kettle.client import select
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
 
-WITHIN_S: Final = 60.0
 FAILS: Final = """
 executable = /bin/sh
 transfer_executable = false
@@ -45,7 +45,7 @@ async def test_what_failed_shows_its_errors_and_when_it_runs_again(
     """
     text = f"{FAILS}on_exit_hold = ExitCode != 0\nperiodic_release = time() - EnteredCurrentStatus > 3600\nqueue 2\n"
     cluster = (await pool.client.submit(text, cwd=tmp_path)).cluster
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         await pool.kettle("wait", f"{cluster}")
     out = await said(pool, f"{cluster}")
     assert f"2 jobs, {cluster}.0 to {cluster}.1, are held for the same reason" in out
@@ -61,7 +61,7 @@ async def test_what_has_ended_is_counted_by_its_exits(pool: ThrowawayPool, tmp_p
     """A single one shows the end of its errors."""
     text = FAILS.replace("exit 3", "exit $((3 * ($(Process) < 2)))") + "queue 3\n"
     cluster = (await pool.client.submit(text, cwd=tmp_path)).cluster
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         await pool.client.wait(select(cluster))
         out = ""
         while "3 jobs have left the queue" not in out:
@@ -78,7 +78,7 @@ async def test_the_owners_policy_is_told_by_what_makes_it_false(pool: ThrowawayP
     text = "executable = /bin/true\ntransfer_executable = false\n+WantsDesk = true\nqueue\n"
     job = f"{(await pool.client.submit(text, cwd=tmp_path)).cluster}.0"
     told: dict[str, Any] = {}
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while not told.get("analysis"):
             told = json.loads(await said(pool, job, "--json"))
     assert "when" == told["outlook"], told
@@ -94,7 +94,7 @@ async def test_a_suggested_command_makes_the_job_run(pool: ThrowawayPool, tmp_pa
     text = "executable = /bin/true\ntransfer_executable = false\nrequest_cpus = 300\nrequirements = TARGET.Mars is true\nqueue\n"
     job = f"{(await pool.client.submit(text, cwd=tmp_path)).cluster}.0"
     out = ""
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while "Next: kettle edit" not in out:
             out = await said(pool, job)
         (line,) = (line for line in out.splitlines() if line.startswith("Next: "))
@@ -115,7 +115,7 @@ async def test_waiting_for_all_includes_those_that_come_later(pool: ThrowawayPoo
     found: dict[str, list[int]] = {}
     for condition in ("", f"ClusterId == {cluster} && ProcId % 5 == 4", f"ClusterId == {cluster + 1}"):
         meant = select(owners=me, constraint=condition)
-        async with asyncio.timeout(WITHIN_S), aclosing(pool.client.watch(meant)) as watched:
+        async with asyncio.timeout(PATIENCE_S), aclosing(pool.client.watch(meant)) as watched:
             progress = await anext(watched)
         found[condition] = sorted(job.proc for job in progress.jobs if job.cluster == cluster)
         assert progress.ended == (not progress.jobs)

@@ -3,15 +3,14 @@
 import asyncio
 import time
 from contextlib import aclosing
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from kettle.client import Client, job_id
 from kettle.client.explanations.job_state import answer
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.events import Event
 from kettle_wire.jobs import JobId
-
-WITHIN_S: Final = 60.0
 
 T = TypeVar("T", bound=Event)
 
@@ -20,7 +19,7 @@ async def happened(client: Client, job: str | JobId, kind: type[T], *, times: in
     """Wait until something has been recorded of a job so many times; the last one."""
     found = 0
     job = job_id(job) if isinstance(job, str) else job
-    async with asyncio.timeout(WITHIN_S), aclosing(client.follow(job)) as events:
+    async with asyncio.timeout(PATIENCE_S), aclosing(client.follow(job)) as events:
         async for each in events:
             if isinstance(each.event, kind):
                 found += 1
@@ -31,7 +30,7 @@ async def happened(client: Client, job: str | JobId, kind: type[T], *, times: in
 
 async def explained(pool: ThrowawayPool, job: str, text: str) -> str:
     """What `kettle why` says of a job, as soon as `text` is in it."""
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while True:
             report = await pool.client.why(job_id(job))
             if any(text in sentence for sentence in answer(report, now=time.time()).sentences):

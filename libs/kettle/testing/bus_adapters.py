@@ -11,6 +11,7 @@ from kettle.bus.memory import MemoryBus
 from kettle.bus.memory_server import MemoryServer
 from kettle.bus.nats import NatsBus
 from kettle.bus.ports import Bus
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers.locations import Place, everywhere, forget
 from kettle_wire.identity import Identity, daemon
 from kettle_wire.subjects import Subjects
@@ -109,7 +110,7 @@ class NatsWorld:
                 identity=identity,
                 credentials=self._addresses.nats_credentials,
                 replicas=self._addresses.nats_replicas,
-                patience=10,
+                patience=PATIENCE_S,
             )
         )
         self._exits[bus] = own

@@ -9,6 +9,7 @@ import pytest
 from kettle.bus.nats import NatsBus
 from kettle.bus.ports import NoResponderError, RefusedError
 from kettle.jobs.sealed_attributes import KEY_BYTES, AttributeSeal, is_sealed
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.services import Backend, Owner, eventually, hosted, owned
 from kettle_services.accounting.settings import AccountingSettings
 from kettle_services.accounting.wiring import serve
@@ -172,7 +173,7 @@ async def test_a_history_that_lags_says_how_far(backend: Backend) -> None:
             await blocker.execute("LOCK TABLE log.projection IN EXCLUSIVE MODE")
             await ap.record(("job/1.0", JobRemoved(reason="r")), at_us=AT)
             last = await ap.record(("job/1.1", JobRemoved(reason="r")), at_us=AT)
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(PATIENCE_S):
                 while (answer := await bus.call(QUERY_HISTORY, "accounting", QueryHistory())).behind < 2:
                     await asyncio.sleep(0.01)
             assert ([], 2) == (answer.jobs, answer.behind)

@@ -9,11 +9,11 @@ import pytest_asyncio
 
 from kettle.archive import FileArchives
 from kettle.storage import PgLog
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers.embedded import fresh_database, server_directory
 from kettle.testing.servers.selection import database_server
 from kettle_wire.frames import Entry, Frame
 
-PATIENCE_S = 30.0
 SMALL = 64
 """Events in a piece."""
 NOON_US = 1_763_719_200_000_001

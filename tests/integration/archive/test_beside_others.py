@@ -10,9 +10,10 @@ import pytest
 
 from kettle.archive import ArchiverBusyError, FileArchives, archive, keep_archived, verify
 from kettle.storage import Database, PgLog
+from kettle.testing.patience import PATIENCE_S
 from kettle_wire.frames import encode
 
-from .conftest import LATER, PATIENCE_S, SMALL, frames, put, tables
+from .conftest import LATER, SMALL, frames, put, tables
 
 
 async def test_readers_in_the_middle_of_the_log_neither_skip_nor_fail(

@@ -5,10 +5,11 @@ from pathlib import Path
 from kettle.storage import Database, PgLog
 from kettle.storage.migration import migrate
 from kettle.storage.pg_log import PIECE
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers.embedded import fresh_database
 from kettle_wire.frames import encode
 
-from .conftest import PATIENCE_S, frames, put
+from .conftest import frames, put
 
 FIRST = Path(__file__).parent / "first_schema.sql"
 """The schema of the first release."""

@@ -5,13 +5,14 @@ from pathlib import Path
 from kettle.runtime import Runtime
 from kettle.runtime.pool_connections import join_log
 from kettle.storage import PgLog
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers.embedded import server_directory
 from kettle.testing.services import backend, eventually, hosted
 from kettle_services.accounting.settings import AccountingSettings
 from kettle_services.accounting.wiring import serve
 from kettle_wire.frames import encode
 
-from .conftest import PATIENCE_S, SMALL, frames, put, tables
+from .conftest import SMALL, frames, put, tables
 
 
 async def test_accounting_archives_what_is_older_than_its_setting(directory: Path) -> None:

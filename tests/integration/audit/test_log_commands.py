@@ -18,6 +18,7 @@ from kettle.eventsourcing.log import FencedError, StoredEvent
 from kettle.eventsourcing.working_set import Checkpointer
 from kettle.projections import PROJECTIONS, prepare
 from kettle.storage import PgWorkingSet
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.services import Backend, Owner, owned
 from kettle_services.cli.__main__ import main
 from kettle_services.cli.log.databases import places
@@ -223,7 +224,7 @@ async def test_following(pool: Backend, kettle: Kettle, tmp_path: Path) -> None:
     async with owned(pool, AP1) as owner:
         for cluster in (3, 4):
             await owner.record(submitted(cluster, "ada", 1), at_us=AT + 60 * SECOND)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             said = await following
     assert ["cluster/3", "cluster/4"] == [line["stream"] for line in said.lines]
 

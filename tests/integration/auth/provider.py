@@ -24,11 +24,12 @@ import msgspec
 import pytest
 from joserfc.jwk import ECKey, RSAKey
 
+from kettle.testing.patience import PATIENCE_S
+
 PACKAGE: Final = Path(__file__).parent / "oidc"
 """Its versions, with their hashes, and the script that runs it."""
 ORDER: Final = "KETTLE_TEST_CLIENTS"
 AUDIENCE: Final = "https://pool.example.org/"
-_WITHIN_S: Final = 60
 _CACHE: Final = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kettle-tests"
 _FORM: Final = re.compile(r'<form[^>]*\baction="([^"]*)"')
 _HIDDEN: Final = re.compile(r'<input type="hidden" name="([^"]*)" value="([^"]*)"')
@@ -193,7 +194,7 @@ async def provider(
     )
     try:
         assert process.stdout is not None
-        async with asyncio.timeout(_WITHIN_S):
+        async with asyncio.timeout(PATIENCE_S):
             url = (await process.stdout.readline()).decode().strip()
         assert url, "the provider ended before it said where it is"
         yield Provider(url)

@@ -23,11 +23,11 @@ from kettle.auth.tokens.keys.fetching import FetchLimits, HttpFetcher
 from kettle.auth.tokens.keys.key_cache import KeyCache
 from kettle.auth.tokens.verifier import Verifier
 from kettle.client.device_login import Issuer, LoginError, TokenFiles, Tokens
+from kettle.testing.patience import PATIENCE_S
 
 from .provider import AUDIENCE, Provider, keys, provider
 
 KETTLE: Final = str(Path(sys.executable).with_name("kettle"))
-WITHIN_S: Final = 60
 SHOWN: Final = re.compile(r"Open (\S+) and confirm the code ([A-Z]{4}-[A-Z]{4})\.")
 RULES: Final = """
 [[rules]]
@@ -61,7 +61,7 @@ class Command:
             assert process.stdin is not None
             process.stdin.write(given.encode())
             process.stdin.close()
-            async with asyncio.timeout(WITHIN_S):
+            async with asyncio.timeout(PATIENCE_S):
                 yield process
         finally:
             if process.returncode is None:

@@ -12,13 +12,13 @@ from kettle.bus.ports import RefusedError, Served
 from kettle.bus.single_request import UnusualError, ask_once
 from kettle.embedded import EmbeddedNats
 from kettle.embedded import Limits as ServerLimits
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers.embedded import EVERYTHING, server_directory
 from kettle_wire.endpoint import Caller, Endpoint, Repeat
 from kettle_wire.identity import Identity, daemon, user
 from kettle_wire.subjects import Subjects
 
 SUBJECTS = Subjects("brief")
-PATIENCE_S = 20.0
 NOT_FOR_GOOD = (b"busy", b"stopping", b"unavailable", b"not_permitted")
 
 

@@ -24,13 +24,13 @@ from kettle.embedded.binaries import nats_server, setpriv
 from kettle.embedded.nats_listener import NatsListener
 from kettle.embedded.ports import free_ports, listens
 from kettle.pki.authority_files import AuthorityFiles, Kept
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers.embedded import EVERYTHING
 from kettle_wire.endpoint import Caller, Endpoint, Repeat
 from kettle_wire.identity import Identity, daemon, user
 from kettle_wire.subjects import Subjects
 
 SUBJECTS = Subjects("secret")
-PATIENCE_S = 20.0
 _INFO = b'INFO {"server_id":"x","version":"2.15.0","max_payload":1048576,"headers":true,"nonce":"abc"}\r\n'
 _CLIENT_HELLO = b"\x16\x03"
 """The first octets of TLS: a record of a handshake."""

@@ -22,6 +22,7 @@ from kettle.eventsourcing.memory import MemoryLog
 from kettle.eventsourcing.relay import relay
 from kettle.eventsourcing.replay import ROLE, head_frame, missing_frames, served_frames
 from kettle.eventsourcing.shard import Shard
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers.embedded import EVERYTHING
 from kettle.userlog import Appender, Checkpoint, UserLogError, UserLogProjector, Writer, follow
 from kettle_wire import frames
@@ -35,7 +36,6 @@ from kettle_wire.subjects import Subjects
 SUBJECTS = Subjects("test")
 SHARD = "schedd.a"
 STREAM, EVENTS = SUBJECTS.event_stream(SHARD), SUBJECTS.events(SHARD)
-PATIENCE_S = 20.0
 MB = 1_000_000
 
 

@@ -11,6 +11,7 @@ from kettle.bus.nats_connection import NatsConnection
 from kettle.bus.ports import StreamSpec
 from kettle.bus.stream_reader import Source, StreamReader
 from kettle.embedded import EmbeddedNats
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers.embedded import EVERYTHING
 from kettle_wire.identity import daemon
 from kettle_wire.subjects import Subjects
@@ -43,7 +44,7 @@ async def test_all_is_read_by_one_consumer(directory: Path, durable: str) -> Non
                 connection, Source(stream=STREAM, subject=EVENTS, batch=BATCH, durable=durable)
             )
             seen: list[int] = []
-            async with asyncio.timeout(60), aclosing(reader.batches()) as batches:
+            async with asyncio.timeout(PATIENCE_S), aclosing(reader.batches()) as batches:
                 async for deliveries in batches:
                     seen += [delivery.sequence for delivery in deliveries]
                     if deliveries and durable:

@@ -20,6 +20,7 @@ from nats.aio.client import Client
 from kettle.bus.nats import NatsBus
 from kettle.bus.ports import BucketSpec, StreamSpec
 from kettle.embedded import EmbeddedNats
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers.embedded import EVERYTHING
 from kettle_wire.identity import daemon
 from kettle_wire.subjects import Subjects
@@ -27,7 +28,6 @@ from kettle_wire.subjects import Subjects
 SUBJECTS = Subjects("test")
 SHARD = "schedd.a"
 STREAM, EVENTS = SUBJECTS.event_stream(SHARD), SUBJECTS.events(SHARD)
-PATIENCE_S = 60.0
 KB = 1024
 _SUBSCRIBER = """
 import asyncio, sys

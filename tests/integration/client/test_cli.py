@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from kettle.testing.patience import PATIENCE_S
 from kettle_wire.ads.types import Ad
 from kettle_wire.attempts import ExitRecord
 from kettle_wire.commands.negotiator import Verdict
@@ -192,7 +193,7 @@ async def test_following_events(world: World, sub: Path) -> None:
     await world.kettle("submit", "job.sub")
     process = await world.start("events", "-f", "--json", "1.0")
     assert process.stdout is not None
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         assert b"cluster.submitted" in await process.stdout.readline()
         await world.pool.record(("job/1.0", ASSIGNED))
         assert b"job.assigned" in await process.stdout.readline()
@@ -211,7 +212,7 @@ async def test_wait(world: World, sub: Path) -> None:
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(process.wait(), 0.1)
     await world.pool.record(("job/1.2", DONE))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         out, _ = await process.communicate()
         assert 0 == await process.wait()
     assert b"3 of 3 jobs completed well.\n" == out
@@ -223,7 +224,7 @@ async def test_wait_until_a_condition(world: World, sub: Path) -> None:
     await world.pool.record(("job/1.0", ASSIGNED))
     process = await world.start("wait", "1", "--until", "JobStatus == 2", "--json")
     await world.pool.record(("job/1.0", DONE), ("job/1.1", ASSIGNED), ("job/1.2", JobRemoved(reason="r")))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         out, _ = await process.communicate()
         assert 1 == await process.wait()
     found = json(out.decode())

@@ -18,6 +18,7 @@ from kettle.client import (
     job_id,
     select,
 )
+from kettle.testing.patience import PATIENCE_S
 from kettle_wire.attempts import ExitRecord
 from kettle_wire.commands.negotiator import Verdict
 from kettle_wire.events import (
@@ -138,7 +139,7 @@ async def test_a_refusal_has_its_code(world: World, client: Client) -> None:
 
 async def _known(names: list[str], count: int) -> None:
     """Wait until the past is read: the client listens by then."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while len(names) < count:
             await asyncio.sleep(0.01)
 
@@ -160,7 +161,7 @@ async def test_following(world: World, client: Client) -> None:
     await world.pool.record(("job/1.1", ASSIGNED), ("job/1.0", JobStarted(attempt=1)))
     await world.pool.record(("job/1.0", JobHeld(code=1, reason="x")), ("job/1.0", JobReleased()))
     await world.pool.record(("job/1.0", DONE))
-    await asyncio.wait_for(following, 5)
+    await asyncio.wait_for(following, PATIENCE_S)
     assert ["JobStarted", "JobHeld", "JobReleased", "JobCompleted"] == names[2:]
 
 
@@ -177,7 +178,7 @@ async def test_following_notices_a_gap(world: World, client: Client) -> None:
     await world.pool.record(("job/1.0", JobStarted(attempt=1)))
     world.pool.silent = False
     await world.pool.record(("job/1.0", DONE))
-    await asyncio.wait_for(following, 5)
+    await asyncio.wait_for(following, PATIENCE_S)
     assert ["ClusterSubmitted", "JobAssigned", "JobStarted", "JobCompleted"] == names
 
 
@@ -192,7 +193,7 @@ async def test_waiting(world: World, client: Client) -> None:
     await settle()
     assert not waiting.done()
     await world.pool.record(("job/1.2", JobRemoved(by="ada")))
-    progress = await asyncio.wait_for(waiting, 5)
+    progress = await asyncio.wait_for(waiting, PATIENCE_S)
     assert [("1.0", 3), ("1.2", None)] == [(str(job), state.exit_code) for job, state in progress.bad()]
 
 
@@ -201,7 +202,7 @@ async def test_waiting_for_what_has_ended(world: World, client: Client) -> None:
     await client.submit(SLEEP)
     world.pool.history_works = False
     await world.pool.record(*((f"job/1.{proc}", DONE) for proc in range(3)))
-    progress = await asyncio.wait_for(client.wait(select("1.0", "1.2")), 10)
+    progress = await asyncio.wait_for(client.wait(select("1.0", "1.2")), PATIENCE_S)
     assert ({"completed": 2}, []) == (dict(+progress.counts), progress.bad())
 
 
@@ -215,7 +216,7 @@ async def test_waiting_notices_a_gap(world: World, client: Client) -> None:
     await world.pool.record(("job/1.0", DONE))
     world.pool.silent = False
     await world.pool.record(("job/1.1", DONE))
-    assert (await asyncio.wait_for(waiting, 5)).ended
+    assert (await asyncio.wait_for(waiting, PATIENCE_S)).ended
 
 
 async def test_waiting_stops_where_nothing_can_happen(world: World, client: Client) -> None:
@@ -227,7 +228,7 @@ async def test_waiting_stops_where_nothing_can_happen(world: World, client: Clie
     await settle()
     assert not waiting.done()
     await world.pool.record(("job/1.2", JobHeld(code=1, reason="x")))
-    progress = await asyncio.wait_for(waiting, 5)
+    progress = await asyncio.wait_for(waiting, PATIENCE_S)
     assert (True, False) == (progress.stuck, progress.ended)
 
 

@@ -11,6 +11,7 @@ from kettle.bus.ports import RefusedError
 from kettle.client.connections import retry
 from kettle.client.connections.retry import ask_with_retry as ask_again
 from kettle.runtime import SettingsError
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.services import Backend, eventually, hosted
 from kettle_services.collector.settings import CollectorSettings
 from kettle_services.collector.wiring import serve
@@ -93,7 +94,7 @@ async def test_several_collectors_answer(backend: Backend) -> None:
 
     async def all_tell(bus: NatsBus, counts: set[object]) -> None:
         found = set[object]()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             while found != counts:
                 found.add(await told(bus))
                 assert found <= counts
@@ -102,7 +103,7 @@ async def test_several_collectors_answer(backend: Backend) -> None:
         await update(bus, 1)
         await eventually(lambda: _found(bus, "Machine", 1))
         await update(bus, 2)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             while await told(bus) != 2:
                 await asyncio.sleep(0.01)
         async with hosted("collector", settings(backend), serve):

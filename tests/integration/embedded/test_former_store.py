@@ -18,6 +18,7 @@ from kettle.bus.ports import StreamSpec
 from kettle.embedded import EmbeddedNats
 from kettle.embedded.binaries import nats_server
 from kettle.embedded.ports import listens
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers.members import Members
 from kettle_wire.identity import Identity, daemon
 from kettle_wire.subjects import Subjects
@@ -26,7 +27,6 @@ SUBJECTS = Subjects("pool")
 WHO: dict[str, tuple[str, Identity]] = {role: (role, daemon(role)) for role in ("schedd", "shadow")}
 SHARD = "schedd.schedd"
 EVENTS = StreamSpec(name=SUBJECTS.event_stream(SHARD), subjects=[SUBJECTS.events(SHARD)])
-WITHIN_S = 10.0
 
 
 def server(directory: Path) -> EmbeddedNats:
@@ -40,7 +40,7 @@ async def bus_of(running: EmbeddedNats, role: str) -> AsyncGenerator[NatsBus]:
         subjects=SUBJECTS,
         identity=daemon(role),
         credentials=str(running.credentials(role)),
-        patience=WITHIN_S,
+        patience=PATIENCE_S,
     ) as bus:
         yield bus
 
@@ -54,7 +54,7 @@ async def former(store: Path, directory: Path) -> None:
     config.write_text(f'listen: "127.0.0.1:{port}"\njetstream {{ store_dir: "{store}" }}\n')
     program = await asyncio.create_subprocess_exec(str(nats_server()), "--config", str(config))
     try:
-        async with asyncio.timeout(WITHIN_S):
+        async with asyncio.timeout(PATIENCE_S):
             while not listens(port):
                 await asyncio.sleep(0.005)
             client = Client()
@@ -75,7 +75,7 @@ async def former(store: Path, directory: Path) -> None:
 
 
 async def frames(running: EmbeddedNats) -> list[bytes]:
-    async with bus_of(running, "shadow") as bus, asyncio.timeout(WITHIN_S):
+    async with bus_of(running, "shadow") as bus, asyncio.timeout(PATIENCE_S):
         return [message.data async for message in bus.read(EVENTS.name, subject=EVENTS.subjects[0])]
 
 

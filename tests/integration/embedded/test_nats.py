@@ -14,6 +14,7 @@ from nats.errors import Error, NoRespondersError
 from nats.js import JetStreamContext
 
 from kettle.embedded import AlreadySupervisedError, EmbeddedError, EmbeddedNats, Permissions
+from kettle.testing.patience import PATIENCE_S
 
 PERMISSIONS = {
     "schedd": Permissions(publish=("evt.>", "$JS.API.>", "cmd.>"), subscribe=("evt.>", "_INBOX.schedd.>")),
@@ -60,7 +61,7 @@ def tcp_listeners() -> list[str]:
 
 
 async def heard(errors: Errors, number: int) -> list[str]:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         return [await errors.get() for _ in range(number)]
 
 
@@ -149,7 +150,7 @@ async def test_killed_server_comes_back_to_its_clients(directory: Path) -> None:
         os.kill(running.pid, signal.SIGKILL)
         assert -signal.SIGKILL == await running.wait()
         await running.start()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             await back.wait()
         assert (await stream.stream_info("evt")).state.messages == 1
 

@@ -8,6 +8,7 @@ import asyncpg
 import pytest
 
 from kettle.embedded import AlreadySupervisedError, EmbeddedPostgres, StartError
+from kettle.testing.patience import PATIENCE_S
 
 
 def proc(pid: int, name: str) -> str:
@@ -167,7 +168,7 @@ async def test_cancelled_start_leaves_nothing(directory: Path) -> None:
     postgres = EmbeddedPostgres(directory / "postgres", throwaway=True)
     starting = asyncio.create_task(postgres.start())
     stage = directory / "postgres" / "data.new"
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         while not (stage / "postgresql.conf").exists():
             await asyncio.sleep(0.005)
     starting.cancel()

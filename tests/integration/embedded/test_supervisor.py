@@ -15,10 +15,10 @@ from typing import Final
 import pytest
 
 from kettle.embedded import binaries
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers.embedded import servers, temporary
 
 SUPERVISOR: Final = Path(__file__).with_name("supervisor.py")
-DEADLINE_S: Final = 30
 
 Supervise = Callable[..., "subprocess.Popen[str]"]
 
@@ -63,7 +63,7 @@ def numbers(process: "subprocess.Popen[str]") -> list[int]:
     return [int(word) for word in line.split()]
 
 
-def gone(pid: int, seconds: float = DEADLINE_S) -> bool:
+def gone(pid: int, seconds: float = PATIENCE_S) -> bool:
     try:
         handle = os.pidfd_open(pid)
     except ProcessLookupError:
@@ -89,7 +89,7 @@ def test_servers_die_with_their_supervisor(
 
     process = supervise(directory)
     numbers(process)
-    output, errors = process.communicate("go\n", timeout=DEADLINE_S)
+    output, errors = process.communicate("go\n", timeout=PATIENCE_S)
     assert ("7\n", 0) == (output, process.returncode), errors
 
 
@@ -116,7 +116,7 @@ def test_as_root_the_servers_are_two_others(directory: Path, template: Path, sup
         with pytest.raises(KeyError):
             pwd.getpwuid(number)
     assert directory.stat().st_mode & 0o777 == 0o700
-    output, errors = process.communicate("go\n", timeout=DEADLINE_S)
+    output, errors = process.communicate("go\n", timeout=PATIENCE_S)
     assert ("7\n", 0) == (output, process.returncode), errors
 
 
@@ -173,7 +173,7 @@ def test_as_an_ordinary_user_the_servers_are_theirs(theirs: Path, supervise: Sup
     os.chown(theirs, uid, uid)
     process = supervise(theirs / "home", prefix=prefix, python=python)
     assert {uid} == set(numbers(process)[1::2])
-    output, errors = process.communicate("go\n", timeout=DEADLINE_S)
+    output, errors = process.communicate("go\n", timeout=PATIENCE_S)
     assert ("7\n", 0) == (output, process.returncode), errors
 
 

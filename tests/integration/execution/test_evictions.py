@@ -14,6 +14,7 @@ import pytest
 
 from kettle.execution.system.linux import parent_of
 from kettle.retry.backoff import steady
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.submit_side import job_ad, script
 from kettle.testing.worker import WorkerPool
 from kettle_services.startd.machine.host import EXECUTE_LINK, make_execute
@@ -85,7 +86,7 @@ async def test_while_something_of_a_job_lives_its_slot_is_taken(
 async def test_a_successor_goes_on_evicting(pool: WorkerPool, stubborn: Stubborn) -> None:
     """A startd that stops while something lives hangs on nothing, and the next one holds the slot."""
     submitter = pool.submitter
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         async with pool.startd():
             activation = await submitter.start(script("sleep 60"))
             await kill_starter(pool, activation)
@@ -108,7 +109,7 @@ async def test_leftovers_that_resist_do_not_keep_a_startd_from_starting(
     pool.execute.chmod(0o711)
     (pool.execute / "dir_old").mkdir()
 
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         async with pool.startd() as startd:
             assert (await pool.submitter.request(1)).granted
             stubborn.lives = False

@@ -16,6 +16,7 @@ from kettle.embedded import EmbeddedNats
 from kettle.execution.system.linux import children_of, parent_of
 from kettle.runtime import make_lifeline
 from kettle.runtime.lifeline import OF_JOBS
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers.embedded import EVERYTHING, server_directory
 from kettle.testing.submit_side import POOL, SubmitSide, output, script
 from kettle.testing.worker import WorkerPool
@@ -230,7 +231,7 @@ async def test_a_killed_startd_finds_its_jobs_again(process: Process, remote: Su
         exited = await remote.final(activation)
         assert b"done\n" == output(exited)
         second.terminate()
-        assert 0 == await asyncio.wait_for(second.wait(), 10)
+        assert 0 == await asyncio.wait_for(second.wait(), PATIENCE_S)
     starts = [r for r in remote.reports if isinstance(r.body, Started)]
     assert {pid} == {report.body.pid for report in starts if isinstance(report.body, Started)}
 
@@ -250,8 +251,8 @@ async def test_nothing_survives_the_lifeline_of_its_jobs(
 
         process.lifeline.close()
 
-        await asyncio.wait_for(startd.wait(), 5)
-        async with asyncio.timeout(5):
+        await asyncio.wait_for(startd.wait(), PATIENCE_S)
+        async with asyncio.timeout(PATIENCE_S):
             while not all(dead(each) for each in (pid, starter, zygote)):
                 await asyncio.sleep(0.01)
     assert [] == list((directory / "execute").iterdir())
@@ -267,7 +268,7 @@ async def test_sigterm_drains(process: Process, remote: SubmitSide) -> None:
         activation = await remote.start(script("trap '' TERM; sleep 982; sleep 1"))
         await started(remote, activation)
         startd.terminate()
-        assert 0 == await asyncio.wait_for(startd.wait(), 20)
+        assert 0 == await asyncio.wait_for(startd.wait(), PATIENCE_S)
 
     failed = await remote.final(activation)
     assert failed.result.exit is None

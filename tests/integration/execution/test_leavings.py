@@ -18,11 +18,11 @@ import pytest
 
 from kettle.execution.sandbox.directory import Sandbox, remove_tree
 from kettle.execution.system.linux import parent_of
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.submit_side import SubmitSide, inline, script
 from kettle.testing.worker import WorkerPool
 from kettle_wire.worker_reports import FinalReport, Started, not_made
 
-WITHIN_S = 30.0
 MEMORY = "/dev/shm"
 DEEP = "deep=$(printf 'd/%.0s' $(seq 1500)); mkdir -p $deep; echo x > ${deep}bottom"
 
@@ -163,7 +163,7 @@ async def test_a_tree_is_removed_after_a_starter_that_died(pool: WorkerPool) -> 
         activation = await pool.submitter.start(script(f"{DEEP}; echo all >{made}; sleep 60"))
         started = await pool.submitter.hear(activation, lambda report: isinstance(report.body, Started))
         assert isinstance(started.body, Started)
-        async with asyncio.timeout(WITHIN_S):
+        async with asyncio.timeout(PATIENCE_S):
             while not made.read_text():
                 await asyncio.sleep(0.01)
         os.kill(parent_of(started.body.pid) or 0, signal.SIGKILL)

@@ -13,6 +13,7 @@ import pytest
 
 from kettle.execution.system.linux import children_of
 from kettle.runtime import open_file_limit
+from kettle.testing.patience import PATIENCE_S
 from kettle_services.startd.starters.pool import ZygoteStarterPool
 
 MANY = 400
@@ -37,13 +38,13 @@ async def test_a_busy_zygote_forks_all_starters_in_their_turn(starter_pool: Zygo
     lines = asked(starter_pool)
     os.kill(starter_pool.pid, signal.SIGCONT)
 
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         while len(children_of(starter_pool.pid)) < MANY:
             await asyncio.sleep(0.01)
 
     for line in lines:
         line.close()
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         while children_of(starter_pool.pid):
             await asyncio.sleep(0.01)
 
@@ -55,7 +56,7 @@ async def test_who_waits_for_a_zygote_that_dies_hears_it(starter_pool: ZygoteSta
     os.kill(starter_pool.pid, signal.SIGKILL)
 
     loop = asyncio.get_running_loop()
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         for line in lines:
             line.setblocking(False)
             with line:

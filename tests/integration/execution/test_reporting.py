@@ -13,6 +13,7 @@ from kettle.bus.memory import MemoryBus
 from kettle.bus.memory_server import MemoryServer
 from kettle.execution.attempts.job_spec import StoredReport
 from kettle.execution.attempts.stored_reports import load_all, store
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.submit_side import POOL
 from kettle_services.startd.access_point.reports import ReportDelivery
 from kettle_services.startd.domain import report_pacing
@@ -87,7 +88,7 @@ def heard(bus: MemoryBus) -> Heard:
                 break
         return found
 
-    return lambda count: asyncio.wait_for(first(count), 5)
+    return lambda count: asyncio.wait_for(first(count), PATIENCE_S)
 
 
 async def test_a_report_too_large_for_the_bus_is_replaced_and_the_others_arrive(
@@ -100,8 +101,8 @@ async def test_a_report_too_large_for_the_bus_is_replaced_and_the_others_arrive(
         for each in (stored(1), stored(2, names=2000, sandbox=True), stored(3)):
             reporter.store_and_send(each)
         reports = await hear(3)
-        await asyncio.wait_for(reporter.sent(), 5)
-        async with asyncio.timeout(5):
+        await asyncio.wait_for(reporter.sent(), PATIENCE_S)
+        async with asyncio.timeout(PATIENCE_S):
             while sandbox.exists():
                 await asyncio.sleep(0.01)
 
@@ -153,8 +154,8 @@ async def test_nothing_is_kept_of_a_schedd_that_is_told_nothing(
     async with opened() as (reporter, hear):
         for proc in (1, 2):
             reporter.store_and_send(stored(proc))
-            await asyncio.wait_for(reporter.sent(), 5)
-            async with asyncio.timeout(5):
+            await asyncio.wait_for(reporter.sent(), PATIENCE_S)
+            async with asyncio.timeout(PATIENCE_S):
                 while reporter.schedds:
                     await asyncio.sleep(0.01)
         reports = await hear(2)
@@ -194,9 +195,9 @@ async def test_in_a_rush_reports_share_messages(tmp_path: Path, monkeypatch: pyt
         assert [1] == bus.sizes
         for number in range(2, 100):
             reporter.send_once("schedd", stored(number).report)
-        await asyncio.wait_for(reporter.sent(), 5)
+        await asyncio.wait_for(reporter.sent(), PATIENCE_S)
         await one_by_one(100, 101, 102)
-        await asyncio.wait_for(reporter.sent(), 5)
+        await asyncio.wait_for(reporter.sent(), PATIENCE_S)
         assert [1, 98, 3] == bus.sizes
         reporter.close()
         bus.close()

@@ -8,6 +8,7 @@ import pytest
 from tests.integration.iam.gate import AUDIENCE, gate_on
 
 from kettle.runtime.people import People
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.services import Backend
 from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_services.gateway.settings import LoginIssuer
@@ -20,13 +21,12 @@ when.issuer = "{issuer}"
 when.subject = '/^([a-z]+)$/'
 owner = '\\1'
 """
-WITHIN_S = 10.0
 
 
 async def until(gateway: Gateway, browser: aiohttp.ClientSession, token: str, expected: int) -> str:
     """Why a token is refused when it is."""
     headers = {"Authorization": f"Bearer {token}"}
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while True:
             status, response = await sent(browser, "GET", "/v2/jobs", headers=headers)
             if status == expected:
@@ -44,7 +44,7 @@ async def test_who_is_banned_loses_session_and_token(backend: Backend, tmp_path:
     people = People()
     async with gate_on(backend, tmp_path, RULES) as gate, gate.member("gateway") as bus:
         following = asyncio.create_task(people.follow(bus, gate.subjects))
-        async with asyncio.timeout(WITHIN_S):
+        async with asyncio.timeout(PATIENCE_S):
             await people.heard.wait()
         login = LoginIssuer(issuer=gate.issuer.url, client="kettle-web")
         rules = RULES.replace("{issuer}", gate.issuer.url)

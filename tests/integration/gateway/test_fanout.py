@@ -2,14 +2,13 @@ import asyncio
 
 from kettle.bus.nats import NatsBus
 from kettle.bus.ports import Post, StreamSpec
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.services import Backend, eventually, hosted, owned
 from kettle_services.gateway.wiring import serve
 from kettle_wire import cloud_events
 from kettle_wire.events import JobHeld, MachineJoined
 
 from .submit import AT, SHARD, run, schedd, settings, stored, submitted, told
-
-WITHIN_S = 20.0
 
 
 async def test_each_event_is_one_message(backend: Backend) -> None:
@@ -25,7 +24,7 @@ async def test_each_event_is_one_message(backend: Backend) -> None:
             await collector.record(
                 ("machine/node1", MachineJoined(machine="node1", cpus=4, memory=8)), at_us=AT
             )
-            async with asyncio.timeout(WITHIN_S):
+            async with asyncio.timeout(PATIENCE_S):
                 events = await told(backend, 4)
                 await eventually(lambda: _count(live, 4))
     assert {
@@ -60,7 +59,7 @@ async def test_the_number_of_stored_subjects_does_not_grow_with_jobs(backend: Ba
         await ap.record(submitted(1, jobs=1000))
         for start in range(0, 1000, 100):
             await ap.record(*(change for proc in range(start, start + 100) for change in run(1, proc)))
-        async with asyncio.timeout(WITHIN_S):
+        async with asyncio.timeout(PATIENCE_S):
             messages = await stored(backend, 2001)
     assert 2001 == len(messages)
     assert 3 == len({message.subject for message in messages})
@@ -71,11 +70,11 @@ async def test_a_restart_repeats_nothing_and_leaves_nothing_out(backend: Backend
     async with schedd(backend) as ap:
         for cluster in range(1, 6):
             await ap.record(submitted(cluster))
-        async with hosted("gateway", settings(backend), serve), asyncio.timeout(WITHIN_S):
+        async with hosted("gateway", settings(backend), serve), asyncio.timeout(PATIENCE_S):
             await told(backend, 5)
         for cluster in range(6, 11):
             await ap.record(submitted(cluster))
-        async with hosted("gateway", settings(backend), serve), asyncio.timeout(WITHIN_S):
+        async with hosted("gateway", settings(backend), serve), asyncio.timeout(PATIENCE_S):
             events = await told(backend, 10)
             await ap.record(submitted(11))
             events = await told(backend, 11)
@@ -86,9 +85,9 @@ async def test_the_stream_itself_remembers_what_was_told(backend: Backend) -> No
     """A new session of a gateway, after any time, stores nothing twice."""
     async with schedd(backend) as ap, backend.bus() as bus:
         await ap.record(submitted(1), submitted(2))
-        async with hosted("gateway", settings(backend), serve), asyncio.timeout(WITHIN_S):
+        async with hosted("gateway", settings(backend), serve), asyncio.timeout(PATIENCE_S):
             await told(backend, 2)
-        async with hosted("gateway", settings(backend), serve), asyncio.timeout(WITHIN_S):
+        async with hosted("gateway", settings(backend), serve), asyncio.timeout(PATIENCE_S):
             await ap.record(submitted(3))
             events = await told(backend, 3)
             assert 3 == await bus.last_sequence(backend.subjects.monitor_stream)
@@ -99,10 +98,10 @@ async def test_a_cluster_that_was_submitted_long_before_has_its_owner(backend: B
     """A gateway that never saw the submission asks the schedd, once for a cluster."""
     async with schedd(backend) as ap:
         await ap.record(submitted(7, jobs=3, owner="bob"))
-        async with hosted("gateway", settings(backend), serve), asyncio.timeout(WITHIN_S):
+        async with hosted("gateway", settings(backend), serve), asyncio.timeout(PATIENCE_S):
             await told(backend, 1)
         assert [] == ap.asked
-        async with hosted("gateway", settings(backend), serve), asyncio.timeout(WITHIN_S):
+        async with hosted("gateway", settings(backend), serve), asyncio.timeout(PATIENCE_S):
             for proc in range(3):
                 await ap.record(*run(7, proc))
             messages = await stored(backend, 7)
@@ -117,9 +116,9 @@ async def test_events_wait_for_a_schedd_that_does_not_answer_and_others_do_not(b
     """
     async with schedd(backend) as ap:
         await ap.record(submitted(7))
-        async with hosted("gateway", settings(backend), serve), asyncio.timeout(WITHIN_S):
+        async with hosted("gateway", settings(backend), serve), asyncio.timeout(PATIENCE_S):
             await told(backend, 1)
-    async with hosted("gateway", settings(backend), serve), asyncio.timeout(WITHIN_S):
+    async with hosted("gateway", settings(backend), serve), asyncio.timeout(PATIENCE_S):
         async with schedd(backend, answers=False) as ap, owned(backend, "collector") as collector:
             await ap.record(*run(7))
             await collector.record(("machine/m", MachineJoined(machine="m", cpus=1, memory=1)), at_us=AT)
@@ -134,7 +133,7 @@ async def test_what_the_bus_lost_the_owner_has(backend: Backend) -> None:
     """Frames that left the stream before the gateway read them are asked for at their owner."""
     async with schedd(backend) as ap, backend.bus() as bus:
         await ap.record(submitted(1))
-        async with hosted("gateway", settings(backend), serve), asyncio.timeout(WITHIN_S):
+        async with hosted("gateway", settings(backend), serve), asyncio.timeout(PATIENCE_S):
             await told(backend, 1)
         for cluster in range(2, 6):
             await ap.record(submitted(cluster))
@@ -143,7 +142,7 @@ async def test_what_the_bus_lost_the_owner_has(backend: Backend) -> None:
             f"STREAM.PURGE.{backend.subjects.event_stream(SHARD)}", b""
         )
         await ap.record(submitted(6))
-        async with hosted("gateway", settings(backend), serve), asyncio.timeout(WITHIN_S):
+        async with hosted("gateway", settings(backend), serve), asyncio.timeout(PATIENCE_S):
             events = await told(backend, 6)
     assert [f"cluster/{n}" for n in range(1, 7)] == [event.subject for event in events]
 
@@ -157,7 +156,7 @@ async def test_a_lost_tail_of_the_stream_is_told_again(backend: Backend) -> None
     async with schedd(backend) as ap, backend.bus() as bus:
         for cluster in range(1, 4):
             await ap.record(submitted(cluster))
-            async with hosted("gateway", settings(backend), serve), asyncio.timeout(WITHIN_S):
+            async with hosted("gateway", settings(backend), serve), asyncio.timeout(PATIENCE_S):
                 await told(backend, cluster)
         stream = backend.subjects.monitor_stream
         kept = (await stored(backend, 3))[0]
@@ -169,7 +168,7 @@ async def test_a_lost_tail_of_the_stream_is_told_again(backend: Backend) -> None
         await bus.append_together(
             [Post(backend.subjects.tail_pool("old.one"), kept.data)], expect_last=0, note=note
         )
-        async with hosted("gateway", settings(backend), serve), asyncio.timeout(WITHIN_S):
+        async with hosted("gateway", settings(backend), serve), asyncio.timeout(PATIENCE_S):
             await ap.record(submitted(4))
             events = await told(backend, 4)
     assert [f"cluster/{n}" for n in range(1, 5)] == [event.subject for event in events]
@@ -180,7 +179,7 @@ async def test_a_frame_too_large_for_a_batch_is_told_in_parts(backend: Backend) 
     async with schedd(backend) as ap, hosted("gateway", settings(backend), serve):
         held = JobHeld(code=1, reason="x")
         await ap.record(submitted(1, jobs=2500), *((f"job/1.{proc}", held) for proc in range(2500)))
-        async with asyncio.timeout(WITHIN_S):
+        async with asyncio.timeout(PATIENCE_S):
             events = await told(backend, 2501)
     assert ["cluster/1", *(f"1.{proc}" for proc in range(2500))] == [event.subject for event in events]
 
@@ -189,7 +188,7 @@ async def test_an_event_that_is_too_large_is_told_without_its_data(backend: Back
     """The envelope says where the event is, and how many jobs it submits."""
     async with schedd(backend) as ap, hosted("gateway", settings(backend, max_event_bytes=2000), serve):
         await ap.record(submitted(1, jobs=5, Note="x" * 3000), submitted(2))
-        async with asyncio.timeout(WITHIN_S):
+        async with asyncio.timeout(PATIENCE_S):
             large, small = await told(backend, 2)
     assert cloud_events.event_of(large) is None
     assert (f"/kettle/{backend.place.pool}/schedd%2Eap1/1", 5, "") == (

@@ -20,6 +20,7 @@ from kettle.auth.tokens.keys.discovery import FetchError, metadata_urls
 from kettle.auth.tokens.keys.key_cache import KeyCache
 from kettle.auth.tokens.verifier import Verifier
 from kettle.embedded.ports import free_ports
+from kettle.testing.patience import PATIENCE_S
 from kettle_services.gateway.sessions.oidc.flow import LoginFailed
 from kettle_services.gateway.sessions.oidc.provider import Provider
 from kettle_services.gateway.sessions.oidc.tokens import EARLY_S
@@ -230,7 +231,7 @@ async def test_a_session_is_over_when_the_issuer_gives_no_more_tokens(tmp_path: 
         issuer.expires_in = int(EARLY_S) + 1
         assert 200 == (await back(ada, await begun(ada, issuer)))[0]
         issuer.forget()
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE_S):
             while (answer := await sent(ada, "GET", "/v2/sessions"))[0] == 200:
                 await asyncio.sleep(0.1)
         problem = await answer[1].json()

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.services import Backend, eventually, hosted
 from kettle_services.gateway.wiring import serve
 
 from .submit import SHARD, run, schedd, settings, submitted, told
 
-WITHIN_S = 60.0
 CLUSTERS = 40
 
 
@@ -29,7 +29,7 @@ async def gateway(backend: Backend, home: Path, *, faults: str = "") -> asyncio.
 
 
 async def ended(process: asyncio.subprocess.Process) -> int:
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         return await process.wait()
 
 
@@ -46,7 +46,7 @@ async def test_a_kill_between_sending_and_acknowledging(
         dead = asyncio.ensure_future(process.wait())
         cluster = 0
         try:
-            async with asyncio.timeout(WITHIN_S):
+            async with asyncio.timeout(PATIENCE_S):
                 while not dead.done():
                     cluster += 1
                     await ap.record(submitted(cluster), *run(cluster))
@@ -55,7 +55,7 @@ async def test_a_kill_between_sending_and_acknowledging(
                 process.kill()
         assert -signal.SIGKILL == await dead
         head = await _head(backend)
-        async with hosted("gateway", settings(backend), serve), asyncio.timeout(WITHIN_S):
+        async with hosted("gateway", settings(backend), serve), asyncio.timeout(PATIENCE_S):
             events = await told(backend, head)
     assert [f"schedd%2Eap1:{position}" for position in range(1, head + 1)] == [event.id for event in events]
     assert head == await _last(backend)
@@ -76,9 +76,9 @@ async def test_a_paused_gateway_delays_nobody(backend: Backend, tmp_path: Path) 
     """While it is stopped, commits continue; when it continues, it publishes everything once."""
     process = await gateway(backend, tmp_path)
     try:
-        async with schedd(backend) as ap, asyncio.timeout(WITHIN_S):
+        async with schedd(backend) as ap, asyncio.timeout(PATIENCE_S):
             await ap.record(submitted(1))
-            await eventually(lambda: _is_told(backend, 1), within=WITHIN_S)
+            await eventually(lambda: _is_told(backend, 1), within=PATIENCE_S)
             process.send_signal(signal.SIGSTOP)
             for cluster in range(2, CLUSTERS):
                 await ap.record(submitted(cluster))
@@ -101,7 +101,7 @@ async def test_two_gateways_store_each_event_once(backend: Backend) -> None:
         schedd(backend) as ap,
         hosted("gateway", settings(backend), serve),
         hosted("gateway", settings(backend), serve),
-        asyncio.timeout(WITHIN_S),
+        asyncio.timeout(PATIENCE_S),
     ):
         for cluster in range(1, CLUSTERS):
             await ap.record(submitted(cluster))
@@ -118,7 +118,7 @@ async def test_a_bus_that_lost_everything_is_told_again(backend: Backend) -> Non
     async with schedd(backend) as ap, hosted("gateway", settings(backend), serve):
         for cluster in range(1, 6):
             await ap.record(submitted(cluster))
-        async with asyncio.timeout(WITHIN_S):
+        async with asyncio.timeout(PATIENCE_S):
             await told(backend, 5)
             nats = backend.servers.nats
             await nats.stop()

@@ -19,12 +19,12 @@ from kettle.client import select
 from kettle.embedded.ports import free_ports
 from kettle.schema_generation import documents
 from kettle.schema_generation.catalogue import event_path
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.services import eventually
 from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 from kettle_wire import cloud_events
 
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
-WITHIN_S = 60.0
 SUBMIT = "executable = /bin/true\ntransfer_executable = false\nqueue 3\n"
 
 
@@ -76,7 +76,7 @@ async def test_what_happens_is_seen_by_everybody(tmp_path: Path, template: Path)
     async with throwaway_pool(tmp_path, cpus=2, template=template, settings=settings) as pool:
         user = pool.client.pool.user
         async with (
-            asyncio.timeout(WITHIN_S),
+            asyncio.timeout(PATIENCE_S),
             example(pool, "watch_events.py", "0") as watcher,
             example(pool, "feed_prometheus.py", str(port)),
         ):
@@ -154,7 +154,7 @@ async def test_following_survives_everything_in_between(tmp_path: Path, template
         assert process.stdout is not None
         seen: list[dict[str, Any]] = []
         try:
-            async with asyncio.timeout(WITHIN_S):
+            async with asyncio.timeout(PATIENCE_S):
                 for victim in ("", "gateway", "nats"):
                     if victim:
                         await pool.restarted(victim, after=pool.kill(victim))

@@ -8,6 +8,7 @@ import aiohttp
 
 from kettle.accounts.lookup import own_name
 from kettle.bus.ports import Bus
+from kettle.testing.patience import PATIENCE_S
 from kettle_services.gateway.rest.connections import PersonConnections
 from kettle_services.gateway.rest.event_feed import EventFeed
 from kettle_services.gateway.rest.event_hub import EventHub
@@ -17,9 +18,7 @@ from kettle_wire.rest import streams
 
 from .browsing import PROGRAM, gateway_at, sent
 
-_WITHIN_S = 60.0
-"""After this something hangs; it takes seconds."""
-NO_TOTAL = aiohttp.ClientTimeout(_WITHIN_S)
+NO_TOTAL = aiohttp.ClientTimeout(PATIENCE_S)
 
 
 async def read(session: aiohttp.ClientSession, path: str, begun: asyncio.Queue[str]) -> str:

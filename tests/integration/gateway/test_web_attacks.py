@@ -12,6 +12,7 @@ import pytest_asyncio
 
 from kettle.pki.authority_files import AuthorityFiles
 from kettle.pki.contexts import Listener, client_context
+from kettle.testing.patience import PATIENCE_S
 from kettle_services.gateway.rest.connections import PersonConnections
 from kettle_services.gateway.rest.files import FileQuestions
 from kettle_services.gateway.rest.past import PastQuestions
@@ -20,8 +21,6 @@ from kettle_wire.rest import files
 
 from .browsing import OPENED, PROGRAM, TOKEN, Gateway, gateway_at, sent
 
-_WITHIN_S = 60.0
-"""After this something hangs."""
 SMUGGLED = b"GET /login HTTP/1.1\r\nHost: x\r\n\r\n"
 """What a proxy in front would take for a part of a body."""
 
@@ -85,7 +84,7 @@ async def answered(gateway: Gateway, data: bytes) -> bytes:
     reader, writer = await asyncio.open_connection(place.hostname, place.port)
     try:
         writer.write(data)
-        async with asyncio.timeout(_WITHIN_S):
+        async with asyncio.timeout(PATIENCE_S):
             return await reader.read()
     finally:
         writer.close()

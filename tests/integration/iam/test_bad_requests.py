@@ -7,6 +7,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from kettle.testing.patience import PATIENCE_S
+
 from .conftest import Office
 
 SECRET = "t0k3n"
@@ -19,7 +21,7 @@ async def sent(office: Office, data: bytes) -> bytes:
     reader, writer = await asyncio.open_connection(place.hostname, place.port)
     try:
         writer.write(data)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_S):
             return await reader.read()
     finally:
         writer.close()

@@ -23,6 +23,7 @@ from kettle.auth.trust.keys import KeyPair
 from kettle.bus.credentials import Credential
 from kettle.bus.ports import NotAcceptedError, RefusedError
 from kettle.client.connections.pool_file import login_name
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.services import Backend
 from kettle_wire.commands import iam, token_requests
 from kettle_wire.commands.iam import SET_BAN, WHO_AM_I, SetBan, WhoAmI
@@ -30,7 +31,6 @@ from kettle_wire.endpoint import Endpoint
 from kettle_wire.identity import user
 
 CROWD = 300
-WITHIN_S = 60.0
 RULES = """\
 [[rules]]
 when.issuer = '{issuer}'
@@ -128,7 +128,7 @@ class Stranger:
         self._writer.write(b"CONNECT " + json.dumps(hello).encode() + b"\r\nPING\r\n")
 
     async def hear(self) -> str:
-        async with asyncio.timeout(WITHIN_S):
+        async with asyncio.timeout(PATIENCE_S):
             line = await self._reader.readline()
         self._writer.close()
         return line.decode().strip()

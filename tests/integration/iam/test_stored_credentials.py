@@ -15,6 +15,7 @@ from aiohttp import web
 from kettle import VERSION
 from kettle.bus.ports import RefusedError, Served
 from kettle.client.errors import CommandRefusedError
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.services import Backend
 from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.job_credentials import (
@@ -146,7 +147,7 @@ async def test_a_token_is_kept_and_given_to_its_owners_jobs_alone(world: World) 
         world.queue.owner = "ada"
         await ada.remove_credential("site", handle="mine")
         assert "ada has stored no credential of site" in await world.refused()
-        async with asyncio.timeout(10.0):
+        async with asyncio.timeout(PATIENCE_S):
             while list((world.office.settings.directory / "credentials").glob("*/*")):
                 await asyncio.sleep(0.01)
     for kind in (CredentialStored, CredentialRemoved):

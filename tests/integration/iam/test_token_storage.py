@@ -14,6 +14,7 @@ import pytest_asyncio
 
 from kettle.embedded.ports import free_ports
 from kettle.pki.authority_files import AuthorityFiles
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers.token_storage import TokenStorage, no_token_storage, token_storage
 from kettle.testing.services import Backend
 
@@ -23,7 +24,6 @@ pytestmark = pytest.mark.skipif(bool(no_token_storage()), reason=no_token_storag
 
 STORAGE: Final = "https://storage.example.org"
 ELSEWHERE: Final = "https://elsewhere.example.org"
-WITHIN_S: Final = 20
 LOOK_S: Final = 0.1
 SCOPES: Final = ["storage.read:/ada", "storage.modify:/ada/results"]
 FILES: Final = {"/ada/input": b"1", "/ada/results/old": b"2", "/bob/input": b"4"}
@@ -136,12 +136,12 @@ async def test_storage_knows_the_next_key_before_it_signs(backend: Backend, tmp_
     async with encrypted(backend, tmp_path, key_lifetime=2.0, key_overlap=2.0) as office:
         client = await registered(office)
         first = await client.token()
-        async with asyncio.timeout(WITHIN_S):
+        async with asyncio.timeout(PATIENCE_S):
             while len(await published(office)) < 3:  # one is for machines that join
                 await asyncio.sleep(LOOK_S)
         with storage_of(office) as storage:
             assert 200 == await storage.ask("GET", "/ada/input", first)
-            async with asyncio.timeout(WITHIN_S):
+            async with asyncio.timeout(PATIENCE_S):
                 while key_of(second := await client.token()) == key_of(first):
                     await asyncio.sleep(LOOK_S)
             assert 200 == await storage.ask("GET", "/ada/input", second)

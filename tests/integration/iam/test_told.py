@@ -15,11 +15,11 @@ from kettle.runtime.authorization import Authorization
 from kettle.runtime.authorizer import Authorizer, SettingPlaces
 from kettle.runtime.deeds import Outbox
 from kettle.runtime.people import People
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.services import Backend
 from kettle_wire.commands.schedd import FIND_SPOOL, FindSpool, SpoolFound
 from kettle_wire.identity import Identity
 
-WITHIN_S = 10.0
 RULES = """\
 [[rules]]
 when.issuer = '{issuer}'
@@ -51,7 +51,7 @@ async def service(gate: Gate) -> AsyncGenerator[People]:
 
 
 async def until(people: People, group: str, levels: set[Level]) -> None:
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while (await people.accounting_group("ada"), set(people.levels("ada"))) != (group, levels):
             await asyncio.sleep(0.01)
 

@@ -14,11 +14,10 @@ from nats.aio.client import Client
 from nats.errors import Error
 from tests.integration.iam.gate import Gate, gate_on
 
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.services import Backend, hosted
 from kettle_services.iam.wiring import serve
 
-WITHIN_S = 30.0
-"""It takes less than a second, and longer where a machine is loaded."""
 RULES = """\
 [[rules]]
 when.issuer = '{issuer}'
@@ -46,7 +45,7 @@ class Connection:
 
     async def until_ended(self) -> None:
         """Wait until the server has ended it."""
-        async with asyncio.timeout(WITHIN_S):
+        async with asyncio.timeout(PATIENCE_S):
             await self._ended.wait()
 
 
@@ -130,7 +129,7 @@ async def test_who_is_banned_by_group_or_whose_rule_is_gone(
         rules.write_text(f"{text}\n[[bans]]\ngroup = '/guests'\n")
         await guest.until_ended()
         rules.write_text("[[rulez]]\n")
-        async with asyncio.timeout(WITHIN_S):
+        async with asyncio.timeout(PATIENCE_S):
             while "rulez" not in caplog.text:
                 await asyncio.sleep(0.01)
         await eve.client.flush()

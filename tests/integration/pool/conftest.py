@@ -14,8 +14,8 @@ from kettle import pool
 from kettle.pool import processes
 from kettle.runtime import Lifeline, make_lifeline
 from kettle.testing.commands.running import KETTLE, Said, run
+from kettle.testing.patience import PATIENCE_S
 
-WITHIN_S = 20.0
 _BEFORE_THE_REAL_SERVICES = """
 from pkgutil import extend_path
 
@@ -23,7 +23,7 @@ __path__ = extend_path(__path__, __name__)  # what is not a dummy is the real se
 """
 
 
-def eventually(holds: Callable[[], bool], within_s: float = WITHIN_S) -> bool:
+def eventually(holds: Callable[[], bool], within_s: float = PATIENCE_S) -> bool:
     """Look again until it holds or the time is over; whether it does."""
     until = time.monotonic() + within_s
     while not holds():
@@ -62,7 +62,7 @@ class DummyPool:
             "KETTLE_MASTER_BACKOFF_UNIT": "0",
         }
 
-    def up(self, *, detached: bool = False, deadline_s: float = WITHIN_S, **environ: str) -> pool.Started:
+    def up(self, *, detached: bool = False, deadline_s: float = PATIENCE_S, **environ: str) -> pool.Started:
         return pool.up(
             self.home,
             environ=self.environ | {f"KETTLE_{name}": value for name, value in environ.items()},

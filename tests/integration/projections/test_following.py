@@ -14,6 +14,7 @@ from kettle.bus.ports import RefusedError
 from kettle.projections import PROJECTIONS, Lag, lags, prepare, rebuild
 from kettle.runtime.health import readiness
 from kettle.storage import PgLog
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers.embedded import fresh_database
 from kettle.testing.services import Backend, Owner, eventually, hosted, owned
 from kettle_services.accounting.settings import AccountingSettings
@@ -151,7 +152,7 @@ async def test_killed_at_every_step(backend: Backend, point: str, tmp_path: Path
         env={**os.environ, **environ, "KETTLE_FAULT_POINTS": point},
     )
     async with owned(backend, SHARD) as ap:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE_S):
             cluster = 1
             while process.returncode is None:
                 await record(ap, range(cluster, cluster + 1))

@@ -10,6 +10,7 @@ import pytest
 
 from kettle.eventsourcing.projection import UnreadableError
 from kettle.projections import PROJECTIONS, RebuildError, lags, prepare, rebuild
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.services import Backend, Owner, eventually, hosted, owned
 from kettle_services.accounting.settings import AccountingSettings
 from kettle_services.accounting.wiring import serve
@@ -52,7 +53,7 @@ async def rebuild_in_a_process(backend: Backend, faults: str = "") -> int:
     process = await asyncio.create_subprocess_exec(
         sys.executable, str(ONCE), backend.dsn, "jobs", env={**os.environ, "KETTLE_FAULT_POINTS": faults}
     )
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         return await process.wait()
 
 

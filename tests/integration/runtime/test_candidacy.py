@@ -16,10 +16,10 @@ from kettle.embedded import EmbeddedNats
 from kettle.runtime import OwnerSettings
 from kettle.runtime.leader_election import Candidacy
 from kettle.runtime.process_identity import gone, presence
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers.embedded import EVERYTHING, server_directory
 
 LEASE_S = 1.0
-PATIENCE_S = 15.0
 
 
 @pytest_asyncio.fixture

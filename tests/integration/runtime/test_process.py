@@ -13,8 +13,7 @@ import pytest
 
 from kettle.runtime import EXIT_CLEAN, EXIT_FAILED, EXIT_SETTINGS, make_lifeline
 from kettle.runtime.lifeline import EXIT_ORPHANED
-
-DEADLINE_S: Final = 20
+from kettle.testing.patience import PATIENCE_S
 
 SERVICE: Final = """
 import asyncio, sys, time
@@ -76,7 +75,7 @@ def test_signal_drains(start: Start, number: signal.Signals) -> None:
     process = start(WAITS)
     assert log_line(process)["msg"] == "ready"
     process.send_signal(number)
-    output, _ = process.communicate(timeout=DEADLINE_S)
+    output, _ = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, output) == (EXIT_CLEAN, "drained\n")
 
 
@@ -87,14 +86,14 @@ def test_second_signal_ends_at_once(start: Start) -> None:
     process.terminate()
     log_line(process)
     process.terminate()
-    process.communicate(timeout=DEADLINE_S)
+    process.communicate(timeout=PATIENCE_S)
     assert process.returncode == EXIT_CLEAN
 
 
 def test_failure_is_logged_once_with_its_traceback(start: Start) -> None:
     """A service that fails says why in one structured line, and its exit status says that it failed."""
     process = start('raise ValueError("boom")')
-    _, log = process.communicate(timeout=DEADLINE_S)
+    _, log = process.communicate(timeout=PATIENCE_S)
     (line,) = [json.loads(line) for line in log.splitlines()]
     assert process.returncode == EXIT_FAILED
     assert (line["level"], line["msg"]) == ("critical", "failed: boom")
@@ -104,7 +103,7 @@ def test_failure_is_logged_once_with_its_traceback(start: Start) -> None:
 def test_bad_settings_are_a_sentence(start: Start) -> None:
     """A misspelt variable ends the service at once with one sentence and a status of its own."""
     process = start(WAITS, KETTLE_SCHEDD_LESE="1")
-    _, log = process.communicate(timeout=DEADLINE_S)
+    _, log = process.communicate(timeout=PATIENCE_S)
     expected = "kettle schedd: KETTLE_SCHEDD_LESE: unknown setting; did you mean KETTLE_SCHEDD_LEASE?\n"
     assert (EXIT_SETTINGS, expected) == (process.returncode, log)
 
@@ -115,7 +114,7 @@ def test_service_ends_with_its_master(start: Start) -> None:
     process = start(WAITS, fds=(line.read_fd,), **line.environ())
     log_line(process)
     line.close()
-    process.communicate(timeout=DEADLINE_S)
+    process.communicate(timeout=PATIENCE_S)
     assert process.returncode in {EXIT_CLEAN, EXIT_ORPHANED}
 
 
@@ -125,7 +124,7 @@ def test_hanging_service_ends_with_its_master(start: Start) -> None:
     process = start("rt.ready()\ntime.sleep(3600)", fds=(line.read_fd,), **line.environ())
     log_line(process)
     line.close()
-    process.communicate(timeout=DEADLINE_S)
+    process.communicate(timeout=PATIENCE_S)
     assert process.returncode == EXIT_ORPHANED
 
 

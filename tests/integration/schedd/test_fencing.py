@@ -15,6 +15,7 @@ from kettle.accounts.lookup import own_name
 from kettle.bus.nats import NatsBus
 from kettle.bus.ports import BusError
 from kettle.storage import PgLog
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers.embedded import Servers, server_directory, servers
 from kettle_wire.commands.schedd import SUBMIT, Submit
 from kettle_wire.identity import user
@@ -33,7 +34,7 @@ class Owner:
     async def ready(self) -> None:
         """Wait until it serves."""
         assert self.process.stdout is not None
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             while b'"msg":"ready"' not in self.said:
                 line = await self.process.stdout.readline()
                 assert line, self.said.decode()
@@ -42,7 +43,7 @@ class Owner:
     async def ended(self) -> int:
         """Wait for its end and return its exit status."""
         assert self.process.stdout is not None
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             self.said += await self.process.stdout.read()
             return await self.process.wait()
 

@@ -12,6 +12,7 @@ from kettle.accounts.lookup import own_name
 from kettle.bus.memory import MemoryBus
 from kettle.bus.memory_server import MemoryServer
 from kettle.bus.ports import RefusedError, Served
+from kettle.testing.patience import PATIENCE_S
 from kettle_services.shadow.service import Shadow
 from kettle_services.shadow.settings import ShadowSettings
 from kettle_services.shadow.wiring import running
@@ -55,11 +56,10 @@ from kettle_wire.subjects import Subjects
 from kettle_wire.worker_reports import FinalReport, OutputFile, Report, ReportKey, Reports
 
 POOL = "test"
-WITHIN_S = 5.0
 
 
 async def until(holds: Callable[[], object]) -> None:
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while not holds():
             await asyncio.sleep(0.005)
 

@@ -11,13 +11,14 @@ from pathlib import Path
 import pytest
 
 from kettle.embedded.ports import free_ports
+from kettle.testing.patience import PATIENCE_S
 from kettle_services.shadow import wiring
 from kettle_services.shadow.projections import mail_delivery
 from kettle_services.shadow.projections.mail import Mail
 from kettle_services.shadow.projections.mail_delivery import MailOutbox, Postman
 from kettle_services.shadow.settings import ShadowSettings
 
-from .fakes import WITHIN_S, Side, until
+from .fakes import Side, until
 
 
 class MailServer:
@@ -180,7 +181,7 @@ async def test_too_many_mails_are_dropped_and_said_once(
         outbox = MailOutbox(tmp_path / "mail", ShadowSettings(pool="test", home=".", mail_hourly=2), head=1)
         outbox.waiting()[0].unlink()
         outbox.write(4, [mail("x"), mail("x"), mail("x")])
-        async with asyncio.timeout(WITHIN_S):
+        async with asyncio.timeout(PATIENCE_S):
             await asyncio.to_thread(lambda: None)
             while not caplog.messages:
                 await asyncio.sleep(0)

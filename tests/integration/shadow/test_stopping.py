@@ -6,6 +6,7 @@ import pytest
 
 from kettle.bus.memory import MemoryBus
 from kettle.bus.ports import RefusedError
+from kettle.testing.patience import PATIENCE_S
 from kettle_wire.attempts import Ending
 from kettle_wire.commands.schedd import Attempt
 from kettle_wire.commands.shadow import Stop
@@ -13,8 +14,6 @@ from kettle_wire.identity import daemon
 from kettle_wire.subjects import Subjects
 
 from .fakes import POOL, Side, until
-
-WITHIN_S = 60.0
 
 
 async def test_a_stop_order_is_followed_once(side: Side) -> None:
@@ -70,7 +69,7 @@ async def test_it_stops_while_nobody_answers(side: Side) -> None:
     Activations, ends, confirmations and reports under way to silent machines keep nothing from stopping.
     """
     jobs = [side.assignment(proc) for proc in range(3)]
-    async with asyncio.timeout(WITHIN_S), side.shadow(call_deadline=3600.0):
+    async with asyncio.timeout(PATIENCE_S), side.shadow(call_deadline=3600.0):
         await side.schedd.hand_over(jobs[0])
         await until(lambda: side.startd.runs)
         side.startd.silent = True
@@ -90,7 +89,7 @@ async def test_it_stops_while_it_reads(side: Side) -> None:
     """A large input file that is being hashed does not keep it."""
     with (side.work / "large").open("wb") as file:
         file.truncate(1 << 40)  # without blocks, but with bytes to hash: it takes a quarter of an hour
-    async with asyncio.timeout(WITHIN_S), side.shadow():
+    async with asyncio.timeout(PATIENCE_S), side.shadow():
         await side.schedd.hand_over(side.assignment(TransferInput="large"))
         await asyncio.sleep(0.2)
 

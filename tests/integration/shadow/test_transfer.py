@@ -10,6 +10,7 @@ import pytest
 
 from kettle.bus.memory import MemoryBus
 from kettle.bus.ports import RefusedError
+from kettle.testing.patience import PATIENCE_S
 from kettle_services.shadow import service
 from kettle_wire.ads import Ad
 from kettle_wire.attempts import AttemptResult, Ending, ExitRecord
@@ -20,7 +21,7 @@ from kettle_wire.identity import Identity, daemon
 from kettle_wire.subjects import Subjects
 from kettle_wire.worker_reports import Body, Checkpointed, FinalReport, OutputFile, Report, Started
 
-from .fakes import POOL, WITHIN_S, Side, held, until
+from .fakes import POOL, Side, held, until
 
 MIB = 1 << 20
 
@@ -204,7 +205,7 @@ async def test_a_checkpoint_that_is_not_handed_out_for_now_waits(
                 await side.startd.say(made)
                 await asyncio.sleep(0.02)
 
-        async with asyncio.timeout(WITHIN_S):
+        async with asyncio.timeout(PATIENCE_S):
             await repeated()
         await until(lambda: made.key in side.startd.confirmed)
     bus.close()

@@ -12,12 +12,12 @@ from kettle.eventsourcing.projection import OvertakenError, Progress, Superseded
 from kettle.eventsourcing.relay import relay
 from kettle.eventsourcing.shard import Shard
 from kettle.storage import PgCursors, PgLog
+from kettle.testing.patience import PATIENCE_S
 from kettle_wire.events import Event, JobRemoved
 from kettle_wire.frames import Frame
 from kettle_wire.identity import daemon
 from kettle_wire.subjects import Subjects
 
-PATIENCE_S = 20.0
 TABLES = """
 CREATE SCHEMA {name}; CREATE TABLE {name}.removed (stream text);
 INSERT INTO log.projected (name, version) VALUES ('{name}', 1);

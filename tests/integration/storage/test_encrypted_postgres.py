@@ -20,10 +20,8 @@ from kettle.eventsourcing.log import LogUnavailableError
 from kettle.pki.authority_files import AuthorityFiles
 from kettle.pki.contexts import Listener
 from kettle.storage.database import Database
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers.embedded import server_directory
-
-PATIENCE_S = 20.0
-
 
 _SSL_REQUEST = struct.pack("!ii", 8, 80877103)
 

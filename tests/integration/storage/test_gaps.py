@@ -21,13 +21,13 @@ from kettle.eventsourcing.shard import Shard
 from kettle.storage import PgCursors, PgLog
 from kettle.storage.database import Connection, Database
 from kettle.storage.queries import QUERIES
+from kettle.testing.patience import PATIENCE_S
 from kettle_wire.events import JobRemoved, encode
 from kettle_wire.frames import Entry, Frame, decode
 from kettle_wire.identity import daemon
 from kettle_wire.subjects import Subjects
 
 TOP = Path(__file__).parents[3]
-PATIENCE_S = 30.0
 SUBJECTS = Subjects("test")
 SEEDS = [int(seed) for seed in os.environ.get("KETTLE_TEST_SEEDS", "1,2,3").split(",")]
 """More of them, given as `1,2,3,4`, are more interleavings."""

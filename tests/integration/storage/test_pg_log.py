@@ -18,10 +18,9 @@ from kettle.storage import PgLog, PgWorkingSet
 from kettle.storage.database import Connection, Database
 from kettle.storage.pg_log import AHEAD, PIECE
 from kettle.storage.queries import QUERIES
+from kettle.testing.patience import PATIENCE_S
 from kettle_wire.events import JobRemoved
 from kettle_wire.frames import Entry, Frame, encode
-
-PATIENCE_S = 30.0
 
 
 def frame(number: int, position: int, count: int = 1, *, epoch: int = 1) -> Frame:
@@ -179,7 +178,7 @@ async def test_a_new_piece_does_not_wait_for_readers_of_other_shards(dsn: str) -
         await log.take("other", owner="me")
         async with log.database.connection() as reader, reader.transaction():
             await reader.fetch("SELECT count(*) FROM log.event")
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(PATIENCE_S):
                 await log.take("s", owner="me")
 
 
@@ -194,9 +193,11 @@ async def test_an_error_of_ours_is_not_retried(dsn: str) -> None:
     """Waiting would not mend it."""
     async with PgLog.connect(dsn, patience=PATIENCE_S) as log:
         with pytest.raises(asyncpg.UndefinedTableError):
-            await asyncio.wait_for(log.database.run(lambda c: c.execute("SELECT * FROM no_such_table")), 5)
+            await asyncio.wait_for(
+                log.database.run(lambda c: c.execute("SELECT * FROM no_such_table")), PATIENCE_S
+            )
         with pytest.raises(asyncpg.exceptions.DataError):
-            await asyncio.wait_for(log.database.run(lambda c: c.execute("SELECT $1::int", "x")), 5)
+            await asyncio.wait_for(log.database.run(lambda c: c.execute("SELECT $1::int", "x")), PATIENCE_S)
 
 
 HOT: list[tuple[str, tuple[Any, ...], str]] = [

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from kettle.client import select
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_services.gateway.pages.pool.administration import ADMINISTRATION
 from kettle_services.gateway.pages.pool.usage import USAGE_TABLE
@@ -89,7 +90,10 @@ async def named(look: Looks, cluster: int) -> dict[str, str]:
     """
     What stands for the parameters of paths: of a job, a machine and a cycle that there are, when the tables have the job.
     """
-    async with asyncio.timeout(60), aiohttp.ClientSession(look.address, headers=look.headers) as session:
+    async with (
+        asyncio.timeout(PATIENCE_S),
+        aiohttp.ClientSession(look.address, headers=look.headers) as session,
+    ):
         for path in (f"/v2/jobs/{cluster}.0", f"/jobs/{cluster}.0", f"/clusters/{cluster}"):
             while (await answers(session, "GET", path, {}))[0] == 404:
                 await asyncio.sleep(0.05)
@@ -238,7 +242,7 @@ def _require_said(path: str, response: aiohttp.ClientResponse) -> None:
 
 async def of_queue(look: Looks, cluster: int, *, until: str = "") -> list[str]:
     """What is recorded of a job, the newest first; `until`: when this is the newest."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         while True:
             records = (await ask(look, "/v2/log", job=f"{cluster}.0"))["records"]
             kinds = [str(each["type"]).partition("/")[0] for each in records]

@@ -13,6 +13,7 @@ import pytest
 from yarl import URL
 
 from kettle.client import select
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_services.gateway.rest.use_of_slots import machine_map, machine_uses
 from kettle_wire.ads.types import Ad
@@ -46,7 +47,7 @@ async def asked(look: Looks, path: str, **query: Any) -> Any:
 
 async def until(look: Looks, path: str, holds: Callable[[Any], bool], **query: Any) -> Any:
     """What is answered when something is true of it: tables follow what is recorded."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         while not holds(found := await asked(look, path, **query)):
             await asyncio.sleep(0.05)
     return found

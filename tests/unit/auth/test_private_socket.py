@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from kettle.auth.private_socket import connected, listening
-
-PATIENCE_S = 5.0
+from kettle.testing.patience import PATIENCE_S
 
 
 def test_it_is_there_under_a_long_path_and_after_a_crash(tmp_path: Path) -> None:

@@ -8,10 +8,10 @@ import pytest
 from kettle.bus.large_messages import CompleteRequest, PartLimits, PartStore
 from kettle.bus.large_requests import FETCH, LARGEST, PART_OF, PLACE, SIZE, Parcel, call_in_parts
 from kettle.bus.ports import BusError, RefusedError, Served
+from kettle.testing.patience import PATIENCE_S
 from kettle_wire.endpoint import Caller, Endpoint, Repeat
 from kettle_wire.identity import Identity
 
-PATIENCE_S = 10.0
 LIMIT = 10
 
 

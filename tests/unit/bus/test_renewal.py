@@ -6,9 +6,9 @@ from typing import cast
 
 from kettle.bus.leases import HeldLease
 from kettle.bus.ports import Bus, BusError, BusUnavailableError, KeyChange, WrongSequenceError
+from kettle.testing.patience import PATIENCE_S
 
 TTL_S = 1.0
-PATIENCE_S = 10.0
 
 
 class Trouble:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from kettle.testing.chaos.proxy import BLACKHOLE, CLEAR, CUT, DEAF, MUTE, LineState, Proxy
+from kettle.testing.patience import PATIENCE_S
 
-WITHIN_S = 10.0
 MOMENT_S = 0.1
 """In which a byte that could pass would have passed: the loopback interface takes microseconds."""
 
@@ -70,17 +70,17 @@ async def broken(server: Server) -> AsyncIterator[tuple[Proxy, int]]:
 async def connect(port: int, server: Server) -> tuple[Ends, asyncio.StreamWriter]:
     client = await asyncio.open_connection("127.0.0.1", port)
     server.clients.append(client[1])
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         return client, await server.joined.get()
 
 
 async def heard(server: Server) -> bytes:
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         return await server.heard.get()
 
 
 async def read(client: Ends, size: int) -> bytes:
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         return await client[0].readexactly(size)
 
 
@@ -110,7 +110,7 @@ async def test_what_does_not_pass_passes_later(
     far.write(b"back")
     arrived, answer = asyncio.ensure_future(heard(server)), asyncio.ensure_future(read(client, 4))
     if passing := {each for each, passes in ((arrived, there), (answer, back)) if passes}:
-        await asyncio.wait(passing, timeout=WITHIN_S)
+        await asyncio.wait(passing, timeout=PATIENCE_S)
     await asyncio.wait({arrived, answer}, timeout=MOMENT_S)
     assert (there, back) == (arrived.done(), answer.done())
     await proxy.set(CLEAR)
@@ -144,7 +144,7 @@ async def test_a_black_hole_hides_the_end(server: Server, broken: tuple[Proxy, i
     await asyncio.wait({ended}, timeout=MOMENT_S)
     assert not ended.done()
     await proxy.set(CLEAR)
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         assert b"" == await ended
 
 
@@ -180,7 +180,7 @@ async def test_unix_sockets(tmp_path: Path, server: Server) -> None:
     writer.write(b"hello")
     assert b"hello" == await heard(server)
     await proxy.set(CUT)
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while proxy.connections:
             await asyncio.sleep(0.01)
     await proxy.close()

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from kettle.client import JobState, Select
+from kettle.testing.patience import PATIENCE_S
 from kettle.userlog import (
     Aborted,
     ClusterRemove,
@@ -96,7 +97,7 @@ async def test_a_log_that_grows(tmp_path: Path) -> None:
     path = tmp_path / "log"
     written(path, [Submitted(job=FIRST, at=AT, host="<h>")])
     seen: list[str] = []
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         async for progress in watched(path, Select(clusters=[12])):
             seen.append(progress.jobs[FIRST].status)
             if not progress.ended:

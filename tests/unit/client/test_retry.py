@@ -12,6 +12,7 @@ from kettle.bus.memory_server import MemoryServer
 from kettle.bus.ports import Asks, RefusedError, Served
 from kettle.client.connections.retry import ask_with_retry
 from kettle.client.errors import CommandRefusedError, PoolUnreachableError
+from kettle.testing.patience import PATIENCE_S
 from kettle_wire.codes import RefusalCode
 from kettle_wire.endpoint import Caller, Endpoint, Repeat
 from kettle_wire.identity import Identity, user
@@ -105,7 +106,7 @@ async def test_an_iam_that_is_not_there_is_not_waited_for() -> None:
     """A pool need not have one: what to do for it is said long before the patience ends."""
     bus = MemoryBus(MemoryServer(), subjects=Subjects("t"), identity=user("ada"))
     endpoint = Endpoint("iam", "ask", Request, Request, callers=CALLERS, repeat=Repeat.HARMLESS)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         with pytest.raises(PoolUnreachableError, match=r"put iam into daemon_list of \[master\]"):
             await ask_with_retry(bus, endpoint, "iam", Request("x"), patience=3600.0)
 

@@ -17,6 +17,7 @@ from kettle.client.connections.pool_connection import ConnectedTransport
 from kettle.client.connections.pool_file import PoolFile
 from kettle.client.connections.short_transport import ShortTransport
 from kettle.client.errors import CommandRefusedError, PoolUnreachableError
+from kettle.testing.patience import PATIENCE_S
 from kettle_wire.endpoint import Caller, Endpoint, Repeat
 from kettle_wire.identity import Identity, user
 from kettle_wire.subjects import Subjects
@@ -163,7 +164,7 @@ def test_what_goes_on_has_an_event_loop_from_its_connection_on(pool: Pool, trans
     async def work() -> tuple[Bus | None, list[Request]]:
         before = await transport.call(ASK, "a", Request("before"))
         bus = await transport.connection()
-        async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+        async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
             tasks = [group.create_task(transport.call(ASK, "a", Request(id_))) for id_ in "xy"]
         return bus, [before, *(task.result() for task in tasks)]
 

@@ -16,13 +16,13 @@ from kettle.eventsourcing.memory import MemoryLog
 from kettle.eventsourcing.projection import OvertakenError, Progress, StoppedError, Tx, run_projection
 from kettle.eventsourcing.relay import relay
 from kettle.eventsourcing.shard import Shard
+from kettle.testing.patience import PATIENCE_S
 from kettle_wire.events import Event, JobRemoved, JobsChanged, Procs, encode, tag_of
 from kettle_wire.frames import Entry, Frame
 from kettle_wire.identity import daemon
 from kettle_wire.subjects import Subjects
 
 SUBJECTS = Subjects("test")
-PATIENCE_S = 10.0
 
 
 class MemoryTx:

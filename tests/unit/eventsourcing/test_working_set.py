@@ -7,6 +7,7 @@ import pytest
 from kettle.eventsourcing.log import FencedError, StoredEvent
 from kettle.eventsourcing.memory import MemoryLog, MemoryWorkingSet
 from kettle.eventsourcing.working_set import Checkpointer
+from kettle.testing.patience import PATIENCE_S
 
 
 async def working_set() -> tuple[MemoryLog, MemoryWorkingSet]:
@@ -43,7 +44,7 @@ async def test_it_saves_by_itself_but_not_all_the_time() -> None:
     checkpointer.mark(3, {"a": (3, b"3")})
     await asyncio.sleep(0.01)
     assert (1, [StoredEvent("a", 1, b"1")]) == await saved.load("s")
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         while (await saved.load("s"))[0] != 3:
             await asyncio.sleep(0.01)
     running.cancel()
@@ -56,4 +57,4 @@ async def test_a_stale_owner_s_checkpointer_stops() -> None:
     await log.take("s", owner="other")
     checkpointer.mark(1, {"a": (1, b"1")})
     with pytest.raises(FencedError):
-        await asyncio.wait_for(checkpointer.run(), 5)
+        await asyncio.wait_for(checkpointer.run(), PATIENCE_S)

@@ -12,6 +12,7 @@ from kettle.auth.mapping.policy import Mapped
 from kettle.auth.mapping.principals import local
 from kettle.client import Client
 from kettle.client.connections.pool_file import PoolFile
+from kettle.testing.patience import PATIENCE_S
 from kettle_services.gateway.rest.connections import OwnConnections, Shown
 from kettle_services.gateway.rest.persons import Person
 from kettle_services.gateway.rest.refusals import RequestRefused
@@ -75,7 +76,7 @@ async def test_nobody_waits_for_the_connection_of_somebody_else(home: Path) -> N
         AsyncExitStack() as stack,
     ):
         slow = [asyncio.create_task(stack.enter_async_context(people.of(person("slow")))) for _ in range(2)]
-        async with asyncio.timeout(10), people.of(person("ada")):
+        async with asyncio.timeout(PATIENCE_S), people.of(person("ada")):
             assert ["ada"] == bus.connected
         bus.slow.set()
         await asyncio.gather(*slow)

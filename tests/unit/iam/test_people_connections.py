@@ -12,6 +12,7 @@ from kettle.auth.trust.callout import Question
 from kettle.bus.nats_connection import NatsConnection
 from kettle.bus.nats_driver import Msg
 from kettle.runtime.policy_in_force import PolicyInForce
+from kettle.testing.patience import PATIENCE_S
 from kettle_services.iam.domain.persons import Person
 from kettle_services.iam.people.connections import PeopleConnections
 from kettle_services.iam.people.identification import Identification, Identified
@@ -112,7 +113,7 @@ async def looking(server: Server, changes: Recorded, *, changed: bool = False) -
 
 
 async def until(true: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10.0):
+    async with asyncio.timeout(PATIENCE_S):
         while not true():
             await asyncio.sleep(0.01)
 

@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 from typing import cast
 
+from kettle.testing.patience import PATIENCE_S
 from kettle_services.iam.domain.state import Register
 from kettle_services.iam.record import Record
 from kettle_services.iam.sealed_files import SealedFiles
@@ -33,6 +34,6 @@ async def test_a_file_goes_only_after_its_removal_is_recorded(tmp_path: Path) ->
     for stream, event in decision.changes:
         folded.register.apply(stream, event)  # type: ignore[arg-type]
     decision.effect()
-    async with asyncio.timeout(10.0):
+    async with asyncio.timeout(PATIENCE_S):
         while list(tmp_path.glob("*/*.sealed")):
             await asyncio.sleep(0.01)

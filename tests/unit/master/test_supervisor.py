@@ -11,6 +11,7 @@ from kettle.bus.ports import RefusedError
 from kettle.pool.home import open_home
 from kettle.runtime import SettingsError
 from kettle.runtime.settings_problems import Problem
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.served import Endpoints
 from kettle_services.master.commands import MasterCommands
 from kettle_services.master.domain.daemon import How
@@ -30,7 +31,6 @@ SETTINGS = MasterSettings(
     shutdown_fast_timeout=0.05,
     administrators=("ada",),
 )
-WITHIN_S = 5.0
 
 
 class Actor:
@@ -79,7 +79,7 @@ class Actor:
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while not holds():
             await asyncio.sleep(0.001)
 
@@ -118,7 +118,7 @@ async def test_a_stubborn_one_is_asked_more_and_more_harshly() -> None:
     actor = Actor("schedd", obeys=("kill",))
     async with kept(actor) as supervisor:
         await until(lambda: actor.starts == 1)
-        async with asyncio.timeout(WITHIN_S):
+        async with asyncio.timeout(PATIENCE_S):
             await supervisor.stop()
         assert ["graceful", "fast", "kill"] == actor.told
 

@@ -10,6 +10,7 @@ import pytest
 
 from kettle.bus.ports import Bus, KeyChange, NoResponderError
 from kettle.runtime import Telemetry
+from kettle.testing.patience import PATIENCE_S
 from kettle_services.negotiator.accountant import Accounts
 from kettle_services.negotiator.domain.accountant import Accountant, Standing
 from kettle_services.negotiator.domain.ad_limits import LONGEST, LONGEST_NAME, MOST
@@ -259,7 +260,7 @@ async def test_nothing_is_matched_before_all_ads_have_come() -> None:
             await asyncio.sleep(0)
         assert [] == record.outcomes
         await late()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             while not record.outcomes:
                 await asyncio.sleep(0)
         assert ["ada"] == [match.submitter for match in record.outcomes[0].matches]
@@ -343,7 +344,7 @@ async def test_a_schedd_that_hangs_keeps_nobody_else_waiting() -> None:
     record = Written()
     service = negotiator(bus, record)
     await told(service)
-    async with asyncio.timeout(20.0), asyncio.TaskGroup() as tasks:
+    async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as tasks:
         running = tasks.create_task(service.run())
         while not record.outcomes:
             await asyncio.sleep(0.01)
@@ -364,7 +365,7 @@ async def _run(service: Negotiator, seconds: float) -> None:
 async def _run_until(service: Negotiator, reached: Callable[[], bool]) -> None:
     running = asyncio.create_task(service.run())
     try:
-        async with asyncio.timeout(20.0):
+        async with asyncio.timeout(PATIENCE_S):
             while not reached():
                 await asyncio.sleep(0.005)
     finally:

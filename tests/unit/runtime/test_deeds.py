@@ -13,6 +13,7 @@ import pytest
 
 from kettle.bus.ports import NoResponderError, RefusedError, Rep, Req
 from kettle.runtime.deeds import MOST, Outbox
+from kettle.testing.patience import PATIENCE_S
 from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.deeds import ReportDeed
 from kettle_wire.commands.iam import Recorded
@@ -51,7 +52,7 @@ class Iam:
         return endpoint.decode_reply(msgspec.msgpack.encode(answer))
 
     async def has(self, number: int) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             while len(self.recorded) < number:
                 await asyncio.sleep(0.01)
 
@@ -87,7 +88,7 @@ async def test_a_deed_is_on_disk_before_anybody_hears_of_it_and_until_it_is_reco
     async with delivering(killed, iam):
         pass  # and with it its hold on the file ends
     async with delivering(Outbox(directory, "master"), iam):
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             while not iam.asked:
                 await asyncio.sleep(0.01)
         assert 4 == len(kept(directory))

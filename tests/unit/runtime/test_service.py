@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from kettle.runtime import Notifier, Runtime, Settings, SettingsError, leaves
+from kettle.testing.patience import PATIENCE_S
 
 SETTINGS = Settings()
 
@@ -105,7 +106,7 @@ async def test_drain_has_a_deadline() -> None:
         rt.stop()
         await asyncio.Event().wait()
 
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         await Runtime("schedd", drain=0.01).host(SETTINGS, serve)
 
 
@@ -117,7 +118,7 @@ async def test_second_stop_does_not_wait() -> None:
         rt.stop()
         await asyncio.Event().wait()
 
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         await Runtime("schedd", drain=3600).host(SETTINGS, serve)
 
 
@@ -160,7 +161,7 @@ async def test_a_peaceful_stop_has_no_deadline_until_it_is_hurried() -> None:
         journal.append(rt.how)
         await asyncio.Event().wait()
 
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         await rt.host(SETTINGS, serve)
     assert ["peaceful", "graceful"] == journal
 
@@ -174,7 +175,7 @@ async def test_a_third_stop_ends_a_peaceful_one_at_once() -> None:
             rt.stop(how)
         await asyncio.Event().wait()
 
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         await rt.host(SETTINGS, serve)
 
 
@@ -211,7 +212,7 @@ async def test_changed_settings_end_a_supervised_service_without_draining(superv
         await rt.stopping.wait()
         journal.append("drains")
 
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         await rt.host(SETTINGS, serve)
     assert rt.renewed
     assert [] == journal

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from kettle.runtime import Notification, Notifier, NotifyListener, Runtime, Settings
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers.embedded import temporary
 
 
@@ -17,7 +18,7 @@ def directory() -> Generator[Path]:
 
 async def first(listener: NotifyListener, number: int) -> list[Notification]:
     found: list[Notification] = []
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         async for each in listener:
             found.append(each)
             if len(found) == number:

@@ -11,6 +11,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportM
 
 from kettle.runtime import Settings, Telemetry, telemetry
 from kettle.runtime.exporting import telemetry_of
+from kettle.testing.patience import PATIENCE_S
 from kettle_wire.telemetry import metrics
 
 
@@ -115,6 +116,6 @@ async def test_dead_collector_does_not_hold_the_end_up(monkeypatch: pytest.Monke
     """The last export is given up after a few seconds."""
     monkeypatch.setattr(telemetry, "SHUTDOWN_S", 0.02)
     never = threading.Event()
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         await telemetry.shutdown_in_time(never.wait)
     never.set()

@@ -7,6 +7,7 @@ import pytest
 
 from kettle.eventsourcing.memory import MemoryLog, MemoryWorkingSet
 from kettle.eventsourcing.shard import Shard
+from kettle.testing.patience import PATIENCE_S
 from kettle_services.schedd.domain.jobs.deferral import Move, Senseless, Wait, plan, settled, timed
 from kettle_services.schedd.domain.jobs.job import Assign, Job, decide
 from kettle_services.schedd.domain.jobs.orders import Defer
@@ -193,7 +194,7 @@ async def test_a_job_that_has_cooled_is_offered_at_once() -> None:
         running = tasks.create_task(clock.watch_times())
         await asyncio.sleep(0)
         recorder.start_cooldown(JOB)
-        async with asyncio.timeout(10.0):
+        async with asyncio.timeout(PATIENCE_S):
             await offered.wait()
         running.cancel()
     assert [JOB] == [request[1] for request in queue.requests("anna")]

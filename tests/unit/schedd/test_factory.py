@@ -16,6 +16,7 @@ from kettle.eventsourcing.command_pipeline import CommandPipeline
 from kettle.eventsourcing.memory import MemoryLog, MemoryWorkingSet
 from kettle.eventsourcing.shard import Shard
 from kettle.jobs.sealed_attributes import AttributeSeal
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.served import Endpoints
 from kettle.transforms import Transform
 from kettle_services.schedd.claims.refusals import Refusals
@@ -481,7 +482,7 @@ async def test_others_are_answered_while_a_long_submission_is_looked_at(
     monkeypatch.setattr("kettle_services.schedd.commands.submissions.check", patient)
     rows: list[list[Scalar]] = [[number] for number in range(LONG)]
     many = Submit(id="1", ad={"Cmd": "x", "JobMaterializeLimit": 1}, columns=["N"], rows=rows)
-    async with access_point() as ap, asyncio.timeout(60):
+    async with access_point() as ap, asyncio.timeout(PATIENCE_S):
         long = [asyncio.create_task(ap.asked.ask(SUBMIT, many, user("anna"))) for _ in range(2)]
         await asyncio.sleep(0)  # they begin
         short = await ap.asked.ask(

@@ -3,6 +3,7 @@
 import asyncio
 import time
 
+from kettle.testing.patience import PATIENCE_S
 from kettle_services.schedd.shadows.start_delay import StartDelay
 from kettle_wire.ads import Ad, Expr
 from kettle_wire.jobs import JobId
@@ -29,7 +30,7 @@ async def test_the_next_one_waits() -> None:
     pace.record_start("ada", SLOW)
     assert [True, True, True] == [pace.must_wait("ada", job) for job in (B, C, B)]
     assert not pace.must_wait("bob", A)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         await done.wait()
     assert [B, C] == [job for job, _ in started]
     assert all(at - began >= 0.1 * number for number, (_, at) in enumerate(started, 1))
@@ -63,7 +64,7 @@ class Queue:
         self.changed.set()
 
     async def until(self, count: int) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             while len(self.started) < count:
                 self.changed.clear()
                 await self.changed.wait()

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from kettle.testing.patience import PATIENCE_S
 from kettle_services.shadow.chirp.remote_files import FileWish, RemoteFiles
 from kettle_services.shadow.chirp.requests import Chirping, Terms
 from kettle_services.shadow.files.access import FileAccess
@@ -158,7 +159,7 @@ async def test_files_have_threads_of_their_own() -> None:
     work, gate = FileWork(1), threading.Event()
     hanging = [asyncio.ensure_future(work.do(gate.wait)) for _ in range(64)]
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_S):
             assert "done" == await asyncio.to_thread(lambda: "done")
         assert not any(each.done() for each in hanging)
     finally:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from kettle.retry.backoff import steady
+from kettle.testing.patience import PATIENCE_S
 from kettle.transfer.checkpoint_manifest import DIRECTORY, WHERE, CheckpointError, Entry, line
 from kettle.transfer.file_lists import ManifestError
 from kettle_services.shadow.domain.transfer_checks import check_checkpoint, check_outputs
@@ -81,7 +82,7 @@ async def test_what_is_condemned_goes_and_nothing_else(tmp_path: Path) -> None:
     (list_ / "4").mkdir()
     cleaner = Cleaner(list_, lambda _: FileAccess(tmp_path / "home"))
     running = asyncio.create_task(cleaner.run())
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         while {path.name for path in list_.iterdir()} != {"2"}:
             await asyncio.sleep(0.02)
     running.cancel()
@@ -94,7 +95,7 @@ async def test_what_is_condemned_goes_and_nothing_else(tmp_path: Path) -> None:
 async def settled(cleaner: Cleaner, list_: Path) -> None:
     """Until nothing is condemned any more."""
     running = asyncio.create_task(cleaner.run())
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         while list(list_.iterdir()):
             await asyncio.sleep(0.02)
     running.cancel()

@@ -17,13 +17,13 @@ from kettle.execution.attempts.messages import (
     decode_to_starter,
     frame,
 )
+from kettle.testing.patience import PATIENCE_S
 from kettle_services.startd.starters.pool import ZygoteStarterPool
 from kettle_services.startd.starters.supervisor import StarterSupervisor
 from kettle_wire.commands.access import LONGEST_COMMAND, OPEN_SESSION, Access, OpenSession
 from kettle_wire.jobs import JobId
 
 ATTEMPT = AttemptId("c", JobId(1, 0), 1)
-PATIENCE_S = 10.0
 MIB = 1 << 20
 
 

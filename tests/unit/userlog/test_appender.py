@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
+from kettle.testing.patience import PATIENCE_S
 from kettle.userlog import Appender, Checkpoint, Missing, UserLogError, UserLogProjector, Writer, follow
 from kettle_wire import frames
 from kettle_wire.events import ClusterSubmitted, JobRemoved, encode, tag_of
@@ -123,7 +124,7 @@ async def follow_until_acked(
 ) -> None:
     projector = UserLogProjector("ap", zone=UTC, snapshot=checkpoint.load())
     following = asyncio.ensure_future(follow(delivery.forever(), projector, writer, checkpoint, missing))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         await delivery.acked.wait()
     following.cancel()
     await asyncio.wait([following])
