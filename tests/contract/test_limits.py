@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, suppress
 
 import pytest
 import pytest_asyncio
@@ -16,6 +16,7 @@ from kettle.bus.nats import NatsBus
 from kettle.bus.ports import BucketSpec, BusError
 from kettle.embedded import EmbeddedNats
 from kettle.embedded.nats_config import Limits
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers.embedded import server_directory
 from kettle.testing.servers.members import Members
 from kettle_wire.identity import Identity, daemon, user, worker
@@ -28,7 +29,6 @@ WHO: dict[str, tuple[str, Identity]] = {
     "startd": ("startd", worker("host")),
 }
 MOST = 3
-WITHIN_S = 10.0
 
 
 @pytest_asyncio.fixture
@@ -63,7 +63,7 @@ def bus_of(server: EmbeddedNats, who: str) -> AbstractAsyncContextManager[NatsBu
         subjects=SUBJECTS,
         identity=WHO[who][1],
         credentials=str(server.credentials(who)),
-        patience=WITHIN_S,
+        patience=PATIENCE_S,
     )
 
 
@@ -96,7 +96,7 @@ async def test_ads_take_no_lease() -> None:
             for bucket in (ads, lease):
                 await owner.ensure_bucket(bucket)
             leases = KeyLeases(owner, lease.name)
-            held = await leases.acquire(shard, "first", ttl=1.0)
+            held = await leases.acquire(shard, "first", ttl=3.0)
             taken = 0
             with suppress(BusError):
                 while taken < 10:
@@ -104,10 +104,14 @@ async def test_ads_take_no_lease() -> None:
                     await machine.update(ads.name, key, b"x" * (1 << 20), expect=0)
                     taken += 1
             assert 3 <= taken < 10
-            done, _ = await asyncio.wait({asyncio.ensure_future(held.lost)}, timeout=1.5)
-            assert not done
+            lost = asyncio.ensure_future(held.lost)
+            async with asyncio.timeout(PATIENCE_S), aclosing(owner.watch(lease.name, shard)) as renewals:
+                while await anext(renewals) is not None:
+                    pass
+                await anext(renewals)
+            assert not lost.done()
             await held.release()
-            async with asyncio.timeout(WITHIN_S):
+            async with asyncio.timeout(PATIENCE_S):
                 await (await leases.acquire(shard, "second", ttl=30.0)).release()
 
 
@@ -117,7 +121,7 @@ async def test_a_connection_has_so_many_subscriptions(server: EmbeddedNats) -> N
         client = await connected(server, "ada", stack)
         for number in range(SUBSCRIPTIONS + 10):
             await client.subscribe(f"{user('ada').inbox}.{number}")  # pyright: ignore[reportUnknownMemberType]
-        async with asyncio.timeout(WITHIN_S):
+        async with asyncio.timeout(PATIENCE_S):
             while not client.is_closed:
                 await asyncio.sleep(0.01)
         assert "maximum subscriptions exceeded" in str(client.last_error)
