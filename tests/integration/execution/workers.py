@@ -42,7 +42,7 @@ def worker_settings(home: Path) -> StartdSettings:
         memory=4096,
         disk=1 << 20,
         report_repeat=0.3,
-        machine_max_vacate_time=5.0,
+        machine_max_vacate_time="TARGET.Patient =?= true ? 3600 : 5",
         monitor_interval=0.2,
         adoption_patience=0.5,
         checkpoint_pause=0.01,
