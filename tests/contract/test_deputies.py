@@ -27,6 +27,7 @@ from kettle.bus.credentials import Credential
 from kettle.bus.nats import NatsBus
 from kettle.bus.ports import BucketSpec, NoResponderError, RefusedError, Served, StreamSpec
 from kettle.embedded import EmbeddedNats
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers.embedded import server_directory
 from kettle.testing.servers.members import Members
 from kettle_services.collector.readers import Readers
@@ -51,8 +52,6 @@ EVENTS = StreamSpec(name=SUBJECTS.event_stream("schedd.schedd"), subjects=[SUBJE
 MONITOR = StreamSpec(
     name=SUBJECTS.monitor_stream, subjects=[SUBJECTS.tail_all], transform=SUBJECTS.monitor_transform
 )
-WITHIN_S = 10.0
-ENDS_S = 1.0
 RawConnect = Callable[[str], Awaitable[Client]]
 
 
@@ -70,7 +69,7 @@ class Pool:
                 subjects=SUBJECTS,
                 identity=WHO[name][1],
                 credentials=str(self.server.credentials(name)),
-                patience=WITHIN_S,
+                patience=PATIENCE_S,
             )
         )
 
@@ -182,14 +181,14 @@ async def test_jetstream_delivers_nowhere_for_a_guest(
     client = await pool.raw(who)
     filters = {"filter_subject": of} if of else {}
     pushed = {"deliver_subject": EVENTS.subjects[0], "ack_policy": "none", **filters, **more}
-    answer = await client.request(asked, msgspec.json.encode({"config": pushed}), timeout=WITHIN_S)
+    answer = await client.request(asked, msgspec.json.encode({"config": pushed}), timeout=PATIENCE_S)
     assert b"make one that is pulled from" in answer.data
     await gateway.append(SUBJECTS.tail("ada", 1, 0, "job.held"), b"forged")
     await (await pool.bus("startd")).append(SUBJECTS.work("ap@home", "host"), b"forged")
     await settled(client)
     assert 0 == await owner.last_sequence(EVENTS.name)
     pulled = msgspec.json.encode({"config": {"ack_policy": "none", **filters}})
-    made = msgspec.json.decode((await client.request(asked, pulled, timeout=WITHIN_S)).data)
+    made = msgspec.json.decode((await client.request(asked, pulled, timeout=PATIENCE_S)).data)
     assert 1 == made["num_pending"]
 
 
@@ -226,9 +225,9 @@ async def test_what_is_no_consumer_is_refused(pool: Pool, body: bytes) -> None:
     """With a sentence, and the collector goes on."""
     client = await pool.raw("administrator")
     for asked in (EVERYTHING, f"{EVERYTHING}.>"):
-        assert b'"error"' in (await client.request(asked, body, timeout=WITHIN_S)).data
+        assert b'"error"' in (await client.request(asked, body, timeout=PATIENCE_S)).data
     pulled = msgspec.json.encode({"config": {"ack_policy": "none"}})
-    assert b'"error"' not in (await client.request(EVERYTHING, pulled, timeout=WITHIN_S)).data
+    assert b'"error"' not in (await client.request(EVERYTHING, pulled, timeout=PATIENCE_S)).data
 
 
 async def test_nobody_changes_the_consumer_of_somebody_else(pool: Pool) -> None:
@@ -262,7 +261,7 @@ async def test_no_answer_is_taken_for_a_frame(pool: Pool) -> None:
     attacker, of = await pool.raw("bob"), SUBJECTS.monitor("bob")
     made = f"{GUESTS_API}.CONSUMER.CREATE.{MONITOR.name}.mine.{of}"
     config = {"filter_subject": of, "ack_policy": "none"}
-    await attacker.request(made, msgspec.json.encode({"config": config}), timeout=WITHIN_S)
+    await attacker.request(made, msgspec.json.encode({"config": config}), timeout=PATIENCE_S)
     asked = SUBJECTS.command("schedd", "ap", "query_jobs", user("bob").token)
     await attacker.publish(f"{GUESTS_API}.CONSUMER.MSG.NEXT.{MONITOR.name}.mine", b"1", reply=place)
     await attacker.publish(f"{GUESTS_API}.STREAM.INFO.{MONITOR.name}", b"", reply=place)
@@ -271,7 +270,7 @@ async def test_no_answer_is_taken_for_a_frame(pool: Pool) -> None:
     )
     await settled(attacker)
     await owner.append(place, b"a frame", expect_last=0)
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while not heard or len(everything) < 4:
             await asyncio.sleep(0.01)
     assert [b"a frame"] == heard
@@ -314,7 +313,7 @@ async def test_an_answer_is_no_command(pool: Pool) -> None:
     assert [] == pool.heard
     with pytest.raises(RefusedError):
         await (await pool.bus("schedd")).call(
-            startd.RELEASE, "other.host", startd.Release(claims=[], reason=""), deadline=WITHIN_S
+            startd.RELEASE, "other.host", startd.Release(claims=[], reason=""), deadline=PATIENCE_S
         )
     assert [daemon("schedd").token] == pool.heard
 
@@ -327,7 +326,7 @@ async def test_a_service_gives_itself_no_right(pool: Pool) -> None:
     notice = SUBJECTS.notice("shadow", "x")
     heard = await attacker.subscribe(notice)  # pyright: ignore[reportUnknownMemberType]
     await attacker.publish(notice, b"", reply=EVENTS.subjects[0])
-    await heard.next_msg(timeout=WITHIN_S)
+    await heard.next_msg(timeout=PATIENCE_S)
     await attacker.publish(EVENTS.subjects[0], b"forged")
     await settled(attacker)
     assert 0 == await owner.last_sequence(EVENTS.name)
@@ -355,7 +354,7 @@ async def test_a_stolen_key_makes_members_of_its_kind_only(pool: Pool, signs: st
 
 async def test_who_is_not_trusted_any_more_is_cut_off(pool: Pool) -> None:
     """
-    Within a second, for good.  Others of its account stay connected, and in other accounts what is on its way is answered.
+    For good.  Others of its account stay connected, and in other accounts what is on its way is answered.
     """
     gone, stays, owner = await pool.raw("ada"), await pool.bus("bob"), await pool.bus("schedd")
     answer, arrived = asyncio.Event(), asyncio.Event()
@@ -368,13 +367,13 @@ async def test_who_is_not_trusted_any_more_is_cut_off(pool: Pool) -> None:
     served = [Served(startd.RELEASE, slow)]
     await (await pool.bus("startd")).serve("startd", "host", served, version="1.0.0")
     release = startd.Release(claims=[], reason="")
-    asking = asyncio.create_task(owner.call(startd.RELEASE, "host", release, deadline=WITHIN_S))
-    await asyncio.wait_for(arrived.wait(), WITHIN_S)
+    asking = asyncio.create_task(owner.call(startd.RELEASE, "host", release, deadline=PATIENCE_S))
+    await asyncio.wait_for(arrived.wait(), PATIENCE_S)
     key = key_in(pool.server.credentials("ada"))
     assert key is not None
     pool.members.revoke(Kind.PERSON, [key.public])
     pool.server.trust_again()
-    async with asyncio.timeout(ENDS_S):
+    async with asyncio.timeout(PATIENCE_S):
         while not gone.is_closed:
             await asyncio.sleep(0.01)
     with pytest.raises(Error, match="Authorization Violation"):

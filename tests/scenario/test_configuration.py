@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import signal
-import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,14 +13,13 @@ from typing import Any
 
 import pytest
 
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.events import JobAssigned, JobCompleted, JobStarted
 from kettle_wire.jobs import JobId
 
 from .evidence import Evidence
 from .waiting import happened
-
-WITHIN_S = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -83,13 +81,11 @@ async def test_a_typing_error_is_refused_as_a_whole(
         pids = {each.name: each.pid for each in pool.state.daemons}
         sentences = mistaken(file)
         for command in ("reconfig", "restart"):
-            began = time.monotonic()
-            status, said, trouble = await pool.kettle(command, within_s=WITHIN_S)
+            status, said, trouble = await pool.kettle(command, within_s=PATIENCE_S)
             assert (1, "") == (status, said)
             lines = trouble.splitlines()
             assert len(sentences) == len(lines), trouble
             assert all(any(line.startswith(each) for line in lines) for each in sentences), trouble
-            assert time.monotonic() - began < WITHIN_S / 2
         assert pids == {each.name: each.pid for each in pool.state.daemons}
 
 
@@ -98,13 +94,13 @@ async def test_what_a_reconfiguration_would_change(pool: ThrowawayPool, file: Pa
     `kettle config diff` names each setting that would change, from what to what, where it is given and what it takes; after
     the reconfiguration there is nothing left but what waits for a restart.
     """
-    status, said, _ = await pool.kettle("config", "diff", "--json", within_s=WITHIN_S)
+    status, said, _ = await pool.kettle("config", "diff", "--json", within_s=PATIENCE_S)
     assert (0, []) == (status, json.loads(said))
     before = file.read_text()
     text = before.replace("[startd]\n", "[startd]\npolling_interval = 7.0\n")
     file.write_text(text.replace("[master]\n", "[master]\nname = 'other'\ndisk_interval = 9.0\n"))
 
-    status, said, _ = await pool.kettle("config", "diff", "--json", within_s=WITHIN_S)
+    status, said, _ = await pool.kettle("config", "diff", "--json", within_s=PATIENCE_S)
 
     changes = {f"{each['daemon']}.{each['setting']}": each for each in json.loads(said)}
     assert {
@@ -114,12 +110,12 @@ async def test_what_a_reconfiguration_would_change(pool: ThrowawayPool, file: Pa
     } == {name: (each["now"], each["new"], each["effect"]) for name, each in changes.items()}
     line = file.read_text().splitlines().index("polling_interval = 7.0") + 1
     assert f"{file}:{line}" == changes["startd.polling_interval"]["origin"]
-    status, _, trouble = await pool.kettle("reconfig", within_s=WITHIN_S)
+    status, _, trouble = await pool.kettle("reconfig", within_s=PATIENCE_S)
     assert 0 == status, trouble
-    _, said, _ = await pool.kettle("config", "diff", "--json", within_s=WITHIN_S)
+    _, said, _ = await pool.kettle("config", "diff", "--json", within_s=PATIENCE_S)
     assert ["name"] == [each["setting"] for each in json.loads(said)]
     file.write_text(before)
-    status, _, trouble = await pool.kettle("reconfig", within_s=WITHIN_S)
+    status, _, trouble = await pool.kettle("reconfig", within_s=PATIENCE_S)
     assert 0 == status, trouble
 
 
@@ -136,7 +132,7 @@ async def test_a_startd_that_dies_beside_a_mistake_goes_on_with_what_it_had(
         await pool.restarted("startd", after=killed)
         assert pool.daemon("startd").settings.startswith("refused: ")
         assert "goes on with the settings that it had" in pool.log("startd")
-        status, _, _ = await pool.kettle("config", "check", within_s=WITHIN_S)
+        status, _, _ = await pool.kettle("config", "check", within_s=PATIENCE_S)
         assert 1 == status
 
 
@@ -150,7 +146,7 @@ async def test_what_only_the_machine_can_refuse_is_told_too(
     async with a_job_that_runs(pool, evidence.directory):
         text = file.read_text()
         file.write_text(text.replace("[startd]\n", '[startd]\nslot_weight = "NoSuchThing"\n'))
-        status, said, trouble = await pool.kettle("reconfig", within_s=WITHIN_S)
+        status, said, trouble = await pool.kettle("reconfig", within_s=PATIENCE_S)
         assert 1 == status, said
         assert "no ad of a job or a machine is known to have NoSuchThing" in trouble
         assert "the startd goes on with the settings that it had: KETTLE_STARTD_SLOT_WEIGHT" in trouble

@@ -31,6 +31,7 @@ from kettle.eventsourcing.log import FencedError, Log
 from kettle.eventsourcing.memory import MemoryLog
 from kettle.eventsourcing.relay import BusAheadError, not_ahead, relay
 from kettle.eventsourcing.shard import Shard
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers.embedded import EVERYTHING
 from kettle_wire import frames
 from kettle_wire.endpoint import Caller, Endpoint, Repeat
@@ -39,7 +40,6 @@ from kettle_wire.identity import Identity, daemon
 from kettle_wire.subjects import Subjects
 
 SUBJECTS = Subjects("test")
-PATIENCE_S = 20.0
 
 
 class Echo(msgspec.Struct, frozen=True):
@@ -291,17 +291,18 @@ async def test_wrong_credentials_are_told_at_once(nats: EmbeddedNats, directory:
     """Waiting would not help."""
     stranger = directory / "stranger.nk"
     stranger.write_text(KeyPair.new(Kind.USER).seed)
-    began = time.monotonic()
     with pytest.raises(BusUnavailableError, match="does not accept our credentials"):
-        async with NatsBus.connect(
-            nats.url,
-            subjects=SUBJECTS,
-            identity=daemon("gateway"),
-            credentials=str(stranger),
-            patience=PATIENCE_S,
+        async with (
+            asyncio.timeout(PATIENCE_S),
+            NatsBus.connect(
+                nats.url,
+                subjects=SUBJECTS,
+                identity=daemon("gateway"),
+                credentials=str(stranger),
+                patience=100 * PATIENCE_S,
+            ),
         ):
             pass
-    assert time.monotonic() - began < PATIENCE_S / 2
 
 
 async def test_a_server_that_is_not_there_is_waited_for(nats: EmbeddedNats) -> None:
