@@ -9,7 +9,7 @@ import msgspec
 from kettle.auth.idtokens.places import token_places
 from kettle.auth.private_files import private_directory
 from kettle.client.connections.condor_config import CondorConfig
-from kettle.embedded.ports import kept_port
+from kettle.embedded.ports import kept_port, remembered_port
 from kettle.runtime import Settings, SettingsError
 
 if TYPE_CHECKING:
@@ -26,6 +26,18 @@ class _Iam(Settings, frozen=True, kw_only=True, forbid_unknown_fields=True):
     issuers: dict[str, tuple[str, ...]] = {}
 
 
+def keep_port(home: Path) -> None:
+    """
+    Choose the port of an iam for which its settings name none, before it starts: that process and the file for the host's
+    programs, which are made side by side, then know the same one.
+    """
+    kept_port(_port_file(home))
+
+
+def _port_file(home: Path) -> Path:
+    return private_directory(home / "iam") / "port"
+
+
 def with_way_in(pool: "PoolFile", home: Path, sentinel: Path, environ: Mapping[str, str]) -> "PoolFile":
     """
     The pool with the address of its iam, and what is shown together with a token; what is wrong with an iam's settings it
@@ -40,7 +52,8 @@ def with_way_in(pool: "PoolFile", home: Path, sentinel: Path, environ: Mapping[s
         )
     except (SettingsError, msgspec.ValidationError):
         return pool
-    port = said.http_port or kept_port(private_directory(home / "iam") / "port")
+    # One that listens already has its port, which nobody else can have: so it is not asked whether it can be had.
+    port = said.http_port or remembered_port(_port_file(home)) or kept_port(_port_file(home))
     scheme = "https" if said.certificate else "http"
     url = said.url.rstrip("/") or f"{scheme}://{said.http_host}:{port}"
     return msgspec.structs.replace(
