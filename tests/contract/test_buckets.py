@@ -113,7 +113,7 @@ async def test_a_slow_watcher_learns_of_what_expired_meanwhile(world: World) -> 
     ads = await bucket(world, bus)
     async with aclosing(bus.watch(ads)) as changes:
         await some(changes, 1)
-        # A watch that must begin anew, because its first question came before a cluster had elected who
+        # A watch that must begin a second time, because its first question came before a cluster had elected who
         # answers it, hears only of what is there then. So this one is shown to have begun.
         await bus.put(ads, "first", b"0")
         assert [("first", b"0")] == await some(changes, 1)

@@ -26,7 +26,7 @@ def kept_port(path: Path) -> int:
 
 
 def remembered_port(path: Path) -> int:
-    """The port that the file remembers, whoever listens there; 0: it remembers none."""
+    """The port that the file remembers, also if it is in use; 0: it remembers none."""
     try:
         return int(path.read_text(encoding="ascii"))
     except (FileNotFoundError, ValueError):

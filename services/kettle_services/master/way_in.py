@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from kettle.auth.idtokens.places import token_places
-from kettle.auth.private_files import private_directory
 from kettle.client.connections.condor_config import CondorConfig
-from kettle.embedded.ports import kept_port, remembered_port
 from kettle.runtime import Settings, SettingsError
+from kettle_services.master import iam_port
 
 if TYPE_CHECKING:
     from kettle.client.connections.pool_file import PoolFile
@@ -24,18 +23,6 @@ class _Iam(Settings, frozen=True, kw_only=True, forbid_unknown_fields=True):
     http_port: int = 0
     certificate: str = ""
     issuers: dict[str, tuple[str, ...]] = {}
-
-
-def keep_port(home: Path) -> None:
-    """
-    Choose the port of an iam for which its settings name none, before it starts: that process and the file for the host's
-    programs, which are made side by side, then know the same one.
-    """
-    kept_port(_port_file(home))
-
-
-def _port_file(home: Path) -> Path:
-    return private_directory(home / "iam") / "port"
 
 
 def with_way_in(pool: "PoolFile", home: Path, sentinel: Path, environ: Mapping[str, str]) -> "PoolFile":
@@ -52,8 +39,7 @@ def with_way_in(pool: "PoolFile", home: Path, sentinel: Path, environ: Mapping[s
         )
     except (SettingsError, msgspec.ValidationError):
         return pool
-    # One that listens already has its port, which nobody else can have: so it is not asked whether it can be had.
-    port = said.http_port or remembered_port(_port_file(home)) or kept_port(_port_file(home))
+    port = said.http_port or iam_port.port(home)
     scheme = "https" if said.certificate else "http"
     url = said.url.rstrip("/") or f"{scheme}://{said.http_host}:{port}"
     return msgspec.structs.replace(
