@@ -13,15 +13,24 @@ _PORTS: Final = range(10000, 32000)
 
 
 def kept_port(path: Path) -> int:
-    """The port that the file remembers if it can be had, else a free one, which the file then remembers."""
-    try:
-        port = int(path.read_text(encoding="ascii"))
-    except (FileNotFoundError, ValueError):
-        port = 0
+    """
+    The port that the file remembers if it can be had, else a free one, which the file then remembers.
+
+    Only for who is about to listen there, or before that: to others the port of who listens cannot be had.
+    """
+    port = remembered_port(path)
     if port not in _PORTS or not _free(port):
         (port,) = free_ports(1)
         write_private(path, str(port))
     return port
+
+
+def remembered_port(path: Path) -> int:
+    """The port that the file remembers, also if it is in use; 0: it remembers none."""
+    try:
+        return int(path.read_text(encoding="ascii"))
+    except (FileNotFoundError, ValueError):
+        return 0
 
 
 def free_ports(number: int) -> list[int]:

@@ -22,7 +22,7 @@ from kettle.pool.home import Home
 from kettle.runtime import Lifeline, Notifier, lifeline
 from kettle.runtime.settings import IN_USE
 from kettle.runtime.settings_in_use import SettingsInUse
-from kettle_services.master import account_access, bus_listener
+from kettle_services.master import account_access, bus_listener, iam_port
 from kettle_services.master.access_point_people import AccessPointPeople
 from kettle_services.master.bus_members import IAM, PERSON, SENTINEL, BusMembers
 from kettle_services.master.database_access import ARCHIVER, DatabaseAccess
@@ -122,6 +122,8 @@ class BringUp:
         if self._with_database:
             self._say("bringing the database up to date")
             await self._database.prepare()
+        if self._iam:
+            iam_port.keep_port(self._home.path)
         self._services(self._with_database, group)
         self._write_pool_file()
         for name in self._settings.daemon_list:
@@ -324,12 +326,16 @@ class BringUp:
             lock=str(self._home.lock),
         )
         sentinel = self._home.credential(SENTINEL)
-        iam = next((entry for entry in self._settings.daemon_list if role_of(entry) == IAM), "")
-        if not (iam and sentinel.exists()):
+        if not (self._iam and sentinel.exists()):
             return pool
         from kettle_services.master.way_in import with_way_in  # only where people come by token
 
-        return with_way_in(pool, self._home.path, sentinel, self._own_environ(iam))
+        return with_way_in(pool, self._home.path, sentinel, self._own_environ(self._iam))
+
+    @property
+    def _iam(self) -> str:
+        """The iam of the daemon list; empty: there is none."""
+        return next((entry for entry in self._settings.daemon_list if role_of(entry) == IAM), "")
 
     def _say(self, what: str) -> None:
         self._notifier.send(f"STATUS={what}")

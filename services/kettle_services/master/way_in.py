@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from kettle.auth.idtokens.places import token_places
-from kettle.auth.private_files import private_directory
 from kettle.client.connections.condor_config import CondorConfig
-from kettle.embedded.ports import kept_port
 from kettle.runtime import Settings, SettingsError
+from kettle_services.master import iam_port
 
 if TYPE_CHECKING:
     from kettle.client.connections.pool_file import PoolFile
@@ -40,7 +39,7 @@ def with_way_in(pool: "PoolFile", home: Path, sentinel: Path, environ: Mapping[s
         )
     except (SettingsError, msgspec.ValidationError):
         return pool
-    port = said.http_port or kept_port(private_directory(home / "iam") / "port")
+    port = said.http_port or iam_port.port(home)
     scheme = "https" if said.certificate else "http"
     url = said.url.rstrip("/") or f"{scheme}://{said.http_host}:{port}"
     return msgspec.structs.replace(
