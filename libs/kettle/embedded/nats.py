@@ -29,7 +29,7 @@ from kettle.embedded.errors import EmbeddedError, StartError
 from kettle.embedded.former_store import take_over
 from kettle.embedded.nats_config import Limits, Member, render
 from kettle.embedded.nats_listener import LOOPBACK, NatsListener, in_url, probing_client
-from kettle.embedded.ports import kept_port, listens
+from kettle.embedded.ports import hold, kept_port, listens
 from kettle.embedded.server_account import NATS_UID, seen_by, server_account
 from kettle.embedded.server_process import DirectoryLock, ServerProcess, Stop, end_orphan, log_tail
 
@@ -143,8 +143,9 @@ class EmbeddedNats:
             if self._member is None:
                 self._take_over_streams()
             self._heard = self._log.stat().st_size if self._log.exists() else 0
-            async with asyncio.timeout(START_S):
-                await self._come_up(self._trust.probe())
+            with hold(self._port):  # others choose ports, too, while the server starts
+                async with asyncio.timeout(START_S):
+                    await self._come_up(self._trust.probe())
         except BaseException as error:
             await self.stop()
             if isinstance(error, TimeoutError):

@@ -2,6 +2,7 @@
 
 import random
 import socket
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -33,21 +34,33 @@ def remembered_port(path: Path) -> int:
         return 0
 
 
-def free_ports(number: int) -> list[int]:
+def hold(port: int) -> socket.socket:
     """
-    As many different ports on which nobody listens.
+    Have nobody else choose the port until the socket is closed. Whoever lets addresses be used again, as servers do, may
+    listen there meanwhile. A port that somebody listens at already is left to them.
+    """
+    holder = socket.socket()
+    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    with suppress(OSError):
+        holder.bind(("127.0.0.1", port))
+    return holder
+
+
+def free_ports(number: int, *, among: range = _PORTS) -> list[int]:
+    """
+    As many different ports on which nobody listens, and which nobody holds.
 
     Raises:
         EmbeddedError: there are not so many.
     """
     found: list[int] = []
-    for port in random.SystemRandom().sample(_PORTS, 200):
+    for port in random.SystemRandom().sample(among, min(len(among), 200)):
         if len(found) == number:
             break
-        if _free(port):
+        if _free(port, held=False):
             found.append(port)
     if len(found) < number:
-        raise EmbeddedError(f"No free port for NATS between {_PORTS.start} and {_PORTS.stop}.")
+        raise EmbeddedError(f"No free port for NATS between {among.start} and {among.stop}.")
     return found
 
 
@@ -60,9 +73,10 @@ def listens(port: int, host: str = "127.0.0.1") -> bool:
     return True
 
 
-def _free(port: int) -> bool:
+def _free(port: int, *, held: bool = True) -> bool:
+    """Whether one could listen at a port; with `held` also if somebody holds it, or has just had it."""
     with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, int(held))
         try:
             probe.bind(("127.0.0.1", port))
         except OSError:

@@ -17,6 +17,7 @@ from kettle.accounts.lookup import own_name
 from kettle.auth.trust.pool import Kind
 from kettle.bus.open_servers import open_servers, warning
 from kettle.embedded import EmbeddedNats, EmbeddedPostgres
+from kettle.embedded.ports import hold
 from kettle.pool import processes
 from kettle.pool.home import Home
 from kettle.runtime import Lifeline, Notifier, lifeline
@@ -122,13 +123,13 @@ class BringUp:
         if self._with_database:
             self._say("bringing the database up to date")
             await self._database.prepare()
-        if self._iam:
-            iam_port.keep_port(self._home.path)
-        self._services(self._with_database, group)
-        self._write_pool_file()
-        for name in self._settings.daemon_list:
-            self._say(f"waiting for the {name}")
-            await self._daemons.ready([name])
+        # The file tells where the iam will be: until it is there, nobody else may be.
+        with hold(iam_port.keep_port(self._home.path)) if self._iam else contextlib.nullcontext():
+            self._services(self._with_database, group)
+            self._write_pool_file()
+            for name in self._settings.daemon_list:
+                self._say(f"waiting for the {name}")
+                await self._daemons.ready([name])
 
     def _nats(self, group: asyncio.TaskGroup) -> EmbeddedNats | None:
         if self._settings.nats_url:
