@@ -28,8 +28,8 @@ from kettle.bus.nats_connection import NatsConnection
 from kettle.bus.nats_driver import Client, Msg, Server, Transport
 from kettle.bus.nats_transport import NatsClient, TcpTransport
 from kettle.embedded.binaries import nats_server
-from kettle.embedded.ports import free_ports
 from kettle.testing.patience import PATIENCE_S
+from kettle.testing.servers.held_port import held_port
 from kettle.testing.servers.locations import Place
 from kettle_wire.identity import daemon
 
@@ -280,7 +280,7 @@ def _certificate(directory: Path) -> tuple[Path, Path]:
 async def test_a_server_may_want_encryption(tmp_path: Path) -> None:
     """Then the connection is encrypted before anything of ours is said; large messages come through."""
     certificate, secret = _certificate(tmp_path)
-    (port,) = free_ports(1)
+    port = held_port()
     process = await asyncio.create_subprocess_exec(
         nats_server(), "--addr=127.0.0.1", f"--port={port}", "--tls", f"--tlscert={certificate}",
         f"--tlskey={secret}", stderr=asyncio.subprocess.DEVNULL,

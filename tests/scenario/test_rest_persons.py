@@ -18,9 +18,9 @@ from kettle.accounts.lookup import own_name
 from kettle.auth.trust.files import write
 from kettle.auth.trust.pool import Kind, PoolTrust
 from kettle.client import select
-from kettle.embedded.ports import free_ports
 from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers import selection
+from kettle.testing.servers.held_port import held_port
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.subjects import Subjects
 
@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.scenario, pytest.mark.embedded]
 
 SECRET: Final = 'executable = /bin/true\nhold = true\nenvironment = "SECRET=1"\nqueue\n'
 SERVICES: Final = ("collector", "negotiator", "schedd", "shadow", "startd", "accounting", "iam")
-PORT: Final = free_ports(1)[0]
+PORT: Final = held_port()
 ISSUER: Final = f"http://127.0.0.1:{PORT}"
 
 

@@ -17,10 +17,11 @@ import msgspec
 import pytest
 
 from kettle.client import prepare
-from kettle.embedded.ports import free_ports, listens
+from kettle.embedded.ports import listens
 from kettle.pki.authority_files import AuthorityFiles
 from kettle.pki.contexts import client_context
 from kettle.testing.patience import PATIENCE_S
+from kettle.testing.servers.held_port import held_port
 from kettle.testing.throwaway_pool import ThrowawayPool
 
 pytestmark = [pytest.mark.scenario, pytest.mark.embedded]
@@ -79,7 +80,7 @@ def configured(name: str, place: Path, port: int, gateway: int) -> Path:
 async def running(name: str, place: Path, gateway: int) -> AsyncGenerator[int]:
     """A proxy in front of a gateway; yields its port."""
     path = program(name)
-    [port] = free_ports(1)
+    port = held_port()
     file = configured(name, place, port, gateway)
     words = [word.format(file=file, place=place) for word in PROGRAMS[name]]
     said = place / "said"

@@ -15,9 +15,9 @@ import pytest_asyncio
 from tests.integration.iam.issuer import TokenIssuer, signing_key, token_issuer
 from yarl import URL
 
-from kettle.embedded.ports import free_ports
 from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers import selection
+from kettle.testing.servers.held_port import held_port
 from kettle.testing.throwaway_pool import ThrowawayPool
 
 pytestmark = [
@@ -29,7 +29,7 @@ pytestmark = [
     ),
 ]
 
-PORT: Final = free_ports(1)[0]
+PORT: Final = held_port()
 ISSUER: Final = f"http://127.0.0.1:{PORT}"
 KEY: Final = signing_key()
 CLIENT: Final = "kettle-web"

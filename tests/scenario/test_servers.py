@@ -15,11 +15,12 @@ import pytest
 from kettle.client import Progress, select
 from kettle.embedded import EmbeddedPostgres
 from kettle.embedded.binaries import nats_server, setpriv
-from kettle.embedded.ports import free_ports, listens
+from kettle.embedded.ports import listens
 from kettle.pool.personal_settings import Value
 from kettle.testing.servers import selection
 from kettle.testing.servers.docker import docker_is_missing
 from kettle.testing.servers.embedded import EVERYTHING, server_directory
+from kettle.testing.servers.held_port import held_port
 from kettle.testing.servers.nats_cluster import NODES, NatsCluster
 from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 from kettle_wire.subjects import Subjects
@@ -74,7 +75,7 @@ async def test_the_contracts_hold_on_a_cluster() -> None:
 async def by_hand(tmp_path: Path) -> AsyncIterator[Mapping[str, str]]:
     """Servers as somebody else runs them: their own configuration, and no credentials for NATS."""
     with server_directory() as directory:
-        (port,) = free_ports(1)
+        port = held_port()
         config = tmp_path / "nats.conf"
         config.write_text(
             f'listen: "127.0.0.1:{port}"\nmax_payload: 8MB\n'

@@ -22,10 +22,11 @@ from kettle.bus.single_request import UnusualError, ask_once
 from kettle.embedded import EmbeddedNats
 from kettle.embedded.binaries import nats_server, setpriv
 from kettle.embedded.nats_listener import NatsListener
-from kettle.embedded.ports import free_ports, listens
+from kettle.embedded.ports import listens
 from kettle.pki.authority_files import AuthorityFiles, Kept
 from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers.embedded import EVERYTHING
+from kettle.testing.servers.held_port import held_port
 from kettle_wire.endpoint import Caller, Endpoint, Repeat
 from kettle_wire.identity import Identity, daemon, user
 from kettle_wire.subjects import Subjects
@@ -271,7 +272,7 @@ async def by_hand(trial: Trial, tmp_path: Path) -> AsyncIterator[ByHand]:
     processes: list[asyncio.subprocess.Process] = []
 
     async def start(lines: str) -> str:
-        (port,) = free_ports(1)
+        port = held_port()
         config = tmp_path / f"{port}.conf"
         config.write_text(
             f'listen: "127.0.0.1:{port}"\n'

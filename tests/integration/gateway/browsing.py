@@ -14,11 +14,11 @@ from kettle.auth.tokens.checking.issuers import Issuer, Issuers
 from kettle.auth.tokens.keys.fetching import FetchLimits, HttpFetcher
 from kettle.auth.tokens.keys.key_cache import KeyCache
 from kettle.auth.tokens.verifier import Verifier
-from kettle.embedded.ports import free_ports
 from kettle.runtime.authorization import Authorization
 from kettle.runtime.http_server import serving
 from kettle.runtime.people import People
 from kettle.runtime.policy_in_force import PolicyInForce
+from kettle.testing.servers.held_port import held_port
 from kettle_services.gateway.pages.home_page import HOME
 from kettle_services.gateway.pages.live import LiveParts, TableWatch
 from kettle_services.gateway.pages.page import Led
@@ -126,7 +126,7 @@ async def gateway_at(
     policy = PolicyInForce("gateway", Authorization(domain="pool", rules=str(path)), None)
     limits = RequestLimits(rate=100.0, burst=20.0, all_rate=1000.0, all_burst=1000.0, proxies=frozenset())
     table, links = SessionTable(Lives(3600.0, 3600.0)), Links()
-    port = port or free_ports(1)[0]
+    port = port or held_port()
     url = f"{'https' if encryption else 'http'}://127.0.0.1:{port}"
     trusted = Issuers(Issuer(url=each.issuer, audiences=(each.client, *audiences)) for each in login)
     async with HttpFetcher.open(FetchLimits(plain_loopback=True)) as fetcher:

@@ -19,8 +19,8 @@ from kettle.auth.tokens.checking.issuers import Issuer, Issuers
 from kettle.auth.tokens.keys.discovery import FetchError, metadata_urls
 from kettle.auth.tokens.keys.key_cache import KeyCache
 from kettle.auth.tokens.verifier import Verifier
-from kettle.embedded.ports import free_ports
 from kettle.testing.patience import PATIENCE_S
+from kettle.testing.servers.held_port import held_port
 from kettle_services.gateway.sessions.oidc.flow import LoginFailed
 from kettle_services.gateway.sessions.oidc.provider import Provider
 from kettle_services.gateway.sessions.oidc.tokens import EARLY_S
@@ -201,7 +201,7 @@ async def test_an_issuer_that_is_away_is_not_asked_by_everybody_who_comes(tmp_pa
         found = await asyncio.gather(*(provider.begin("/") for _ in range(10)), return_exceptions=True)
         assert {LoginFailed} == {type(each) for each in found}
     assert 2 * list(metadata_urls(issuer)) == asked
-    (port,) = free_ports(1)
+    port = held_port()
     login = LoginIssuer(issuer=f"http://127.0.0.1:{port}", client=CLIENT)
     async with gateway_at(tmp_path, [login]) as gateway, gateway.browser() as mallory:
         path = str(URL("/login/start").with_query(issuer=login.issuer))
@@ -276,7 +276,7 @@ async def test_somebody_signs_in_at_a_provider_that_others_have_written(tmp_path
     """
     Its own pages ask who she is and what she allows; then she is here, by the name that the rules make of it.
     """
-    (port,) = free_ports(1)
+    port = held_port()
     back = f"http://127.0.0.1:{port}/login/return"
     async with provider(keys(1), device=False, back=back) as one:
         login, rules = LoginIssuer(issuer=one.url, client=CLIENT), RULES.replace("{issuer}", one.url)

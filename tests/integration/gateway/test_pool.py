@@ -16,10 +16,10 @@ import pytest
 from cloudevents.core.formats.json import JSONFormat
 
 from kettle.client import select
-from kettle.embedded.ports import free_ports
 from kettle.schema_generation import documents
 from kettle.schema_generation.catalogue import event_path
 from kettle.testing.patience import PATIENCE_S
+from kettle.testing.servers.held_port import held_port
 from kettle.testing.services import eventually
 from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 from kettle_wire import cloud_events
@@ -71,7 +71,7 @@ async def test_what_happens_is_seen_by_everybody(tmp_path: Path, template: Path)
     Three jobs run: the command, a program with a NATS client and one that feeds Prometheus tell the same story.
     """
     assert 36 >= len((EXAMPLES / "watch_events.py").read_text().splitlines())
-    port, pages = free_ports(2)
+    port, pages = held_port(), held_port()
     settings: dict[str, dict[str, Any]] = {"gateway": {"http_port": pages, "discovery_interval": 0.1}}
     async with throwaway_pool(tmp_path, cpus=2, template=template, settings=settings) as pool:
         user = pool.client.pool.user

@@ -12,9 +12,9 @@ from typing import Final
 import pytest
 import pytest_asyncio
 
-from kettle.embedded.ports import free_ports
 from kettle.pki.authority_files import AuthorityFiles
 from kettle.testing.patience import PATIENCE_S
+from kettle.testing.servers.held_port import held_port
 from kettle.testing.servers.token_storage import TokenStorage, no_token_storage, token_storage
 from kettle.testing.services import Backend
 
@@ -36,7 +36,7 @@ async def encrypted(backend: Backend, directory: Path, **own: object) -> AsyncGe
     now = datetime.now(UTC)
     authority = files.make("Test", now=now)
     certificate = files.issue(["localhost", "127.0.0.1"], "server", now=now)
-    (port,) = free_ports(1)
+    port = held_port()
     own |= {
         "http_port": port,
         "url": f"https://localhost:{port}",

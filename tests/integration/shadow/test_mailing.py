@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from kettle.embedded.ports import free_ports
 from kettle.testing.patience import PATIENCE_S
+from kettle.testing.servers.held_port import held_port
 from kettle_services.shadow import wiring
 from kettle_services.shadow.projections import mail_delivery
 from kettle_services.shadow.projections.mail import Mail
@@ -58,7 +58,7 @@ def settings(tmp_path: Path) -> ShadowSettings:
     return ShadowSettings(
         pool="test",
         home=str(tmp_path),
-        mail_server=f"127.0.0.1:{free_ports(1)[0]}",
+        mail_server=f"127.0.0.1:{held_port()}",
         mail_domain="example.org",
         mail_retry=0.05,
     )

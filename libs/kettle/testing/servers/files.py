@@ -21,7 +21,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from kettle.embedded.ports import free_ports
+from kettle.testing.servers.held_port import held_port
 from kettle.transfer.s3_signatures import Key, Place, signed
 
 _WITHIN_S: Final = 30.0
@@ -128,7 +128,7 @@ class Bucket(FileServer):
 @contextmanager
 def s3(place: Path) -> Generator[Bucket]:
     """moto, with an empty bucket."""
-    (port,) = free_ports(1)
+    port = held_port()
     with serving([*_script("moto_server"), "-H", "127.0.0.1", "-p", str(port)], port):
         yield Bucket(port, place)
 
@@ -136,7 +136,7 @@ def s3(place: Path) -> Generator[Bucket]:
 @contextmanager
 def webdav(place: Path) -> Generator[Directory]:
     """wsgidav, with an empty directory."""
-    (port,), directory = free_ports(1), place / "dav"
+    port, directory = held_port(), place / "dav"
     directory.mkdir()
     where = ["--host", "127.0.0.1", "--port", str(port), "--root", str(directory)]
     with serving([*_script("wsgidav"), "--no-config", "--auth", "anonymous", *where], port):
@@ -159,7 +159,7 @@ def no_xrootd() -> str:
 def xrootd() -> Generator[tuple[Directory, Directory]]:
     """An origin with an empty directory, and a cache before it, which shows the same files."""
     with tempfile.TemporaryDirectory(prefix="kettle-xrootd-") as name:
-        place, (origin, cache) = Path(name), free_ports(2)
+        place, origin, cache = Path(name), held_port(), held_port()
         data = place / "data"
         for part in ("data", "kept", "origin", "cache"):
             (place / part).mkdir()

@@ -18,8 +18,8 @@ from typing import Any, Final
 
 import msgspec
 
-from kettle.embedded.ports import free_ports
 from kettle.testing.container_images import tar_of
+from kettle.testing.servers.held_port import held_port
 
 PROGRAM: Final = "docker-registry"
 ACCOUNT: Final = "kettle:open sesame"
@@ -79,7 +79,7 @@ class Registry:
 @contextmanager
 def registry(place: Path) -> Generator[Registry]:
     """A registry with its files in `place`, for the context."""
-    host = f"127.0.0.1:{free_ports(1)[0]}"
+    host = f"127.0.0.1:{held_port()}"
     (place / "accounts").write_text(_HASHED)
     (place / "config.yml").write_text(
         f"version: 0.1\nlog: {{level: warn}}\nhttp: {{addr: {host}}}\n"

@@ -19,7 +19,7 @@ from typing import Any, Final, Self
 import aiohttp
 
 from kettle.embedded import EmbeddedNats, Limits, Member, Permissions
-from kettle.embedded.ports import free_ports
+from kettle.testing.servers.held_port import held_port
 
 NODES: Final = 3
 _WITHIN_S: Final = 30.0
@@ -40,7 +40,7 @@ class NatsCluster:
         self, directory: Path, *, permissions: Mapping[str, Permissions], name: str = "test"
     ) -> None:
         credentials, secret = directory / "credentials", secrets.token_hex(16)
-        ports = free_ports(3 * NODES)
+        ports = [held_port() for _ in range(3 * NODES)]
         routes, self._status, clients = ports[:NODES], ports[NODES : 2 * NODES], ports[2 * NODES :]
         self.nodes = [
             EmbeddedNats(

@@ -15,8 +15,8 @@ from typing import Final
 import aiohttp
 import msgspec
 
-from kettle.embedded.ports import free_ports
 from kettle.testing.servers.files import no_xrootd, serving
+from kettle.testing.servers.held_port import held_port
 
 _TRUSTED: Final = Path("/etc/ssl/certs/ca-certificates.crt")
 """What the plug-in's library trusts; it has no setting for it."""
@@ -68,7 +68,7 @@ def token_storage(
     issuer is known, which no other process comes to trust.
     """
     with tempfile.TemporaryDirectory(prefix="kettle-xrootd-") as name:
-        place, (port, http) = Path(name), free_ports(2)
+        place, port, http = Path(name), held_port(), held_port()
         data = place / "data"
         for part in (data, place / "run", place / "cache"):
             part.mkdir()
