@@ -4,6 +4,7 @@ import asyncio
 import shutil
 import tempfile
 import time
+from collections.abc import Sequence
 from contextlib import AsyncExitStack, nullcontext
 from pathlib import Path
 from typing import Final
@@ -11,6 +12,7 @@ from typing import Final
 import msgspec
 
 from kettle.client import Client, ClientError, PoolFile
+from kettle.pool import DaemonState
 from kettle.pool.personal_settings import Value
 from kettle.testing.chaos import bus_server, history, identity_laws, invariants, leftovers
 from kettle.testing.chaos.bus_server import BusHoldings
@@ -33,7 +35,6 @@ from kettle_wire.commands.schedd import Select
 PATIENCE_S: Final = 120.0
 _PROBE_S: Final = 1.0
 _CHECK_S: Final = 300.0
-_START_S: Final = 60.0
 _LEAK_S: Final = 20.0
 _LOOK_S: Final = 0.5
 _THERE: Final = frozenset({"running", "standby"})
@@ -156,7 +157,7 @@ class _Run:
                 self._watcher.watching(self._pulse, self._workload)
                 identity = self._identity.running(clients[1]) if IAM in plan.daemons else nullcontext()
                 async with identity, self._workload.running(clients):
-                    async with asyncio.timeout(_START_S):
+                    async with asyncio.timeout(PATIENCE_S):
                         await self._pulse.works(loop.time())
                         self._before, self._on_bus = await _whole(pool)
                     self._watcher.planned(self._faults)
@@ -267,16 +268,26 @@ class _Run:
 
 async def _whole(pool: ThrowawayPool) -> tuple[dict[str, leftovers.Holdings], BusHoldings | None]:
     """
-    What is held when all services are there: on a slow machine one may lose its lease before anything was broken, and the
-    one that takes its place would be taken for a leak.
+    What is held when all services serve: on a slow machine one may lose its lease before anything was broken, or still wait
+    for that of its forerunner, and what it has later would be taken for a leak.
     """
     while True:
         before = pool.state.daemons
-        if all(daemon.status in _THERE for daemon in before):
+        if _all_serve(before):
             held, on_bus = leftovers.holdings(pool), await _on_bus(pool)
             if [daemon.pid for daemon in before] == [daemon.pid for daemon in pool.state.daemons]:
                 return held, on_bus
         await asyncio.sleep(_LOOK_S)
+
+
+def _all_serve(daemons: Sequence[DaemonState]) -> bool:
+    """Whether each daemon runs, or stands by for another of its kind that does."""
+    serving = {_kind(each) for each in daemons if each.status == "running"}
+    return all(each.status in _THERE and _kind(each) in serving for each in daemons)
+
+
+def _kind(daemon: DaemonState) -> str:
+    return daemon.name.partition("#")[0]
 
 
 async def _on_bus(pool: ThrowawayPool) -> BusHoldings | None:
