@@ -176,8 +176,9 @@ async def test_ten_thousand_jobs_are_as_one(condor: Condor) -> None:
     gone = f"All jobs in cluster {cluster} have been marked for removal\n"
     assert Said(0, gone, "") == await condor("condor_rm", cluster)
     assert Said(0, "", "") == await condor("condor_q", cluster, "-af", "ProcId")
-    listed = (await condor("condor_history", cluster, "-af", "ProcId", "JobStatus")).out.splitlines()
-    assert sorted(f"{proc} 3" for proc in range(MANY)) == sorted(listed)
+    said = await condor("condor_history", cluster, "-af", "ProcId", "JobStatus")
+    assert (0, "") == (said.status, said.err)
+    assert sorted(f"{proc} 3" for proc in range(MANY)) == sorted(said.out.splitlines())
 
 
 async def test_a_log_of_ten_thousand_jobs_is_read(condor: Condor) -> None:

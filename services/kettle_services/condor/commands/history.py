@@ -10,8 +10,7 @@ import msgspec
 
 from kettle.client.client import Client
 from kettle.client.connections.condor_config import CondorConfig
-from kettle.client.connections.transport import SIDE_QUESTION_S
-from kettle.client.errors import ClientError
+from kettle.client.errors import ClientError, CommandRefusedError
 from kettle.client.jobs.status import id_of
 from kettle.terminal.text import visible_ads
 from kettle_services.condor.arguments.grammar import Option, TypedOption, understood, whole_number
@@ -220,14 +219,17 @@ async def _seen(pool: Client, missing: list[JobId]) -> Position | None:
     The frame up to which accounting must have read, so that a job that has just left the queue is in the history.
 
     A program that queries the queue and then the history would treat a job that is in neither as one that never
-    existed.
+    existed: so an access point that is slow is waited for as with any question, and only one that does not answer at all is
+    done without.
     """
     last: Position | None = None
     for job in missing[:_ASKED]:
         try:
-            recorded = await pool.recorded(job, patience=SIDE_QUESTION_S)
+            recorded = await pool.recorded(job)
+        except CommandRefusedError:
+            continue  # there never was such a job
         except ClientError:
-            continue
+            break
         for event in recorded.events:
             if last is None or event.frame > last.frame:
                 last = Position(recorded.shard, event.frame)
