@@ -272,12 +272,11 @@ async def test_messages_gather_for_who_has_the_time(world: World) -> None:
     name, subject = stream(world)
     bus = await world.connect()
     await bus.ensure_stream(StreamSpec(name=name, subjects=[subject]))
-    gather = BatchingDelay(PATIENCE_S / 4)  # much longer than three messages take
+    gather = BatchingDelay(6.0)  # much longer than three messages take that are sent at once
     reading = bus.consume(name, "", subject=subject, ephemeral=True, gather=gather)
     async with aclosing(reading) as batches:
         first = asyncio.create_task(anext(batches))
-        for data in (b"1", b"2", b"3"):
-            await bus.append(subject, data)
+        await asyncio.gather(*(bus.append(subject, data) for data in (b"1", b"2", b"3")))
         assert [b"1", b"2", b"3"] == [message.data for message in (await first).messages]
 
         with gather.hurried():
