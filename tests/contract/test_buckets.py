@@ -171,7 +171,7 @@ async def test_a_lost_bucket_is_made_again_and_filled_again(world: World) -> Non
     bus = await world.connect()
     returned = asyncio.Event()
     bus.on_return(returned.set)
-    ads = await bucket(world, bus, ttl=2.0)
+    ads = await bucket(world, bus, ttl=6.0)
     await bus.put(ads, "dead", b"1")
     await bus.put(ads, "alive", b"2")
     await arrived(world, bus, ads)
@@ -184,7 +184,7 @@ async def test_a_lost_bucket_is_made_again_and_filled_again(world: World) -> Non
         await bus.put(ads, "alive", b"3")
         assert [("alive", b"3")] == await some(changes, 1)
         waiting = asyncio.create_task(some(changes, 3))
-        await world.passes(2.1)
+        await world.passes(6.1)
         assert {("dead", None), ("last", None), ("alive", None)} == set(await waiting)
 
 

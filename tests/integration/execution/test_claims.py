@@ -136,7 +136,7 @@ async def test_a_claim_is_used_again_and_its_reports_never_share_a_number(submit
 async def test_a_lease_that_ends_kills_the_job(submitter: SubmitSide) -> None:
     """The claim is dropped and the job reported as lost."""
     activation = await submitter.start(
-        script("trap '' TERM; sleep 60"), claim=await submitter.claim(lease=1.5)
+        script("trap '' TERM; sleep 60"), claim=await submitter.claim(lease=5.0)
     )
 
     failed = await submitter.final(activation)
