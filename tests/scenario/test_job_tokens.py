@@ -32,7 +32,7 @@ from .waiting import happened
 
 T = TypeVar("T", bound=Event)
 
-LIFETIME_S = 3
+LIFETIME_S = 9
 SERVICES = ["collector", "negotiator", "schedd", "shadow", "startd", "accounting", "iam"]
 RENEWED = """
 executable = /bin/sh

@@ -74,7 +74,7 @@ Times with which a test that waits does not take long; but nothing is taken for 
 or because a test has stopped it.
 """
 
-SHORT_LEASE: Final[Mapping[str, Value]] = {"lease": 3.0, "lease_margin": 1.0}
+SHORT_LEASE: Final[Mapping[str, Value]] = {"lease": 4.5, "lease_margin": 1.0}
 """Settings of a schedd whose test waits for a claim to be lost."""
 
 
