@@ -14,6 +14,7 @@ from kettle.bus.ports import RefusedError
 from kettle.projections import PROJECTIONS, prepare, rebuild
 from kettle.projections.jobs import rows
 from kettle.projections.stored_projection import instant
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.services import Backend, hosted, owned
 from kettle_services.accounting.settings import AccountingSettings
 from kettle_services.accounting.usage_reports import report
@@ -173,7 +174,7 @@ async def test_worked_figures(backend: Backend) -> None:
         await ap.record((job, lost), at_us=AT + H)
         await ap.record((job, JobAssigned(attempt=2, **place)), at_us=AT + 3 * H // 2)
         last = await ap.record((job, done), at_us=AT + 15 * H // 4)
-        configured = backend.settings(AccountingSettings, shard_poll=0.1, patience=3.0)
+        configured = backend.settings(AccountingSettings, shard_poll=0.1, patience=6.0)
         async with hosted("accounting", configured, serve):
             wanted = ReportUsage(
                 by=["project", "time"],
@@ -198,4 +199,4 @@ async def test_worked_figures(backend: Backend) -> None:
                 (msgspec.structs.replace(wanted, at_least=Position("schedd.ap", 99)), "not yet 99"),
             ):
                 with pytest.raises(RefusedError, match=re.escape(why)):
-                    await bus.call(REPORT_USAGE, "accounting", refused)
+                    await bus.call(REPORT_USAGE, "accounting", refused, deadline=PATIENCE_S)

@@ -6,6 +6,7 @@ import gc
 import pytest
 
 from kettle.bus.nats import NatsBus
+from kettle.testing.patience import PATIENCE_S
 from kettle_wire.identity import daemon
 from kettle_wire.subjects import Subjects
 
@@ -49,7 +50,10 @@ async def test_no_socket_of_a_broken_greeting_is_left() -> None:
     async with await asyncio.start_server(greeter.meet, "127.0.0.1") as server:
         port = server.sockets[0].getsockname()[1]
         async with NatsBus.connect(
-            f"nats://127.0.0.1:{port}", subjects=Subjects("test"), identity=daemon("gateway"), patience=5.0
+            f"nats://127.0.0.1:{port}",
+            subjects=Subjects("test"),
+            identity=daemon("gateway"),
+            patience=PATIENCE_S,
         ):
             greeter.drop.set()
             await greeter.refused.wait()

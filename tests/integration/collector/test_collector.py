@@ -275,8 +275,12 @@ async def test_an_absent_machine_is_seen_until_it_is_back(backend: Backend) -> N
     async with hosted("collector", absent, serve), backend.bus(user("test")) as bus:
         await bus.delete(backend.subjects.ads, ad_key("Absent", "slot1@a"))
         await eventually(lambda: seen(bus, ("slot1@a", True)))
-        await put_slot(backend, bus, "slot1@a", "a", 2048)
-        await eventually(lambda: seen(bus, ("slot1@a", False)))
+
+        async def back() -> bool:
+            await put_slot(backend, bus, "slot1@a", "a", 2048)  # again and again, as a machine that lives
+            return await seen(bus, ("slot1@a", False))
+
+        await eventually(back)
 
 
 async def test_requirements_that_are_no_expression(backend: Backend) -> None:

@@ -17,6 +17,7 @@ from kettle.client.connections.pool_file import PoolFile, login_name
 from kettle.client.connections.transport import Requests
 from kettle.client.iam import IdentityClient
 from kettle.pki.contexts import client_context
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.services import Backend, hosted
 from kettle_services.iam.settings import IamSettings
 from kettle_services.iam.wiring import serve
@@ -43,7 +44,7 @@ class Office:
 
     def asked_by(self, bus: NatsBus) -> IdentityClient:
         pool = PoolFile(pool=self.settings.pool, nats_url=self.settings.nats_url)
-        return IdentityClient(Requests(ConnectedTransport(bus, bus, patience=5.0), pool))
+        return IdentityClient(Requests(ConnectedTransport(bus, bus, patience=PATIENCE_S), pool))
 
     @property
     def administrator(self) -> IdentityClient:

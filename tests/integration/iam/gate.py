@@ -17,6 +17,7 @@ from kettle.client.connections.pool_file import PoolFile, login_name
 from kettle.client.connections.transport import Requests
 from kettle.client.iam import IdentityClient
 from kettle.embedded import EmbeddedNats
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers.embedded import server_directory
 from kettle.testing.servers.members import Members
 from kettle.testing.services import Backend, hosted
@@ -91,7 +92,7 @@ class Gate:
             subjects=self.subjects,
             identity=WHO[name][1],
             credentials=str(self.server.credentials(name)),
-            patience=5.0,
+            patience=PATIENCE_S,
         ) as bus:
             yield bus
 
@@ -100,7 +101,7 @@ class Gate:
         """Who administers iam."""
         async with self.member("boss") as bus:
             pool = PoolFile(pool=self.settings.pool, nats_url=self.server.url)
-            yield IdentityClient(Requests(ConnectedTransport(bus, bus, patience=5.0), pool))
+            yield IdentityClient(Requests(ConnectedTransport(bus, bus, patience=PATIENCE_S), pool))
 
     async def post(self, path: str, form: dict[str, str]) -> tuple[int, dict[str, Any]]:
         async with (

@@ -20,6 +20,7 @@ from kettle.client.connections.transport import Requests
 from kettle.client.errors import CommandRefusedError
 from kettle.client.iam_http import IamAddress, IamHttp
 from kettle.client.token_requests import OpenRequest, TokenRequestClient, TokenRequestHttp
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.services import Backend
 from kettle_wire.identity import user
 
@@ -39,7 +40,7 @@ def key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def requests_of(office: Office) -> TokenRequestClient:
     pool = PoolFile(pool=office.settings.pool, nats_url=office.settings.nats_url)
-    return TokenRequestClient(Requests(ConnectedTransport(office.bus, office.bus, patience=5.0), pool))
+    return TokenRequestClient(Requests(ConnectedTransport(office.bus, office.bus, patience=PATIENCE_S), pool))
 
 
 def http(office: Office) -> TokenRequestHttp:
@@ -81,7 +82,7 @@ async def test_nobody_fetches_more_than_he_may_give(backend: Backend, tmp_path: 
     """Who is no administrator gets READ and WRITE, sees and approves what is his, and nothing else."""
     async with office_on(backend, tmp_path) as office, backend.bus(user("eve")) as bus:
         pool = PoolFile(pool=office.settings.pool, nats_url=office.settings.nats_url)
-        eve = TokenRequestClient(Requests(ConnectedTransport(bus, bus, patience=5.0), pool))
+        eve = TokenRequestClient(Requests(ConnectedTransport(bus, bus, patience=PATIENCE_S), pool))
         with pytest.raises(CommandRefusedError, match="ADMINISTRATOR"):
             await eve.fetch(levels=["ADMINISTRATOR"])
         own = f"eve@{socket.gethostname()}"

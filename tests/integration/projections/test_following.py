@@ -31,7 +31,7 @@ MACHINE = ("machine/m", MachineJoined(machine="m", cpus=4, memory=1024))
 
 
 def settings(backend: Backend, **more: object) -> AccountingSettings:
-    return backend.settings(AccountingSettings, shard_poll=0.1, patience=3.0, **more)
+    return backend.settings(AccountingSettings, shard_poll=0.1, patience=PATIENCE_S, **more)
 
 
 async def lag_of(backend: Backend, name: str, shard: str) -> Lag:

@@ -24,7 +24,7 @@ TABLES = ("jobs.live", "jobs.history", "jobs.claim", "jobs.depth_by_minute")
 
 
 def settings(backend: Backend) -> AccountingSettings:
-    return backend.settings(AccountingSettings, shard_poll=0.1, patience=3.0)
+    return backend.settings(AccountingSettings, shard_poll=0.1, patience=PATIENCE_S)
 
 
 async def record(owner: Owner, clusters: range) -> int:
