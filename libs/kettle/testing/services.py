@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -16,6 +16,7 @@ from kettle.eventsourcing.shard import Shard
 from kettle.runtime import Runtime, Settings
 from kettle.runtime.service import S, Serve
 from kettle.storage import PgLog
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers.embedded import Servers
 from kettle.testing.servers.locations import Place
 from kettle.testing.servers.selection import place as a_place
@@ -23,9 +24,6 @@ from kettle.testing.servers.selection import place_on
 from kettle_wire.events import Event
 from kettle_wire.identity import Identity, daemon
 from kettle_wire.subjects import Subjects
-
-_WITHIN_S: Final = 60.0
-"""A bound for what never comes, not for what is slow."""
 
 T = TypeVar("T")
 
@@ -94,7 +92,7 @@ async def _on(place: Place) -> AsyncGenerator[Backend]:
 
 @asynccontextmanager
 async def hosted(
-    role: str, settings: S, serve: Serve[S], *, within: float = _WITHIN_S
+    role: str, settings: S, serve: Serve[S], *, within: float = PATIENCE_S
 ) -> AsyncGenerator[Runtime]:
     """
     A service in the test's own event loop: ready or standing by when the context begins, drained when it ends.
@@ -126,7 +124,7 @@ async def hosted(
             rt.stop()
 
 
-async def eventually(look: Callable[[], Awaitable[T]], *, within: float = _WITHIN_S) -> T:
+async def eventually(look: Callable[[], Awaitable[T]], *, within: float = PATIENCE_S) -> T:
     """Look again until there is something true to see; that."""
     async with asyncio.timeout(within):
         while not (seen := await look()):
@@ -142,7 +140,7 @@ class Owner:
 
     async def record(self, *changes: tuple[str, Event], at_us: int) -> int:
         """Events into one frame; its number, after the commit."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             return await self.shard.record(changes, now_us=at_us)
 
 

@@ -21,9 +21,9 @@ from typing import Any, Final, Self, TypeVar
 
 from kettle.client import Client, select
 from kettle.pool.personal_settings import Tables
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import SHORT, ThrowawayPool, merged, unconnected_pool
 
-_WITHIN_S: Final = 60.0
 _LOOK_S: Final = 0.02
 _FOR_LIFE: Final = ("kettle", "master")
 """Tables of the master and of all: another pool is started for other values of them."""
@@ -34,7 +34,9 @@ T = TypeVar("T")
 class SharedPool:
     """The pool, started when it is first wanted; `with` it, it ends."""
 
-    def __init__(self, directory: Path, *, template: Path | None = None, within_s: float = _WITHIN_S) -> None:
+    def __init__(
+        self, directory: Path, *, template: Path | None = None, within_s: float = PATIENCE_S
+    ) -> None:
         """`within_s` is how long what a test has left may take to go away."""
         self._directory = directory
         self._template = template

@@ -12,6 +12,7 @@ import msgspec
 
 from kettle import VERSION
 from kettle.bus.ports import BucketSpec, Bus, RefusedError, Served, StreamSpec
+from kettle.testing.patience import PATIENCE_S
 from kettle_wire.ads import Ad, Scalar
 from kettle_wire.ads.daemon import SlotSecret
 from kettle_wire.codes import RefusalCode
@@ -42,8 +43,6 @@ STARTD: Final = "worker"
 SCHEDD: Final = "submit"
 SHADOW: Final = "shadow"
 LEASE: Final = 60.0
-WAIT: Final = 60.0
-"""Seconds after which what a test waits for is believed never to come: nothing is that slow, however busy the machine is."""
 
 _decode: Final = msgspec.msgpack.Decoder(Reports).decode
 
@@ -206,14 +205,14 @@ class SubmitSide:
         """Have a job run to its end."""
         return await self.final(await self.start(ad, inputs=inputs))
 
-    async def final(self, activation: Activation, *, wait: float = WAIT) -> FinalReport:
+    async def final(self, activation: Activation, *, wait: float = PATIENCE_S) -> FinalReport:
         """Wait for the final report."""
         report = await self.hear(activation, lambda report: isinstance(report.body, FinalReport), wait=wait)
         assert isinstance(report.body, FinalReport)
         return report.body
 
     async def hear(
-        self, activation: Activation, wanted: Callable[[Report], bool], *, wait: float = WAIT
+        self, activation: Activation, wanted: Callable[[Report], bool], *, wait: float = PATIENCE_S
     ) -> Report:
         """Wait for a report."""
         async with asyncio.timeout(wait):

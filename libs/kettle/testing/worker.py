@@ -13,7 +13,8 @@ from kettle.bus.memory import MemoryBus
 from kettle.bus.memory_server import MemoryServer
 from kettle.bus.ports import Bus
 from kettle.execution.job_environment.helper_programs import directory
-from kettle.testing.submit_side import POOL, WAIT, SubmitSide
+from kettle.testing.patience import PATIENCE_S
+from kettle.testing.submit_side import POOL, SubmitSide
 from kettle_wire.identity import daemon
 from kettle_wire.subjects import Subjects
 
@@ -72,7 +73,7 @@ class WorkerPool:
         """The directory of the final reports."""
         return self.home / "startd" / "reports"
 
-    async def until(self, holds: Callable[[], object], *, wait: float = WAIT) -> None:
+    async def until(self, holds: Callable[[], object], *, wait: float = PATIENCE_S) -> None:
         """Look until it holds."""
         async with asyncio.timeout(wait):
             while not holds():

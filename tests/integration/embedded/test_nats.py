@@ -116,7 +116,7 @@ async def test_request_is_answered_within_permissions(directory: Path) -> None:
         await cast("Any", startd).subscribe("cmd.startd.>", cb=answer)
         for _ in range(2):  # the client's flush overtakes what still waits to be written when it is called
             await startd.flush()
-        assert b"claimed" == (await schedd.request("cmd.startd.claim", b"", timeout=5)).data
+        assert b"claimed" == (await schedd.request("cmd.startd.claim", b"", timeout=PATIENCE_S)).data
         with pytest.raises(NoRespondersError):
             await schedd.request("cmd.other", b"", timeout=5)
 

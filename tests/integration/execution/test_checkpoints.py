@@ -11,7 +11,8 @@ import msgspec
 from kettle.execution.attempts.job_spec import AttemptId
 from kettle.execution.attempts.messages import SOCKET, Hello, MessageReader, decode_to_startd, frame
 from kettle.execution.system.linux import parent_of
-from kettle.testing.submit_side import WAIT, SubmitSide, output, script
+from kettle.testing.patience import PATIENCE_S
+from kettle.testing.submit_side import SubmitSide, output, script
 from kettle.testing.worker import WorkerPool
 from kettle_services.startd.settings import StartdSettings
 from kettle_wire.ads import Ad
@@ -59,7 +60,7 @@ async def test_what_lies_there_between_two_checkpoints_does_not_take_the_place_o
     claim = await submitter.claim()
     activation = await submitter.start(ad, claim=claim)
     await confirm(submitter, await checkpoint(submitter, activation))
-    async with asyncio.timeout(WAIT):
+    async with asyncio.timeout(PATIENCE_S):
         while not list((directory / "execute").glob("*/result")):
             await asyncio.sleep(0.01)
     end = Deactivation(
@@ -96,7 +97,7 @@ def first_word(listening: socket.socket) -> Hello:
     connection, _ = listening.accept()
     frames = MessageReader()
     with connection:
-        connection.settimeout(WAIT)
+        connection.settimeout(PATIENCE_S)
         while data := connection.recv(1 << 16):
             for body in frames.feed(data):
                 message = decode_to_startd(body)
@@ -121,13 +122,13 @@ async def test_a_starter_says_its_unsaved_checkpoint_to_the_next_startd_at_once(
         listening.bind(str(path))
         path.chmod(0o777)
         listening.listen()
-        listening.settimeout(WAIT)
+        listening.settimeout(PATIENCE_S)
         hello = await asyncio.to_thread(first_word, listening)
     path.unlink()
     assert report == hello.checkpoint
 
     async with pool.startd() as startd:
-        async with asyncio.timeout(WAIT):
+        async with asyncio.timeout(PATIENCE_S):
             while sum(isinstance(each.body, Checkpointed) for each in submitter.reports) < 2:
                 await asyncio.sleep(0.01)
         await confirm(submitter, report)

@@ -20,6 +20,7 @@ from kettle.execution.attempts.messages import EndJob, RunJob, frame
 from kettle.execution.attempts.stored_reports import load_all
 from kettle.execution.containers.policy import ContainerPolicy, FoundRuntime
 from kettle.execution.system.linux import boottime, start_time
+from kettle.testing.patience import PATIENCE_S
 from kettle_services.startd.starters import orphan_cleanup
 from kettle_services.starter.job_loop import run_starter
 from kettle_services.starter.reports.final import StarterProcess
@@ -129,7 +130,7 @@ def waiting(place: Path, spec: JobSpec) -> Generator[JobSpec]:
 
 def until_it_prepares(starter: int) -> int:
     """The child of a starter."""
-    until = time.monotonic() + 10
+    until = time.monotonic() + PATIENCE_S
     while not (found := Path(f"/proc/{starter}/task/{starter}/children").read_text().split()):
         assert time.monotonic() < until
         time.sleep(0.01)
@@ -173,7 +174,7 @@ def test_what_prepares_for_a_killed_starter_is_found(place: Path, waiting: JobSp
 
 def until_it_is_gone(pid: int) -> None:
     """One that was killed has left the sandbox before it has ended."""
-    until = time.monotonic() + 10
+    until = time.monotonic() + PATIENCE_S
     while start_time(pid) is not None:
         assert time.monotonic() < until
         time.sleep(0.01)
@@ -181,7 +182,7 @@ def until_it_is_gone(pid: int) -> None:
 
 def received(line: socket.socket) -> bytes:
     """What comes after everything that was said: nothing, because nobody else holds the other end."""
-    line.settimeout(10)
+    line.settimeout(PATIENCE_S)
     while line.recv(1 << 16):
         pass
     return b""

@@ -6,7 +6,8 @@ from contextlib import aclosing
 import msgspec
 
 from kettle.bus.memory import MemoryBus
-from kettle.testing.submit_side import WAIT, SubmitSide, script
+from kettle.testing.patience import PATIENCE_S
+from kettle.testing.submit_side import SubmitSide, script
 from kettle.testing.worker import WorkerPool
 from kettle_services.startd.settings import StartdSettings
 from kettle_services.startd.wiring import running
@@ -31,7 +32,7 @@ async def test_a_peaceful_end_waits_until_results_have_arrived(
     """The machine says in its ads what is still to be fetched from it; while it is in use it does not."""
     submitter = pool.submitter
     bus = MemoryBus(pool.server, subjects=submitter.subjects, identity=daemon("startd"))
-    async with asyncio.timeout(WAIT), running(bus, settings) as startd:
+    async with asyncio.timeout(PATIENCE_S), running(bus, settings) as startd:
         activation = await submitter.start(script("head -c 700000 /dev/zero > big"))
         await submitter.final(activation)
         finishing = asyncio.create_task(startd.finish(asyncio.Event()))

@@ -15,6 +15,7 @@ from kettle.execution.containers.runtimes.runtime import ContainerRuntime, Conta
 from kettle.execution.processes.launch import Program
 from kettle.execution.system.linux import become_subreaper, descendants_of
 from kettle.testing.container_images import BUSYBOX, NO_BUSYBOX, busybox_root, missing
+from kettle.testing.patience import PATIENCE_S
 
 RUNTIMES = {"bubblewrap": ("bwrap", "bubblewrap"), "runc": ("runc", "runc"), "crun": ("crun", "crun")}
 
@@ -63,7 +64,7 @@ def apart(work: Callable[[], bool]) -> bool:
 
 def living() -> list[int]:
     """Processes below us; those that have ended are collected."""
-    until = time.monotonic() + 5
+    until = time.monotonic() + PATIENCE_S
     while time.monotonic() < until:
         try:
             while os.waitpid(-1, os.WNOHANG)[0]:

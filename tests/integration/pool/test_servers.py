@@ -17,6 +17,7 @@ from kettle.auth.trust.files import key_in
 from kettle.client.connections.pool_file import PoolFile
 from kettle.embedded import EmbeddedPostgres
 from kettle.runtime import make_lifeline
+from kettle.testing.patience import PATIENCE_S
 from kettle_services.master.settings import MasterSettings
 
 from .conftest import DummyPool, eventually
@@ -43,7 +44,7 @@ def private(path: Path) -> bool:
 
 
 async def query(dsn: str, question: str) -> object:
-    connection = await asyncpg.connect(dsn, timeout=10)
+    connection = await asyncpg.connect(dsn, timeout=PATIENCE_S)
     try:
         return await connection.fetchval(question)
     finally:

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from kettle.testing.commands import warm
+from kettle.testing.patience import PATIENCE_S
 
 KETTLE: Final = ("-c", "from kettle_services.cli.entry import command; command()")
 """What the file `kettle` is, wherever it was installed: words for Python."""
 
-_WITHIN_S: Final = 60.0
 _PIPE_BYTES: Final = select.PIPE_BUF
 """What the smallest pipe takes without a reader."""
 
@@ -34,7 +34,7 @@ async def run(
     environ: Mapping[str, str],
     typed: str = "",
     *,
-    within_s: float = _WITHIN_S,
+    within_s: float = PATIENCE_S,
 ) -> Said:
     """
     Run a program of Python, given by its words, with a text at its standard input, forked from a process that has its modules.
@@ -63,7 +63,7 @@ async def execute(
     environ: Mapping[str, str],
     typed: str = "",
     *,
-    within_s: float = _WITHIN_S,
+    within_s: float = PATIENCE_S,
 ) -> Said:
     """
     Execute any program; for the rest as `run`.

@@ -11,8 +11,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+from kettle.testing.patience import PATIENCE_S
+
 _PATH: Final = "/usr/sbin:/usr/bin:/sbin:/bin"
-_READY_S: Final = 60.0
 _PAUSE_S: Final = 0.1
 
 
@@ -68,7 +69,7 @@ def _docker(place: Path) -> Generator[list[str]]:
     finally:
         process.terminate()
         try:
-            process.wait(_READY_S)
+            process.wait(PATIENCE_S)
         except subprocess.TimeoutExpired:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
@@ -76,7 +77,7 @@ def _docker(place: Path) -> Generator[list[str]]:
 
 
 def _until_ready(process: subprocess.Popen[bytes], question: list[str], log: Path) -> None:
-    until = time.monotonic() + _READY_S
+    until = time.monotonic() + PATIENCE_S
     while subprocess.run(question, env=_environment(), capture_output=True, check=False).returncode:
         if process.poll() is not None or time.monotonic() > until:
             raise RuntimeError(f"{question[0]} did not start: {log.read_text(errors='replace')[-2000:]}")

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from kettle.bus.nats import NatsBus
 from kettle.storage.database import Database
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers.locations import Addresses, NotHereError
 from kettle_wire.identity import daemon
 from kettle_wire.subjects import Subjects
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 _IMAGES: Final = {"KETTLE_TEST_NATS_IMAGE": "nats:2", "KETTLE_TEST_POSTGRES_IMAGE": "postgres:17"}
 _DOCKER_HOST: Final = "unix:///var/run/docker.sock"
-_WITHIN_S: Final = 60.0
 _NATS_PORT: Final = 4222
 _POSTGRES_PORT: Final = 5432
 _NATS_CONFIG_PATH: Final = "/etc/nats/kettle.conf"
@@ -74,9 +74,9 @@ async def containers(environ: Mapping[str, str] = os.environ) -> AsyncGenerator[
         addresses = await asyncio.to_thread(_start, nats_image, postgres_image, stack)
         async with (
             NatsBus.connect(
-                addresses.nats_url, subjects=Subjects("test"), identity=daemon("test"), patience=_WITHIN_S
+                addresses.nats_url, subjects=Subjects("test"), identity=daemon("test"), patience=PATIENCE_S
             ),
-            Database.connect(addresses.database_url, connections=1, patience=_WITHIN_S),
+            Database.connect(addresses.database_url, connections=1, patience=PATIENCE_S),
         ):
             pass  # both serve
         yield addresses

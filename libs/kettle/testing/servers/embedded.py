@@ -18,6 +18,7 @@ import msgspec
 
 from kettle.embedded import EmbeddedNats, EmbeddedPostgres, Permissions
 from kettle.embedded.postgres import quoted
+from kettle.testing.patience import PATIENCE_S
 
 EVERYTHING: Final[Mapping[str, Permissions]] = {"test": Permissions(publish=(">",), subscribe=(">",))}
 """One role that may do all there is, for tests that are not about permissions."""
@@ -72,7 +73,7 @@ async def fresh_database(url: str) -> AsyncGenerator[str]:
     import asyncpg  # not everybody who imports this module has a database
 
     name = f"test_{secrets.token_hex(6)}"
-    connection = await asyncpg.connect(url, timeout=10)
+    connection = await asyncpg.connect(url, timeout=PATIENCE_S)
     try:
         # Copying files is faster than logging what is in them, where nothing has to survive; PostgreSQL 15 can choose.
         how = "STRATEGY file_copy" if connection.get_server_version() >= (15,) else ""
@@ -80,7 +81,7 @@ async def fresh_database(url: str) -> AsyncGenerator[str]:
         yield of_database(url, name)
         await connection.execute(f"DROP DATABASE IF EXISTS {quoted(name)} WITH (FORCE)")
     finally:
-        await connection.close(timeout=10)
+        await connection.close(timeout=PATIENCE_S)
 
 
 def of_database(url: str, name: str) -> str:

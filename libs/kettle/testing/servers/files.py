@@ -21,10 +21,10 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers.held_port import held_port
 from kettle.transfer.s3_signatures import Key, Place, signed
 
-_WITHIN_S: Final = 30.0
 _LOOK_S: Final = 0.02
 _BUCKET: Final = "bucket"
 _KEY: Final = Key("the-id", "the-secret")
@@ -280,7 +280,7 @@ def serving(
         extra_groups=[] if other else None,
     )
     try:
-        until = time.monotonic() + _WITHIN_S
+        until = time.monotonic() + PATIENCE_S
         while not _answers(port):
             assert process.poll() is None, f"{command[0]} ended with {process.returncode}"
             assert time.monotonic() < until, f"nothing answers at port {port}"

@@ -19,12 +19,12 @@ from typing import Any, Final
 import msgspec
 
 from kettle.testing.container_images import tar_of
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers.held_port import held_port
 
 PROGRAM: Final = "docker-registry"
 ACCOUNT: Final = "kettle:open sesame"
 _HASHED: Final = "kettle:$2b$04$abcdefghijklmnopqrstuu/LVz6MZlItEy42I2juLihZ66HnQx/cy\n"
-_READY_S: Final = 30.0
 _PAUSE_S: Final = 0.05
 _ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64"}
 _OCI: Final = "application/vnd.oci.image"
@@ -72,7 +72,7 @@ class Registry:
         request = urllib.request.Request(f"http://{self.host}{path}", data, method=method)
         request.add_header("Content-Type", kind)
         request.add_header("Authorization", f"Basic {base64.b64encode(ACCOUNT.encode()).decode()}")
-        with urllib.request.urlopen(request, timeout=_READY_S) as answer:  # noqa: S310 - as above
+        with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:  # noqa: S310 - as above
             return str(answer.headers.get("Location", ""))
 
 
@@ -103,10 +103,10 @@ def registry(place: Path) -> Generator[Registry]:
 
 
 def _until_ready(process: subprocess.Popen[bytes], host: str, log: Path) -> None:
-    until = time.monotonic() + _READY_S
+    until = time.monotonic() + PATIENCE_S
     while True:
         try:
-            urllib.request.urlopen(f"http://{host}/v2/", timeout=_READY_S).close()
+            urllib.request.urlopen(f"http://{host}/v2/", timeout=PATIENCE_S).close()
         except urllib.error.HTTPError:
             return  # it wants to know who asks
         except OSError:

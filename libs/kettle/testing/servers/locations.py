@@ -11,10 +11,10 @@ from nats.aio.client import Client
 from nats.js import JetStreamContext
 from nats.js.errors import NotFoundError
 
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers.embedded import Servers
 from kettle_wire.subjects import Subjects
 
-_WITHIN_S: Final = 30.0
 _LOOK_S: Final = 0.02
 
 
@@ -61,7 +61,7 @@ async def forget(addresses: Addresses, pool: str) -> None:
     await client.connect(addresses.nats_url.split(","), user_credentials=addresses.nats_credentials or None)
     try:
         manager = JetStreamContext(client)
-        async with asyncio.timeout(_WITHIN_S):
+        async with asyncio.timeout(PATIENCE_S):
             while found := [
                 name for name in await _streams(manager) if name.removeprefix("KV_").startswith(prefix)
             ]:
@@ -77,7 +77,7 @@ async def everywhere(addresses: Addresses, stream: str) -> None:
     client = Client()
     await client.connect(addresses.nats_url.split(","), user_credentials=addresses.nats_credentials or None)
     try:
-        async with asyncio.timeout(_WITHIN_S):
+        async with asyncio.timeout(PATIENCE_S):
             while True:
                 info = await JetStreamContext(client).stream_info(stream)
                 others = (info.cluster.replicas if info.cluster else None) or []

@@ -19,10 +19,10 @@ from typing import Any, Final, Self
 import aiohttp
 
 from kettle.embedded import EmbeddedNats, Limits, Member, Permissions
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers.held_port import held_port
 
 NODES: Final = 3
-_WITHIN_S: Final = 30.0
 _LOOK_S: Final = 0.02
 _LIMITS: Final = Limits(
     max_file="64GB"
@@ -75,7 +75,7 @@ class NatsCluster:
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:
             self._http = await stack.enter_async_context(
-                aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=_WITHIN_S))
+                aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=PATIENCE_S))
             )
             for node in self.nodes:
                 stack.push_async_callback(node.stop)
@@ -103,7 +103,7 @@ class NatsCluster:
         """
         Wait until every server has a leader and is up to date in all streams and consumers that it holds.
         """
-        async with asyncio.timeout(_WITHIN_S):
+        async with asyncio.timeout(PATIENCE_S):
             for node in range(NODES):
                 while not await self._healthy(node):
                     await asyncio.sleep(_LOOK_S)
