@@ -76,7 +76,7 @@ async def test_a_job_whose_engine_hangs_can_be_stopped(pool: WorkerPool, engine:
 
         assert end.result.ending is not None
         assert 1021 != end.result.ending.code
-        assert time.monotonic() - begun < STARTING_S / 2
+        assert time.monotonic() - begun < STARTING_S
         await startd.drain()
     assert [] == pool.processes(f"sleep\0{NAP}\0")
     assert [] == pool.sandboxes

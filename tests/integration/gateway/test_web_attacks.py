@@ -3,6 +3,7 @@
 import asyncio
 import ssl
 from collections.abc import AsyncGenerator
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
@@ -88,6 +89,8 @@ async def answered(gateway: Gateway, data: bytes) -> bytes:
             return await reader.read()
     finally:
         writer.close()
+        with suppress(OSError):  # the server may have ended it
+            await writer.wait_closed()
 
 
 def get(path: str, *headers: str) -> bytes:

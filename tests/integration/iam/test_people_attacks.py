@@ -7,6 +7,7 @@ import base64
 import json
 import time
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -131,6 +132,8 @@ class Stranger:
         async with asyncio.timeout(PATIENCE_S):
             line = await self._reader.readline()
         self._writer.close()
+        with suppress(ConnectionError):
+            await self._writer.wait_closed()
         return line.decode().strip()
 
 

