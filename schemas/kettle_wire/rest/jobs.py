@@ -114,6 +114,9 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     left: Moment | None = None
     """When it left the queue."""
     exit_code: int | None = None
+    """What its program has exited with."""
+    exit_signal: int | None = None
+    """The signal that has ended its program, which then has no exit code."""
     wall_time: float | None = None
     """Seconds, of all attempts."""
     memory: int | None = None

@@ -21,7 +21,16 @@ from kettle_services.gateway.rest.past_depths import counted, require_counted
 from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_wire.ads.types import Ad
 from kettle_wire.attempts import ExitRecord, Usage
-from kettle_wire.events import ClusterSubmitted, Event, JobAssigned, JobCompleted, JobHeld, JobRemoved
+from kettle_wire.events import (
+    ClusterSubmitted,
+    Event,
+    JobAssigned,
+    JobCompleted,
+    JobEdited,
+    JobHeld,
+    JobKept,
+    JobRemoved,
+)
 from kettle_wire.rest.jobs import HistoryKey, Job, ListHistory, ListJobs, QueueKey
 
 AT = 1_790_000_000_000_000
@@ -37,10 +46,12 @@ def cluster(number: int, owner: str, count: int) -> tuple[str, Event]:
     return f"cluster/{number}", event
 
 
-def run(job: str, *, code: int, wall: float) -> list[tuple[str, Event]]:
+def run(job: str, *, code: int | None, wall: float, signal: int | None = None) -> list[tuple[str, Event]]:
     begun = JobAssigned(attempt=1, claim=f"c#{job}", slot="slot1@ep", startd="ep")
     ended = JobCompleted(
-        attempt=1, exit=ExitRecord(code=code), usage=Usage(wall=wall, memory_kib=int(wall) << 10)
+        attempt=1,
+        exit=ExitRecord(code=code, signal=signal),
+        usage=Usage(wall=wall, memory_kib=int(wall) << 10),
     )
     return [(f"job/{job}", begun), (f"job/{job}", ended)]
 
@@ -198,6 +209,35 @@ async def test_a_filter_looks_at_nothing_that_is_somebody_elses_alone(tables: Jo
             counted = await reading.counts(msgspec.structs.replace(asked, group_by=["owner"]), wanted, ADA)
         assert {"ada"} == {job.owner for job in found.jobs}
         assert [{"owner": "ada"}] == [each.key for each in counted]
+
+
+async def test_rows_say_how_their_jobs_have_ended(tables: JobTables, backend: Backend) -> None:
+    """
+    A job that a signal has ended is told from one that went well: in the history and while it stays in its queue, in lists with and
+    without attributes, and alone; an edited ad cannot break a list.
+    """
+    edited = JobEdited(attributes={"ExitSignal": "nine"})
+    async with owned(backend, "schedd.ap1") as schedd:
+        kept: list[tuple[str, Event]] = [(f"job/6.{proc}", JobKept()) for proc in range(4)]
+        await schedd.record(cluster(6, "ada", 4), *kept, at_us=AT + 30 * MINUTE)
+        for proc, (code, signal) in enumerate(((None, 9), (3, None), (0, None), (None, 11))):
+            await schedd.record(*run(f"6.{proc}", code=code, signal=signal, wall=1.0), at_us=AT + 31 * MINUTE)
+        await schedd.record(("job/6.3", edited), at_us=AT + 32 * MINUTE)
+        await schedd.record(
+            cluster(7, "ada", 1), *run("7.0", code=None, signal=15, wall=1.0), at_us=AT + 32 * MINUTE
+        )
+    await rebuild(PROJECTIONS["jobs"](), backend.log.database, [backend.log])
+    expected = {"6.0@ap1": (None, 9), "6.1@ap1": (3, None), "6.2@ap1": (0, None), "6.3@ap1": (None, None)}
+    wanted = Filters(KnownAttributes()).read("RequestMemory > 0")
+    async with tables.read() as reading:
+        for asked in (ListJobs(cluster=[6]), ListJobs(cluster=[6], fields=["Cmd"])):
+            for condition in (None, wanted):
+                found = await reading.jobs(asked, condition, None, ADA)
+                assert expected == {job.id: (job.exit_code, job.exit_signal) for job in found.jobs}
+        [(alone, _)] = await reading.job(6, 0, "", ADA)
+        [(departed, _)] = await reading.job(7, 0, "ap1", ADA)
+        listed = await reading.jobs(ListHistory(cluster=[7]), None, None, ADA)
+    assert (9, 15, 15) == (alone.exit_signal, departed.exit_signal, listed.jobs[0].exit_signal)
 
 
 async def test_the_queues_of_the_past_are_counted(tables: JobTables) -> None:

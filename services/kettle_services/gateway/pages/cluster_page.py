@@ -11,6 +11,7 @@ from kettle_services.gateway.pages.job_lists import COMMAND_ATTRIBUTES, JobRow, 
 from kettle_services.gateway.pages.page import Page, Shown
 from kettle_services.gateway.pages.questions import Questions
 from kettle_services.gateway.rest.application import Asked
+from kettle_services.gateway.rest.failures import words_of_signal
 from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_wire.rest.jobs import LIST_HISTORY, LIST_JOBS, At, Job, Jobs, ListHistory, ListJobs
 from kettle_wire.rest.problem import ProblemCode
@@ -140,7 +141,9 @@ def _cause(job: Job) -> str:
         return f"held: {job.hold_reason or 'no reason was given'}"
     if job.state == "removed":
         return "removed"
-    return f"exited with code {job.exit_code}" if job.exit_code is not None else "killed by a signal"
+    if job.exit_code is not None:
+        return f"exited with code {job.exit_code}"
+    return f"ended by {words_of_signal(job.exit_signal)}"
 
 
 def _when(job: Job) -> datetime:

@@ -44,6 +44,8 @@ class JobTable(msgspec.Struct, frozen=True):
     orders: Mapping[str, Order]
 
 
+EXIT_SIGNAL: Final = """CASE WHEN search @> '{"exitbysignal": 1}' THEN substring(search->>'exitsignal' FROM '^[0-9]{1,9}$')::integer END"""
+"""Attributes can be edited: what is no number of a signal is none."""
 LIVE: Final = JobTable(
     "jobs.live",
     f"{_KEY}, owner, status, submitted_at, entered_at, attempts, slot, assigned_at, hold_reason",
@@ -58,7 +60,7 @@ LIVE: Final = JobTable(
 )
 PAST: Final = JobTable(
     "jobs.history",
-    f"{_KEY}, owner, status, submitted_at, left_at, frame, exit_code, wall_time, memory, queued, started",
+    f"{_KEY}, owner, status, submitted_at, left_at, frame, exit_code, {EXIT_SIGNAL} AS exit_signal, wall_time, memory, queued, started",
     "left_at",
     HISTORY,
     {

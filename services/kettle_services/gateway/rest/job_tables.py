@@ -34,6 +34,7 @@ from kettle_services.gateway.rest.job_statements import (
 from kettle_services.gateway.rest.page_tokens import RowPlace
 from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_wire.ads.types import Ad
+from kettle_wire.codes import JobStatus
 from kettle_wire.jobs import JobId
 from kettle_wire.rest.jobs import GroupCount, Job, ListJobs, ListPlan
 from kettle_wire.rest.problem import ProblemCode
@@ -171,8 +172,8 @@ class Reading:
         with_ads = wanted is not None or bool(asked.fields)
         found: list[Job] = []
         last: asyncpg.Record | None = None
-        async for rows in self._rows(table, asked, wanted, after, _ad_column(table) if with_ads else ()):
-            ads = await self._ads_of(table, rows) if with_ads else [None] * len(rows)
+        async for rows in self._rows(table, asked, wanted, after, _ad_column(table, every=with_ads)):
+            ads = await self._ads_of(table, rows)
             for row, ad in zip(rows, ads, strict=True):
                 if len(found) == asked.limit:
                     assert last is not None
@@ -180,7 +181,7 @@ class Reading:
                 last = row
                 if wanted is None or (ad is not None and viewer.finds(wanted, ad, row["owner"])):
                     shown = viewer.sees(ad, row["owner"]) if ad is not None and asked.fields else None
-                    found.append(_job(table, row, shown))
+                    found.append(_job(table, row, shown, ad))
             if time.monotonic() > self._deadline:
                 return Found(found, place_of(table, asked.sort, rows[-1]))
         return Found(found, None)
@@ -252,7 +253,7 @@ class Reading:
                 counts.update(
                     tuple(_key(asked, row).values())
                     for row, ad in zip(rows, ads, strict=True)
-                    if viewer.finds(wanted, ad, row["owner"])
+                    if ad is not None and viewer.finds(wanted, ad, row["owner"])
                 )
                 if time.monotonic() > self._deadline:
                     raise RequestRefused(
@@ -276,7 +277,7 @@ class Reading:
         rows = await self._connection.fetch(QUERIES["queued_job"], cluster, proc, shard)
         found: list[tuple[Job, str]] = []
         for row, ad in zip(rows, await self._ads.of(self._connection, rows), strict=True):
-            found.append((job_rows.queued(row, viewer.sees(ad, row["owner"])), state_tag(row)))
+            found.append((job_rows.queued(row, viewer.sees(ad, row["owner"]), ad), state_tag(row)))
         if found and schedd:
             return found
         for row in await self._connection.fetch(QUERIES["departed_job"], cluster, proc, shard):
@@ -303,10 +304,14 @@ class Reading:
         """The rows of a statement."""
         return await self._connection.fetch(query, *arguments)
 
-    async def _ads_of(self, table: JobTable, rows: Sequence[asyncpg.Record]) -> list[Ad]:
-        if table is LIVE:
-            return await self._ads.of(self._connection, rows)
-        return [job_rows.stored_ad(row) for row in rows]
+    async def _ads_of(self, table: JobTable, rows: Sequence[asyncpg.Record]) -> list[Ad | None]:
+        """Of each row whose ad was asked for."""
+        if table is PAST:
+            return [job_rows.stored_ad(row) if "ad" in row else None for row in rows]
+        found = iter(
+            await self._ads.of(self._connection, [row for row in rows if row["happened"] is not None])
+        )
+        return [None if row["happened"] is None else next(found) for row in rows]
 
 
 def frames_tag(frames: Mapping[str, int]) -> str:
@@ -321,12 +326,21 @@ def state_tag(row: asyncpg.Record) -> str:
     return f'"{seen.hexdigest()}"'
 
 
-def _ad_column(table: JobTable) -> tuple[str, ...]:
-    return ("happened",) if table is LIVE else ("ad",)
+def _ad_column(table: JobTable, *, every: bool = True) -> tuple[str, ...]:
+    """
+    What ads are made of: of every row, or of those that do not tell how a job has ended, which are of jobs that stay in their queue.
+    """
+    if every:
+        return ("happened",) if table is LIVE else ("ad",)
+    return (
+        (f"CASE WHEN status = {JobStatus.COMPLETED:d} THEN happened END AS happened",)
+        if table is LIVE
+        else ()
+    )
 
 
-def _job(table: JobTable, row: asyncpg.Record, ad: Ad | None) -> Job:
-    return job_rows.queued(row, ad) if table is LIVE else job_rows.departed(row, ad)
+def _job(table: JobTable, row: asyncpg.Record, shown: Ad | None, whole: Ad | None) -> Job:
+    return job_rows.queued(row, shown, whole) if table is LIVE else job_rows.departed(row, shown)
 
 
 def _key_names(asked: Listed) -> list[str]:

@@ -17,7 +17,8 @@ SELECT shard, cluster, proc, owner, status, submitted_at, entered_at, attempts, 
 
 -- name: departed_job
 -- The jobs of one number that have left their queue.
-SELECT shard, cluster, proc, owner, status, submitted_at, left_at, frame, exit_code, wall_time, memory, ad
+SELECT shard, cluster, proc, owner, status, submitted_at, left_at, frame, exit_code, wall_time, memory, ad,
+       CASE WHEN search @> '{"exitbysignal": 1}' THEN substring(search->>'exitsignal' FROM '^[0-9]{1,9}$')::integer END AS exit_signal
   FROM jobs.history
  WHERE cluster = $1::integer AND proc = $2::integer AND ($3::text IS NULL OR shard = $3::text)
  ORDER BY shard;
@@ -175,7 +176,7 @@ SELECT exit_code AS code, count(*)::integer AS count, count(DISTINCT owner)::int
 
 -- name: failed_signals
 -- Jobs that a signal has ended, by its number.
-SELECT (search->>'exitsignal')::integer AS code, count(*)::integer AS count, count(DISTINCT owner)::integer AS owners,
+SELECT substring(search->>'exitsignal' FROM '^[0-9]{1,9}$')::integer AS code, count(*)::integer AS count, count(DISTINCT owner)::integer AS owners,
        min(left_at) AS first, max(left_at) AS last,
        (array_agg(cluster || '.' || proc || '@' || shard ORDER BY left_at DESC, cluster DESC, proc DESC))[1] AS example
   FROM jobs.history
