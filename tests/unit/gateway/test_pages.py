@@ -18,7 +18,7 @@ from kettle_services.gateway.pages.frame import Frame
 from kettle_services.gateway.pages.gantt import drawn
 from kettle_services.gateway.pages.job_edits import EditFields, changes
 from kettle_services.gateway.pages.job_files_page import found_lines
-from kettle_services.gateway.pages.job_lists import command_of, row_of, states_of
+from kettle_services.gateway.pages.job_lists import row_of, states_of
 from kettle_services.gateway.pages.jobs_page import QUEUES, JobsView, ShowJobs
 from kettle_services.gateway.pages.notices import Notice, packed, unpacked
 from kettle_services.gateway.pages.page import Page
@@ -26,6 +26,7 @@ from kettle_services.gateway.pages.rendering import Templates
 from kettle_services.gateway.pages.selections import JobsForm, selection
 from kettle_services.gateway.pages.wiring import PAGES
 from kettle_services.gateway.pages.wording import ago, apart, clock, counted, number, size, span
+from kettle_services.gateway.rest.command_lines import command_of
 from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_wire.ads.types import Ad, Expr
 from kettle_wire.rest.files import Tail

@@ -7,10 +7,11 @@ from typing import Annotated, Final
 
 import msgspec
 
-from kettle_services.gateway.pages.job_lists import COMMAND_ATTRIBUTES, JobRow, StateCount, row_of, states_of
+from kettle_services.gateway.pages.job_lists import JobRow, StateCount, row_of, states_of
 from kettle_services.gateway.pages.page import Page, Shown
 from kettle_services.gateway.pages.questions import Questions
 from kettle_services.gateway.rest.application import Asked
+from kettle_services.gateway.rest.command_lines import COMMAND_ATTRIBUTES
 from kettle_services.gateway.rest.failures import words_of_signal
 from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_wire.rest.jobs import LIST_HISTORY, LIST_JOBS, At, Job, Jobs, ListHistory, ListJobs

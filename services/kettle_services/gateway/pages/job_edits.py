@@ -9,8 +9,8 @@ from kettle.submit.errors import PlacelessError
 from kettle.submit.expressions import scalar
 from kettle_services.gateway.pages.page import Form, Led
 from kettle_services.gateway.pages.questions import Questions
-from kettle_services.gateway.pages.wording import value_text
 from kettle_services.gateway.rest.application import Asked
+from kettle_services.gateway.rest.command_lines import value_text
 from kettle_services.gateway.rest.refusals import RequestRefused, refused_field
 from kettle_wire.ads.types import Ad, Scalar
 from kettle_wire.rest.jobs import EDIT_JOB, GET_JOB, EditJob, GetJob, Job, JobChange, JobName, Outcomes

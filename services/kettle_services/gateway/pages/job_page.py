@@ -8,11 +8,11 @@ import msgspec
 
 from kettle_services.gateway.pages.gantt import Gantt, drawn
 from kettle_services.gateway.pages.job_edits import Editable, editable
-from kettle_services.gateway.pages.job_lists import command_of
 from kettle_services.gateway.pages.page import Page, Shown
 from kettle_services.gateway.pages.questions import Questions
-from kettle_services.gateway.pages.wording import size, span, value_text
+from kettle_services.gateway.pages.wording import size, span
 from kettle_services.gateway.rest.application import Asked
+from kettle_services.gateway.rest.command_lines import command_of, value_text
 from kettle_wire.ads.types import Ad
 from kettle_wire.rest.jobs import GET_JOB, At, GetJob, Job, JobName
 from kettle_wire.rest.past import (

@@ -306,11 +306,14 @@ class Reading:
 
     async def _ads_of(self, table: JobTable, rows: Sequence[asyncpg.Record]) -> list[Ad | None]:
         """Of each row whose ad was asked for."""
-        if table is PAST:
-            return [job_rows.stored_ad(row) if "ad" in row else None for row in rows]
-        found = iter(
-            await self._ads.of(self._connection, [row for row in rows if row["happened"] is not None])
-        )
+        if table is LIVE:
+            return await self.ads_of_queued(rows)
+        return [job_rows.stored_ad(row) if "ad" in row else None for row in rows]
+
+    async def ads_of_queued(self, rows: Sequence[asyncpg.Record]) -> list[Ad | None]:
+        """The ads of jobs in queues, by one question for all of them; None for a row without what happened to one."""
+        there = [row for row in rows if row["happened"] is not None]
+        found = iter(await self._ads.of(self._connection, there))
         return [None if row["happened"] is None else next(found) for row in rows]
 
 

@@ -45,7 +45,7 @@ SELECT shard, cluster, proc, attempt, owner, machine, slot, begun_at, ended_at, 
  ORDER BY until_at DESC, shard DESC, cluster DESC, proc DESC, attempt DESC LIMIT $14::integer;
 
 -- name: clusters
--- Clusters in the queue, the last submitted first, behind a place, with how many of their jobs are in which state.
+-- Clusters in the queue, the last submitted first, behind a place, with how many of their jobs are in which state, and the first of these.
 WITH c AS (
     SELECT shard, cluster, owner, submitted_at FROM jobs.cluster
      WHERE ($1::text[] = '{}' OR owner = ANY ($1)) AND ($2::text[] = '{}' OR shard = ANY ($2))
@@ -56,8 +56,12 @@ WITH c AS (
 SELECT c.*, ARRAY (
            SELECT ROW (l.status, count(*)) FROM jobs.live l
             WHERE l.shard = c.shard AND l.cluster = c.cluster GROUP BY l.status ORDER BY l.status
-       ) AS states
-  FROM c ORDER BY submitted_at DESC, shard DESC, cluster DESC;
+       ) AS states, f.proc, f.happened
+  FROM c LEFT JOIN LATERAL (
+           SELECT proc, happened FROM jobs.live l
+            WHERE l.shard = c.shard AND l.cluster = c.cluster ORDER BY l.proc LIMIT 1
+       ) AS f ON true
+ ORDER BY submitted_at DESC, shard DESC, cluster DESC;
 
 -- name: jobs_on_claims
 -- The jobs that run on some claims.
