@@ -12,14 +12,14 @@ from kettle.classad import ClassAd, Context, evaluate, is_true, parse
 from kettle.projections import PROJECTIONS, prepare, rebuild
 from kettle.submit.known_attributes import KnownAttributes
 from kettle.testing.services import Backend, owned
-from kettle_services.gateway.rest.filters import Filters
+from kettle_services.gateway.rest.filters import AdFilter, Filters
 from kettle_services.gateway.rest.job_rows import Viewer
 from kettle_services.gateway.rest.job_statements import MORE_TRIED
 from kettle_services.gateway.rest.job_tables import JobTables
 from kettle_services.gateway.rest.page_tokens import page_token, row_place
 from kettle_services.gateway.rest.past_depths import counted, require_counted
 from kettle_services.gateway.rest.refusals import RequestRefused
-from kettle_wire.ads.types import Ad
+from kettle_wire.ads.types import Ad, Expr
 from kettle_wire.attempts import ExitRecord, Usage
 from kettle_wire.events import (
     ClusterSubmitted,
@@ -30,6 +30,7 @@ from kettle_wire.events import (
     JobHeld,
     JobKept,
     JobRemoved,
+    JobTold,
 )
 from kettle_wire.rest.jobs import HistoryKey, Job, ListHistory, ListJobs, QueueKey
 
@@ -73,14 +74,16 @@ async def tables(backend: Backend) -> AsyncGenerator[JobTables]:
     yield JobTables(backend.log.database, most_seconds=30.0)
 
 
-async def walked(tables: JobTables, asked: ListJobs | ListHistory) -> list[Job]:
+async def walked(
+    tables: JobTables, asked: ListJobs | ListHistory, wanted: AdFilter | None = None
+) -> list[Job]:
     """All pages of a list."""
     found: list[Job] = []
     token = ""
     while True:
         after = row_place(asked, token) if token else None
         async with tables.read() as reading:
-            page = await reading.jobs(asked, None, after, ADA)
+            page = await reading.jobs(asked, wanted, after, ADA)
         assert len(page.jobs) <= asked.limit
         found += page.jobs
         if page.more is None:
@@ -181,6 +184,61 @@ async def test_what_the_tables_decide_of_a_filter_loses_nothing(tables: JobTable
     }
     assert expected == {job.id for job in found.jobs}
     assert expected
+
+
+COMMON = (
+    "RequestMemory == 300",
+    "RequestMemory == 12345",
+    "MY.Mark =?= 1",
+    'Cmd == "/bin/true" && RequestMemory > 200',
+    "RequestMemory * 2 == 600 || JobStatus == 5",
+    'MY.Args == "1"',
+    "Environment =!= undefined",
+    "MY.Derived > 700",
+    "ClusterId == 3 && time() > 0",
+)
+
+
+async def test_clusters_that_are_decided_at_once_lose_no_job(tables: JobTables, backend: Backend) -> None:
+    """
+    A search that takes more than one look finds the jobs of whose ads the filter is true, and no others: also those whose attributes
+    somebody, or they themselves, have set.
+    """
+    derived = ClusterSubmitted(
+        cluster=4,
+        owner="bob",
+        ad={"Cmd": "/bin/sh", "Derived": Expr("RequestMemory + 1")},
+        columns=[],
+        rows=[[]],
+    )
+    changes: list[tuple[str, Event]] = [
+        cluster(3, "ada", 3),
+        ("cluster/4", derived),
+        ("job/4.0", JobEdited(attributes={"RequestMemory": 777})),
+        ("job/3.1", JobEdited(attributes={"RequestMemory": 12345, "Mark": 1})),
+        ("job/1.0", JobAssigned(attempt=1, claim="c#1", slot="slot1@ep", startd="ep")),
+        ("job/1.0", JobTold(attempt=1, id="said", attributes={"Mark": 1})),
+    ]
+    async with owned(backend, "schedd.ap1") as schedd:
+        await schedd.record(*changes, at_us=AT + 30 * MINUTE)
+    await rebuild(PROJECTIONS["jobs"](), backend.log.database, [backend.log])
+    for text in COMMON:
+        wanted = Filters(KnownAttributes()).read(text)
+        assert wanted is not None
+        async with tables.read() as reading:
+            every = (await reading.jobs(ListJobs(limit=1000), None, None, ADA)).jobs
+            expected: set[str] = set()
+            for job in every:
+                known = await reading.queued(job.cluster, job.proc, f"schedd.{job.schedd}")
+                assert known is not None
+                if ADA.finds(wanted, known[1], job.owner):
+                    expected.add(job.id)
+            counted = await reading.counts(ListJobs(group_by=["owner"]), wanted, ADA)
+        assert expected, text
+        assert len(expected) == sum(each.count for each in counted), text
+        for key in get_args(QueueKey):
+            found = await walked(tables, ListJobs(limit=1, sort=key), wanted)
+            assert expected == {job.id for job in found}, (text, key)
 
 
 async def test_what_is_its_owners_alone_is_shown_to_nobody_else(tables: JobTables) -> None:

@@ -18,6 +18,7 @@ from kettle.storage import Database
 from kettle.storage.database import Connection, is_away
 from kettle.storage.queries import load
 from kettle_services.gateway.rest import job_rows
+from kettle_services.gateway.rest.cluster_verdicts import MOST_CLUSTERS, Narrowing, asks_for_common, narrowed
 from kettle_services.gateway.rest.filters import AdFilter
 from kettle_services.gateway.rest.job_rows import SCHEDD, STATES, Viewer
 from kettle_services.gateway.rest.job_statements import (
@@ -26,6 +27,7 @@ from kettle_services.gateway.rest.job_statements import (
     PAST,
     JobTable,
     Listed,
+    clusters_statement,
     count_statement,
     list_statements,
     place_of,
@@ -172,7 +174,8 @@ class Reading:
         with_ads = wanted is not None or bool(asked.fields)
         found: list[Job] = []
         last: asyncpg.Record | None = None
-        async for rows in self._rows(table, asked, wanted, after, _ad_column(table, every=with_ads)):
+        columns = _ad_column(table, every=with_ads)
+        async for rows in self._rows(table, asked, wanted, after, columns, viewer):
             ads = await self._ads_of(table, rows)
             for row, ad in zip(rows, ads, strict=True):
                 if len(found) == asked.limit:
@@ -193,14 +196,18 @@ class Reading:
         wanted: AdFilter | None,
         after: RowPlace | None,
         more_columns: Sequence[str],
+        viewer: Viewer,
     ) -> AsyncGenerator[Sequence[asyncpg.Record]]:
         """The rows of a list in its order, some at once; without a filter those of one page, and one more."""
         # What the database plans for a page takes milliseconds where the plan for all rows sorts them first.
         limits = (asked.limit + 1, *(() if wanted is None else (MORE_TRIED, None)))
-        for limit in limits:
+        narrowing: Narrowing | None = None
+        for number, limit in enumerate(limits):
             last: asyncpg.Record | None = None
+            if number == 1:  # the filter is true of few, or of none
+                narrowing = await self._narrowing(asked, wanted, viewer)
             for statement in list_statements(
-                table, asked, wanted, after, limit=limit, more_columns=more_columns
+                table, asked, wanted, after, limit=limit, more_columns=more_columns, narrowing=narrowing
             ):
                 cursor = await self._connection.cursor(statement.text, *statement.arguments)
                 count = 0
@@ -214,6 +221,17 @@ class Reading:
                 return
             assert last is not None, "as many rows as the limit"
             after = place_of(table, asked.sort, last)
+
+    async def _narrowing(self, asked: Listed, wanted: AdFilter | None, viewer: Viewer) -> Narrowing | None:
+        """Where jobs are that a filter may be true of; None: that is as much to find out as to try it on them."""
+        if wanted is None or not isinstance(asked, ListJobs) or not asks_for_common(wanted):
+            return None
+        statement = clusters_statement(asked, MOST_CLUSTERS + 1)
+        rows = await self._connection.fetch(statement.text, *statement.arguments)
+        if len(rows) > MOST_CLUSTERS:
+            return None
+        keys = {(row["shard"], row["cluster"]) for row in rows}
+        return narrowed(wanted, viewer, await self._ads.submissions(self._connection, keys))
 
     async def plan(self, asked: Listed, wanted: AdFilter | None, after: RowPlace | None) -> ListPlan:
         """How a list is looked for."""
@@ -245,7 +263,15 @@ class Reading:
     ) -> list[GroupCount]:
         counts: Counter[tuple[str, ...]] = Counter()
         ordered = msgspec.structs.replace(asked, sort="-submitted" if table is LIVE else "-left")
-        statements = list_statements(table, ordered, wanted, None, limit=None, more_columns=_ad_column(table))
+        statements = list_statements(
+            table,
+            ordered,
+            wanted,
+            None,
+            limit=None,
+            more_columns=_ad_column(table),
+            narrowing=await self._narrowing(asked, wanted, viewer),
+        )
         for statement in statements:
             cursor = await self._connection.cursor(statement.text, *statement.arguments)
             while rows := await cursor.fetch(_BATCH):
