@@ -17,6 +17,7 @@ from kettle.projections import PROJECTIONS, rebuild
 from kettle.submit.known_attributes import KnownAttributes
 from kettle.testing.services import Backend, owned
 from kettle_services.gateway.pages.home_page import HomePage, HomeView
+from kettle_services.gateway.pages.job_page import JobPage, JobView, ShowJob
 from kettle_services.gateway.pages.jobs_page import QUEUES, JobsPage, JobsView, ShowJobs
 from kettle_services.gateway.pages.page import FromThePast, Shown
 from kettle_services.gateway.pages.questions import Questions
@@ -31,9 +32,11 @@ from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_wire.events import ClusterSubmitted, Event, JobEdited, JobHeld, JobRemoved
 from kettle_wire.identity import daemon
 from kettle_wire.rest.catalogue import ROUTES
-from kettle_wire.rest.jobs import LIST_HISTORY, LIST_JOBS
+from kettle_wire.rest.jobs import GET_JOB, LIST_HISTORY, LIST_JOBS
+from kettle_wire.rest.past import GET_HISTORY_OF_JOB, GET_TIMELINE, GET_WHY
 from kettle_wire.rest.pool import LIST_CLUSTERS
 from kettle_wire.rest.problem import ProblemCode
+from kettle_wire.rest.route import Route
 from kettle_wire.subjects import Subjects
 
 AT = 1_790_000_000_000_000
@@ -78,6 +81,18 @@ def cluster(number: int, count: int) -> tuple[str, Event]:
     )
 
 
+class Counted(Questions):
+    """Questions that are noted."""
+
+    def __init__(self, questions: Questions) -> None:
+        super().__init__(questions._handlers, lambda _person, _level: None)
+        self.asked: list[Route] = []
+
+    async def ask_tagged(self, asked: Asked, route: Route, *more: Any, **named: Any) -> Any:
+        self.asked.append(route)
+        return await super().ask_tagged(asked, route, *more, **named)
+
+
 def asking(tables: JobTables) -> Questions:
     """Questions that have only tables to answer them."""
 
@@ -91,6 +106,7 @@ def asking(tables: JobTables) -> Questions:
     filters = Filters(KnownAttributes())
     of_jobs = JobQuestions(tables, filters, Freshness(bus, "accounting", tables), as_of, AttributeSeal([]))
     handlers = dict.fromkeys(ROUTES, nothing) | {
+        GET_JOB: of_jobs.get,
         LIST_JOBS: of_jobs.list,
         LIST_HISTORY: of_jobs.list,
         LIST_CLUSTERS: PoolQuestions(bus, "collector", tables, filters).clusters,
@@ -152,3 +168,26 @@ async def test_a_cluster_is_called_as_its_jobs_are_now(tables: CountingTables, b
     await submit(backend, cluster(1, 3), renamed, ("job/1.0", JobRemoved()))
     view: HomeView = await shown(HomePage(asking(tables)), FromThePast())
     assert [("other", "sweep 1")] == [(row.cluster.name, row.cluster.command) for row in view.clusters]
+
+
+async def test_who_watches_a_job_costs_little_while_nothing_happens_to_it(
+    tables: CountingTables, backend: Backend
+) -> None:
+    """
+    The live page of a job asks its queue for the past and the reason only when something was recorded of the job, however much happens
+    to others.
+    """
+    await submit(backend, cluster(1, 2))
+    questions = Counted(asking(tables))
+    page = JobPage(questions, again_s=1e9)
+    watching = Asked(ADA, ShowJob(id="1.0"), None, make_mocked_request("GET", "/live/jobs/1.0"))
+    first = await page.show(watching)
+    assert {GET_JOB, GET_TIMELINE, GET_HISTORY_OF_JOB, GET_WHY} == set(questions.asked)
+    questions.asked.clear()
+    await submit(backend, ("job/1.1", JobRemoved()), cluster(2, 1))
+    assert first is await page.show(watching)
+    assert [GET_JOB] == questions.asked
+    await submit(backend, ("job/1.0", JobHeld(code=1, reason="wait")))
+    then = await page.show(watching)
+    assert isinstance(then.view, JobView)
+    assert "held" == then.view.job.state

@@ -83,8 +83,10 @@ class LiveParts:
         self._watch = watch
         self._streams = streams
 
-    async def send(self, asked: Asked, part: Callable[[], Awaitable[str]]) -> web.StreamResponse:
-        """Send a part whenever it is another one, until its reader leaves or may see it no more."""
+    async def send(self, asked: Asked, part: Callable[[], Awaitable[str | None]]) -> web.StreamResponse:
+        """
+        Send a part whenever it is another one, until its reader leaves or may see it no more; None: it is that of the last time.
+        """
         response = web.StreamResponse(
             headers={
                 "Cache-Control": "no-store",
@@ -104,7 +106,7 @@ class LiveParts:
         return response
 
     async def _sent(
-        self, asked: Asked, part: Callable[[], Awaitable[str]], response: web.StreamResponse
+        self, asked: Asked, part: Callable[[], Awaitable[str | None]], response: web.StreamResponse
     ) -> None:
         """
         Raises TimeoutError if the reader is too slow, ConnectionResetError if it has left, RequestRefused if it may see no more.
@@ -132,9 +134,11 @@ class LiveParts:
                 if refusal.status == 403:
                     return
                 seen = {}  # the part that is missing now comes after the pause, also if nothing else happens
+                written = time.monotonic()
             else:
-                await _written(response, _event(text))
-            written = time.monotonic()
+                if text is not None:
+                    await _written(response, _event(text))
+                    written = time.monotonic()
             took = time.perf_counter() - began
             await asyncio.sleep(max(PAUSE_S, took * self._streams.count / SHARE))
 

@@ -95,7 +95,7 @@ class Form:
 
 
 class Shown(msgspec.Struct, frozen=True):
-    """A page as it is to be seen."""
+    """A page as it is to be seen; who watches it and is answered with the same object as before has the newest."""
 
     view: msgspec.Struct
     title: str = ""
