@@ -208,7 +208,8 @@ async def test_a_waiting_job_is_changed_unless_it_is_another_by_then(
     look: Looks, pool: ThrowawayPool, tmp_path: Path
 ) -> None:
     """
-    What a job asks for is changed on its page, as it was shown there; where it has changed meanwhile nothing is done, and that is said.
+    What a job asks for is changed on its page, as it was shown there; where it has changed meanwhile nothing is done, and that is said
+    beside what was typed, which can be sent again; also a value that cannot be read is kept.
     """
     submitted = await pool.client.submit(HELD.format(1), cwd=tmp_path)
     job = f"{submitted.cluster}.0"
@@ -229,6 +230,17 @@ async def test_a_waiting_job_is_changed_unless_it_is_another_by_then(
         assert "has changed since its page was shown" in await seen.text("[role=alert]")
         [ad] = await pool.client.jobs(select(job))
         assert 2048 == ad["RequestMemory"]
+        assert "4096" == await seen.page.input_value("[name=RequestMemory]")
+        await seen.page.fill("[name=Name]", "Colour")
+        await seen.page.fill("[name=Value]", "1 +")
+        await seen.page.click("button:text-is('Change')")
+        assert "cannot be read" in await seen.text("[role=alert]")
+        kept = [await seen.page.input_value(f"[name={name}]") for name in ("Name", "Value", "RequestMemory")]
+        assert ["Colour", "1 +", "4096"] == kept
+        await seen.page.fill("[name=Value]", "1 + 1")
+        await seen.page.click("button:text-is('Change')")
+        assert "memory 4.0 GiB" in await seen.text("section:has(#facts)")
+        assert f"/jobs/{job}@schedd" == URL(seen.page.url).path
 
 
 async def test_it_is_said_where_an_unknown_job_may_be(

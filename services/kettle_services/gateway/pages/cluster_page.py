@@ -25,7 +25,7 @@ _MOST: Final = 1000
 class ShowCluster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What can be asked of the page."""
 
-    id: Annotated[str, msgspec.Meta(pattern=r"^[0-9]{1,9}(@[^\x00]{1,256})?$")]
+    id: Annotated[str, msgspec.Meta(pattern=r"^[0-9]{1,9}(@[^\x00]{1,256})?$", examples=["12", "12@schedd"])]
     """`CLUSTER` or `CLUSTER@SCHEDD`."""
     at_least: At | None = None
     """Wait until this is visible."""

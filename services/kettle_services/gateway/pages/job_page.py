@@ -9,12 +9,14 @@ import msgspec
 from aiohttp import web
 
 from kettle_services.gateway.pages.gantt import Gantt, drawn
-from kettle_services.gateway.pages.job_edits import Editable, editable
+from kettle_services.gateway.pages.job_edits import Editable, EditFields, editable
+from kettle_services.gateway.pages.job_edits import typed as as_typed
 from kettle_services.gateway.pages.page import Page, Shown
 from kettle_services.gateway.pages.questions import Questions
 from kettle_services.gateway.pages.wording import number, size, span
 from kettle_services.gateway.rest.application import Asked
 from kettle_services.gateway.rest.command_lines import command_of, value_text
+from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_wire.ads.types import Ad
 from kettle_wire.rest.jobs import GET_JOB, At, GetJob, Job, JobName
 from kettle_wire.rest.past import (
@@ -100,6 +102,10 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     queued: bool
     edited: Sequence[Editable]
     """What is usually changed of a job that waits; none: it does not wait."""
+    kept: EditFields | None = None
+    """What was typed and not done."""
+    trouble: str = ""
+    """Why it was not."""
     tag: str
     """Names the state that is shown."""
 
@@ -135,6 +141,15 @@ class JobPage:
         shown = await self._shown(asked, job, tag)
         asked.request[_LAST] = _Last(tag, now, shown)
         return shown
+
+    async def show_again(
+        self, asked: Asked, job: JobName, typed: EditFields, refusal: RequestRefused
+    ) -> Shown:
+        """The job as it is now, with a form that was not carried out, and why."""
+        now = msgspec.structs.replace(asked, parameters=ShowJob(id=job), body=None)
+        shown = await self.show(now)
+        view = msgspec.structs.replace(shown.view, edited=as_typed(typed), kept=typed, trouble=str(refusal))
+        return msgspec.structs.replace(shown, view=view, status=refusal.status, path=f"/jobs/{job}")
 
     async def _shown(self, asked: Asked, job: Job, tag: str) -> Shown:
         wanted: ShowJob = asked.parameters

@@ -107,6 +107,8 @@ class Shown(msgspec.Struct, frozen=True):
     status: int = 200
     template: str = ""
     """Instead of that of the declaration."""
+    path: str = ""
+    """Of the page that a form is answered with, which is not that of the form."""
 
 
 class Led(msgspec.Struct, frozen=True):

@@ -179,7 +179,7 @@ class Pages:
     ) -> Frame:
         """What is around a page."""
         person = asked.person
-        path = request.path.removeprefix("/live")
+        path = shown.path or request.path.removeprefix("/live")
         return self._frame(
             request,
             title=shown.title or declared.title,

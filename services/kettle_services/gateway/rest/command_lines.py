@@ -13,7 +13,7 @@ COMMAND_ATTRIBUTES: Final = ("Cmd", "Args", "Arguments")
 
 def short_command(ad: Ad) -> str:
     """The program without its directory, with its arguments: for lists."""
-    values = {name: value_text(ad[name]) for name in COMMAND_ATTRIBUTES if name in ad}
+    values: dict[str, str] = {name: value_text(ad[name]) for name in COMMAND_ATTRIBUTES if name in ad}
     return command_of(values.get("Cmd", "").rpartition("/")[2], values)
 
 
