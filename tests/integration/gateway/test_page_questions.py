@@ -1,4 +1,6 @@
-"""What pages ask of the tables, however much is there: wish 3 of who uses pages of a queue, fast with many."""
+"""
+What pages ask of the tables, however much is there: wish 3 of who uses pages of a queue, fast with many.
+"""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -29,6 +31,7 @@ from kettle_services.gateway.rest.jobs import JobQuestions
 from kettle_services.gateway.rest.persons import Person
 from kettle_services.gateway.rest.pool import PoolQuestions
 from kettle_services.gateway.rest.refusals import RequestRefused
+from kettle_wire.ads.types import Ad
 from kettle_wire.events import ClusterSubmitted, Event, JobEdited, JobHeld, JobRemoved
 from kettle_wire.identity import daemon
 from kettle_wire.rest.catalogue import ROUTES
@@ -75,7 +78,7 @@ async def submit(backend: Backend, *events: tuple[str, Event]) -> None:
 
 def cluster(number: int, count: int) -> tuple[str, Event]:
     rows: list[list[Any]] = [[f"{proc}"] for proc in range(count)]
-    ad = {"Cmd": "/opt/bin/sweep", "JobBatchName": f"batch {number}"}
+    ad: Ad = {"Cmd": "/opt/bin/sweep", "JobBatchName": f"batch {number}"}
     return f"cluster/{number}", ClusterSubmitted(
         cluster=number, owner="ada", ad=ad, columns=["Args"], rows=rows
     )

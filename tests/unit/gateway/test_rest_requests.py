@@ -113,7 +113,9 @@ def test_a_parameter_that_cannot_be_used_is_named(query: str, pointer: str, said
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_said_in_words(value: Any, kind: Any, pointer: str, says: str) -> None:
-    """A body that is not what a route declares is refused with what may stand there, not with names of types."""
+    """
+    A body that is not what a route declares is refused with what may stand there, not with names of types.
+    """
     with pytest.raises(msgspec.ValidationError) as error:
         msgspec.json.decode(msgspec.json.encode(value), type=kind)
     found = misfit(error.value, kind)

@@ -130,9 +130,11 @@ class JobPage:
         self._again_s = again_s
 
     async def show(self, asked: Asked) -> Shown:
-        """Everything about a job, now or at a moment; who watches it is shown the same again as long as it has not changed."""
+        """
+        Everything about a job, now or at a moment; who watches it is shown the same again as long as it has not changed.
+        """
         wanted: ShowJob = asked.parameters
-        last = asked.request.get(_LAST)
+        last: _Last | None = asked.request.get(_LAST)
         of_job = GetJob(id=wanted.id, as_of=wanted.as_of, at_least=None if last else wanted.at_least)
         job, tag = await self._questions.ask_tagged(asked, GET_JOB, of_job, Job, headers={})
         now = time.monotonic()

@@ -95,7 +95,9 @@ class Form:
 
 
 class Shown(msgspec.Struct, frozen=True):
-    """A page as it is to be seen; who watches it and is answered with the same object as before has the newest."""
+    """
+    A page as it is to be seen; who watches it and is answered with the same object as before has the newest.
+    """
 
     view: msgspec.Struct
     title: str = ""

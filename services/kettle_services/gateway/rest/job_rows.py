@@ -30,7 +30,9 @@ _decode: Final = msgspec.msgpack.Decoder(Ad).decode
 
 
 def queued(row: asyncpg.Record, ad: Ad | None = None, whole: Ad | None = None) -> Job:
-    """A row of the table `live`; `whole`: all of its ad, which tells how a job has ended that stays in its queue."""
+    """
+    A row of the table `live`; `whole`: all of its ad, which tells how a job has ended that stays in its queue.
+    """
     code, signal = exit_of(whole or {})
     return msgspec.structs.replace(
         _job(row, ad),

@@ -223,7 +223,9 @@ class Reading:
             after = place_of(table, asked.sort, last)
 
     async def _narrowing(self, asked: Listed, wanted: AdFilter | None, viewer: Viewer) -> Narrowing | None:
-        """Where jobs are that a filter may be true of; None: that is as much to find out as to try it on them."""
+        """
+        Where jobs are that a filter may be true of; None: that is as much to find out as to try it on them.
+        """
         if wanted is None or not isinstance(asked, ListJobs) or not asks_for_common(wanted):
             return None
         statement = clusters_statement(asked, MOST_CLUSTERS + 1)
@@ -337,7 +339,9 @@ class Reading:
         return [job_rows.stored_ad(row) if "ad" in row else None for row in rows]
 
     async def ads_of_queued(self, rows: Sequence[asyncpg.Record]) -> list[Ad | None]:
-        """The ads of jobs in queues, by one question for all of them; None for a row without what happened to one."""
+        """
+        The ads of jobs in queues, by one question for all of them; None for a row without what happened to one.
+        """
         there = [row for row in rows if row["happened"] is not None]
         found = iter(await self._ads.of(self._connection, there))
         return [None if row["happened"] is None else next(found) for row in rows]

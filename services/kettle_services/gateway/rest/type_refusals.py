@@ -85,7 +85,9 @@ def _is_now(what: str, *, texts: bool) -> str:
 
 
 def _parted(steps: Sequence[str]) -> tuple[Sequence[str], str]:
-    """The steps that are known, and what is behind them: of the names of an object msgspec does not tell which it was."""
+    """
+    The steps that are known, and what is behind them: of the names of an object msgspec does not tell which it was.
+    """
     if "..." not in steps:
         return steps, ""
     behind = steps[steps.index("...") + 1 :]
