@@ -53,6 +53,40 @@ async def submitted(session: aiohttp.ClientSession, text: str) -> tuple[int, str
         return made["cluster"], made["position"]
 
 
+async def test_a_machine_is_drained_by_who_may(session: aiohttp.ClientSession, pool: ThrowawayPool) -> None:
+    """
+    An administrator of a machine has it take no jobs, and again, over HTTP; a repeat with its key is the same drain, and what cannot be
+    done says why.
+    """
+    [machine] = [each["name"] for each in (await get(session, "/v2/machines", fields="Name"))["ads"]]
+    path = f"/v2/machines/{machine}"
+
+    async def order(action: str, said: dict[str, Any], key: str = "") -> tuple[int, Any]:
+        headers = {"Idempotency-Key": key} if key else {}
+        async with session.post(f"{path}:{action}", json=said, headers=headers) as response:
+            return response.status, await response.json(content_type=None)
+
+    def draining(said: Any) -> bool:
+        return any(slot["attributes"].get("DrainReason") == "a disk" for slot in said["slots"])
+
+    refused = await order("drain", {"check": "Cpus >"})
+    assert (422, "/body/check") == (refused[0], refused[1]["errors"][0]["pointer"])
+    status, never = await order("drain", {"check": "Cpus > 1000000"})
+    assert status in {409, 422}, never
+    try:
+        first = await order("drain", {"reason": "a disk", "start": "TARGET.IsShort"}, "k")
+        assert first == await order("drain", {"reason": "a disk", "start": "TARGET.IsShort"}, "k")
+        assert (200, machine) == (first[0], first[1]["name"])
+        await until(session, draining, path, fields="Draining,DrainReason")
+        other = await order("cancel_drain", {"request": "another"})
+        assert other[0] in {404, 409, 422}, other
+    finally:
+        assert 200 == (await order("cancel_drain", {}))[0]
+    await until(session, lambda said: not draining(said), path, fields="Draining,DrainReason")
+    async with session.post("/v2/machines/nowhere:drain", json={}) as response:
+        assert (404, "nowhere" in (await response.text())) == (response.status, True)
+
+
 async def test_a_job_is_seen_from_its_machine_its_claim_and_its_owner(
     session: aiohttp.ClientSession, pool: ThrowawayPool
 ) -> None:

@@ -225,10 +225,14 @@ def _values(schema: Mapping[str, Any]) -> set[str]:
 
 def _shape(schema: Mapping[str, Any]) -> str:
     """A schema without what is said about it and without what it may grow by."""
-    kept = {
-        key: value for key, value in schema.items() if key in {"type", "$ref", "anyOf", "items", "format"}
-    }
-    return msgspec.json.encode(kept).decode()
+    return msgspec.json.encode(_kept(schema)).decode()
+
+
+def _kept(schema: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {key: schema[key] for key in ("type", "$ref", "anyOf", "items", "format") if key in schema}
+    if is_object(kept.get("items")):
+        kept["items"] = {key: value for key, value in kept["items"].items() if key != "examples"}
+    return kept
 
 
 def _reachable(document: Document, part: str) -> set[str]:

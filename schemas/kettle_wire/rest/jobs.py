@@ -13,10 +13,20 @@ State = Literal["idle", "running", "removed", "completed", "held", "suspended"]
 Filter = Annotated[str, msgspec.Meta(max_length=8192)]
 Limit = Annotated[int, msgspec.Meta(ge=1, le=1000)]
 Page = Annotated[str, msgspec.Meta(max_length=2048, pattern=r"^[A-Za-z0-9_-]*$")]
-Attribute = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,255}$")]
-JobName = Annotated[str, msgspec.Meta(pattern=r"^[0-9]{1,10}\.[0-9]{1,10}(@[^\x00]{1,256})?$")]
+Attribute = Annotated[
+    str, msgspec.Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,255}$", examples=["RequestMemory"])
+]
+JobName = Annotated[
+    str,
+    msgspec.Meta(pattern=r"^[0-9]{1,10}\.[0-9]{1,10}(@[^\x00]{1,256})?$", examples=["12.0", "12.0@schedd"]),
+]
 """`CLUSTER.PROC`, or `CLUSTER.PROC@SCHEDD` where several access points may have one of this number."""
-At = Annotated[str, msgspec.Meta(max_length=300, pattern=r"^schedd\.[^\x00]{1,256}:[0-9]{1,18}$")]
+At = Annotated[
+    str,
+    msgspec.Meta(
+        max_length=300, pattern=r"^schedd\.[^\x00]{1,256}:[0-9]{1,18}$", examples=["schedd.schedd:7"]
+    ),
+]
 """`SHARD:FRAME`, as answers to writes say it."""
 QueueKey = Literal[
     "submitted", "-submitted", "entered", "-entered", "attempts", "-attempts", "owner", "-owner"
@@ -114,6 +124,9 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     left: Moment | None = None
     """When it left the queue."""
     exit_code: int | None = None
+    """What its program has exited with."""
+    exit_signal: int | None = None
+    """The signal that has ended its program, which then has no exit code."""
     wall_time: float | None = None
     """Seconds, of all attempts."""
     memory: int | None = None

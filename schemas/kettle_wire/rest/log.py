@@ -8,7 +8,9 @@ from kettle_wire.jobs import Name
 from kettle_wire.rest.jobs import Filter, JobName, Limit
 from kettle_wire.rest.route import Moment, Route
 
-Kind = Annotated[str, msgspec.Meta(max_length=64, pattern=r"^[a-z_*]+(\.[a-z_*]+)?$")]
+Kind = Annotated[
+    str, msgspec.Meta(max_length=64, pattern=r"^[a-z_*]+(\.[a-z_*]+)?$", examples=["job.held", "job.*"])
+]
 """A pattern of `noun.verb`, as in `job.*`."""
 
 

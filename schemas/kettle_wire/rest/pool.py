@@ -63,7 +63,7 @@ class ListClusters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """`next` of the answer before."""
 
 
-class Cluster(msgspec.Struct, frozen=True, kw_only=True):
+class Cluster(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A cluster of which jobs are in the queue."""
 
     id: str
@@ -74,6 +74,10 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
     submitted: Moment
     states: dict[str, Annotated[int, msgspec.Meta(ge=1)]]
     """How many of its jobs in the queue are in which state."""
+    name: str = ""
+    """Of the batch, if it has one; this and the command are those of its first job in the queue."""
+    command: str = ""
+    """The program without its directory, with its arguments."""
 
 
 class Clusters(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

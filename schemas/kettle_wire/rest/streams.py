@@ -9,7 +9,9 @@ from kettle_wire.jobs import Name, Number
 from kettle_wire.rest.jobs import JobName
 from kettle_wire.rest.route import Moment, Route
 
-ClusterName = Annotated[str, msgspec.Meta(pattern=r"^[0-9]{1,10}(@[^\x00]{1,256})?$")]
+ClusterName = Annotated[
+    str, msgspec.Meta(pattern=r"^[0-9]{1,10}(@[^\x00]{1,256})?$", examples=["12", "12@schedd"])
+]
 """`CLUSTER`, or `CLUSTER@SCHEDD` where several access points may have one of this number."""
 
 
@@ -20,7 +22,9 @@ class Follow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Begin behind this place; 0: with the oldest that is kept."""
     since: Moment | None = None
     """Begin at this time."""
-    kind: Annotated[str, msgspec.Meta(max_length=64, pattern=r"^[a-z_*]+(\.[a-z_*]+)?$")] = "*"
+    kind: Annotated[
+        str, msgspec.Meta(max_length=64, pattern=r"^[a-z_*]+(\.[a-z_*]+)?$", examples=["job.held", "job.*"])
+    ] = "*"
     """A pattern of `noun.verb`, as in `job.*`."""
 
 

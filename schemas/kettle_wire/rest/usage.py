@@ -29,7 +29,9 @@ class GetUsage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     project: list[Name] = []
     """ProjectName."""
     machine: list[Name] = []
-    zone: Annotated[str, msgspec.Meta(max_length=64, pattern=r"^[A-Za-z0-9+_/-]+$")] = "UTC"
+    zone: Annotated[
+        str, msgspec.Meta(max_length=64, pattern=r"^[A-Za-z0-9+_/-]+$", examples=["Europe/Berlin"])
+    ] = "UTC"
     """The time zone of days and months, as in Europe/Berlin."""
     at_least: At | None = None
     """Wait until this is visible."""

@@ -12,16 +12,26 @@ from kettle.classad import ClassAd, Context, evaluate, is_true, parse
 from kettle.projections import PROJECTIONS, prepare, rebuild
 from kettle.submit.known_attributes import KnownAttributes
 from kettle.testing.services import Backend, owned
-from kettle_services.gateway.rest.filters import Filters
+from kettle_services.gateway.rest.filters import AdFilter, Filters
 from kettle_services.gateway.rest.job_rows import Viewer
 from kettle_services.gateway.rest.job_statements import MORE_TRIED
 from kettle_services.gateway.rest.job_tables import JobTables
 from kettle_services.gateway.rest.page_tokens import page_token, row_place
 from kettle_services.gateway.rest.past_depths import counted, require_counted
 from kettle_services.gateway.rest.refusals import RequestRefused
-from kettle_wire.ads.types import Ad
+from kettle_wire.ads.types import Ad, Expr
 from kettle_wire.attempts import ExitRecord, Usage
-from kettle_wire.events import ClusterSubmitted, Event, JobAssigned, JobCompleted, JobHeld, JobRemoved
+from kettle_wire.events import (
+    ClusterSubmitted,
+    Event,
+    JobAssigned,
+    JobCompleted,
+    JobEdited,
+    JobHeld,
+    JobKept,
+    JobRemoved,
+    JobTold,
+)
 from kettle_wire.rest.jobs import HistoryKey, Job, ListHistory, ListJobs, QueueKey
 
 AT = 1_790_000_000_000_000
@@ -37,10 +47,12 @@ def cluster(number: int, owner: str, count: int) -> tuple[str, Event]:
     return f"cluster/{number}", event
 
 
-def run(job: str, *, code: int, wall: float) -> list[tuple[str, Event]]:
+def run(job: str, *, code: int | None, wall: float, signal: int | None = None) -> list[tuple[str, Event]]:
     begun = JobAssigned(attempt=1, claim=f"c#{job}", slot="slot1@ep", startd="ep")
     ended = JobCompleted(
-        attempt=1, exit=ExitRecord(code=code), usage=Usage(wall=wall, memory_kib=int(wall) << 10)
+        attempt=1,
+        exit=ExitRecord(code=code, signal=signal),
+        usage=Usage(wall=wall, memory_kib=int(wall) << 10),
     )
     return [(f"job/{job}", begun), (f"job/{job}", ended)]
 
@@ -62,14 +74,16 @@ async def tables(backend: Backend) -> AsyncGenerator[JobTables]:
     yield JobTables(backend.log.database, most_seconds=30.0)
 
 
-async def walked(tables: JobTables, asked: ListJobs | ListHistory) -> list[Job]:
+async def walked(
+    tables: JobTables, asked: ListJobs | ListHistory, wanted: AdFilter | None = None
+) -> list[Job]:
     """All pages of a list."""
     found: list[Job] = []
     token = ""
     while True:
         after = row_place(asked, token) if token else None
         async with tables.read() as reading:
-            page = await reading.jobs(asked, None, after, ADA)
+            page = await reading.jobs(asked, wanted, after, ADA)
         assert len(page.jobs) <= asked.limit
         found += page.jobs
         if page.more is None:
@@ -172,6 +186,61 @@ async def test_what_the_tables_decide_of_a_filter_loses_nothing(tables: JobTable
     assert expected
 
 
+COMMON = (
+    "RequestMemory == 300",
+    "RequestMemory == 12345",
+    "MY.Mark =?= 1",
+    'Cmd == "/bin/true" && RequestMemory > 200',
+    "RequestMemory * 2 == 600 || JobStatus == 5",
+    'MY.Args == "1"',
+    "Environment =!= undefined",
+    "MY.Derived > 700",
+    "ClusterId == 3 && time() > 0",
+)
+
+
+async def test_clusters_that_are_decided_at_once_lose_no_job(tables: JobTables, backend: Backend) -> None:
+    """
+    A search that takes more than one look finds the jobs of whose ads the filter is true, and no others: also those whose attributes
+    somebody, or they themselves, have set.
+    """
+    derived = ClusterSubmitted(
+        cluster=4,
+        owner="bob",
+        ad={"Cmd": "/bin/sh", "Derived": Expr("RequestMemory + 1")},
+        columns=[],
+        rows=[[]],
+    )
+    changes: list[tuple[str, Event]] = [
+        cluster(3, "ada", 3),
+        ("cluster/4", derived),
+        ("job/4.0", JobEdited(attributes={"RequestMemory": 777})),
+        ("job/3.1", JobEdited(attributes={"RequestMemory": 12345, "Mark": 1})),
+        ("job/1.0", JobAssigned(attempt=1, claim="c#1", slot="slot1@ep", startd="ep")),
+        ("job/1.0", JobTold(attempt=1, id="said", attributes={"Mark": 1})),
+    ]
+    async with owned(backend, "schedd.ap1") as schedd:
+        await schedd.record(*changes, at_us=AT + 30 * MINUTE)
+    await rebuild(PROJECTIONS["jobs"](), backend.log.database, [backend.log])
+    for text in COMMON:
+        wanted = Filters(KnownAttributes()).read(text)
+        assert wanted is not None
+        async with tables.read() as reading:
+            every = (await reading.jobs(ListJobs(limit=1000), None, None, ADA)).jobs
+            expected: set[str] = set()
+            for job in every:
+                known = await reading.queued(job.cluster, job.proc, f"schedd.{job.schedd}")
+                assert known is not None
+                if ADA.finds(wanted, known[1], job.owner):
+                    expected.add(job.id)
+            counted = await reading.counts(ListJobs(group_by=["owner"]), wanted, ADA)
+        assert expected, text
+        assert len(expected) == sum(each.count for each in counted), text
+        for key in get_args(QueueKey):
+            found = await walked(tables, ListJobs(limit=1, sort=key), wanted)
+            assert expected == {job.id for job in found}, (text, key)
+
+
 async def test_what_is_its_owners_alone_is_shown_to_nobody_else(tables: JobTables) -> None:
     """
     The environment of a job is in the ads that its owner sees, in lists, alone and in the history, and in no others.
@@ -198,6 +267,35 @@ async def test_a_filter_looks_at_nothing_that_is_somebody_elses_alone(tables: Jo
             counted = await reading.counts(msgspec.structs.replace(asked, group_by=["owner"]), wanted, ADA)
         assert {"ada"} == {job.owner for job in found.jobs}
         assert [{"owner": "ada"}] == [each.key for each in counted]
+
+
+async def test_rows_say_how_their_jobs_have_ended(tables: JobTables, backend: Backend) -> None:
+    """
+    A job that a signal has ended is told from one that went well: in the history and while it stays in its queue, in lists with and
+    without attributes, and alone; an edited ad cannot break a list.
+    """
+    edited = JobEdited(attributes={"ExitSignal": "nine"})
+    async with owned(backend, "schedd.ap1") as schedd:
+        kept: list[tuple[str, Event]] = [(f"job/6.{proc}", JobKept()) for proc in range(4)]
+        await schedd.record(cluster(6, "ada", 4), *kept, at_us=AT + 30 * MINUTE)
+        for proc, (code, signal) in enumerate(((None, 9), (3, None), (0, None), (None, 11))):
+            await schedd.record(*run(f"6.{proc}", code=code, signal=signal, wall=1.0), at_us=AT + 31 * MINUTE)
+        await schedd.record(("job/6.3", edited), at_us=AT + 32 * MINUTE)
+        await schedd.record(
+            cluster(7, "ada", 1), *run("7.0", code=None, signal=15, wall=1.0), at_us=AT + 32 * MINUTE
+        )
+    await rebuild(PROJECTIONS["jobs"](), backend.log.database, [backend.log])
+    expected = {"6.0@ap1": (None, 9), "6.1@ap1": (3, None), "6.2@ap1": (0, None), "6.3@ap1": (None, None)}
+    wanted = Filters(KnownAttributes()).read("RequestMemory > 0")
+    async with tables.read() as reading:
+        for asked in (ListJobs(cluster=[6]), ListJobs(cluster=[6], fields=["Cmd"])):
+            for condition in (None, wanted):
+                found = await reading.jobs(asked, condition, None, ADA)
+                assert expected == {job.id: (job.exit_code, job.exit_signal) for job in found.jobs}
+        [(alone, _)] = await reading.job(6, 0, "", ADA)
+        [(departed, _)] = await reading.job(7, 0, "ap1", ADA)
+        listed = await reading.jobs(ListHistory(cluster=[7]), None, None, ADA)
+    assert (9, 15, 15) == (alone.exit_signal, departed.exit_signal, listed.jobs[0].exit_signal)
 
 
 async def test_the_queues_of_the_past_are_counted(tables: JobTables) -> None:

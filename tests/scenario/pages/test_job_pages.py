@@ -29,8 +29,8 @@ async def test_a_job_says_why_it_waits_and_what_has_happened(
     look: Looks, pool: ThrowawayPool, tmp_path: Path
 ) -> None:
     """
-    Wishes 1, 6 and 14: the page of a job has the reason in words, the time line and the events; at an earlier moment it shows the
-    job as it was, and it tells what is different since.
+    Wishes 1, 5, 6 and 14: the page of a job has the reason in words, the time line and the events, and follows what is recorded without
+    taking away what somebody writes; at an earlier moment it shows the job as it was, and it tells what is different since.
     """
     big = "executable = /bin/true\nrequest_memory = 4TB\nqueue\n"
     cluster = (await pool.client.submit(big, cwd=tmp_path)).cluster
@@ -41,9 +41,16 @@ async def test_a_job_says_why_it_waits_and_what_has_happened(
         assert "idle" == await seen.text(".title .state")
         assert 1 == await seen.page.locator(".gantt rect.idle").count()
         assert "submitted cluster" in await seen.text("section:has(#events)")
-        acted = await pool.client.hold(select(f"{cluster}.0"), reason="for a test")
-        await seen.go(f"/jobs/{cluster}.0?at_least={place(acted.position)}")
-        assert "held" == await seen.text(".title .state")
+        await seen.page.wait_for_selector("[data-live-state=on]")
+        await seen.page.click("text=Change it")
+        await seen.page.fill("[name=Name]", "Colour")
+        await seen.page.fill("[data-sift]", "holdreasoncode")
+        await pool.client.hold(select(f"{cluster}.0"), reason="for a test")
+        await seen.page.wait_for_selector(".title .state.held")
+        assert "for a test" in await seen.text("section:has(#events)")
+        assert 2 >= await seen.page.locator("#attributes tbody tr:visible").count()
+        assert "Colour" == await seen.page.input_value("[name=Name]:visible")
+        await seen.page.reload()
         assert "held for" in await seen.text("section:has(#why)")
         await seen.page.click("tbody tr:has-text('idle') >> text=differences")
         assert "JobStatus 1 5" in await seen.text("#attributes")
@@ -201,7 +208,8 @@ async def test_a_waiting_job_is_changed_unless_it_is_another_by_then(
     look: Looks, pool: ThrowawayPool, tmp_path: Path
 ) -> None:
     """
-    What a job asks for is changed on its page, as it was shown there; where it has changed meanwhile nothing is done, and that is said.
+    What a job asks for is changed on its page, as it was shown there; where it has changed meanwhile nothing is done, and that is said
+    beside what was typed, which can be sent again; also a value that cannot be read is kept.
     """
     submitted = await pool.client.submit(HELD.format(1), cwd=tmp_path)
     job = f"{submitted.cluster}.0"
@@ -222,6 +230,17 @@ async def test_a_waiting_job_is_changed_unless_it_is_another_by_then(
         assert "has changed since its page was shown" in await seen.text("[role=alert]")
         [ad] = await pool.client.jobs(select(job))
         assert 2048 == ad["RequestMemory"]
+        assert "4096" == await seen.page.input_value("[name=RequestMemory]")
+        await seen.page.fill("[name=Name]", "Colour")
+        await seen.page.fill("[name=Value]", "1 +")
+        await seen.page.click("button:text-is('Change')")
+        assert "cannot be read" in await seen.text("[role=alert]")
+        kept = [await seen.page.input_value(f"[name={name}]") for name in ("Name", "Value", "RequestMemory")]
+        assert ["Colour", "1 +", "4096"] == kept
+        await seen.page.fill("[name=Value]", "1 + 1")
+        await seen.page.click("button:text-is('Change')")
+        assert "memory 4.0 GiB" in await seen.text("section:has(#facts)")
+        assert f"/jobs/{job}@schedd" == URL(seen.page.url).path
 
 
 async def test_it_is_said_where_an_unknown_job_may_be(

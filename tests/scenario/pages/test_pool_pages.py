@@ -119,6 +119,36 @@ async def test_a_machine_says_what_runs_there_and_what_ran(
         assert {"EnteredCurrentState", "EnteredCurrentActivity"} == set(names)
 
 
+async def test_a_machine_is_emptied_from_its_page(look: Looks, pool: ThrowawayPool) -> None:
+    """
+    Without scripts, too, an administrator has a machine take no jobs, and take jobs again; its page says that it drains and why.
+    """
+    machine = await the_machine(look)
+    path = f"/machines/{quote(machine)}"
+
+    def drains(found: Any) -> bool:
+        return any(slot["attributes"].get("Draining") is True for slot in found["slots"])
+
+    empties = False
+    try:
+        async with look.at(path, scripts=False) as seen:
+            await seen.page.click("text=Empty it, or have it")
+            await seen.page.fill("[name=reason]", "a disk")
+            await seen.page.click("button:has-text('Drain: no new jobs')")
+            assert f"{machine} takes no new jobs" in await seen.text("[role=status]")
+            empties = True
+            await until(look, f"/v2{path}", drains)
+            await seen.page.reload()
+            assert "yes: a disk" in await seen.text("dl.facts")
+            await seen.page.click("button:has-text('Take jobs again')")
+            assert f"{machine} takes jobs again." == await seen.text("[role=status] p")
+            empties = False
+    finally:
+        if empties:
+            await pool.client.hosts.cancel_drain(machine)
+    await until(look, f"/v2{path}", lambda found: not drains(found))
+
+
 async def test_the_map_is_used_with_keys_and_says_what_it_shows(look: Looks) -> None:
     """
     Wish 14: the map of machines has a legend with counts, says in words what is under the cursor, is used with keys, and its

@@ -18,7 +18,7 @@ from kettle_services.gateway.pages.frame import Frame
 from kettle_services.gateway.pages.gantt import drawn
 from kettle_services.gateway.pages.job_edits import EditFields, changes
 from kettle_services.gateway.pages.job_files_page import found_lines
-from kettle_services.gateway.pages.job_lists import command_of, row_of, states_of
+from kettle_services.gateway.pages.job_lists import row_of, states_of
 from kettle_services.gateway.pages.jobs_page import QUEUES, JobsView, ShowJobs
 from kettle_services.gateway.pages.notices import Notice, packed, unpacked
 from kettle_services.gateway.pages.page import Page
@@ -26,6 +26,7 @@ from kettle_services.gateway.pages.rendering import Templates
 from kettle_services.gateway.pages.selections import JobsForm, selection
 from kettle_services.gateway.pages.wiring import PAGES
 from kettle_services.gateway.pages.wording import ago, apart, clock, counted, number, size, span
+from kettle_services.gateway.rest.command_lines import command_of
 from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_wire.ads.types import Ad, Expr
 from kettle_wire.rest.files import Tail
@@ -283,14 +284,20 @@ def test_commands_are_shown_as_one_would_type_them(values: Mapping[str, str], sh
 
 
 @pytest.mark.parametrize(
-    ("code", "looks"), [(3, "state failed"), (0, "state completed"), (None, "state completed")]
+    ("code", "signal", "shown"),
+    [
+        (3, None, '<span class="state failed">completed, exit code 3</span>'),
+        (None, 9, '<span class="state failed">completed, signal 9 (SIGKILL)</span>'),
+        (0, None, '<span class="state completed">completed</span>, exit code <b>0</b>'),
+        (None, None, '<span class="state completed">completed</span>'),
+    ],
 )
-def test_a_job_that_failed_does_not_look_like_one_that_went_well(code: int | None, looks: str) -> None:
-    """A program's exit code other than 0 is said beside the state, which has another look."""
-    ended = job(state="completed", exit_code=code)
-    html = TEMPLATES.render("jobs.html", frame(), jobs_view(ended))
-    assert f'<span class="{looks}">completed</span>' in html
-    assert (code == 3) == ('<b class="bad">exit code 3</b>' in html)
+def test_a_job_that_failed_does_not_look_like_one_that_went_well(
+    code: int | None, signal: int | None, shown: str
+) -> None:
+    """An exit code other than 0, or a signal, is said in the state, which has another look."""
+    ended = job(state="completed", exit_code=code, exit_signal=signal)
+    assert f"<td>{shown}</td>" in TEMPLATES.render("jobs.html", frame(), jobs_view(ended))
 
 
 def test_a_notice_comes_through_its_cookie_and_nothing_else_does() -> None:

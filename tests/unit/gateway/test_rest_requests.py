@@ -1,6 +1,6 @@
 """What the REST interface makes of a request before it is answered."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -28,8 +28,11 @@ from kettle_services.gateway.rest.parameters import parameters_of
 from kettle_services.gateway.rest.persons import Person, Persons
 from kettle_services.gateway.rest.refusals import NotModified, RequestRefused
 from kettle_services.gateway.rest.submit_texts import submission_of
+from kettle_services.gateway.rest.type_refusals import misfit
 from kettle_wire.ads.types import Ad, Expr
-from kettle_wire.rest.jobs import LIST_JOBS, GetJob, Jobs, ListJobs
+from kettle_wire.rest.catalogue import ROUTES
+from kettle_wire.rest.jobs import LIST_JOBS, GetJob, JobChange, Jobs, JobSelection, ListJobs, Submission
+from kettle_wire.rest.route import Route
 
 FILTERS = Filters(KnownAttributes())
 ADA = Person(local("ada"), Mapped(owner="ada", domain="pool"))
@@ -69,15 +72,19 @@ def test_parameters_are_what_the_route_declares() -> None:
     ("query", "pointer", "said"),
     [
         ("?stat=idle", "/query/stat", "the nearest is state"),
-        ("?state=idl", "/query/state/0", "'idl'; it is one of idle, running, "),
-        ("?sort=owned", "/query/sort", "it is one of submitted, -submitted"),
+        (
+            "?state=idl",
+            "/query/state/0",
+            "has to be one of completed, held, idle, removed, running, suspended, and is 'idl'",
+        ),
+        ("?sort=owned", "/query/sort", "one of -attempts, -entered"),
         ("?xyz=1", "/query/xyz", "there is no parameter xyz"),
-        ("?since=2026-11-25T14:00:00", "/query/since", "timezone"),
+        ("?since=2026-11-25T14:00:00", "/query/since", "a time with a zone, as in 2026"),
         ("?since=0001-01-01T00:00:00%2B14:00", "/query/since", "no calendar"),
         ("?since=0.5", "/query/since", "a time as in 2026"),
-        ("?limit=1001", "/query/limit", "<= 1000"),
+        ("?limit=1001", "/query/limit", "a whole number from 1 to 1,000"),
         ("?limit=1&limit=2", "/query/limit", "twice"),
-        ("?cluster=1,x", "/query/cluster/1", "int"),
+        ("?cluster=1,x", "/query/cluster/1", "a whole number from 0"),
         ("?fields=", "/query/fields", "names nothing"),
     ],
 )
@@ -86,6 +93,52 @@ def test_a_parameter_that_cannot_be_used_is_named(query: str, pointer: str, said
     refusal = refused(query)
     assert (400, [pointer]) == (refusal.status, [each.pointer for each in refusal.errors])
     assert said in str(refusal)
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "pointer", "says"),
+    [
+        ({"ad": {}, "rows": [[1], 2]}, Submission, "/rows/1", "has to be a list, and is a whole number"),
+        ({"ad": {}, "colums": []}, Submission, "/colums", "is not known; the nearest is columns"),
+        ({"columns": []}, Submission, "/ad", "is missing: it has to be an object"),
+        ([], Submission, "", "has to be an object with ad, and is a list"),
+        ({"ad": {"Cmd": [1]}}, Submission, "/ad", "has a value that has to be true or false, a whole number"),
+        ({"ad": {"Cmd": {"exp": "1"}}}, Submission, "/ad", "has a value whose exp is not known"),
+        ({"attributes": {"a b": 1}}, JobChange, "/attributes", "has a name that has to be like RequestMemory"),
+        ({"attributes": {}}, JobChange, "/attributes", "has to be an object of 1 to 1,000 values"),
+        ({"expect": "x"}, JobSelection, "/expect", "has to be a whole number from 0 on or null, and is text"),
+        ({"ids": ["x"]}, JobSelection, "/ids/0", "has to be like 12.0 or 12.0@schedd"),
+        ({"reason": "x" * 5000}, JobSelection, "/reason", "has to be text of at most 4,096 characters"),
+        ({"owner": ["a\0"]}, JobSelection, "/owner/0", "has to be text of at most 256 characters without a NUL"),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_is_said_in_words(value: Any, kind: Any, pointer: str, says: str) -> None:
+    """
+    A body that is not what a route declares is refused with what may stand there, not with names of types.
+    """
+    with pytest.raises(msgspec.ValidationError) as error:
+        msgspec.json.decode(msgspec.json.encode(value), type=kind)
+    found = misfit(error.value, kind)
+    assert (pointer, says) == (found.pointer, found.says[: len(says)])
+
+
+def types_in(routes: Sequence[Route]) -> Iterator[tuple[Any, bool]]:
+    """What routes take: parameters, of which only texts come, and bodies."""
+    for route in routes:
+        yield route.parameters, True
+        if route.body is not None:
+            yield route.body, False
+
+
+def test_there_are_words_for_everything_that_a_route_takes() -> None:
+    """Whatever is wrong with a value of a parameter or field, its refusal says what has to stand there."""
+    for kind, texts in types_in(ROUTES):
+        for field in msgspec.structs.fields(kind):
+            wrong: Any = {field.encode_name: b"\0" if texts else object()}
+            with pytest.raises(msgspec.ValidationError) as error:
+                msgspec.convert(wrong, kind, strict=False)
+            said = misfit(error.value, kind, texts=texts)
+            assert said.says.startswith("has to be "), (kind, field.name, said)
 
 
 places = st.builds(

@@ -32,10 +32,11 @@ class QueuedAds:
         """
         The ads of rows of `live`, with their `shard`, `cluster`, `proc` and `happened`, read in the same transaction.
         """
-        clusters = await self._clusters(tx, {(row["shard"], row["cluster"]) for row in rows})
+        clusters = await self.submissions(tx, {(row["shard"], row["cluster"]) for row in rows})
         return [_ad(clusters[row["shard"], row["cluster"]], row) for row in rows]
 
-    async def _clusters(self, tx: Tx, wanted: set[tuple[str, int]]) -> dict[tuple[str, int], Submission]:
+    async def submissions(self, tx: Tx, wanted: set[tuple[str, int]]) -> dict[tuple[str, int], Submission]:
+        """The submissions of clusters, by shard and number; clusters that are not in a queue are left out."""
         found: dict[tuple[str, int], Submission] = {}
         for key in wanted & self._submissions.keys():
             self._submissions.move_to_end(key)

@@ -7,10 +7,12 @@ from typing import Annotated, Final
 
 import msgspec
 
-from kettle_services.gateway.pages.job_lists import COMMAND_ATTRIBUTES, JobRow, StateCount, row_of, states_of
+from kettle_services.gateway.pages.job_lists import JobRow, StateCount, row_of, states_of
 from kettle_services.gateway.pages.page import Page, Shown
 from kettle_services.gateway.pages.questions import Questions
 from kettle_services.gateway.rest.application import Asked
+from kettle_services.gateway.rest.command_lines import COMMAND_ATTRIBUTES
+from kettle_services.gateway.rest.failures import words_of_signal
 from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_wire.rest.jobs import LIST_HISTORY, LIST_JOBS, At, Job, Jobs, ListHistory, ListJobs
 from kettle_wire.rest.problem import ProblemCode
@@ -23,7 +25,7 @@ _MOST: Final = 1000
 class ShowCluster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What can be asked of the page."""
 
-    id: Annotated[str, msgspec.Meta(pattern=r"^[0-9]{1,9}(@[^\x00]{1,256})?$")]
+    id: Annotated[str, msgspec.Meta(pattern=r"^[0-9]{1,9}(@[^\x00]{1,256})?$", examples=["12", "12@schedd"])]
     """`CLUSTER` or `CLUSTER@SCHEDD`."""
     at_least: At | None = None
     """Wait until this is visible."""
@@ -140,7 +142,9 @@ def _cause(job: Job) -> str:
         return f"held: {job.hold_reason or 'no reason was given'}"
     if job.state == "removed":
         return "removed"
-    return f"exited with code {job.exit_code}" if job.exit_code is not None else "killed by a signal"
+    if job.exit_code is not None:
+        return f"exited with code {job.exit_code}"
+    return f"ended by {words_of_signal(job.exit_signal)}"
 
 
 def _when(job: Job) -> datetime:

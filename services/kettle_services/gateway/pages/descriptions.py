@@ -10,7 +10,7 @@ from typing import Final
 
 from kettle.submit.policies import EXPRESSIONS
 from kettle.submit.simple_commands import PLAIN
-from kettle_services.gateway.pages.wording import value_text
+from kettle_services.gateway.rest.command_lines import value_text
 from kettle_wire.ads.types import Ad, Expr, Scalar
 from kettle_wire.codes import Universe
 

@@ -5,10 +5,11 @@ from typing import Final
 
 import msgspec
 
-from kettle_services.gateway.pages.job_lists import COMMAND_ATTRIBUTES, JobRow, StateCount, row_of, states_of
+from kettle_services.gateway.pages.job_lists import JobRow, StateCount, row_of, states_of
 from kettle_services.gateway.pages.page import FromThePast, Link, Page, Shown
 from kettle_services.gateway.pages.questions import Questions
 from kettle_services.gateway.rest.application import Asked
+from kettle_services.gateway.rest.command_lines import COMMAND_ATTRIBUTES
 from kettle_wire.rest.jobs import LIST_HISTORY, LIST_JOBS, Jobs, ListHistory, ListJobs
 from kettle_wire.rest.machine_use import LIST_MACHINE_USE, ListMachineUse, MachinesInUse
 from kettle_wire.rest.past import GET_WHY, GetWhy, Why
@@ -23,7 +24,6 @@ HOME: Final = Page(
     live="home_live.html",
     only_now=True,
 )
-_ATTRIBUTES: Final = [*COMMAND_ATTRIBUTES]
 
 
 class ClusterRow(msgspec.Struct, frozen=True):
@@ -34,10 +34,6 @@ class ClusterRow(msgspec.Struct, frozen=True):
     count: int
     """In the queue."""
     ended: int
-    batch: str
-    """Its name, if it has one."""
-    command: str
-    """Of one of its jobs."""
 
 
 class HomeView(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,15 +62,15 @@ class HomePage:
 
     async def show(self, asked: Asked) -> Shown:
         """What somebody wants to know first."""
-        me = [asked.person.name]
+        me, fields = [asked.person.name], list(COMMAND_ATTRIBUTES)
         ask, ask_or_say = self._questions.ask, self._questions.ask_or_say
         counted = await ask(asked, LIST_JOBS, ListJobs(owner=me, group_by=["state"]), Jobs)
         states = states_of({group.key["state"]: group.count for group in counted.groups or ()})
         clusters = await ask(asked, LIST_CLUSTERS, ListClusters(owner=me, limit=8), Clusters)
-        waiting = ListJobs(owner=me, state=["idle"], sort="submitted", limit=1, fields=_ATTRIBUTES)
+        waiting = ListJobs(owner=me, state=["idle"], sort="submitted", limit=1, fields=fields)
         idle = (await ask(asked, LIST_JOBS, waiting, Jobs)).jobs or []
-        held = ListJobs(owner=me, state=["held"], limit=4, fields=_ATTRIBUTES)
-        ended = ListHistory(owner=me, limit=8, fields=_ATTRIBUTES)
+        held = ListJobs(owner=me, state=["held"], limit=4, fields=fields)
+        ended = ListHistory(owner=me, limit=8, fields=fields)
         machines, no_machines = await ask_or_say(
             asked, LIST_MACHINE_USE, ListMachineUse(limit=1), MachinesInUse
         )
@@ -93,28 +89,19 @@ class HomePage:
         return Shown(view, frames=counted.frames)
 
     async def _rows(self, asked: Asked, clusters: Sequence[Cluster]) -> list[ClusterRow]:
-        """With what people know them by: a cluster has its name and its command only in its jobs."""
+        """With how many of their jobs have ended."""
         if not clusters:
             return []
         numbers = sorted({each.cluster for each in clusters})
         past = ListHistory(owner=[asked.person.name], cluster=numbers, group_by=["cluster", "schedd"])
         groups = (await self._questions.ask(asked, LIST_HISTORY, past, Jobs)).groups or ()
         ended = {(group.key["cluster"], group.key["schedd"]): group.count for group in groups}
-        rows: list[ClusterRow] = []
-        for each in clusters:
-            wanted = ListJobs(
-                cluster=[each.cluster], schedd=[each.schedd], limit=1, fields=[*_ATTRIBUTES, "JobBatchName"]
+        return [
+            ClusterRow(
+                each,
+                states_of(each.states),
+                count=sum(each.states.values()),
+                ended=ended.get((str(each.cluster), each.schedd), 0),
             )
-            jobs = (await self._questions.ask(asked, LIST_JOBS, wanted, Jobs)).jobs or []
-            one = row_of(jobs[0]) if jobs else None
-            rows.append(
-                ClusterRow(
-                    each,
-                    states_of(each.states),
-                    count=sum(each.states.values()),
-                    ended=ended.get((str(each.cluster), each.schedd), 0),
-                    batch=one.values.get("JobBatchName", "") if one else "",
-                    command=one.command if one else "",
-                )
-            )
-        return rows
+            for each in clusters
+        ]

@@ -1,16 +1,16 @@
 """What is changed of a job that waits, from its page."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Final
+from typing import Annotated, Final, Protocol
 
 import msgspec
 
 from kettle.submit.errors import PlacelessError
 from kettle.submit.expressions import scalar
-from kettle_services.gateway.pages.page import Form, Led
+from kettle_services.gateway.pages.page import Form, Led, Shown
 from kettle_services.gateway.pages.questions import Questions
-from kettle_services.gateway.pages.wording import value_text
 from kettle_services.gateway.rest.application import Asked
+from kettle_services.gateway.rest.command_lines import value_text
 from kettle_services.gateway.rest.refusals import RequestRefused, refused_field
 from kettle_wire.ads.types import Ad, Scalar
 from kettle_wire.rest.jobs import EDIT_JOB, GET_JOB, EditJob, GetJob, Job, JobChange, JobName, Outcomes
@@ -67,6 +67,12 @@ def editable(job: Job) -> Sequence[Editable]:
     return [Editable(name, title, value_text(ad.get(name, ""))) for name, title in _USUAL.items()]
 
 
+def typed(fields: EditFields) -> Sequence[Editable]:
+    """What was typed, for the same fields again."""
+    said = msgspec.to_builtins(fields)
+    return [Editable(name, title, said[name]) for name, title in _USUAL.items()]
+
+
 def changes(fields: EditFields, ad: Ad) -> dict[str, Scalar]:
     """What is other than it was; raises RequestRefused: a value is no expression, or nothing is."""
     said = {name: text for name, text in msgspec.to_builtins(fields).items() if name in _USUAL}
@@ -93,14 +99,38 @@ _REFUSED: Final[Mapping[str, str]] = {
 }
 
 
+_KEEPS: Final = frozenset({409, 412, 422})
+"""With these it is said beside the fields why nothing was changed."""
+
+
+class ShowsJob(Protocol):
+    """The page of a job."""
+
+    async def show_again(
+        self, asked: Asked, job: JobName, typed: EditFields, refusal: RequestRefused
+    ) -> Shown:
+        """As it is now, with what was typed and why that was not done."""
+        ...
+
+
 class JobEdits:
     """Makes them."""
 
-    def __init__(self, questions: Questions) -> None:
+    def __init__(self, questions: Questions, page: ShowsJob) -> None:
+        """`page` shows the job again, with what was typed, where it was not changed."""
         self._questions = questions
+        self._page = page
 
-    async def edit(self, asked: Asked) -> Led:
+    async def edit(self, asked: Asked) -> Led | Shown:
         """Change the job, if it is still as it was shown; then its page, as it is by then."""
+        try:
+            return await self._edited(asked)
+        except RequestRefused as refusal:
+            if refusal.status not in _KEEPS:
+                raise
+            return await self._page.show_again(asked, asked.parameters.id, asked.body, refusal)
+
+    async def _edited(self, asked: Asked) -> Led:
         which: EditedJob = asked.parameters
         job, _ = await self._questions.ask_tagged(asked, GET_JOB, GetJob(id=which.id), Job, headers={})
         change = JobChange(attributes=changes(asked.body, job.attributes or {}))
@@ -114,7 +144,7 @@ class JobEdits:
             raise RequestRefused(
                 412,
                 ProblemCode.CHANGED,
-                f"job {which.id} has changed since its page was shown: look at it again; nothing was changed",
+                f"job {which.id} has changed since its page was shown: look at what it is now, and send the form again if you still mean it",
             ) from refusal
         for each in outcomes.outcomes:
             if each.outcome in _REFUSED:

@@ -1,18 +1,13 @@
 """What pages with lists of jobs have in common: columns that are chosen, and rows."""
 
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, get_args
 
 import msgspec
 
-from kettle.execution.job_environment.quoting import QuotingError, split_arguments_v2_raw
-from kettle_services.gateway.pages.wording import value_text
 from kettle_services.gateway.rest.application import Asked
+from kettle_services.gateway.rest.command_lines import COMMAND_ATTRIBUTES, short_command, value_text
 from kettle_wire.rest.jobs import GroupCount, Job, State
-
-COMMAND_ATTRIBUTES: Final = ("Cmd", "Args", "Arguments")
-"""What a command is made of."""
 
 
 class JobColumn(msgspec.Struct, frozen=True):
@@ -71,19 +66,7 @@ class GroupRow(msgspec.Struct, frozen=True):
 def row_of(job: Job) -> JobRow:
     """A row of a list."""
     values = {name: value_text(value) for name, value in (job.attributes or {}).items()}
-    return JobRow(job, command_of(values.get("Cmd", "").rpartition("/")[2], values), values)
-
-
-def command_of(program: str, values: Mapping[str, str]) -> str:
-    """
-    A program with its arguments as one would type them in a shell; as they are kept where that is not possible.
-    """
-    words = values.get("Arguments", "")
-    try:
-        arguments = shlex.join(split_arguments_v2_raw(words))
-    except QuotingError:
-        arguments = words
-    return f"{program} {arguments or values.get('Args', '')}".strip()
+    return JobRow(job, short_command(job.attributes or {}), values)
 
 
 def chosen_columns(

@@ -1,18 +1,22 @@
 """The page of one job: where it is and why, what has happened to it, and its ad."""
 
+import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
 import msgspec
+from aiohttp import web
 
 from kettle_services.gateway.pages.gantt import Gantt, drawn
-from kettle_services.gateway.pages.job_edits import Editable, editable
-from kettle_services.gateway.pages.job_lists import command_of
+from kettle_services.gateway.pages.job_edits import Editable, EditFields, editable
+from kettle_services.gateway.pages.job_edits import typed as as_typed
 from kettle_services.gateway.pages.page import Page, Shown
 from kettle_services.gateway.pages.questions import Questions
-from kettle_services.gateway.pages.wording import size, span, value_text
+from kettle_services.gateway.pages.wording import number, size, span
 from kettle_services.gateway.rest.application import Asked
+from kettle_services.gateway.rest.command_lines import command_of, value_text
+from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_wire.ads.types import Ad
 from kettle_wire.rest.jobs import GET_JOB, At, GetJob, Job, JobName
 from kettle_wire.rest.past import (
@@ -44,7 +48,9 @@ class ShowJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Wait until this is visible."""
 
 
-JOB: Final = Page("/jobs/{id}", "Job", template="job.html", parameters=ShowJob)
+JOB: Final = Page("/jobs/{id}", "Job", template="job.html", parameters=ShowJob, live="job_live.html")
+AGAIN_S: Final = 10.0
+"""Why a job waits is asked again after this time, also if nothing was recorded of the job itself."""
 
 
 class Attribute(msgspec.Struct, frozen=True):
@@ -89,27 +95,67 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     compare: Moment | None
     asks: Mapping[str, str]
     """Resources that it asks for."""
+    used: Mapping[str, str]
+    """What the runs that have ended have used."""
     files: Sequence[tuple[str, str]]
     """What its files are called, by what they are."""
     queued: bool
     edited: Sequence[Editable]
     """What is usually changed of a job that waits; none: it does not wait."""
+    kept: EditFields | None = None
+    """What was typed and not done."""
+    trouble: str = ""
+    """Why it was not."""
     tag: str
     """Names the state that is shown."""
+
+
+class _Last(msgspec.Struct, frozen=True):
+    """What was shown last to somebody who watches."""
+
+    tag: str
+    at: float
+    """By the monotonic clock."""
+    shown: Shown
+
+
+_LAST: Final = web.RequestKey("kettle-job-page", _Last)
 
 
 class JobPage:
     """Shows it."""
 
-    def __init__(self, questions: Questions) -> None:
+    def __init__(self, questions: Questions, again_s: float = AGAIN_S) -> None:
         self._questions = questions
+        self._again_s = again_s
 
     async def show(self, asked: Asked) -> Shown:
-        """Everything about a job, now or at a moment."""
+        """
+        Everything about a job, now or at a moment; who watches it is shown the same again as long as it has not changed.
+        """
+        wanted: ShowJob = asked.parameters
+        last: _Last | None = asked.request.get(_LAST)
+        of_job = GetJob(id=wanted.id, as_of=wanted.as_of, at_least=None if last else wanted.at_least)
+        job, tag = await self._questions.ask_tagged(asked, GET_JOB, of_job, Job, headers={})
+        now = time.monotonic()
+        if last is not None and last.tag == tag and now < last.at + self._again_s:
+            return last.shown
+        shown = await self._shown(asked, job, tag)
+        asked.request[_LAST] = _Last(tag, now, shown)
+        return shown
+
+    async def show_again(
+        self, asked: Asked, job: JobName, typed: EditFields, refusal: RequestRefused
+    ) -> Shown:
+        """The job as it is now, with a form that was not carried out, and why."""
+        now = msgspec.structs.replace(asked, parameters=ShowJob(id=job), body=None)
+        shown = await self.show(now)
+        view = msgspec.structs.replace(shown.view, edited=as_typed(typed), kept=typed, trouble=str(refusal))
+        return msgspec.structs.replace(shown, view=view, status=refusal.status, path=f"/jobs/{job}")
+
+    async def _shown(self, asked: Asked, job: Job, tag: str) -> Shown:
         wanted: ShowJob = asked.parameters
         ask = self._questions.ask
-        of_job = GetJob(id=wanted.id, as_of=wanted.as_of, at_least=wanted.at_least)
-        job, tag = await self._questions.ask_tagged(asked, GET_JOB, of_job, Job, headers={})
         ask_or_say = self._questions.ask_or_say
         timeline, no_past = await ask_or_say(asked, GET_TIMELINE, GetTimeline(id=job.id), Timeline)
         past = GetHistoryOfJob(id=job.id, until=wanted.as_of)
@@ -142,6 +188,7 @@ class JobPage:
             attributes=_attributes(ad, before),
             compare=wanted.compare,
             asks=_asks(texts),
+            used=_used(job, ad),
             files=[
                 (what, texts[key])
                 for key, what in _FILES.items()
@@ -184,6 +231,19 @@ def _asks(texts: Mapping[str, str]) -> dict[str, str]:
             unit = _BYTES.get(key)
             asks[name] = size(int(text) * unit) if unit and text.isdecimal() else text
     return asks
+
+
+def _used(job: Job, ad: Ad) -> dict[str, str]:
+    """What is recorded of runs when they end, with units."""
+    wall, memory = ad.get("RemoteWallClockTime"), job.memory or ad.get("MemoryUsage")
+    cpu = [ad.get(name) for name in ("CumulativeRemoteUserCpu", "CumulativeRemoteSysCpu")]
+    used: dict[str, str] = {}
+    if isinstance(wall, int | float) and wall > 0:
+        used["Wall time"] = f"{span(wall)}, all runs"
+        used["CPU time"] = f"{span(sum(each for each in cpu if isinstance(each, int | float)))}, all runs"
+        if isinstance(memory, int):
+            used["Memory, at most"] = f"{number(memory)} MiB"
+    return used
 
 
 def _until(phases: Sequence[Phase], moment: datetime | None) -> list[Phase]:

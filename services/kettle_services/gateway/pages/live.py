@@ -13,6 +13,7 @@ from typing import Final
 
 from aiohttp import web
 
+from kettle_services.gateway.rest.admission import LOOK_AGAIN_S
 from kettle_services.gateway.rest.application import Asked
 from kettle_services.gateway.rest.job_tables import JobTables
 from kettle_services.gateway.rest.refusals import RequestRefused
@@ -24,8 +25,6 @@ PAUSE_S: Final = 0.25
 SHARE: Final = 0.25
 """Of a core, the most that all live parts together are to take: the more there are, the longer are the pauses."""
 HEARTBEAT_S: Final = 15.0
-LEFT_S: Final = 3.0
-"""How soon it is noticed that a reader has left, whose place another one may want."""
 SLOW_S: Final = 10.0
 """A reader that does not take what was sent for so long is cut off."""
 
@@ -84,8 +83,10 @@ class LiveParts:
         self._watch = watch
         self._streams = streams
 
-    async def send(self, asked: Asked, part: Callable[[], Awaitable[str]]) -> web.StreamResponse:
-        """Send a part whenever it is another one, until its reader leaves or may see it no more."""
+    async def send(self, asked: Asked, part: Callable[[], Awaitable[str | None]]) -> web.StreamResponse:
+        """
+        Send a part whenever it is another one, until its reader leaves or may see it no more; None: it is that of the last time.
+        """
         response = web.StreamResponse(
             headers={
                 "Cache-Control": "no-store",
@@ -105,7 +106,7 @@ class LiveParts:
         return response
 
     async def _sent(
-        self, asked: Asked, part: Callable[[], Awaitable[str]], response: web.StreamResponse
+        self, asked: Asked, part: Callable[[], Awaitable[str | None]], response: web.StreamResponse
     ) -> None:
         """
         Raises TimeoutError if the reader is too slow, ConnectionResetError if it has left, RequestRefused if it may see no more.
@@ -116,12 +117,12 @@ class LiveParts:
         while over is None or time.time() < over:
             await asked.admission.require_still()
             try:
-                async with asyncio.timeout(LEFT_S):
+                async with asyncio.timeout(LOOK_AGAIN_S):
                     seen = await self._watch.behind(seen)
             except TimeoutError:
                 if asked.request.transport is None or asked.request.transport.is_closing():
                     return
-                if time.monotonic() > written + HEARTBEAT_S - LEFT_S:
+                if time.monotonic() > written + HEARTBEAT_S - LOOK_AGAIN_S:
                     await _written(response, b": heartbeat\n\n")
                     written = time.monotonic()
                 continue
@@ -133,9 +134,11 @@ class LiveParts:
                 if refusal.status == 403:
                     return
                 seen = {}  # the part that is missing now comes after the pause, also if nothing else happens
+                written = time.monotonic()
             else:
-                await _written(response, _event(text))
-            written = time.monotonic()
+                if text is not None:
+                    await _written(response, _event(text))
+                    written = time.monotonic()
             took = time.perf_counter() - began
             await asyncio.sleep(max(PAUSE_S, took * self._streams.count / SHARE))
 

@@ -95,7 +95,9 @@ class Form:
 
 
 class Shown(msgspec.Struct, frozen=True):
-    """A page as it is to be seen."""
+    """
+    A page as it is to be seen; who watches it and is answered with the same object as before has the newest.
+    """
 
     view: msgspec.Struct
     title: str = ""
@@ -107,6 +109,8 @@ class Shown(msgspec.Struct, frozen=True):
     status: int = 200
     template: str = ""
     """Instead of that of the declaration."""
+    path: str = ""
+    """Of the page that a form is answered with, which is not that of the form."""
 
 
 class Led(msgspec.Struct, frozen=True):

@@ -8,6 +8,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 from kettle_services.gateway.pages.frame import Frame
 from kettle_services.gateway.pages.wording import counted, number, size, span, stamp
+from kettle_services.gateway.rest.failures import words_of_signal
 
 _DIRECTORY: Final = Path(__file__).parent / "templates"
 
@@ -27,7 +28,7 @@ class Templates:
             lstrip_blocks=True,
         )
         filters: dict[str, Any] = {
-            "counted": counted, "number": number, "size": size, "span": span, "stamp": stamp,
+            "counted": counted, "number": number, "size": size, "signal": words_of_signal, "span": span, "stamp": stamp,
         }  # fmt: skip
         environment.filters.update(filters)
         self._compiled: Final[dict[str, Template]] = {

@@ -156,10 +156,17 @@ class Pages:
             parameters = parameters_of(page, request)
             asked = Asked(admitted.person, parameters, None, request, admission=admitted.admission)
 
-            async def part() -> str:
+            last: Shown | None = None
+
+            async def part() -> str | None:
+                nonlocal last
                 front.require(asked.person, level)
+                before, last = last, None  # after a refusal the reader needs it again
                 shown = await handler(asked)
                 assert isinstance(shown, Shown), "a page with a live part has nothing else"
+                last = shown
+                if shown is before:
+                    return None
                 frame = self.frame(request, page, asked, front, shown)
                 return self._templates.render(page.live, frame, shown.view)
 
@@ -172,7 +179,7 @@ class Pages:
     ) -> Frame:
         """What is around a page."""
         person = asked.person
-        path = request.path.removeprefix("/live")
+        path = shown.path or request.path.removeprefix("/live")
         return self._frame(
             request,
             title=shown.title or declared.title,

@@ -6,11 +6,13 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
+from kettle.bus.ports import BusError
+from kettle.client import ClientError
 from kettle.submit.known_attributes import KnownAttributes
 from kettle_services.gateway.pages.descriptions import description_like
 from kettle_services.gateway.pages.page import Form, Led, Link, Page, Shown
 from kettle_services.gateway.pages.questions import Questions
-from kettle_services.gateway.rest.application import Asked
+from kettle_services.gateway.rest.application import Asked, refusal_of
 from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_wire.rest.jobs import GET_JOB, SUBMIT_JOBS, GetJob, Job, JobName, SubmitJobs, SubmittedJobs
 from kettle_wire.rest.problem import ProblemCode
@@ -126,7 +128,13 @@ class SubmitPage:
         if tried.trouble:
             return Shown(tried, status=422)
         text = asked.body.text
-        made = await self._questions.ask(asked, SUBMIT_JOBS, SubmitJobs(), SubmittedJobs, body=text)
+        try:
+            made = await self._questions.ask(asked, SUBMIT_JOBS, SubmitJobs(), SubmittedJobs, body=text)
+        except (RequestRefused, ClientError, BusError) as error:
+            refusal = refusal_of(asked.request, error)
+            if refusal is None:
+                raise
+            return Shown(_wrong(text, str(refusal)), status=refusal.status)
         return Led(f"/clusters/{made.cluster}@{made.schedd}", {"at_least": made.position})
 
     async def _tried(self, asked: Asked) -> SubmitView:

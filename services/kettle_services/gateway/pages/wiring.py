@@ -21,16 +21,16 @@ PAGES: Final = (HOME, JOBS, SUBMIT, HISTORY, JOB, JOB_FILES, CLUSTER, *POOL_PAGE
 
 def page_handlers(questions: Questions) -> Mapping[Page | Form, Handler]:
     """All of them."""
-    submit = SubmitPage(questions)
+    submit, job = SubmitPage(questions), JobPage(questions)
     return {
         SUBMIT: submit.show,
         SEND: submit.send,
         CHECK: submit.check,
         JOBS: JobsPage(questions, QUEUES).show,
         HISTORY: JobsPage(questions, PAST).show,
-        JOB: JobPage(questions).show,
+        JOB: job.show,
         JOB_FILES: JobFilesPage(questions).show,
-        EDIT: JobEdits(questions).edit,
+        EDIT: JobEdits(questions, job).edit,
         HOME: HomePage(questions).show,
         ACT: JobActions(questions).act,
         CLUSTER: ClusterPage(questions).show,

@@ -3,8 +3,6 @@
 from datetime import UTC, datetime
 from typing import Final
 
-from kettle_wire.ads.types import Expr, Scalar
-
 _SPANS: Final = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 _SIZES: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
@@ -83,14 +81,3 @@ def stamp(moment: datetime) -> str:
     """As it stands in addresses and attributes: UTC, with as many digits of the second as there are."""
     text = moment.astimezone(UTC).isoformat()
     return text.removesuffix("+00:00") + "Z"
-
-
-def value_text(value: Scalar) -> str:
-    """A value of an ad: texts without quotes, expressions as they are."""
-    match value:
-        case bool():
-            return str(value).lower()
-        case Expr(expr=text):
-            return text
-        case _:
-            return str(value)

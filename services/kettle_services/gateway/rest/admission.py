@@ -6,7 +6,8 @@ from typing import Final
 
 from kettle_services.gateway.rest.refusals import RequestRefused
 
-EVERY_S: Final = 3.0
+LOOK_AGAIN_S: Final = 3.0
+"""How soon it is noticed that somebody may have an answer no more that goes on, or has left, whose place another one may want."""
 GOOD_NO_MORE: Final = frozenset({401, 403})
 """With these a credential is refused that will not be taken later either."""
 
@@ -17,7 +18,7 @@ class Admission:
     def __init__(self, look: Callable[[], Awaitable[None]]) -> None:
         """`look` raises RequestRefused: it would not."""
         self._look = look
-        self._due = time.monotonic() + EVERY_S
+        self._due = time.monotonic() + LOOK_AGAIN_S
 
     async def require_still(self) -> None:
         """
@@ -33,4 +34,4 @@ class Admission:
             if refusal.status in GOOD_NO_MORE:
                 raise
         finally:
-            self._due = time.monotonic() + EVERY_S
+            self._due = time.monotonic() + LOOK_AGAIN_S

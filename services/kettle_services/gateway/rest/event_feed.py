@@ -19,6 +19,7 @@ from aiohttp import web
 from kettle.bus.ports import Bus, BusError
 from kettle.client import ClientError
 from kettle.client.events.published import Published, Wanted
+from kettle_services.gateway.rest.admission import LOOK_AGAIN_S
 from kettle_services.gateway.rest.application import Asked
 from kettle_services.gateway.rest.changes import Changes
 from kettle_services.gateway.rest.connections import PersonConnections
@@ -32,8 +33,6 @@ from kettle_wire.rest.streams import Follow, FollowChanges, FollowCluster, Follo
 HEARTBEAT_S: Final = 15.0
 SLOW_S: Final = 10.0
 """A reader that does not take what was sent for so long is cut off."""
-_LOOK_S: Final = 3.0
-"""How soon it is noticed that a reader has left, whose place another one may want."""
 _TOGETHER: Final = 256 << 10
 """Bytes that are sent at once."""
 _HEARTBEAT: Final = b": heartbeat\n\n"
@@ -274,11 +273,11 @@ class _Sender:
                         await self._require_admitted()
                         if coming is None:
                             coming = asyncio.ensure_future(anext(events))
-                        done, _ = await asyncio.wait((coming,), timeout=_LOOK_S)
+                        done, _ = await asyncio.wait((coming,), timeout=LOOK_AGAIN_S)
                         if done:
                             data, coming = coming.result(), None
                             await self._write(data)
-                        elif time.monotonic() > self._written + HEARTBEAT_S - _LOOK_S:
+                        elif time.monotonic() > self._written + HEARTBEAT_S - LOOK_AGAIN_S:
                             await self._write(_HEARTBEAT)
                         elif self._request.transport is None or self._request.transport.is_closing():
                             raise ConnectionResetError("it has left")

@@ -35,7 +35,8 @@ class AdFilter:
         self.context: Final = Context(now=lambda: now, max_steps=FOREIGN_STEPS)
         self.is_timeless: Final = not depends_on_time(expression)
         """Whether the same ad always gives the same answer."""
-        self._asked: Final = None if conceals(expression) else _asked(expression)
+        self.asked: Final = None if conceals(expression) else _asked(expression)
+        """The attributes that it asks for, in lower case; None: it may ask for any."""
 
     def holds(self, ad: Ad) -> bool:
         """Whether the filter is true of an ad; one that takes too many steps is not."""
@@ -46,9 +47,9 @@ class AdFilter:
 
     def _part(self, ad: Ad) -> Ad:
         """What of an ad decides: to look at all of it takes longer than to evaluate the filter."""
-        if self._asked is None:
+        if self.asked is None:
             return ad
-        part = {name: value for name, value in ad.items() if name.lower() in self._asked}
+        part = {name: value for name, value in ad.items() if name.lower() in self.asked}
         return ad if any(isinstance(value, Expr) for value in part.values()) else part
 
 

@@ -29,8 +29,11 @@ SCHEDD: Final = "schedd."
 _decode: Final = msgspec.msgpack.Decoder(Ad).decode
 
 
-def queued(row: asyncpg.Record, ad: Ad | None = None) -> Job:
-    """A row of the table `live`."""
+def queued(row: asyncpg.Record, ad: Ad | None = None, whole: Ad | None = None) -> Job:
+    """
+    A row of the table `live`; `whole`: all of its ad, which tells how a job has ended that stays in its queue.
+    """
+    code, signal = exit_of(whole or {})
     return msgspec.structs.replace(
         _job(row, ad),
         entered=row["entered_at"],
@@ -38,6 +41,8 @@ def queued(row: asyncpg.Record, ad: Ad | None = None) -> Job:
         slot=row["slot"] if row["assigned_at"] is not None else None,
         running_since=row["assigned_at"],
         hold_reason=row["hold_reason"],
+        exit_code=code,
+        exit_signal=signal,
     )
 
 
@@ -47,6 +52,7 @@ def departed(row: asyncpg.Record, ad: Ad | None = None) -> Job:
         _job(row, ad),
         left=row["left_at"],
         exit_code=row["exit_code"],
+        exit_signal=row["exit_signal"],
         wall_time=row["wall_time"],
         memory=row["memory"],
     )
@@ -65,6 +71,16 @@ def _job(row: asyncpg.Record, ad: Ad | None) -> Job:
         submitted=row["submitted_at"],
         attributes=ad,
     )
+
+
+def exit_of(ad: Ad) -> tuple[int | None, int | None]:
+    """Exit code and signal of a job that has completed; one of them at most."""
+    if ad.get("JobStatus") != JobStatus.COMPLETED:
+        return None, None
+    code, signal = ad.get("ExitCode"), ad.get("ExitSignal")
+    if ad.get("ExitBySignal") is True:
+        return None, signal if isinstance(signal, int) else None
+    return code if isinstance(code, int) else None, None
 
 
 def stored_ad(row: asyncpg.Record) -> Ad:

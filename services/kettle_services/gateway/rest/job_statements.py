@@ -14,9 +14,11 @@ import msgspec
 
 from kettle.projections.jobs import HISTORY, QUEUE, Searchable, prefilter
 from kettle.projections.stored_projection import microseconds
+from kettle_services.gateway.rest.cluster_verdicts import Narrowing
 from kettle_services.gateway.rest.filters import AdFilter
 from kettle_services.gateway.rest.job_rows import NUMBERS, SCHEDD
 from kettle_services.gateway.rest.page_tokens import RowPlace
+from kettle_wire.events import JobEdited, JobTold
 from kettle_wire.rest.jobs import Group, ListHistory, ListJobs
 
 _KEY: Final = "shard, cluster, proc"
@@ -44,6 +46,8 @@ class JobTable(msgspec.Struct, frozen=True):
     orders: Mapping[str, Order]
 
 
+EXIT_SIGNAL: Final = """CASE WHEN search @> '{"exitbysignal": 1}' THEN substring(search->>'exitsignal' FROM '^[0-9]{1,9}$')::integer END"""
+"""Attributes can be edited: what is no number of a signal is none."""
 LIVE: Final = JobTable(
     "jobs.live",
     f"{_KEY}, owner, status, submitted_at, entered_at, attempts, slot, assigned_at, hold_reason",
@@ -58,7 +62,7 @@ LIVE: Final = JobTable(
 )
 PAST: Final = JobTable(
     "jobs.history",
-    f"{_KEY}, owner, status, submitted_at, left_at, frame, exit_code, wall_time, memory, queued, started",
+    f"{_KEY}, owner, status, submitted_at, left_at, frame, exit_code, {EXIT_SIGNAL} AS exit_signal, wall_time, memory, queued, started",
     "left_at",
     HISTORY,
     {
@@ -101,11 +105,12 @@ def list_statements(
     *,
     limit: int | None,
     more_columns: Sequence[str] = (),
+    narrowing: Narrowing | None = None,
 ) -> Iterator[Statement]:
     """
     The rows of a list in its order, in one statement or in two: rows without the value that is sorted by come last.
 
-    `limit`: the most rows of one statement; None: all.
+    `limit`: the most rows of one statement; None: all.  `narrowing`: where jobs are that the filter may be true of; None: anywhere.
     """
     order = table.orders[asked.sort.removeprefix("-")]
     columns = ", ".join((table.columns, *more_columns))
@@ -113,7 +118,7 @@ def list_statements(
     last = f" LIMIT {limit}" if limit is not None else ""
     if after is None or after.value is not None:
         keys = (order.column, *_KEY.split(", "))
-        conditions, arguments = _conditions(table, asked, wanted)
+        conditions, arguments = _conditions(table, asked, wanted, narrowing)
         if order.nullable:
             conditions.append(f"{order.column} IS NOT NULL")
         if after is not None:
@@ -128,7 +133,7 @@ def list_statements(
             conditions.append(f"({', '.join(keys)}) {way[0]} ({', '.join(places)})")
         yield _statement(table, columns, conditions, arguments, keys, way[1], last)
     if order.nullable:
-        conditions, arguments = _conditions(table, asked, wanted)
+        conditions, arguments = _conditions(table, asked, wanted, narrowing)
         conditions.append(f"{order.column} IS NULL")
         if after is not None and after.value is None:
             put = _putting(arguments)
@@ -147,6 +152,17 @@ def plan_statement(
     statement = next(list_statements(table, asked, wanted, after, limit=asked.limit + 1))
     condition = statement.text.partition(" WHERE ")[2].rpartition(" ORDER BY ")[0]
     return Statement(f"EXPLAIN (FORMAT JSON) {statement.text}", statement.arguments), condition
+
+
+def clusters_statement(asked: ListJobs, most: int) -> Statement:
+    """The clusters of which a list of the queues may have jobs, at most so many."""
+    arguments: list[object] = []
+    put = _putting(arguments)
+    where = " AND ".join(_places(asked, put)) or "true"
+    return Statement(
+        f"SELECT shard, cluster FROM jobs.cluster WHERE {where} LIMIT {most}",  # noqa: S608 - values are arguments
+        arguments,
+    )
 
 
 def count_statement(table: JobTable, asked: Listed, wanted: AdFilter | None) -> Statement:
@@ -192,7 +208,9 @@ def _putting(arguments: list[object]) -> _Put:
     return put
 
 
-def _conditions(table: JobTable, asked: Listed, wanted: AdFilter | None) -> tuple[list[str], list[object]]:
+def _conditions(
+    table: JobTable, asked: Listed, wanted: AdFilter | None, narrowing: Narrowing | None = None
+) -> tuple[list[str], list[object]]:
     arguments: list[object] = []
     found = list(_simple(table, asked, _putting(arguments)))
     if wanted is not None:
@@ -201,12 +219,39 @@ def _conditions(table: JobTable, asked: Listed, wanted: AdFilter | None) -> tupl
         )
         arguments += values
         found.append(text)
+    if narrowing is not None:
+        found.append(f"({_narrow(narrowing, _putting(arguments))})")
     return found or ["true"], arguments
 
 
 def _simple(table: JobTable, asked: Listed, put: _Put) -> Iterator[str]:
     if asked.state:
         yield f"status = ANY ({put([NUMBERS[state] for state in asked.state], 'integer[]')})"
+    yield from _places(asked, put)
+    if asked.since is not None:
+        yield f"{table.moment} >= {put(asked.since, 'timestamptz')}"
+    if asked.until is not None:
+        yield f"{table.moment} < {put(asked.until, 'timestamptz')}"
+    if isinstance(asked, ListHistory) and asked.as_of is not None:
+        yield f"left_at <= {put(asked.as_of, 'timestamptz')}"
+
+
+def _narrow(narrowing: Narrowing, put: _Put) -> str:
+    """
+    Jobs of the clusters, and those of others of which an attribute was set: the events that do it are in what happened by their names.
+    """
+    shards, clusters = put(narrowing.shards, "text[]"), put(narrowing.clusters, "integer[]")
+    there = f"(shard, cluster) IN (SELECT * FROM unnest({shards}, {clusters}))"  # noqa: S608 - values are arguments
+    return " OR ".join((there, *(f"position({put(name, 'bytea')} IN happened) > 0" for name in _SETTING)))
+
+
+_SETTING: Final = tuple(
+    str(kind.__struct_config__.tag).partition("/")[0].encode() + b"/" for kind in (JobEdited, JobTold)
+)
+"""In all their versions."""
+
+
+def _places(asked: Listed, put: _Put) -> Iterator[str]:
     if len(asked.owner) == 1:  # an index has them in order
         yield f"owner = {put(asked.owner[0], 'text')}"
     elif asked.owner:
@@ -215,9 +260,3 @@ def _simple(table: JobTable, asked: Listed, put: _Put) -> Iterator[str]:
         yield f"shard = ANY ({put([SCHEDD + name for name in asked.schedd], 'text[]')})"
     if asked.cluster:
         yield f"cluster = ANY ({put(asked.cluster, 'integer[]')})"
-    if asked.since is not None:
-        yield f"{table.moment} >= {put(asked.since, 'timestamptz')}"
-    if asked.until is not None:
-        yield f"{table.moment} < {put(asked.until, 'timestamptz')}"
-    if isinstance(asked, ListHistory) and asked.as_of is not None:
-        yield f"left_at <= {put(asked.as_of, 'timestamptz')}"

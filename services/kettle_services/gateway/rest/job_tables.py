@@ -18,6 +18,7 @@ from kettle.storage import Database
 from kettle.storage.database import Connection, is_away
 from kettle.storage.queries import load
 from kettle_services.gateway.rest import job_rows
+from kettle_services.gateway.rest.cluster_verdicts import MOST_CLUSTERS, Narrowing, asks_for_common, narrowed
 from kettle_services.gateway.rest.filters import AdFilter
 from kettle_services.gateway.rest.job_rows import SCHEDD, STATES, Viewer
 from kettle_services.gateway.rest.job_statements import (
@@ -26,6 +27,7 @@ from kettle_services.gateway.rest.job_statements import (
     PAST,
     JobTable,
     Listed,
+    clusters_statement,
     count_statement,
     list_statements,
     place_of,
@@ -34,6 +36,7 @@ from kettle_services.gateway.rest.job_statements import (
 from kettle_services.gateway.rest.page_tokens import RowPlace
 from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_wire.ads.types import Ad
+from kettle_wire.codes import JobStatus
 from kettle_wire.jobs import JobId
 from kettle_wire.rest.jobs import GroupCount, Job, ListJobs, ListPlan
 from kettle_wire.rest.problem import ProblemCode
@@ -171,8 +174,9 @@ class Reading:
         with_ads = wanted is not None or bool(asked.fields)
         found: list[Job] = []
         last: asyncpg.Record | None = None
-        async for rows in self._rows(table, asked, wanted, after, _ad_column(table) if with_ads else ()):
-            ads = await self._ads_of(table, rows) if with_ads else [None] * len(rows)
+        columns = _ad_column(table, every=with_ads)
+        async for rows in self._rows(table, asked, wanted, after, columns, viewer):
+            ads = await self._ads_of(table, rows)
             for row, ad in zip(rows, ads, strict=True):
                 if len(found) == asked.limit:
                     assert last is not None
@@ -180,7 +184,7 @@ class Reading:
                 last = row
                 if wanted is None or (ad is not None and viewer.finds(wanted, ad, row["owner"])):
                     shown = viewer.sees(ad, row["owner"]) if ad is not None and asked.fields else None
-                    found.append(_job(table, row, shown))
+                    found.append(_job(table, row, shown, ad))
             if time.monotonic() > self._deadline:
                 return Found(found, place_of(table, asked.sort, rows[-1]))
         return Found(found, None)
@@ -192,14 +196,18 @@ class Reading:
         wanted: AdFilter | None,
         after: RowPlace | None,
         more_columns: Sequence[str],
+        viewer: Viewer,
     ) -> AsyncGenerator[Sequence[asyncpg.Record]]:
         """The rows of a list in its order, some at once; without a filter those of one page, and one more."""
         # What the database plans for a page takes milliseconds where the plan for all rows sorts them first.
         limits = (asked.limit + 1, *(() if wanted is None else (MORE_TRIED, None)))
-        for limit in limits:
+        narrowing: Narrowing | None = None
+        for number, limit in enumerate(limits):
             last: asyncpg.Record | None = None
+            if number == 1:  # the filter is true of few, or of none
+                narrowing = await self._narrowing(asked, wanted, viewer)
             for statement in list_statements(
-                table, asked, wanted, after, limit=limit, more_columns=more_columns
+                table, asked, wanted, after, limit=limit, more_columns=more_columns, narrowing=narrowing
             ):
                 cursor = await self._connection.cursor(statement.text, *statement.arguments)
                 count = 0
@@ -213,6 +221,19 @@ class Reading:
                 return
             assert last is not None, "as many rows as the limit"
             after = place_of(table, asked.sort, last)
+
+    async def _narrowing(self, asked: Listed, wanted: AdFilter | None, viewer: Viewer) -> Narrowing | None:
+        """
+        Where jobs are that a filter may be true of; None: that is as much to find out as to try it on them.
+        """
+        if wanted is None or not isinstance(asked, ListJobs) or not asks_for_common(wanted):
+            return None
+        statement = clusters_statement(asked, MOST_CLUSTERS + 1)
+        rows = await self._connection.fetch(statement.text, *statement.arguments)
+        if len(rows) > MOST_CLUSTERS:
+            return None
+        keys = {(row["shard"], row["cluster"]) for row in rows}
+        return narrowed(wanted, viewer, await self._ads.submissions(self._connection, keys))
 
     async def plan(self, asked: Listed, wanted: AdFilter | None, after: RowPlace | None) -> ListPlan:
         """How a list is looked for."""
@@ -244,7 +265,15 @@ class Reading:
     ) -> list[GroupCount]:
         counts: Counter[tuple[str, ...]] = Counter()
         ordered = msgspec.structs.replace(asked, sort="-submitted" if table is LIVE else "-left")
-        statements = list_statements(table, ordered, wanted, None, limit=None, more_columns=_ad_column(table))
+        statements = list_statements(
+            table,
+            ordered,
+            wanted,
+            None,
+            limit=None,
+            more_columns=_ad_column(table),
+            narrowing=await self._narrowing(asked, wanted, viewer),
+        )
         for statement in statements:
             cursor = await self._connection.cursor(statement.text, *statement.arguments)
             while rows := await cursor.fetch(_BATCH):
@@ -252,7 +281,7 @@ class Reading:
                 counts.update(
                     tuple(_key(asked, row).values())
                     for row, ad in zip(rows, ads, strict=True)
-                    if viewer.finds(wanted, ad, row["owner"])
+                    if ad is not None and viewer.finds(wanted, ad, row["owner"])
                 )
                 if time.monotonic() > self._deadline:
                     raise RequestRefused(
@@ -276,7 +305,7 @@ class Reading:
         rows = await self._connection.fetch(QUERIES["queued_job"], cluster, proc, shard)
         found: list[tuple[Job, str]] = []
         for row, ad in zip(rows, await self._ads.of(self._connection, rows), strict=True):
-            found.append((job_rows.queued(row, viewer.sees(ad, row["owner"])), state_tag(row)))
+            found.append((job_rows.queued(row, viewer.sees(ad, row["owner"]), ad), state_tag(row)))
         if found and schedd:
             return found
         for row in await self._connection.fetch(QUERIES["departed_job"], cluster, proc, shard):
@@ -303,10 +332,19 @@ class Reading:
         """The rows of a statement."""
         return await self._connection.fetch(query, *arguments)
 
-    async def _ads_of(self, table: JobTable, rows: Sequence[asyncpg.Record]) -> list[Ad]:
+    async def _ads_of(self, table: JobTable, rows: Sequence[asyncpg.Record]) -> list[Ad | None]:
+        """Of each row whose ad was asked for."""
         if table is LIVE:
-            return await self._ads.of(self._connection, rows)
-        return [job_rows.stored_ad(row) for row in rows]
+            return await self.ads_of_queued(rows)
+        return [job_rows.stored_ad(row) if "ad" in row else None for row in rows]
+
+    async def ads_of_queued(self, rows: Sequence[asyncpg.Record]) -> list[Ad | None]:
+        """
+        The ads of jobs in queues, by one question for all of them; None for a row without what happened to one.
+        """
+        there = [row for row in rows if row["happened"] is not None]
+        found = iter(await self._ads.of(self._connection, there))
+        return [None if row["happened"] is None else next(found) for row in rows]
 
 
 def frames_tag(frames: Mapping[str, int]) -> str:
@@ -321,12 +359,21 @@ def state_tag(row: asyncpg.Record) -> str:
     return f'"{seen.hexdigest()}"'
 
 
-def _ad_column(table: JobTable) -> tuple[str, ...]:
-    return ("happened",) if table is LIVE else ("ad",)
+def _ad_column(table: JobTable, *, every: bool = True) -> tuple[str, ...]:
+    """
+    What ads are made of: of every row, or of those that do not tell how a job has ended, which are of jobs that stay in their queue.
+    """
+    if every:
+        return ("happened",) if table is LIVE else ("ad",)
+    return (
+        (f"CASE WHEN status = {JobStatus.COMPLETED:d} THEN happened END AS happened",)
+        if table is LIVE
+        else ()
+    )
 
 
-def _job(table: JobTable, row: asyncpg.Record, ad: Ad | None) -> Job:
-    return job_rows.queued(row, ad) if table is LIVE else job_rows.departed(row, ad)
+def _job(table: JobTable, row: asyncpg.Record, shown: Ad | None, whole: Ad | None) -> Job:
+    return job_rows.queued(row, shown, whole) if table is LIVE else job_rows.departed(row, shown)
 
 
 def _key_names(asked: Listed) -> list[str]:

@@ -6,20 +6,19 @@ from collections.abc import Mapping
 from datetime import MAXYEAR, MINYEAR, datetime
 from functools import cache
 from types import MappingProxyType
-from typing import Annotated, Any, Final, Literal, Protocol, TypeVar, get_args, get_origin
+from typing import Annotated, Any, Final, Protocol, TypeVar, get_args, get_origin
 
 import msgspec
 from aiohttp import web
 
 from kettle_services.gateway.rest.refusals import RequestRefused, refused_field
-from kettle_wire.rest.problem import FieldProblem, ProblemCode
+from kettle_services.gateway.rest.type_refusals import misfit
+from kettle_wire.rest.problem import ProblemCode
 from kettle_wire.rest.route import Route
 
 LARGEST: Final = 8 << 20
 """Bytes of a body."""
-_PLACE: Final = re.compile(r"^(.*) - at `\$(.*)`$", re.DOTALL)
 _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d[Tt ]")
-_STEP: Final = re.compile(r"\.?([^.\[\]]+)|\[([^\]]*)\]")
 
 Wanted = TypeVar("Wanted", bound=msgspec.Struct)
 
@@ -90,11 +89,10 @@ async def fields_of(kind: type[Wanted], request: web.Request) -> Wanted:
     try:
         return msgspec.convert(given, kind, strict=False)
     except msgspec.ValidationError as error:
-        what, pointer = _parted(str(error))
-        name = pointer.lstrip("/").partition("/")[0]
+        found = misfit(error, kind, texts=True)
         raise refused_field(
-            f"/body{pointer}",
-            f"the field {name} cannot be used: {what}" if name else what,
+            f"/body{found.pointer}",
+            f"the field {found.name} {found.says}" if found.name else f"the form {found.says}",
             code=ProblemCode.BODY_INVALID,
             status=422,
         ) from error
@@ -140,9 +138,10 @@ async def body_of(route: Route, request: web.Request) -> Any:
     try:
         return msgspec.json.decode(await request.read(), type=route.body)
     except msgspec.ValidationError as error:
-        what, pointer = _parted(str(error))
+        found = misfit(error, route.body)
+        where = f"the field {found.pointer} of the body" if found.pointer else "the body"
         raise refused_field(
-            f"/body{pointer}", f"the body cannot be used: {what}", code=ProblemCode.BODY_INVALID, status=422
+            f"/body{found.pointer}", f"{where} {found.says}", code=ProblemCode.BODY_INVALID, status=422
         ) from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise refused_field(
@@ -191,34 +190,9 @@ def _unknown(name: str, known: list[str]) -> RequestRefused:
     )
 
 
-@cache
-def _members(kind: type[msgspec.Struct], name: str) -> tuple[str, ...]:
-    """The values that a parameter may have; none: they are not listed anywhere."""
-    found = next(
-        (_bare(field.type) for field in msgspec.structs.fields(kind) if field.encode_name == name), None
-    )
-    one = get_args(found)[0] if get_origin(found) is list else found
-    return get_args(one) if get_origin(one) is Literal else ()
-
-
 def _refused(
     error: msgspec.ValidationError, places: Mapping[str, str], kind: type[msgspec.Struct]
 ) -> RequestRefused:
-    what, pointer = _parted(str(error))
-    name = pointer.lstrip("/").partition("/")[0]
-    if members := _members(kind, name):
-        what = f"{what}; it is one of {', '.join(members)}"
-    sentence = f"the parameter {name} cannot be used: {what}" if name else what
-    where = f"/{places.get(name, 'query')}{pointer}"
-    return RequestRefused(
-        400, ProblemCode.PARAMETER_INVALID, sentence, errors=[FieldProblem(where, sentence)]
-    )
-
-
-def _parted(said: str) -> tuple[str, str]:
-    """What is wrong, and where as a JSON pointer."""
-    found = _PLACE.match(said)
-    if found is None:
-        return said, ""
-    steps = (key or index for key, index in _STEP.findall(found[2]))
-    return found[1], "".join(f"/{each}" for each in steps)
+    found = misfit(error, kind, texts=True)
+    sentence = f"the parameter {found.name} {found.says}"
+    return refused_field(f"/{places.get(found.name, 'query')}{found.pointer}", sentence)

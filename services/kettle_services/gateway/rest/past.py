@@ -12,7 +12,7 @@ from kettle.projections.stored_projection import microseconds
 from kettle_services.gateway.rest.application import Answer, Asked
 from kettle_services.gateway.rest.connections import PersonConnections
 from kettle_services.gateway.rest.job_past import JobPast, phase_at
-from kettle_services.gateway.rest.job_rows import SCHEDD, STATES, Viewer
+from kettle_services.gateway.rest.job_rows import SCHEDD, STATES, Viewer, exit_of
 from kettle_services.gateway.rest.job_tables import QUERIES, JobTables
 from kettle_services.gateway.rest.jobs import job_name, no_such_job
 from kettle_services.gateway.rest.refusals import RequestRefused, refused_field
@@ -213,6 +213,7 @@ def _said_of(phase: Phase) -> str:
 def _job(name: str, ad: Ad, phase: Phase, viewer: Viewer) -> Job:
     number, _, schedd = name.partition("@")
     job, owner = JobId.parse(number), str(ad["Owner"])
+    code, signal = exit_of(ad)
     submitted = ad["QDate"]
     assert isinstance(submitted, int)  # the queue sets it
     return Job(
@@ -226,5 +227,7 @@ def _job(name: str, ad: Ad, phase: Phase, viewer: Viewer) -> Job:
         entered=phase.since,
         slot=phase.slot,
         hold_reason=phase.reason if phase.state == "held" else None,
+        exit_code=code,
+        exit_signal=signal,
         attributes=viewer.sees(ad, owner),
     )

@@ -5,13 +5,17 @@ What is asked about the rest of the pool: from the collector, which knows how it
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+import asyncpg
+
 from kettle.bus.ports import Bus
 from kettle.projections.stored_projection import microseconds
 from kettle_services.gateway.rest.application import Answer, Asked
+from kettle_services.gateway.rest.command_lines import COMMAND_ATTRIBUTES, short_command, value_text
 from kettle_services.gateway.rest.filters import Filters
 from kettle_services.gateway.rest.job_rows import SCHEDD, STATES, Viewer
 from kettle_services.gateway.rest.job_tables import QUERIES, JobTables, frames_tag
 from kettle_services.gateway.rest.page_tokens import AdPlace, RowPlace, ad_place, page_token, row_place
+from kettle_wire.ads.types import Ad
 from kettle_wire.commands.collector import QUERY_ADS, QueryAds
 from kettle_wire.rest.pool import AdOf, Ads, Cluster, Clusters, ListAds, ListClusters
 
@@ -64,16 +68,11 @@ class PoolQuestions:
                 after.cluster if after else None,
                 parameters.limit + 1,
             )
+            ads = await reading.ads_of_queued(rows[: parameters.limit])
+        viewer = Viewer.of(asked.reader, (*COMMAND_ATTRIBUTES, "JobBatchName"))
         shown = [
-            Cluster(
-                id=f"{row['cluster']}@{row['shard'].removeprefix(SCHEDD)}",
-                schedd=row["shard"].removeprefix(SCHEDD),
-                cluster=row["cluster"],
-                owner=row["owner"],
-                submitted=row["submitted_at"],
-                states={STATES[status]: count for status, count in row["states"]},
-            )
-            for row in rows[: parameters.limit]
+            _cluster(row, viewer.sees(ad or {}, row["owner"]))
+            for row, ad in zip(rows[: parameters.limit], ads, strict=True)
         ]
         following = None
         if len(rows) > parameters.limit:
@@ -81,3 +80,18 @@ class PoolQuestions:
             place = RowPlace(microseconds(last["submitted_at"]), last["shard"], last["cluster"], 0)
             following = page_token(parameters, place)
         return Answer(Clusters(clusters=shown, next=following, frames=frames), frames_tag(frames))
+
+
+def _cluster(row: asyncpg.Record, ad: Ad) -> Cluster:
+    """A cluster with what is to be seen of the ad of one of its jobs."""
+    name = ad.get("JobBatchName", "")
+    return Cluster(
+        id=f"{row['cluster']}@{row['shard'].removeprefix(SCHEDD)}",
+        schedd=row["shard"].removeprefix(SCHEDD),
+        cluster=row["cluster"],
+        owner=row["owner"],
+        submitted=row["submitted_at"],
+        states={STATES[status]: count for status, count in row["states"]},
+        name=value_text(name),
+        command=short_command(ad),
+    )

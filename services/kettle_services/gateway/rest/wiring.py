@@ -43,6 +43,7 @@ from kettle_services.gateway.rest.job_tables import JobTables, session_settings
 from kettle_services.gateway.rest.jobs import JobQuestions
 from kettle_services.gateway.rest.local_accounts import LocalAccounts
 from kettle_services.gateway.rest.log import LogQuestions
+from kettle_services.gateway.rest.machine_orders import MachineOrders
 from kettle_services.gateway.rest.machine_use import MachineUseQuestions
 from kettle_services.gateway.rest.machines import MachineQuestions
 from kettle_services.gateway.rest.negotiations import NegotiationQuestions
@@ -170,6 +171,7 @@ async def rest_parts(rt: Runtime, settings: GatewaySettings, bus: Bus, said: Peo
         pool.LIST_MACHINES: about.ads("StartDaemon"),
         pool.LIST_SUBMITTERS: about.ads("Submitter"),
         pool.LIST_CLUSTERS: about.clusters,
+        machines.EMPTY_MACHINE: MachineOrders(bus, settings.collector, people).empty,
         **_of_administration(people),
         **_of_the_pool(bus, settings, tables, filters, freshness, seal),
     }

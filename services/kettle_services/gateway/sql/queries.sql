@@ -17,7 +17,8 @@ SELECT shard, cluster, proc, owner, status, submitted_at, entered_at, attempts, 
 
 -- name: departed_job
 -- The jobs of one number that have left their queue.
-SELECT shard, cluster, proc, owner, status, submitted_at, left_at, frame, exit_code, wall_time, memory, ad
+SELECT shard, cluster, proc, owner, status, submitted_at, left_at, frame, exit_code, wall_time, memory, ad,
+       CASE WHEN search @> '{"exitbysignal": 1}' THEN substring(search->>'exitsignal' FROM '^[0-9]{1,9}$')::integer END AS exit_signal
   FROM jobs.history
  WHERE cluster = $1::integer AND proc = $2::integer AND ($3::text IS NULL OR shard = $3::text)
  ORDER BY shard;
@@ -44,7 +45,7 @@ SELECT shard, cluster, proc, attempt, owner, machine, slot, begun_at, ended_at, 
  ORDER BY until_at DESC, shard DESC, cluster DESC, proc DESC, attempt DESC LIMIT $14::integer;
 
 -- name: clusters
--- Clusters in the queue, the last submitted first, behind a place, with how many of their jobs are in which state.
+-- Clusters in the queue, the last submitted first, behind a place, with how many of their jobs are in which state, and the first of these.
 WITH c AS (
     SELECT shard, cluster, owner, submitted_at FROM jobs.cluster
      WHERE ($1::text[] = '{}' OR owner = ANY ($1)) AND ($2::text[] = '{}' OR shard = ANY ($2))
@@ -55,8 +56,12 @@ WITH c AS (
 SELECT c.*, ARRAY (
            SELECT ROW (l.status, count(*)) FROM jobs.live l
             WHERE l.shard = c.shard AND l.cluster = c.cluster GROUP BY l.status ORDER BY l.status
-       ) AS states
-  FROM c ORDER BY submitted_at DESC, shard DESC, cluster DESC;
+       ) AS states, f.proc, f.happened
+  FROM c LEFT JOIN LATERAL (
+           SELECT proc, happened FROM jobs.live l
+            WHERE l.shard = c.shard AND l.cluster = c.cluster ORDER BY l.proc LIMIT 1
+       ) AS f ON true
+ ORDER BY submitted_at DESC, shard DESC, cluster DESC;
 
 -- name: jobs_on_claims
 -- The jobs that run on some claims.
@@ -175,7 +180,7 @@ SELECT exit_code AS code, count(*)::integer AS count, count(DISTINCT owner)::int
 
 -- name: failed_signals
 -- Jobs that a signal has ended, by its number.
-SELECT (search->>'exitsignal')::integer AS code, count(*)::integer AS count, count(DISTINCT owner)::integer AS owners,
+SELECT substring(search->>'exitsignal' FROM '^[0-9]{1,9}$')::integer AS code, count(*)::integer AS count, count(DISTINCT owner)::integer AS owners,
        min(left_at) AS first, max(left_at) AS last,
        (array_agg(cluster || '.' || proc || '@' || shard ORDER BY left_at DESC, cluster DESC, proc DESC))[1] AS example
   FROM jobs.history

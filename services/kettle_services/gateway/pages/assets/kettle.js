@@ -73,12 +73,15 @@
     if (name) all(`input[name="${name}"]`).forEach((each) => { each.checked = event.target.checked; });
   });
 
-  for (const box of all("[data-sift]")) {
-    box.addEventListener("input", () => {
-      const wanted = box.value.toLowerCase();
-      for (const row of all(`${box.dataset.sift} tbody tr`)) row.hidden = !row.textContent.toLowerCase().includes(wanted);
-    });
+  function sift(box) {
+    const wanted = box.value.toLowerCase();
+    for (const row of all(`${box.dataset.sift} tbody tr`)) row.hidden = !row.textContent.toLowerCase().includes(wanted);
   }
+  document.addEventListener("input", (event) => { if (event.target.matches("[data-sift]")) sift(event.target); });
+  document.addEventListener("htmx:sse:after:message", () => all("[data-sift]").forEach(sift));
+  document.addEventListener("htmx:before:morph:attr", (event) => {  // what somebody has unfolded stays so
+    if (event.target.matches("details") && event.detail.attrName === "open") event.preventDefault();
+  });
 
   const pages = { h: "", j: "jobs", s: "submit", m: "machines", p: "history" };
   let pending = false;

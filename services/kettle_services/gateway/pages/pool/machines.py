@@ -1,10 +1,12 @@
 """The pages of machines: all of them on a map and in a table, and each one by itself."""
 
 from typing import Annotated, ClassVar, Final, Literal
+from urllib.parse import quote
 
 import msgspec
 
-from kettle_services.gateway.pages.page import Link, Page, Shown
+from kettle_services.gateway.pages.notices import Notice
+from kettle_services.gateway.pages.page import Form, Led, Link, Page, Shown
 from kettle_services.gateway.pages.pool.parameters import narrowed
 from kettle_services.gateway.pages.questions import Questions
 from kettle_services.gateway.rest.application import Asked
@@ -13,7 +15,15 @@ from kettle_wire.ads.types import Ad, Expr, Scalar
 from kettle_wire.jobs import Name
 from kettle_wire.rest.attempts import LIST_ATTEMPTS, Attempt, Attempts, ListAttempts
 from kettle_wire.rest.machine_use import LIST_MACHINE_USE, ListMachineUse, MachinesInUse, MachineState
-from kettle_wire.rest.machines import GET_MACHINE, GetMachine, Machine
+from kettle_wire.rest.machines import (
+    EMPTY_MACHINE,
+    GET_MACHINE,
+    EmptyMachine,
+    GetMachine,
+    Machine,
+    MachineOrder,
+    MachineOrdered,
+)
 from kettle_wire.rest.route import Moment
 
 STATES: Final[dict[MachineState, str]] = {
@@ -93,6 +103,8 @@ class MachineView(msgspec.Struct, frozen=True, kw_only=True):
     lately: list[Attempt]
     trouble: str
     """Why it is not known what ran there lately; empty: it is known."""
+    draining: str
+    """Why it is being emptied, or was; empty: it takes jobs."""
 
 
 MACHINES: Final = Page(
@@ -104,6 +116,34 @@ MACHINES: Final = Page(
     only_now=True,
 )
 MACHINE: Final = Page("/machines/{name}", "Machine", template="pool/machine.html", parameters=AskedMachine)
+
+
+class OrderFields(msgspec.Struct, frozen=True, kw_only=True):
+    """What a machine is told to do."""
+
+    order: Literal["drain", "vacate", "cancel_drain"]
+    speed: Literal["graceful", "quick", "fast"] = "graceful"
+    reason: Annotated[str, msgspec.Meta(max_length=1000)] = ""
+
+
+class NamedMachine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which machine."""
+
+    name: Name
+
+
+ORDER: Final = Form(
+    "/machines/{name}/orders",
+    "Machine",
+    fields=OrderFields,
+    template="pool/machine.html",
+    parameters=NamedMachine,
+)
+_DONE: Final = {
+    "drain": "{} takes no new jobs; those that run are told to end. It stays like that until it is told to take jobs again.",
+    "vacate": "{} ends what runs there, and then takes jobs again.",
+    "cancel_drain": "{} takes jobs again.",
+}
 
 
 class MachinePages:
@@ -144,8 +184,28 @@ class MachinePages:
             ad=_attributes(machine.attributes or {}, parameters.search),
             lately=lately,
             trouble=trouble,
+            draining=_draining(machine),
         )
         return Shown(view, title=machine.name)
+
+    async def order(self, asked: Asked) -> Led:
+        """
+        Have a machine emptied, or take jobs again; raises RequestRefused: it does not listen to this person.
+        """
+        fields: OrderFields = asked.body
+        name: str = asked.parameters.name
+        cancels = fields.order == "cancel_drain"
+        parameters = EmptyMachine(name=name, action="cancel_drain" if cancels else "drain")
+        order = MachineOrder(speed=fields.speed, reason=fields.reason, resume=fields.order == "vacate")
+        await self._questions.ask(asked, EMPTY_MACHINE, parameters, MachineOrdered, order)
+        return Led(f"/machines/{quote(name)}", notice=Notice(said=[_DONE[fields.order].format(name)]))
+
+
+def _draining(machine: Machine) -> str:
+    for slot in machine.slots:
+        if slot.attributes.get("Draining") is True:
+            return str(slot.attributes.get("DrainReason") or "no reason was given")
+    return ""
 
 
 def _slot(name: str, ad: Ad, search: str) -> Slot:

@@ -14,7 +14,7 @@ from kettle_services.gateway.pages.pool.administration import (
 )
 from kettle_services.gateway.pages.pool.failures import FAILURES, FailurePages
 from kettle_services.gateway.pages.pool.log import LOG, LogPages
-from kettle_services.gateway.pages.pool.machines import MACHINE, MACHINES, MachinePages
+from kettle_services.gateway.pages.pool.machines import MACHINE, MACHINES, ORDER, MachinePages
 from kettle_services.gateway.pages.pool.negotiations import NEGOTIATION, NEGOTIATIONS, NegotiationPages
 from kettle_services.gateway.pages.pool.shares import FAIRSHARE, SUBMITTERS, SharePages
 from kettle_services.gateway.pages.pool.usage import USAGE, USAGE_TABLE, UsagePages
@@ -52,6 +52,7 @@ def pool_handlers(questions: Questions) -> Mapping[Page | Form, Handler]:
         LOG: LogPages(questions).log,
         MACHINE: machines.machine,
         MACHINES: machines.machines,
+        ORDER: machines.order,
         NEGOTIATION: negotiations.negotiation,
         NEGOTIATIONS: negotiations.negotiations,
         SERVICES: administration.services,
