@@ -140,10 +140,11 @@ def _artifacts(listed: TaskList) -> None:
 
 def _mountpoint(artifact: Artifact, tasks: Iterable[Task]) -> None:
     name, path = mounted(artifact)
-    if "/" in name or not _is_own(name) or not posixpath.isabs(path) or path == "/":
+    reserved = path.split("/")[1:2] in [["proc"], ["dev"], ["sys"], [""]]
+    if "/" in name or not _is_own(name) or not posixpath.isabs(path) or reserved:
         raise TasksError(
             f"{ATTRIBUTE}: the mount point {artifact.mountpoint!r} is not NAME:/path, a file or directory of the sandbox and "
-            "an absolute path"
+            "an absolute path other than /, /proc, /dev and /sys"
         )
     for number, task in enumerate(tasks):
         if not task.image:
