@@ -334,7 +334,7 @@ def _told(job: Job, command: Tell) -> list[JobEvent]:
 def _passed(job: Job, command: Pass) -> list[JobEvent]:
     """Each step once, and none before the one that comes before it."""
     known = job.steps - (command.first - 1)
-    new = command.steps[known:MOST_STEPS] if known >= 0 else []
+    new = command.steps[known : known + MOST_STEPS - job.steps] if known >= 0 else []
     if not new:
         return []
     return [*_reconnected(job), JobStepped(attempt=command.attempt, first=job.steps + 1, steps=new)]
