@@ -1,4 +1,6 @@
-"""Several tasks in one job: in their order, in one sandbox, with retries, sidecars and containers of their own."""
+"""
+Several tasks in one job: in their order, in one sandbox, with retries, sidecars and containers of their own.
+"""
 
 import asyncio
 import io
@@ -11,7 +13,7 @@ from kettle.client import select
 from kettle.testing.container_images import tar_of
 from kettle.testing.servers.files import webdav
 from kettle.testing.throwaway_pool import ThrowawayPool
-from kettle_wire.events import JobCompleted, JobStepped, JobVacated
+from kettle_wire.events import JobCompleted, JobContinued, JobStepped, JobSuspended, JobVacated
 from kettle_wire.jobs import JobId
 from kettle_wire.tasks import Step
 
@@ -136,17 +138,20 @@ async def test_a_task_that_ignores_the_end_of_its_time_is_killed(pool: Throwaway
     assert not (tmp_path / "never").exists()
 
 
-async def test_a_held_job_leaves_nothing_of_its_task_and_its_sidecar(
+async def test_a_job_is_suspended_and_held_with_its_task_and_its_sidecar(
     pool: ThrowawayPool, evidence: Evidence
 ) -> None:
     """
-    The running task hears the soft signal, no further task is begun, and what was done before is recorded.
+    Both stop and go on; at the end the running task hears the soft signal, no further task is begun, nothing is left, and what was
+    done before is recorded.
     """
     at = evidence.directory
     tasks = {
         "tasks": [
             shell("true"),
-            shell(f"echo $$ > {at}/sidecar; exec sleep 600", type="sidecar"),
+            shell(
+                f"echo $$ > {at}/sidecar; while :; do echo x >> {at}/ticks; sleep 0.05; done", type="sidecar"
+            ),
             shell(f"trap 'touch {at}/heard; exit 0' TERM; touch {at}/runs; while :; do sleep 0.05; done"),
             shell(f"touch {at}/never"),
         ],
@@ -156,6 +161,13 @@ async def test_a_held_job_leaves_nothing_of_its_task_and_its_sidecar(
     async with asyncio.timeout(WITHIN_S):
         while not (at / "runs").exists():
             await asyncio.sleep(0.05)
+    await pool.client.act("suspend", select(submitted.cluster))
+    await happened(pool.client, job, JobSuspended)
+    before = (at / "ticks").read_text()
+    await asyncio.sleep(0.2)
+    assert before == (at / "ticks").read_text()
+    await pool.client.act("continue", select(submitted.cluster))
+    await happened(pool.client, job, JobContinued)
     await pool.client.act("hold", select(submitted.cluster))
     await happened(pool.client, job, JobVacated)
 

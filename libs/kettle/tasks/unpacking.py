@@ -2,7 +2,7 @@
 Archives that a job has fetched, unpacked in its sandbox, and directories that it sends, packed.
 
 An archive is anybody's: nothing leaves the directory in which it is unpacked, neither by its name nor by a link, nothing but
-files, directories and links comes out, and not more than there is room for.  Whoever calls this has the rights of the job.
+files, directories and links comes out, and not more than there is room for.  It is called with the rights of the job.
 """
 
 import bz2
@@ -71,7 +71,9 @@ def unpack(path: str, place: str, room: int) -> int:
 
 
 def pack(directory: str, target: str) -> int:
-    """Pack a directory into a `.tgz`, in which its last name is the top; the size of the file.  Raises OSError."""
+    """
+    Pack a directory into a `.tgz`, in which its last name is the top; the size of the file.  Raises OSError.
+    """
     with tarfile.open(target, "w:gz", compresslevel=6) as tar:
         tar.add(directory, arcname=posixpath.basename(directory.rstrip("/")))
     return os.stat(target).st_size  # noqa: PTH116 - as above

@@ -264,7 +264,7 @@ def test_a_checkpoint_is_recorded_once() -> None:
 
 def test_steps_are_recorded_once_and_in_their_order() -> None:
     """
-    Whoever looks after the attempt repeats what it does not know to be recorded: only what is new is, nothing with a gap before it,
+    A shadow repeats what it does not know to be recorded: only what is new is recorded, nothing with a gap before it,
     and the next attempt counts from 1.
     """
     one, two = (Step(kind="task", outcome="done", task=task) for task in (0, 1))
@@ -284,4 +284,4 @@ def test_no_attempt_has_more_steps_than_an_ad_holds() -> None:
     full = given(assign, begin, Pass(1, "c", 1, [step] * MOST_STEPS))
 
     assert [] == decide(full, Pass(1, "c", MOST_STEPS, [step] * 2))
-    assert MOST_STEPS == full.steps
+    assert MOST_STEPS == full.checkpoint

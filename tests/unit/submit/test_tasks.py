@@ -19,7 +19,9 @@ def submitted(place: Path, lines: str, tasks: str = SOUND) -> Ad:
 
 
 def test_the_file_goes_into_the_ad(tmp_path: Path) -> None:
-    """As it is; the job runs where all these kinds of images do, in a sandbox, and lists show its first program."""
+    """
+    As it is; the job runs where all these kinds of images do, in a sandbox, and lists show its first program.
+    """
     ad = submitted(tmp_path, "tasks = tasks.json")
 
     assert (SOUND, "a", False, "YES") == (

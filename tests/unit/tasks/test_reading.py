@@ -59,7 +59,9 @@ def test_mount_points_are_names_of_the_sandbox_at_plain_paths(place: str) -> Non
 
 
 def test_what_is_said_of_all_tasks_counts_where_one_says_nothing() -> None:
-    """Its own retries win, sidecars have none; an image of a URL is fetched once, an artifact is called as its URL ends."""
+    """
+    Its own retries win, sidecars have none; an image of a URL is fetched once, an artifact is called as its URL ends.
+    """
     url = "https://h/x.sif?token=y"
     tasks = [{"image": url}, {"cmd": ["a"], "retries": 0}, {"image": url, "type": "sidecar"}]
     listed = read_tasks(text(tasks=tasks, retries=3, artifacts=[{"url": "http://h/d/a.tgz?b=c"}]))

@@ -41,7 +41,7 @@ WHOLE = [Fetch(), RunTask(0, 0), StartSidecar(1), RunTask(2, 0), Send()]
 
 def test_all_tasks_in_their_order() -> None:
     """A sidecar is begun where it stands, and the results are sent last."""
-    assert [*WHOLE, Exit(0)] == played(listed(), ["done"] * 5)
+    assert [*WHOLE, Exit(0)] == played(listed(), ["done", "done", "done", "done", "done"])
 
 
 def test_a_sidecar_that_cannot_be_started_counts_for_nothing() -> None:

@@ -122,7 +122,7 @@ def test_single_files_are_unpacked_up_to_the_room(place: Path) -> None:
     "data", [b"\0", b"no archive at all, but longer than a header" * 20, gzip.compress(b"x" * 999)[:-9]]
 )
 def test_what_is_no_archive_is_refused(place: Path, name: str, data: bytes) -> None:
-    """With a sentence, and not with an error of whoever reads it."""
+    """With a sentence, and not with the error of a library."""
     (place / name).write_bytes(data)
     with pytest.raises(UnpackingError):
         unpack(str(place / name), str(place), ROOM)

@@ -32,7 +32,7 @@ class Sidecar(msgspec.Struct, frozen=True):
 
 
 class Sidecars:
-    """Those of one job."""
+    """The sidecars of one job."""
 
     def __init__(self, steps: StepLog) -> None:
         self._steps = steps

@@ -73,7 +73,9 @@ class _Launched(msgspec.Struct, frozen=True):
 
 
 class TaskStarter(Starter):
-    """The state of one job of several tasks on this machine: the life of any job, with another program after each end."""
+    """
+    The state of one job of several tasks on this machine: the life of any job, with another program after each end.
+    """
 
     def __init__(self, supervisor: "StarterProcess", order: messages.RunJob, *, last: bool) -> None:
         super().__init__(supervisor, order, last=last)
@@ -112,7 +114,7 @@ class TaskStarter(Starter):
         self._limit = TimeLimit(listed.wall_time, boottime())
         refuse_shared(self._job)
         self._open()
-        self._prepare(None)
+        self._prepare(self._first_container(listed))
         self._have_streams()
         progress = Progress()
         while not isinstance(deed := next_deed(listed, progress), Exit):
@@ -135,6 +137,16 @@ class TaskStarter(Starter):
                 return self._send(listed)
             case _:
                 assert_never(deed)
+
+    def _first_container(self, listed: TaskList) -> "JobContainer | None":
+        """
+        The first that a task will have: its image is unpacked from where it lies, and the sandbox has no copy of it.
+        """
+        for task in listed.tasks:
+            ad = ad_of(self._job, task)
+            if (found := container_of_task(self._spec, ad, listed, self._sandbox.path, AREA)) is not None:
+                return found[1]
+        return None
 
     def _have_streams(self) -> None:
         """
