@@ -117,6 +117,20 @@ async def test_the_first_failure_ends_the_job_unless_failures_are_ignored(
     assert "second\n" == (tmp_path / "out").read_text()
 
 
+async def test_an_image_that_is_not_what_it_should_be_is_not_run(pool: ThrowawayPool, tmp_path: Path) -> None:
+    """
+    One from a URL is compared with its digest before any task runs; the job has failed, and the step says why.
+    """
+    with webdav(tmp_path) as server:
+        server.write("image.tar", b"no image")
+        image = {"image": f"http://127.0.0.1:{server.port}/image.tar", "sha256": "0" * 64}
+        completed, steps = await run(pool, tmp_path, {"tasks": [shell("true"), shell("true", **image)]})
+
+    assert completed.exit.code == 1
+    assert [("fetch", "failed")] == [(step.kind, step.outcome) for step in steps]
+    assert "its SHA-256 is" in steps[0].reason
+
+
 async def test_a_task_that_ignores_the_end_of_its_time_is_killed(pool: ThrowawayPool, tmp_path: Path) -> None:
     """
     When `wall_time` is over the running task is asked to end, and killed where it does not, as here by a signal that nobody
