@@ -50,6 +50,8 @@ from kettle_wire.events.iam import (
     TokenRequested,
     TokenRequestEnded,
     TokenRevoked,
+    ValueSet,
+    ValuesRemoved,
     WorkerJoined,
     WorkerLeft,
 )
@@ -165,6 +167,8 @@ __all__ = [
     "Transfer",
     "UnknownEventError",
     "Usage",
+    "ValueSet",
+    "ValuesRemoved",
     "Withheld",
     "WorkerJoined",
     "WorkerLeft",

@@ -1,0 +1,45 @@
+"""How the parts of PROMINENCE's interface hang together."""
+
+from aiohttp import web
+
+from kettle.auth.private_files import key_file, private_directory
+from kettle.bus.ports import Bus
+from kettle.runtime import Runtime, SettingsError
+from kettle_services.gateway.prominence.application import add_routes
+from kettle_services.gateway.prominence.data import Data
+from kettle_services.gateway.prominence.health import Health
+from kettle_services.gateway.prominence.key_values import KeyValues
+from kettle_services.gateway.prominence.object_directory import Limits, ObjectDirectory
+from kettle_services.gateway.prominence.signatures import Signer
+from kettle_services.gateway.rest.application import Front
+from kettle_services.gateway.rest.wiring import RestParts, directory
+from kettle_services.gateway.settings import GatewaySettings
+
+
+def add_prominence(
+    rt: Runtime, application: web.Application, settings: GatewaySettings, bus: Bus, parts: RestParts, url: str
+) -> None:
+    """
+    Serve it, to who shows a token: its client has no cookies, and a page of others has nothing to ask here. `url`: where people and
+    machines reach this gateway.
+
+    Raises SettingsError: the key of its addresses cannot be used.
+    """
+    front = Front(parts.persons, parts.limits)
+    place = private_directory(directory(settings) / "prominence")
+    try:
+        key = key_file(place / "addresses.key")
+    except (OSError, ValueError) as error:
+        raise SettingsError(f"prominence: the key that signs addresses cannot be used: {error}") from error
+    limits = Limits(
+        largest=settings.prominence_largest,
+        all_of_one=settings.prominence_quota,
+        kept=settings.prominence_kept,
+    )
+    objects = ObjectDirectory(place / "objects", limits)
+    rt.loop(objects.keep_house(), name="objects")
+    data = Data(objects, Signer(key, url))
+    values = KeyValues(parts.people)
+    health = Health(bus, settings.collector, parts.tables)
+    routes = [*values.routes(), *data.routes()]
+    add_routes(application, front, routes, [*health.routes(), *data.open_routes()])
