@@ -13,6 +13,7 @@ import msgspec
 from kettle_wire.attempts import AttemptResult, Ending, ExitRecord, Transfer, Usage
 from kettle_wire.codes import HoldCode
 from kettle_wire.jobs import JobId
+from kettle_wire.tasks import Step
 
 
 class Started(msgspec.Struct, frozen=True, kw_only=True, tag="started"):
@@ -46,6 +47,13 @@ class Continued(msgspec.Struct, frozen=True, kw_only=True, tag="continued"):
     at: float
 
 
+class Stepped(msgspec.Struct, frozen=True, kw_only=True, tag="stepped"):
+    """Something has happened in a job of several tasks."""
+
+    steps: list[Step]
+    """All of this attempt so far, in order: an earlier report of them may be lost."""
+
+
 class OutputFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A file that the job left. Small ones carry their bytes; the others are read with `fetch_output`."""
 
@@ -58,7 +66,7 @@ class OutputFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """It is a directory with nothing in it; its `data` is empty."""
 
 
-class FinalReport(msgspec.Struct, frozen=True, kw_only=True, tag="final"):
+class FinalReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="final"):
     """
     The attempt is over; nothing of the job is left on the machine but its outputs.
 
@@ -71,6 +79,8 @@ class FinalReport(msgspec.Struct, frozen=True, kw_only=True, tag="final"):
     """What the job left as its results, or for its next run."""
     told: dict[str, str] = {}
     """As in `Measured`."""
+    steps: list[Step] = []
+    """As in `Stepped`."""
 
 
 class Checkpointed(msgspec.Struct, frozen=True, kw_only=True, tag="checkpointed"):
@@ -148,7 +158,7 @@ def not_made(names: Sequence[str]) -> Ending:
     )
 
 
-Body = Started | Measured | Suspended | Continued | Checkpointed | FinalReport
+Body = Started | Measured | Suspended | Continued | Checkpointed | Stepped | FinalReport
 if TYPE_CHECKING:
     _Read = Body
 else:

@@ -9,6 +9,8 @@ import math
 from collections.abc import Mapping
 from typing import Final, assert_never, cast, get_args
 
+import msgspec
+
 from kettle.jobs.reason_codes import counted
 from kettle.jobs.usage_attributes import measures
 from kettle_wire.ads.types import Ad, Scalar
@@ -31,11 +33,13 @@ from kettle_wire.events.job import (
     JobReleased,
     JobRemoved,
     JobStarted,
+    JobStepped,
     JobSuspended,
     JobTold,
     JobVacated,
 )
 from kettle_wire.flocking import pool_of
+from kettle_wire.tasks import STEPS_ATTRIBUTE
 
 ALWAYS: Final[Mapping[str, Scalar]] = {
     "MyType": "Job",
@@ -81,7 +85,7 @@ _HOLD: Final = ("HoldReason", "HoldReasonCode", "HoldReasonSubCode")
 _SET_LATER: Final = frozenset({
     *_RUN, *_HOLD, *_SILENT, "BytesRecvd", "BytesSent", "CheckpointNumber", "CpusUsage", "EnteredCurrentStatus",
     "CoreFile", "ExitBySignal", "ExitCode", "ExitSignal", "JobCoolDownExpiration", "JobCoreDumped", "JobCurrentStartDate",
-    "JobCurrentStartExecutingDate", "JobLastStartDate", "JobPid", "JobStartDate", "KeptInQueue", "LastCkptTime", "LastHoldReason", "LastHoldReasonCode", "LastHoldReasonSubCode", "LastJobLeaseRenewal", "LastJobStatus",
+    "JobCurrentStartExecutingDate", "JobLastStartDate", "JobPid", "JobStartDate", "KeptInQueue", "KettleSteps", "LastCkptTime", "LastHoldReason", "LastHoldReasonCode", "LastHoldReasonSubCode", "LastJobLeaseRenewal", "LastJobStatus",
     "LastMatchTime", "LastPublicClaimId", "LastRemoteHost", "LastRemotePool", "LastRemoteWallClockTime", "LastVacateTime",
     "NumHoldsByReason", "NumChirpUpdates", "NumEdits", "NumJobCoolDowns", "NumJobReconnects", "NumVacatesByReason", "ReleaseReason", "RemoveReason", "ShadowBday",
     "StageInFinish", "StageInStart", "TransferOutFinished", "UncommittedSuspensionTime", "VacateReason", "VacateReasonCode", "VacateReasonSubCode",
@@ -133,9 +137,8 @@ def apply(ad: Ad, event: JobEvent, at_us: int) -> None:
             _vacated(ad, event, at_us)
         case JobCompleted():
             _completed(ad, event, at_us)
-        case JobTold(attributes=attributes):
-            ad.update(attributes)
-            _add(ad, "NumChirpUpdates", int(bool(attributes)))
+        case JobTold() | JobStepped():
+            _said(ad, event)
         case JobEdited(attributes=attributes):
             ad.update(attributes)
             _add(ad, "NumEdits", 1)
@@ -231,6 +234,18 @@ def _meanwhile(
             _reached(ad, now, again=isinstance(event, JobReconnected))
         case JobCheckpointed():
             _checkpointed(ad, event, now)
+
+
+def _said(ad: Ad, event: JobTold | JobStepped) -> None:
+    """What an attempt says of itself; the steps of the newest one are a JSON list."""
+    if isinstance(event, JobTold):
+        ad.update(event.attributes)
+        _add(ad, "NumChirpUpdates", int(bool(event.attributes)))
+        return
+    text, known = msgspec.json.encode(event.steps).decode(), ad.get(STEPS_ATTRIBUTE)
+    if event.first > 1 and isinstance(known, str):
+        text = f"{known[:-1]},{text[1:]}"
+    ad[STEPS_ATTRIBUTE] = text
 
 
 def _reached(ad: Ad, now: int, *, again: bool) -> None:

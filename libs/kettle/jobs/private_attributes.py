@@ -1,6 +1,6 @@
 """
 Attributes of a job's ad that are only for its owner: programs pass tokens and passwords to their jobs in the
-environment.
+environment, and in that of its tasks.
 
 Queries leave them out for others; what is recorded of them is sealed (`kettle.jobs.sealed_attributes`).
 """
@@ -9,7 +9,7 @@ from typing import Final
 
 from kettle_wire.ads import Ad
 
-PRIVATE: Final = frozenset({"environment", "env"})
+PRIVATE: Final = frozenset({"environment", "env", "kettletasks"})
 """Names of attributes, in lower case."""
 
 

@@ -1,5 +1,6 @@
 """
-Attributes of jobs that hold secrets, sealed: programs hand tokens and passwords to their jobs in `Environment`.
+Attributes of jobs that hold secrets, sealed: programs hand tokens and passwords to their jobs in `Environment`, and to
+their tasks in `KettleTasks`.
 
 A queue seals them before it records anything, so that events, frames, archives, tables and their replicas hold only what nobody reads
 without the queue's key; it opens them for the job's machine, and for who may see them.  What is sealed is bound to the job's owner:
@@ -24,7 +25,7 @@ PREFIX: Final = "kettle-sealed-1:"
 KEY_BYTES: Final = 32
 SUFFIX: Final = ".seal"
 """How the file of a queue's key ends."""
-_SPELLED: Final = {"environment": "Environment", "env": "Env"}
+_SPELLED: Final = {"environment": "Environment", "env": "Env", "kettletasks": "KettleTasks"}
 """What is sealed is spelled so in the ad, however its submitter spelled it, so that it is found without a look at all names."""
 _NONCE_BYTES: Final = 12
 _TICK_NS: Final = 1_000_000_000

@@ -16,6 +16,7 @@ from typing import Final, NamedTuple, cast, get_args
 
 import msgspec
 
+from kettle.tasks.sentences import step_sentence
 from kettle.userlog.event_to_ad import TRIGGERS, TYPES, attributes, nested, quoted
 from kettle.userlog.events import (
     OF_CLUSTER,
@@ -71,6 +72,7 @@ from kettle_wire.events import (
     JobReleased,
     JobRemoved,
     JobStarted,
+    JobStepped,
     JobSuspended,
     JobTold,
     JobVacated,
@@ -396,6 +398,9 @@ class UserLogProjector:
             case JobTold(notes=notes):
                 for note in notes:
                     yield from self._line(Generic(job=job, at=at, info=note))
+            case JobStepped(steps=steps):
+                for step in steps:
+                    yield from self._line(Generic(job=job, at=at, info=step_sentence(step)))
             case JobRemoved():
                 yield from self._line(Aborted(job=job, at=at, reason=event.reason))
                 yield from self._gone(job, at)

@@ -38,6 +38,7 @@ from kettle_wire.endpoint import Caller, CommandId, Endpoint, Position, Repeat
 from kettle_wire.job_tokens import NeededToken
 from kettle_wire.jobs import JobId, Name, Number
 from kettle_wire.spooling import Procs
+from kettle_wire.tasks import MOST_STEPS, Step
 
 __all__ = [
     "ACT",
@@ -325,13 +326,20 @@ class Told(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     notes: list[str] = []
 
 
+class Stepped(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="stepped"):
+    """Steps of a job of several tasks, in their order; `first` is the number of the first of them, from 1."""
+
+    first: Annotated[int, msgspec.Meta(ge=1, le=MOST_STEPS)]
+    steps: Annotated[list[Step], msgspec.Meta(max_length=MOST_STEPS)]
+
+
 class AttemptReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What a shadow has to say about an attempt; a repeat changes nothing."""
 
     job: JobId
     attempt: int
     claim: str
-    news: Began | Suspended | Continued | Saved | Ended | Used | Told
+    news: Began | Suspended | Continued | Saved | Ended | Used | Told | Stepped
 
 
 class ReportAttempts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -5,6 +5,7 @@ from typing import Literal
 from kettle_wire.ads.types import Ad
 from kettle_wire.attempts import Ending, ExitRecord, Transfer, Usage
 from kettle_wire.events.base import Event, Superseded
+from kettle_wire.tasks import Step
 
 
 class JobAssigned(Event, frozen=True, tag="job.assigned/1"):
@@ -255,6 +256,15 @@ class JobEdited(Event, frozen=True, tag="job.edited/1"):
     by: str = ""
 
 
+class JobStepped(Event, frozen=True, tag="job.stepped/1"):
+    """Steps of this attempt of a job of several tasks, in their order."""
+
+    attempt: int
+    first: int
+    """The number of the first of them; the steps of an attempt are counted from 1."""
+    steps: list[Step]
+
+
 OrderKind = Literal["vacate", "vacate_fast", "suspend", "continue"]
 
 
@@ -290,4 +300,5 @@ JobEvent = (
     | JobTold
     | JobEdited
     | JobOrdered
+    | JobStepped
 )

@@ -4,9 +4,11 @@ import gc
 import socket
 from typing import Final
 
+from kettle.execution.attempts.messages import RunJob
 from kettle_services.starter.reports.final import StarterProcess
 from kettle_services.starter.reports.startd_connection import StartdConnection
 from kettle_services.starter.starter import Starter
+from kettle_wire.tasks import ATTRIBUTE
 
 _JOBS: Final = 100
 """How many one process runs at most."""
@@ -30,4 +32,14 @@ def run_starter(sock: socket.socket, lifeline_fd: int) -> None:
 def _run_one(supervisor: StarterProcess, *, last: bool) -> bool:
     """Whether there is to be another one; nothing of this one is kept meanwhile."""
     order = supervisor.line.order(supervisor.lifeline_fd)
-    return order is not None and Starter(supervisor, order, last=last).run_job()
+    return order is not None and _starter(supervisor, order, last=last).run_job()
+
+
+def _starter(supervisor: StarterProcess, order: RunJob, *, last: bool) -> Starter:
+    """Of a job of several tasks, one that runs these."""
+    if ATTRIBUTE not in order.spec.ad:
+        return Starter(supervisor, order, last=last)
+    # Rarely needed, and each page costs memory.
+    from kettle_services.starter.tasks.task_starter import TaskStarter
+
+    return TaskStarter(supervisor, order, last=last)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Final, assert_never
 
+from kettle.tasks.sentences import step_sentence
 from kettle.terminal.quantities import counted, duration, size
 from kettle_wire.events import (
     ClaimEnded,
@@ -30,6 +31,7 @@ from kettle_wire.events import (
     JobReleased,
     JobRemoved,
     JobStarted,
+    JobStepped,
     JobSuspended,
     JobTold,
     JobVacated,
@@ -65,6 +67,7 @@ _Told = (
     | JobTold
     | JobEdited
     | JobOrdered
+    | JobStepped
 )
 _Pools = ClaimGranted | ClaimEnded | CycleNegotiated | MachineJoined | MachineLeft | PrincipalEvent
 
@@ -98,6 +101,7 @@ def _of_job(event: _Told, since_start: float | None) -> tuple[str, str]:
             | JobCheckpointed()
             | JobTold()
             | JobOrdered()
+            | JobStepped()
         ):
             return _meanwhile(event)
         case JobVacated():
@@ -160,7 +164,8 @@ def _meanwhile(
     | JobReconnected
     | JobCheckpointed
     | JobTold
-    | JobOrdered,
+    | JobOrdered
+    | JobStepped,
 ) -> tuple[str, str]:
     """What happens to an attempt that goes on."""
     match event:
@@ -183,6 +188,8 @@ def _meanwhile(
             return f"reports: {'; '.join(said)}", "running"
         case JobOrdered(order=order, by=by, reason=reason):
             return _said(f"asked to {_ORDERS[order]}", by, reason), "held"
+        case JobStepped(steps=steps):
+            return "; ".join(map(step_sentence, steps)), "running"
 
 
 _ORDERS: Final[Mapping[OrderKind, str]] = {

@@ -2,6 +2,8 @@
 
 import os
 import posixpath
+import stat
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Final
 
@@ -65,9 +67,22 @@ def runtime_of(found: FoundRuntime) -> ContainerRuntime:
 
 
 class JobContainer:
-    """The container of one job."""
+    """The container of one job, or of one of its tasks."""
 
-    def __init__(self, spec: JobSpec, request: ContainerRequest, sandbox: str) -> None:
+    def __init__(
+        self,
+        spec: JobSpec,
+        request: ContainerRequest,
+        sandbox: str,
+        *,
+        area: str = AREA,
+        shown: Sequence[tuple[str, str]] = (),
+    ) -> None:
+        """
+        `area`: where it is made, in the sandbox; `shown`: names of the sandbox, and where else they are in the container.
+        """
+        self._area = area
+        self._shown = shown
         self._spec = spec
         self._request = request
         self._sandbox = sandbox
@@ -146,7 +161,7 @@ class JobContainer:
     def clear(self) -> None:
         """Take away what was made for the container, to make it again."""
         self.finish()
-        remove_tree(f"{self._sandbox}/{AREA}")
+        remove_tree(f"{self._sandbox}/{self._area}")
 
     def _made(self, policy: ContainerPolicy, program: Program) -> tuple[ContainerSpec, int]:
         try:
@@ -186,11 +201,13 @@ class JobContainer:
     def _box(
         self, policy: ContainerPolicy, found: FoundRuntime, image: Image, program: Program
     ) -> ContainerSpec:
-        area = f"{self._sandbox}/{AREA}"
+        area = f"{self._sandbox}/{self._area}"
         try:
             os.mkdir(area, 0o755)  # noqa: PTH102
         except FileExistsError as error:
-            raise ContainerError(f"no input file may be named {AREA}: containers are made there") from error
+            raise ContainerError(
+                f"no input file may be named {self._area}: containers are made there"
+            ) from error
         wanted = [self._alone(mount) for mount in self._wanted(policy, area)]
         box = ContainerSpec(
             program=with_image_config(
@@ -201,7 +218,15 @@ class JobContainer:
             mounts=wanted,
             network=self._request.network,
             runtime=found,
+            fresh=image.fresh,
+            size=image.config.size,
         )
+        if found.is_engine and (
+            self._shown or self._area != AREA
+        ):  # it follows links, and knows one of a sandbox
+            raise ContainerError(
+                "mount points of files, and containers of sidecars, take bubblewrap, runc or crun"
+            )
         if (
             found.is_engine
         ):  # it makes the root and names hosts; only in the container is there something to look at
@@ -243,8 +268,23 @@ class JobContainer:
             mounts.append(Mount(source="/sys", destination="/sys"))
         mounts += [Mount(source=path, destination=path, writable=True, device=True) for path in devices]
         mounts.append(Mount(source=self._sandbox, destination=self._request.directory, writable=True))
+        mounts += [self._seen(name, path) for name, path in self._shown]
         last = {mount.destination: mount for mount in mounts}
         return sorted(last.values(), key=lambda mount: mount.destination.count("/"))
+
+    def _seen(self, name: str, path: str) -> Mount:
+        """
+        What is shown at another place, too.  The job may put anything in its place at any moment: a runtime with more rights
+        than the job has mounts what was looked at, or nothing.
+        """
+        source = f"{self._sandbox}/{name}"
+        try:
+            about = os.lstat(source)
+        except OSError as error:
+            raise ContainerError(f"there is no {name} to be mounted at {path}") from error
+        if stat.S_ISLNK(about.st_mode):
+            raise ContainerError(f"{name}, which is to be mounted at {path}, is a link")
+        return Mount(source=source, destination=path, writable=True, identity=(about.st_dev, about.st_ino))
 
     def _alone(self, mount: Mount) -> Mount:
         """Nothing of a sandbox takes along what is mounted in it: that is the root of this container."""

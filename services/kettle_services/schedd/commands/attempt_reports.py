@@ -16,6 +16,7 @@ from kettle_services.schedd.domain.jobs.job import (
     Continue,
     End,
     Hold,
+    Pass,
     Suspend,
     Tell,
     decide,
@@ -42,6 +43,7 @@ from kettle_wire.commands.schedd import (
     Saved,
     ShadowOrders,
     ShadowSync,
+    Stepped,
     Suspended,
     Told,
     Used,
@@ -52,9 +54,11 @@ from kettle_wire.endpoint import Position
 from kettle_wire.events import Transfer, Usage
 from kettle_wire.identity import Identity
 from kettle_wire.jobs import JobId
+from kettle_wire.tasks import Step
 
 _LARGEST: Final = 1e15
 _LONGEST_PATH: Final = 4096
+_LONGEST_REASON: Final = 500
 
 
 class AttemptReports:
@@ -212,6 +216,8 @@ def command_of(report: AttemptReport) -> Command:
             return Tell(report.attempt, report.claim, id_, said, noted)
         case Ended():
             return End(report.attempt, report.claim, _sane_result(news.result))
+        case Stepped(first=first, steps=steps):
+            return Pass(report.attempt, report.claim, first, [_sane_step(step) for step in steps])
         case _:
             assert_never(news)
 
@@ -233,6 +239,26 @@ def _sane_result(result: AttemptResult) -> AttemptResult:
     if ending is not None and ending.code == VacateCode.ActivationRefusedBadRequest:
         ending = msgspec.structs.replace(ending, code=HoldCode.FailedToCreateProcess)
     return AttemptResult(exit=ran, ending=ending, usage=_sane_usage(result.usage))
+
+
+def _sane_step(step: Step) -> Step:
+    return msgspec.structs.replace(
+        step,
+        began=_sane(step.began),
+        ended=_sane(step.ended),
+        bytes=int(_sane(step.bytes)),
+        user_cpu=_sane(step.user_cpu),
+        system_cpu=_sane(step.system_cpu),
+        memory_kib=int(_sane(step.memory_kib)),
+        name=_short(step.name),
+        reason=_short(step.reason),
+    )
+
+
+def _short(text: str) -> str:
+    """What people read, as a database can store it; the ad of the job has all of them."""
+    plain = text.replace("\0", "\\0")
+    return plain if len(plain) <= _LONGEST_REASON else f"{plain[:_LONGEST_REASON]} ..."
 
 
 def _sane_usage(usage: Usage) -> Usage:

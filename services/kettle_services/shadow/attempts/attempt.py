@@ -31,6 +31,7 @@ from kettle_wire.commands.questions import StreamPiece
 from kettle_wire.commands.schedd import AttemptReport, Began, Ended, Saved, Told, Used
 from kettle_wire.commands.shadow import Assignment
 from kettle_wire.commands.startd import Activation
+from kettle_wire.tasks import MOST_STEPS, Step
 from kettle_wire.worker_reports import (
     Checkpointed,
     Continued,
@@ -40,6 +41,7 @@ from kettle_wire.worker_reports import (
     Report,
     ReportKey,
     Started,
+    Stepped,
     Suspended,
 )
 
@@ -84,6 +86,8 @@ class AttemptFollower:
         self._began = False
         self._used: asyncio.Future[None] | None = None
         self._chirping: Chirping | None = None
+        self._steps = 0
+        """How many steps of the job's tasks were passed on."""
 
     async def run(self) -> None:
         """Activate the claim, follow the worker's reports, bring the results home, and have it recorded."""
@@ -277,6 +281,7 @@ class AttemptFollower:
                 await self._meanwhile(worker, report)
                 continue
             await self._all_told(report.body.told)
+            self._pass_on(report.body.steps)
             result = await self._guarded(self._result(report.body))
             await self._tell(Ended(result=result, claim_lost=report.closing))
             worker.confirm(report.key)
@@ -303,10 +308,23 @@ class AttemptFollower:
                 await self._keep(worker, report.key, made)
             case Measured():
                 pass
+            case Stepped(steps=steps):
+                self._pass_on(steps)
             case FinalReport():
                 raise AssertionError("the end of an attempt is no news of one that goes on")
             case _:
                 assert_never(report.body)
+
+    def _pass_on(self, steps: list[Step]) -> None:
+        """
+        Have those recorded that were not passed on yet; what the schedd has heard from who looked after it before is
+        recorded once.
+        """
+        if new := steps[self._steps :]:
+            self._side.reporter.queue_report(
+                self._report(schedd.Stepped(first=self._steps + 1, steps=new[:MOST_STEPS]))
+            )
+            self._steps = len(steps)
 
     async def _keep(self, worker: StartdMessages, key: ReportKey, made: Checkpointed) -> None:
         """
@@ -401,7 +419,7 @@ class AttemptFollower:
         await self._side.reporter.queue_report(self._report(news))
 
     def _report(
-        self, news: Began | Saved | schedd.Suspended | schedd.Continued | Ended | Used | Told
+        self, news: Began | Saved | schedd.Suspended | schedd.Continued | schedd.Stepped | Ended | Used | Told
     ) -> AttemptReport:
         return AttemptReport(
             job=self.assignment.job,

@@ -156,7 +156,7 @@ def _area(sandbox: str) -> bytes:
     Where the containers of a sandbox have their mounts, as the kernel says it in any mount namespace: device and path
     inside of the file system.  The sandbox's name alone would not do: another pool may have one of the same name.
     """
-    path = b"%s/%s/" % (_escaped(os.path.realpath(sandbox)), AREA.encode())
+    path = b"%s/%s" % (_escaped(os.path.realpath(sandbox)), AREA.encode())
     with open("/proc/self/mountinfo", "rb") as file:  # noqa: PTH123 - once for all processes
         mounts = [line.split(b" ", 5)[2:5] for line in file]
     # The last of several mounts on one place is the one that is seen.

@@ -9,7 +9,7 @@ import os
 import resource
 import signal
 from contextlib import suppress
-from typing import Final
+from typing import Final, Self
 
 from kettle.execution.system.cgroup import Cgroup
 from kettle.execution.system.linux import cpu_seconds, descendants_of, proportional_kib, resident_kib
@@ -36,10 +36,11 @@ class ProcessTree:
         """Largest resident memory, user and system time of those that have ended: of these alone, and not of what set up
         the job's container or of an earlier job."""
 
-    def successor(self, pid: int) -> "ProcessTree":
+    def successor(self, pid: int) -> Self:
         """The family of the program's next life; what was used before is used by it too."""
-        tree = ProcessTree(pid, self._cgroup)
-        tree.peak_kib, tree._largest_kib, tree._used = self.peak_kib, self._largest_kib, self._used
+        tree = type(self)(pid, self._cgroup)
+        tree.peak_kib = self.peak_kib
+        tree._largest_kib, tree._used = self._largest_kib, self._used  # noqa: SLF001 - of the same kind
         return tree
 
     def signal(self, number: int) -> None:

@@ -38,6 +38,8 @@ class Image(msgspec.Struct, frozen=True):
     root: str
     config: ImageConfig = ImageConfig()
     lock: int = -1
+    fresh: bool = False
+    """It was got now, and not there before."""
 
     def release(self) -> None:
         """It may go."""
@@ -67,10 +69,11 @@ class ImageCache:
         """
         if not _KEY.fullmatch(key):
             raise ValueError(f"{key!r} is no SHA-256, and cannot name an image")
+        fresh = False
         while True:
             if (image := self.find(key)) is not None:
-                return image
-            self._make(key, unpack)
+                return msgspec.structs.replace(image, fresh=True) if fresh else image
+            fresh = self._make(key, unpack)
 
     def find(self, key: str) -> Image | None:
         """The image `key` if it is there."""
@@ -92,13 +95,14 @@ class ImageCache:
         """Remove an image; false: somebody uses it."""
         return self._remove(key, self._directory / key)
 
-    def _make(self, key: str, unpack: Unpack) -> None:
+    def _make(self, key: str, unpack: Unpack) -> bool:
+        """Whether it was unpacked, and not by somebody else meanwhile."""
         entry, draft = self._directory / key, self._directory / (key + _DRAFT)
         lock = self._lock(key, fcntl.LOCK_EX)
         assert lock is not None
         try:
             if entry.exists():
-                return
+                return False
             remove_tree(str(draft))
             (draft / "root").mkdir(mode=0o755, parents=True)
             draft.chmod(0o755)
@@ -112,6 +116,7 @@ class ImageCache:
         finally:
             os.close(lock)
         self.shrink(but=key)
+        return True
 
     def shrink(self, *, but: str = "") -> None:
         """

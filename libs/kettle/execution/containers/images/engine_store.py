@@ -144,7 +144,7 @@ class EngineStore:
             ours = before is None or before.id != facts.id
             config = self._checked(name, facts, ours=ours)
             if ours:
-                return self._cache.have(key, partial(_made, config))
+                return msgspec.structs.replace(self._cache.have(key, partial(_made, config)), fresh=True)
             return self._cache.find(key) or Image("", config)
         raise machine_error(f"{self._client.name} does not keep the image {name}")
 

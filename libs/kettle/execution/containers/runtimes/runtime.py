@@ -12,7 +12,9 @@ from kettle.execution.processes.launch import Program
 from kettle.execution.system.cgroup import Cgroup
 
 AREA: Final = ".container"
-"""In the sandbox: what is removed with it needs nobody else to remember it."""
+"""
+In the sandbox: what is removed with it needs nobody else to remember it.  Areas of further containers begin with this name.
+"""
 MARK: Final = "_KETTLE_SANDBOX"
 """The variable by which a startd finds the processes of a container: paths inside are not those outside."""
 STARTING_S: Final = 30.0
@@ -51,6 +53,10 @@ class ContainerSpec(msgspec.Struct, frozen=True, kw_only=True):
     """
     image: str = ""
     """The image in an engine's store: it makes the root itself."""
+    fresh: bool = False
+    """The image was got for this container, and not there before."""
+    size: int = 0
+    """Bytes of the image's files; 0: not known."""
 
 
 class ContainerRuntime(Protocol):

@@ -37,10 +37,12 @@ from kettle_wire.events import (
     JobReleased,
     JobRemoved,
     JobStarted,
+    JobStepped,
     JobSuspended,
     JobTold,
     JobVacated,
 )
+from kettle_wire.tasks import MOST_STEPS, Step
 
 Status = Literal["idle", "running", "held", "removed", "completed"]
 _Lasting = JobVacated | JobCompleted | JobHeld | JobReleased | JobRemoved | JobKept | JobLeft
@@ -85,6 +87,8 @@ class Job(msgspec.Struct, frozen=True, gc=False):
     """It is in the queue although it has ended, or will be."""
     left: bool = False
     """Nothing keeps it there any more, whatever it says."""
+    steps: int = 0
+    """How many steps of its newest attempt are recorded, if that has several tasks."""
 
     @property
     def runnable(self) -> bool:
@@ -227,7 +231,16 @@ class RemoveX(msgspec.Struct, frozen=True):
     by: str
 
 
-_Heard = Begin | Suspend | Continue | Disconnect | Reconnect | Checkpoint | Tell | End
+class Pass(msgspec.Struct, frozen=True):
+    """The worker says: these steps of the job's tasks are over; `first` is the number of the first of them, from 1."""
+
+    attempt: int
+    claim: str
+    first: int
+    steps: list[Step]
+
+
+_Heard = Begin | Suspend | Continue | Disconnect | Reconnect | Checkpoint | Tell | End | Pass
 Command = Assign | Defer | _Heard | Hold | Order | Release | Remove | RemoveX
 _Action = Hold | Release | Remove | RemoveX
 _ACTIONS = frozenset(get_args(_Action))
@@ -292,8 +305,8 @@ def _hear(job: Job, command: _Heard) -> list[JobEvent]:
             return _checkpointed(job, command)
         case Tell():
             return _told(job, command)
-        case End():
-            return _over(job, command)
+        case End() | Pass():
+            return _over(job, command) if isinstance(command, End) else _passed(job, command)
         case _:
             assert_never(command)
 
@@ -316,6 +329,15 @@ def _told(job: Job, command: Tell) -> list[JobEvent]:
         return []
     told = JobTold(attempt=command.attempt, id=command.id, attributes=command.attributes, notes=command.notes)
     return [*_reconnected(job), told]
+
+
+def _passed(job: Job, command: Pass) -> list[JobEvent]:
+    """Each step once, and none before the one that comes before it."""
+    known = job.steps - (command.first - 1)
+    new = command.steps[known:MOST_STEPS] if known >= 0 else []
+    if not new:
+        return []
+    return [*_reconnected(job), JobStepped(attempt=command.attempt, first=job.steps + 1, steps=new)]
 
 
 def _over(job: Job, command: End) -> list[JobEvent]:
@@ -405,8 +427,8 @@ def evolve(job: Job, event: JobEvent) -> Job:
             return msgspec.structs.replace(job, disconnected=isinstance(event, JobDisconnected))
         case JobCheckpointed():
             return msgspec.structs.replace(job, checkpoint=event.number)
-        case JobTold():
-            return msgspec.structs.replace(job, told=event.id)
+        case JobTold() | JobStepped():
+            return _after_saying(job, event)
         case JobOrdered():
             return msgspec.structs.replace(job, orders=ordered(job.orders, event))
         case JobDeferred() | JobEdited():
@@ -414,6 +436,12 @@ def evolve(job: Job, event: JobEvent) -> Job:
             return msgspec.structs.replace(job, cooling=0.0)
         case _:
             return _evolve_further(job, event)
+
+
+def _after_saying(job: Job, event: JobTold | JobStepped) -> Job:
+    if isinstance(event, JobTold):
+        return msgspec.structs.replace(job, told=event.id)
+    return msgspec.structs.replace(job, steps=event.first - 1 + len(event.steps))
 
 
 def _evolve_further(job: Job, event: _Lasting) -> Job:

@@ -11,6 +11,8 @@ import msgspec
 
 from kettle.classad import ClassAdError, parse
 from kettle.jobs.concurrency_limits import LimitsError, limits_of
+from kettle.tasks.reading import FOLDED as TASKS
+from kettle.tasks.reading import TasksError, read_tasks
 from kettle_services.schedd.domain.jobs.factory import asked
 from kettle_services.schedd.domain.jobs.universes import CARRIED_OUT
 from kettle_services.schedd.domain.negotiation.concurrency_limits import ATTRIBUTE
@@ -58,6 +60,9 @@ def check(ad: Ad, columns: list[str], rows: list[list[Scalar]], *, limit: int) -
     _limits(value for name, value in ad.items() if name.lower() == ATTRIBUTE)
     for place in (i for i, name in enumerate(columns) if name.lower() == ATTRIBUTE):
         _limits(row[place] for row in rows)
+    if TASKS in spelled:
+        _tasks([ad[spelled[TASKS]]] if spelled[TASKS] in ad else [])
+        _tasks(row[place] for place, name in enumerate(columns) if name == spelled[TASKS] for row in rows)
     _all_expressions(rows)
     _pace(ad, columns)
     if not isinstance(ad.get("Cmd", ""), str) or not (ad.get("Cmd") or "Cmd" in columns):
@@ -102,6 +107,7 @@ def check_values(ad: Ad) -> None:
     """Raise `Unacceptable` for values that no job can have."""
     _expressions(ad.values())
     _limits(value for name, value in ad.items() if name.lower() == ATTRIBUTE)
+    _tasks(value for name, value in ad.items() if name.lower() == TASKS)
 
 
 def _statuses(ad: Ad, columns: list[str], rows: list[list[Scalar]]) -> None:
@@ -137,6 +143,15 @@ def _limits(values: Iterable[Scalar]) -> None:
             limits_of(text)
     except LimitsError as error:
         raise Unacceptable(f"ConcurrencyLimits: {error}") from error
+
+
+def _tasks(values: Iterable[Scalar]) -> None:
+    """What jobs of several tasks say of them."""
+    try:
+        for value in dict.fromkeys(values):
+            read_tasks(value)
+    except TasksError as error:
+        raise Unacceptable(str(error)) from error
 
 
 def _names(names: Sequence[str]) -> dict[str, str]:

@@ -1,0 +1,30 @@
+"""
+What is wrong with a document.
+
+    DocumentRefused    it has faults; all of them are told at once
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+
+class Fault(NamedTuple):
+    """One thing that is wrong."""
+
+    pointer: str
+    """Where, as a JSON pointer; empty: in the document as a whole."""
+    sentence: str
+    """Without a full stop at its end."""
+
+
+class DocumentRefused(ValueError):  # noqa: N818 - a refusal is no error of ours
+    """The document has faults; its message is the first one's sentence."""
+
+    def __init__(self, faults: Iterable[Fault]) -> None:
+        self.faults = list(faults)
+        super().__init__(self.faults[0].sentence)
+
+
+def below(pointer: str, *parts: str | int) -> str:
+    """The pointer to a part of what another one points to (RFC 6901)."""
+    return pointer + "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in parts)

@@ -1,0 +1,102 @@
+"""Tasks that run beside the others: begun in their order, and ended together."""
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from kettle.execution.job_environment.job_ad import JobAd
+from kettle.execution.system.linux import boottime
+from kettle_services.starter.execution.process_tree import ProcessTree
+from kettle_services.starter.tasks.steps import StepLog
+from kettle_services.starter.tasks.task_processes import TaskProcesses
+from kettle_wire.tasks import Step
+
+if TYPE_CHECKING:
+    from kettle.execution.containers.job_container import JobContainer
+
+_PATIENCE_S: Final = 5.0
+"""How long they may take to end, if the job's own limit is not shorter."""
+
+
+class Sidecar(msgspec.Struct, frozen=True):
+    """One that has begun."""
+
+    pid: int
+    began: Step
+    container: "JobContainer | None" = None
+
+
+class Sidecars:
+    """Those of one job."""
+
+    def __init__(self, steps: StepLog) -> None:
+        self._steps = steps
+        self._running: list[Sidecar] = []
+
+    @property
+    def pids(self) -> list[int]:
+        """Their processes, also of those that have ended."""
+        return [sidecar.pid for sidecar in self._running]
+
+    def add(self, sidecar: Sidecar, processes: TaskProcesses) -> None:
+        """One has begun: its end is to be noticed among those of `processes`."""
+        processes.visitors[sidecar.pid] = None
+        self._running.append(sidecar)
+
+    def end(
+        self,
+        processes: TaskProcesses,
+        job: JobAd,
+        limit: float,
+        listen: Callable[[ProcessTree, int, float], bool],
+    ) -> None:
+        """
+        Ask all to end, and kill what is left after a while.  `listen` waits for a descriptor until a time, and hears orders.
+        """
+        until = boottime() + min(_PATIENCE_S, job.kill_timeout(limit))
+        for sidecar in self._running:
+            if _lives(processes, sidecar.pid):
+                processes.signal_family(sidecar.pid, signal.SIGTERM)
+        for sidecar in self._running:
+            with suppress(ProcessLookupError):
+                handle = os.pidfd_open(sidecar.pid)
+                try:
+                    while _lives(processes, sidecar.pid) and boottime() < until:
+                        listen(processes, handle, until)
+                        processes.reap()
+                finally:
+                    os.close(handle)
+        processes.kill_all()
+        self.over(processes)
+
+    def over(self, processes: TaskProcesses) -> None:
+        """None of their processes is left: say how each has ended."""
+        for sidecar in self._running:
+            self._steps.add(_ended(sidecar, processes))
+            if sidecar.container is not None:
+                sidecar.container.clear()
+        self._running.clear()
+
+
+def _lives(processes: TaskProcesses, pid: int) -> bool:
+    """Whether nobody has seen its end; the kernel collects those that end while an image is prepared."""
+    if processes.visitors.get(pid) is not None:
+        return False
+    return os.path.exists(f"/proc/{pid}")  # noqa: PTH110 - a string
+
+
+def _ended(sidecar: Sidecar, processes: TaskProcesses) -> Step:
+    status = processes.visitors.pop(sidecar.pid, None)
+    code = os.waitstatus_to_exitcode(status) if status is not None else None
+    return msgspec.structs.replace(
+        sidecar.began,
+        outcome="done",
+        ended=time.time(),
+        code=code if code is not None and code >= 0 else None,
+        signal=-code if code is not None and code < 0 else None,
+    )

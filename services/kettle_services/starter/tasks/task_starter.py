@@ -1,0 +1,402 @@
+"""One job of several tasks, from its order to its final report."""
+
+import errno
+import os
+import time
+from typing import TYPE_CHECKING, Final, assert_never
+
+import msgspec
+
+from kettle.execution.attempts import messages
+from kettle.execution.containers.policy import ContainerError
+from kettle.execution.containers.runtimes.runtime import AREA
+from kettle.execution.job_environment.quoting import QuotingError
+from kettle.execution.processes.launch import LaunchError, Program, launch
+from kettle.execution.sandbox.directory import acting_as
+from kettle.execution.sandbox.output_files import STDOUT
+from kettle.execution.system.linux import boottime, forget_peak
+from kettle.tasks.reading import TasksError, artifact_name, fetched_images, read_tasks
+from kettle.tasks.sequence import (
+    Exit,
+    Fetch,
+    Happened,
+    Progress,
+    RunTask,
+    Send,
+    StartSidecar,
+    TimeLimit,
+    after,
+    next_deed,
+)
+from kettle.transfer.file_lists import name_of_url, shown
+from kettle.transfer.plugin import Move
+from kettle_services.starter.execution.core_files import cores_of
+from kettle_services.starter.execution.process_tree import empty_process_tree
+from kettle_services.starter.execution.stack_limit import stack_of
+from kettle_services.starter.file_transfer.plugin_process import TransferError
+from kettle_services.starter.hooks_and_transfers import EndedError
+from kettle_services.starter.reports.endings import after_starting
+from kettle_services.starter.starter import Starter
+from kettle_services.starter.tasks.programs import (
+    ad_of,
+    container_of_task,
+    image_of,
+    in_runtime,
+    program_of_task,
+    refuse_shared,
+)
+from kettle_services.starter.tasks.sidecars import Sidecar, Sidecars
+from kettle_services.starter.tasks.steps import StepLog, at_end
+from kettle_services.starter.tasks.task_files import TaskFiles, handled
+from kettle_services.starter.tasks.task_processes import TaskProcesses
+from kettle_wire.attempts import Ending
+from kettle_wire.codes import HoldCode
+from kettle_wire.tasks import ATTRIBUTE, Step, TaskList
+from kettle_wire.worker_reports import FinalReport
+
+if TYPE_CHECKING:
+    from kettle.execution.containers.job_container import JobContainer
+    from kettle.execution.containers.runtimes.runtime import ContainerSpec
+    from kettle_services.starter.execution.process_tree import ProcessTree
+    from kettle_services.starter.reports.final import StarterProcess
+
+_CONCLUDED: Final = 8
+"""How far an exit code is shifted in a wait status."""
+_COPIED: Final = 1 << 20
+
+
+class _Launched(msgspec.Struct, frozen=True):
+    """A task's process, and its container."""
+
+    pid: int
+    container: "JobContainer | None" = None
+
+
+class TaskStarter(Starter):
+    """The state of one job of several tasks on this machine: the life of any job, with another program after each end."""
+
+    def __init__(self, supervisor: "StarterProcess", order: messages.RunJob, *, last: bool) -> None:
+        super().__init__(supervisor, order, last=last)
+        self._good = False  # what containers and sidecars have left in this process, no other job is to meet
+        self._steps = StepLog(
+            lambda body: self._line.send(messages.ReportMessage(self._reporter.report(body)))
+        )
+        self._sidecars = Sidecars(self._steps)
+        self._processes: TaskProcesses | None = None
+        self._appends = False
+        self._limit = TimeLimit(0.0, boottime())
+
+    def _live(self) -> None:
+        try:
+            listed = read_tasks(self._job.value(ATTRIBUTE))
+        except TasksError as error:  # it was edited, or comes from an access point that does not look
+            reason = f"cannot start the job: {error}"
+            self._ending = Ending(code=HoldCode.FailedToCreateProcess, subcode=errno.EINVAL, reason=reason)
+            return
+        try:
+            self._carry_out(listed)
+        except TransferError as error:
+            self._ending = self._ending or error.ending
+        except (ContainerError, LaunchError, QuotingError, OSError) as error:
+            self._ending = self._ending or after_starting(error)
+        except EndedError:
+            pass
+
+    def _carry_out(self, listed: TaskList) -> None:
+        """
+        All tasks, to the job's exit code.
+
+        Raises:
+            TransferError, ContainerError, LaunchError, QuotingError, OSError: not the tasks, but what is around them failed.
+            EndedError: the job was ordered to end.
+        """
+        self._limit = TimeLimit(listed.wall_time, boottime())
+        refuse_shared(self._job)
+        self._open()
+        self._prepare(None)
+        saved = any(file.saved and file.name == STDOUT for file in self._spec.inputs)
+        self._appends = saved and not self._job.flag("EraseOutputAndErrorOnRestart", default=False)
+        progress = Progress()
+        while not isinstance(deed := next_deed(listed, progress), Exit):
+            progress = after(listed, progress, self._do(listed, deed))
+            if self._ending is not None:
+                raise EndedError
+        self._tree = self._family()
+        self._tree.status = deed.code << _CONCLUDED
+
+    def _do(self, listed: TaskList, deed: Fetch | RunTask | StartSidecar | Send) -> Happened:
+        match deed:
+            case Fetch():
+                return self._fetch(listed)
+            case StartSidecar(task=number):
+                return self._start_sidecar(listed, number)
+            case RunTask(task=number, retry=retry):
+                return self._run_task(listed, number, retry)
+            case Send():
+                self._sidecars.end(self._family(), self._job, self._spec.kill_timeout, self._round_of)
+                return self._send(listed)
+            case _:
+                assert_never(deed)
+
+    # -- files -------------------------------------------------------------------------------------------------------
+
+    def _fetch(self, listed: TaskList) -> Happened:
+        """The images that come from URLs, then the artifacts; the first failure is the last step."""
+        files = TaskFiles(self._spec, self._cgroup, self._sandbox.path, self._watch)
+        for url, sha256 in fetched_images(listed).items():
+            began, name = boottime(), name_of_url(url)
+            step = self._moved(
+                Step(kind="fetch", outcome="done", name=shown(url)), Move(url, self._path(name))
+            )
+            if step.outcome == "done":
+                step = handled(step, files.image(name, sha256))
+            self._limit.pulled(boottime() - began)
+            if not self._noted(step):
+                return "failed"
+        for artifact in listed.artifacts:
+            name = artifact_name(artifact)
+            move = Move(artifact.url, self._path(name))
+            step = self._moved(Step(kind="fetch", outcome="done", name=shown(artifact.url)), move)
+            if step.outcome == "done":
+                step = handled(step, files.artifact(name, artifact))
+            if not self._noted(step):
+                return "failed"
+        self._before |= self._sandbox.catalogue()  # what came is no result
+        return "done"
+
+    def _send(self, listed: TaskList) -> Happened:
+        """All results that there are; those without a URL come back with the job's other results."""
+        files = TaskFiles(self._spec, self._cgroup, self._sandbox.path, self._watch)
+        returned, complete = list[str](), True
+        for output in listed.outputs:
+            step = Step(kind="send", outcome="done", name=output.name, began=time.time())
+            found = files.output(output)
+            self._heed_orders()
+            if found.reason:
+                step = handled(step, found)
+            elif output.url:
+                step = self._moved(step, Move(output.url, self._path(found.name)), upload=True)
+                step = msgspec.structs.replace(step, bytes=found.bytes)
+            else:
+                returned.append(found.name)
+                continue
+            complete &= self._noted(msgspec.structs.replace(step, ended=time.time()))
+        if listed.outputs and not self._job.given("TransferOutput"):
+            self._job.change({"TransferOutput": ",".join(returned)})
+        return "done" if complete else "failed"
+
+    def _moved(self, step: Step, move: Move, *, upload: bool = False) -> Step:
+        """The step of a file that is moved by URL; what the machine's owner has to mend ends the attempt."""
+        began, reason = time.time(), ""
+        try:
+            self._hooks_and_transfers.move([move], upload=upload)
+        except TransferError as error:
+            if not error.ending.holds:
+                raise
+            reason = error.ending.reason
+        step = msgspec.structs.replace(step, began=began, ended=time.time())
+        return msgspec.structs.replace(step, outcome="failed", reason=reason) if reason else step
+
+    def _noted(self, step: Step) -> bool:
+        """Whether a step went well, which is reported."""
+        self._heed_orders()
+        self._steps.add(step)
+        return step.outcome == "done"
+
+    def _path(self, name: str) -> str:
+        return f"{self._sandbox.path}/{name}"
+
+    # -- tasks -------------------------------------------------------------------------------------------------------
+
+    def _start_sidecar(self, listed: TaskList, number: int) -> Happened:
+        """Failed: it has not begun, which counts for nothing."""
+        began = Step(kind="sidecar", outcome="begun", task=number, began=time.time())
+        launched = self._launched(listed, number, began, f"{AREA}.{number}")
+        if launched is None:
+            return "failed"
+        self._steps.add(began)
+        self._sidecars.add(Sidecar(launched.pid, began, launched.container), self._family())
+        return "done"
+
+    def _run_task(self, listed: TaskList, number: int, retry: int) -> Happened:
+        """One try of a task, to its end."""
+        task = listed.tasks[number]
+        began = Step(kind="task", outcome="begun", task=number, retry=retry, began=time.time())
+        if boottime() >= self._limit.until:
+            reason = self._limit.reason
+            self._steps.add(msgspec.structs.replace(began, outcome="ended", ended=time.time(), reason=reason))
+            return "late"
+        launched = self._launched(listed, number, began, AREA)
+        if launched is None:
+            return "failed"
+        processes = self._family().successor(launched.pid)
+        self._container = launched.container
+        began = msgspec.structs.replace(began, began=time.time())
+        self._steps.add(began)
+        self._tree = self._processes = processes
+        self._begin_task(processes)
+        late = self._follow(processes)
+        if self._ending is not None:
+            self._steps.add(at_end(began, processes, self._ending.reason))
+            raise EndedError
+        self._access_requests.close()
+        self._suspension.pause(processes)
+        processes.end_task(self._sidecars.pids)
+        if launched.container is not None:
+            launched.container.clear()
+        if task.stdout:
+            self._copy(task.stdout)
+        ended = at_end(began, processes, self._limit.reason if late else "")
+        self._steps.add(ended)
+        return "late" if late else "done" if ended.outcome == "done" else "failed"
+
+    def _begin_task(self, processes: TaskProcesses) -> None:
+        """What may be taken counts from the first one on."""
+        if self._started is None:
+            self._begin(processes)
+        else:
+            self._suspension.begin(processes)
+            self._repeat()
+
+    def _follow(self, processes: TaskProcesses) -> bool:
+        """Return when the task's process has ended and was reaped; whether its time was over before."""
+        handle, late, kill_at = os.pidfd_open(processes.pid), False, float("inf")
+        try:
+            while not self._round_of(processes, handle, kill_at if late else self._limit.until):
+                now = boottime()
+                if late and now >= kill_at:
+                    kill_at = float("inf")
+                    processes.signal_task(9, self._sidecars.pids)
+                elif not late and now >= self._limit.until:
+                    late, kill_at = True, now + self._job.kill_timeout(self._spec.kill_timeout)
+                    processes.signal_task(self._job.kill_signal(0), self._sidecars.pids)
+        finally:
+            os.close(handle)
+        processes.reap()
+        return late
+
+    def _round_of(self, tree: "ProcessTree", handle: int, until: float) -> bool:
+        """Whether `handle` is readable; if not, everything that is due was done, at the latest at `until`."""
+        left_ms = int(min(max(0.0, until - boottime()), 3600.0) * 1000) + 1
+        return self._round(tree, handle, min(self._timeout_ms(), left_ms))
+
+    def _launched(self, listed: TaskList, number: int, began: Step, area: str) -> _Launched | None:
+        """
+        A task that runs; None: it cannot, which is its own fault and was reported.
+
+        Raises:
+            ContainerError, LaunchError, OSError: it is the machine's.
+            EndedError: the job was ordered to end.
+        """
+        try:
+            launched = self._start_task(listed, number, area)
+        except (ContainerError, LaunchError, QuotingError) as error:
+            ending = after_starting(error)
+            if not ending.holds:
+                raise
+            self._steps.add(
+                msgspec.structs.replace(began, outcome="failed", ended=time.time(), reason=ending.reason)
+            )
+            if area == AREA and self._container is not None:
+                self._container.clear()
+            return None
+        self._appends = True
+        return launched
+
+    def _start_task(self, listed: TaskList, number: int, area: str) -> _Launched:
+        """Raises what `_launched` does, and what is the task's own fault."""
+        task = listed.tasks[number]
+        ad, path = ad_of(self._job, task), self._sandbox.path
+        if task.stdout:
+            self._forget(task.stdout)
+        contained = container_of_task(self._spec, ad, listed, path, area)
+        if contained is None:
+            program = program_of_task(self._spec, ad, listed, number, path)
+            program = msgspec.structs.replace(program, appends=self._appends)
+            self._remains.enclosed(program.enclosure)
+            self._check()
+            forget_peak()
+            with cores_of(self._job), stack_of(self._job):
+                return _Launched(launch(program, self._cgroup, self._supervisor.namespaces))
+        request, container = contained
+        if area == AREA:
+            self._container = container
+        program = program_of_task(self._spec, ad, listed, number, path, request.directory)
+        program = msgspec.structs.replace(program, appends=self._appends)
+        box = self._pulled(container, program, image_of(task) or request.image, number)
+        runtime = box.runtime.name if box.runtime is not None else ""
+        box = msgspec.structs.replace(box, program=in_runtime(box.program, runtime))
+        forget_peak()
+        return _Launched(container.start(box, self._cgroup, self._check), container)
+
+    def _pulled(
+        self, container: "JobContainer", program: Program, image: str, number: int
+    ) -> "ContainerSpec":
+        """The container before it is started, with its image; that is a step, whose time is free."""
+        began, started = time.time(), boottime()
+        step = Step(kind="pull", outcome="failed", task=number, name=shown(image), began=began)
+        try:
+            with container.preparing(program) as builder:
+                self._listen(empty_process_tree(self._cgroup), builder.fileno())
+                self._check()
+                box = container.prepared(builder)
+        except ContainerError as error:
+            self._steps.add(msgspec.structs.replace(step, ended=time.time(), reason=str(error)))
+            raise
+        finally:
+            self._limit.pulled(boottime() - started)
+        outcome = "done" if box.fresh else "cached"
+        self._steps.add(msgspec.structs.replace(step, outcome=outcome, ended=time.time(), bytes=box.size))
+        return box
+
+    def _forget(self, name: str) -> None:
+        """What an earlier try has printed is not what this one prints."""
+        with acting_as(self._spec.account):
+            try:
+                os.unlink(self._path(name))  # noqa: PTH108 - a string
+            except FileNotFoundError:
+                pass
+            except OSError as error:
+                why = f"cannot open {name} as standard output: {error.strerror}"
+                raise LaunchError("output", error.errno or 0, why) from error
+
+    def _copy(self, name: str) -> None:
+        """What a task has printed into a file of its own comes behind what the job has printed, too."""
+        if not self._job.stream("Out"):
+            return
+        with acting_as(self._spec.account):
+            flags = os.O_NOFOLLOW | os.O_CLOEXEC
+            try:
+                source = os.open(self._path(name), os.O_RDONLY | os.O_NONBLOCK | flags)
+            except OSError:
+                return  # the task has put something else in its place
+            with open(source, "rb") as printed:  # noqa: PTH123 - a descriptor
+                sink = os.open(self._path(STDOUT), os.O_WRONLY | os.O_APPEND | os.O_CREAT | flags, 0o644)
+                with open(sink, "ab") as stdout:  # noqa: PTH123 - as above
+                    while piece := printed.read(_COPIED):
+                        stdout.write(piece)
+
+    def _family(self) -> TaskProcesses:
+        """The processes of the job so far."""
+        if self._processes is None:
+            self._processes = TaskProcesses(0, self._cgroup)
+            self._processes.status = 0  # never signalled: to the kernel that number means ourselves
+        return self._processes
+
+    def _heed_orders(self) -> None:
+        if self._ending is not None:
+            raise EndedError
+
+    # -- reports -----------------------------------------------------------------------------------------------------
+
+    def _tick(self, tree: "ProcessTree") -> None:
+        super()._tick(tree)
+        self._steps.say()
+
+    def _timeout_ms(self) -> int:
+        return min(super()._timeout_ms(), self._steps.timeout_ms())
+
+    def _conclude(self, at: float) -> tuple[FinalReport, bool]:
+        self._sidecars.over(self._family())
+        body, kept = super()._conclude(at)
+        return msgspec.structs.replace(body, steps=self._steps.all), kept

@@ -1,0 +1,238 @@
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from kettle.classad import ClassAd, Context, evaluate_attribute, matches, parse, rank
+from kettle.prominence.faults import DocumentRefused
+from kettle.prominence.job_ads import Surroundings, submission
+from kettle.prominence.job_documents import read_job
+from kettle.tasks.reading import read_tasks
+from kettle_wire.ads import Ad, Expr
+from kettle_wire.tasks import Artifact, Output, Task
+
+SLOT: Ad = {
+    "Arch": "X86_64", "HasContainer": True, "HasDockerURL": True, "HasFileTransfer": True,
+    "Cpus": 4, "Memory": 4000, "Disk": 20 * 1024 * 1024, "Requirements": True, "Site": "CERN-PROD", "Region": "EU",
+}  # fmt: skip
+HERE = Surroundings(
+    arch="X86_64",
+    upload=lambda name: f"https://store/uploads/{name}?sig=1",
+    output=lambda path: f"https://store/scratch/{path}?sig=2",
+)
+
+
+def submitted(around: Surroundings = HERE, **parts: Any) -> Ad:
+    document = {
+        "resources": {"cpus": 1, "memory": 1},
+        "tasks": [{"image": "centos:7", "runtime": "singularity", "cmd": "echo hello"}],
+    }
+    return submission(read_job(json.dumps(document | parts)), around).ad
+
+
+def fits(ad: Ad, **slot: Any) -> bool:
+    return matches(ClassAd.from_wire(ad), ClassAd.from_wire(SLOT | slot))
+
+
+def asked(ad: Ad, name: str, **slot: Any) -> object:
+    now = Context(now=lambda: 2**32)
+    return evaluate_attribute(name, ClassAd.from_wire(ad), ClassAd.from_wire(SLOT | slot), now)
+
+
+def test_resources_are_requests() -> None:
+    """A GB of memory is 1000 MiB, rounded up; a GB of disk a GiB."""
+    ad = submitted(resources={"cpus": 2, "memory": 1.0001, "disk": 3})
+    assert (2, 1001, 3 * 1024 * 1024) == (ad["RequestCpus"], ad["RequestMemory"], ad["RequestDisk"])
+
+
+@pytest.mark.parametrize(
+    ("resources", "cpus", "expected"),
+    [
+        ({"cpusRange": [2, 6]}, 4, (4, 4000)),
+        ({"cpusRange": [2, 6]}, 8, (6, 6000)),
+        ({"cpusRange": [2, 6]}, 1, (2, 2000)),
+        ({"cpusOptions": [2, 4]}, 4, (4, 4000)),
+        ({"cpusOptions": [2, 4]}, 3, (2, 2000)),
+        ({"cpus": 3}, 8, (3, 3000)),
+    ],
+)
+def test_a_job_takes_of_a_slot_what_it_can_use(
+    resources: dict[str, object], cpus: int, expected: tuple[int, int]
+) -> None:
+    """Memory for each CPU follows the number that the job gets."""
+    ad = submitted(resources={**resources, "memoryPerCpu": 1})
+    assert expected == (asked(ad, "RequestCpus", Cpus=cpus), asked(ad, "RequestMemory", Cpus=cpus))
+    assert fits(ad, Cpus=cpus, Memory=8000) == (cpus >= expected[0])
+
+
+def test_more_cpus_are_better_within_the_range() -> None:
+    """Of two slots the job prefers the one of which it can use more."""
+    ad = ClassAd.from_wire(submitted(resources={"cpusRange": [2, 6], "memory": 1}))
+    few, most, more = (rank(ad, ClassAd.from_wire(SLOT | {"Cpus": cpus})) for cpus in (4, 6, 64))
+    assert few < most == more
+
+
+def test_placement_requires_and_prefers() -> None:
+    """A site that is required excludes the others; the first preference counts most, and CPUs only after it."""
+    ad = submitted(policies={"placement": {"requirements": {"sites": ['a"b', "CERN-PROD"]}}})
+    assert fits(ad)
+    assert not fits(ad, Site="other")
+    assert not fits({**ad}, Site=Expr("undefined"))
+    wishes = {"preferences": {"sites": ["A", "B"], "regions": ["EU"]}}
+    job = ClassAd.from_wire(
+        submitted(resources={"cpusRange": [1, 8], "memory": 1}, policies={"placement": wishes})
+    )
+    ranks = [
+        rank(job, ClassAd.from_wire(SLOT | {"Site": site, "Region": region, "Cpus": cpus}))
+        for site, region, cpus in (
+            ("A", "EU", 1),
+            ("A", "US", 1),
+            ("B", "US", 8),
+            ("C", "US", 8),
+            ("C", "US", 1),
+        )
+    ]
+    assert sorted(ranks, reverse=True) == ranks
+    assert len(ranks) == len(set(ranks))
+
+
+def test_gpus_are_chosen_by_memory_and_model() -> None:
+    """The expressions are those that request_gpus and require_gpus make."""
+    ad = submitted(
+        resources={"cpus": 1, "memory": 1, "gpus": 2, "gpuMemory": 8, "gpuModels": ["Tesla T4", 'x"y']}
+    )
+    assert 2 == ad["RequestGPUs"]
+    assert Expr('GlobalMemoryMb >= 8000 && member(DeviceName,{ "Tesla T4","x\\"y" })') == ad["RequireGPUs"]
+
+
+def test_policies_are_attributes_of_the_job() -> None:
+    """Retries, time in the queue, priority, leaving and labels are where the schedd looks."""
+    ad = submitted(
+        name="a/b",
+        labels={"app": "x.y/z"},
+        notifications=[{"event": "jobFinished", "type": "email"}],
+        policies={
+            "maximumRetries": 2, "maximumTimeInQueue": 10, "priority": 5, "leaveInQueue": True,
+            "autoScalingType": "shared", "maximumIdleTimePerResource": 3,
+        },
+    )  # fmt: skip
+    expected = {
+        "JobPrio": 5, "JobMaxRetries": 2, "ProminenceLabel_app": "x.y/z", "ProminenceName": "a/b",
+        "ProminenceAutoScalingType": "shared", "ProminenceMaximumIdleTime": 180, "JobNotification": 2,
+        "AllowedExecuteDuration": 3 * 720 * 60,
+    }  # fmt: skip
+    assert expected == {name: ad[name] for name in expected}
+    tried = {"NumJobCompletions": 2, "ExitCode": 1}
+    assert [False, True, True] == [
+        asked(ad | tried | more, "OnExitRemove") for more in ({}, {"NumJobCompletions": 3}, {"ExitCode": 0})
+    ]
+    waiting = ad | {"JobStatus": 1, "NumJobStarts": 0, "QDate": 0}
+    assert [True, False, False] == [
+        asked(waiting | more, "PeriodicRemove") for more in ({}, {"QDate": 2**32 - 599}, {"NumJobStarts": 1})
+    ]
+    assert [True, False] == [
+        asked(ad | {"EnteredCurrentStatus": at}, "LeaveJobInQueue") for at in (2**32 - 599, 0)
+    ]
+
+
+@pytest.mark.parametrize("minutes", [0, -1])
+def test_a_job_may_wait_without_limit(minutes: int) -> None:
+    """0 and -1 remove no job from the queue."""
+    assert "PeriodicRemove" not in submitted(policies={"maximumTimeInQueue": minutes})
+
+
+def test_tasks_are_what_the_starter_runs() -> None:
+    """Images, words of commands, artifacts and outputs become those of the job's tasks, with URLs where files are stored."""
+    ad = submitted(
+        Surroundings(
+            arch="X86_64", upload=HERE.upload, output=HERE.output, parameters={"x": "it's $y"}, workflow=7
+        ),
+        resources={"cpus": 1, "memory": 1, "walltime": 5},
+        tasks=[
+            {
+                "image": "centos:7",
+                "runtime": "singularity",
+                "cmd": "echo 'a b' $HOME",
+                "env": {"A": 1.0, "B": True},
+            },
+            {"image": "mine.sif", "runtime": "singularity", "imageSha256": "AB" * 32, "type": "sidecar"},
+            {"image": "https://x/y.tar", "runtime": "udocker", "workdir": "w", "stdout": "o"},
+        ],
+        artifacts=["group/in.tgz", {"url": "http://x/z.zip", "mountpoint": "z:/z", "executable": True}],
+        outputFiles=["*.dat"],
+        outputDirs=["out"],
+        policies={"maximumTaskRetries": 2, "ignoreTaskFailures": True, "reportJobSuccessOnTaskFailure": True},
+    )
+    found = read_tasks(ad["KettleTasks"])
+    parameter = {"PROMINENCE_PARAMETER_x": "it's $y"}
+    assert (
+        Task(
+            image="docker://centos:7",
+            cmd=("echo", "a b", "$HOME"),
+            env={"A": "1", "B": "true", **parameter},
+        ),
+        Task(image="https://store/uploads/mine.sif?sig=1", env=parameter, type="sidecar", sha256="ab" * 32),
+        Task(image="https://x/y.tar", env=parameter, workdir="w", stdout="o"),
+    ) == found.tasks
+    assert (
+        Artifact(url="https://store/uploads/group/in.tgz?sig=1", name="in.tgz"),
+        Artifact(url="http://x/z.zip", mountpoint="z:/z", executable=True),
+    ) == found.artifacts
+    assert (
+        Output(name="*.dat", url="https://store/scratch/*.dat?sig=2"),
+        Output(name="out", url="https://store/scratch/out?sig=2", directory=True),
+    ) == found.outputs
+    assert (2, True, True, 300.0, 7) == (
+        found.retries, found.ignore_failures, found.success_on_failure, found.wall_time, found.workflow,
+    )  # fmt: skip
+
+
+def test_the_document_in_the_ad_has_no_secrets_and_no_contents() -> None:
+    """Lists and descriptions are made from it."""
+    job = read_job(
+        json.dumps(
+            {
+                "resources": {"cpus": 1, "memory": 1},
+                "tasks": [{"image": "a", "runtime": "udocker"}],
+                "inputs": [{"filename": "d/x", "content": "aGVsbG8="}],
+            }
+        )
+    )
+    made = submission(job, HERE)
+    assert ("x", "x", b"hello") == (made.ad["TransferInput"], made.inputs[0].filename, made.inputs[0].content)
+    document = msgspec.json.decode(str(made.ad["ProminenceDocument"]))
+    assert [{"filename": "d/x", "content": ""}] == document["inputs"]
+
+
+def test_what_nothing_carries_out_is_refused_with_its_place() -> None:
+    """It is not passed over: several nodes, MPI, storage, credentials, applications."""
+    document = {
+        "resources": {"cpus": 1, "memory": 1, "nodes": 2},
+        "tasks": [
+            {"image": "a", "runtime": "singularity", "cmd": "x", "type": "openmpi"},
+            {"image": "a", "runtime": "singularity", "app": "x"},
+            {"image": "a", "runtime": "udocker", "imagePullCredential": {"username": "u", "token": "t"}},
+        ],
+        "storage": {"type": "onedata", "mountpoint": "/m", "onedata": {"provider": "p", "token": "t"}},
+    }
+    with pytest.raises(DocumentRefused) as refusal:
+        submission(read_job(json.dumps(document)), HERE)
+    assert [
+        "/resources/nodes", "/storage", "/tasks/0/type", "/tasks/1/app", "/tasks/2/imagePullCredential",
+    ] == [fault.pointer for fault in refusal.value.faults]  # fmt: skip
+
+
+def test_every_expression_is_read_back_as_it_was_made() -> None:
+    """What an ad carries as text means what was put together."""
+    ad = submitted(
+        resources={"cpusRange": [1, 8], "memoryPerCpu": 2, "gpus": 1, "gpuModels": ["a"]},
+        policies={
+            "placement": {"preferences": {"sites": ["a", "b"]}},
+            "maximumRetries": 1,
+            "leaveInQueue": True,
+        },
+    )
+    for value in ad.values():
+        if isinstance(value, Expr):
+            parse(value.expr)
