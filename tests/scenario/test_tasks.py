@@ -1,18 +1,14 @@
 """Several tasks in one job: in their order, in one sandbox, with retries, sidecars and containers of their own."""
 
-import asyncio
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 import msgspec
-import pytest
 
 from kettle.client import select
-from kettle.testing.container_images import busybox_root, missing, tar_of
 from kettle.testing.throwaway_pool import ThrowawayPool
-from kettle_wire.events import JobCompleted, JobStepped
+from kettle_wire.events import JobCompleted
 from kettle_wire.jobs import JobId
 from kettle_wire.tasks import STEPS_ATTRIBUTE, Step
 
@@ -65,7 +61,11 @@ async def test_tasks_share_a_sandbox_and_a_failing_one_is_tried_again(
         "tasks": [
             shell("trap 'exit 0' TERM; while :; do echo up > beside; sleep 0.05; done", type="sidecar"),
             shell("until test -e beside; do sleep 0.02; done; echo one > made; echo $PROMINENCE_TASK_NUM"),
-            shell("cat made; test -e again || { touch again; exit 3; }; echo $WHO", env={"WHO": "two's"}, retries=2),
+            shell(
+                "cat made; test -e again || { touch again; exit 3; }; echo $WHO",
+                env={"WHO": "two's"},
+                retries=2,
+            ),
             shell("echo three", stdout="own"),
         ],
     }

@@ -5,15 +5,20 @@ from aiohttp import web
 from kettle.auth.private_files import key_file, private_directory
 from kettle.bus.ports import Bus
 from kettle.runtime import Runtime, SettingsError
+from kettle_services.gateway.pages.questions import Questions
 from kettle_services.gateway.prominence.application import add_routes
 from kettle_services.gateway.prominence.data import Data
 from kettle_services.gateway.prominence.health import Health
+from kettle_services.gateway.prominence.job_lists import JobLists, Written
+from kettle_services.gateway.prominence.jobs import JobHandlers
 from kettle_services.gateway.prominence.key_values import KeyValues
 from kettle_services.gateway.prominence.object_directory import Limits, ObjectDirectory
 from kettle_services.gateway.prominence.signatures import Signer
+from kettle_services.gateway.prominence.submitting import Submitting
 from kettle_services.gateway.rest.application import Front
 from kettle_services.gateway.rest.wiring import RestParts, directory
 from kettle_services.gateway.settings import GatewaySettings
+from kettle_wire.rest.files import GET_STDERR, GET_STDOUT
 
 
 def add_prominence(
@@ -38,8 +43,18 @@ def add_prominence(
     )
     objects = ObjectDirectory(place / "objects", limits)
     rt.loop(objects.keep_house(), name="objects")
-    data = Data(objects, Signer(key, url))
+    signer, written = Signer(key, url), Written()
+    data = Data(objects, signer)
     values = KeyValues(parts.people)
     health = Health(bus, settings.collector, parts.tables)
-    routes = [*values.routes(), *data.routes()]
+    jobs = JobHandlers(
+        parts.people,
+        JobLists(Questions(parts.handlers, front.require), written),
+        written,
+        Submitting(signer, written),
+        objects,
+        signer,
+        (parts.handlers[GET_STDOUT], parts.handlers[GET_STDERR]),
+    )
+    routes = [*jobs.routes(), *values.routes(), *data.routes()]
     add_routes(application, front, routes, [*health.routes(), *data.open_routes()])
