@@ -13,7 +13,7 @@ from kettle.execution.containers.runtimes.runtime import AREA
 from kettle.execution.job_environment.quoting import QuotingError
 from kettle.execution.processes.launch import LaunchError, Program, launch
 from kettle.execution.sandbox.directory import acting_as
-from kettle.execution.sandbox.output_files import STDOUT
+from kettle.execution.sandbox.output_files import STDERR, STDOUT
 from kettle.execution.system.linux import boottime, forget_peak
 from kettle.tasks.reading import TasksError, artifact_name, fetched_images, read_tasks
 from kettle.tasks.sequence import (
@@ -83,7 +83,6 @@ class TaskStarter(Starter):
         )
         self._sidecars = Sidecars(self._steps)
         self._processes: TaskProcesses | None = None
-        self._appends = False
         self._limit = TimeLimit(0.0, boottime())
 
     def _live(self) -> None:
@@ -114,8 +113,7 @@ class TaskStarter(Starter):
         refuse_shared(self._job)
         self._open()
         self._prepare(None)
-        saved = any(file.saved and file.name == STDOUT for file in self._spec.inputs)
-        self._appends = saved and not self._job.flag("EraseOutputAndErrorOnRestart", default=False)
+        self._have_streams()
         progress = Progress()
         while not isinstance(deed := next_deed(listed, progress), Exit):
             progress = after(listed, progress, self._do(listed, deed))
@@ -137,6 +135,17 @@ class TaskStarter(Starter):
                 return self._send(listed)
             case _:
                 assert_never(deed)
+
+    def _have_streams(self) -> None:
+        """
+        What all tasks print into is there before the first one: perhaps none can be started.  Raises OSError.
+        """
+        erased = self._job.flag("EraseOutputAndErrorOnRestart", default=False)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | (os.O_TRUNC if erased else 0)
+        with acting_as(self._spec.account):
+            for stream, name in (("Out", STDOUT), ("Err", STDERR)):
+                if self._job.stream(stream):
+                    os.close(os.open(self._path(name), flags, 0o644))
 
     # -- files -------------------------------------------------------------------------------------------------------
 
@@ -300,7 +309,6 @@ class TaskStarter(Starter):
             if area == AREA and self._container is not None:
                 self._container.clear()
             return None
-        self._appends = True
         return launched
 
     def _start_task(self, listed: TaskList, number: int, area: str) -> _Launched:
@@ -312,7 +320,7 @@ class TaskStarter(Starter):
         contained = container_of_task(self._spec, ad, listed, path, area)
         if contained is None:
             program = program_of_task(self._spec, ad, listed, number, path)
-            program = msgspec.structs.replace(program, appends=self._appends)
+            program = msgspec.structs.replace(program, appends=True)
             self._remains.enclosed(program.enclosure)
             self._check()
             forget_peak()
@@ -322,7 +330,7 @@ class TaskStarter(Starter):
         if area == AREA:
             self._container = container
         program = program_of_task(self._spec, ad, listed, number, path, request.directory)
-        program = msgspec.structs.replace(program, appends=self._appends)
+        program = msgspec.structs.replace(program, appends=True)
         box = self._pulled(container, program, image_of(task) or request.image, number)
         runtime = box.runtime.name if box.runtime is not None else ""
         box = msgspec.structs.replace(box, program=in_runtime(box.program, runtime))
