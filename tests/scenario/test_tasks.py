@@ -1,4 +1,6 @@
-"""Several tasks in one job: in their order, in one sandbox, with retries, sidecars and containers of their own."""
+"""
+Several tasks in one job: in their order, in one sandbox, with retries, sidecars and containers of their own.
+"""
 
 import asyncio
 import io

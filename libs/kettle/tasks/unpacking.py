@@ -71,7 +71,9 @@ def unpack(path: str, place: str, room: int) -> int:
 
 
 def pack(directory: str, target: str) -> int:
-    """Pack a directory into a `.tgz`, in which its last name is the top; the size of the file.  Raises OSError."""
+    """
+    Pack a directory into a `.tgz`, in which its last name is the top; the size of the file.  Raises OSError.
+    """
     with tarfile.open(target, "w:gz", compresslevel=6) as tar:
         tar.add(directory, arcname=posixpath.basename(directory.rstrip("/")))
     return os.stat(target).st_size  # noqa: PTH116 - as above

@@ -17,7 +17,7 @@ from kettle_services.gateway.prominence.signatures import AREAS, OBJECTS, Place,
 from kettle_services.gateway.rest.persons import Person
 
 _DAY_S: Final = 86400.0
-SHOWN_FOR_S: Final = 7 * _DAY_S
+_SHOWN_FOR_S: Final = 7 * _DAY_S
 """An address under which somebody fetches a result."""
 _SENT_WITHIN_S: Final = 10 * _DAY_S
 _PATIENCE_S: Final = 30.0
@@ -139,6 +139,11 @@ def place_of(person: Person, name: str) -> Place:
     if group is None:
         raise refused(f"Not authorized to access {name}: you are in no group of this name", 403)
     return Place("groups", group, name[len(group) + 1 :])
+
+
+def address_of(signer: Signer, place: Place) -> str:
+    """Where somebody fetches an object of his own."""
+    return signer.url("GET", place, expires=time.time() + _SHOWN_FOR_S)
 
 
 def _shown(stored: Stored, before: str) -> dict[str, str | int]:

@@ -8,7 +8,8 @@ from typing import Any, Final
 import msgspec
 
 from kettle.classad.ad import text_of
-from kettle.classad.nodes import Binary, Literal, Logical, Node, reference
+from kettle.classad.nodes import Binary, Literal, Logical, Node, Reference, reference
+from kettle.classad.values import UNDEFINED
 from kettle.prominence.job_ads import DOCUMENT, LABEL, NAME
 from kettle_services.gateway.pages.questions import Questions
 from kettle_services.gateway.prominence.application import Asked, refused
@@ -69,7 +70,12 @@ def one(number: int) -> Wanted:
     return Wanted(filter=text_of(_IS_OURS), ended=True, newest=-1, clusters=[number])
 
 
-_IS_OURS: Final = Binary("isnt", reference(DOCUMENT), reference("undefined"))
+def _own(name: str) -> Node:
+    """An attribute of the job that only jobs of PROMINENCE have."""
+    return Reference(name, name.lower(), base=reference("MY"))
+
+
+_IS_OURS: Final = Binary("isnt", _own(DOCUMENT), Literal(UNDEFINED))
 
 
 def _filter(asked: Asked) -> Node:
@@ -88,7 +94,7 @@ def _filter(asked: Asked) -> Node:
 
 
 def _is(name: str, text: str) -> Node:
-    return Binary("is", reference(name), Literal(text))
+    return Binary("is", _own(name), Literal(text))
 
 
 def _numbers(asked: Asked) -> list[int]:
@@ -111,8 +117,6 @@ class JobLists:
         """Those that are wanted, by number; raises RequestRefused: they are too many for one answer."""
         person = asked.person.name
         at_least = self._written.get(person)
-        found: list[Job] = []
-        ended: list[Job] = []
         common: dict[str, Any] = {
             "owner": [person],
             "cluster": wanted.clusters,
@@ -120,22 +124,25 @@ class JobLists:
             "fields": list(FIELDS),
             "at_least": at_least,
         }
-        async for job in self._all(asked, LIST_JOBS, ListJobs(**common, limit=_PAGE)):
-            (ended if told(job).has_ended and not _stays(job) else found).append(job)
+        queued = [job async for job in self._all(asked, LIST_JOBS, ListJobs(**common, limit=_PAGE))]
         if at_least and self._written.get(person) == at_least:
             del self._written[person]  # the tables have it
+        shown: list[Job] = []
+        if wanted.active:
+            shown += [job for job in queued if not told(job).has_ended or _stays(job)]
         if wanted.ended:
             left = _PAGE if wanted.newest < 0 else max(1, min(wanted.newest, _PAGE))
+            ended = [job for job in queued if told(job).has_ended]
+            count = 0
             async for job in self._all(asked, LIST_HISTORY, ListHistory(**common, limit=left)):
                 ended.append(job)
-                if 0 <= wanted.newest <= len(ended):
+                count += 1
+                if 0 <= wanted.newest <= count:
                     break
-        chosen = _newest(ended, wanted.newest) if wanted.ended else []
-        if wanted.active:
-            chosen += found
-        elif wanted.ended:
-            chosen += [job for job in found if told(job).has_ended]
-        return sorted((job for job in chosen if _has(job, wanted.status)), key=lambda job: job.cluster)
+            shown += _newest(ended, wanted.newest)
+        # A job that has left the queue between the two questions is in both answers.
+        unique = {job.cluster: job for job in shown if _has(job, wanted.status)}
+        return [unique[number] for number in sorted(unique)]
 
     async def _all(
         self, asked: Asked, route: Route, parameters: ListJobs | ListHistory

@@ -12,7 +12,7 @@ from kettle.client import Client
 from kettle.client.connections.transport import new_id
 from kettle.prominence.job_ads import DOCUMENT
 from kettle_services.gateway.prominence.application import Asked, Handler, Route, refused, reply
-from kettle_services.gateway.prominence.data import SHOWN_FOR_S
+from kettle_services.gateway.prominence.data import address_of
 from kettle_services.gateway.prominence.job_lists import JobLists, Written, one, wanted
 from kettle_services.gateway.prominence.job_states import IDENTIFIER, described, document_of, listed, told
 from kettle_services.gateway.prominence.object_directory import ObjectDirectory
@@ -101,8 +101,7 @@ class JobHandlers:
             for name in document.get(kind, ()):
                 place = output_place(owner, identifier, name, directory=directory)
                 if identifier and await self._objects.file(place) is not None:
-                    url = self._signer.url("GET", place, expires=time.time() + SHOWN_FOR_S)
-                    addresses[name, directory] = url
+                    addresses[name, directory] = address_of(self._signer, place)
         return described(job, lambda name, directory: addresses.get((name, directory), ""))
 
     async def delete(self, asked: Asked) -> web.StreamResponse:

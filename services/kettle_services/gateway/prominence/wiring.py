@@ -13,6 +13,8 @@ from kettle_services.gateway.prominence.job_lists import JobLists, Written
 from kettle_services.gateway.prominence.jobs import JobHandlers
 from kettle_services.gateway.prominence.key_values import KeyValues
 from kettle_services.gateway.prominence.object_directory import Limits, ObjectDirectory
+from kettle_services.gateway.prominence.pool import PoolQuestions
+from kettle_services.gateway.prominence.running_jobs import RunningJobs
 from kettle_services.gateway.prominence.signatures import Signer
 from kettle_services.gateway.prominence.submitting import Submitting
 from kettle_services.gateway.rest.application import Front
@@ -47,14 +49,18 @@ def add_prominence(
     data = Data(objects, signer)
     values = KeyValues(parts.people)
     health = Health(bus, settings.collector, parts.tables)
+    questions = Questions(parts.handlers, front.require)
+    lists = JobLists(questions, written)
+    running = RunningJobs(parts.people, lists, objects, signer)
+    pool = PoolQuestions(bus, settings.collector, questions, parts.people)
     jobs = JobHandlers(
         parts.people,
-        JobLists(Questions(parts.handlers, front.require), written),
+        lists,
         written,
         Submitting(signer, written),
         objects,
         signer,
         (parts.handlers[GET_STDOUT], parts.handlers[GET_STDERR]),
     )
-    routes = [*jobs.routes(), *values.routes(), *data.routes()]
+    routes = [*jobs.routes(), *running.routes(), *values.routes(), *data.routes(), *pool.routes()]
     add_routes(application, front, routes, [*health.routes(), *data.open_routes()])

@@ -126,7 +126,9 @@ class SpoolCommands:
 
 
 async def _given(place: _Place, inputs: Inputs, manifest: Manifest) -> str:
-    """Have the jobs begin with files that are there; the digest of what was said. Raises RequestRefused: some are not."""
+    """
+    Have the jobs begin with files that are there; the digest of what was said. Raises RequestRefused: some are not.
+    """
     data = msgspec.msgpack.encode(manifest)
     said = _Announced(hashlib.sha256(data).hexdigest(), len(data), 0)
     await _passed_on(place, said, _cut(data))

@@ -73,7 +73,9 @@ class _Launched(msgspec.Struct, frozen=True):
 
 
 class TaskStarter(Starter):
-    """The state of one job of several tasks on this machine: the life of any job, with another program after each end."""
+    """
+    The state of one job of several tasks on this machine: the life of any job, with another program after each end.
+    """
 
     def __init__(self, supervisor: "StarterProcess", order: messages.RunJob, *, last: bool) -> None:
         super().__init__(supervisor, order, last=last)

@@ -232,7 +232,9 @@ class RemoveX(msgspec.Struct, frozen=True):
 
 
 class Pass(msgspec.Struct, frozen=True):
-    """The worker says: these steps of the job's tasks are over; `first` is the number of the first of them, from 1."""
+    """
+    The worker says: these steps of the job's tasks are over; `first` is the number of the first of them, from 1.
+    """
 
     attempt: int
     claim: str
