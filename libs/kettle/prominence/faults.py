@@ -5,7 +5,11 @@ What is wrong with a document.
 """
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from itertools import islice
+from typing import Final, NamedTuple
+
+MOST_TOLD: Final = 1000
+"""Faults of one document: more would help nobody."""
 
 
 class Fault(NamedTuple):
@@ -23,6 +27,12 @@ class DocumentRefused(ValueError):  # noqa: N818 - a refusal is no error of ours
     def __init__(self, faults: Iterable[Fault]) -> None:
         self.faults = list(faults)
         super().__init__(self.faults[0].sentence)
+
+
+def require_none(faults: Iterable[Fault]) -> None:
+    """Raise DocumentRefused if there are any."""
+    if found := list(islice(faults, MOST_TOLD)):
+        raise DocumentRefused(found)
 
 
 def below(pointer: str, *parts: str | int) -> str:

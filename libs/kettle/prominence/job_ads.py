@@ -6,6 +6,7 @@ From the document of a job to what the schedd takes: the ad of the job, with its
     walltime        limits the tasks; the whole run is ended after three times as long
 """
 
+import glob
 import math
 import posixpath
 import shlex
@@ -18,8 +19,9 @@ from msgspec.structs import replace
 from kettle.classad.nodes import Literal, Logical, Node, Parentheses
 from kettle.prominence.carried_out import not_carried_out
 from kettle.prominence.expressions import all_of, between, call, choice, compare, my, one_of, said, target
-from kettle.prominence.faults import DocumentRefused
+from kettle.prominence.faults import DocumentRefused, Fault, require_none
 from kettle.prominence.job_documents import artifact_of
+from kettle.prominence.substitution import leads_outside, substituted, substituted_url
 from kettle.prominence.values import text_of_value
 from kettle_wire import tasks as wire
 from kettle_wire.ads.types import Ad
@@ -79,8 +81,7 @@ def submission(job: Job, around: Surroundings) -> JobSubmission:
 
     Raises DocumentRefused: it asks for something that no machine does yet, or for another's file.
     """
-    if faults := list(not_carried_out(job)):
-        raise DocumentRefused(faults)
+    require_none(not_carried_out(job))
     inputs = [replace(file, filename=posixpath.basename(file.filename)) for file in job.inputs]
     tasks = _task_list(job, around)
     ad: Ad = {
@@ -142,8 +143,8 @@ def _task_list(job: Job, around: Surroundings) -> wire.TaskList:
         tasks=tuple(_task(task, parameters, around) for task in job.tasks),
         artifacts=tuple(_artifact(artifact_of(one), around) for one in job.artifacts),
         outputs=(
-            *(wire.Output(name=name, url=around.output(name)) for name in job.output_files),
-            *(wire.Output(name=name, url=around.output(name), directory=True) for name in job.output_dirs),
+            *(_output(path, around) for path in job.output_files),
+            *(replace(_output(path, around), directory=True) for path in job.output_dirs),
         ),
         retries=job.policies.maximum_task_retries or 0,
         ignore_failures=job.policies.ignore_task_failures,
@@ -156,7 +157,7 @@ def _task_list(job: Job, around: Surroundings) -> wire.TaskList:
 def _task(task: Task, parameters: Mapping[str, str], around: Surroundings) -> wire.Task:
     return wire.Task(
         image=_image(task.image, around),
-        cmd=tuple(shlex.split(task.cmd or "")),
+        cmd=tuple(substituted(word, around.parameters) for word in shlex.split(task.cmd or "")),
         env={name: text_of_value(value) for name, value in task.env.items()} | dict(parameters),
         workdir=task.workdir or "",
         type=task.type,
@@ -173,13 +174,23 @@ def _image(image: str, around: Surroundings) -> str:
 
 
 def _artifact(artifact: Artifact, around: Surroundings) -> wire.Artifact:
-    is_url = "://" in artifact.url
+    url = substituted(artifact.url, around.parameters)
+    is_url = "://" in url
     return wire.Artifact(
-        url=artifact.url if is_url else around.upload(artifact.url),
-        name="" if is_url else posixpath.basename(artifact.url),
+        url=substituted_url(artifact.url, around.parameters) if is_url else around.upload(url),
+        name="" if is_url else posixpath.basename(url),
         executable=artifact.executable,
         mountpoint=artifact.mountpoint or "",
     )
+
+
+def _output(path: str, around: Surroundings) -> wire.Output:
+    """An output by its path; values of parameters in it are no patterns."""
+    plain = substituted(path, around.parameters)
+    if leads_outside(plain):
+        raise DocumentRefused([Fault("", f"an output would not be below the job's directory: {plain}")])
+    as_they_are = {name: glob.escape(value) for name, value in around.parameters.items()}
+    return wire.Output(name=substituted(path, as_they_are), url=around.output(plain))
 
 
 def _shown_program(task: Task) -> str:

@@ -7,7 +7,7 @@ from typing import Any, Final, cast
 import msgspec
 from msgspec.structs import replace
 
-from kettle.prominence.faults import DocumentRefused, Fault
+from kettle.prominence.faults import DocumentRefused, Fault, require_none
 from kettle.prominence.job_rules import PLACES, RULES
 from kettle.prominence.shapes import Shapes
 from kettle_wire.prominence.job import Artifact, Job
@@ -41,8 +41,7 @@ def read_job(text: bytes | str) -> Job:
     Raises DocumentRefused with every fault.
     """
     document = parsed(text)
-    if faults := list(_SHAPES.faults(document, Job)):
-        raise DocumentRefused(faults)
+    require_none(_SHAPES.faults(document, Job))
     return current(msgspec.convert(document, Job))
 
 

@@ -2,12 +2,13 @@
 
 import posixpath
 import shlex
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterator, Mapping
+from typing import Final
 
 import msgspec
 
 from kettle.prominence.faults import Fault, below
+from kettle.prominence.shapes import Rule
 from kettle_wire.prominence.job import (
     Artifact,
     B2Drop,
@@ -132,7 +133,7 @@ def max_cpus(resources: Resources) -> int:
     return max(resources.cpus_range or resources.cpus_options or [1])
 
 
-RULES: Final[Mapping[type[msgspec.Struct], Callable[[Any, str], Iterator[Fault]]]] = {
+RULES: Final[Mapping[type[msgspec.Struct], Rule]] = {
     Resources: _resources,
     Task: _task,
     Storage: _storage,

@@ -9,6 +9,7 @@ import re
 from base64 import b64decode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
+from functools import cache
 from typing import Any, Final, cast
 
 import msgspec
@@ -34,9 +35,9 @@ class Shapes:
         self._places = places
         self._rules = rules
 
-    def faults(self, value: object, kind: Any, pointer: str = "") -> Iterator[Fault]:
+    def faults(self, value: object, kind: type, pointer: str = "") -> Iterator[Fault]:
         """All of a value as JSON has it, with `Decimal` for numbers that are not whole."""
-        yield from self._walk(value, inspect.type_info(kind), pointer)
+        yield from self._walk(value, _described(kind), pointer)
 
     def _walk(self, value: object, kind: inspect.Type, pointer: str) -> Iterator[Fault]:
         match kind:
@@ -118,6 +119,11 @@ class Shapes:
         if not found and (rule := self._rules.get(kind.cls)):
             sound = {name: part for name, part in value.items() if name in known}
             yield from rule(msgspec.convert(sound, kind.cls), pointer)
+
+
+@cache
+def _described(kind: type) -> inspect.Type:
+    return inspect.type_info(kind)
 
 
 def suits(value: object, kind: inspect.Type) -> bool:
