@@ -99,6 +99,8 @@ _WRITERS: Final[Mapping[str, tuple[str, str, str]]] = {
     "token": ("iam", "identity", "issued/<subject>, jobtokens/<id>, token/<id>/<end>"),
     "jobtokens": ("iam", "identity", "jobtokens/<id>"),
     "credential": ("iam", "identity", "credential/<owner>/<service>/<handle>"),
+    "value": ("iam", "identity", "values/<owner>"),
+    "values": ("iam", "identity", "values/<owner>"),
     "tokenrequest": ("iam", "identity", "tokenrequest/<number>"),
     "autoapproval": ("iam", "identity", "autoapproval/<netblock>"),
     "access": ("iam", "identity", "alarm/denied"),

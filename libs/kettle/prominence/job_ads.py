@@ -272,7 +272,9 @@ def _places(placement: Placement, *, required: bool) -> Iterator[tuple[str, list
 
 
 def _wishes(job: Job) -> Iterator[Node]:
-    """What makes a slot better: its place, the first of a list most; then CPUs, for a job that takes more or fewer."""
+    """
+    What makes a slot better: its place, the first of a list most; then CPUs, for a job that takes more or fewer.
+    """
     most = max(job.resources.cpus_range or job.resources.cpus_options or [0])
     for name, places in _places(job.policies.placement, required=False):
         for number, place in enumerate(places):

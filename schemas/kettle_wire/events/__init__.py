@@ -50,6 +50,8 @@ from kettle_wire.events.iam import (
     TokenRequested,
     TokenRequestEnded,
     TokenRevoked,
+    ValueSet,
+    ValuesRemoved,
     WorkerJoined,
     WorkerLeft,
 )
@@ -167,6 +169,8 @@ __all__ = [
     "Transfer",
     "UnknownEventError",
     "Usage",
+    "ValueSet",
+    "ValuesRemoved",
     "Withheld",
     "WorkerJoined",
     "WorkerLeft",

@@ -350,6 +350,23 @@ class CredentialRemoved(Event, frozen=True, kw_only=True, tag="credential.remove
     at: float
 
 
+class ValueSet(Event, frozen=True, kw_only=True, tag="value.set/1"):
+    """Somebody's own value has this key from now on; stream `values/<owner>`."""
+
+    owner: str
+    key: str
+    value: bytes
+    at: float
+
+
+class ValuesRemoved(Event, frozen=True, kw_only=True, tag="values.removed/1"):
+    """These keys of somebody's own have no values any more."""
+
+    owner: str
+    keys: list[str]
+    at: float
+
+
 class JobTokensOver(Event, frozen=True, kw_only=True, tag="jobtokens.over/1"):
     """An attempt of a job gets no tokens any more; stream `jobtokens/<id>`, of which nothing is kept."""
 
@@ -416,6 +433,8 @@ IdentityEvent = (
     | AutoApprovalEnded
     | CredentialStored
     | CredentialRemoved
+    | ValueSet
+    | ValuesRemoved
     | JobTokensOver
     | AccessDenied
     | AdministratorActed

@@ -63,6 +63,10 @@ async def http_application(
     shown = page_handlers(Questions(handlers, front.require))
     watched = Streams(settings.rest_streams, settings.rest_streams_of_one)
     pages.add_to(application, front, shown, LiveParts(watch, watched))
+    if settings.prominence:
+        from kettle_services.gateway.prominence.wiring import add_prominence  # few gateways have it
+
+        add_prominence(rt, application, settings, bus, parts, url)
     return application, LinksByBus(links, parts.persons, url).served()
 
 

@@ -70,6 +70,16 @@ class GatewaySettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields
     Serve pages for browsers at `/` and the REST interface under `/v2`, which needs `database_url`: on this machine, or over HTTPS, because people show
     tokens there. Without `http_port` it takes a free port, and keeps it in `gateway/port` in `home`.
     """
+    prominence: bool = False
+    """
+    Serve PROMINENCE's REST interface, too, under `/prominence/v1`, for its own client; it needs `rest`.
+    """
+    prominence_largest: Count = 20 << 30
+    """Bytes of one file that people or jobs send it."""
+    prominence_quota: Count = 100 << 30
+    """Bytes of all uploads of one person, of one group, and of what the jobs of one person have sent."""
+    prominence_kept: Seconds = 30 * 86400.0
+    """Seconds for which it keeps what jobs have sent."""
     seal_directory: str = ""
     """
     Directory of the keys (`*.seal`) with which it opens environments for owners who ask over HTTP; default
@@ -135,6 +145,8 @@ class GatewaySettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields
             raise ValueError(
                 "http_client_ca: only a listener with http_certificate and http_key can ask for certificates"
             )
+        if self.prominence and not self.rest:
+            raise ValueError("prominence: it is a part of the REST interface, which rest switches on")
         if self.rest and self.http_host not in LOOPBACK and not self.http_certificate:
             raise ValueError(
                 f"rest: on '{self.http_host}' tokens would be sent where others can read them: give http_certificate and http_key, or "

@@ -20,6 +20,7 @@ from kettle_services.iam.admissions import Admissions, Pool
 from kettle_services.iam.alarms import DenialRecord
 from kettle_services.iam.commands.bans import BanCommands
 from kettle_services.iam.commands.clients import ClientCommands
+from kettle_services.iam.commands.key_values import KeyValueCommands
 from kettle_services.iam.commands.machines import MachineCommands
 from kettle_services.iam.commands.questions import Questions
 from kettle_services.iam.commands.token_requests import TokenRequestCommands
@@ -106,6 +107,7 @@ async def work(rt: Runtime, settings: IamSettings, bus: NatsBus, record: Record)
         TokenCommands(record, grants, pool, settings, administrators=commanders),
         Questions(record, administrators=commanders),
         TokenRequestCommands(requests),
+        KeyValueCommands(record),
         ReportedDeeds(denials),
     )
     served = [endpoint for each in answering for endpoint in each.served(pipeline)]

@@ -8,7 +8,7 @@ import asyncio
 import base64
 import hashlib
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -61,6 +61,32 @@ class _Announced(msgspec.Struct, frozen=True):
     offset: int
 
 
+class SmallFile(msgspec.Struct, frozen=True):
+    """An input file that is here."""
+
+    path: str
+    content: bytes
+    executable: bool = False
+
+
+async def give_small(client: Client, cluster: int, files: Sequence[SmallFile]) -> None:
+    """
+    Have the jobs of a cluster begin with these files.
+
+    Raises CommandRefusedError: there is no such cluster, or it is somebody else's.
+    """
+    place = await _place(client, cluster)
+    inputs: list[InputFile] = []
+    for file in files:
+        said = _Announced(hashlib.sha256(file.content).hexdigest(), len(file.content), 0)
+        await _passed_on(place, said, _cut(file.content))
+        inputs.append(
+            InputFile(path=file.path, sha256=said.sha256, size=said.size, executable=file.executable)
+        )
+    listed = Inputs(files=inputs)
+    await _given(place, listed, manifest_of(listed))
+
+
 class SpoolCommands:
     """Carries them out."""
 
@@ -92,17 +118,25 @@ class SpoolCommands:
         number, _, schedd = parameters.id.partition("@")
         if int(number) > _ALL:
             raise RequestRefused(404, ProblemCode.NOT_FOUND, f"there is no cluster {parameters.id}")
-        manifest = msgspec.msgpack.encode(manifest_of(asked.body))
-        said = _Announced(hashlib.sha256(manifest).hexdigest(), len(manifest), 0)
+        manifest = manifest_of(asked.body)
         async with self._people.of(asked.person) as client:
             there = await self._access_points.at(client, schedd, "/path/id")
-            place = await _place(there, int(number))
-            await _passed_on(place, said, _cut(manifest))
-            request = SpoolJobs(cluster=place.cluster, manifest=said.sha256)
-            missing = (await there.requests.ask(SPOOL_JOBS, request, name=place.shadow)).missing
-        if missing:
-            raise _missing(asked.body, set(missing))
-        return Answer(InputsGiven(id=f"{number}@{there.pool.schedd}", manifest=said.sha256))
+            digest = await _given(await _place(there, int(number)), asked.body, manifest)
+        return Answer(InputsGiven(id=f"{number}@{there.pool.schedd}", manifest=digest))
+
+
+async def _given(place: _Place, inputs: Inputs, manifest: Manifest) -> str:
+    """
+    Have the jobs begin with files that are there; the digest of what was said. Raises RequestRefused: some are not.
+    """
+    data = msgspec.msgpack.encode(manifest)
+    said = _Announced(hashlib.sha256(data).hexdigest(), len(data), 0)
+    await _passed_on(place, said, _cut(data))
+    request = SpoolJobs(cluster=place.cluster, manifest=said.sha256)
+    missing = (await place.client.requests.ask(SPOOL_JOBS, request, name=place.shadow)).missing
+    if missing:
+        raise _missing(inputs, set(missing))
+    return said.sha256
 
 
 def manifest_of(body: Inputs) -> Manifest:

@@ -98,6 +98,7 @@ class RestParts(msgspec.Struct, frozen=True):
 
     handlers: Mapping[Route, Handler]
     persons: Persons
+    people: PersonConnections
     limits: RequestLimits
     tables: JobTables
     trust: Trust | None
@@ -182,7 +183,7 @@ async def rest_parts(rt: Runtime, settings: GatewaySettings, bus: Bus, said: Peo
         all_burst=settings.all_request_burst,
         proxies=frozenset(settings.proxies),
     )
-    return RestParts(handlers, persons, limits, tables, trust)
+    return RestParts(handlers, persons, people, limits, tables, trust)
 
 
 def _of_the_pool(

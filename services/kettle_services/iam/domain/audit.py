@@ -37,6 +37,8 @@ from kettle_wire.events.iam import (
     TokenRequested,
     TokenRequestEnded,
     TokenRevoked,
+    ValueSet,
+    ValuesRemoved,
     WorkerJoined,
     WorkerLeft,
 )
@@ -53,6 +55,7 @@ class Said(msgspec.Struct, frozen=True):
 
 
 _ALARMS: Final = frozenset({"reused"})
+_OWN_AFFAIRS: Final = frozenset({"value.set", "values.removed"})
 
 
 def said(event: IdentityEvent) -> Said:
@@ -74,8 +77,8 @@ def said(event: IdentityEvent) -> Said:
             return _of_sessions(event)
         case TokenIssued() | TokenRevoked() | TokenExpired():
             return _of_access_tokens(event)
-        case CredentialStored() | CredentialRemoved() | JobTokensOver():
-            return _of_jobs(event)
+        case CredentialStored() | CredentialRemoved() | JobTokensOver() | ValueSet() | ValuesRemoved():
+            return _of_programs(event)
         case (
             TokenRequested()
             | TokenRequestApproved()
@@ -244,14 +247,24 @@ def act(event: IdentityEvent, *, at: float, frame: int) -> AuditEntry:
 
 
 def matches(act: AuditEntry, *, who: str, what: str) -> bool:
-    """Whether an entry is about somebody, and of a type that begins so."""
+    """
+    Whether an entry is about somebody, and of a type that begins so; what people do to values of their own is said to who asks for it.
+    """
     names = {act.who, act.whom, act.whom.partition(":")[2]}
-    return (not who or who in names) and act.what.startswith(what)
+    return (not who or who in names) and (act.what.startswith(what) if what else act.what not in _OWN_AFFAIRS)
 
 
-def _of_jobs(event: CredentialStored | CredentialRemoved | JobTokensOver) -> Said:
-    if isinstance(event, JobTokensOver):
-        return Said("", "", f"the attempt {event.session} gets no tokens any more")
-    what = "stored" if isinstance(event, CredentialStored) else "removed"
-    name = f"{event.service}, {event.handle}" if event.handle else event.service
-    return Said(event.by, event.owner, f"{what} the credential {name} of {event.owner}")
+def _of_programs(
+    event: CredentialStored | CredentialRemoved | JobTokensOver | ValueSet | ValuesRemoved,
+) -> Said:
+    match event:
+        case JobTokensOver():
+            return Said("", "", f"the attempt {event.session} gets no tokens any more")
+        case ValueSet():
+            return Said(event.owner, event.owner, f"set the value of {event.key}")
+        case ValuesRemoved():
+            return Said(event.owner, event.owner, f"removed the values of {', '.join(event.keys)}")
+        case CredentialStored() | CredentialRemoved():
+            what = "stored" if isinstance(event, CredentialStored) else "removed"
+            name = f"{event.service}, {event.handle}" if event.handle else event.service
+            return Said(event.by, event.owner, f"{what} the credential {name} of {event.owner}")

@@ -10,6 +10,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from kettle_services.iam.domain.kept_values import KeptValues, fold_values
 from kettle_wire.events.iam import (
     AccessDenied,
     AdministratorActed,
@@ -43,6 +44,8 @@ from kettle_wire.events.iam import (
     TokenRequested,
     TokenRequestEnded,
     TokenRevoked,
+    ValueSet,
+    ValuesRemoved,
     WorkerJoined,
     WorkerLeft,
 )
@@ -225,6 +228,7 @@ State = (
     | AutoApproval
     | JobTokens
     | StoredCredential
+    | KeptValues
 )
 
 S = TypeVar("S", bound=State)
@@ -264,6 +268,8 @@ def fold(state: State | None, event: IdentityEvent) -> State | None:
             return _made(event)
         case TokenRevoked() | TokenIssued():
             return _access_token(state, event)
+        case ValueSet() | ValuesRemoved():
+            return fold_values(state if isinstance(state, KeptValues) else None, event)
         case (
             IssuerRemoved()
             | BanLifted()

@@ -1,0 +1,179 @@
+"""Which jobs somebody wants to see, and finding them: in the queue, and among those that have left it."""
+
+import re
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from kettle.classad.ad import text_of
+from kettle.classad.nodes import Binary, Literal, Logical, Node, Reference, reference
+from kettle.classad.values import UNDEFINED
+from kettle.prominence.job_ads import DOCUMENT, LABEL, NAME
+from kettle_services.gateway.pages.questions import Questions
+from kettle_services.gateway.prominence.application import Asked, refused
+from kettle_services.gateway.prominence.job_states import FIELDS, document_of, told
+from kettle_services.gateway.rest.application import Asked as RestAsked
+from kettle_wire.rest.jobs import LIST_HISTORY, LIST_JOBS, Job, Jobs, ListHistory, ListJobs
+from kettle_wire.rest.route import Route
+
+MOST: Final = 10_000
+"""Jobs of one answer, which has no pages."""
+_PAGE: Final = 1000
+_LABEL: Final = re.compile(r"[A-Za-z0-9]{1,512}")
+_NUMBERS: Final = re.compile(r"[0-9]{1,9}(,[0-9]{1,9})*")
+_REMEMBERED: Final = 10_000
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """What a list is to have."""
+
+    filter: str
+    active: bool = True
+    ended: bool = False
+    newest: int = 1
+    """So many of those that have ended; negative: all."""
+    clusters: list[int] = []
+    status: str = ""
+
+
+class Written(OrderedDict[str, str]):
+    """
+    Where each person has written last through this gateway, until the tables are so far: who submits a job and asks for it sees it.
+    """
+
+    def note(self, person: str, position: str) -> None:
+        """Somebody has written there."""
+        self[person] = position
+        self.move_to_end(person)
+        while len(self) > _REMEMBERED:
+            self.popitem(last=False)
+
+
+def wanted(asked: Asked) -> Wanted:
+    """What is asked for; raises RequestRefused."""
+    everything, ids = asked.has("all"), _numbers(asked)
+    completed = asked.text("completed") == "true"
+    return Wanted(
+        filter=text_of(_filter(asked)),
+        active=everything or bool(ids) or not completed,
+        ended=everything or bool(ids) or completed,
+        newest=-1 if everything or ids else asked.number("num", 1),
+        clusters=ids,
+        status=asked.text("status"),
+    )
+
+
+def one(number: int) -> Wanted:
+    """One job, wherever it is."""
+    return Wanted(filter=text_of(_IS_OURS), ended=True, newest=-1, clusters=[number])
+
+
+def _own(name: str) -> Node:
+    """An attribute of the job that only jobs of PROMINENCE have."""
+    return Reference(name, name.lower(), base=reference("MY"))
+
+
+_IS_OURS: Final = Binary("isnt", _own(DOCUMENT), Literal(UNDEFINED))
+
+
+def _filter(asked: Asked) -> Node:
+    """Texts of the request are literals in it, whatever is in them."""
+    found: Node = _IS_OURS
+    if asked.has("name"):
+        found = Logical("&&", found, _is(NAME, asked.text("name")))
+    for constraint in asked.request.query.getall("constraint", []):
+        name, equals, value = constraint.partition("=")
+        if not equals or "=" in value or not _LABEL.fullmatch(name):
+            raise refused(
+                "Invalid constraint: it has to be LABEL=VALUE, with letters and digits before the sign"
+            )
+        found = Logical("&&", found, _is(LABEL + name, value))
+    return found
+
+
+def _is(name: str, text: str) -> Node:
+    return Binary("is", _own(name), Literal(text))
+
+
+def _numbers(asked: Asked) -> list[int]:
+    text = asked.text("id")
+    if not text:
+        return []
+    if not _NUMBERS.fullmatch(text):
+        raise refused("the parameter id has to be numbers with commas between them")
+    return [int(each) for each in text.split(",")]
+
+
+class JobLists:
+    """Finds jobs of who asks."""
+
+    def __init__(self, questions: Questions, written: Written) -> None:
+        self._questions = questions
+        self._written = written
+
+    async def find(self, asked: Asked, wanted: Wanted) -> list[Job]:
+        """Those that are wanted, by number; raises RequestRefused: they are too many for one answer."""
+        person = asked.person.name
+        at_least = self._written.get(person)
+        common: dict[str, Any] = {
+            "owner": [person],
+            "cluster": wanted.clusters,
+            "filter": wanted.filter,
+            "fields": list(FIELDS),
+            "at_least": at_least,
+        }
+        queued = [job async for job in self._all(asked, LIST_JOBS, ListJobs(**common, limit=_PAGE))]
+        if at_least and self._written.get(person) == at_least:
+            del self._written[person]  # the tables have it
+        shown: list[Job] = []
+        if wanted.active:
+            shown += [job for job in queued if not told(job).has_ended or _stays(job)]
+        if wanted.ended:
+            left = _PAGE if wanted.newest < 0 else max(1, min(wanted.newest, _PAGE))
+            ended = [job for job in queued if told(job).has_ended]
+            count = 0
+            async for job in self._all(asked, LIST_HISTORY, ListHistory(**common, limit=left)):
+                ended.append(job)
+                count += 1
+                if 0 <= wanted.newest <= count:
+                    break
+            shown += _newest(ended, wanted.newest)
+        # A job that has left the queue between the two questions is in both answers.
+        unique = {job.cluster: job for job in shown if _has(job, wanted.status)}
+        return [unique[number] for number in sorted(unique)]
+
+    async def _all(
+        self, asked: Asked, route: Route, parameters: ListJobs | ListHistory
+    ) -> AsyncIterator[Job]:
+        inside = RestAsked(asked.person, parameters, None, asked.request)
+        count = 0
+        while True:
+            page = await self._questions.ask(inside, route, parameters, Jobs)
+            assert page.jobs is not msgspec.UNSET
+            for job in page.jobs:
+                count += 1
+                if count > MOST:
+                    raise refused(f"these are more than {MOST:,} jobs: name some with id or constraint")
+                yield job
+            if page.next is None:
+                return
+            parameters = msgspec.structs.replace(parameters, page=page.next)
+
+
+def _stays(job: Job) -> bool:
+    """Whether its owner wants to see it until it is removed."""
+    policies = document_of(job.attributes or {}).get("policies") or {}
+    return bool(policies.get("leaveInQueue"))
+
+
+def _newest(jobs: Sequence[Job], count: int) -> list[Job]:
+    if count < 0:
+        return list(jobs)
+    last = sorted(jobs, key=lambda job: job.left or job.entered or job.submitted, reverse=True)
+    return last[:count]
+
+
+def _has(job: Job, status: str) -> bool:
+    return not status or told(job).status == status

@@ -1,0 +1,66 @@
+"""How the parts of PROMINENCE's interface hang together."""
+
+from aiohttp import web
+
+from kettle.auth.private_files import key_file, private_directory
+from kettle.bus.ports import Bus
+from kettle.runtime import Runtime, SettingsError
+from kettle_services.gateway.pages.questions import Questions
+from kettle_services.gateway.prominence.application import add_routes
+from kettle_services.gateway.prominence.data import Data
+from kettle_services.gateway.prominence.health import Health
+from kettle_services.gateway.prominence.job_lists import JobLists, Written
+from kettle_services.gateway.prominence.jobs import JobHandlers
+from kettle_services.gateway.prominence.key_values import KeyValues
+from kettle_services.gateway.prominence.object_directory import Limits, ObjectDirectory
+from kettle_services.gateway.prominence.pool import PoolQuestions
+from kettle_services.gateway.prominence.running_jobs import RunningJobs
+from kettle_services.gateway.prominence.signatures import Signer
+from kettle_services.gateway.prominence.submitting import Submitting
+from kettle_services.gateway.rest.application import Front
+from kettle_services.gateway.rest.wiring import RestParts, directory
+from kettle_services.gateway.settings import GatewaySettings
+from kettle_wire.rest.files import GET_STDERR, GET_STDOUT
+
+
+def add_prominence(
+    rt: Runtime, application: web.Application, settings: GatewaySettings, bus: Bus, parts: RestParts, url: str
+) -> None:
+    """
+    Serve it, to who shows a token: its client has no cookies, and a page of others has nothing to ask here. `url`: where people and
+    machines reach this gateway.
+
+    Raises SettingsError: the key of its addresses cannot be used.
+    """
+    front = Front(parts.persons, parts.limits)
+    place = private_directory(directory(settings) / "prominence")
+    try:
+        key = key_file(place / "addresses.key")
+    except (OSError, ValueError) as error:
+        raise SettingsError(f"prominence: the key that signs addresses cannot be used: {error}") from error
+    limits = Limits(
+        largest=settings.prominence_largest,
+        all_of_one=settings.prominence_quota,
+        kept=settings.prominence_kept,
+    )
+    objects = ObjectDirectory(place / "objects", limits)
+    rt.loop(objects.keep_house(), name="objects")
+    signer, written = Signer(key, url), Written()
+    data = Data(objects, signer)
+    values = KeyValues(parts.people)
+    health = Health(bus, settings.collector, parts.tables)
+    questions = Questions(parts.handlers, front.require)
+    lists = JobLists(questions, written)
+    running = RunningJobs(parts.people, lists, objects, signer)
+    pool = PoolQuestions(bus, settings.collector, questions, parts.people)
+    jobs = JobHandlers(
+        parts.people,
+        lists,
+        written,
+        Submitting(signer, written),
+        objects,
+        signer,
+        (parts.handlers[GET_STDOUT], parts.handlers[GET_STDERR]),
+    )
+    routes = [*jobs.routes(), *running.routes(), *values.routes(), *data.routes(), *pool.routes()]
+    add_routes(application, front, routes, [*health.routes(), *data.open_routes()])

@@ -1,0 +1,100 @@
+"""Which address permits what, and whose area a path is in."""
+
+from urllib.parse import parse_qs, urlsplit
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kettle.auth.mapping.policy import Mapped
+from kettle.auth.mapping.principals import Principal
+from kettle_services.gateway.prominence.data import group_of, place_of
+from kettle_services.gateway.prominence.object_directory import _file_name
+from kettle_services.gateway.prominence.signatures import Place, Signer
+from kettle_services.gateway.rest.persons import Person
+from kettle_services.gateway.rest.refusals import RequestRefused
+
+SIGNER = Signer(bytes(32), "https://pool.example.org")
+PLACE = Place("uploads", "ada", "results of/1.txt")
+
+
+def query_of(url: str) -> dict[str, str]:
+    return {name: value for name, (value,) in parse_qs(urlsplit(url).query).items()}
+
+
+def person(*groups: str) -> Person:
+    return Person(
+        Principal(method="SCITOKENS", text="ada", groups=groups), Mapped(owner="ada", domain="pool")
+    )
+
+
+def test_an_address_permits_what_it_was_made_for() -> None:
+    """It has the place, the method, the end and the digest, and permits until its end."""
+    query = query_of(SIGNER.url("POST", PLACE, expires=100.0, sha256="ab" * 32))
+    assert "ab" * 32 == SIGNER.permitted("POST", PLACE, query, now=99.0)
+    with pytest.raises(RequestRefused, match="is over"):
+        SIGNER.permitted("POST", PLACE, query, now=100.0)
+
+
+@given(
+    st.sampled_from(["GET", "PUT", "POST"]),
+    st.builds(Place, st.sampled_from(["uploads", "groups"]), st.text(), st.text()),
+    st.dictionaries(st.sampled_from(["expires", "sha256", "signature"]), st.text(max_size=80)),
+)
+def test_a_changed_address_permits_nothing(method: str, place: Place, changed: dict[str, str]) -> None:
+    """Whatever somebody changes about it, it is refused, and nothing else happens."""
+    original = query_of(SIGNER.url("GET", PLACE, expires=100.0))
+    query = {**original, **changed}
+    if (method, place, query) == ("GET", PLACE, original):
+        return
+    with pytest.raises(RequestRefused):
+        SIGNER.permitted(method, place, query, now=1.0)
+
+
+def test_the_owner_of_a_place_cannot_be_moved_into_its_name() -> None:
+    """The group fusion with the file jet/x is another place than the group fusion/jet with the file x."""
+    query = query_of(SIGNER.url("GET", Place("groups", "fusion", "jet/x"), expires=100.0))
+    with pytest.raises(RequestRefused):
+        SIGNER.permitted("GET", Place("groups", "fusion/jet", "x"), query, now=1.0)
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["fus/x", "usio/x", "fusion,jet/x", "/fusion/../atom/x", "FUSION/x", "atom/x", "fusionx/x", "jet/x"],
+)
+def test_a_part_of_a_groups_name_is_no_membership(path: str) -> None:
+    """Only the whole name counts: not its beginning, not a piece of the list of groups, no way around."""
+    with pytest.raises(RequestRefused, match="Not authorized"):
+        place_of(person("fusion", "fusion/jet"), path)
+
+
+def test_the_longest_group_counts() -> None:
+    """What is in the area of a group below another one is not in the other one's."""
+    assert Place("groups", "fusion/jet", "x") == place_of(person("/fusion", "/fusion/jet"), "fusion/jet/x")
+    assert Place("groups", "fusion", "jet/x") == place_of(person("/fusion"), "fusion/jet/x")
+    assert Place("uploads", "ada", "fusion") == place_of(person("fusion"), "fusion")
+    assert group_of(person(""), "x") is None
+
+
+@given(st.text(min_size=1, max_size=20))
+def test_no_name_leads_elsewhere(name: str) -> None:
+    """Whatever an object is called, its file is one name in its directory."""
+    try:
+        made = _file_name(name)
+    except (RequestRefused, UnicodeEncodeError):
+        return
+    assert "/" not in made
+    assert "\0" not in made
+    assert made not in {".", ".."}
+
+
+def test_two_names_are_two_files() -> None:
+    """Names that differ in one odd character do not meet in one file."""
+    names = ["a/b", "a%2Fb", "a_b", "_a", ".", "..", "A", "a", "a ", "a+"]
+    assert len(names) == len({_file_name(name) for name in names})
+
+
+def test_a_place_is_a_value() -> None:
+    """What is signed of it is all of it."""
+    assert {"area", "owner", "name"} == set(msgspec.structs.asdict(PLACE))
