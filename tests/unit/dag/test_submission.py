@@ -245,7 +245,7 @@ def test_rescue_by_number(work: Path) -> None:
 
 
 def test_update(work: Path) -> None:
-    """A description that is written anew keeps the limits that nobody says again."""
+    """A description that is written again keeps the limits that nobody says again."""
     prepared(work, "-maxjobs", "4", "-maxidle", "5", "a.dag")
     prepared(work, "-update_submit", "-maxidle", "6", "a.dag")
 
@@ -266,6 +266,6 @@ def test_recursion(work: Path) -> None:
 
 def test_there_is_no_dagman(work: Path) -> None:
     """Without a program that runs DAGs nothing is written."""
-    site = Site(directory=work, environ={}, knob={}.get, version=VERSION, dagman="")
+    site = Site(directory=work, environ={}, knob=lambda _: None, version=VERSION, dagman="")
     with pytest.raises(PreparationError, match="Failed to locate condor_dagman executable in PATH"):
         prepare(parsed(["a.dag"]), site)

@@ -145,7 +145,7 @@ def _recursion(options: SubmitDagOptions, dag: Dag, site: Site) -> Iterator[str]
 
 
 def _make_room(options: SubmitDagOptions, names: FileNames, site: Site) -> Iterator[str]:
-    """Refuse to overwrite what an earlier submission left, unless that is wanted, or a rescue file is used."""
+    """Refuse to overwrite what an earlier submission left, unless somebody wants it."""
     primary = site.directory / options.primary
     largest = _most_rescues(site.knob)
     if options.do_rescue_from < 0:
@@ -178,7 +178,7 @@ def _make_room(options: SubmitDagOptions, names: FileNames, site: Site) -> Itera
 
 
 def _with_old_limits(options: SubmitDagOptions, path: Path) -> SubmitDagOptions:
-    """The options with the limits of the description that is written anew; what is said now wins over them."""
+    """The options with the limits that the old description has, as far as none are said now."""
     if not path.exists():
         return options
     found = [
