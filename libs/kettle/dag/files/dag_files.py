@@ -9,6 +9,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from kettle.dag.files import rescue
 from kettle.dag.files.appended_file import AppendedFile
 from kettle.dag.files.dagman_out import Banner, DagmanOut, banner, stamped
@@ -22,6 +24,10 @@ from kettle.dag.structure import Dag
 from kettle.userlog.appender import Appender
 from kettle_wire.events.workflow import SavePointReached, WorkflowEnded, WorkflowEvent, WorkflowStopping
 from kettle_wire.workflows import Plan
+
+
+class _Whose(msgspec.Struct):
+    dagman_id: str
 
 
 class DagFiles:
@@ -44,6 +50,9 @@ class DagFiles:
         """Until the first event that is not in the files: an earlier process may have written what belongs to it."""
         if not self._goes_on:
             run.nodes_log.write_bytes(b"")
+            self._written.rescue = rescue.next_number(
+                run.primary, multi=run.is_multi, largest=run.largest_rescue
+            )
             if states is not None and states.exists():
                 self._written.jobstate_number = last_number(states.read_text(errors="replace"))
         self._out: Final = DagmanOut(self.progress)
@@ -52,6 +61,15 @@ class DagFiles:
         self._state_log: Final = None if states is None else self._logs[states]
         self._say(now, banner(_said(run)))
         self._save()
+
+    @staticmethod
+    def are_complete(run: DagRun) -> bool:
+        """Whether a run has ended and everything of it is written: no process needs to do anything more."""
+        try:
+            said = msgspec.json.decode(run.metrics.read_bytes(), type=_Whose)
+        except (FileNotFoundError, msgspec.MsgspecError):
+            return False
+        return said.dagman_id == str(run.workflow) and not run.lock.exists()
 
     @property
     def position(self) -> int:
@@ -104,9 +122,16 @@ class DagFiles:
         is_over = self.progress.exit_code is not None
         if is_over:
             self.refresh(now)
+        self._release(over=is_over)
+
+    def abandon(self) -> None:
+        """Let go of everything and write nothing more, as when the process is killed."""
+        self._release(over=False)
+
+    def _release(self, *, over: bool) -> None:
         for log in self._logs.values():
             log.close()
-        self._lock.release(over=is_over)
+        self._lock.release(over=over)
 
     def _carried_out(self, at: float, event: WorkflowEvent) -> Iterator[str]:
         """Write the files that belong to one event; the lines about them."""
@@ -115,7 +140,7 @@ class DagFiles:
                 yield from self._rescued(at)
             case SavePointReached():
                 path = self._moment.write_save_point(event.node, at)
-                yield f"Writing Save File to {path}..."
+                yield f"Writing Save File to {self._named(path)}..."
             case WorkflowEnded():
                 self._moment.write_metrics(event.exit_code)
                 yield f"Wrote metrics file {self._run.metrics.name}."
@@ -127,16 +152,11 @@ class DagFiles:
                 pass
 
     def _rescued(self, at: float) -> Iterator[str]:
-        if not self._run.largest_rescue:
+        if not self._written.rescue:
             yield "No rescue DAG written because DAGMAN_MAX_RESCUE_NUM is 0"
             return
-        if not self._written.rescue:
-            self._written.rescue = rescue.next_number(
-                self._run.primary, multi=self._run.is_multi, largest=self._run.largest_rescue
-            )
-            self._save()  # before the file: a second attempt writes the same one
         path = self._moment.write_rescue(self._written.rescue, at)
-        yield f"Writing Rescue DAG to {path}..."
+        yield f"Writing Rescue DAG to {self._named(path)}..."
 
     def _add_to_nodes_log(self, texts: list[str]) -> None:
         appender = Appender()
@@ -149,6 +169,10 @@ class DagFiles:
 
     def _say(self, at: float, lines: Iterator[str] | Sequence[str]) -> None:
         self._logs[self._run.log].append(stamped(at, lines))
+
+    def _named(self, path: Path) -> Path:
+        directory = self._run.directory
+        return path.relative_to(directory) if path.is_relative_to(directory) else path
 
     def _opened(self, path: Path) -> AppendedFile:
         return AppendedFile(path, self._written.sizes.get(str(path)))
