@@ -122,10 +122,10 @@ class MomentFiles:
         for node in progress.counted():
             if node < len(kinds):
                 status = progress.status_of(node)
-                figures = of_kind[kinds[node]]
-                figures[0] += 1
-                figures[1] += status is NodeStatus.ERROR
-                figures[2] += status is NodeStatus.DONE
+                counted = of_kind[kinds[node]]
+                counted[0] += 1
+                counted[1] += status is NodeStatus.ERROR
+                counted[2] += status is NodeStatus.DONE
         (jobs, failed, succeeded), (dag_jobs, dags_failed, dags_succeeded) = of_kind[False], of_kind[True]
         height, width = shape(self._dag.edges)
         figures = Metrics(
