@@ -318,6 +318,27 @@ class NodeJobKind(IntEnum):
     """It was removed, and is being ended where it runs."""
 
 
+class NodeStatus(IntEnum):
+    """NodeStatus in a NODE_STATUS_FILE: the states of a node in the numbers that other programs know."""
+
+    NOT_READY = 0
+    """A node that comes before it has not finished."""
+    READY = 1
+    """It may begin."""
+    PRERUN = 2
+    """Its PRE script is to be run, or runs."""
+    SUBMITTED = 3
+    """Its jobs are to be submitted, or are in the queue; of a whole workflow: it runs."""
+    POSTRUN = 4
+    """Its POST script is to be run, or runs."""
+    DONE = 5
+    """It has succeeded, or was skipped by its PRE script."""
+    ERROR = 6
+    """It has failed."""
+    FUTILE = 7
+    """It can never run."""
+
+
 class DagStatus(IntEnum):
     """DAG_Status of a workflow."""
 
