@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 
 class Counts(NamedTuple):
-    """Each node of the workflow is in one of the columns; service nodes and hidden joins are none."""
+    """Each node of the workflow is in one of the columns; service nodes are none."""
 
     total: int = 0
     done: int = 0

@@ -16,7 +16,7 @@ from kettle.dag.files.node_status import NodeLine
 from kettle.dag.files.progress import Progress
 from kettle.dag.files.rescue import RescueNode
 from kettle.dag.files.run import DagRun
-from kettle.dag.files.shape import shape
+from kettle.dag.graph import levels
 from kettle.dag.structure import Dag, NodeKind
 from kettle_wire.codes import DagStatus, NodeStatus
 
@@ -120,14 +120,13 @@ class MomentFiles:
         kinds = [node.kind is NodeKind.SUBDAG for node in self._dag.nodes]
         of_kind = {False: [0, 0, 0], True: [0, 0, 0]}
         for node in progress.counted():
-            if node < len(kinds):
-                status = progress.status_of(node)
-                counted = of_kind[kinds[node]]
-                counted[0] += 1
-                counted[1] += status is NodeStatus.ERROR
-                counted[2] += status is NodeStatus.DONE
+            status = progress.status_of(node)
+            counted = of_kind[kinds[node]]
+            counted[0] += 1
+            counted[1] += status is NodeStatus.ERROR
+            counted[2] += status is NodeStatus.DONE
         (jobs, failed, succeeded), (dag_jobs, dags_failed, dags_succeeded) = of_kind[False], of_kind[True]
-        height, width = shape(self._dag.edges)
+        graph = levels(self._dag)
         figures = Metrics(
             version=run.version.removeprefix("$CondorVersion: ").partition(" ")[0],
             start_time=progress.started,
@@ -145,8 +144,8 @@ class MomentFiles:
             dag_jobs_succeeded=dags_succeeded,
             total_jobs=jobs + dag_jobs,
             total_jobs_run=failed + succeeded + dags_failed + dags_succeeded,
-            graph_height=height,
-            graph_width=width,
+            graph_height=graph.height,
+            graph_width=graph.width,
             graph_num_edges=len(self._dag.edges.ends) // 4,
             graph_num_vertices=self._dag.edges.vertices,
             dag_status=progress.status.value,

@@ -83,7 +83,7 @@ class Progress:
         self.failures: Final[dict[int, str]] = {}
         """Why a node failed, or its last try."""
         self.done_before: Final = frozenset(plan.done)
-        self._uncounted: Final = frozenset((*plan.joins, *plan.services))
+        self._uncounted: Final = frozenset(plan.services)
         self._counts: Final = [0] * (max(NodeState) + 1)
         self._counts[NodeState.WAITING] = len(plan.names) - len(self._uncounted)
         self._submitted = 0
@@ -110,7 +110,7 @@ class Progress:
                 self._as_a_whole(event)
 
     def is_counted(self, node: int) -> bool:
-        """Whether people count it: hidden joins and service nodes are not."""
+        """Whether people count it: service nodes are not."""
         return node not in self._uncounted
 
     def status_of(self, node: int) -> NodeStatus:
