@@ -83,7 +83,7 @@ class Progress:
         self.failures: Final[dict[int, str]] = {}
         """Why a node failed, or its last try."""
         self.done_before: Final = frozenset(plan.done)
-        self._uncounted: Final = frozenset((*plan.joins, *plan.services))
+        self._uncounted: Final = frozenset(plan.services)
         self._counts: Final = [0] * (max(NodeState) + 1)
         self._counts[NodeState.WAITING] = len(plan.names) - len(self._uncounted)
         self._submitted = 0
