@@ -12,5 +12,7 @@ of the submission, and `kettle.dag.disk` has the one that reads from a disk.
     language     lines and words, and the commands, one form for each
     building     commands into the value: scopes, splices, included files
     graph        cycles, levels, critical path
-    rescue       partial DAG files: rescue and save files, written and read
+    disk         DAG files from a disk
+    files        what others read of a DAG that runs
+    submission   the job that runs a DAG: its options and its description
 """

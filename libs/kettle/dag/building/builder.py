@@ -113,19 +113,25 @@ class Builder:
                 self._splice(command, path, scope)
             case Include():
                 self.file(self._located(command.path, path, scope), scope)
-            case (
-                MaxJobs()
-                | Dot()
-                | NodeStatusFile()
-                | JobstateLog()
-                | Config()
-                | Environment()
-                | JobAttribute()
-                | Reject()
-            ):
+            case Config() | Environment() | JobAttribute():
+                self._say_of_job(command, line, path, scope)
+            case MaxJobs() | Dot() | NodeStatusFile() | JobstateLog() | Reject():
                 say(command, self.drafts, scope)
             case _:
                 self._modify(command, line, path, scope)
+
+    def _say_of_job(
+        self, command: Config | Environment | JobAttribute, line: int, path: str, scope: Scope
+    ) -> None:
+        """Only the files of the command line speak of the job that runs the DAG."""
+        if len(self._open) > 1:
+            self._faults.warn(
+                path, line, "CONFIG, ENV and SET_JOB_ATTR mean nothing in a file that another one reads"
+            )
+            return
+        if isinstance(command, Config):
+            command = replace(command, path=self._located(command.path, path, scope))
+        say(command, self.drafts, scope)
 
     def _located(self, file: str, path: str, scope: Scope) -> str:
         """A file that is named in the one at `path`."""

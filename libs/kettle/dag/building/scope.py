@@ -11,7 +11,7 @@ from typing import Self
 from kettle.dag.language.keywords import is_all_nodes
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Scope:
     """What the names of one file mean."""
 

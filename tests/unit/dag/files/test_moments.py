@@ -42,7 +42,10 @@ def test_the_ad_of_the_dag_job_counts_nodes_and_jobs() -> None:
 def test_a_failure_says_what_failed_last() -> None:
     """Its job and its POST script; what failed in an earlier try is forgotten when a job of a later one is there."""
     progress = at(14)
-    assert "Job proc (13.0.0) failed with signal 9 and POST Script failed with status 3" == progress.failures[CHECK]
+    assert (
+        "Job proc (13.0.0) failed with signal 9 and POST Script failed with status 3"
+        == progress.failures[CHECK]
+    )
     assert {CHECK} == {node for node in progress.failures if progress.status_of(node) is NodeStatus.ERROR}
     assert SEND not in progress.failures
 
@@ -56,7 +59,15 @@ def test_the_node_status_file_is_ads_with_comments() -> None:
         NodeLine('sa"y', NodeStatus.SUBMITTED, "not_idle", 0, 1, 1),
     ]
     lines = node_status.ads(
-        START, ["x.dag", "y.dag"], NodeStatus.SUBMITTED, "", progress.counts, progress.job_counts, nodes, START + 60, UTC
+        START,
+        ["x.dag", "y.dag"],
+        NodeStatus.SUBMITTED,
+        "",
+        progress.counts,
+        progress.job_counts,
+        nodes,
+        START + 60,
+        UTC,
     )
     text = "".join(f"{line}\n" for line in lines)
     assert (GOLDEN / "node_status").read_text() == text
@@ -68,7 +79,12 @@ def test_the_node_status_file_is_ads_with_comments() -> None:
 
 def test_the_picture_shows_states_and_what_is_included() -> None:
     """Failed nodes are boxes; a quote in a name does not end it."""
-    nodes = [("a", NodeStatus.DONE), ("b", NodeStatus.SUBMITTED), ('c"', NodeStatus.ERROR), ("d", NodeStatus.FUTILE)]
+    nodes = [
+        ("a", NodeStatus.DONE),
+        ("b", NodeStatus.SUBMITTED),
+        ('c"', NodeStatus.ERROR),
+        ("d", NodeStatus.FUTILE),
+    ]
     lines = [*dot.graph(START, nodes, [("a", "b"), ("b", 'c"')], ("top.txt", "rankdir=LR\n"), UTC)]
     assert [
         "digraph DAG {",
@@ -151,10 +167,22 @@ def test_retries_are_kept_where_that_is_wanted() -> None:
 def test_rescue_files_are_numbered_up_to_the_largest(tmp_path: Path) -> None:
     """Behind the newest, whatever is missing before it; of several DAG files they have another name."""
     dag = tmp_path / "x.dag"
-    assert (0, 1) == (rescue.newest(dag, multi=False, largest=100), rescue.next_number(dag, multi=False, largest=100))
-    for name in ("x.dag.rescue001", "x.dag.rescue003", "x.dag.rescue2", "x.dag.rescue004.old", "x.dag_multi.rescue007"):
+    assert (0, 1) == (
+        rescue.newest(dag, multi=False, largest=100),
+        rescue.next_number(dag, multi=False, largest=100),
+    )
+    for name in (
+        "x.dag.rescue001",
+        "x.dag.rescue003",
+        "x.dag.rescue2",
+        "x.dag.rescue004.old",
+        "x.dag_multi.rescue007",
+    ):
         (tmp_path / name).touch()
-    assert (3, 4) == (rescue.newest(dag, multi=False, largest=100), rescue.next_number(dag, multi=False, largest=100))
+    assert (3, 4) == (
+        rescue.newest(dag, multi=False, largest=100),
+        rescue.next_number(dag, multi=False, largest=100),
+    )
     assert 3 == rescue.next_number(dag, multi=False, largest=3)
     assert 8 == rescue.next_number(dag, multi=True, largest=100)
     assert tmp_path / "x.dag_multi.rescue008" == rescue.rescue_name(dag, 8, multi=True)
