@@ -2,6 +2,7 @@
 What a workflow comes to, by the plainest means, and workflows that are run without any server: oracles for the decider.
 """
 
+from array import array
 from collections.abc import Callable, Sequence
 from random import Random
 
@@ -192,4 +193,4 @@ def shown(workflow: Workflow) -> object:
 def _plain(value: object) -> object:
     if isinstance(value, dict):
         return [[_plain(key), _plain(each)] for key, each in value.items()]
-    return list(value) if isinstance(value, bytearray) or hasattr(value, "typecode") else value
+    return list(value) if isinstance(value, bytearray | array) else value

@@ -86,7 +86,7 @@ def test_a_workflow_comes_to_what_a_naive_interpreter_says(
             for category, limit in plan.category_limits.items():
                 assert workflow.by_category.get(category, 0) <= limit
 
-    driver = Watched(started(plan, most), lambda *step: outcomes[step], Random(seed))  # noqa: S311 - no secret
+    driver = Watched(started(plan, most), lambda *step: outcomes[step], Random(seed))
     driver.run()
     assert driver.workflow.ended is not None
     states = interpret(plan, pairs, lambda *step: outcomes[step])
@@ -112,7 +112,7 @@ def beside(*names: str, **rules: Any) -> Plan:
 
 def driver(plan: Plan, outcome: Outcome = lambda *_step: 0, **limits: Any) -> Driver:
     """A run in which the order of jobs is always the same."""
-    made = Driver(started(plan, WorkflowOptions(**limits)), outcome, Random(1))  # noqa: S311 - no secret
+    made = Driver(started(plan, WorkflowOptions(**limits)), outcome, Random(1))
     made.feed()
     return made
 
