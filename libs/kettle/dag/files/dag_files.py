@@ -5,6 +5,7 @@ The process gives the events of the workflow from its first one, in their order,
 folded, and what is not in the files yet is written.  Calls block on the disk: use a thread.
 """
 
+import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
@@ -34,12 +35,13 @@ class DagFiles:
     """
     The files of one run, opened and locked; that the process has started is written.
 
-    Raises InUseError, and OSError for a log that cannot be written.
+    Raises InUseError, and OSError for a log that cannot be written.  Any thread may call it.
     """
 
     def __init__(self, dag: Dag, plan: Plan, run: DagRun, now: float) -> None:
         self.progress: Final = Progress(plan)
         self._run: Final = run
+        self._one_at_a_time: Final = threading.RLock()
         self._lock: Final = RunLock(run.lock)
         self._written: Final = self._lock.read(run.workflow)
         self._seen = 0
@@ -82,6 +84,36 @@ class DagFiles:
 
         Raises OSError for a log that cannot be written; a new object goes on from there.
         """
+        with self._one_at_a_time:
+            self._record(events)
+
+    def refresh(self, now: float, *, is_held: bool = False) -> float | None:
+        """
+        Write the status files that are due.
+
+        Returns in how many seconds to call again, or None: not before something happens.  `is_held`: the DAG job is held,
+        which the status file says at once.  A file that cannot be written costs a line in `.dagman.out`, not the workflow.
+        """
+        with self._one_at_a_time:
+            try:
+                return self._moment.refresh(now, is_held=is_held)
+            except OSError as error:
+                self._say(now, [f"Warning: can't create {error.filename}: {error.strerror}"])
+                self._save()
+                return None
+
+    def close(self, now: float) -> None:
+        """The process ends; after the end of the workflow the last files are written, and the lock goes."""
+        is_over = self.progress.exit_code is not None
+        if is_over:
+            self.refresh(now)
+        self._release(over=is_over)
+
+    def abandon(self) -> None:
+        """Let go of everything and write nothing more, as when the process is killed."""
+        self._release(over=False)
+
+    def _record(self, events: Sequence[tuple[float, WorkflowEvent]]) -> None:
         log: list[str] = []
         states: list[str] = []
         nodes: list[str] = []
@@ -103,35 +135,11 @@ class DagFiles:
             self._written.events = self._seen
             self._save()
 
-    def refresh(self, now: float, *, is_held: bool = False) -> float | None:
-        """
-        Write the status files that are due.
-
-        Returns in how many seconds to call again, or None: not before something happens.  `is_held`: the DAG job is held,
-        which the status file says at once.  A file that cannot be written costs a line in `.dagman.out`, not the workflow.
-        """
-        try:
-            return self._moment.refresh(now, is_held=is_held)
-        except OSError as error:
-            self._say(now, [f"Warning: can't create {error.filename}: {error.strerror}"])
-            self._save()
-            return None
-
-    def close(self, now: float) -> None:
-        """The process ends; after the end of the workflow the last files are written, and the lock goes."""
-        is_over = self.progress.exit_code is not None
-        if is_over:
-            self.refresh(now)
-        self._release(over=is_over)
-
-    def abandon(self) -> None:
-        """Let go of everything and write nothing more, as when the process is killed."""
-        self._release(over=False)
-
     def _release(self, *, over: bool) -> None:
-        for log in self._logs.values():
-            log.close()
-        self._lock.release(over=over)
+        with self._one_at_a_time:
+            for log in self._logs.values():
+                log.close()
+            self._lock.release(over=over)
 
     def _carried_out(self, at: float, event: WorkflowEvent) -> Iterator[str]:
         """Write the files that belong to one event; the lines about them."""
