@@ -49,19 +49,17 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """
     The graph of a workflow and the rules of its nodes, without what is only needed to run them: files, macros, arguments.
 
-    Numbers of many nodes are little-endian words of 32 bits, one behind the other; of what few nodes have there is a table.
+    A node is a number, its place in `names`. Behind the nodes come joins, which nobody has named: a join waits for several
+    nodes, and others wait for it. Edges are little-endian words of 32 bits, one behind the other.
     """
 
     names: list[str]
-    """Of all nodes; join nodes, which nobody has named, are there too."""
-    child_counts: bytes = b""
-    """For each node, how many children it has."""
-    children: bytes = b""
-    """The children of the first node, then those of the second."""
-    weak: list[int] = []
-    """Places in `children`: those edges ask only that the parent has finished, well or not."""
-    joins: list[NodeNumber] = []
-    """Nodes that only join others, which are counted nowhere."""
+    joins: Count = 0
+    starts: bytes = b""
+    """The children of vertex `v` are those in `ends` from place `starts[v]` up to, but without, `starts[v + 1]`."""
+    ends: bytes = b""
+    weak: bytes = b""
+    """For each of `ends` one byte: 1 if the child only waits until its parent has finished, well or not."""
     noop: list[NodeNumber] = []
     """Nodes that submit nothing."""
     done: list[NodeNumber] = []
