@@ -89,6 +89,7 @@ _WRITERS: Final[Mapping[str, tuple[str, str, str]]] = {
     "cycle": ("negotiator", "negotiator", "cycle/<n>"),
     "machine": ("collector", "collector", "machine/<name>"),
     "principal": ("negotiator", "negotiator", "principal/<submitter>"),
+    "workflow": ("dagman", "dagman.<name of the schedd>", "workflow/<cluster>"),
     "issuer": ("iam", "identity", "issuer/<URL>"),
     "rules": ("iam", "identity", "rules/<path>"),
     "ban": ("iam", "identity", "ban/<whom>"),
@@ -599,6 +600,11 @@ _CODES: Final[tuple[tuple[str, type[Enum]], ...]] = (
     ("Reasons for a hold", codes.HoldCode),
     ("Subcodes of a hold", codes.HoldSubcode),
     ("Reasons why an attempt ended", codes.VacateCode),
+    ("States of a node of a workflow", codes.NodeState),
+    ("Jobs of a node", codes.NodePart),
+    ("What happens to jobs of nodes", codes.NodeJobKind),
+    ("Node values that are no exit code", codes.NodeValue),
+    ("Status of a workflow", codes.DagStatus),
     ("Refusals", codes.RefusalCode),
 )
 

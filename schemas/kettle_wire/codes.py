@@ -255,6 +255,120 @@ REFUSED_ACTIVATIONS = frozenset(
 """The VacateReasonCodes with which a startd refuses to start a job that another one may start."""
 
 
+class NodeState(IntEnum):
+    """How far a node of a workflow is."""
+
+    WAITING = 0
+    """A node that comes before it has not finished."""
+    READY = 1
+    """It may begin, and waits for its turn."""
+    PRE = 2
+    """Its PRE script is to be run, runs, or has ended well."""
+    QUEUED = 3
+    """Its jobs are to be submitted, or are in the queue."""
+    RUNNING = 4
+    """One of its jobs runs; shown, and never recorded."""
+    POST = 5
+    """Its POST script is to be run, or runs."""
+    DONE = 6
+    """It has succeeded."""
+    FAILED = 7
+    """It has failed, and is not tried again."""
+    FUTILE = 8
+    """It can never run, because one that comes before it has failed."""
+    SKIPPED = 9
+    """Its PRE script said that nothing is to be done (PRE_SKIP): those after it go on as if it were done."""
+
+
+class NodePart(IntEnum):
+    """What a job of a node of a workflow does."""
+
+    PRE = 0
+    """It runs the PRE script."""
+    JOB = 1
+    """It is the node's own."""
+    POST = 2
+    """It runs the POST script."""
+    HOLD = 3
+    """It runs the HOLD script."""
+
+
+class NodeJobKind(IntEnum):
+    """What has happened to a job of a node of a workflow."""
+
+    SUBMITTED = 0
+    """It is in the queue."""
+    STARTED = 1
+    """It runs."""
+    EVICTED = 2
+    """It waits for a machine again."""
+    HELD = 3
+    """It waits for somebody to release it."""
+    RELEASED = 4
+    """It may run again."""
+    COMPLETED = 5
+    """It ran to its end."""
+    REMOVED = 6
+    """It has left the queue, because somebody or a policy removed it."""
+    UNMADE = 7
+    """Jobs of a cluster that is made little by little will never be made."""
+    PROVISIONED = 8
+    """Its ad says that what it provides is there (ProvisionerState 2)."""
+    ABORTING = 9
+    """It was removed, and is being ended where it runs."""
+
+
+class NodeStatus(IntEnum):
+    """NodeStatus in a NODE_STATUS_FILE: the states of a node in the numbers that other programs know."""
+
+    NOT_READY = 0
+    """A node that comes before it has not finished."""
+    READY = 1
+    """It may begin."""
+    PRERUN = 2
+    """Its PRE script is to be run, or runs."""
+    SUBMITTED = 3
+    """Its jobs are to be submitted, or are in the queue; of a whole workflow: it runs."""
+    POSTRUN = 4
+    """Its POST script is to be run, or runs."""
+    DONE = 5
+    """It has succeeded, or was skipped by its PRE script."""
+    ERROR = 6
+    """It has failed."""
+    FUTILE = 7
+    """It can never run."""
+
+
+class DagStatus(IntEnum):
+    """DAG_Status of a workflow."""
+
+    OK = 0
+    """Nothing has failed."""
+    ERROR = 1
+    """Something went wrong with the workflow itself."""
+    NODE_FAILED = 2
+    """Nodes have failed."""
+    ABORTED = 3
+    """ABORT-DAG-ON of a node."""
+    REMOVED = 4
+    """Its DAG job was removed."""
+    CYCLE = 5
+    """Nodes wait for each other."""
+    HALTED = 6
+    """Somebody has stopped it, and all that ran has ended."""
+
+
+class NodeValue(IntEnum):
+    """Node values that are no exit code: RETURN of a POST script."""
+
+    SUBMIT_FAILED = -1001
+    """Its jobs could not be submitted."""
+    REMOVED = -1002
+    """A job of it was removed."""
+    PRE_FAILED = -1004
+    """Its PRE script has failed."""
+
+
 class RefusalCode(StrEnum):
     """
     The stable word with which a service refuses a command, for programs; a sentence for people comes with it.

@@ -58,6 +58,7 @@ class Caller(StrEnum):
     GATEWAY = "gateway"
     AUDIT = "audit"
     IAM = "iam"
+    DAGMAN = "dagman"
 
 
 class Repeat(StrEnum):

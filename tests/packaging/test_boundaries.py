@@ -57,6 +57,7 @@ _ROLES = {
     "negotiator": set[str](),
     "accounting": {"numpy"},
     "iam": {"numpy", *_NO_EXPRESSIONS},
+    "dagman": {"numpy", *_NO_EXPRESSIONS},
     "gateway": {"numpy", *_NO_DATABASE, *_NO_EXPRESSIONS},
 }
 _LATER = {"asyncio", "kettle.client.events", "kettle.submit", "logging", "tempfile", "threading"}

@@ -266,11 +266,12 @@ async def test_of_no_jobs_there_is_nothing_to_analyse(condor: Condor) -> None:
 # -- what is not there ---------------------------------------------------------------------------------------------------
 
 
-async def test_there_is_no_dagman_yet(condor: Condor) -> None:
-    (condor.work / "a.dag").write_text("JOB A a.sub\n")
-    said = await condor("condor_submit_dag", "-f", "a.dag")
+async def test_a_dag_that_cannot_run_is_not_submitted(condor: Condor) -> None:
+    """What is wrong with it is said before anything is written."""
+    (condor.work / "a.dag").write_text("JOB A a.sub\nPARENT A CHILD AA\n")
+    said = await condor("condor_submit_dag", "-dagman", "/bin/true", "-f", "a.dag")
     assert (1, "") == (said.status, said.out)
-    assert "condor_submit_dag is not available in this version of Kettle" in said.err
+    assert "ERROR: a.dag, line 2: no node or splice is called AA; did you mean A?\n" == said.err
     assert ["a.dag"] == [path.name for path in condor.work.iterdir()]
 
 

@@ -53,6 +53,7 @@ SHARDS: Final[Mapping[str, Sequence[str]]] = {
     "negotiator": ("negotiator",),
     "accounting": ("accounting",),
     "iam": ("identity",),
+    "dagman": ("dagman.schedd",),
 }
 """The shards that each role owns in a personal pool; a larger one names its own."""
 
@@ -66,7 +67,8 @@ _ADS: Final[Mapping[str, Sequence[str]]] = {
 _FOLLOWS_EVENTS_OF: Final[Mapping[str, Sequence[str]]] = {
     "shadow": ("schedd",),
     "accounting": ("schedd", "collector", "negotiator"),
-    "audit": ("schedd", "collector", "negotiator", "iam"),
+    "audit": ("schedd", "collector", "negotiator", "iam", "dagman"),
+    "dagman": ("schedd",),
     "gateway": ("schedd", "collector", "negotiator", "accounting"),
 }
 _FOLLOWS_ADS: Final = ("collector", "negotiator")

@@ -16,6 +16,7 @@ from kettle_wire.commands.queue import Unmade
 
 ATTRIBUTES: Final = (
     "ClusterId", "ProcId", "Owner", "QDate", "JobStatus", "JobBatchName", "JobSetName", "JobSetId", "TotalSubmitProcs",
+    "DAGManJobId", "DAG_NodesTotal", "DAG_NodesDone",
 )  # fmt: skip
 _RUNS: Final = frozenset({"running", "suspended"})
 Key = tuple[str, str]
@@ -65,9 +66,13 @@ class Batch(msgspec.Struct, kw_only=True):
 
 
 def by_batch(ad: Ad) -> Key | None:
-    """Jobs that say nothing of a batch are one with those of their cluster."""
+    """
+    Jobs that say nothing of a batch are one with those of their cluster, and nodes with the job of their DAG.
+    """
     name = ad.get("JobBatchName")
-    return str(ad.get("Owner", "?")), name if isinstance(name, str) and name else f"ID: {ad.get('ClusterId')}"
+    if not isinstance(name, str) or not name:
+        name = f"ID: {ad.get('DAGManJobId', ad.get('ClusterId'))}"
+    return str(ad.get("Owner", "?")), name
 
 
 def by_set(ad: Ad) -> Key | None:
@@ -103,27 +108,39 @@ class Batches:
 
 
 class _Counted:
-    """What has been seen of a batch so far."""
+    """
+    What has been seen of a batch so far.
+
+    The job of a DAG is none of those that are counted: it says how many nodes there are and how many are done, and the jobs
+    of its nodes, of which only some are in the queue at a time, count only by how they are.
+    """
 
     def __init__(self, key: Key, number: int, first: Ad) -> None:
         self._key: Final = key
         self._number: Final = number
-        self._first: Final = first
+        self._first = first
         self._last = first
         self._submitted = _number(first, "QDate")
         self._statuses: Final[dict[Scalar, int]] = {}
         self._sizes: Final[dict[int, int]] = {}
         self._cluster: object = None
         """The cluster of the last job: what its jobs have in common is looked at once."""
+        self._dags: Final = _Dags()
 
     def add(self, ad: Ad) -> None:
         """One more job."""
+        if "DAG_NodesTotal" in ad:
+            self._dags.add(ad)
+            self._submitted = min(self._submitted, _number(ad, "QDate"))
+            return
+        if self._dags.clusters and not self._sizes:
+            self._first = ad
         self._last = ad
         status, cluster = ad.get("JobStatus", 0), ad.get("ClusterId")
         self._statuses[status] = self._statuses.get(status, 0) + 1
         if cluster != self._cluster:
             self._cluster = cluster
-            self._sizes[id_of(ad).cluster] = _number(ad, "TotalSubmitProcs")
+            self._sizes[id_of(ad).cluster] = 0 if "DAGManJobId" in ad else _number(ad, "TotalSubmitProcs")
             self._submitted = min(self._submitted, _number(ad, "QDate"))
 
     def batch(self, coming: Mapping[int, int]) -> Batch:
@@ -138,18 +155,34 @@ class _Counted:
             name=self._key[1],
             number=self._number,
             submitted=self._submitted,
-            clusters=list(self._sizes),
+            clusters=[*self._dags.clusters, *self._sizes],
             first=str(id_of(self._first)),
             last=str(id_of(self._last)),
-            total=max(sum(self._sizes.values()), statuses.total()),
+            total=max(sum(self._sizes.values()) + self._dags.nodes, statuses.total()),
             unmade=sum(coming.get(cluster, 0) for cluster in self._sizes),
             idle=statuses["idle"],
             running=sum(statuses[each] for each in _RUNS),
             held=statuses["held"],
             suspended=statuses["suspended"],
         )
-        row.done = max(0, row.total - row.waiting - row.running - row.held)
+        left = row.total - row.waiting - row.running - row.held
+        row.done = self._dags.done if self._dags.clusters else max(0, left)
         return row
+
+
+class _Dags:
+    """The jobs of DAGs in a batch."""
+
+    def __init__(self) -> None:
+        self.clusters: Final[list[int]] = []
+        self.nodes = 0
+        self.done = 0
+
+    def add(self, ad: Ad) -> None:
+        """One more, a nested one perhaps."""
+        self.clusters.append(id_of(ad).cluster)
+        self.nodes += _number(ad, "DAG_NodesTotal")
+        self.done += _number(ad, "DAG_NodesDone")
 
 
 def grouped(

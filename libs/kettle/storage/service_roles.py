@@ -38,11 +38,12 @@ RIGHTS: Final[Mapping[str, Rights]] = {
     "negotiator": Rights(writes="negotiator"),
     "collector": Rights(writes="collector"),
     "iam": Rights(writes="identity"),
+    "dagman": Rights(writes="dagman"),
     "accounting": Rights(
         reads=("collector", "negotiator", "schedd"), fills=("accounting", "jobs", "machines", "negotiation")
     ),
     "gateway": Rights(reads=("collector", "negotiator", "schedd"), looks_at=("accounting",)),
-    "archiver": Rights(reads=("collector", "identity", "negotiator", "schedd"), archives=True),
+    "archiver": Rights(reads=("collector", "dagman", "identity", "negotiator", "schedd"), archives=True),
 }
 """By service. An archiver is no process of its own: accounting becomes it to move old events to files."""
 

@@ -45,6 +45,7 @@ REPORT_DEED = Endpoint(
         Caller.ACCOUNTING,
         Caller.GATEWAY,
         Caller.IAM,
+        Caller.DAGMAN,
     ),
     repeat=Repeat.FIRST_ANSWER,
 )

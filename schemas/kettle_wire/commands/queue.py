@@ -195,6 +195,6 @@ QUERY_JOBS = Endpoint(
     "query_jobs",
     QueryJobs,
     JobAds,
-    callers=(Caller.USER, Caller.JOB, Caller.GATEWAY),
+    callers=(Caller.USER, Caller.JOB, Caller.GATEWAY, Caller.DAGMAN),
     repeat=Repeat.QUERY,
 )

@@ -16,6 +16,7 @@ from kettle_wire.events.job import JobCompletedV1, JobEvent, JobVacatedV1
 from kettle_wire.events.machine import MachineJoined, MachineLeft
 from kettle_wire.events.many_jobs import JobsChanged
 from kettle_wire.events.principal import PrincipalEvent
+from kettle_wire.events.workflow import WorkflowEvent
 
 Recorded = (
     ClusterSubmitted
@@ -29,6 +30,7 @@ Recorded = (
     | MachineLeft
     | PrincipalEvent
     | IdentityEvent
+    | WorkflowEvent
 )
 
 EVENT_TYPES: Final[tuple[type[Event], ...]] = get_args(Recorded)

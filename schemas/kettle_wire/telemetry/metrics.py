@@ -9,10 +9,10 @@ from typing import Final
 from kettle_wire.telemetry.declaration import LONG_DURATIONS, Attribute, Metric
 
 ALL: Final = (
-    "accounting", "collector", "gateway", "iam", "master", "negotiator", "schedd", "shadow", "startd",
+    "accounting", "collector", "dagman", "gateway", "iam", "master", "negotiator", "schedd", "shadow", "startd",
 )  # fmt: skip
 _ON_THE_BUS: Final = tuple(role for role in ALL if role != "master")
-_OWNERS: Final = ("collector", "iam", "negotiator", "schedd")
+_OWNERS: Final = ("collector", "dagman", "iam", "negotiator", "schedd")
 _READERS_OF_EXPRESSIONS: Final = ("accounting", "collector", "negotiator", "schedd", "startd")
 
 # -- of each process ---------------------------------------------------------------------------------------------------
@@ -391,6 +391,27 @@ MACHINES: Final = Metric(
     unit="{machine}",
     meaning="Machines that are in the pool.",
     services=("collector",),
+)
+
+# -- dagman ------------------------------------------------------------------------------------------------------------
+
+WORKFLOWS: Final = Metric(
+    name="kettle.dagman.workflows",
+    kind="gauge",
+    unit="{workflow}",
+    meaning="Workflows that are not over, and those that ended last.",
+    services=("dagman",),
+)
+WORKFLOW_NODES: Final = Metric(
+    name="kettle.dagman.nodes",
+    kind="gauge",
+    unit="{node}",
+    meaning="Nodes of these workflows.",
+    services=("dagman",),
+    attributes=(
+        Attribute(name="state", meaning="How far they are: waiting, ready, pre, queued, post, done, ..."),
+    ),
+    when="a workflow",
 )
 
 # -- accounting --------------------------------------------------------------------------------------------------------

@@ -67,3 +67,28 @@ def test_jobs_of_one_cluster_are_a_range() -> None:
     """As condor_q writes it."""
     (batch,) = grouped([job(5, 0, IDLE), job(5, 1, IDLE), job(5, 2, IDLE)], [], by_batch)
     assert "5.0-2" == row(batch)[-1]
+
+
+def test_a_dag_is_a_row_that_counts_its_nodes() -> None:
+    """
+    Done and total are of nodes, as the job of the DAG says; its own job counts as none, the jobs of its nodes by how they are.
+    """
+    node: dict[str, int | str] = {"DAGManJobId": 4, "JobBatchName": "diamond.dag+4"}
+    ads = [
+        job(4, 0, RUNNING, total=1, DAG_NodesTotal=10, DAG_NodesDone=6, JobBatchName="diamond.dag+4"),
+        job(5, 0, RUNNING, total=1, **node),
+        job(6, 0, IDLE, total=1, **node),
+        job(7, 0, HELD, total=1, **node),
+    ]
+    (dag,) = grouped(ads, [], by_batch)
+    assert ["ada", "diamond.dag+4", [4, 5, 6, 7]] == [dag.owner, dag.name, dag.clusters]
+    assert [6, 1, 1, 1, 10, "5.0 ... 7.0"] == row(dag)[3:]
+    (only,) = grouped(ads[:1], [], by_batch)
+    assert [6, 0, 0, 0, 10, "4.0"] == row(only)[3:]
+
+
+def test_nodes_without_a_batch_are_with_their_dag() -> None:
+    """A DAG job that names no batch is one with its nodes all the same."""
+    ads = [job(4, 0, RUNNING, DAG_NodesTotal=2, DAG_NodesDone=0), job(5, 0, IDLE, total=1, DAGManJobId=4)]
+    (dag,) = grouped(ads, [], by_batch)
+    assert ("ID: 4", 2, 1) == (dag.name, dag.total, dag.idle)

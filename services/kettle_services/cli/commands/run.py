@@ -44,6 +44,7 @@ ROLES: Final = (
     "negotiator",
     "accounting",
     "iam",
+    "dagman",
     "gateway",
 )
 

@@ -11,6 +11,7 @@ from kettle.runtime.settings import Reading, config_path
 from kettle.runtime.settings_problems import SettingsFile
 from kettle_services.accounting.settings import AccountingSettings
 from kettle_services.collector.settings import CollectorSettings
+from kettle_services.dagman.settings import DagmanSettings
 from kettle_services.gateway.settings import GatewaySettings
 from kettle_services.iam.settings import IamSettings
 from kettle_services.master.domain.start_order import Instance
@@ -23,6 +24,7 @@ from kettle_services.startd.settings import StartdSettings
 SETTINGS: Final[Mapping[str, type[Settings]]] = {
     "accounting": AccountingSettings,
     "collector": CollectorSettings,
+    "dagman": DagmanSettings,
     "gateway": GatewaySettings,
     "iam": IamSettings,
     "master": MasterSettings,

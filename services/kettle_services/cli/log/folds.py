@@ -16,6 +16,7 @@ from kettle.classad import ClassAd
 from kettle.jobs.history import JobHistory, OwnerTotals
 from kettle_services.collector.domain.machine_presence import fold as fold_machines
 from kettle_services.collector.domain.machine_presence import row_of
+from kettle_services.dagman.domain.working_set import row_of as row_of_workflow
 from kettle_services.iam.domain import state as identity
 from kettle_services.negotiator.domain.principals import LEAST, Principal, at_time
 from kettle_services.negotiator.domain.principals import fold as fold_principal
@@ -87,9 +88,21 @@ def identity_fold(shard: str) -> Fold:
     return fold
 
 
+def dagman_fold(shard: str) -> Fold:
+    """What the events of a dagman's shard make of its working set."""
+    del shard
+
+    def fold(stream: str, event: Event, at: int) -> Iterable[tuple[str, bytes | None]]:
+        del at
+        return [(stream, row_of_workflow(event))]
+
+    return fold
+
+
 WORKING_SETS: Final[Folds] = {
     "schedd": schedd_fold,
     "collector": collector_fold,
+    "dagman": dagman_fold,
     "negotiator": negotiator_fold,
     identity.SHARD: identity_fold,
 }

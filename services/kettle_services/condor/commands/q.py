@@ -69,6 +69,7 @@ Finding none is no failure.
   -idle, -run, -hold     those that wait, run (with their hosts) or are held (with the reason)
   -limit N               at most so many
   -nobatch               a line for each job, not for each batch
+  -dag                   the same, with the jobs of nodes by their names below the job of their DAG
   -cputime, -currentrun  the same, with the processor time, or with the time of the present run, in the place of all run time
   -factory, -jobset      a line for each cluster whose jobs come into the queue little by little, or for each job set
   -io, -grid             those whose files are being moved, with how much; those of the grid universe
@@ -79,7 +80,7 @@ Finding none is no failure.
   -jobads FILE           those whose ads are in a file
 {options.HELP}\
   -name SCHEDD, -pool P  whose queue
-  -wide, -dag, -debug, -stream-results   change nothing here
+  -wide, -debug, -stream-results   change nothing here
 """,
 }
 _CONDITIONS: Final = {
@@ -167,6 +168,8 @@ def _take(wanted: _Wanted, given: TypedOption) -> None:
             wanted.analysis = given.name
         case "batch" | "nobatch":
             wanted.shown.batch = given.name == "batch"
+        case "dag":
+            wanted.shown.dag = True
         case name if name in _REFUSED:
             raise ToolError(f"condor_q: -{name} is not carried out: {_REFUSED[name]}")
         case name:

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Sequence
 
+from kettle_services.condor.printing.dag_table import DagTable
 from kettle_services.condor.printing.print_format import PrintFormat, print_format_of
 from kettle_services.condor.printing.queue_table import BatchTable, JobTable, Totals
 from kettle_services.condor.printing.queue_views import VIEWS, FormatView, View, own_totals
@@ -50,9 +51,12 @@ def _view(choice: TableChoice, layout: PrintFormat | None) -> View:
         return FormatView(print_format_of("SELECT NOHEADER\nSUMMARY STANDARD"))
     if choice.table:
         return VIEWS[choice.table]()
+    how = choice.status if choice.status in _OWN else "jobs"
+    if choice.dag and not choice.batch:
+        return DagTable(how, choice.time_of or "wall")
     by_job = choice.status in _OWN or bool(choice.time_of)
     if choice.status == "idle" and choice.batch is None and not by_job:
         return VIEWS["idle"]()
     if choice.batch or (choice.batch is None and not by_job):
         return BatchTable()
-    return JobTable(choice.status if choice.status in _OWN else "jobs", choice.time_of or "wall")
+    return JobTable(how, choice.time_of or "wall")

@@ -22,6 +22,8 @@ STATUSES: Final = ("completed", "removed", "idle", "running", "held", "suspended
 LETTERS: Final[Mapping[str, str]] = {
     "idle": "I", "running": "R", "removed": "X", "completed": "C", "held": "H", "suspended": "S",
 }  # fmt: skip
+OWNER_WIDTH: Final = 14
+"""Of the column with the owner, in characters."""
 _QUOTED: Final = re.compile(r"'((?:[^']|'')*)'")
 """Arguments are kept quoted; a person wants to see the words."""
 _BATCH_TITLES: Final = ("OWNER", "BATCH_NAME", "SUBMITTED", "DONE", "RUN", "IDLE", "HOLD", "TOTAL", "JOB_IDS")
@@ -185,7 +187,7 @@ def _used(ad: Ad, _now: float) -> float:
 
 def beginning(ad: Ad) -> str:
     """The job's id and whose it is."""
-    return f"{number(ad, 'ClusterId'):4.0f}.{number(ad, 'ProcId'):<3.0f} {ad.get('Owner', '???')!s:<14}"
+    return f"{number(ad, 'ClusterId'):4.0f}.{number(ad, 'ProcId'):<3.0f} {ad.get('Owner', '???')!s:<{OWNER_WIDTH}}"
 
 
 def _job(ad: Ad, now: float, time_of: Callable[[Ad, float], float]) -> str:

@@ -36,5 +36,7 @@ class TableChoice(msgspec.Struct):
     """Only how many jobs there are."""
     batch: bool | None = None
     """None: it was not said."""
+    dag: bool = False
+    """Nodes below the job of their DAG."""
     empty: bool = False
     """An empty queue has its own message."""

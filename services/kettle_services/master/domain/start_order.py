@@ -10,7 +10,9 @@ from kettle_services.master.domain.daemon import How
 DAEMON_LIST: Final = ("collector", "negotiator", "schedd", "shadow", "startd", "accounting", "gateway")
 """HTCondor's name for what a master runs; here a pool of one machine."""
 
-NEEDS_DATABASE: Final = frozenset({"accounting", "collector", "gateway", "iam", "negotiator", "schedd"})
+NEEDS_DATABASE: Final = frozenset(
+    {"accounting", "collector", "dagman", "gateway", "iam", "negotiator", "schedd"}
+)
 """The others learn everything over the bus, so they are not given a way into the database."""
 
 READ_ACCESS_POINTS: Final = frozenset({"accounting", "gateway"})
@@ -66,7 +68,8 @@ def shards(daemons: Sequence[str]) -> dict[str, tuple[str, ...]]:
     owned: dict[str, dict[str, None]] = {}
     for instance in map(Instance.parse, daemons):
         role = instance.role
-        name = f"schedd.{instance.name or 'schedd'}" if role == "schedd" else _SHARDS.get(role, role)
+        of_schedd = role in {"schedd", "dagman"}  # each access point has its own
+        name = f"{role}.{instance.name or 'schedd'}" if of_schedd else _SHARDS.get(role, role)
         owned.setdefault(role, {})[name] = None
     return {role: tuple(names) for role, names in owned.items()}
 

@@ -1,0 +1,120 @@
+"""What a workflow is made of, as the service that decides about it needs it, and what may be set about one."""
+
+import zlib
+from typing import Annotated, Final, TypeAlias
+
+import msgspec
+
+PLAN_BYTES: Final = 16 * 1024 * 1024
+"""So large a packed plan may be: it is part of one event."""
+UNPACKED_BYTES: Final = 1024 * 1024 * 1024
+"""So large one may become when it is unpacked."""
+
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+NodeNumber: TypeAlias = Count
+"""A node by its place in the list of names, from 0."""
+
+
+class Retries(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """RETRY of a node: how many more attempts it has, and the node value after which there is none."""
+
+    most: Count
+    unless: int | None = None
+
+
+class AbortRule(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """ABORT-DAG-ON of a node: the node value, and what the workflow then exits with; None: that value."""
+
+    value: int
+    exit_code: int | None = None
+
+
+class Deferral(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """DEFER of a script: after this exit code it runs again, so many seconds later."""
+
+    status: int
+    seconds: Count
+
+
+class Tolerance(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """TOLERANCE of a node: how many of its jobs may fail, or how many of a hundred."""
+
+    most: Count
+    percent: bool = False
+    wait: bool = False
+    """Whether the other jobs go on when more have failed; if not, they are removed."""
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """
+    The graph of a workflow and the rules of its nodes, without what is only needed to run them: files, macros, arguments.
+
+    A node is a number, its place in `names`. Behind the nodes come joins, which nobody has named: a join waits for several
+    nodes, and others wait for it. Edges are little-endian words of 32 bits, one behind the other.
+    """
+
+    names: list[str]
+    joins: Count = 0
+    starts: bytes = b""
+    """The children of vertex `v` are those in `ends` from place `starts[v]` up to, but without, `starts[v + 1]`."""
+    ends: bytes = b""
+    weak: bytes = b""
+    """For each of `ends` one byte: 1 if the child only waits until its parent has finished, well or not."""
+    noop: list[NodeNumber] = []
+    """Nodes that submit nothing."""
+    done: list[NodeNumber] = []
+    """Nodes that were done before."""
+    final: NodeNumber | None = None
+    provisioner: NodeNumber | None = None
+    services: list[NodeNumber] = []
+    priorities: dict[NodeNumber, int] = {}
+    retries: dict[NodeNumber, Retries] = {}
+    pre: dict[NodeNumber, Deferral | None] = {}
+    """Nodes that have a PRE script, and when it is deferred."""
+    post: dict[NodeNumber, Deferral | None] = {}
+    hold: list[NodeNumber] = []
+    pre_skip: dict[NodeNumber, int] = {}
+    aborts: dict[NodeNumber, AbortRule] = {}
+    tolerances: dict[NodeNumber, Tolerance] = {}
+    categories: dict[NodeNumber, str] = {}
+    category_limits: dict[str, int] = {}
+    """MAXJOBS by category."""
+    save_points: list[NodeNumber] = []
+
+
+class WorkflowOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How fast a workflow goes and how it behaves; 0 as a limit: none."""
+
+    max_jobs: Count = 0
+    """Nodes that have jobs in the queue."""
+    max_idle: Count = 1000
+    """Their jobs that wait for a machine."""
+    max_pre: Count = 20
+    """PRE scripts at a time."""
+    max_post: Count = 20
+    """POST scripts at a time."""
+    max_hold: Count = 20
+    """HOLD scripts at a time."""
+    always_run_post: bool = False
+    """Whether a POST script runs after its PRE script has failed."""
+
+
+_encode: Final = msgspec.msgpack.Encoder().encode
+_decode: Final = msgspec.msgpack.Decoder(Plan).decode
+
+
+def packed(plan: Plan) -> bytes:
+    """A plan as it is sent and recorded: msgpack, compressed by zlib."""
+    return zlib.compress(_encode(plan), 1)
+
+
+def unpacked(data: bytes) -> Plan:
+    """Raises ValueError for what is no plan, or has more than `UNPACKED_BYTES`."""
+    decompressor = zlib.decompressobj()
+    try:
+        plain = decompressor.decompress(data, UNPACKED_BYTES)
+        if decompressor.unconsumed_tail or not decompressor.eof:
+            raise ValueError(f"the plan of a workflow has more than {UNPACKED_BYTES:,} bytes, or was cut off")
+        return _decode(plain)
+    except (zlib.error, msgspec.MsgspecError) as error:
+        raise ValueError(f"that is no plan of a workflow: {error}") from error

@@ -1,0 +1,120 @@
+"""
+The jobs of nodes: read from their submit descriptions when a node is submitted and not before, because a PRE script may have
+written them.
+"""
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from kettle.client.jobs.submission import prepare
+from kettle.dag.structure import Dag, Node, NodeKind
+from kettle_wire.events.workflow import NodeStep
+
+if TYPE_CHECKING:
+    from kettle.submit import Submission
+
+STEP: Final = "KettleWorkflowStep"
+"""The attribute by which the dagman service knows the jobs of its nodes."""
+METHOD: Final = 1
+"""JobSubmitMethod of what DAGMan submits."""
+_QUEUE: Final = re.compile(r"^[ \t]*queue\b(?![ \t]*=)", re.IGNORECASE | re.MULTILINE)
+
+
+class NodeSource(msgspec.Struct, frozen=True):
+    """What the jobs of all nodes have in common."""
+
+    dag: Dag
+    workflow: int
+    directory: Path
+    nodes_log: Path
+    parents: Sequence[str] | Mapping[int, str]
+    """By node the names of its parents, with commas between."""
+
+
+def step_text(workflow: int, step: NodeStep) -> str:
+    """How a job says for which step it was submitted."""
+    return f"{workflow}/{step.node}/{step.attempt}/{step.part}/{step.run}"
+
+
+def directory_of(node: Node, base: Path) -> Path:
+    """Where the files of a node are looked for."""
+    return base / node.directory if node.directory else base
+
+
+def attributes_of(source: NodeSource, step: NodeStep) -> dict[str, str | int]:
+    """What says in the ad of each job of a node where it belongs."""
+    node = source.dag.nodes[step.node]
+    return {
+        "DAGManJobId": source.workflow,
+        "DAGNodeName": node.name,
+        "DAGParentNodeNames": source.parents[step.node],
+        "DAGManNodesLog": str(source.nodes_log),
+        "DAGManNodeRetry": step.attempt,
+        "JobSubmitMethod": METHOD,
+        STEP: step_text(source.workflow, step),
+    }
+
+
+def node_submission(
+    source: NodeSource, step: NodeStep, *, failed: int, status: int, environ: Mapping[str, str] = os.environ
+) -> "Submission":
+    """
+    The jobs of a node's attempt; `failed` nodes and the status are macros of every description.
+
+    Raises:
+        SubmitError: the description is refused.
+        ClientError: it cannot be read.
+    """
+    node = source.dag.nodes[step.node]
+    directory = directory_of(node, source.directory)
+    before = {each.name: each.value for each in node.variables if not each.is_appended}
+    given = {
+        "JOB": node.name,
+        "RETRY": str(step.attempt),
+        "FAILED_COUNT": str(failed),
+        "DAG_STATUS": str(status),
+        "DAG_PARENT_NAMES": source.parents[step.node],
+        "DAGManJobId": str(source.workflow),
+        **({"priority": str(node.priority)} if node.priority else {}),
+        **before,
+    }
+    text, name = _text(node, directory)
+    prepared = prepare(
+        _with_lines(text, [f"{each.name} = {each.value}" for each in node.variables if each.is_appended]),
+        given=given,
+        cwd=directory,
+        environ=environ,
+        source=name,
+        submit_method=METHOD,
+    )
+    note = {"SubmitEventNotes": f"DAG Node: {node.name}"}
+    return msgspec.structs.replace(prepared, ad={**prepared.ad, **note, **attributes_of(source, step)})
+
+
+def _text(node: Node, directory: Path) -> tuple[str, str]:
+    """The description of a node, and what it is called in refusals."""
+    from kettle.client.errors import ClientError
+
+    if node.description is not None:
+        return node.description, f"description of node {node.name}"
+    name = f"{node.submit}.condor.sub" if node.kind is NodeKind.SUBDAG else node.submit
+    try:
+        return (directory / name).read_text(encoding="utf-8", errors="surrogateescape"), name
+    except OSError as error:
+        raise ClientError(f"cannot read the submit file {name} of node {node.name}: {error.strerror}") from error
+
+
+def _with_lines(text: str, lines: Sequence[str]) -> str:
+    """The description with lines that count more than its own, before its first queue statement; it has one then."""
+    first = _QUEUE.search(text)
+    if first is None:
+        text = f"{text.rstrip()}\nqueue\n"
+        first = _QUEUE.search(text)
+        assert first is not None, "a queue statement was added"
+    added = "".join(f"{line}\n" for line in lines)
+    return text[: first.start()] + added + text[first.start() :]

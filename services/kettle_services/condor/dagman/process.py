@@ -1,0 +1,264 @@
+"""
+The hands of a workflow: what is ordered is submitted, what is to go is removed, what has happened is written into files.
+
+They hold no state that matters. Whatever was ordered and is not in the queue is ordered again after a restart, and the command
+that submits it has an id of its own, so that the schedd knows a repeat.
+"""
+
+import asyncio
+import logging
+import os
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from kettle.client import Client
+from kettle.client.errors import ClientError, CommandRefusedError, PoolUnreachableError
+from kettle.dag.files.attributes import attributes
+from kettle.dag.files.dag_files import DagFiles
+from kettle.dag.plan import plan_of
+from kettle.retry.backoff import Backoff
+from kettle.submit.errors import SubmitError
+from kettle_services.condor.dagman.macros import NodeSoFar
+from kettle_services.condor.dagman.node_jobs import NodeSource, node_submission, step_text
+from kettle_services.condor.dagman.scripts import script_submission
+from kettle_wire.codes import NodeJobKind, NodePart, NodeState
+from kettle_wire.commands.dagman import (
+    FOLLOW_WORKFLOW,
+    LONGEST_WAIT_S,
+    REPORT_FAILURES,
+    START_WORKFLOW,
+    FollowWorkflow,
+    ReportFailures,
+    StartWorkflow,
+    WorkflowNews,
+)
+from kettle_wire.commands.queue import ACT, EDIT_JOBS, SUBMIT, Act, EditJobs, Select, Submit
+from kettle_wire.events import decode
+from kettle_wire.events.workflow import (
+    NodeJobFact,
+    NodeJobsSeen,
+    NodesChanged,
+    NodeStep,
+    StepFailure,
+    WorkflowEnded,
+    WorkflowEvent,
+)
+from kettle_wire.jobs import JobId
+
+AT_ONCE: Final = 16
+"""Jobs that are submitted at a time."""
+_SLACK_S: Final = 10.0
+"""An answer may come so much later than was said."""
+_ADVERTISE_S: Final = 5.0
+"""Seconds between two changes of what the ad of the DAG job says."""
+_log: Final = logging.getLogger(__name__)
+
+
+class Hands:
+    """One process of one DAG job."""
+
+    def __init__(
+        self, client: Client, source: NodeSource, start: StartWorkflow, files: DagFiles, *, attempts: int
+    ) -> None:
+        """`attempts`: how often a job is tried to be submitted whose description is refused."""
+        self._client = client
+        self._source = source
+        self._start = start
+        self._files = files
+        self._attempts = attempts
+        self._seen = 0
+        self._known: dict[int, NodeSoFar] = {}
+        """By node what a POST script will be told."""
+        self._taken: set[NodeStep] = set()
+        """Steps that this process has submitted, or is submitting."""
+        self._removed: set[int] = set()
+        self._room = asyncio.Semaphore(AT_ONCE)
+        self._ended: WorkflowEnded | None = None
+        self._advertised = 0.0
+
+    async def run(self) -> int:
+        """Until the workflow is over; the exit code of the DAG job."""
+        await self._client.requests.ask(START_WORKFLOW, self._start, patience=float("inf"))
+        async with asyncio.TaskGroup() as tasks:
+            refreshing = tasks.create_task(self._refresh_files())
+            while self._ended is None:
+                news = await self._news()
+                await self._take_in(news)
+                if news.complete and self._ended is None:
+                    self._submit_orders(news, tasks)
+                    await self._remove(news.removals)
+                    await self._advertise()
+            refreshing.cancel()
+        await self._advertise(last=True)
+        await asyncio.to_thread(self._files.close, time.time())
+        return self._ended.exit_code
+
+    async def _news(self) -> WorkflowNews:
+        request = FollowWorkflow(workflow=self._source.workflow, after=self._seen, wait=LONGEST_WAIT_S)
+        return await self._client.requests.ask(
+            FOLLOW_WORKFLOW, request, patience=float("inf"), deadline=LONGEST_WAIT_S + _SLACK_S
+        )
+
+    async def _take_in(self, news: WorkflowNews) -> None:
+        """What has happened goes into the files, and is remembered as far as scripts are told of it."""
+        events: list[tuple[float, WorkflowEvent]] = []
+        for recorded in news.events:
+            event = decode(bytes(recorded.data))
+            assert isinstance(event, WorkflowEvent), f"a workflow has a {type(event).__name__}"
+            events.append((recorded.at / 1e6, event))
+            self._remember(event)
+        self._seen += len(events)
+        if events:
+            await asyncio.to_thread(self._files.record, events)
+
+    def _remember(self, event: WorkflowEvent) -> None:
+        match event:
+            case NodesChanged():
+                for change in event.changes:
+                    if change.state == NodeState.READY:
+                        self._known[change.node] = NodeSoFar(exits=[])
+                    elif change.state == NodeState.POST:
+                        self._of(change.node).value = change.value
+                    elif change.state in {NodeState.DONE, NodeState.FAILED, NodeState.SKIPPED}:
+                        self._known.pop(change.node, None)
+            case NodeJobsSeen():
+                for fact in event.facts:
+                    self._remember_fact(fact)
+            case WorkflowEnded():
+                self._ended = event
+            case _:
+                pass
+
+    def _of(self, node: int) -> NodeSoFar:
+        return self._known.setdefault(node, NodeSoFar(exits=[]))
+
+    def _remember_fact(self, fact: NodeJobFact) -> None:
+        so_far = self._of(fact.step.node)
+        match fact.step.part, fact.kind:
+            case _, NodeJobKind.SUBMITTED:
+                self._taken.discard(fact.step)
+                if fact.step.part == NodePart.JOB:
+                    so_far.cluster, so_far.jobs = fact.cluster, fact.value
+            case NodePart.PRE, NodeJobKind.COMPLETED:
+                so_far.pre = fact.value
+            case NodePart.JOB, NodeJobKind.COMPLETED:
+                so_far.exits.append(fact.value)
+            case NodePart.JOB, NodeJobKind.REMOVED:
+                so_far.removed += 1
+            case _:
+                pass
+
+    # -- submitting --------------------------------------------------------------------------------------------------
+
+    def _submit_orders(self, news: WorkflowNews, tasks: asyncio.TaskGroup) -> None:
+        for step in news.orders:
+            if step not in self._taken:
+                self._taken.add(step)
+                tasks.create_task(self._submit(step))
+
+    async def _submit(self, step: NodeStep) -> None:
+        """Submit one step, or say that it cannot be."""
+        pauses = iter(Backoff(first=1.0, longest=32.0).delays())
+        for left in range(self._attempts - 1, -1, -1):
+            try:
+                async with self._room:
+                    await self._try_to_submit(step)
+            except PoolUnreachableError:
+                self._taken.discard(step)  # it is ordered still, and tried again
+                return
+            except (SubmitError, ClientError) as error:
+                reason = str(error)
+                _log.warning("%s: %s", step_text(self._source.workflow, step), reason)
+                if not left:
+                    failure = StepFailure(step, reason[:4096])
+                    request = ReportFailures(workflow=self._source.workflow, failures=[failure])
+                    await self._client.requests.ask(REPORT_FAILURES, request, patience=float("inf"))
+                    return
+                await asyncio.sleep(next(pauses))
+            else:
+                return
+
+    async def _try_to_submit(self, step: NodeStep) -> None:
+        progress = self._files.progress
+        if step.part == NodePart.JOB:
+            submission = await asyncio.to_thread(
+                node_submission,
+                self._source,
+                step,
+                failed=progress.counts.failed,
+                status=int(progress.dag_status),
+            )
+        else:
+            so_far = msgspec.structs.replace(self._of(step.node))
+            submission = await asyncio.to_thread(script_submission, self._source, step, progress, so_far)
+        request = Submit(
+            id=f"dag/{step_text(self._source.workflow, step)}",
+            ad=submission.ad,
+            columns=submission.columns,
+            rows=submission.rows,
+        )
+        await self._client.requests.ask(SUBMIT, request, patience=float("inf"))
+
+    async def _remove(self, clusters: list[int]) -> None:
+        """Take jobs out of the queue, once each; what this process has not done the next one does again."""
+        if new := [cluster for cluster in clusters if cluster not in self._removed]:
+            self._removed.update(new)
+            request = Act(
+                id=f"dag/{self._source.workflow}/remove/{new[0]}/{len(new)}/{os.getpid()}",
+                action="remove",
+                select=Select(clusters=new),
+                reason=f"removed by the workflow of DAG job {self._source.workflow}",
+            )
+            await self._client.requests.ask(ACT, request, patience=float("inf"))
+
+    # -- files and the ad --------------------------------------------------------------------------------------------
+
+    async def _refresh_files(self) -> None:
+        """Write the status files that are due."""
+        while True:
+            again = await asyncio.to_thread(self._files.refresh, time.time())
+            await asyncio.sleep(min(again or _ADVERTISE_S, _ADVERTISE_S))
+
+    async def _advertise(self, *, last: bool = False) -> None:
+        """What the ad of the DAG job says of its nodes, now and then."""
+        now = time.monotonic()
+        if not last and now - self._advertised < _ADVERTISE_S:
+            return
+        self._advertised = now
+        request = EditJobs(
+            id=f"dag/{self._source.workflow}/ad/{time.time_ns()}",
+            select=Select(jobs=[JobId(self._source.workflow, 0)]),
+            attributes=attributes(self._files.progress),
+        )
+        with suppress(CommandRefusedError):  # the DAG job may have left
+            await self._client.requests.ask(EDIT_JOBS, request)
+
+
+def parents_of(source_names: list[str], children: list[list[int]]) -> list[str]:
+    """By node the names of its parents, with commas between."""
+    parents: list[list[str]] = [[] for _ in source_names]
+    for parent, those in enumerate(children):
+        for child in those:
+            parents[child].append(source_names[parent])
+    return [",".join(each) for each in parents]
+
+
+def start_request(
+    workflow: int, source: NodeSource, files: list[str], digest: str, options: "msgspec.Struct"
+) -> StartWorkflow:
+    """What is to be done, as the service is told."""
+    from kettle_wire.workflows import WorkflowOptions, packed
+
+    assert isinstance(options, WorkflowOptions)
+    return StartWorkflow(
+        workflow=workflow,
+        files=files,
+        directory=str(source.directory),
+        digest=digest,
+        plan=packed(plan_of(source.dag)),
+        options=options,
+    )

@@ -1,0 +1,198 @@
+"""What the process of a DAG job, and people, ask about workflows."""
+
+import time
+from typing import Final
+
+from kettle.bus.ports import Bus, RefusedError
+from kettle.eventsourcing.command_pipeline import Decision
+from kettle.terminal.nearest_names import did_you_mean
+from kettle_services.dagman.domain.decisions import react
+from kettle_services.dagman.domain.explanations import explained
+from kettle_services.dagman.domain.workflow import Workflow
+from kettle_services.dagman.following import Following
+from kettle_services.dagman.record import STREAM, Record
+from kettle_wire.codes import NodeJobKind, NodeState, RefusalCode, Universe
+from kettle_wire.commands.dagman import (
+    ChangeWorkflow,
+    ExplainNode,
+    FollowWorkflow,
+    NodeExplained,
+    RecordedWorkflowEvent,
+    ReportFailures,
+    ShowWorkflow,
+    StartWorkflow,
+    WorkflowChanged,
+    WorkflowNews,
+    WorkflowRuns,
+    WorkflowState,
+)
+from kettle_wire.commands.queue import QUERY_JOBS, QueryJobs, Select
+from kettle_wire.events.workflow import (
+    SubmissionsFailed,
+    WorkflowEvent,
+    WorkflowHalted,
+    WorkflowResumed,
+    WorkflowStarted,
+    WorkflowThrottled,
+)
+from kettle_wire.identity import Identity
+
+EVENTS: Final = 5_000
+"""So many events are one answer at most."""
+EVENT_BYTES: Final = 4 * 1024 * 1024
+_WITHIN_S: Final = 10.0
+
+
+class WorkflowCommands:
+    """Decides about the workflows of one record."""
+
+    def __init__(self, bus: Bus, schedd: str, record: Record, following: Following) -> None:
+        self._bus = bus
+        self._schedd = schedd
+        self._record = record
+        self._following = following
+
+    async def start(self, request: StartWorkflow, caller: Identity) -> Decision[WorkflowRuns]:
+        """A workflow begins, or its process has come back."""
+        number = request.workflow
+        place = 0
+        if (known := await self._record.find(number)) is None:
+            place = await self._following.place()
+            await self._require_dag_job(number, caller)
+            known = self._record.workflows.get(number)  # its process may ask twice at a time
+        if known is not None:
+            self._require_owner(known, caller)
+            digest = known.started.digest
+            return Decision(lambda position: WorkflowRuns(position=position, digest=digest))
+        started = WorkflowStarted(
+            workflow=number,
+            owner=caller.name,
+            files=request.files,
+            directory=request.directory,
+            digest=request.digest,
+            plan=request.plan,
+            options=request.options,
+            followed=place,
+        )
+        try:
+            workflow = Workflow(started)
+        except ValueError as error:
+            raise RefusedError(RefusalCode.UNACCEPTABLE, str(error)) from error
+        events: list[WorkflowEvent] = [started, *react(workflow, [], time.time())]
+        self._record.begin(workflow)
+        self._following.begin(workflow)
+        changes = [(f"{STREAM}{number}", event) for event in events]
+        return Decision(lambda position: WorkflowRuns(position=position, digest=request.digest), changes)
+
+    async def _require_dag_job(self, number: int, caller: Identity) -> None:
+        """The cluster is a DAG job of the caller."""
+        select = Select(clusters=[number])
+        found = await self._bus.call(
+            QUERY_JOBS,
+            self._schedd,
+            QueryJobs(select=select, projection=["Owner", "JobUniverse"]),
+            deadline=_WITHIN_S,
+        )
+        mine = [
+            ad
+            for ad in found.jobs
+            if ad.get("Owner") == caller.name and ad.get("JobUniverse") == int(Universe.SCHEDULER)
+        ]
+        if len(mine) != 1:
+            raise RefusedError(
+                RefusalCode.DENIED,
+                f"cluster {number} is no DAG job of {caller.name} in the queue of {self._schedd}: it has to be one job "
+                "of the scheduler universe",
+            )
+
+    async def follow(self, request: FollowWorkflow, caller: Identity) -> WorkflowNews:
+        """What has happened, and what is to be done."""
+        workflow = await self._known(request.workflow, caller)
+        history = self._record.histories[request.workflow]
+        await history.after(request.after, within=request.wait)
+        events: list[RecordedWorkflowEvent] = []
+        size = 0
+        for event in history.events[request.after : request.after + EVENTS]:
+            size += len(bytes(event.data))
+            if events and size > EVENT_BYTES:
+                break
+            events.append(event)
+        if request.after + len(events) < len(history.events):
+            return WorkflowNews(events=events, complete=False)
+        removals = [number for number, cluster in workflow.clusters.items() if cluster.removing]
+        return WorkflowNews(events=events, complete=True, orders=list(workflow.orders), removals=removals)
+
+    async def failed(self, request: ReportFailures, caller: Identity) -> Decision[WorkflowChanged]:
+        """Jobs cannot be submitted."""
+        workflow = await self._known(request.workflow, caller)
+        failures = [each for each in request.failures if each.step in workflow.orders]
+        facts: list[WorkflowEvent] = [SubmissionsFailed(failures=failures)] if failures else []
+        return self._changed(workflow, facts)
+
+    async def change(self, request: ChangeWorkflow, caller: Identity) -> Decision[WorkflowChanged]:
+        """Halt, resume, other limits."""
+        workflow = await self._known(request.workflow, caller)
+        facts: list[WorkflowEvent] = []
+        if request.halt is not None and request.halt != workflow.halted:
+            facts.append(
+                WorkflowHalted(by=caller.name, reason=request.reason)
+                if request.halt
+                else WorkflowResumed(by=caller.name)
+            )
+        options = request.options or workflow.options
+        categories = workflow.category_limits if request.categories is None else request.categories
+        if (options, categories) != (workflow.options, workflow.category_limits):
+            facts.append(WorkflowThrottled(options=options, categories=categories, by=caller.name))
+        return self._changed(workflow, facts)
+
+    def _changed(self, workflow: Workflow, facts: list[WorkflowEvent]) -> Decision[WorkflowChanged]:
+        if facts and workflow.ended is None:
+            self._following.changed(workflow.number, react(workflow, facts, time.time()))
+        return Decision(lambda position: WorkflowChanged(position=position))
+
+    async def show(self, request: ShowWorkflow, caller: Identity) -> WorkflowState:
+        """How far a workflow is."""
+        workflow = await self._known(request.workflow, caller)
+        ended = workflow.ended
+        return WorkflowState(
+            workflow=workflow.number,
+            owner=workflow.owner,
+            files=workflow.started.files,
+            counts={state.name.lower(): count for state in NodeState if (count := workflow.counts[state])},
+            idle=workflow.procs[NodeJobKind.EVICTED],
+            running=workflow.procs[NodeJobKind.STARTED],
+            held=workflow.procs[NodeJobKind.HELD],
+            options=workflow.options,
+            halted=workflow.halted,
+            status=None if ended is None else ended.status,
+            exit_code=None if ended is None else ended.exit_code,
+            names=workflow.plan.names if request.nodes else [],
+            states=bytes(map(workflow.state, range(len(workflow.states)))) if request.nodes else b"",
+        )
+
+    async def explain(self, request: ExplainNode, caller: Identity) -> NodeExplained:
+        """Why a node is where it is."""
+        workflow = await self._known(request.workflow, caller)
+        names = workflow.plan.names
+        try:
+            node = names.index(request.node)
+        except ValueError:
+            raise RefusedError(
+                RefusalCode.NOT_FOUND,
+                f"workflow {request.workflow} has no node {request.node}{did_you_mean(request.node, names)}",
+            ) from None
+        return explained(workflow, node)
+
+    async def _known(self, number: int, caller: Identity) -> Workflow:
+        """A workflow of the caller, also one that is over."""
+        workflow = await self._record.find(number)
+        if workflow is None:
+            raise RefusedError(
+                RefusalCode.NOT_FOUND, f"there is no workflow {number}: no DAG job of this number has run"
+            )
+        self._require_owner(workflow, caller)
+        return workflow
+
+    def _require_owner(self, workflow: Workflow, caller: Identity) -> None:
+        if caller.name != workflow.owner:
+            raise RefusedError(RefusalCode.DENIED, f"workflow {workflow.number} belongs to {workflow.owner}")

@@ -1,0 +1,205 @@
+"""What the events of a schedd's shard say of workflows."""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import msgspec
+
+from kettle_services.dagman.domain.workflow import Cluster, Workflow
+from kettle_wire.codes import NodeJobKind
+from kettle_wire.event_expansion import each, stands_for_many
+from kettle_wire.events import (
+    ClusterSubmitted,
+    Event,
+    FactoryClosed,
+    JobCompleted,
+    JobEdited,
+    JobHeld,
+    JobReleased,
+    JobRemoved,
+    JobStarted,
+    JobTold,
+    JobVacated,
+    decode,
+)
+from kettle_wire.events.workflow import NodeJobFact, NodeStep
+from kettle_wire.frames import Entry, Frame
+from kettle_wire.jobs import JobId
+
+STEP: Final = "KettleWorkflowStep"
+"""The attribute of jobs of nodes: `<workflow>/<node>/<attempt>/<part>/<run>`."""
+_IN_THE_LOG: Final = STEP.encode()
+_PARTS: Final = 5
+_PROVISIONED: Final = 2
+
+
+def step_of(text: object) -> tuple[int, NodeStep] | None:
+    """The workflow and the step that the attribute of a job names; None: it names none."""
+    if not isinstance(text, str):
+        return None
+    words = text.split("/")
+    if len(words) != _PARTS or not all(word.isascii() and word.isdecimal() for word in words):
+        return None
+    workflow, *numbers = map(int, words)
+    return workflow, NodeStep(*numbers)
+
+
+class Said(msgspec.Struct):
+    """What one frame says of one workflow."""
+
+    facts: list[NodeJobFact] = []
+    reasons: dict[int, str] = {}
+    removed: JobRemoved | None = None
+    """Its DAG job was removed."""
+    over: bool = False
+    """No process of the DAG job runs any more, and none will."""
+
+
+class Reader:
+    """
+    Reads frames in their order. `workflows` are those that are not over, as everything that was read so far has left them.
+    """
+
+    def __init__(self, workflows: dict[int, Workflow]) -> None:
+        self.workflows: Final = workflows
+        self._clusters: dict[int, int] = {
+            cluster: number for number, workflow in workflows.items() for cluster in workflow.clusters
+        }
+        """Of jobs of nodes, with the workflow of each."""
+        self._removed: set[int] = set()
+        """Workflows whose DAG job was removed while it ran."""
+
+    def read(self, frame: Frame) -> dict[int, Said]:
+        """What a frame says, by workflow. Raises UnknownEventError."""
+        said: dict[int, Said] = {}
+        for entry in frame.entries:
+            noun, _, name = entry.stream.partition("/")
+            if noun == "cluster":
+                self._read_submission(entry, said)
+            elif noun in {"job", "jobs", "factory"}:
+                cluster = int(name.partition(".")[0])
+                if cluster in self._clusters:
+                    self._read_node(entry, cluster, said)
+                elif cluster in self.workflows:
+                    self._read_dag_job(entry, cluster, said)
+        return said
+
+    def forget(self, cluster: int) -> None:
+        """Nothing more is to be known of its jobs."""
+        self._clusters.pop(cluster, None)
+
+    def _read_submission(self, entry: Entry, said: dict[int, Said]) -> None:
+        if _IN_THE_LOG not in entry.data:
+            return
+        event = decode(entry.data)
+        if not isinstance(event, ClusterSubmitted) or (found := step_of(event.ad.get(STEP))) is None:
+            return
+        number, step = found
+        workflow = self.workflows.get(number)
+        if workflow is None or workflow.owner != event.owner or step not in workflow.orders:
+            return
+        if any(fact.step == step for fact in said.get(number, Said()).facts):
+            return
+        self._clusters[event.cluster] = number
+        fact = NodeJobFact(step, event.cluster, -1, NodeJobKind.SUBMITTED, len(event.rows))
+        _of(said, number).facts.append(fact)
+
+    def _read_node(self, entry: Entry, cluster: int, said: dict[int, Said]) -> None:
+        number = self._clusters[cluster]
+        workflow, about = self.workflows.get(number), _of(said, number)
+        if workflow is None:
+            return
+        known = workflow.clusters.get(cluster)
+        step = known.step if known is not None else _step_in(about, cluster)
+        if step is None:
+            return
+        one = decode(entry.data) if not stands_for_many(entry) else None
+        if isinstance(one, FactoryClosed):
+            about.facts.append(NodeJobFact(step, cluster, -1, NodeJobKind.UNMADE, one.count))
+            return
+        for single in each(entry):
+            if not single.stream.startswith("job/"):
+                continue
+            event = one or decode(single.data)
+            proc = JobId.parse(single.stream.removeprefix("job/")).proc
+            now = _last_kind(known, about, cluster, proc)
+            kind, value, reason = _fact(event, now)
+            if kind is None:
+                continue
+            if reason:
+                about.reasons[len(about.facts)] = reason
+            about.facts.append(NodeJobFact(step, cluster, proc, kind, value))
+
+    def _read_dag_job(self, entry: Entry, number: int, said: dict[int, Said]) -> None:
+        for single in each(entry):
+            event = decode(single.data)
+            match event:
+                case JobRemoved():
+                    _of(said, number).removed = event
+                    self._removed.add(number)
+                case JobCompleted():
+                    _of(said, number).over = True
+                case JobVacated() if number in self._removed:
+                    _of(said, number).over = True
+                case _:
+                    pass
+
+
+def _of(said: dict[int, Said], number: int) -> Said:
+    return said.setdefault(number, Said(facts=[], reasons={}))
+
+
+def _step_in(about: Said, cluster: int) -> NodeStep | None:
+    """The step of a cluster that was submitted in this frame."""
+    return next((fact.step for fact in about.facts if fact.cluster == cluster), None)
+
+
+def _last_kind(known: Cluster | None, about: Said, cluster: int, proc: int) -> int:
+    for fact in reversed(about.facts):
+        if fact.cluster == cluster and fact.proc == proc:
+            return fact.kind
+    return NodeJobKind.EVICTED if known is None else known.procs.get(proc, NodeJobKind.EVICTED)
+
+
+_Fact = tuple[NodeJobKind | None, int, str]
+_NOTHING: Final[_Fact] = None, 0, ""
+
+
+def _fact(event: Event, now: int) -> _Fact:
+    """What an event of a job is to a workflow: the kind, its value, the reason."""
+    reader = _FACTS.get(type(event))
+    return _NOTHING if reader is None else reader(event, now)
+
+
+def _ended(event: JobCompleted, now: int) -> _Fact:
+    if now == NodeJobKind.ABORTING:
+        return NodeJobKind.REMOVED, 0, ""
+    code, signal = event.exit.code, event.exit.signal
+    return NodeJobKind.COMPLETED, -signal if signal else code or 0, ""
+
+
+def _vacated(_event: JobVacated, now: int) -> _Fact:
+    return NodeJobKind.REMOVED if now == NodeJobKind.ABORTING else NodeJobKind.EVICTED, 0, ""
+
+
+def _removed(event: JobRemoved, now: int) -> _Fact:
+    kind = NodeJobKind.ABORTING if now == NodeJobKind.STARTED else NodeJobKind.REMOVED
+    return kind, 0, event.reason or (f"removed by {event.by}" if event.by else "")
+
+
+def _told(event: JobTold | JobEdited, _now: int) -> _Fact:
+    if event.attributes.get("ProvisionerState") == _PROVISIONED:
+        return NodeJobKind.PROVISIONED, 0, ""
+    return _NOTHING
+
+
+_FACTS: Final[Mapping[type[Event], Callable[..., _Fact]]] = {
+    JobStarted: lambda _event, _now: (NodeJobKind.STARTED, 0, ""),
+    JobVacated: _vacated,
+    JobCompleted: _ended,
+    JobHeld: lambda event, _now: (NodeJobKind.HELD, 0, event.reason),
+    JobReleased: lambda event, _now: (NodeJobKind.RELEASED, 0, event.reason),
+    JobRemoved: _removed,
+    JobTold: _told,
+    JobEdited: _told,
+}

@@ -1,0 +1,169 @@
+"""Follows the schedd of the workflows by its frames, and records what they say of workflows and what follows from it."""
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, suppress
+from typing import Final
+
+from kettle.bus.ports import Bus
+from kettle.eventsourcing.replay import head_frame, missing_frames
+from kettle.faults import fault_point
+from kettle_services.dagman.domain.decisions import next_time, react
+from kettle_services.dagman.domain.reading import Reader, Said
+from kettle_services.dagman.domain.workflow import Workflow
+from kettle_services.dagman.record import Record
+from kettle_wire import frames
+from kettle_wire.codes import DagStatus
+from kettle_wire.events.workflow import NodeJobsSeen, WorkflowEnded, WorkflowEvent, WorkflowRemoved
+from kettle_wire.frames import Frame, Hollow
+from kettle_wire.subjects import Subjects
+
+FRAMES: Final = 64
+"""Frames that are fetched at once."""
+
+_log: Final = logging.getLogger(__name__)
+
+
+class Following:
+    """
+    Reads the schedd's frames while there is a workflow that is not over, and none otherwise: most pools have none most of the
+    time, and should not pay for it.
+    """
+
+    def __init__(self, bus: Bus, subjects: Subjects, schedd: str, record: Record) -> None:
+        self._bus = bus
+        self._subjects = subjects
+        self._shard = f"schedd.{schedd}"
+        self._record = record
+        self._reader = Reader({n: each for n, each in record.workflows.items() if each.ended is None})
+        self._frame = record.followed
+        """The last frame that was read; None: none is."""
+        self._wake = asyncio.Event()
+        self._tick = asyncio.Event()
+
+    async def place(self) -> int:
+        """
+        From which frame on a workflow that begins now is followed: everything of it comes later, and is read.
+        """
+        head = await head_frame(self._bus, self._shard)
+        return head if self._frame is None else min(head, self._frame)
+
+    def begin(self, workflow: Workflow) -> None:
+        """A workflow begins; it was said to be followed from some place on, and is."""
+        self._live[workflow.number] = workflow
+        if self._frame is None:
+            self._frame = workflow.frame
+        self._wake.set()
+        self._tick.set()
+
+    @property
+    def _live(self) -> dict[int, Workflow]:
+        return self._reader.workflows
+
+    def changed(self, number: int, decided: list[WorkflowEvent]) -> None:
+        """Something was decided about a workflow elsewhere."""
+        self._record.write({number: decided})
+        self._settle(number)
+
+    async def follow(self) -> None:
+        """Follow whenever there is something to follow; never returns."""
+        while True:
+            self._wake.clear()
+            if self._live and self._frame is not None:
+                await self._follow_while_needed(self._frame)
+            await self._wake.wait()
+
+    async def _follow_while_needed(self, after: int) -> None:
+        _log.info("follows %s from frame %s on", self._shard, after)
+        reading = self._bus.consume(
+            self._subjects.event_stream(self._shard),
+            "",
+            subject=self._subjects.events(self._shard),
+            batch=FRAMES,
+            after=after,
+            ephemeral=True,
+        )
+        async with aclosing(reading) as batches:
+            async for batch in batches:
+                for message in batch.messages:
+                    async for frame in self._frames(frames.decode(message.data)):
+                        self.take(frame)
+                if not self._live:
+                    self._frame = None
+                    return
+
+    async def _frames(self, arrived: Frame | Hollow) -> AsyncGenerator[Frame]:
+        """The frames up to one that arrived, without a gap; what the bus does not have comes from the schedd."""
+        read = self._frame
+        if read is None or arrived.number <= read:
+            return
+        if isinstance(arrived, Frame) and arrived.number == read + 1:
+            yield arrived
+            return
+        async for frame in missing_frames(self._bus, self._shard, read, arrived.number):
+            yield frame
+
+    def take(self, frame: Frame) -> None:
+        """Record what a frame says, and what follows."""
+        self._frame = frame.number
+        said = self._reader.read(frame)
+        decided: dict[int, list[WorkflowEvent]] = {}
+        for number, about in said.items():
+            workflow = self._live.get(number)
+            if workflow is not None and (facts := _facts(frame.number, about)):
+                decided[number] = react(workflow, facts, time.time())
+            if workflow is not None and about.over and workflow.ended is None:
+                ended = _left(workflow)
+                workflow.apply(ended)
+                decided.setdefault(number, []).append(ended)
+            for fact in about.facts:
+                if workflow is None or fact.cluster not in workflow.clusters:
+                    self._reader.forget(fact.cluster)
+        if decided:
+            fault_point("dagman.before")
+            self._record.write(decided)
+            self._tick.set()
+        for number in said:
+            self._settle(number)
+
+    def _settle(self, number: int) -> None:
+        """A workflow that is over is not followed any more."""
+        workflow = self._live.get(number)
+        if workflow is not None and workflow.ended is not None:
+            del self._live[number]
+            self._record.over(number)
+
+    async def run_deferred(self) -> None:
+        """Decide when a time has come; never returns."""
+        while True:
+            self._tick.clear()
+            times = {number: at for number, each in self._live.items() if (at := next_time(each)) is not None}
+            now = time.time()
+            for number, at in times.items():
+                if at <= now:
+                    self.changed(number, react(self._live[number], [], now))
+            soonest = min((at for at in times.values() if at > now), default=None)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(None if soonest is None else soonest - now):
+                    await self._tick.wait()
+
+
+def _facts(frame: int, about: Said) -> list[WorkflowEvent]:
+    facts: list[WorkflowEvent] = []
+    if about.facts:
+        facts.append(NodeJobsSeen(frame=frame, facts=about.facts, reasons=about.reasons))
+    if about.removed is not None:
+        facts.append(WorkflowRemoved(by=about.removed.by, reason=about.removed.reason))
+    return facts
+
+
+def _left(workflow: Workflow) -> WorkflowEnded:
+    """Its DAG job has left before the workflow was over."""
+    removed = workflow.stop is not None and workflow.stop.status == DagStatus.REMOVED
+    return WorkflowEnded(
+        status=DagStatus.REMOVED if removed else DagStatus.ERROR,
+        exit_code=2 if removed else 1,
+        reason="the process of the DAG job has ended before its workflow",
+    )

@@ -1,0 +1,182 @@
+"""
+The record of a dagman: its shard, and the workflows that are folded from it.
+
+Its working set has a line for each workflow that is not over; what has happened to these is read from their streams.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Final
+
+import msgspec
+
+from kettle.eventsourcing.command_pipeline import Recording
+from kettle.eventsourcing.log import Log, WorkingSet
+from kettle.eventsourcing.shard import Shard
+from kettle.eventsourcing.working_set import Checkpointer
+from kettle_services.dagman.domain.workflow import Workflow
+from kettle_wire.commands.dagman import RecordedWorkflowEvent
+from kettle_wire.events import decode
+from kettle_wire.events.workflow import WorkflowEnded, WorkflowEvent, WorkflowStarted
+from kettle_wire.frames import Entry, Frame
+
+STREAM: Final = "workflow/"
+_ENDED: Final = WorkflowEnded.__struct_config__.tag
+_AT_ONCE: Final = 50
+"""Events that go into the log together at most: each may have thousands of changes, and a frame is read as a whole."""
+
+
+_OVER: Final = 20
+"""So many workflows that are over stay in memory."""
+
+
+class History:
+    """The recorded events of one workflow, for those who follow it."""
+
+    def __init__(self) -> None:
+        self.events: list[RecordedWorkflowEvent] = []
+        self._more = asyncio.Event()
+
+    def add(self, at: int, data: bytes) -> None:
+        """The next one."""
+        self.events.append(RecordedWorkflowEvent(at, msgspec.Raw(data)))
+        self._more.set()
+
+    async def after(self, count: int, *, within: float) -> None:
+        """Wait until there are more than so many, but no longer than `within` seconds."""
+        until = asyncio.get_running_loop().time() + within
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(until):
+                while len(self.events) <= count:
+                    self._more.clear()
+                    await self._more.wait()
+
+
+class Record:
+    """The workflows that are not over, and those that ended last."""
+
+    def __init__(self, log: Log, shard: Shard, checkpointer: Checkpointer) -> None:
+        self.shard: Final = shard
+        self._log = log
+        self._over: deque[int] = deque()
+        """Those of them that are over, in the order in which they were met."""
+        self.workflows: dict[int, Workflow] = {}
+        """By their numbers. What is decided about them is in them before it is committed."""
+        self.histories: dict[int, History] = {}
+        """What is committed."""
+        self._checkpointer = checkpointer
+        shard.on_commit(self._committed)
+
+    @classmethod
+    async def recall(cls, log: Log, working_set: WorkingSet, shard: Shard, *, interval: float) -> "Record":
+        """The record as it is at the start: the workflows of the working set, and of the frames after it."""
+        cursor, rows = await working_set.load(shard.name)
+        checkpointer = Checkpointer(
+            working_set, shard.name, epoch=shard.tenure.epoch, frame=cursor, interval=interval
+        )
+        versions = {row.stream: row.version for row in rows}
+        async for frame in log.read(shard.name, after=cursor):
+            _follow(versions, frame.entries)
+            checkpointer.mark(frame.number, *_rows(frame))
+        shard.adopt(versions)
+        record = cls(log, shard, checkpointer)
+        for stream in versions:
+            record._restore(int(stream.removeprefix(STREAM)), await log.stream(shard.name, stream))
+        return record
+
+    def _restore(self, number: int, recorded: list[tuple[Frame, int]]) -> None:
+        history = self.histories[number] = History()
+        for frame, _ in recorded:
+            [entry] = frame.entries
+            event = workflow_event(entry)
+            if isinstance(event, WorkflowStarted):
+                self.workflows[number] = Workflow(event)
+            else:
+                self.workflows[number].apply(event)
+            history.add(frame.at, entry.data)
+
+    async def checkpoint(self) -> None:
+        """Keep the working set near the head; never returns."""
+        await self._checkpointer.run()
+
+    @property
+    def followed(self) -> int | None:
+        """The last frame of the schedd's shard of which something is recorded; None: there is no workflow to follow."""
+        return max((each.frame for each in self.workflows.values() if each.ended is None), default=None)
+
+    def begin(self, workflow: Workflow) -> None:
+        """There is one more; its first event is about to be recorded."""
+        self.workflows[workflow.number] = workflow
+        self.histories[workflow.number] = History()
+
+    async def find(self, number: int) -> Workflow | None:
+        """A workflow, also one that is over; None: there never was one of this number."""
+        if number not in self.workflows and (
+            recorded := await self._log.stream(self.shard.name, f"{STREAM}{number}")
+        ):
+            if number not in self.workflows:
+                self._restore(number, recorded)
+            self.over(number)
+        return self.workflows.get(number)
+
+    def over(self, number: int) -> None:
+        """A workflow is over: somebody may ask for it for a while, and later it is read from the log."""
+        self._over.append(number)
+        if len(self._over) > _OVER:
+            old = self._over.popleft()
+            self.workflows.pop(old, None)
+            self.histories.pop(old, None)
+
+    def write(self, decided: Mapping[int, list[WorkflowEvent]]) -> None:
+        """Record what was decided about workflows; `run` of the shard commits it, and fails the process if it cannot."""
+        changes = [(f"{STREAM}{number}", event) for number, events in decided.items() for event in events]
+        for start in range(0, len(changes), _AT_ONCE):
+            self.record(changes[start : start + _AT_ONCE])
+
+    def record(
+        self, changes: Recording, *, command: str = "", reply: Callable[[int], bytes] | None = None
+    ) -> asyncio.Future[int]:
+        """Record and commit, as `Shard.record` does; what is decided was applied when it was decided."""
+        future = self.shard.record(changes, now_us=time.time_ns() // 1000, command=command, reply=reply)
+        for stream, event in changes:
+            if isinstance(event, WorkflowEnded):
+                self.shard.retire(stream)
+        return future
+
+    def _committed(self, frame: Frame) -> None:
+        self._checkpointer.mark(frame.number, *_rows(frame))
+        for entry in frame.entries:
+            history = self.histories.get(int(entry.stream.removeprefix(STREAM)))
+            if history is not None:
+                history.add(frame.at, entry.data)
+
+
+def workflow_event(entry: Entry) -> WorkflowEvent:
+    """The event of an entry of this shard."""
+    event = decode(entry.data)
+    assert isinstance(event, WorkflowEvent), f"{entry.stream} has a {entry.type}"
+    return event
+
+
+def _follow(versions: dict[str, int], entries: list[Entry]) -> None:
+    for entry in entries:
+        if entry.type == _ENDED:
+            versions.pop(entry.stream, None)
+        else:
+            versions[entry.stream] = entry.version
+
+
+def _rows(frame: Frame) -> tuple[dict[str, tuple[int, bytes]], set[str]]:
+    """The workflows of a frame that are not over, and those that ended with it."""
+    puts: dict[str, tuple[int, bytes]] = {}
+    drops: set[str] = set()
+    for entry in frame.entries:
+        if entry.type == _ENDED:
+            puts.pop(entry.stream, None)
+            drops.add(entry.stream)
+        else:
+            puts[entry.stream] = (entry.version, b"")
+    return puts, drops
