@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+
 class Counts(NamedTuple):
     """Each node of the workflow is in one of the columns; service nodes and hidden joins are none."""
 

@@ -29,7 +29,7 @@ class NodeLine(msgspec.Struct, frozen=True):
     """Jobs of it on hold."""
 
 
-def ads(  # noqa: PLR0913 - one file has so many parts
+def ads(
     at: float,
     dag_files: Sequence[str],
     status: NodeStatus,

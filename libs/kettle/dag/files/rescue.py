@@ -6,7 +6,7 @@ The text is pure; the functions for names look at the directory.
 
 import os
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 

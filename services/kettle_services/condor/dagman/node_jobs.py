@@ -106,7 +106,9 @@ def _text(node: Node, directory: Path) -> tuple[str, str]:
     try:
         return (directory / name).read_text(encoding="utf-8", errors="surrogateescape"), name
     except OSError as error:
-        raise ClientError(f"cannot read the submit file {name} of node {node.name}: {error.strerror}") from error
+        raise ClientError(
+            f"cannot read the submit file {name} of node {node.name}: {error.strerror}"
+        ) from error
 
 
 def _with_lines(text: str, lines: Sequence[str]) -> str:
