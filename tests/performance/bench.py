@@ -103,6 +103,9 @@ SCRIPTS: Final = {
     "logins": Script(
         "logins.py", "identity: people who come with a token", ("--rounds=3", "--logins=300", "--seconds=4")
     ),
+    "workflows": Script(
+        "workflows.py", "DAG files: read and checked, with memory", ("--nodes=50000", "--rounds=3")
+    ),
     "queued": Script("queued.py", "memory of a schedd by what waits in its queue"),
     "cycle": Script("cycle.py", "negotiation cycles through the real service"),
     "fairness": Script(
@@ -128,6 +131,7 @@ OPTIONAL: Final = (
     "queued",
     "cycle",
     "fairness",
+    "workflows",
 )
 """
 Parts that run only when they are asked for: they take their time, write some GiB, fill queues with a million jobs, and pools

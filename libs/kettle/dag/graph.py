@@ -84,12 +84,12 @@ def cycles(dag: Dag) -> Iterator[tuple[int, ...]]:
     nodes = len(dag.nodes)
     for start in range(dag.edges.vertices):
         place: dict[int, int] = {}
-        vertex: int | None = start
-        while vertex is not None and not free[vertex] and vertex not in place:
-            place[vertex] = len(place)
-            vertex = next((parent for parent in parents.of(vertex) if not free[parent]), None)
-        if vertex in place:
-            cycle = list(place)[place[vertex] :]
+        at: int | None = start
+        while at is not None and not free[at] and at not in place:
+            place[at] = len(place)
+            at = next((parent for parent in parents.of(at) if not free[parent]), None)
+        if at is not None and at in place:
+            cycle = list(place)[place[at] :]
             yield tuple(each for each in reversed(cycle) if each < nodes)
         for each in place:
             free[each] = 1

@@ -1,0 +1,81 @@
+"""`kettle dag`: DAG files checked and drawn, before anything is submitted."""
+
+import argparse
+import importlib
+from typing import Final
+
+from kettle_services.cli.options import json_option
+from kettle_services.cli.output.screen import Screen
+
+HELP: Final = """\
+Look at DAG files; nothing is submitted, and no pool is needed.  condor_submit_dag submits them.
+
+examples:
+  kettle dag check diamond.dag
+  kettle dag graph diamond.dag > diamond.dot
+
+kettle dag COMMAND --help explains each.
+"""
+
+_CHECK: Final = """\
+All that is wrong with DAG files, with file and line, and what they amount to: how many nodes and edges, how many nodes
+follow each other at most (height), how many may run at a time at most (width), and the longest chain.
+Several files are one DAG, as for condor_submit_dag.  What is strange and can be carried out is a warning.
+
+Exit status: 0 nothing is wrong; 1 something is; 2 a mistake in what was typed.
+
+examples:
+  kettle dag check diamond.dag
+  kettle dag check --json one.dag two.dag
+  kettle dag check --partial diamond.dag.rescue001 diamond.dag
+"""
+
+_GRAPH: Final = """\
+A DAG as a picture: for Graphviz (dot), as svg, where the program dot is installed, or as JSON.
+A node that has succeeded before is filled, a weak edge dashed; a splice is a frame, or with --fold one figure.
+
+Exit status: 0 it is drawn; 1 the DAG has a fault, or there is no program dot; 2 a mistake in what was typed.
+
+examples:
+  kettle dag graph diamond.dag | dot -Tpng > diamond.png
+  kettle dag graph --format svg --fold large.dag > large.svg
+"""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """What the command takes."""
+    commands = parser.add_subparsers(dest="what", metavar="COMMAND", required=True)
+    check = _add(commands, "check", "all that is wrong with DAG files, and what they amount to", _CHECK)
+    json_option(check)
+    graph = _add(commands, "graph", "a DAG as a picture", _GRAPH)
+    graph.add_argument(
+        "--format",
+        choices=("dot", "svg", "json"),
+        default="dot",
+        metavar="FORM",
+        help="dot, svg or json (default: dot)",
+    )
+    graph.add_argument("--fold", action="store_true", help="one figure for each splice")
+
+
+def _add(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, says: str, description: str
+) -> argparse.ArgumentParser:
+    parser = commands.add_parser(
+        name, help=says, description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("files", nargs="+", metavar="FILE", help="a DAG file; several are one DAG")
+    parser.add_argument(
+        "--use-dag-dir", action="store_true", help="paths are relative to the directory of each file"
+    )
+    parser.add_argument("--partial", default="", metavar="FILE", help="a rescue or save file of this DAG")
+    return parser
+
+
+_MODULES: Final = {"check": "checking", "graph": "graphing"}
+
+
+def run(arguments: argparse.Namespace, screen: Screen) -> int:
+    """Hand over to the module of the subcommand."""
+    module = importlib.import_module(f"kettle_services.cli.dag.{_MODULES[arguments.what]}")
+    return int(module.run(arguments, screen))

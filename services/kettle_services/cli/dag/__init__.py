@@ -1,0 +1,1 @@
+"""The parts of `kettle dag`: DAG files checked and drawn."""
