@@ -273,7 +273,6 @@ import htcondor, htcondor2
 schedd = htcondor.Schedd()
 sub = htcondor.Submit({_LONG!r})
 tries = {{
-    "dag": lambda: htcondor2.Submit.from_dag("x.dag"),
     "credential": lambda: htcondor.Credd().add_user_cred(htcondor.CredTypes.Kerberos, None),
     "advertise": lambda: htcondor.Collector().advertise([]),
     "refused": lambda: schedd.submit(htcondor.Submit({{"executable": "/nowhere/nothing"}})),

@@ -9,12 +9,12 @@ import socket
 import time
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from pathlib import Path, PurePath
-from typing import Any, ClassVar, Final, TypeAlias
+from typing import Any, ClassVar, Final, Self, TypeAlias
 
 from kettle.bindings import submit_statements
 from kettle.bindings.ads import ClassAd
 from kettle.bindings.enumerations import SubmitMethod
-from kettle.bindings.errors import HTCondorValueError, NotCarriedOutError
+from kettle.bindings.errors import HTCondorValueError
 from kettle.bindings.pool_connections import ask, pool_here
 from kettle.client import ClientError, login_name, prepare
 from kettle.submit import Submission, SubmitError
@@ -230,16 +230,25 @@ class Submit(MutableMapping[str, str]):
         except PlacelessError as error:
             raise HTCondorValueError(f"queue {first}: {error}") from error
 
-    @staticmethod
-    def from_dag(filename: str, options: Mapping[str, int | bool | str] | None = None) -> Submit:
-        """Not carried out: this version of Kettle runs no DAGs."""
-        del options
-        raise NotCarriedOutError(f"{filename}: this version of Kettle runs no DAGs")
+    @classmethod
+    def from_dag(cls, filename: str, options: Mapping[str, int | bool | str] | None = None) -> Self:
+        """
+        The description of the job that runs a DAG; `DAG.condor.sub` is written, as condor_submit_dag does.
+
+        Raises:
+            OSError: there is no such DAG file.
+            HTCondorValueError: something is wrong with it, or with the options.
+        """
+        from kettle.bindings.dag_description import described
+
+        return cls(described(filename, options or {}))
 
     @staticmethod
     def from_dag_options() -> list[str]:
-        """The options of `from_dag`: none."""
-        return []
+        """The options of `from_dag`."""
+        from kettle.bindings.dag_description import option_names
+
+        return option_names()
 
 
 def _with_items(iteration: Iteration, items: Items) -> Iteration:

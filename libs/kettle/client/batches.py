@@ -118,7 +118,7 @@ class _Counted:
     def __init__(self, key: Key, number: int, first: Ad) -> None:
         self._key: Final = key
         self._number: Final = number
-        self._first: Final = first
+        self._first = first
         self._last = first
         self._submitted = _number(first, "QDate")
         self._statuses: Final[dict[Scalar, int]] = {}

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from kettle.client.spooling.transfers import SpoolTransfers
     from kettle.client.token_requests import TokenRequestClient
     from kettle.client.why_report import WhyReport, WhyReports
+    from kettle.client.workflows import Workflows
     from kettle_wire.commands.accounting import OwnerUsage
 
 
@@ -129,6 +130,13 @@ class Client(JobQueue):
         from kettle.client.iam import IdentityClient
 
         return IdentityClient(self.requests)
+
+    @cached_property
+    def workflows(self) -> "Workflows":
+        """Workflows of this access point."""
+        from kettle.client.workflows import Workflows
+
+        return Workflows(self.requests)
 
     @cached_property
     def gateway(self) -> "GatewayClient":

@@ -18,7 +18,6 @@ from . import oracle
 MODULES: Final = Path(__file__).parents[3] / "services" / "kettle_services" / "condor" / "python"
 ABSENT: Final = {
     "htcondor2": {
-        "DAGMan",
         "Placementd",
         "load_a_config_usermap_file",
         "reload_config_usermaps",

@@ -165,3 +165,28 @@ def test_what_cannot_be_submitted_is_refused_in_words() -> None:
     with pytest.raises(HTCondorValueError, match="item 1 has b"):
         list(Submit({"executable": "/bin/true"}).jobs(itemdata=[{"a": 1}, {"b": 2}]))
     assert None is Submit({"executable": "/bin/true"}).issue_credentials()
+
+
+def test_a_dag_becomes_the_description_of_its_job(tmp_path: Path) -> None:
+    """As condor_submit_dag writes it, with options by HTCondor's names; the file is there for others, too."""
+    dag = tmp_path / "x.dag"
+    dag.write_text("JOB a a.sub\n")
+    found = Submit.from_dag(str(dag), {"MaxIdle": 7, "DagmanPath": "/opt/condor_dagman"})
+    assert ("scheduler", "/opt/condor_dagman") == (found["universe"], found["executable"])
+    assert f"-Dag {dag} -MaxIdle 7" in found["arguments"]
+    assert (tmp_path / "x.dag.condor.sub").exists()
+    with pytest.raises(HTCondorValueError, match="already exists"):
+        Submit.from_dag(str(dag), {"DagmanPath": "/opt/condor_dagman"})
+    Submit.from_dag(str(dag), {"force": True, "DagmanPath": "/opt/condor_dagman"})
+
+
+def test_what_is_no_dag_is_refused(tmp_path: Path) -> None:
+    """A file that is not there, one that makes no sense, and an option that nobody has."""
+    with pytest.raises(FileNotFoundError):
+        Submit.from_dag(str(tmp_path / "x.dag"))
+    (tmp_path / "x.dag").write_text("JOB a\n")
+    with pytest.raises(HTCondorValueError, match=r"x\.dag, line 1"):
+        Submit.from_dag(str(tmp_path / "x.dag"), {"DagmanPath": "/opt/condor_dagman"})
+    assert "maxidle" in Submit.from_dag_options()
+    with pytest.raises(HTCondorValueError, match="there is no option Colour"):
+        Submit.from_dag(str(tmp_path / "x.dag"), {"Colour": 1})

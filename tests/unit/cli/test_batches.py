@@ -73,7 +73,7 @@ def test_a_dag_is_a_row_that_counts_its_nodes() -> None:
     """
     Done and total are of nodes, as the job of the DAG says; its own job counts as none, the jobs of its nodes by how they are.
     """
-    node = {"DAGManJobId": 4, "JobBatchName": "diamond.dag+4"}
+    node: dict[str, int | str] = {"DAGManJobId": 4, "JobBatchName": "diamond.dag+4"}
     ads = [
         job(4, 0, RUNNING, total=1, DAG_NodesTotal=10, DAG_NodesDone=6, JobBatchName="diamond.dag+4"),
         job(5, 0, RUNNING, total=1, **node),

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 
 class Counts(NamedTuple):
-    """Each node of the workflow is in one of the columns; service nodes and hidden joins are none."""
+    """Each node of the workflow is in one of the columns; service nodes are none."""
 
     total: int = 0
     done: int = 0
@@ -31,10 +31,10 @@ class Jobs(NamedTuple):
 
 def table(counts: Counts) -> list[str]:
     """The table of `.dagman.out`."""
+    total, done, pre, queued, post, ready, unready, failed, futile = counts
     return [
-        f"Of {counts.total} nodes total:",
+        f"Of {total} nodes total:",
         " Done     Pre   Queued    Post   Ready   Un-Ready   Failed   Futile",
         "  ===     ===      ===     ===     ===        ===      ===      ===",
-        f"{counts.done:5d}   {counts.pre:5d}    {counts.queued:5d}   {counts.post:5d}   {counts.ready:5d}"
-        f"      {counts.unready:5d}    {counts.failed:5d}    {counts.futile:5d}",
+        f"{done:5d}   {pre:5d}    {queued:5d}   {post:5d}   {ready:5d}      {unready:5d}    {failed:5d}    {futile:5d}",
     ]

@@ -5,9 +5,12 @@ The process gives the events of the workflow from its first one, in their order,
 folded, and what is not in the files yet is written.  Calls block on the disk: use a thread.
 """
 
+import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from kettle.dag.files import rescue
 from kettle.dag.files.appended_file import AppendedFile
@@ -24,16 +27,21 @@ from kettle_wire.events.workflow import SavePointReached, WorkflowEnded, Workflo
 from kettle_wire.workflows import Plan
 
 
+class _Whose(msgspec.Struct):
+    dagman_id: str
+
+
 class DagFiles:
     """
     The files of one run, opened and locked; that the process has started is written.
 
-    Raises InUseError, and OSError for a log that cannot be written.
+    Raises InUseError, and OSError for a log that cannot be written.  Any thread may call it.
     """
 
     def __init__(self, dag: Dag, plan: Plan, run: DagRun, now: float) -> None:
         self.progress: Final = Progress(plan)
         self._run: Final = run
+        self._one_at_a_time: Final = threading.RLock()
         self._lock: Final = RunLock(run.lock)
         self._written: Final = self._lock.read(run.workflow)
         self._seen = 0
@@ -44,6 +52,9 @@ class DagFiles:
         """Until the first event that is not in the files: an earlier process may have written what belongs to it."""
         if not self._goes_on:
             run.nodes_log.write_bytes(b"")
+            self._written.rescue = rescue.next_number(
+                run.primary, multi=run.is_multi, largest=run.largest_rescue
+            )
             if states is not None and states.exists():
                 self._written.jobstate_number = last_number(states.read_text(errors="replace"))
         self._out: Final = DagmanOut(self.progress)
@@ -52,6 +63,15 @@ class DagFiles:
         self._state_log: Final = None if states is None else self._logs[states]
         self._say(now, banner(_said(run)))
         self._save()
+
+    @staticmethod
+    def are_complete(run: DagRun) -> bool:
+        """Whether a run has ended and everything of it is written: no process needs to do anything more."""
+        try:
+            said = msgspec.json.decode(run.metrics.read_bytes(), type=_Whose)
+        except (FileNotFoundError, msgspec.MsgspecError):
+            return False
+        return said.dagman_id == str(run.workflow) and not run.lock.exists()
 
     @property
     def position(self) -> int:
@@ -64,6 +84,36 @@ class DagFiles:
 
         Raises OSError for a log that cannot be written; a new object goes on from there.
         """
+        with self._one_at_a_time:
+            self._record(events)
+
+    def refresh(self, now: float, *, is_held: bool = False) -> float | None:
+        """
+        Write the status files that are due.
+
+        Returns in how many seconds to call again, or None: not before something happens.  `is_held`: the DAG job is held,
+        which the status file says at once.  A file that cannot be written costs a line in `.dagman.out`, not the workflow.
+        """
+        with self._one_at_a_time:
+            try:
+                return self._moment.refresh(now, is_held=is_held)
+            except OSError as error:
+                self._say(now, [f"Warning: can't create {error.filename}: {error.strerror}"])
+                self._save()
+                return None
+
+    def close(self, now: float) -> None:
+        """The process ends; after the end of the workflow the last files are written, and the lock goes."""
+        is_over = self.progress.exit_code is not None
+        if is_over:
+            self.refresh(now)
+        self._release(over=is_over)
+
+    def abandon(self) -> None:
+        """Let go of everything and write nothing more, as when the process is killed."""
+        self._release(over=False)
+
+    def _record(self, events: Sequence[tuple[float, WorkflowEvent]]) -> None:
         log: list[str] = []
         states: list[str] = []
         nodes: list[str] = []
@@ -85,28 +135,11 @@ class DagFiles:
             self._written.events = self._seen
             self._save()
 
-    def refresh(self, now: float, *, is_held: bool = False) -> float | None:
-        """
-        Write the status files that are due.
-
-        Returns in how many seconds to call again, or None: not before something happens.  `is_held`: the DAG job is held,
-        which the status file says at once.  A file that cannot be written costs a line in `.dagman.out`, not the workflow.
-        """
-        try:
-            return self._moment.refresh(now, is_held=is_held)
-        except OSError as error:
-            self._say(now, [f"Warning: can't create {error.filename}: {error.strerror}"])
-            self._save()
-            return None
-
-    def close(self, now: float) -> None:
-        """The process ends; after the end of the workflow the last files are written, and the lock goes."""
-        is_over = self.progress.exit_code is not None
-        if is_over:
-            self.refresh(now)
-        for log in self._logs.values():
-            log.close()
-        self._lock.release(over=is_over)
+    def _release(self, *, over: bool) -> None:
+        with self._one_at_a_time:
+            for log in self._logs.values():
+                log.close()
+            self._lock.release(over=over)
 
     def _carried_out(self, at: float, event: WorkflowEvent) -> Iterator[str]:
         """Write the files that belong to one event; the lines about them."""
@@ -115,7 +148,7 @@ class DagFiles:
                 yield from self._rescued(at)
             case SavePointReached():
                 path = self._moment.write_save_point(event.node, at)
-                yield f"Writing Save File to {path}..."
+                yield f"Writing Save File to {self._named(path)}..."
             case WorkflowEnded():
                 self._moment.write_metrics(event.exit_code)
                 yield f"Wrote metrics file {self._run.metrics.name}."
@@ -127,16 +160,11 @@ class DagFiles:
                 pass
 
     def _rescued(self, at: float) -> Iterator[str]:
-        if not self._run.largest_rescue:
+        if not self._written.rescue:
             yield "No rescue DAG written because DAGMAN_MAX_RESCUE_NUM is 0"
             return
-        if not self._written.rescue:
-            self._written.rescue = rescue.next_number(
-                self._run.primary, multi=self._run.is_multi, largest=self._run.largest_rescue
-            )
-            self._save()  # before the file: a second attempt writes the same one
         path = self._moment.write_rescue(self._written.rescue, at)
-        yield f"Writing Rescue DAG to {path}..."
+        yield f"Writing Rescue DAG to {self._named(path)}..."
 
     def _add_to_nodes_log(self, texts: list[str]) -> None:
         appender = Appender()
@@ -149,6 +177,10 @@ class DagFiles:
 
     def _say(self, at: float, lines: Iterator[str] | Sequence[str]) -> None:
         self._logs[self._run.log].append(stamped(at, lines))
+
+    def _named(self, path: Path) -> Path:
+        directory = self._run.directory
+        return path.relative_to(directory) if path.is_relative_to(directory) else path
 
     def _opened(self, path: Path) -> AppendedFile:
         return AppendedFile(path, self._written.sizes.get(str(path)))

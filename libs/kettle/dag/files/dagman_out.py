@@ -115,7 +115,9 @@ class DagmanOut:
                     yield from self._fact(at, fact, event.reasons.get(index, ""))
             case SubmissionsFailed():
                 for failure in event.failures:
-                    yield from self._not_submitted(at, failure.step.node, NodePart(failure.step.part), failure.reason)
+                    yield from self._not_submitted(
+                        at, failure.step.node, NodePart(failure.step.part), failure.reason
+                    )
             case _:
                 yield from self._as_a_whole(event)
         is_over = isinstance(event, WorkflowEnded)
@@ -210,7 +212,9 @@ class DagmanOut:
             outcome = f"failed with {how(fact.value)}." if fact.value else "completed successfully."
             yield f"Node {name} job proc ({job}) {outcome}"
 
-    def _script(self, at: float, name: str, part: NodePart, fact: NodeJobFact, kind: NodeJobKind) -> Iterator[str]:
+    def _script(
+        self, at: float, name: str, part: NodePart, fact: NodeJobFact, kind: NodeJobKind
+    ) -> Iterator[str]:
         if kind is NodeJobKind.SUBMITTED:
             yield f"Running {part.name} script of Node {name}..."
         elif kind is NodeJobKind.COMPLETED:

@@ -16,7 +16,7 @@ from kettle.dag.files.node_status import NodeLine
 from kettle.dag.files.progress import Progress
 from kettle.dag.files.rescue import RescueNode
 from kettle.dag.files.run import DagRun
-from kettle.dag.graph import shape
+from kettle.dag.graph import levels
 from kettle.dag.structure import Dag, NodeKind
 from kettle_wire.codes import DagStatus, NodeStatus
 
@@ -99,7 +99,9 @@ class MomentFiles:
     def write_rescue(self, number: int, at: float) -> Path:
         """Write a rescue file; its path.  Raises OSError."""
         path = rescue.rescue_name(self._run.primary, number, multi=self._run.is_multi)
-        self._write_done(path, rescue.rescue_heading(self._run.dag_files), at, keep_retries=self._run.keep_retries)
+        self._write_done(
+            path, rescue.rescue_heading(self._run.dag_files), at, keep_retries=self._run.keep_retries
+        )
         return path
 
     def write_save_point(self, node: int, at: float) -> Path:
@@ -118,14 +120,13 @@ class MomentFiles:
         kinds = [node.kind is NodeKind.SUBDAG for node in self._dag.nodes]
         of_kind = {False: [0, 0, 0], True: [0, 0, 0]}
         for node in progress.counted():
-            if node < len(kinds):
-                status = progress.status_of(node)
-                figures = of_kind[kinds[node]]
-                figures[0] += 1
-                figures[1] += status is NodeStatus.ERROR
-                figures[2] += status is NodeStatus.DONE
+            status = progress.status_of(node)
+            counted = of_kind[kinds[node]]
+            counted[0] += 1
+            counted[1] += status is NodeStatus.ERROR
+            counted[2] += status is NodeStatus.DONE
         (jobs, failed, succeeded), (dag_jobs, dags_failed, dags_succeeded) = of_kind[False], of_kind[True]
-        height, width = shape(self._dag)
+        graph = levels(self._dag)
         figures = Metrics(
             version=run.version.removeprefix("$CondorVersion: ").partition(" ")[0],
             start_time=progress.started,
@@ -143,8 +144,8 @@ class MomentFiles:
             dag_jobs_succeeded=dags_succeeded,
             total_jobs=jobs + dag_jobs,
             total_jobs_run=failed + succeeded + dags_failed + dags_succeeded,
-            graph_height=height,
-            graph_width=width,
+            graph_height=graph.height,
+            graph_width=graph.width,
             graph_num_edges=len(self._dag.edges.ends) // 4,
             graph_num_vertices=self._dag.edges.vertices,
             dag_status=progress.status.value,
@@ -167,7 +168,11 @@ class MomentFiles:
         wanted, changed = self._dag.dot, self._progress.changed
         if wanted is None or changed == self._dot_of or (self._dot_at is not None and not wanted.update):
             return None
-        due = 0.0 if self._dot_at is None or self._progress.exit_code is not None else self._dot_at + DOT_SECONDS
+        due = (
+            0.0
+            if self._dot_at is None or self._progress.exit_code is not None
+            else self._dot_at + DOT_SECONDS
+        )
         if now < due:
             return due - now
         self.draw(now)

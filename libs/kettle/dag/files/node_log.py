@@ -17,7 +17,9 @@ POST_SCRIPT_TERMINATED = 16
 SKIPPED_BY_PRE_SCRIPT = 34
 
 
-def script_events(progress: Progress, at: float, event: WorkflowEvent, zone: tzinfo | None = None) -> Iterator[str]:
+def script_events(
+    progress: Progress, at: float, event: WorkflowEvent, zone: tzinfo | None = None
+) -> Iterator[str]:
     """The texts of the events that one event of the workflow means."""
     match event:
         case NodeJobsSeen():

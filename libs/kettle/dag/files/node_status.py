@@ -10,7 +10,7 @@ from datetime import tzinfo
 
 import msgspec
 
-from kettle.classad import quote
+from kettle.classad.printing import quoted_string as quote
 from kettle.dag.files.counts import Counts, Jobs
 from kettle.dag.files.times import at_length
 from kettle_wire.codes import NodeStatus

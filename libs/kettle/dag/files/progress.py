@@ -106,25 +106,11 @@ class Progress:
                 for failure in event.failures:
                     if failure.step.part == NodePart.JOB:
                         self.failures[failure.step.node] = "Job submit failed"
-            case WorkflowAborted():
-                self.status = DagStatus.ABORTED if event.exit_code else DagStatus.OK
-            case WorkflowRemoved():
-                self.status = DagStatus.REMOVED
-            case WorkflowHalted():
-                self.is_halted = True
-            case WorkflowResumed():
-                self.is_halted = False
-            case WorkflowStopping():
-                self.status = DagStatus(event.status)
-                self.is_stopping = True
-            case WorkflowEnded():
-                self.status = DagStatus(event.status)
-                self.exit_code = event.exit_code
             case _:
-                pass  # says nothing of states
+                self._as_a_whole(event)
 
     def is_counted(self, node: int) -> bool:
-        """Whether people count it: hidden joins and service nodes are not."""
+        """Whether people count it: service nodes are not."""
         return node not in self._uncounted
 
     def status_of(self, node: int) -> NodeStatus:
@@ -171,6 +157,25 @@ class Progress:
             if self._counts[NodeState.FAILED]:
                 return DagStatus.NODE_FAILED
         return self.status
+
+    def _as_a_whole(self, event: WorkflowEvent) -> None:
+        match event:
+            case WorkflowAborted():
+                self.status = DagStatus.ABORTED if event.exit_code else DagStatus.OK
+            case WorkflowRemoved():
+                self.status = DagStatus.REMOVED
+            case WorkflowHalted():
+                self.is_halted = True
+            case WorkflowResumed():
+                self.is_halted = False
+            case WorkflowStopping():
+                self.status = DagStatus(event.status)
+                self.is_stopping = True
+            case WorkflowEnded():
+                self.status = DagStatus(event.status)
+                self.exit_code = event.exit_code
+            case _:
+                pass  # says nothing of states
 
     def _change(self, change: NodeChange) -> None:
         node, state = change.node, NodeState(change.state)

@@ -32,7 +32,10 @@ class Written(msgspec.Struct):
     sizes: dict[str, int] = {}
     """How long each log was behind the last of them, by its path."""
     rescue: int = 0
-    """The number of the rescue file that this run has written; 0: none."""
+    """
+    The number of the rescue file that this run writes if it fails; 0: none.  It is known from the beginning, so that a run
+    whose process is killed has one and not two.
+    """
     jobstate_number: int = 0
     """The last number in the jobstate log before this run."""
 

@@ -13,6 +13,9 @@ from kettle.bindings.daemons import (
     SecurityContext,
     Startd,
 )
+from kettle.bindings.dag_manager import (
+    DAGMan,
+)
 from kettle.bindings.enumerations import (
     AdType,
     AdTypes,
@@ -88,6 +91,7 @@ __all__ = [
     "CredType",
     "CredTypes",
     "Credd",
+    "DAGMan",
     "DaemonCommand",
     "DaemonCommands",
     "DaemonType",

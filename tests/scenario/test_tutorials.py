@@ -1,0 +1,85 @@
+"""Tutorials work as they stand: their files are written, their commands run in order, and what they show is what comes."""
+
+import re
+import sys
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pytest
+
+from kettle.testing.commands.running import execute
+from kettle.testing.throwaway_pool import ThrowawayPool
+
+TUTORIALS: Final = Path(__file__).parents[2] / "docs" / "tutorials"
+_BLOCK: Final = re.compile(r"^```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_NAME: Final = re.compile(r"`([\w.-]+\.\w+)`")
+_NUMBERS: Final = re.compile(r"\d+\.\d+\.\d+|\d+\.\d+\b")
+"""Ids of jobs are those of the pool on which a tutorial is run."""
+
+
+class Step(NamedTuple):
+    """A file that is written, or a command with what it is said to print."""
+
+    file: str = ""
+    text: str = ""
+    command: str = ""
+    shown: list[str] = []  # noqa: RUF012 - never changed
+
+
+def steps(page: str) -> list[Step]:
+    """
+    What a reader does, in order.
+
+    A fenced block is the file whose name stands last before it; indented lines that begin with `$` are commands, and those
+    behind one are what it prints.
+    """
+    found: list[Step] = []
+    end = 0
+    for block in _BLOCK.finditer(page):
+        before = page[end : block.start()]
+        found += commands(before)
+        names = _NAME.findall(before)
+        assert names, f"no name of a file stands before {block[0]}"
+        found.append(Step(file=names[-1], text=block[1]))
+        end = block.end()
+    return found + commands(page[end:])
+
+
+def commands(text: str) -> list[Step]:
+    found: list[Step] = []
+    for line in text.splitlines():
+        if line.startswith("    $ "):
+            found.append(Step(command=line.removeprefix("    $ "), shown=[]))
+        elif line.startswith("    ") and found:
+            found[-1].shown.append(line.removeprefix("    "))
+    return found
+
+
+def script(found: list[Step], work: Path) -> str:
+    """
+    One shell that does all of it: what a command changes of it is there for the next one.  It ends at the first failure.
+    """
+    lines: list[str] = []
+    for number, step in enumerate(found):
+        if step.file:
+            (work / f"{number}.file").write_text(step.text)
+            lines.append(f"cp {number}.file {step.file}")
+        else:
+            lines.append(f"{{ {step.command}\n}} > {number}.out 2>&1 || {{ cat {number}.out; exit 1; }}")
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("name", ["dag"])
+async def test_a_tutorial_works_as_it_stands(pool: ThrowawayPool, tmp_path: Path, name: str) -> None:
+    """Every command of it ends well, and prints what the page shows."""
+    found = steps((TUTORIALS / f"{name}.md").read_text())
+    assert any(step.command for step in found)
+    path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
+    environ = {**pool.environ, "KETTLE_HOME": str(pool.home), "PATH": path, "HOME": str(tmp_path)}
+    said = await execute(["sh", "-c", script(found, tmp_path)], tmp_path, environ, within_s=240)
+    assert 0 == said.status, said
+    for number, step in enumerate(found):
+        if step.shown:
+            printed = (tmp_path / f"{number}.out").read_text()
+            expected = "".join(f"{line}\n" for line in step.shown)
+            assert _NUMBERS.sub("#", expected) == _NUMBERS.sub("#", printed), step.command
