@@ -1,0 +1,202 @@
+"""condor_dagman: the process of a DAG job. condor_submit_dag has it started; nobody starts it by hand."""
+
+import asyncio
+import hashlib
+import logging
+import os
+import re
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from kettle.client.connections.condor_config import CondorConfig
+from kettle_services.condor.errors import ToolError
+
+if TYPE_CHECKING:
+    from kettle.dag.files.run import DagRun
+    from kettle.dag.structure import Dag
+    from kettle.dag.submission.options import SubmitDagOptions
+    from kettle_services.condor.dagman.node_jobs import NodeSource
+    from kettle_wire.commands.dagman import StartWorkflow
+    from kettle_wire.workflows import WorkflowOptions
+
+HELP: Final = {
+    "condor_dagman": """\
+usage: condor_dagman -Lockfile FILE -Dag FILE [options]
+
+The program of the job that condor_submit_dag submits: it runs a DAG for as long as that takes.
+It is not started by hand, and ends with the exit code of the DAG.
+""",
+}
+FAILED: Final = 1
+"""What it ends with if the DAG cannot be run."""
+_CLUSTER: Final = re.compile(r"^ClusterId\s*=\s*(\d+)\s*$", re.MULTILINE | re.IGNORECASE)
+_OF_DAEMONS: Final = ["-p", "0", "-f", "-l", "."]
+"""What daemons of HTCondor are told, and condor_submit_dag says first."""
+_ATTEMPTS: Final = 6
+"""DAGMAN_MAX_SUBMIT_ATTEMPTS, if nobody has set it."""
+
+
+def run(_name: str, words: list[str]) -> int:
+    """Run the DAG."""
+    from kettle.dag.faults import DagError
+    from kettle.dag.submission.command_line import OptionError, parsed
+    from kettle.submit.errors import PlacelessError
+
+    logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(message)s", level=logging.WARNING)
+    signal.signal(
+        signal.SIGUSR1, signal.SIG_IGN
+    )  # the service learns of a removal, and says what is to be done
+    try:
+        return asyncio.run(_run(parsed(_without_daemon_options(words)), words))
+    except (DagError, OptionError, PlacelessError, OSError) as error:
+        raise ToolError(f"ERROR: {error}") from error
+
+
+def _without_daemon_options(words: list[str]) -> list[str]:
+    count = len(_OF_DAEMONS)
+    return words[count:] if words[:count] == _OF_DAEMONS else words
+
+
+async def _run(options: "SubmitDagOptions", words: list[str]) -> int:
+    from kettle.client import Client
+    from kettle.client.connections.condor_config import pool_of
+    from kettle.dag.files.dag_files import DagFiles
+    from kettle.dag.plan import plan_of
+    from kettle_services.condor.dagman.process import Hands
+
+    knobs = CondorConfig(os.environ)
+    workflow, directory = _own_cluster(), Path.cwd()
+    dag, digest, rescued = _read(options, directory, knobs)
+    source = _source(dag, workflow, directory, options)
+    start = _start(source, options, digest, knobs)
+    files = DagFiles(dag, plan_of(dag), _files(options, source, words, rescued, knobs), time.time())
+    async with Client.connect(pool=pool_of(knobs), patience=float("inf")) as client:
+        attempts = int(knobs.number("DAGMAN_MAX_SUBMIT_ATTEMPTS", _ATTEMPTS))
+        return await Hands(client, source, start, files, attempts=max(1, attempts)).run()
+
+
+def _own_cluster() -> int:
+    """The cluster of the job that this process is; raises ToolError."""
+    path = os.environ.get("_CONDOR_JOB_AD", "")
+    try:
+        found = _CLUSTER.search(Path(path).read_text(errors="replace")) if path else None
+    except OSError as error:
+        raise ToolError(f"ERROR: cannot read the ad of this job: {error}") from error
+    if found is None:
+        raise ToolError("ERROR: condor_dagman is the program of a job, which condor_submit_dag submits")
+    return int(found[1])
+
+
+def _read(options: "SubmitDagOptions", directory: Path, knobs: CondorConfig) -> "tuple[Dag, str, int]":
+    """The DAG, the digest of what was read, and the number of the rescue file with which it begins."""
+    from kettle.dag.building.options import Options
+    from kettle.dag.building.parser import parse
+    from kettle.dag.disk import reader
+    from kettle.dag.files import rescue
+
+    digest = hashlib.sha256()
+    read_file = reader(directory)
+
+    def read(path: str) -> str:
+        text = read_file(path)
+        digest.update(f"{path}\0{text}\0".encode(errors="surrogateescape"))
+        return text
+
+    primary, multi = directory / options.primary, options.is_multi
+    number = options.do_rescue_from
+    if not number and options.auto_rescue:
+        number = rescue.newest(primary, multi=multi, largest=_most_rescues(knobs))
+    partial = options.rescue_file or options.save_file
+    if number and not partial:
+        partial = str(rescue.rescue_name(primary, number, multi=multi))
+    dag = parse(
+        options.dag_files,
+        read,
+        Options(
+            use_dag_directory=options.use_dag_dir,
+            allow_any_names=knobs.flag("DAGMAN_ALLOW_ANY_NODE_NAME_CHARACTERS", default=False),
+            append_variables=knobs.flag("DAGMAN_DEFAULT_APPEND_VARS", default=False),
+            munge_names=knobs.flag("DAGMAN_MUNGE_NODE_NAMES", default=True),
+        ),
+        partial=partial,
+    )
+    return dag, digest.hexdigest(), number
+
+
+def _most_rescues(knobs: CondorConfig) -> int:
+    from kettle.dag.submission.preparing import MOST_RESCUES
+
+    return int(knobs.number("DAGMAN_MAX_RESCUE_NUM", MOST_RESCUES))
+
+
+def _source(dag: "Dag", workflow: int, directory: Path, options: "SubmitDagOptions") -> "NodeSource":
+    from kettle_services.condor.dagman.node_jobs import NodeSource
+
+    above = dag.edges.parents()
+    names = [node.name for node in dag.nodes]
+    parents = [",".join(names[parent] for parent in above.nodes_of(index)) for index in range(len(names))]
+    nodes_log = directory / f"{options.primary}.nodes.log"
+    return NodeSource(dag=dag, workflow=workflow, directory=directory, nodes_log=nodes_log, parents=parents)
+
+
+def _start(
+    source: "NodeSource", options: "SubmitDagOptions", digest: str, knobs: CondorConfig
+) -> "StartWorkflow":
+    from kettle.dag.plan import plan_of
+    from kettle_wire.commands.dagman import StartWorkflow
+    from kettle_wire.workflows import packed
+
+    return StartWorkflow(
+        workflow=source.workflow,
+        files=options.dag_files,
+        directory=str(source.directory),
+        digest=digest,
+        plan=packed(plan_of(source.dag)),
+        options=_limits(options, knobs),
+    )
+
+
+def _limits(options: "SubmitDagOptions", knobs: CondorConfig) -> "WorkflowOptions":
+    """What the command line says, else the knobs, else what DAGMan has."""
+    from kettle_wire.workflows import WorkflowOptions
+
+    def limit(said: int | None, knob: str, usual: int) -> int:
+        return max(0, int(knobs.number(knob, usual)) if said is None else said)
+
+    usual = WorkflowOptions()
+    always = options.post_run
+    return WorkflowOptions(
+        max_jobs=limit(options.max_jobs, "DAGMAN_MAX_JOBS_SUBMITTED", usual.max_jobs),
+        max_idle=limit(options.max_idle, "DAGMAN_MAX_JOBS_IDLE", usual.max_idle),
+        max_pre=limit(options.max_pre, "DAGMAN_MAX_PRE_SCRIPTS", usual.max_pre),
+        max_post=limit(options.max_post, "DAGMAN_MAX_POST_SCRIPTS", usual.max_post),
+        max_hold=limit(options.max_hold, "DAGMAN_MAX_HOLD_SCRIPTS", usual.max_hold),
+        always_run_post=knobs.flag("DAGMAN_ALWAYS_RUN_POST", default=False) if always is None else always,
+    )
+
+
+def _files(
+    options: "SubmitDagOptions", source: "NodeSource", words: list[str], rescued: int, knobs: CondorConfig
+) -> "DagRun":
+    from kettle.dag.files.run import DagRun
+    from kettle.dag.submission.names import file_names
+
+    names = file_names(options)
+    return DagRun(
+        workflow=source.workflow,
+        directory=source.directory,
+        dag_files=options.dag_files,
+        log=source.directory / names.debug_log,
+        nodes_log=source.nodes_log,
+        lock=source.directory / names.lock_file,
+        pid=os.getpid(),
+        program=sys.argv[0],
+        arguments=words,
+        rescued_from=rescued,
+        largest_rescue=_most_rescues(knobs),
+        keep_retries=not knobs.flag("DAGMAN_RESET_RETRIES_UPON_RESCUE", default=True),
+        parent=os.environ.get("CONDOR_PARENT_ID", ""),
+    )
