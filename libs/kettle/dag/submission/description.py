@@ -49,6 +49,7 @@ def lines(
         yield f'My.JobBatchName = "{_in_string(options.batch_name)}"'
     if options.batch_id:
         yield f'My.JobBatchId = "{_in_string(options.batch_id)}"'
+    yield "should_transfer_files = NO"
     yield "remove_kill_sig = SIGUSR1"
     yield 'My.OtherJobRemoveRequirements = "DAGManJobId =?= $(cluster)"'
     yield "# Note: default on_exit_remove expression:"

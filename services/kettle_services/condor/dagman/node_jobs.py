@@ -47,13 +47,12 @@ def directory_of(node: Node, base: Path) -> Path:
 
 
 def attributes_of(source: NodeSource, step: NodeStep) -> dict[str, str | int]:
-    """What says in the ad of each job of a node where it belongs."""
+    """What says in the ad of each job of a node, scripts too, where it belongs."""
     node = source.dag.nodes[step.node]
     return {
         "DAGManJobId": source.workflow,
         "DAGNodeName": node.name,
         "DAGParentNodeNames": source.parents[step.node],
-        "DAGManNodesLog": str(source.nodes_log),
         "DAGManNodeRetry": step.attempt,
         "JobSubmitMethod": METHOD,
         STEP: step_text(source.workflow, step),
@@ -91,8 +90,9 @@ def node_submission(
         environ=environ,
         source=name,
         submit_method=METHOD,
+        tolerant=True,  # not every description uses every macro
     )
-    note = {"SubmitEventNotes": f"DAG Node: {node.name}"}
+    note = {"SubmitEventNotes": f"DAG Node: {node.name}", "DAGManNodesLog": str(source.nodes_log)}
     return msgspec.structs.replace(prepared, ad={**prepared.ad, **note, **attributes_of(source, step)})
 
 
