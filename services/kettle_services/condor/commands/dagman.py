@@ -33,6 +33,8 @@ It is not started by hand, and ends with the exit code of the DAG.
 FAILED: Final = 1
 """What it ends with if the DAG cannot be run."""
 _CLUSTER: Final = re.compile(r"^ClusterId\s*=\s*(\d+)\s*$", re.MULTILINE | re.IGNORECASE)
+_IWD: Final = re.compile(r'^Iwd\s*=\s*"(.*)"\s*$', re.MULTILINE | re.IGNORECASE)
+_ESCAPED: Final = re.compile(r"\\(.)")
 _OF_DAEMONS: Final = ["-p", "0", "-f", "-l", "."]
 """What daemons of HTCondor are told, and condor_submit_dag says first."""
 _ATTEMPTS: Final = 6
@@ -68,7 +70,8 @@ async def _run(options: "SubmitDagOptions", words: list[str]) -> int:
     from kettle_services.condor.dagman.process import Hands
 
     knobs = CondorConfig(os.environ)
-    workflow, directory = _own_cluster(), Path.cwd()
+    workflow, directory = _own_job()
+    os.chdir(directory)  # the job has a directory of its own, and DAG files name paths from that of the submission
     dag, digest, rescued = _read(options, directory, knobs)
     source = _source(dag, workflow, directory, options)
     start = _start(source, options, digest, knobs)
@@ -78,16 +81,17 @@ async def _run(options: "SubmitDagOptions", words: list[str]) -> int:
         return await Hands(client, source, start, files, attempts=max(1, attempts)).run()
 
 
-def _own_cluster() -> int:
-    """The cluster of the job that this process is; raises ToolError."""
+def _own_job() -> tuple[int, Path]:
+    """The cluster of the job that this process is, and where it was submitted; raises ToolError."""
     path = os.environ.get("_CONDOR_JOB_AD", "")
     try:
-        found = _CLUSTER.search(Path(path).read_text(errors="replace")) if path else None
+        ad = Path(path).read_text(errors="surrogateescape") if path else ""
     except OSError as error:
         raise ToolError(f"ERROR: cannot read the ad of this job: {error}") from error
-    if found is None:
+    cluster, directory = _CLUSTER.search(ad), _IWD.search(ad)
+    if cluster is None or directory is None:
         raise ToolError("ERROR: condor_dagman is the program of a job, which condor_submit_dag submits")
-    return int(found[1])
+    return int(cluster[1]), Path(_ESCAPED.sub(r"\1", directory[1]))
 
 
 def _read(options: "SubmitDagOptions", directory: Path, knobs: CondorConfig) -> "tuple[Dag, str, int]":
