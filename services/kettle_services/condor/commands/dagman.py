@@ -71,7 +71,9 @@ async def _run(options: "SubmitDagOptions", words: list[str]) -> int:
 
     knobs = CondorConfig(os.environ)
     workflow, directory = _own_job()
-    os.chdir(directory)  # the job has a directory of its own, and DAG files name paths from that of the submission
+    os.chdir(
+        directory
+    )  # the job has a directory of its own, and DAG files name paths from that of the submission
     dag, digest, rescued = _read(options, directory, knobs)
     source = _source(dag, workflow, directory, options)
     start = _start(source, options, digest, knobs)
