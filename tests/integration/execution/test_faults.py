@@ -86,12 +86,15 @@ async def test_a_new_startd_adopts_a_job_that_runs(pool: WorkerPool) -> None:
     """The job goes on without a startd, and its result arrives through the next one."""
     submitter = pool.submitter
     async with pool.startd():
-        activation = await submitter.start(script("sleep 0.6; echo done"))
+        text = "while [ ! -e go ]; do sleep 0.05; done; echo done"
+        activation = await submitter.start(script(text))
         pid = await started(submitter, activation)
     await asyncio.sleep(0.1)
     assert not dead(pid)
 
     async with pool.startd() as startd:
+        (sandbox,) = pool.execute.glob("dir_*")
+        (sandbox / "go").touch()
         exited = await submitter.final(activation)
 
         assert b"done\n" == output(exited)
