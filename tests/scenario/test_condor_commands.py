@@ -401,7 +401,7 @@ async def test_a_pool_is_named(condor: Condor, pool: ThrowawayPool) -> None:
     assert "1\n" == (await condor("condor_q", *words, "-pool", str(pool.home), KETTLE_HOME=str(empty))).out
     assert "1\n" == (await condor("condor_q", *words, "-pool", pool.client.pool.pool)).out
     assert "1\n" == (await condor("condor_q", *words, "-name", "schedd")).out
-    said = await condor("condor_q", *words, "-name", "nobody", _condor_TOOL_PATIENCE="0.5")
+    said = await condor("condor_q", *words, "-name", "nobody", _condor_TOOL_PATIENCE="3")
     assert (1, "") == (said.status, said.out)
     assert "nobody" in said.err
 
@@ -411,13 +411,13 @@ async def test_a_schedd_that_is_away_for_a_moment_is_waited_for(condor: Condor, 
     cluster = await condor.submitted(f"{WAITS}queue\n")
     pid = pool.kill("schedd", signal.SIGSTOP)
     try:
-        failed = await condor("condor_q", f"{cluster}", "-af", "JobStatus", _condor_TOOL_PATIENCE="0.5")
+        failed = await condor("condor_q", f"{cluster}", "-af", "JobStatus", _condor_TOOL_PATIENCE="3")
         asked = asyncio.create_task(condor("condor_q", f"{cluster}", "-af", "JobStatus"))
         sent = asyncio.create_task(condor("condor_submit", typed=f"{WAITS}queue\n"))
     finally:
         os.kill(pid, signal.SIGCONT)
     assert (1, "") == (failed.status, failed.out)
-    assert re.fullmatch(r"condor_q: the schedd 'schedd' did not answer within 0.5 seconds .*\n", failed.err)
+    assert re.fullmatch(r"condor_q: the schedd 'schedd' did not answer within 3 seconds .*\n", failed.err)
     assert Said(0, "1\n", "") == await asked
     assert f"1 job(s) submitted to cluster {cluster + 1}.\n" == (await sent).out.partition("\n")[2]
     assert 2 == len((await condor("condor_q", "-af", "ClusterId")).out.split())

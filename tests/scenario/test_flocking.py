@@ -19,7 +19,7 @@ from kettle_wire.ads import Ad
 from .job_log import written
 from .waiting import explained
 
-HUNG_S = 20.0
+HUNG_S = 40.0
 """Far less than a hung pool is waited for if it is waited for at all."""
 VISITOR = "schedd@home.example"
 

@@ -16,7 +16,7 @@ from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 from kettle_wire.ads import Ad
 from kettle_wire.jobs import JobId
 
-HUNG_S = 20.0
+HUNG_S = 40.0
 """Far less than a hung pool is waited for if it is waited for at all."""
 REACHED = "central: reached"
 FORWARDER = "view@physics"

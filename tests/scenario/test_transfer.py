@@ -32,7 +32,7 @@ def place() -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def configuration(place: Path) -> dict[str, Any]:
-    plugins: Tables = {"startd": {"transfer_plugins": [str(install(place))], "transfer_plugin_lifetime": 5.0}}
+    plugins: Tables = {"startd": {"transfer_plugins": [str(install(place))], "transfer_plugin_lifetime": 9.0}}
     return {"settings": plugins}
 
 
@@ -241,7 +241,7 @@ async def test_urls_in_and_out(pool: ThrowawayPool, tmp_path: Path, place: Path)
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "words"), [("hang", "after 5 seconds"), ("fail", "on strike"), ("lie", "no such file")]
+    ("behaviour", "words"), [("hang", "after 9 seconds"), ("fail", "on strike"), ("lie", "no such file")]
 )
 async def test_a_bad_plugin_holds_the_job(
     pool: ThrowawayPool, tmp_path: Path, place: Path, behaviour: str, words: str

@@ -36,8 +36,8 @@ def remembered_port(path: Path) -> int:
 
 def hold(port: int) -> socket.socket:
     """
-    Have nobody else choose the port until the socket is closed. Whoever lets addresses be used again, as servers do, may
-    listen there meanwhile. A port that somebody listens at already is left to them.
+    Have nobody else choose the port until the socket is closed. A server that lets addresses be used again may listen there
+    meanwhile. A port that somebody listens at already is left to them.
     """
     holder = socket.socket()
     holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -52,11 +52,6 @@ ECHO = Endpoint("test", "echo", Echo, Echo, callers=CALLERS, repeat=Repeat.HARML
 WAIT = Endpoint("test", "wait", Echo, Echo, callers=CALLERS, repeat=Repeat.HARMLESS)
 
 
-async def wait(request: Echo, _caller: Identity) -> Echo:
-    await asyncio.sleep(PATIENCE_S)
-    return request
-
-
 async def echo(request: Echo, _caller: Identity) -> Echo:
     return request
 
@@ -97,6 +92,13 @@ async def test_commands_and_readers_go_on(nats: EmbeddedNats, empty: bool) -> No
     """
     While the server is away commands say so; afterwards services answer, streams are there, readers read on.
     """
+    asked = asyncio.Event()
+
+    async def wait(request: Echo, _caller: Identity) -> Echo:
+        asked.set()
+        await asyncio.Event().wait()
+        return request
+
     async with connected(nats) as bus, connected(nats) as caller:
         await bus.serve("test", "a", [Served(ECHO, echo), Served(WAIT, wait)], version="1.0.0")
         await bus.ensure_stream(StreamSpec(name=SUBJECTS.work_stream, subjects=[SUBJECTS.work_all]))
@@ -107,7 +109,7 @@ async def test_commands_and_readers_go_on(nats: EmbeddedNats, empty: bool) -> No
             await batch.ack()
             waiting = asyncio.ensure_future(anext(batches))
             in_hand = asyncio.create_task(caller.call(WAIT, "a", Echo("x"), deadline=PATIENCE_S))
-            await asyncio.sleep(0.05)
+            await asyncio.wait_for(asked.wait(), PATIENCE_S)
             await kill(nats)
             with pytest.raises(ReplyTimeoutError, match="connection was lost"):
                 await in_hand

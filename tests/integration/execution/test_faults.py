@@ -26,6 +26,9 @@ from kettle_wire.identity import daemon
 from kettle_wire.subjects import Subjects
 from kettle_wire.worker_reports import FinalReport, Report, Started
 
+WAITS = "while [ ! -e go ]; do sleep 0.05; done; echo done"
+"""A job that runs until the test says so, by a file in its sandbox."""
+
 
 async def started(submitter: SubmitSide, activation: Activation) -> int:
     """The pid of a job that runs."""
@@ -69,8 +72,9 @@ async def test_a_killed_zygote_is_replaced_and_its_starters_go_on(pool: WorkerPo
     """The running job ends as if nothing had happened, and the next one starts."""
     async with pool.startd() as startd:
         submitter = pool.submitter
-        activation = await submitter.start(script("sleep 0.5; echo done"))
+        activation = await submitter.start(script(WAITS))
         pid = await started(submitter, activation)
+        (sandbox,) = pool.execute.glob("dir_*")
         zygote = parent_of(parent_of(pid) or 0)
         assert zygote is not None
 
@@ -78,6 +82,7 @@ async def test_a_killed_zygote_is_replaced_and_its_starters_go_on(pool: WorkerPo
         following = await submitter.start(script("echo next"))
 
         assert b"next\n" == output(await submitter.final(following))
+        (sandbox / "go").touch()
         assert b"done\n" == output(await submitter.final(activation))
         await startd.drain()
 
@@ -86,12 +91,14 @@ async def test_a_new_startd_adopts_a_job_that_runs(pool: WorkerPool) -> None:
     """The job goes on without a startd, and its result arrives through the next one."""
     submitter = pool.submitter
     async with pool.startd():
-        activation = await submitter.start(script("sleep 0.6; echo done"))
+        activation = await submitter.start(script(WAITS))
         pid = await started(submitter, activation)
     await asyncio.sleep(0.1)
     assert not dead(pid)
 
     async with pool.startd() as startd:
+        (sandbox,) = pool.execute.glob("dir_*")
+        (sandbox / "go").touch()
         exited = await submitter.final(activation)
 
         assert b"done\n" == output(exited)
@@ -218,16 +225,20 @@ def process(settings: StartdSettings, nats: EmbeddedNats) -> Process:
     )
 
 
-async def test_a_killed_startd_finds_its_jobs_again(process: Process, remote: SubmitSide) -> None:
+async def test_a_killed_startd_finds_its_jobs_again(
+    process: Process, remote: SubmitSide, directory: Path
+) -> None:
     """SIGKILL of the startd: the job runs on, the next startd adopts it, and its one result arrives."""
     async with process.running() as first:
-        activation = await remote.start(script("sleep 1; echo done"))
+        activation = await remote.start(script(WAITS))
         pid = await started(remote, activation)
         first.kill()
         await first.wait()
     assert not dead(pid)
 
     async with process.running() as second:
+        (sandbox,) = (directory / "execute").glob("dir_*")
+        (sandbox / "go").touch()
         exited = await remote.final(activation)
         assert b"done\n" == output(exited)
         second.terminate()

@@ -111,13 +111,15 @@ async def test_a_startd_that_starts_on_a_full_disk_keeps_what_there_is(pool: Wor
     """Jobs of its predecessor are adopted and reported, new ones refused."""
     submitter = pool.submitter
     async with pool.startd():
-        activation = await submitter.start(script("sleep 0.6; echo done"))
+        activation = await submitter.start(script("while [ ! -e go ]; do sleep 0.05; done; echo done"))
         await submitter.hear(activation, lambda report: isinstance(report.body, Started))
     disk.full = True
 
     async with pool.startd() as startd:
         refused = await submitter.request_keys([ClaimKey("new", "s")])
         assert "the disk is full" in refused.reason
+        (sandbox,) = pool.execute.glob("dir_*")
+        (sandbox / "go").touch()
         assert b"done\n" == output(await submitter.final(activation))
         disk.full = False
         await startd.drain()

@@ -34,7 +34,7 @@ def settings(settings: StartdSettings, directory: Path, request: pytest.FixtureR
     return msgspec.structs.replace(
         settings,
         transfer_plugins=[str(install(directory))],
-        transfer_plugin_lifetime=3.0,
+        transfer_plugin_lifetime=8.0,
         job_account=getattr(request, "param", "auto"),
     )
 
@@ -113,7 +113,7 @@ async def test_input_files_come_by_url(submitter: SubmitSide, files: Path, web: 
         ("fail", True, 13, 3 << 8, "the archive is on strike"),
         ("crash", True, 13, signal.SIGSEGV, "killed by signal 11"),
         ("lie", True, 13, errno.ENOENT, "there is no such file"),
-        ("hang", True, 13, errno.ETIME, "after 3 seconds"),
+        ("hang", True, 13, errno.ETIME, "after 8 seconds"),
         ("garbage", False, 1007, -1004, "nothing of use"),
         ("silent", False, 1007, -1004, "nothing of it"),
     ],

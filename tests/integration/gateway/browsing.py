@@ -116,15 +116,17 @@ async def gateway_at(
     handlers: Mapping[Route, Handler] = MappingProxyType({}),
     encryption: ssl.SSLContext | None = None,
     port: int = 0,
+    rate: float = 100.0,
 ) -> AsyncGenerator[Gateway]:
     """
     A gateway whose rules are in a directory. `login`: where people sign in, by a client with this secret; `audiences`: of
-    these issuers' tokens; `people`: of whom iam has said something; `handlers`: what answers instead of nothing; `encryption`: of its port; `port`: 0: one that is free.
+    these issuers' tokens; `people`: of whom iam has said something; `handlers`: what answers instead of nothing; `encryption`: of its port; `port`: 0: one that is free; `rate`: requests
+    of a person a second, ten times as many as of who shows no good credential.
     """
     path = directory / "rules.toml"
     path.write_text(rules)
     policy = PolicyInForce("gateway", Authorization(domain="pool", rules=str(path)), None)
-    limits = RequestLimits(rate=100.0, burst=20.0, all_rate=1000.0, all_burst=1000.0, proxies=frozenset())
+    limits = RequestLimits(rate=rate, burst=20.0, all_rate=1000.0, all_burst=1000.0, proxies=frozenset())
     table, links = SessionTable(Lives(3600.0, 3600.0)), Links()
     port = port or held_port()
     url = f"{'https' if encryption else 'http'}://127.0.0.1:{port}"

@@ -181,9 +181,9 @@ async def test_a_token_of_the_header_counts_before_a_cookie(gateway: Gateway) ->
         assert 403 == (await sent(browser, "POST", "/v2/sessions:link", headers=link))[0]
 
 
-async def test_codes_cannot_be_tried_for_long(gateway: Gateway) -> None:
+async def test_codes_cannot_be_tried_for_long(tmp_path: Path) -> None:
     """Somebody who invents codes is told to wait."""
-    async with gateway.browser() as browser:
+    async with gateway_at(tmp_path, rate=0.01) as gateway, gateway.browser() as browser:
         statuses = [
             (await sent(browser, "GET", f"/login?link={each}", headers=OPENED))[0] for each in range(22)
         ]

@@ -203,7 +203,7 @@ async def test_an_issuer_that_is_away_is_not_asked_by_everybody_who_comes(tmp_pa
     assert 2 * list(metadata_urls(issuer)) == asked
     port = held_port()
     login = LoginIssuer(issuer=f"http://127.0.0.1:{port}", client=CLIENT)
-    async with gateway_at(tmp_path, [login]) as gateway, gateway.browser() as mallory:
+    async with gateway_at(tmp_path, [login], rate=0.01) as gateway, gateway.browser() as mallory:
         path = str(URL("/login/start").with_query(issuer=login.issuer))
         statuses = [(await sent(mallory, "GET", path, headers=OPENED))[0] for _ in range(60)]
     assert {403, 429} == set(statuses)

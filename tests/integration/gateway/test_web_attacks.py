@@ -201,10 +201,10 @@ async def test_over_https_the_cookie_is_for_this_host_alone(tmp_path: Path) -> N
         assert 200 == (await sent(browser, "GET", "/v2/jobs", ssl=trusting))[0]
 
 
-async def test_another_address_in_a_header_is_no_other_guesser(gateway: Gateway) -> None:
+async def test_another_address_in_a_header_is_no_other_guesser(tmp_path: Path) -> None:
     """Who invents codes, by address or form, is counted by the connection, whatever is said of a proxy."""
     statuses: list[int] = []
-    async with gateway.browser() as browser:
+    async with gateway_at(tmp_path, rate=0.01) as gateway, gateway.browser() as browser:
         for number in range(22):
             said = {"X-Forwarded-For": f"192.0.2.{number}", "Forwarded": f"for=192.0.2.{number}"}
             if number % 2:

@@ -21,7 +21,7 @@ async def test_the_working_set_is_the_fold_of_the_log(office: Office) -> None:
     await iam.remove_worker("n1")
     session = await iam.open_session()
     await iam.revoke_token(session.made.session)
-    token = await iam.issue_token(lifetime=1.2)
+    token = await iam.issue_token(lifetime=6.0)  # not over before it is revoked
     await office.post("/v1/revoke", {"token": token.token})
 
     async def over() -> bool:

@@ -196,7 +196,7 @@ def test_an_unknown_daemon_is_refused(switched: DummyPool) -> None:
 def test_a_host_that_is_not_there_is_told(switched: DummyPool) -> None:
     """A command for a host without a master ends with a sentence after its patience."""
     switched.up()
-    lost = switched.kettle("off", "--patience", "0.3", "nowhere")
+    lost = switched.kettle("off", "--patience", "3", "nowhere")
     assert lost.status == 1
     assert "the master 'nowhere' did not answer" in lost.err
 

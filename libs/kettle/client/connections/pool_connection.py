@@ -112,7 +112,7 @@ async def connect_pool(
         )
     async with AsyncExitStack() as stack:
         shown = _Shown(pool, token) if token is not None or pool.token else None
-        bus = await _connected(stack, pool, shown, Deadline(patience))
+        bus = await _connected(stack, pool, shown, patience)
         why = shown.why_refused if shown is not None else _nobody_knows
         place = shown.place if shown is not None else ""
         yield ConnectedTransport(bus, bus, patience=patience, why_unreachable=why, token=place)
@@ -150,10 +150,12 @@ def _nobody_knows() -> None:
 
 
 async def _connected(
-    stack: AsyncExitStack, pool: PoolFile, shown: _Shown | None, whole: Deadline
+    stack: AsyncExitStack, pool: PoolFile, shown: _Shown | None, patience: float
 ) -> "NatsBus":
     """The bus; one that takes no token because its iam is away is asked again."""
     from kettle.bus.nats import NatsBus  # the only import here that costs time
+
+    whole = Deadline(patience)  # the pool's time, not that of our own start
 
     async def connect() -> NatsBus:
         context = NatsBus.connect(
