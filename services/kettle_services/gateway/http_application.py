@@ -60,7 +60,7 @@ async def http_application(
     login.add_to(application, pages.login)
     watch = TableWatch(parts.tables)
     rt.loop(watch.run(), name="watched tables")
-    shown = page_handlers(Questions(handlers, front.require))
+    shown = page_handlers(Questions(handlers, front.require), settings.documentation_url)
     watched = Streams(settings.rest_streams, settings.rest_streams_of_one)
     pages.add_to(application, front, shown, LiveParts(watch, watched))
     if settings.prominence:

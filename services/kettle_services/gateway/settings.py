@@ -125,6 +125,13 @@ class GatewaySettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields
     The path, as in `/kettle`, under which a proxy in front has the pages, and which it takes away; one of `proxies` may say it itself
     in X-Forwarded-Prefix.
     """
+    prometheus_url: Annotated[str, msgspec.Meta(pattern=r"^(https?://[^\s?#]+)?$")] = ""
+    """
+    The address of the site's Prometheus, as in `http://127.0.0.1:9090`: the page of alerts shows what is firing there. Without one it
+    shows what the gateway can tell itself.
+    """
+    documentation_url: Annotated[str, msgspec.Meta(pattern=r"^(https?://[^\s?#]+)?$")] = ""
+    """The address under which this documentation is, for links of alerts to what to do: that of the directory `docs`."""
     accounting: str = "accounting"
     """The name of the accounting that fills the tables."""
     collector: str = "collector"

@@ -2,11 +2,11 @@
 What pages ask of the tables, however much is there: wish 3 of who uses pages of a queue, fast with many.
 """
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, cast
 
-import pytest_asyncio
+import pytest
 from aiohttp.test_utils import make_mocked_request
 from asyncpg.connection import LoggedQuery
 
@@ -16,6 +16,8 @@ from kettle.bus.memory import MemoryBus
 from kettle.bus.memory_server import MemoryServer
 from kettle.jobs.sealed_attributes import AttributeSeal
 from kettle.projections import PROJECTIONS, rebuild
+from kettle.storage import Database
+from kettle.storage.database import Connection
 from kettle.submit.known_attributes import KnownAttributes
 from kettle.testing.services import Backend, owned
 from kettle_services.gateway.pages.home_page import HomePage, HomeView
@@ -24,9 +26,10 @@ from kettle_services.gateway.pages.jobs_page import QUEUES, JobsPage, JobsView, 
 from kettle_services.gateway.pages.page import FromThePast, Shown
 from kettle_services.gateway.pages.questions import Questions
 from kettle_services.gateway.rest.application import Answer, Asked
+from kettle_services.gateway.rest.application import Handler as Answers
 from kettle_services.gateway.rest.filters import Filters
 from kettle_services.gateway.rest.freshness import Freshness
-from kettle_services.gateway.rest.job_tables import JobTables, Reading
+from kettle_services.gateway.rest.job_tables import JobTables
 from kettle_services.gateway.rest.jobs import JobQuestions
 from kettle_services.gateway.rest.persons import Person
 from kettle_services.gateway.rest.pool import PoolQuestions
@@ -46,28 +49,36 @@ AT = 1_790_000_000_000_000
 ADA = Person(local("ada"), Mapped(owner="ada", domain="pool"))
 
 
-class CountingTables(JobTables):
-    """Tables that count what they are asked."""
+class CountingDatabase:
+    """A database that counts what it is asked."""
 
-    asked = 0
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.asked = 0
+        """Moments that were looked at, and statements."""
 
     @asynccontextmanager
-    async def read(self) -> AsyncGenerator[Reading]:
-        async with super().read() as reading:
+    async def connection(self) -> AsyncGenerator[Connection]:
+        async with self._database.connection() as connection:
             self.asked += 1
-            reading._connection.add_query_logger(self._count)
+            connection.add_query_logger(self._count)
             try:
-                yield reading
+                yield connection
             finally:
-                reading._connection.remove_query_logger(self._count)
+                connection.remove_query_logger(self._count)
 
     def _count(self, query: LoggedQuery) -> None:
         self.asked += "SELECT" in query.query
 
 
-@pytest_asyncio.fixture
-async def tables(backend: Backend) -> CountingTables:
-    return CountingTables(backend.log.database, most_seconds=30.0)
+@pytest.fixture
+def database(backend: Backend) -> CountingDatabase:
+    return CountingDatabase(backend.log.database)
+
+
+@pytest.fixture
+def tables(database: CountingDatabase) -> JobTables:
+    return JobTables(cast("Database", database), most_seconds=30.0)
 
 
 async def submit(backend: Backend, *events: tuple[str, Event]) -> None:
@@ -87,8 +98,8 @@ def cluster(number: int, count: int) -> tuple[str, Event]:
 class Counted(Questions):
     """Questions that are noted."""
 
-    def __init__(self, questions: Questions) -> None:
-        super().__init__(questions._handlers, lambda _person, _level: None)
+    def __init__(self, handlers: Mapping[Route, Answers]) -> None:
+        super().__init__(handlers, lambda _person, _level: None)
         self.asked: list[Route] = []
 
     async def ask_tagged(self, asked: Asked, route: Route, *more: Any, **named: Any) -> Any:
@@ -96,7 +107,7 @@ class Counted(Questions):
         return await super().ask_tagged(asked, route, *more, **named)
 
 
-def asking(tables: JobTables) -> Questions:
+def asking(tables: JobTables) -> Counted:
     """Questions that have only tables to answer them."""
 
     async def nothing(_asked: Asked) -> Answer:
@@ -114,7 +125,7 @@ def asking(tables: JobTables) -> Questions:
         LIST_HISTORY: of_jobs.list,
         LIST_CLUSTERS: PoolQuestions(bus, "collector", tables, filters).clusters,
     }
-    return Questions(handlers, lambda _person, _level: None)
+    return Counted(handlers)
 
 
 async def shown(page: HomePage | JobsPage, parameters: Any) -> Any:
@@ -124,7 +135,7 @@ async def shown(page: HomePage | JobsPage, parameters: Any) -> Any:
 
 
 async def test_the_first_page_asks_as_much_for_many_clusters_as_for_one(
-    tables: CountingTables, backend: Backend
+    tables: JobTables, database: CountingDatabase, backend: Backend
 ) -> None:
     """
     Wish 3: eight clusters with their names and commands, of which some are held and some have ended, are one question, not eight.
@@ -138,7 +149,7 @@ async def test_the_first_page_asks_as_much_for_many_clusters_as_for_one(
         )
         page = HomePage(asking(tables))
         await shown(page, FromThePast())  # submissions, which never change, are read once
-        tables.asked = 0
+        database.asked = 0
         view: HomeView = await shown(page, FromThePast())
         assert (min(8, len(numbers) + numbers[0] - 1), 1, 1) == (
             len(view.clusters),
@@ -147,25 +158,25 @@ async def test_the_first_page_asks_as_much_for_many_clusters_as_for_one(
         )
         assert all(row.cluster.name == f"batch {row.cluster.cluster}" for row in view.clusters)
         assert {"sweep 0"} == {row.cluster.command for row in view.clusters}
-        counts.append(tables.asked)
+        counts.append(database.asked)
     assert counts[0] == counts[1] > 5
 
 
 async def test_a_page_of_jobs_asks_as_much_for_many_as_for_few(
-    tables: CountingTables, backend: Backend
+    tables: JobTables, database: CountingDatabase, backend: Backend
 ) -> None:
     """Wish 3: a page with a thousand jobs of forty clusters is as many questions as one with a job."""
     counts: list[int] = []
     for numbers, count in ((range(1, 2), 1), (range(2, 42), 25)):
         await submit(backend, *(cluster(number, count) for number in numbers))
-        tables.asked = 0
+        database.asked = 0
         view: JobsView = await shown(JobsPage(asking(tables), QUEUES), ShowJobs(limit=1000))
         assert min(1000, len(numbers) * count) == len(view.rows)
-        counts.append(tables.asked)
+        counts.append(database.asked)
     assert counts[0] == counts[1] > 2
 
 
-async def test_a_cluster_is_called_as_its_jobs_are_now(tables: CountingTables, backend: Backend) -> None:
+async def test_a_cluster_is_called_as_its_jobs_are_now(tables: JobTables, backend: Backend) -> None:
     """An edited name is that of the list, and one whose first job has left is known by the next."""
     renamed: tuple[str, Event] = ("job/1.1", JobEdited(attributes={"JobBatchName": "other"}))
     await submit(backend, cluster(1, 3), renamed, ("job/1.0", JobRemoved()))
@@ -174,14 +185,14 @@ async def test_a_cluster_is_called_as_its_jobs_are_now(tables: CountingTables, b
 
 
 async def test_who_watches_a_job_costs_little_while_nothing_happens_to_it(
-    tables: CountingTables, backend: Backend
+    tables: JobTables, backend: Backend
 ) -> None:
     """
     The live page of a job asks its queue for the past and the reason only when something was recorded of the job, however much happens
     to others.
     """
     await submit(backend, cluster(1, 2))
-    questions = Counted(asking(tables))
+    questions = asking(tables)
     page = JobPage(questions, again_s=1e9)
     watching = Asked(ADA, ShowJob(id="1.0"), None, make_mocked_request("GET", "/live/jobs/1.0"))
     first = await page.show(watching)

@@ -2,8 +2,10 @@
 What the REST interface tells of claims, failures, cycles and the log, from tables that real events have filled.
 """
 
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from datetime import datetime
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -12,6 +14,8 @@ import pytest
 import pytest_asyncio
 from aiohttp.test_utils import make_mocked_request
 
+from kettle.bus.memory import MemoryBus
+from kettle.bus.memory_server import MemoryServer
 from kettle.bus.ports import Bus
 from kettle.jobs.sealed_attributes import AttributeSeal
 from kettle.jobs.submitted_on_hold import REASON
@@ -19,6 +23,7 @@ from kettle.projections import PROJECTIONS, prepare, rebuild
 from kettle.projections.stored_projection import instant
 from kettle.testing.services import Backend, owned
 from kettle.transfer.spooled_jobs import HELD_FOR
+from kettle_services.gateway.rest.alerts import AlertQuestions
 from kettle_services.gateway.rest.application import Answer, Asked
 from kettle_services.gateway.rest.claims import ClaimQuestions
 from kettle_services.gateway.rest.failures import FailureQuestions
@@ -42,14 +47,18 @@ from kettle_wire.events import (
     JobHeld,
     JobVacated,
     MachineJoined,
+    MachineLeft,
     Match,
     Rejection,
 )
+from kettle_wire.identity import daemon
+from kettle_wire.rest.alerts import ListAlerts
 from kettle_wire.rest.claims import Claim, ListClaims
 from kettle_wire.rest.failures import ListFailures
 from kettle_wire.rest.log import ListLog, LogRecord
 from kettle_wire.rest.negotiations import GetNegotiation, ListNegotiations
 from kettle_wire.rest.standings import GetFairshareHistory
+from kettle_wire.subjects import Subjects
 
 AT = 1_790_000_000_000_000
 MINUTE = 60_000_000
@@ -245,6 +254,44 @@ async def test_jobs_that_a_signal_ended_are_failures(tables: JobTables, backend:
         failure.code,
         failure.count,
     )
+
+
+async def test_the_gateway_tells_itself_what_to_look_at(
+    tables: JobTables, backend: Backend, tmp_path: Path
+) -> None:
+    """
+    Without a Prometheus it names machines that were lost and not drained, and very many jobs that the system has held, but not those that
+    people held; and it says what it cannot tell, here because there is no collector.
+    """
+    now = int(time.time() * 1_000_000)
+    held: list[Change] = [(f"job/50.{proc}", JobHeld(code=12, reason="no file '/x'")) for proc in range(101)]
+    meant: list[Change] = [
+        (f"job/51.{proc}", JobHeld(code=1, reason="wait (by user ada)")) for proc in range(101)
+    ]
+    async with owned(backend, "schedd.ap1") as schedd:
+        await schedd.record(cluster(50, "ada", 101), cluster(51, "ada", 101), *meant, at_us=now - MINUTE)
+    async with owned(backend, "collector") as collector:
+        for name, reason in (("gone", "expired"), ("empty", "drained")):
+            joined = MachineJoined(machine=name, cpus=2, memory=100)
+            await collector.record((f"machine/{name}", joined), at_us=now - 2 * MINUTE)
+            left = MachineLeft(machine=name, reason=reason)
+            await collector.record((f"machine/{name}", left), at_us=now - MINUTE)
+    for name in ("jobs", "machines"):
+        await rebuild(PROJECTIONS[name](), backend.log.database, [backend.log])
+    bus = MemoryBus(MemoryServer(), subjects=Subjects("test"), identity=daemon("gateway"))
+    asked = AlertQuestions(bus, "collector", tables, home=tmp_path, prometheus=None).list
+
+    async def told() -> list[str]:
+        answer, _ = await ask(asked, ListAlerts())
+        assert ("gateway", True) == (answer.source, "nobody knows which daemons run" in answer.trouble)
+        return [each.summary for each in answer.alerts if each.name != "KettleDiskNearlyFull"]
+
+    lost = "gone has told nothing of itself any more"
+    assert [lost] == await told()
+    async with owned(backend, "schedd.ap1") as schedd:
+        await schedd.record(*held, at_us=now)
+    await rebuild(PROJECTIONS["jobs"](), backend.log.database, [backend.log])
+    assert [lost, "101 jobs were held within an hour, the last because no file …"] == await told()
 
 
 async def test_cycles_say_what_was_refused_and_why(tables: JobTables) -> None:

@@ -30,6 +30,7 @@ PAGES: Final = (
     "/log",
     "/usage",
     "/failures",
+    "/alerts",
     "/services",
 )
 NO_WIDER: Final = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"

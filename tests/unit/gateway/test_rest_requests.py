@@ -99,7 +99,7 @@ def test_a_parameter_that_cannot_be_used_is_named(query: str, pointer: str, said
     ("value", "kind", "pointer", "says"),
     [
         ({"ad": {}, "rows": [[1], 2]}, Submission, "/rows/1", "has to be a list, and is a whole number"),
-        ({"ad": {}, "colums": []}, Submission, "/colums", "is not known; the nearest is columns"),
+        ({"ad": {}, "column": []}, Submission, "/column", "is not known; the nearest is columns"),
         ({"columns": []}, Submission, "/ad", "is missing: it has to be an object"),
         ([], Submission, "", "has to be an object with ad, and is a list"),
         ({"ad": {"Cmd": [1]}}, Submission, "/ad", "has a value that has to be true or false, a whole number"),

@@ -62,7 +62,7 @@ class HomePage:
 
     async def show(self, asked: Asked) -> Shown:
         """What somebody wants to know first."""
-        me, fields = [asked.person.name], list(COMMAND_ATTRIBUTES)
+        me, fields = [asked.person.name], [*COMMAND_ATTRIBUTES]
         ask, ask_or_say = self._questions.ask, self._questions.ask_or_say
         counted = await ask(asked, LIST_JOBS, ListJobs(owner=me, group_by=["state"]), Jobs)
         states = states_of({group.key["state"]: group.count for group in counted.groups or ()})

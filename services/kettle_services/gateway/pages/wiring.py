@@ -19,8 +19,8 @@ PAGES: Final = (HOME, JOBS, SUBMIT, HISTORY, JOB, JOB_FILES, CLUSTER, *POOL_PAGE
 """In any order: each says itself where it stands in the navigation."""
 
 
-def page_handlers(questions: Questions) -> Mapping[Page | Form, Handler]:
-    """All of them."""
+def page_handlers(questions: Questions, documentation: str = "") -> Mapping[Page | Form, Handler]:
+    """All of them; `documentation`: where pages of the documentation are, empty: nobody knows."""
     submit, job = SubmitPage(questions), JobPage(questions)
     return {
         SUBMIT: submit.show,
@@ -34,5 +34,5 @@ def page_handlers(questions: Questions) -> Mapping[Page | Form, Handler]:
         HOME: HomePage(questions).show,
         ACT: JobActions(questions).act,
         CLUSTER: ClusterPage(questions).show,
-        **pool_handlers(questions),
+        **pool_handlers(questions, documentation),
     }

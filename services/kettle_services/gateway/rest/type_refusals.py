@@ -6,8 +6,8 @@ msgspec says where it is; the declared type of that place says what may stand th
 
 import difflib
 import re
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
 
 import msgspec
 from msgspec import inspect
@@ -25,7 +25,7 @@ _KINDS: Final = {
     "object": "an object",
     "str": "text",
 }
-_SIMPLE: Final = {
+_SIMPLE: Final[Mapping[type[inspect.Type], str]] = {
     inspect.BoolType: "true or false",
     inspect.DateTimeType: "a time with a zone, as in 2026-11-25T14:00:00Z",
     inspect.NoneType: "null",
@@ -133,7 +133,9 @@ def _bare(declared: inspect.Type) -> inspect.Type:
 
 
 def _examples(declared: inspect.Metadata) -> list[str]:
-    return [str(each) for each in (declared.extra_json_schema or {}).get("examples", ())]
+    said: Any = declared  # what a schema has besides is declared as a dict of anything
+    schema: Mapping[str, Any] = said.extra_json_schema or {}
+    return [str(each) for each in schema.get("examples", ())]
 
 
 def _allowed(declared: inspect.Type, *, nullable: bool) -> str:
@@ -151,7 +153,7 @@ def _allowed(declared: inspect.Type, *, nullable: bool) -> str:
         case inspect.StrType():
             return _text(declared)
         case inspect.LiteralType(values=values):
-            return f"one of {', '.join(map(str, values))}" if len(values) > 1 else str(values[0])
+            return f"{'one of ' if len(values) > 1 else ''}{', '.join(map(str, values))}"
         case inspect.ListType() | inspect.VarTupleType() | inspect.DictType():
             kind = "an object" if isinstance(declared, inspect.DictType) else "a list"
             return kind + _within(declared.min_length, declared.max_length, " of {} values")

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+import aiohttp
 import msgspec
 
 from kettle.auth.tokens.checking.issuers import Issuer, Issuers
@@ -27,6 +28,7 @@ from kettle.storage import Database
 from kettle.submit.known_attributes import KnownAttributes
 from kettle_services.gateway.rest.access_points import AccessPoints
 from kettle_services.gateway.rest.administration import AdministrationQuestions
+from kettle_services.gateway.rest.alerts import AlertQuestions
 from kettle_services.gateway.rest.application import Handler, RequestLimits
 from kettle_services.gateway.rest.attempts import AttemptQuestions
 from kettle_services.gateway.rest.claims import ClaimQuestions
@@ -58,6 +60,7 @@ from kettle_services.gateway.rest.usage import UsageQuestions
 from kettle_services.gateway.settings import GatewaySettings
 from kettle_wire.rest import (
     administration,
+    alerts,
     attempts,
     claims,
     failures,
@@ -173,6 +176,7 @@ async def rest_parts(rt: Runtime, settings: GatewaySettings, bus: Bus, said: Peo
         pool.LIST_SUBMITTERS: about.ads("Submitter"),
         pool.LIST_CLUSTERS: about.clusters,
         machines.EMPTY_MACHINE: MachineOrders(bus, settings.collector, people).empty,
+        alerts.LIST_ALERTS: (await _alerts(rt, settings, bus, tables)).list,
         **_of_administration(people),
         **_of_the_pool(bus, settings, tables, filters, freshness, seal),
     }
@@ -227,6 +231,12 @@ def _of_administration(people: PersonConnections) -> dict[Route, Handler]:
         administration.LIST_LOGINS: asked.sessions,
         administration.LIST_WORKERS: asked.workers,
     }
+
+
+async def _alerts(rt: Runtime, settings: GatewaySettings, bus: Bus, tables: JobTables) -> AlertQuestions:
+    url = settings.prometheus_url
+    prometheus = (await rt.enter(aiohttp.ClientSession()), url) if url else None
+    return AlertQuestions(bus, settings.collector, tables, home=settings.home_path, prometheus=prometheus)
 
 
 def directory(settings: GatewaySettings) -> Path:

@@ -168,6 +168,19 @@ SELECT hold_reason, count(*)::integer AS count, array_agg(DISTINCT owner) AS own
    AND ($3::text[] = '{}' OR owner = ANY ($3)) AND ($4::text[] = '{}' OR shard = ANY ($4))
  GROUP BY hold_reason;
 
+-- name: machines_lost
+-- Machines that are gone without having been drained, since a time; those that were lost last come first.
+SELECT machine, since FROM machines.machine
+ WHERE NOT present AND reason = 'expired' AND since >= $1::timestamptz ORDER BY since DESC, machine LIMIT 100;
+
+-- name: held_by_system
+-- Jobs that were held since a time and not by people, if they are more than so many.
+SELECT count(*)::integer AS count, min(entered_at) AS first,
+       (array_agg(hold_reason ORDER BY entered_at DESC))[1] AS last_reason
+  FROM jobs.live
+ WHERE status = 5 AND entered_at >= $1::timestamptz AND coalesce(hold_reason, '') !~ '\(by user [^)]*\)$'
+HAVING count(*) > $2::integer;
+
 -- name: failed_exits
 -- Jobs that ended with another exit code than 0, by code.
 SELECT exit_code AS code, count(*)::integer AS count, count(DISTINCT owner)::integer AS owners, min(left_at) AS first,

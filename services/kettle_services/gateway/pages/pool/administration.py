@@ -7,6 +7,7 @@ import msgspec
 from kettle_services.gateway.pages.page import Form, Led, Link, Page, Shown
 from kettle_services.gateway.pages.pool.parameters import narrowed
 from kettle_services.gateway.pages.questions import Questions
+from kettle_services.gateway.rest.alerts import of_hosts
 from kettle_services.gateway.rest.application import Asked
 from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_wire.commands.iam import Note, Whom
@@ -36,8 +37,6 @@ from kettle_wire.rest.administration import (
 )
 from kettle_wire.rest.problem import ProblemCode
 from kettle_wire.rest.route import Moment
-
-WELL: Final = frozenset({"Running", "Standby"})
 
 
 class AskedAdministration(ListAudit, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -187,15 +186,9 @@ class AdministrationPages:
 
 def troubles(hosts: list[Host]) -> list[str]:
     """What is not as it should be, host by host."""
-    said: list[str] = []
-    for host in hosts:
-        for daemon in host.daemons:
-            if daemon.state not in WELL:
-                why = f": {daemon.last_exit}" if daemon.last_exit else ""
-                said.append(f"{daemon.name} on {host.name} is {daemon.state.lower()}{why}")
-            elif daemon.hangs:
-                times = "once" if daemon.hangs == 1 else f"{daemon.hangs} times"
-                said.append(f"{daemon.name} on {host.name} hung {times}, and was started again")
-        if host.new_version:
-            said.append(f"{host.name} runs {host.version}, and {host.new_version} is installed")
-    return said
+    said = [alert.summary for alert in of_hosts(hosts)]
+    return said + [
+        f"{host.name} runs {host.version}, and {host.new_version} is installed"
+        for host in hosts
+        if host.new_version
+    ]

@@ -12,6 +12,7 @@ from kettle_services.gateway.pages.pool.administration import (
     UNBAN,
     AdministrationPages,
 )
+from kettle_services.gateway.pages.pool.alerts import ALERTS, AlertPages
 from kettle_services.gateway.pages.pool.failures import FAILURES, FailurePages
 from kettle_services.gateway.pages.pool.log import LOG, LogPages
 from kettle_services.gateway.pages.pool.machines import MACHINE, MACHINES, ORDER, MachinePages
@@ -22,6 +23,7 @@ from kettle_services.gateway.pages.questions import Questions
 
 POOL_PAGES: Final = (
     ADMINISTRATION,
+    ALERTS,
     FAILURES,
     FAIRSHARE,
     LOG,
@@ -36,14 +38,15 @@ POOL_PAGES: Final = (
 )
 
 
-def pool_handlers(questions: Questions) -> Mapping[Page | Form, Handler]:
-    """All of them."""
+def pool_handlers(questions: Questions, documentation: str) -> Mapping[Page | Form, Handler]:
+    """All of them; `documentation`: where pages of the documentation are, empty: nobody knows."""
     administration = AdministrationPages(questions)
     machines = MachinePages(questions)
     shares = SharePages(questions)
     negotiations = NegotiationPages(questions)
     usage = UsagePages(questions)
     return {
+        ALERTS: AlertPages(questions, documentation).alerts,
         ADMINISTRATION: administration.administration,
         BAN: administration.ban,
         END: administration.end_session,
