@@ -26,7 +26,7 @@ from kettle.tasks.sequence import (
     StartSidecar,
     TimeLimit,
     after,
-    next_deed,
+    next_action,
 )
 from kettle.transfer.file_lists import shown
 from kettle_services.starter.execution.core_files import cores_of
@@ -117,15 +117,15 @@ class TaskStarter(Starter):
         self._prepare(self._first_container(listed))
         self._have_streams()
         progress = Progress()
-        while not isinstance(deed := next_deed(listed, progress), Exit):
-            progress = after(listed, progress, self._do(listed, deed))
+        while not isinstance(action := next_action(listed, progress), Exit):
+            progress = after(listed, progress, self._do(listed, action))
             if self._ending is not None:
                 raise EndedError
         self._tree = self._family()
-        self._tree.status = deed.code << _CONCLUDED
+        self._tree.status = action.code << _CONCLUDED
 
-    def _do(self, listed: TaskList, deed: Fetch | RunTask | StartSidecar | Send) -> Happened:
-        match deed:
+    def _do(self, listed: TaskList, action: Fetch | RunTask | StartSidecar | Send) -> Happened:
+        match action:
             case Fetch():
                 happened = self._files().fetch(listed, self._limit)
                 self._before |= self._sandbox.catalogue()  # what came is no result
@@ -141,7 +141,7 @@ class TaskStarter(Starter):
                     self._job.change({"TransferOutput": ",".join(returned)})
                 return happened
             case _:
-                assert_never(deed)
+                assert_never(action)
 
     def _first_container(self, listed: TaskList) -> "JobContainer | None":
         """
