@@ -58,10 +58,10 @@ class Exit(msgspec.Struct, frozen=True):
     code: int
 
 
-Deed = Fetch | RunTask | StartSidecar | Send | Exit
+Action = Fetch | RunTask | StartSidecar | Send | Exit
 
 
-def next_deed(listed: TaskList, now: Progress) -> Deed:
+def next_action(listed: TaskList, now: Progress) -> Action:
     """What is to be done."""
     match now.phase:
         case "fetch":

@@ -21,7 +21,7 @@ def text(**more: Any) -> str:
         ("[", "cannot be read"),
         ("\ud800", "cannot be read"),
         ('{"tasks":[]}', "$.tasks"),
-        (text(taks=1), "unknown field `taks`"),
+        (text(task=1), "unknown field `task`"),
         (text(tasks=[{"cmd": "true"}]), "$.tasks[0].cmd"),
         (text(tasks=[{"cmd": ["a"]}, {}]), "task 1 has neither cmd nor image"),
         (text(tasks=[{"cmd": [""]}]), "empty program"),

@@ -6,7 +6,7 @@ import pytest
 
 from kettle.tasks.reading import read_tasks
 from kettle.tasks.sequence import (
-    Deed,
+    Action,
     Exit,
     Fetch,
     Happened,
@@ -16,7 +16,7 @@ from kettle.tasks.sequence import (
     StartSidecar,
     TimeLimit,
     after,
-    next_deed,
+    next_action,
 )
 from kettle_wire.tasks import TaskList
 
@@ -27,13 +27,13 @@ def listed(more: str = "") -> TaskList:
     return read_tasks(f'{{"tasks":[{tasks}]{more}}}')
 
 
-def played(tasks: TaskList, happened: Iterable[Happened]) -> list[Deed]:
+def played(tasks: TaskList, happened: Iterable[Happened]) -> list[Action]:
     """What was done while that happened, to the exit."""
-    progress, deeds = Progress(), list[Deed]()
+    progress, actions = Progress(), list[Action]()
     for each in happened:
-        deeds.append(next_deed(tasks, progress))
+        actions.append(next_action(tasks, progress))
         progress = after(tasks, progress, each)
-    return [*deeds, next_deed(tasks, progress)]
+    return [*actions, next_action(tasks, progress)]
 
 
 WHOLE = [Fetch(), RunTask(0, 0), StartSidecar(1), RunTask(2, 0), Send()]

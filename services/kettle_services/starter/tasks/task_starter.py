@@ -26,7 +26,7 @@ from kettle.tasks.sequence import (
     StartSidecar,
     TimeLimit,
     after,
-    next_deed,
+    next_action,
 )
 from kettle.transfer.file_lists import shown
 from kettle_services.starter.execution.core_files import cores_of
@@ -117,15 +117,15 @@ class TaskStarter(Starter):
         self._prepare(self._first_container(listed))
         self._have_streams()
         progress = Progress()
-        while not isinstance(deed := next_deed(listed, progress), Exit):
-            progress = after(listed, progress, self._do(listed, deed))
+        while not isinstance(action := next_action(listed, progress), Exit):
+            progress = after(listed, progress, self._do(listed, action))
             if self._ending is not None:
                 raise EndedError
         self._tree = self._family()
-        self._tree.status = deed.code << _CONCLUDED
+        self._tree.status = action.code << _CONCLUDED
 
-    def _do(self, listed: TaskList, deed: Fetch | RunTask | StartSidecar | Send) -> Happened:
-        match deed:
+    def _do(self, listed: TaskList, action: Fetch | RunTask | StartSidecar | Send) -> Happened:
+        match action:
             case Fetch():
                 happened = self._files().fetch(listed, self._limit)
                 self._before |= self._sandbox.catalogue()  # what came is no result
@@ -141,7 +141,7 @@ class TaskStarter(Starter):
                     self._job.change({"TransferOutput": ",".join(returned)})
                 return happened
             case _:
-                assert_never(deed)
+                assert_never(action)
 
     def _first_container(self, listed: TaskList) -> "JobContainer | None":
         """
@@ -285,7 +285,7 @@ class TaskStarter(Starter):
             self._container = container
         program = program_of_task(self._spec, ad, listed, number, path, request.directory)
         program = msgspec.structs.replace(program, appends=True)
-        box = self._pulled(container, program, image_of(task) or request.image, number)
+        box = self._pulled(container, program, image_of(task), number)
         runtime = box.runtime.name if box.runtime is not None else ""
         box = msgspec.structs.replace(box, program=in_runtime(box.program, runtime))
         forget_peak()
@@ -294,7 +294,7 @@ class TaskStarter(Starter):
     def _pulled(
         self, container: "JobContainer", program: Program, image: str, number: int
     ) -> "ContainerSpec":
-        """The container before it is started, with its image; that is a step, whose time is free."""
+        """The container before it is started, with its image; to get one is a step, whose time is free."""
         began, started = time.time(), boottime()
         step = Step(kind="pull", outcome="failed", task=number, name=shown(image), began=began)
         try:
@@ -303,12 +303,15 @@ class TaskStarter(Starter):
                 self._check()
                 box = container.prepared(builder)
         except ContainerError as error:
-            self._steps.add(msgspec.structs.replace(step, ended=time.time(), reason=str(error)))
+            if image:
+                self._steps.add(msgspec.structs.replace(step, ended=time.time(), reason=str(error)))
             raise
         finally:
             self._limit.pulled(boottime() - started)
         outcome = "done" if box.fresh else "cached"
-        self._steps.add(msgspec.structs.replace(step, outcome=outcome, ended=time.time(), bytes=box.size))
+        if image:
+            step = msgspec.structs.replace(step, outcome=outcome, ended=time.time(), bytes=box.size)
+            self._steps.add(step)
         return box
 
     def _forget(self, name: str) -> None:
