@@ -1,4 +1,6 @@
-"""What a document may say and no machine does yet: it is refused where it stands, instead of being passed over."""
+"""
+What a document may say and no machine does yet: it is refused where it stands, instead of being passed over.
+"""
 
 from collections.abc import Iterator
 

@@ -65,7 +65,7 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     workflow: int = 0
     """The number of the workflow that it belongs to; 0: none."""
     parameters: Mapping[str, str] = {}
-    """Those of an instance of a factory."""
+    """What they are in this instance of a factory."""
 
 
 class JobSubmission(msgspec.Struct, frozen=True, kw_only=True):
@@ -272,7 +272,9 @@ def _places(placement: Placement, *, required: bool) -> Iterator[tuple[str, list
 
 
 def _wishes(job: Job) -> Iterator[Node]:
-    """What makes a slot better: its place, the first of a list most; then CPUs, for a job that takes more or fewer."""
+    """
+    What makes a slot better: its place, the first of a list most; then CPUs, for a job that takes more or fewer.
+    """
     most = max(job.resources.cpus_range or job.resources.cpus_options or [0])
     for name, places in _places(job.policies.placement, required=False):
         for number, place in enumerate(places):

@@ -105,7 +105,7 @@ class Shapes:
         place = self._places[kind.cls]
         fields = {field.encode_name: field for field in kind.fields}
         known = {*fields, *([kind.tag_field] if kind.tag_field else [])}
-        for name in value:
+        for name in value if kind.forbid_unknown_fields else ():
             if name not in known:
                 sentence = f'invalid item "{name}" in {place}{did_you_mean(name, known)}'
                 yield Fault(below(pointer, name), sentence)

@@ -1,4 +1,6 @@
-"""The part of a workflow's document that makes many jobs of one: each with other values of some parameters."""
+"""
+The part of a workflow's document that makes many jobs of one: each with other values of some parameters.
+"""
 
 from typing import Annotated, Literal
 
@@ -67,7 +69,9 @@ class Repeat(Document, frozen=True, tag="repeat"):
 
 
 class RandomSample(Document, frozen=True, tag="randomSample"):
-    """Instances with values that are drawn independently of each other; the same seed draws the same values."""
+    """
+    Instances with values that are drawn independently of each other; the same seed draws the same values.
+    """
 
     name: Name
     jobs: JobNames

@@ -74,7 +74,9 @@ def test_more_cpus_are_better_within_the_range() -> None:
 
 
 def test_placement_requires_and_prefers() -> None:
-    """A site that is required excludes the others; the first preference counts most, and CPUs only after it."""
+    """
+    A site that is required excludes the others; the first preference counts most, and CPUs only after it.
+    """
     ad = submitted(policies={"placement": {"requirements": {"sites": ['a"b', "CERN-PROD"]}}})
     assert fits(ad)
     assert not fits(ad, Site="other")
@@ -143,7 +145,9 @@ def test_a_job_may_wait_without_limit(minutes: int) -> None:
 
 
 def test_tasks_are_what_the_starter_runs() -> None:
-    """Images, words of commands, artifacts and outputs become those of the job's tasks, with URLs where files are stored."""
+    """
+    Images, words of commands, artifacts and outputs become those of the job's tasks, with URLs where files are stored.
+    """
     ad = submitted(
         Surroundings(
             arch="X86_64", upload=HERE.upload, output=HERE.output, parameters={"x": "it's $y"}, workflow=7
