@@ -102,7 +102,9 @@ Outcome = Literal["begun", "done", "cached", "failed", "ended"]
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What happened in one attempt of a job of several tasks; times in seconds since the epoch, on the worker's clock."""
+    """
+    What happened in one attempt of a job of several tasks; times in seconds since the epoch, on the worker's clock.
+    """
 
     kind: StepKind
     outcome: Outcome

@@ -9,6 +9,7 @@ import pytest
 
 from kettle.client import select
 from kettle.testing.container_images import busybox_root, missing, tar_of
+from kettle.testing.servers.files import webdav
 from kettle.testing.shared_pool import SharedPool
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.events import JobCheckpointed, JobCompleted, JobVacated
@@ -16,6 +17,7 @@ from kettle_wire.jobs import JobId
 
 from .evidence import Evidence
 from .test_checkpoints import COUNTER
+from .test_tasks import ends, run, shell
 from .waiting import happened
 
 WITHIN_S = 60.0
@@ -96,6 +98,37 @@ async def test_a_kind_of_image_that_no_machine_runs_waits_and_says_so(
     assert "TARGET.HasDockerURL" in str(ad["Requirements"])
     assert ad["JobStatus"] == 1
     await pool.client.remove(select(submitted.cluster))
+
+
+async def test_each_task_has_a_container_of_its_own(pool: ThrowawayPool, tmp_path: Path) -> None:
+    """
+    Tasks with an image see it, share HOME with a task without one and with a sidecar in a container, and have an input directory at
+    its mount point; the image is prepared once.
+    """
+    (tmp_path / "busybox.tar").write_bytes(tar_of(busybox_root(tmp_path / "root")))
+    (tmp_path / "source" / "data").mkdir(parents=True)
+    (tmp_path / "source" / "data" / "words").write_text("b\na\n")
+    image = {"image": "busybox.tar"}
+    until = "until test -e beside; do sleep 0.02; done; "
+    with webdav(tmp_path) as server:
+        server.write("data.tar", tar_of(tmp_path / "source"))
+        url = f"http://127.0.0.1:{server.port}/data.tar"
+        tasks = {
+            "artifacts": [{"url": url, "mountpoint": "data:/data"}],
+            "tasks": [
+                shell("cat /etc/image > beside; while :; do sleep 0.05; done", type="sidecar", **image),
+                shell(f"{until}cat beside /data/words > made; echo $HOME $TMP; pwd", **image),
+                shell("cat ../made; exit 1", workdir="data", retries=1, **image),
+            ],
+        }
+        completed, steps = await run(pool, tmp_path, tasks, "transfer_input_files = busybox.tar\n")
+
+    words = "busybox\nb\na\n"
+    assert f"/home/user /tmp\n/home/user\n{words}{words}" == (tmp_path / "out").read_text()
+    assert 1 == completed.exit.code
+    assert ("sidecar", 0, 0, "done") == ends(steps)[-1][:4]
+    assert {"cached"} == {step.outcome for step in steps if step.kind == "pull"} - {"done"}
+    assert 1 >= [step.outcome for step in steps if step.kind == "pull"].count("done")
 
 
 @pytest.mark.skipif("runc" not in WORKING, reason="needs runc and busybox-static (Debian packages), and root")

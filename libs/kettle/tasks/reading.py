@@ -65,6 +65,16 @@ def fetched_image(task: Task) -> str:
     return task.image if is_url(task.image) and scheme_of(task.image) != _DOCKER else ""
 
 
+def image_form(task: Task) -> str:
+    """`docker`, `sif` or `files`, by its name as a container's image is told; empty: it has none."""
+    if not task.image:
+        return ""
+    if scheme_of(task.image) == _DOCKER:
+        return "docker"
+    name = name_of_url(url) if (url := fetched_image(task)) else task.image
+    return "sif" if name.rstrip("/").endswith(".sif") else "files"
+
+
 def fetched_images(listed: TaskList) -> dict[str, str]:
     """By URL, the digest that each image is to have that is fetched, in the order of the tasks."""
     return {url: task.sha256 for task in listed.tasks if (url := fetched_image(task))}

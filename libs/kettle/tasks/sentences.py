@@ -1,4 +1,6 @@
-"""A sentence for people about each step of a job of several tasks: for its log, and for what shows events.  Pure."""
+"""
+A sentence for people about each step of a job of several tasks: for its log, and for what shows events.  Pure.
+"""
 
 from typing import Final, assert_never
 

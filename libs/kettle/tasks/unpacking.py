@@ -2,7 +2,7 @@
 Archives that a job has fetched, unpacked in its sandbox, and directories that it sends, packed.
 
 An archive is anybody's: nothing leaves the directory in which it is unpacked, neither by its name nor by a link, nothing but
-files, directories and links comes out, and not more than there is room for.  Whoever calls this has the rights of the job.
+files, directories and links comes out, and not more than there is room for.  It is called with the rights of the job.
 """
 
 import bz2
@@ -20,7 +20,10 @@ _TARS: Final = (".tar", ".tgz", ".tar.gz", ".tar.bz2")
 _PIECE: Final = 1 << 20
 _MOST_NAMES: Final = 200_000
 _LONGEST_LINK: Final = 4096
-_COMPRESSED: Final[dict[str, Callable[[str], IO[bytes]]]] = {".gz": gzip.GzipFile, ".bz2": bz2.BZ2File}
+_COMPRESSED: Final[dict[str, Callable[[str], gzip.GzipFile | bz2.BZ2File]]] = {
+    ".gz": gzip.GzipFile,
+    ".bz2": bz2.BZ2File,
+}
 
 
 class UnpackingError(ValueError):
@@ -58,7 +61,7 @@ def unpack(path: str, place: str, room: int) -> int:
         RuntimeError,
         gzip.BadGzipFile,
     ) as error:
-        raise UnpackingError(f"it cannot be unpacked: {error or type(error).__name__}") from error
+        raise UnpackingError(f"it cannot be unpacked: {str(error) or type(error).__name__}") from error
     except OSError as error:
         if error.errno is None:  # bz2 says so of what is no such file
             raise UnpackingError(f"it cannot be unpacked: {error}") from error
@@ -68,7 +71,9 @@ def unpack(path: str, place: str, room: int) -> int:
 
 
 def pack(directory: str, target: str) -> int:
-    """Pack a directory into a `.tgz`, in which its last name is the top; the size of the file.  Raises OSError."""
+    """
+    Pack a directory into a `.tgz`, in which its last name is the top; the size of the file.  Raises OSError.
+    """
     with tarfile.open(target, "w:gz", compresslevel=6) as tar:
         tar.add(directory, arcname=posixpath.basename(directory.rstrip("/")))
     return os.stat(target).st_size  # noqa: PTH116 - as above
@@ -87,7 +92,7 @@ class _Tree:
         """Make one; that it is there already does no harm."""
         self._parents(f"{self._plain(name)}/")
 
-    def file(self, name: str, mode: int, source: IO[bytes]) -> None:
+    def file(self, name: str, mode: int, source: IO[bytes] | gzip.GzipFile | bz2.BZ2File) -> None:
         """Make a file of what can be read."""
         path = self._free(name)
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -162,7 +167,7 @@ class _Tree:
 def _untar(path: str, tree: _Tree) -> None:
     with tarfile.open(path, "r:*") as tar:
         for member in tar:
-            tar.members = []  # else all of them are kept
+            tar.members = []  # type: ignore[attr-defined]  # which typeshed does not know: else all of them are kept
             if member.isdir():
                 tree.directory(member.name)
             elif member.issym():
