@@ -23,6 +23,7 @@ from kettle.prominence.faults import DocumentRefused, Fault, require_none
 from kettle.prominence.job_documents import artifact_of
 from kettle.prominence.substitution import leads_outside, substituted, substituted_url
 from kettle.prominence.values import text_of_value
+from kettle.tasks.reading import TasksError, read_tasks
 from kettle_wire import tasks as wire
 from kettle_wire.ads.types import Ad
 from kettle_wire.codes import JobStatus, Universe
@@ -79,11 +80,16 @@ def submission(job: Job, around: Surroundings) -> JobSubmission:
     """
     What is submitted for a job whose document is sound and has no older forms.
 
-    Raises DocumentRefused: it asks for something that no machine does yet, or for another's file.
+    Raises DocumentRefused: it asks for something that no machine does yet, or for another's file, or says what no starter takes.
     """
     require_none(not_carried_out(job))
     inputs = [replace(file, filename=posixpath.basename(file.filename)) for file in job.inputs]
     tasks = _task_list(job, around)
+    said_of_tasks = msgspec.json.encode(tasks).decode()
+    try:
+        read_tasks(said_of_tasks)
+    except TasksError as error:
+        raise DocumentRefused([Fault("/tasks", str(error))]) from error
     ad: Ad = {
         "JobUniverse": int(Universe.VANILLA),
         "Cmd": _shown_program(job.tasks[0]),
@@ -94,7 +100,7 @@ def submission(job: Job, around: Surroundings) -> JobSubmission:
         "Err": STDERR,
         "StreamOut": True,
         "StreamErr": True,
-        wire.ATTRIBUTE: msgspec.json.encode(tasks).decode(),
+        wire.ATTRIBUTE: said_of_tasks,
         DOCUMENT: msgspec.json.encode(redacted(job)).decode(),
         **_requests(job.resources),
         **_policies(job.policies),

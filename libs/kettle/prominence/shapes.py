@@ -42,7 +42,7 @@ class Shapes:
     def _walk(self, value: object, kind: inspect.Type, pointer: str) -> Iterator[Fault]:
         match kind:
             case inspect.Metadata(type=inspect.StrType(pattern=str()) as text) if isinstance(value, str):
-                if wrong := _text(value, text, (kind.extra_json_schema or {}).get("description")):
+                if wrong := _text(value, text, _description(kind)):
                     yield Fault(pointer, f"{_last(pointer)} {wrong}")
             case inspect.Metadata(type=inner):
                 yield from self._walk(value, inner, pointer)
@@ -124,6 +124,11 @@ class Shapes:
 @cache
 def _described(kind: type) -> inspect.Type:
     return inspect.type_info(kind)
+
+
+def _description(kind: inspect.Metadata) -> str | None:
+    extra = cast("dict[str, str] | None", kind.extra_json_schema)
+    return extra.get("description") if extra else None
 
 
 def suits(value: object, kind: inspect.Type) -> bool:

@@ -19,7 +19,7 @@ SWEEP = {
     "jobs": ["run"],
     "parameters": [{"name": "x", "start": 0, "end": 1, "step": 0.1}],
 }
-INSTANCE = {
+INSTANCE: dict[str, Any] = {
     "name": "small",
     "schemaVersion": "1.5",
     "workflow": {"specification": {"tasks": [{"name": "t", "id": "a", "parents": [], "children": []}]}},

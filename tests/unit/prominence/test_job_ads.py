@@ -227,6 +227,20 @@ def test_what_nothing_carries_out_is_refused_with_its_place() -> None:
     ] == [fault.pointer for fault in refusal.value.faults]  # fmt: skip
 
 
+def test_what_no_starter_takes_is_a_fault_of_the_document() -> None:
+    """Nothing is submitted that the schedd would refuse for its tasks."""
+    refused: list[dict[str, Any]] = [
+        {"artifacts": ["a/x.tgz", "b/x.tgz"]},
+        {"tasks": [{"image": "a", "runtime": "udocker", "imageSha256": "0" * 64}]},
+        {"outputFiles": [f"f{n}" for n in range(60)], "outputDirs": [f"d{n}" for n in range(60)]},
+        {"outputFiles": ["_condor_stdout"]},
+    ]
+    for parts in refused:
+        with pytest.raises(DocumentRefused, match="KettleTasks") as refusal:
+            submitted(HERE, **parts)
+        assert ["/tasks"] == [fault.pointer for fault in refusal.value.faults]
+
+
 def test_every_expression_is_read_back_as_it_was_made() -> None:
     """What an ad carries as text means what was put together."""
     ad = submitted(

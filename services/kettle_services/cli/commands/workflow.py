@@ -45,22 +45,22 @@ examples:
 def arguments(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
     commands = parser.add_subparsers(dest="what", metavar="COMMAND", required=True)
-    check = _add(commands, "check", "all that is wrong with a document, and what it amounts to", _CHECK)
+    form = argparse.RawDescriptionHelpFormatter
+    check = commands.add_parser(
+        "check",
+        help="all that is wrong with a document, and what it amounts to",
+        description=_CHECK,
+        formatter_class=form,
+    )
     json_option(check)
-    dag = _add(commands, "dag", "an instance of WfFormat as a DAG file", _DAG)
+    dag = commands.add_parser(
+        "dag", help="an instance of WfFormat as a DAG file", description=_DAG, formatter_class=form
+    )
     dag.add_argument(
         "--replay", type=float, metavar="FACTOR", help="sleep for FACTOR times the recorded seconds instead"
     )
-
-
-def _add(
-    commands: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, says: str, description: str
-) -> argparse.ArgumentParser:
-    parser = commands.add_parser(
-        name, help=says, description=description, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("file", metavar="FILE", help="the document; - is the standard input")
-    return parser
+    for each in (check, dag):
+        each.add_argument("file", metavar="FILE", help="the document; - is the standard input")
 
 
 _MODULES: Final = {"check": "checking", "dag": "translating"}
