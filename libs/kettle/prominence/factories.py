@@ -112,7 +112,7 @@ def _value(sweep: Sweep, place: int) -> Fraction:
 
 def text_of_fraction(value: Fraction) -> str:
     """
-    A number in decimal notation: exact if it has a last decimal, else rounded; no point in whole numbers.
+    A number in decimal notation: exactly, if it has a last decimal, and else rounded; no point in whole numbers.
     """
     places = _decimals(value.denominator)
     if places is None:
