@@ -85,7 +85,7 @@ def submission(job: Job, around: Surroundings) -> JobSubmission:
     require_none(not_carried_out(job))
     inputs = [replace(file, filename=posixpath.basename(file.filename)) for file in job.inputs]
     tasks = _task_list(job, around)
-    said_of_tasks = msgspec.json.encode(tasks).decode()
+    said_of_tasks = _json(tasks)
     try:
         read_tasks(said_of_tasks)
     except TasksError as error:
@@ -101,7 +101,7 @@ def submission(job: Job, around: Surroundings) -> JobSubmission:
         "StreamOut": True,
         "StreamErr": True,
         wire.ATTRIBUTE: said_of_tasks,
-        DOCUMENT: msgspec.json.encode(redacted(job)).decode(),
+        DOCUMENT: _json(redacted(job)),
         **_requests(job.resources),
         **_policies(job.policies),
         **{f"{LABEL}{name}": value for name, value in job.labels.items()},
@@ -117,6 +117,13 @@ def submission(job: Job, around: Surroundings) -> JobSubmission:
     if job.notifications:
         ad["JobNotification"] = _MAIL_AT_THE_END
     return JobSubmission(ad=ad, inputs=inputs)
+
+
+def _json(value: object) -> str:
+    """
+    JSON in which a schedd finds no `$$(...)` that it would put the machine's attributes in, or evaluate; it means the same.
+    """
+    return msgspec.json.encode(value).decode().replace("$$", "$\\u0024")
 
 
 def redacted(job: Job) -> Job:
@@ -200,9 +207,9 @@ def _output(path: str, around: Surroundings) -> wire.Output:
 
 
 def _shown_program(task: Task) -> str:
-    """What lists of jobs show: nothing runs it."""
+    """What lists of jobs show: nothing runs it, and `$$(...)` in it means nothing."""
     words = shlex.split(task.cmd or "")
-    return words[0] if words and words[0] else task.image
+    return (words[0] if words else task.image).replace("$$", "$")
 
 
 # -- what the job needs ------------------------------------------------------------------------------------------------

@@ -152,9 +152,9 @@ class InputFile(Document, frozen=True):
     filename: Annotated[
         str,
         msgspec.Meta(
-            pattern=r"^(.*/)?(?!\.\.?$)[^/, ]([^/,]*[^/, ])?$",
+            pattern=r"^(.*/)?(?!\.\.?$)[^/,$ ]([^/,$]*[^/,$ ])?$",
             max_length=4096,
-            description="the name of a file, without commas",
+            description="the name of a file, without commas and dollars",
         ),
     ]
     """Only its last part is kept."""

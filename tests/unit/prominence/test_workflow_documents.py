@@ -5,9 +5,10 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from kettle.jobs.match_references import unknown
 from kettle.prominence.faults import DocumentRefused, Fault
 from kettle.prominence.graph import JobGraph
 from kettle.prominence.job_ads import Surroundings, submission
@@ -247,6 +248,7 @@ def test_a_seed_is_chosen_where_there_is_none() -> None:
 
 @settings(max_examples=40)
 @given(st.lists(TEXTS, min_size=1, max_size=4), TEXTS)
+@example(["$$(Memory)", "$$$(x)", "$$([1 + 1])"], "$$$$(Cpus)")
 def test_any_value_reaches_the_program_unharmed(values: list[str], beside: str) -> None:
     """Quotes, dollars, blanks and lines: as a word of the command, and in the environment."""
     document = workflow(
@@ -266,9 +268,11 @@ def test_any_value_reaches_the_program_unharmed(values: list[str], beside: str) 
     document["jobs"][0]["tasks"][0]["cmd"] = "run $x 'and ${y}'"
     for node, value in zip(WorkflowNodes(read(document)), values, strict=True):
         around = Surroundings(arch="X86_64", upload=str, parameters=node.parameters)
-        [task] = read_tasks(submission(node.job, around).ad["KettleTasks"]).tasks
+        ad = submission(node.job, around).ad
+        [task] = read_tasks(ad["KettleTasks"]).tasks
         assert ("run", value, f"and {beside}") == task.cmd
         assert {"PROMINENCE_PARAMETER_x": value, "PROMINENCE_PARAMETER_y": beside} == task.env
+        assert not unknown(ad)
 
 
 def test_outputs_of_instances_are_named_by_values_and_stay_inside() -> None:
