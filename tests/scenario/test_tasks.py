@@ -5,9 +5,13 @@ Several tasks in one job: in their order, in one sandbox, with retries, sidecars
 import asyncio
 import io
 import json
+import os
+import signal
 import tarfile
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from kettle.client import select
 from kettle.testing.container_images import tar_of
@@ -192,6 +196,49 @@ async def test_a_job_is_suspended_and_held_with_its_task_and_its_sidecar(
     assert ends(steps)[0] == ("task", 0, 0, "done", 0)
     assert ends(steps)[1][:4] == ("task", 2, 0, "ended")
     await pool.client.remove(select(submitted.cluster))
+
+
+async def test_what_was_done_is_recorded_before_its_machine_is_lost(
+    pool: ThrowawayPool, evidence: Evidence
+) -> None:
+    """
+    The end of a task is recorded while the next one runs; when its starter is killed there, the job runs again from its first task,
+    and its ad has the steps of that attempt alone.
+    """
+    at = evidence.directory
+    tasks = {
+        "tasks": [
+            shell("true"),
+            shell(
+                f"echo $PPID > {at}/new; mv {at}/new {at}/starter; until test -e {at}/go; do sleep 0.05; done"
+            ),
+        ]
+    }
+    submitted = await pool.client.submit(description(tasks), cwd=evidence.work)
+    job = JobId(submitted.cluster, 0)
+    done = ("task", 0, 0, "done", 0)
+    async with asyncio.timeout(WITHIN_S):
+        while done not in ends(await stepped(pool, job)) or not (at / "starter").exists():
+            await asyncio.sleep(0.05)
+    os.kill(int((at / "starter").read_text()), signal.SIGKILL)
+    await happened(pool.client, job, JobVacated)
+    (at / "go").touch()
+    completed = await happened(pool.client, job, JobCompleted)
+    (ad,) = await pool.client.history(select(submitted.cluster))
+
+    assert (2, 0) == (completed.attempt, completed.exit.code)
+    assert [done, done, ("task", 1, 0, "done", 0)] == ends(await stepped(pool, job))
+    assert [done, ("task", 1, 0, "done", 0)] == ends(
+        msgspec.json.decode(str(ad["KettleSteps"]), type=list[Step])
+    )
+
+
+async def test_a_moldable_job_takes_what_its_slot_has(pool: ThrowawayPool, tmp_path: Path) -> None:
+    """Cores that are asked for by an expression on those of the slot are what the tasks are told."""
+    more = "request_cpus = ifThenElse(TARGET.Cpus >= 2, 2, 1)\n"
+    await run(pool, tmp_path, {"tasks": [shell("echo $PROMINENCE_CPUS")]}, more)
+
+    assert "2\n" == (tmp_path / "out").read_text()
 
 
 async def test_artifacts_are_unpacked_and_results_sent(pool: ThrowawayPool, tmp_path: Path) -> None:

@@ -68,6 +68,9 @@ def test_an_ad_that_is_too_large_is_refused() -> None:
         check(ad, [], [[]], limit=10)
 
 
+SOUND_TASKS: Ad = {"Cmd": "x", "KettleTasks": '{"tasks":[{"cmd":["a"]}]}'}
+
+
 @pytest.mark.parametrize(
     ("ad", "columns"), [({"Cmd": "x"}, ["kettleTasks"]), ({"Cmd": "x", "KettleTasks": "[]"}, ["A"])]
 )
@@ -77,7 +80,16 @@ def test_tasks_that_cannot_be_run_are_refused(ad: Ad, columns: list[str]) -> Non
         check(ad, columns, [['{"tasks":[]}']], limit=10)
     with pytest.raises(Unacceptable, match="KettleTasks"):
         check_values({"kettletasks": 1})
-    check({"Cmd": "x", "KettleTasks": '{"tasks":[{"cmd":["a"]}]}'}, ["A"], [[1]], limit=10)
+    check(SOUND_TASKS, ["A"], [[1]], limit=10)
+
+
+@pytest.mark.parametrize(
+    "more", [{"successCheckpointExitCode": 85}, {"ShouldTransferFiles": "no"}, {"jobuniverse": 12}]
+)
+def test_tasks_do_not_go_with_everything(more: Ad) -> None:
+    """They have a sandbox on a machine, and make no checkpoints."""
+    with pytest.raises(Unacceptable, match="task"):
+        check({**SOUND_TASKS, **more}, ["A"], [[1]], limit=10)
 
 
 @pytest.mark.parametrize("text", [f"x:0.{310 * '0'}1", "a;b", f"a{16_000 * ' '}b"])
