@@ -23,7 +23,7 @@ from kettle.prominence.faults import DocumentRefused, Fault, require_none
 from kettle.prominence.job_documents import artifact_of
 from kettle.prominence.substitution import leads_outside, substituted, substituted_url
 from kettle.prominence.values import text_of_value
-from kettle.tasks.reading import TasksError, read_tasks
+from kettle.tasks.reading import RUNS_IMAGES, TasksError, image_form, read_tasks
 from kettle_wire import tasks as wire
 from kettle_wire.ads.types import Ad
 from kettle_wire.codes import JobStatus, Universe
@@ -266,8 +266,8 @@ def _clauses(job: Job, around: Surroundings, tasks: Iterable[wire.Task]) -> Iter
     """What a slot must have."""
     yield compare(target("Arch"), "==", Literal(around.arch))
     yield target("HasContainer")
-    if any(task.image.startswith("docker://") for task in tasks):
-        yield target("HasDockerURL")
+    for form in sorted(set(map(image_form, tasks))):
+        yield target(RUNS_IMAGES[form])
     for resource in ("Disk", "Memory", "Cpus", *(["GPUs"] if job.resources.gpus else [])):
         if resource == "GPUs" and (job.resources.gpu_memory or job.resources.gpu_models):
             counted = call("countMatches", my("RequireGPUs"), target("AvailableGPUs"))
