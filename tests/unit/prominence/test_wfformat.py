@@ -55,10 +55,10 @@ def test_an_instance_is_measured_by_its_recorded_times(version: str) -> None:
 
 def test_all_faults_of_an_instance_are_told() -> None:
     """Ids, edges and cycles with their places."""
-    text = instance(task("alpha", "beta"), task("beta", "alpha"), task("alpha"), task("x", "alhpa"))
+    text = instance(task("alpha", "beta"), task("beta", "alpha"), task("alpha"), task("x", "alpha_"))
     assert [
         Fault(f"{TASKS}/2/id", 'two tasks have the id "alpha"'),
-        Fault(f"{TASKS}/3/parents/0", 'there is no task with the id "alhpa"; did you mean alpha?'),
+        Fault(f"{TASKS}/3/parents/0", 'there is no task with the id "alpha_"; did you mean alpha?'),
         Fault(TASKS, "tasks wait for each other in a cycle: alpha -> beta -> alpha"),
     ] == faults(text)
     assert ["/schemaVersion"] == [fault.pointer for fault in faults(instance(task("a"), schemaVersion="1.3"))]
