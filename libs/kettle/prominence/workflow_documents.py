@@ -39,6 +39,11 @@ Edge = tuple[str, str, str]
 """A parent, a child, and the pointer to where it says so."""
 
 
+def is_workflow(document: object) -> bool:
+    """Whether a document is to be one of a workflow: clients tell it from that of a job by its `jobs`."""
+    return isinstance(document, dict) and "jobs" in document
+
+
 def read_workflow(text: bytes | str) -> Workflow:
     """
     The workflow that a document describes, without older forms.
@@ -59,8 +64,6 @@ def graph_of(workflow: Workflow) -> JobGraph:
 
 def _current(workflow: Workflow) -> Workflow:
     jobs = [current(job) for job in workflow.jobs]
-    if placement := workflow.policies.placement:
-        jobs = [replace(job, policies=replace(job.policies, placement=placement)) for job in jobs]
     dependencies: dict[str, list[str]] = {}
     for parent, child, _ in _edges(workflow.dependencies, ""):
         dependencies.setdefault(parent, []).append(child)
@@ -99,7 +102,9 @@ def _faults(document: object) -> Iterator[Fault]:
 
 
 def _between(document: dict[str, Any], wrong: set[str]) -> Iterator[Fault]:
-    """What does not agree among the parts of a workflow whose form is right; a wrong part hides no other's faults."""
+    """
+    What does not agree among the parts of a workflow whose form is right; a wrong part hides no other's faults.
+    """
 
     def is_sound(where: str) -> bool:
         return not any(each == where or each.startswith(f"{where}/") for each in wrong)
@@ -190,7 +195,9 @@ def _members(made: Mapping[int, Factory], known: Mapping[str, None]) -> Iterator
 
 
 def _outputs(made: Mapping[int, Factory], jobs: list[Job]) -> Iterator[Fault]:
-    """Names of outputs with values that people wrote; of those that are computed the submission takes care."""
+    """
+    Names of outputs with values that people wrote; of those that are computed the submission takes care.
+    """
     by_name = {job.name: number for number, job in enumerate(jobs)}
     for factory in made.values():
         if not isinstance(factory, Zip):

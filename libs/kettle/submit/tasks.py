@@ -11,11 +11,6 @@ if TYPE_CHECKING:
     from kettle_wire.tasks import TaskList
 
 COMMAND: Final = "tasks"
-_CLAUSES: Final = {
-    "docker": "TARGET.HasDockerURL",
-    "sif": "TARGET.HasSIF",
-    "files": "TARGET.HasSandboxImage",
-}
 
 
 def tasks(lookup: Lookup) -> Ad:
@@ -41,10 +36,12 @@ def requirements(lookup: Lookup) -> list[str]:
     """Clauses for machines that run such images."""
     if (found := _read(lookup)) is None:
         return []
-    from kettle.tasks.reading import image_form  # as below
+    from kettle.tasks.reading import RUNS_IMAGES, image_form  # as below
 
     forms = {form for task in found[1].tasks if (form := image_form(task))}
-    return (["TARGET.HasContainer"] if forms else []) + [_CLAUSES[form] for form in sorted(forms)]
+    return (["TARGET.HasContainer"] if forms else []) + [
+        f"TARGET.{RUNS_IMAGES[form]}" for form in sorted(forms)
+    ]
 
 
 def _read(lookup: Lookup) -> "tuple[str, TaskList] | None":

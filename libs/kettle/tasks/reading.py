@@ -15,6 +15,9 @@ _PLAIN: Final = frozenset({"basic", "sidecar"})
 _OURS: Final = (".", "_condor_")
 """How names of files in a sandbox begin that are not the job's."""
 
+RUNS_IMAGES: Final = {"docker": "HasDockerURL", "sif": "HasSIF", "files": "HasSandboxImage"}
+"""What a slot has in its ad that runs images of a form."""
+
 
 class TasksError(ValueError):
     """Tasks that cannot be run; the message says which, and why."""

@@ -28,6 +28,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "edit": "give attributes of jobs other values",
         "rm": "take jobs out of the queue",
         "dag": "check and draw DAG files",
+        "workflow": "check and translate documents of workflows",
     },
     "the pool": {
         "up": "start the pool of this machine",
