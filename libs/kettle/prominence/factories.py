@@ -111,7 +111,9 @@ def _value(sweep: Sweep, place: int) -> Fraction:
 
 
 def text_of_fraction(value: Fraction) -> str:
-    """A number in decimal notation: exactly, if it has a last decimal, and else rounded; no point in whole numbers."""
+    """
+    A number in decimal notation: exactly, if it has a last decimal, and else rounded; no point in whole numbers.
+    """
     places = _decimals(value.denominator)
     if places is None:
         rounded = Context(prec=_DIGITS).divide(Decimal(value.numerator), Decimal(value.denominator))

@@ -6,7 +6,9 @@ import msgspec
 
 
 class JobGraph(msgspec.Struct, frozen=True):
-    """Jobs by their index; a job of several instances is one vertex, and all of them wait for all of a parent's."""
+    """
+    Jobs by their index; a job of several instances is one vertex, and all of them wait for all of a parent's.
+    """
 
     children: tuple[tuple[int, ...], ...]
     """Of each job, without repetition, in the order in which they were named."""

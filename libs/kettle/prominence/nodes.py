@@ -68,7 +68,9 @@ class WorkflowNodes:
 
 
 def seeded(workflow: Workflow, seeds: Iterator[int]) -> Workflow:
-    """The workflow with a seed for each random sample that has none: what is recorded, so that the same values are drawn again."""
+    """
+    The workflow with a seed for each random sample that has none: what is recorded, so that the same values are drawn again.
+    """
 
     def with_seed(factory: Factory) -> Factory:
         if isinstance(factory, RandomSample) and factory.seed is None:

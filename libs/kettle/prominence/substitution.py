@@ -20,7 +20,9 @@ def substituted(text: str, parameters: Mapping[str, str]) -> str:
 
 
 def substituted_url(url: str, parameters: Mapping[str, str]) -> str:
-    """The URL with the values of parameters; what may not stand in one (blanks, quotes) is encoded in values."""
+    """
+    The URL with the values of parameters; what may not stand in one (blanks, quotes) is encoded in values.
+    """
     return substituted(url, {name: quote(value, safe=_IN_URLS) for name, value in parameters.items()})
 
 

@@ -99,7 +99,9 @@ def _faults(document: object) -> Iterator[Fault]:
 
 
 def _between(document: dict[str, Any], wrong: set[str]) -> Iterator[Fault]:
-    """What does not agree among the parts of a workflow whose form is right; a wrong part hides no other's faults."""
+    """
+    What does not agree among the parts of a workflow whose form is right; a wrong part hides no other's faults.
+    """
 
     def is_sound(where: str) -> bool:
         return not any(each == where or each.startswith(f"{where}/") for each in wrong)
@@ -190,7 +192,9 @@ def _members(made: Mapping[int, Factory], known: Mapping[str, None]) -> Iterator
 
 
 def _outputs(made: Mapping[int, Factory], jobs: list[Job]) -> Iterator[Fault]:
-    """Names of outputs with values that people wrote; of those that are computed the submission takes care."""
+    """
+    Names of outputs with values that people wrote; of those that are computed the submission takes care.
+    """
     by_name = {job.name: number for number, job in enumerate(jobs)}
     for factory in made.values():
         if not isinstance(factory, Zip):

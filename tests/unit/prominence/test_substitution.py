@@ -35,7 +35,9 @@ def test_values_are_never_looked_at_again(first: str, second: str) -> None:
 
 
 def test_values_in_urls_are_encoded_where_they_must_be() -> None:
-    """A whole URL may be a value; blanks and quotes in it are encoded, and what stands in the document is not touched."""
+    """
+    A whole URL may be a value; blanks and quotes in it are encoded, and what stands in the document is not touched.
+    """
     assert "http://h/a%20b%22.dat?x=$y" == substituted_url("http://h/$n.dat?x=$y", {"n": 'a b"'})
     assert "http://h/p?q=1&r=%20#f" == substituted_url("$url", {"url": "http://h/p?q=1&r=%20#f"})
 
