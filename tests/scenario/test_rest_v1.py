@@ -394,6 +394,17 @@ async def test_lists_are_asked_for_by_label_name_and_state(
         assert "error" in await ada.ask("GET", "/jobs?status=foo")
         wrong = await ada.ask("POST", "/jobs", 400, json={**job, "taks": []})
         assert "taks" in wrong["error"]
+        for theirs in ("bob/secret", "fus/secret"):
+            foreign = await ada.ask("POST", "/jobs", 400, json={**job, "artifacts": [{"url": theirs}]})
+            assert theirs in foreign["error"]
+        named = {**job, "name": "w"}
+        cycle = {"jobs": [named], "dependencies": {"w": ["w"]}}
+        assert "w" in (await ada.ask("POST", "/workflows", 400, json=cycle))["error"]
+        assert (
+            "not run workflows" in (await ada.ask("POST", "/workflows", 400, json={"jobs": [named]}))["error"]
+        )
+        assert [] == await ada.ask("GET", "/workflows?completed=true")
+        assert "error" in await ada.ask("DELETE", "/workflows/1", 400)
         assert {} == await ada.ask("DELETE", f"/jobs?id={','.join(map(str, mine))}")
         assert "error" in await ada.ask("DELETE", "/jobs?id=999999999", 400)
         query = {"constraint": f"{label}=x.1", "completed": "true", "num": "1"}

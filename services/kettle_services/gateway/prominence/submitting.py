@@ -46,7 +46,7 @@ class Submitting:
             identifier = str(uuid.uuid4())
             made = submission(job, self._surroundings(person, job, identifier, now))
         except DocumentRefused as error:
-            raise refused(_first(error)) from error
+            raise refused(first_fault(error)) from error
         request = Submit(
             id=new_id(), ad={**made.ad, IDENTIFIER: identifier}, columns=[], rows=[[]], spool=True
         )
@@ -90,6 +90,7 @@ async def _taken_back(client: Client, cluster: int) -> None:
     await client.requests.ask(ACT, request)
 
 
-def _first(error: DocumentRefused) -> str:
+def first_fault(error: DocumentRefused) -> str:
+    """What is said of a document: this interface has room for one fault."""
     fault = error.faults[0]
     return f"{fault.sentence} (at {fault.pointer})" if fault.pointer else fault.sentence

@@ -17,6 +17,7 @@ from kettle_services.gateway.prominence.pool import PoolQuestions
 from kettle_services.gateway.prominence.running_jobs import RunningJobs
 from kettle_services.gateway.prominence.signatures import Signer
 from kettle_services.gateway.prominence.submitting import Submitting
+from kettle_services.gateway.prominence.workflows import Workflows
 from kettle_services.gateway.rest.application import Front
 from kettle_services.gateway.rest.wiring import RestParts, directory
 from kettle_services.gateway.settings import GatewaySettings
@@ -62,5 +63,5 @@ def add_prominence(
         signer,
         (parts.handlers[GET_STDOUT], parts.handlers[GET_STDERR]),
     )
-    routes = [*jobs.routes(), *running.routes(), *values.routes(), *data.routes(), *pool.routes()]
+    routes = [route for part in (jobs, running, Workflows(), values, data, pool) for route in part.routes()]
     add_routes(application, front, routes, [*health.routes(), *data.open_routes()])
