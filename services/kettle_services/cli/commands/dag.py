@@ -27,6 +27,7 @@ Exit status: 0 nothing is wrong; 1 something is; 2 a mistake in what was typed.
 examples:
   kettle dag check diamond.dag
   kettle dag check --json one.dag two.dag
+  kettle dag check --deep diamond.dag                     what its nodes would be refused for, too
   kettle dag check --partial diamond.dag.rescue001 diamond.dag
 """
 
@@ -57,7 +58,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         added.add_argument("--partial", default="", metavar="FILE", help="a rescue or save file of this DAG")
         return added
 
-    json_option(add("check", "all that is wrong with DAG files, and what they amount to", _CHECK))
+    check = add("check", "all that is wrong with DAG files, and what they amount to", _CHECK)
+    check.add_argument(
+        "--deep", action="store_true", help="look at submit descriptions, scripts and DAGs within, too"
+    )
+    json_option(check)
     graph = add("graph", "a DAG as a picture", _GRAPH)
     graph.add_argument(
         "--format",
