@@ -1,4 +1,4 @@
-"""What a DAG file names and does not hold: submit descriptions, scripts, DAGs within; looked at before anything runs."""
+"""Looks at what DAG files name: submit descriptions, scripts, DAGs within."""
 
 import os
 from collections.abc import Iterator, Mapping

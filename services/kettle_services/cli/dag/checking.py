@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
 
 
 def _outside(dag: Dag, arguments: argparse.Namespace, options: Options) -> tuple[list[Fault], list[Fault]]:
-    """Faults and warnings about what the files name; only whether submit files are there, unless more is wanted."""
+    """Faults and warnings about what the files name; without --deep whether submit files are there."""
     if not arguments.deep:
         return [], list(_missing_files(dag))
     found = list(
