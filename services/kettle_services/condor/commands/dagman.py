@@ -4,7 +4,6 @@ import asyncio
 import hashlib
 import logging
 import os
-import re
 import signal
 import sys
 import time
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from kettle.dag.structure import Dag
     from kettle.dag.submission.options import SubmitDagOptions
     from kettle_services.condor.dagman.node_jobs import NodeSource
+    from kettle_services.condor.dagman.own_job import OwnJob
     from kettle_wire.commands.dagman import StartWorkflow
     from kettle_wire.workflows import WorkflowOptions
 
@@ -32,9 +32,6 @@ It is not started by hand, and ends with the exit code of the DAG.
 }
 FAILED: Final = 1
 """What it ends with if the DAG cannot be run."""
-_CLUSTER: Final = re.compile(r"^ClusterId\s*=\s*(\d+)\s*$", re.MULTILINE | re.IGNORECASE)
-_IWD: Final = re.compile(r'^Iwd\s*=\s*"(.*)"\s*$', re.MULTILINE | re.IGNORECASE)
-_ESCAPED: Final = re.compile(r"\\(.)")
 _OF_DAEMONS: Final = ["-p", "0", "-f", "-l", "."]
 """What daemons of HTCondor are told, and condor_submit_dag says first."""
 _ATTEMPTS: Final = 6
@@ -67,31 +64,21 @@ async def _run(options: "SubmitDagOptions", words: list[str]) -> int:
     from kettle.client.connections.condor_config import pool_of
     from kettle.dag.files.dag_files import DagFiles
     from kettle.dag.plan import plan_of
+    from kettle_services.condor.dagman.own_job import own_job
     from kettle_services.condor.dagman.process import Hands
 
     knobs = CondorConfig(os.environ)
-    workflow, directory = _own_job()
-    os.chdir(directory)  # the job has a directory of its own, and DAG files name paths from that of the submission
+    job = own_job()
+    directory = job.directory
+    os.chdir(directory)  # the job may have a directory of its own
     dag, digest, rescued = _read(options, directory, knobs)
-    source = _source(dag, workflow, directory, options)
+    source = _source(dag, job, options)
     start = _start(source, options, digest, knobs)
-    files = DagFiles(dag, plan_of(dag), _files(options, source, words, rescued, knobs), time.time())
+    run = _files(options, source, words, rescued, knobs, job.parent)
+    files = DagFiles(dag, plan_of(dag), run, time.time())
     async with Client.connect(pool=pool_of(knobs), patience=float("inf")) as client:
         attempts = int(knobs.number("DAGMAN_MAX_SUBMIT_ATTEMPTS", _ATTEMPTS))
         return await Hands(client, source, start, files, attempts=max(1, attempts)).run()
-
-
-def _own_job() -> tuple[int, Path]:
-    """The cluster of the job that this process is, and where it was submitted; raises ToolError."""
-    path = os.environ.get("_CONDOR_JOB_AD", "")
-    try:
-        ad = Path(path).read_text(errors="surrogateescape") if path else ""
-    except OSError as error:
-        raise ToolError(f"ERROR: cannot read the ad of this job: {error}") from error
-    cluster, directory = _CLUSTER.search(ad), _IWD.search(ad)
-    if cluster is None or directory is None:
-        raise ToolError("ERROR: condor_dagman is the program of a job, which condor_submit_dag submits")
-    return int(cluster[1]), Path(_ESCAPED.sub(r"\1", directory[1]))
 
 
 def _read(options: "SubmitDagOptions", directory: Path, knobs: CondorConfig) -> "tuple[Dag, str, int]":
@@ -136,14 +123,20 @@ def _most_rescues(knobs: CondorConfig) -> int:
     return int(knobs.number("DAGMAN_MAX_RESCUE_NUM", MOST_RESCUES))
 
 
-def _source(dag: "Dag", workflow: int, directory: Path, options: "SubmitDagOptions") -> "NodeSource":
+def _source(dag: "Dag", job: "OwnJob", options: "SubmitDagOptions") -> "NodeSource":
     from kettle_services.condor.dagman.node_jobs import NodeSource
 
     above = dag.edges.parents()
     names = [node.name for node in dag.nodes]
     parents = [",".join(names[parent] for parent in above.nodes_of(index)) for index in range(len(names))]
-    nodes_log = directory / f"{options.primary}.nodes.log"
-    return NodeSource(dag=dag, workflow=workflow, directory=directory, nodes_log=nodes_log, parents=parents)
+    return NodeSource(
+        dag=dag,
+        workflow=job.cluster,
+        batch=job.batch_name(options.primary),
+        directory=job.directory,
+        nodes_log=job.directory / f"{options.primary}.nodes.log",
+        parents=parents,
+    )
 
 
 def _start(
@@ -183,7 +176,12 @@ def _limits(options: "SubmitDagOptions", knobs: CondorConfig) -> "WorkflowOption
 
 
 def _files(
-    options: "SubmitDagOptions", source: "NodeSource", words: list[str], rescued: int, knobs: CondorConfig
+    options: "SubmitDagOptions",
+    source: "NodeSource",
+    words: list[str],
+    rescued: int,
+    knobs: CondorConfig,
+    parent: str,
 ) -> "DagRun":
     from kettle.dag.files.run import DagRun
     from kettle.dag.submission.names import file_names
@@ -202,5 +200,5 @@ def _files(
         rescued_from=rescued,
         largest_rescue=_most_rescues(knobs),
         keep_retries=not knobs.flag("DAGMAN_RESET_RETRIES_UPON_RESCUE", default=True),
-        parent=os.environ.get("CONDOR_PARENT_ID", ""),
+        parent=parent,
     )

@@ -232,7 +232,7 @@ class Hands:
         request = EditJobs(
             id=f"dag/{self._source.workflow}/ad/{time.time_ns()}",
             select=Select(jobs=[JobId(self._source.workflow, 0)]),
-            attributes=attributes(self._files.progress),
+            attributes={**attributes(self._files.progress), "JobBatchName": self._source.batch},
         )
         with suppress(CommandRefusedError):  # the DAG job may have left
             await self._client.requests.ask(EDIT_JOBS, request)
