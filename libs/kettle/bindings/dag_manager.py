@@ -39,7 +39,10 @@ class DAGMan:
         `pause` would stop everything without an end of the DAG: `condor_hold` of the DAG job does that.
         """
         if pause:
-            return False, f"a DAG is not paused here: condor_hold {self._dag_id} has it wait, condor_release go on"
+            return (
+                False,
+                f"a DAG is not paused here: condor_hold {self._dag_id} has it wait, condor_release go on",
+            )
         try:
             ask(pool_here(), lambda client: client.workflows.halt(self._dag_id, reason or ""))
         except HTCondorException as error:

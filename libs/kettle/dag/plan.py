@@ -29,7 +29,9 @@ def plan_of(dag: Dag) -> Plan:
         post={index: _deferral(node, "post") for index, node in enumerate(nodes) if node.post is not None},
         hold=[index for index, node in enumerate(nodes) if node.hold is not None],
         pre_skip=_table(dag, lambda node: node.pre_skip),
-        aborts=_table(dag, lambda node: AbortRule(node.abort.value, node.abort.exit_code) if node.abort else None),
+        aborts=_table(
+            dag, lambda node: AbortRule(node.abort.value, node.abort.exit_code) if node.abort else None
+        ),
         tolerances=_table(dag, _tolerance),
         categories=_table(dag, lambda node: node.category),
         category_limits=dict(dag.throttles),

@@ -35,6 +35,7 @@ COMMANDS: Final = {
     "condor_chirp": ("chirp", "what a job asks of its access point; for programs of jobs"),
     "condor_dag_checker": ("dag_checker", "everything that is wrong with DAG files"),
     "condor_submit_dag": ("submit_dag", "a DAG: jobs that wait for each other"),
+    "condor_dagman": ("dagman", "runs a DAG; condor_submit_dag starts it"),
     "condor_transform_ads": ("transform_ads", "try transforms of jobs on ads"),
     "condor_userprio": ("userprio", "how users and groups share the pool"),
     "condor_qusers": ("qusers", "who has jobs in the queue"),

@@ -13,7 +13,7 @@ from kettle.dag.submission.options import SubmitDagOptions
 from kettle.submit.quoting import environment_of, is_v2, join_v2, split_environment_v1, split_v2, unquote_v2
 
 _TAKEN_ALONG: Final = (
-    "CONDOR_CONFIG,_CONDOR_*,PATH,PYTHONPATH,PERL*,PEGASUS_*,TZ,HOME,USER,LANG,LC_ALL,ASAN_OPTIONS,LSAN_OPTIONS,"
+    "CONDOR_CONFIG,_CONDOR_*,KETTLE_HOME,KETTLE_NATS_*,KETTLE_POOL,PATH,PYTHONPATH,PERL*,PEGASUS_*,TZ,HOME,USER,LANG,LC_ALL,ASAN_OPTIONS,LSAN_OPTIONS,"
     "BEARER_TOKEN,BEARER_TOKEN_FILE"
 )
 """Variables of the submitter's environment that every such job gets."""

@@ -33,7 +33,13 @@ def words_of(command: str) -> list[str]:
 
 
 def filled(
-    words: Sequence[str], step: NodeStep, node: str, retries: int, workflow: int, progress: Progress, so_far: NodeSoFar
+    words: Sequence[str],
+    step: NodeStep,
+    node: str,
+    retries: int,
+    workflow: int,
+    progress: Progress,
+    so_far: NodeSoFar,
 ) -> list[str]:
     """The words with what they stand for."""
     values = _values(step, node, retries, workflow, progress, so_far)

@@ -30,6 +30,8 @@ class NodeSource(msgspec.Struct, frozen=True):
 
     dag: Dag
     workflow: int
+    batch: str
+    """The name of the workflow in the queue, which is that of its DAG job."""
     directory: Path
     nodes_log: Path
     parents: Sequence[str] | Mapping[int, str]
@@ -47,13 +49,13 @@ def directory_of(node: Node, base: Path) -> Path:
 
 
 def attributes_of(source: NodeSource, step: NodeStep) -> dict[str, str | int]:
-    """What says in the ad of each job of a node where it belongs."""
+    """What says in the ad of each job of a node, scripts too, where it belongs."""
     node = source.dag.nodes[step.node]
     return {
         "DAGManJobId": source.workflow,
         "DAGNodeName": node.name,
+        "JobBatchName": source.batch,
         "DAGParentNodeNames": source.parents[step.node],
-        "DAGManNodesLog": str(source.nodes_log),
         "DAGManNodeRetry": step.attempt,
         "JobSubmitMethod": METHOD,
         STEP: step_text(source.workflow, step),
@@ -91,8 +93,9 @@ def node_submission(
         environ=environ,
         source=name,
         submit_method=METHOD,
+        tolerant=True,  # not every description uses every macro
     )
-    note = {"SubmitEventNotes": f"DAG Node: {node.name}"}
+    note = {"SubmitEventNotes": f"DAG Node: {node.name}", "DAGManNodesLog": str(source.nodes_log)}
     return msgspec.structs.replace(prepared, ad={**prepared.ad, **note, **attributes_of(source, step)})
 
 
@@ -106,7 +109,9 @@ def _text(node: Node, directory: Path) -> tuple[str, str]:
     try:
         return (directory / name).read_text(encoding="utf-8", errors="surrogateescape"), name
     except OSError as error:
-        raise ClientError(f"cannot read the submit file {name} of node {node.name}: {error.strerror}") from error
+        raise ClientError(
+            f"cannot read the submit file {name} of node {node.name}: {error.strerror}"
+        ) from error
 
 
 def _with_lines(text: str, lines: Sequence[str]) -> str:

@@ -10,17 +10,16 @@ import logging
 import os
 import time
 from contextlib import suppress
-from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from kettle.client import Client
-from kettle.client.errors import ClientError, CommandRefusedError, PoolUnreachableError
+from kettle.client.errors import ClientError, CommandRefusedError
 from kettle.dag.files.attributes import attributes
 from kettle.dag.files.dag_files import DagFiles
-from kettle.dag.plan import plan_of
 from kettle.retry.backoff import Backoff
+from kettle.retry.loop import Waits
 from kettle.submit.errors import SubmitError
 from kettle_services.condor.dagman.macros import NodeSoFar
 from kettle_services.condor.dagman.node_jobs import NodeSource, node_submission, step_text
@@ -55,6 +54,10 @@ _SLACK_S: Final = 10.0
 """An answer may come so much later than was said."""
 _ADVERTISE_S: Final = 5.0
 """Seconds between two changes of what the ad of the DAG job says."""
+_FOR_EVER: Final = float("inf")
+"""A workflow outlives whatever it asks."""
+_BETWEEN_ATTEMPTS: Final = Backoff(first=1.0, longest=32.0)
+_LONGEST_REASON: Final = 4096
 _log: Final = logging.getLogger(__name__)
 
 
@@ -82,7 +85,7 @@ class Hands:
 
     async def run(self) -> int:
         """Until the workflow is over; the exit code of the DAG job."""
-        await self._client.requests.ask(START_WORKFLOW, self._start, patience=float("inf"))
+        await self._client.requests.ask(START_WORKFLOW, self._start, patience=_FOR_EVER)
         async with asyncio.TaskGroup() as tasks:
             refreshing = tasks.create_task(self._refresh_files())
             while self._ended is None:
@@ -100,7 +103,7 @@ class Hands:
     async def _news(self) -> WorkflowNews:
         request = FollowWorkflow(workflow=self._source.workflow, after=self._seen, wait=LONGEST_WAIT_S)
         return await self._client.requests.ask(
-            FOLLOW_WORKFLOW, request, patience=float("inf"), deadline=LONGEST_WAIT_S + _SLACK_S
+            FOLLOW_WORKFLOW, request, patience=_FOR_EVER, deadline=LONGEST_WAIT_S + _SLACK_S
         )
 
     async def _take_in(self, news: WorkflowNews) -> None:
@@ -162,23 +165,20 @@ class Hands:
 
     async def _submit(self, step: NodeStep) -> None:
         """Submit one step, or say that it cannot be."""
-        pauses = iter(Backoff(first=1.0, longest=32.0).delays())
-        for left in range(self._attempts - 1, -1, -1):
+        waits = Waits(_BETWEEN_ATTEMPTS)
+        while True:
             try:
                 async with self._room:
                     await self._try_to_submit(step)
-            except PoolUnreachableError:
-                self._taken.discard(step)  # it is ordered still, and tried again
-                return
             except (SubmitError, ClientError) as error:
                 reason = str(error)
                 _log.warning("%s: %s", step_text(self._source.workflow, step), reason)
-                if not left:
-                    failure = StepFailure(step, reason[:4096])
+                if waits.failures + 1 >= self._attempts:
+                    failure = StepFailure(step, reason[:_LONGEST_REASON])
                     request = ReportFailures(workflow=self._source.workflow, failures=[failure])
-                    await self._client.requests.ask(REPORT_FAILURES, request, patience=float("inf"))
+                    await self._client.requests.ask(REPORT_FAILURES, request, patience=_FOR_EVER)
                     return
-                await asyncio.sleep(next(pauses))
+                await waits.wait()
             else:
                 return
 
@@ -201,7 +201,7 @@ class Hands:
             columns=submission.columns,
             rows=submission.rows,
         )
-        await self._client.requests.ask(SUBMIT, request, patience=float("inf"))
+        await self._client.requests.ask(SUBMIT, request, patience=_FOR_EVER)
 
     async def _remove(self, clusters: list[int]) -> None:
         """Take jobs out of the queue, once each; what this process has not done the next one does again."""
@@ -213,7 +213,7 @@ class Hands:
                 select=Select(clusters=new),
                 reason=f"removed by the workflow of DAG job {self._source.workflow}",
             )
-            await self._client.requests.ask(ACT, request, patience=float("inf"))
+            await self._client.requests.ask(ACT, request, patience=_FOR_EVER)
 
     # -- files and the ad --------------------------------------------------------------------------------------------
 
@@ -232,33 +232,7 @@ class Hands:
         request = EditJobs(
             id=f"dag/{self._source.workflow}/ad/{time.time_ns()}",
             select=Select(jobs=[JobId(self._source.workflow, 0)]),
-            attributes=attributes(self._files.progress),
+            attributes={**attributes(self._files.progress), "JobBatchName": self._source.batch},
         )
         with suppress(CommandRefusedError):  # the DAG job may have left
             await self._client.requests.ask(EDIT_JOBS, request)
-
-
-def parents_of(source_names: list[str], children: list[list[int]]) -> list[str]:
-    """By node the names of its parents, with commas between."""
-    parents: list[list[str]] = [[] for _ in source_names]
-    for parent, those in enumerate(children):
-        for child in those:
-            parents[child].append(source_names[parent])
-    return [",".join(each) for each in parents]
-
-
-def start_request(
-    workflow: int, source: NodeSource, files: list[str], digest: str, options: "msgspec.Struct"
-) -> StartWorkflow:
-    """What is to be done, as the service is told."""
-    from kettle_wire.workflows import WorkflowOptions, packed
-
-    assert isinstance(options, WorkflowOptions)
-    return StartWorkflow(
-        workflow=workflow,
-        files=files,
-        directory=str(source.directory),
-        digest=digest,
-        plan=packed(plan_of(source.dag)),
-        options=options,
-    )

@@ -36,7 +36,11 @@ def script_of(source: NodeSource, step: NodeStep) -> Script:
 
 
 def script_submission(
-    source: NodeSource, step: NodeStep, progress: Progress, so_far: NodeSoFar, environ: Mapping[str, str] = os.environ
+    source: NodeSource,
+    step: NodeStep,
+    progress: Progress,
+    so_far: NodeSoFar,
+    environ: Mapping[str, str] = os.environ,
 ) -> "Submission":
     """
     The job that runs a script.

@@ -1,0 +1,183 @@
+"""condor_dagman: the process of a DAG job. condor_submit_dag has it started; nobody starts it by hand."""
+
+import asyncio
+import hashlib
+import logging
+import os
+import signal
+import sys
+import time
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from kettle.client.connections.condor_config import CondorConfig
+from kettle_services.condor.errors import ToolError
+
+if TYPE_CHECKING:
+    from kettle.dag.files.run import DagRun
+    from kettle.dag.structure import Dag
+    from kettle.dag.submission.options import SubmitDagOptions
+    from kettle_services.condor.dagman.node_jobs import NodeSource
+    from kettle_services.condor.dagman.own_job import OwnJob
+    from kettle_wire.commands.dagman import StartWorkflow
+    from kettle_wire.workflows import WorkflowOptions
+
+HELP: Final = {
+    "condor_dagman": """\
+usage: condor_dagman -Lockfile FILE -Dag FILE [options]
+
+The program of the job that condor_submit_dag submits: it runs a DAG for as long as that takes.
+It is not started by hand, and ends with the exit code of the DAG.
+""",
+}
+FAILED: Final = 1
+"""What it ends with if the DAG cannot be run."""
+_OF_DAEMONS: Final = ["-p", "0", "-f", "-l", "."]
+"""What daemons of HTCondor are told, and condor_submit_dag says first."""
+_ATTEMPTS: Final = 6
+"""DAGMAN_MAX_SUBMIT_ATTEMPTS, if nobody has set it."""
+
+
+def run(_name: str, words: list[str]) -> int:
+    """Run the DAG."""
+    from kettle.dag.faults import DagError
+    from kettle.dag.submission.command_line import OptionError, parsed
+    from kettle.submit.errors import PlacelessError
+
+    logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(message)s", level=logging.WARNING)
+    signal.signal(
+        signal.SIGUSR1, signal.SIG_IGN
+    )  # the service learns of a removal, and says what is to be done
+    try:
+        return asyncio.run(_run(parsed(_without_daemon_options(words)), words))
+    except (DagError, OptionError, PlacelessError, OSError) as error:
+        raise ToolError(f"ERROR: {error}") from error
+
+
+def _without_daemon_options(words: list[str]) -> list[str]:
+    count = len(_OF_DAEMONS)
+    return words[count:] if words[:count] == _OF_DAEMONS else words
+
+
+async def _run(options: "SubmitDagOptions", words: list[str]) -> int:
+    from kettle.client import Client
+    from kettle.client.connections.condor_config import pool_of
+    from kettle.dag.files.dag_files import DagFiles
+    from kettle.dag.plan import plan_of
+    from kettle_services.condor.dagman.own_job import own_job
+    from kettle_services.condor.dagman.process import Hands
+
+    knobs = CondorConfig(os.environ)
+    job = own_job()
+    os.chdir(job.directory)  # the job may have one of its own
+    dag, rescued = _read(options, job, knobs)
+    source = _source(dag, job, options)
+    start = _start(source, options, knobs)
+    run = _files(options, source, words, rescued, knobs, job.parent)
+    files = DagFiles(dag, plan_of(dag), run, time.time())
+    async with Client.connect(pool=pool_of(knobs), patience=float("inf")) as client:
+        attempts = int(knobs.number("DAGMAN_MAX_SUBMIT_ATTEMPTS", _ATTEMPTS))
+        return await Hands(client, source, start, files, attempts=max(1, attempts)).run()
+
+
+def _read(options: "SubmitDagOptions", job: "OwnJob", knobs: CondorConfig) -> "tuple[Dag, int]":
+    """
+    The DAG, and the number of the rescue file with which it begins.
+
+    A process that goes on begins with the same one: a newer one is of its own run.
+    """
+    from kettle.dag.files.run_lock import written_of
+    from kettle.dag.submission.loading import load, newest_rescue
+    from kettle.dag.submission.names import file_names
+
+    number = options.do_rescue_from or newest_rescue(options, job.directory, knobs.get)
+    before = written_of(job.directory / file_names(options).lock_file, job.cluster)
+    if before is not None:
+        number = before.rescued_from
+    if options.rescue_file or options.save_file:
+        number = 0
+    chosen = replace(options, do_rescue_from=number, auto_rescue=0)
+    return load(chosen, job.directory, knobs.get), number
+
+
+def _source(dag: "Dag", job: "OwnJob", options: "SubmitDagOptions") -> "NodeSource":
+    from kettle_services.condor.dagman.node_jobs import NodeSource
+
+    above = dag.edges.parents()
+    names = [node.name for node in dag.nodes]
+    parents = [",".join(names[parent] for parent in above.nodes_of(index)) for index in range(len(names))]
+    return NodeSource(
+        dag=dag,
+        workflow=job.cluster,
+        batch=job.batch_name(options.primary),
+        directory=job.directory,
+        nodes_log=job.directory / f"{options.primary}.nodes.log",
+        parents=parents,
+    )
+
+
+def _start(source: "NodeSource", options: "SubmitDagOptions", knobs: CondorConfig) -> "StartWorkflow":
+    from kettle.dag.plan import plan_of
+    from kettle_wire.commands.dagman import StartWorkflow
+    from kettle_wire.workflows import packed
+
+    return StartWorkflow(
+        workflow=source.workflow,
+        files=options.dag_files,
+        directory=str(source.directory),
+        digest=hashlib.sha256(msgspec.msgpack.encode(source.dag)).hexdigest(),
+        plan=packed(plan_of(source.dag)),
+        options=_limits(options, knobs),
+    )
+
+
+def _limits(options: "SubmitDagOptions", knobs: CondorConfig) -> "WorkflowOptions":
+    """What the command line says, else the knobs, else what DAGMan has."""
+    from kettle_wire.workflows import WorkflowOptions
+
+    def limit(said: int | None, knob: str, usual: int) -> int:
+        return max(0, int(knobs.number(knob, usual)) if said is None else said)
+
+    usual = WorkflowOptions()
+    always = options.post_run
+    return WorkflowOptions(
+        max_jobs=limit(options.max_jobs, "DAGMAN_MAX_JOBS_SUBMITTED", usual.max_jobs),
+        max_idle=limit(options.max_idle, "DAGMAN_MAX_JOBS_IDLE", usual.max_idle),
+        max_pre=limit(options.max_pre, "DAGMAN_MAX_PRE_SCRIPTS", usual.max_pre),
+        max_post=limit(options.max_post, "DAGMAN_MAX_POST_SCRIPTS", usual.max_post),
+        max_hold=limit(options.max_hold, "DAGMAN_MAX_HOLD_SCRIPTS", usual.max_hold),
+        always_run_post=knobs.flag("DAGMAN_ALWAYS_RUN_POST", default=False) if always is None else always,
+    )
+
+
+def _files(
+    options: "SubmitDagOptions",
+    source: "NodeSource",
+    words: list[str],
+    rescued: int,
+    knobs: CondorConfig,
+    parent: str,
+) -> "DagRun":
+    from kettle.dag.files.run import DagRun
+    from kettle.dag.submission.loading import MOST_RESCUES
+    from kettle.dag.submission.names import file_names
+
+    names = file_names(options)
+    largest = int(knobs.number("DAGMAN_MAX_RESCUE_NUM", MOST_RESCUES))
+    return DagRun(
+        workflow=source.workflow,
+        directory=source.directory,
+        dag_files=options.dag_files,
+        log=source.directory / names.debug_log,
+        nodes_log=source.nodes_log,
+        lock=source.directory / names.lock_file,
+        pid=os.getpid(),
+        program=sys.argv[0],
+        arguments=words,
+        rescued_from=rescued,
+        largest_rescue=largest,
+        keep_retries=not knobs.flag("DAGMAN_RESET_RETRIES_UPON_RESCUE", default=True),
+        parent=parent,
+    )
