@@ -23,7 +23,7 @@ class Step(NamedTuple):
     file: str = ""
     text: str = ""
     command: str = ""
-    shown: list[str] = []  # noqa: RUF012 - never changed
+    shown: list[str] = []
 
 
 def steps(page: str) -> list[Step]:
