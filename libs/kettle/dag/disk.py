@@ -5,7 +5,11 @@ from pathlib import Path
 
 
 def reader(directory: Path) -> Callable[[str], str]:
-    """Reads the files that are named relative to a directory; raises OSError, and ValueError for what is not UTF-8."""
+    """
+    Reads files that are named relative to a directory.
+
+    It raises OSError, and ValueError for what is not UTF-8.
+    """
 
     def read(path: str) -> str:
         data = (directory / path).read_bytes()

@@ -40,7 +40,7 @@ class Edges(msgspec.Struct, frozen=True, gc=False):
         return Adjacency(self.nodes, _numbers(self.starts), _numbers(self.ends), self.weak)
 
     def parents(self) -> "Adjacency":
-        """For each vertex those that it waits for; made anew at each call."""
+        """For each vertex those that it waits for; each call makes the list again."""
         bounds = np.frombuffer(self.starts, dtype=_INDEX).astype(np.int64)
         sources = np.repeat(np.arange(self.vertices, dtype=_INDEX), bounds[1:] - bounds[:-1])
         targets = np.frombuffer(self.ends, dtype=_INDEX)

@@ -40,7 +40,11 @@ class CriticalPath(msgspec.Struct, frozen=True, gc=False):
 
 
 def order(dag: Dag) -> list[int]:
-    """Vertices so that each stands behind all that it waits for; those in a cycle, and behind one, are missing."""
+    """
+    Vertices so that each stands behind all that it waits for.
+
+    Those in a cycle, and behind one, are missing.
+    """
     children = dag.edges.children()
     waiting = _parent_counts(dag)
     found = [vertex for vertex in range(dag.edges.vertices) if not waiting[vertex]]

@@ -149,7 +149,7 @@ class NodeStatusFile(msgspec.Struct, frozen=True, gc=False):
 
 
 class DagJob(msgspec.Struct, frozen=True, gc=False):
-    """What the files say about the job that runs the DAG: read before it is submitted, without effect afterwards."""
+    """What the files say about the job that runs the DAG; it is read before that is submitted."""
 
     config: str = ""
     """CONFIG: the file with the settings for this DAG."""
@@ -193,7 +193,7 @@ class Dag(msgspec.Struct, frozen=True):
         return tuple(index for index, node in enumerate(self.nodes) if node.kind is NodeKind.SERVICE)
 
     def index(self) -> dict[str, int]:
-        """Each node's name with its index; made anew at each call."""
+        """Each node's name with its index; each call makes the list again."""
         return {node.name: index for index, node in enumerate(self.nodes)}
 
     def _only(self, kind: NodeKind) -> int | None:

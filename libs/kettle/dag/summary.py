@@ -1,4 +1,4 @@
-"""What a check of a DAG tells besides faults: how many nodes of which kind, edges, height, width, the longest chain."""
+"""What a check of a DAG tells besides faults: nodes, edges, height, width, the longest chain."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -74,7 +74,11 @@ def cycle_faults(dag: Dag) -> Sequence[Fault]:
 
 
 def _edge_counts(dag: Dag) -> tuple[int, int]:
-    """All edges, joins multiplied out, and how many are weak; what two lines of many names say twice counts twice."""
+    """
+    All edges, joins multiplied out, and how many of them are weak.
+
+    What two lines with many names say twice counts twice.
+    """
     children = dag.edges.children()
     nodes = len(dag.nodes)
     every = weak = 0

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from kettle.dag.submission.command_line import OptionError, by_name, parsed
+from kettle.dag.submission.loading import load, partial_file
 from kettle.dag.submission.options import SubmitDagOptions
 from kettle.dag.submission.preparing import PreparationError, Prepared, Site, prepare
 from kettle.submit import Site as SubmitSite
@@ -66,6 +67,7 @@ def test_description(work: Path) -> None:
         "output      = a.dag.lib.out",
         "error       = a.dag.lib.err",
         "log         = a.dag.dagman.log",
+        "should_transfer_files = NO",
         "remove_kill_sig = SIGUSR1",
         'My.OtherJobRemoveRequirements = "DAGManJobId =?= $(cluster)"',
         "on_exit_remove = (ExitSignal =?= 11 || (ExitCode =!= UNDEFINED && ExitCode >=0 && ExitCode <= 2))",
@@ -99,6 +101,7 @@ def test_all_options(work: Path) -> None:
     """Every option reaches the description or the arguments."""
     (work / "c.config").write_text("")
     (work / "more.sub").write_text("+One = 1\n")
+    (work / "r").write_text("DONE A\n")
     words = (
         "-maxidle 5 -MaxJobs 6 -maxpre 7 -maxpost 8 -maxhold 9 -alwaysrunpost -priority 3 -usedagdir -debug 4 "
         "-notification error -suppress_notification -config c.config -insert_sub_file more.sub -append +Two=2 -a +Three=3 "
@@ -244,8 +247,38 @@ def test_rescue_by_number(work: Path) -> None:
         prepared(work, "-dorescuefrom", "4", "a.dag")
 
 
+def test_rescue_file_with_a_fault(work: Path) -> None:
+    """A rescue file of another DAG is told of before anything is submitted; with -f it is not looked at."""
+    (work / "a.dag.rescue001").write_text("DONE B\n")
+    with pytest.raises(PreparationError, match=r"a\.dag\.rescue001, line 1: no node is called B"):
+        prepared(work, "a.dag")
+
+    assert prepared(work, "-f", "a.dag").messages == ()
+
+
+def test_where_a_dag_goes_on(work: Path) -> None:
+    """A save file is found by its name alone, and of rescue files the newest is used, unless another one is named."""
+    (work / "a.dag.rescue001").write_text("DONE A\n")
+    (work / "a.dag.rescue002").write_text("")
+    (work / "b.dag_multi.rescue001").write_text("")
+
+    def goes_on(*words: str, **knobs: str) -> str:
+        return partial_file(parsed([*words, "a.dag"]), work, knobs.get)
+
+    assert goes_on() == "a.dag.rescue002"
+    assert goes_on("-autorescue", "0") == ""
+    assert goes_on(DAGMAN_AUTO_RESCUE="false") == ""
+    assert goes_on(DAGMAN_MAX_RESCUE_NUM="1") == "a.dag.rescue001"
+    assert goes_on("-dorescuefrom", "1") == "a.dag.rescue001"
+    assert goes_on("-rescuefile", "other") == "other"
+    assert goes_on("-load_save", "A.save") == "save_files/A.save"
+    assert goes_on("-load_save", "./A.save") == "./A.save"
+    assert goes_on("b.dag") == "b.dag_multi.rescue001"
+    assert load(parsed(["-dorescuefrom", "1", "a.dag"]), work, lambda _: None).nodes[0].is_done
+
+
 def test_update(work: Path) -> None:
-    """A description that is written anew keeps the limits that nobody says again."""
+    """A description that is written again keeps the limits that nobody says again."""
     prepared(work, "-maxjobs", "4", "-maxidle", "5", "a.dag")
     prepared(work, "-update_submit", "-maxidle", "6", "a.dag")
 
@@ -266,6 +299,6 @@ def test_recursion(work: Path) -> None:
 
 def test_there_is_no_dagman(work: Path) -> None:
     """Without a program that runs DAGs nothing is written."""
-    site = Site(directory=work, environ={}, knob={}.get, version=VERSION, dagman="")
+    site = Site(directory=work, environ={}, knob=lambda _: None, version=VERSION, dagman="")
     with pytest.raises(PreparationError, match="Failed to locate condor_dagman executable in PATH"):
         prepare(parsed(["a.dag"]), site)

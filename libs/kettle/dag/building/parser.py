@@ -26,7 +26,7 @@ def parse(paths: Sequence[str], read: Read, options: Options = _DEFAULT, *, part
 def check(
     paths: Sequence[str], read: Read, options: Options = _DEFAULT, *, partial: str = ""
 ) -> tuple[Dag, Sequence[Fault]]:
-    """What could be understood of the files, and everything that is wrong with them, in the order of files and lines."""
+    """What could be understood of the files, and all that is wrong with them, by files and lines."""
     faults = Faults(stop=False)
     dag = _built(paths, read, options, faults, partial)
     places = {file: place for place, file in reversed(list(enumerate(dag.files)))}

@@ -21,7 +21,11 @@ class Lines:
         self._next = 0
 
     def next(self) -> tuple[int, str] | None:
-        """The next line that says something, with its number (the first one's, if lines are joined); None at the end."""
+        """
+        The next line that says something, with its number; None at the end.
+
+        Of joined lines the number is that of the first.
+        """
         joined = ""
         number = 0
         while (line := self._said()) is not None:

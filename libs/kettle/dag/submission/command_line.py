@@ -1,4 +1,4 @@
-"""Words of a command line into options; what is wrong is said as HTCondor says it, for programs that read that."""
+"""Words of a command line into options; mistakes are told in HTCondor's words, which programs read."""
 
 import re
 from collections.abc import Sequence

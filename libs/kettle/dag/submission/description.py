@@ -4,9 +4,10 @@ The submit description of the job that runs a DAG, in the words that programs lo
 It is a job of the scheduler universe: it runs on the access point, as the person who submitted it.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from kettle.dag.submission.loading import Knob
 from kettle.dag.submission.names import FileNames
 from kettle.dag.submission.options import SubmitDagOptions
 from kettle.submit.quoting import environment_of, is_v2, join_v2, split_environment_v1, split_v2, unquote_v2
@@ -17,8 +18,6 @@ _TAKEN_ALONG: Final = (
 )
 """Variables of the submitter's environment that every such job gets."""
 ON_EXIT_REMOVE: Final = "(ExitSignal =?= 11 || (ExitCode =!= UNDEFINED && ExitCode >=0 && ExitCode <= 2))"
-
-Knob = Callable[[str], str | None]
 
 
 def lines(

@@ -160,7 +160,9 @@ FLAGS: Final = {
     "-SubmitMethod": Flag(
         "submit_method", "number", "0|1", "accepted: nodes are always submitted in one way"
     ),
-    "-update_submit": Flag("update_submit", "switch", help="write the description anew, and keep its limits"),
+    "-update_submit": Flag(
+        "update_submit", "switch", help="write the description again, and keep its limits"
+    ),
     "-UseDagDir": Flag("use_dag_dir", "switch", help="run each DAG in the directory of its file"),
     "-v": Flag("verbose", "switch"),
     "-Valgrind": Flag("run_valgrind", "switch"),
@@ -169,7 +171,7 @@ FLAGS: Final = {
 """Every flag."""
 
 OPTIONS: Final = {flag.field.replace("_", ""): flag for flag in FLAGS.values()}
-"""The same by the names that HTCondor's bindings have for options, in lower case."""
+"""Each flag by the name that HTCondor's bindings have for its option, in lower case."""
 
 EXCLUSIVE: Final = {
     "do_recovery": frozenset({"save_file"}),

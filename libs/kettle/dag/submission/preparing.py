@@ -9,24 +9,17 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from kettle.dag.building.options import Options
-from kettle.dag.building.parser import parse
-from kettle.dag.disk import reader
 from kettle.dag.faults import DagError
 from kettle.dag.files import rescue
 from kettle.dag.structure import Dag, NodeKind
 from kettle.dag.submission import description
 from kettle.dag.submission.command_line import OptionError, parsed
-from kettle.dag.submission.description import Knob
+from kettle.dag.submission.loading import Knob, flag, load, newest_rescue
 from kettle.dag.submission.names import FileNames, file_names
 from kettle.dag.submission.options import SubmitDagOptions
 from kettle.submit.errors import PlacelessError
 from kettle.submit.quoting import split_v2, unquote_v2
 
-MOST_RESCUES: Final = 100
-"""`DAGMAN_MAX_RESCUE_NUM`, if nobody has set it."""
-_TRUE: Final = frozenset({"true", "yes", "1", "t"})
-_FALSE: Final = frozenset({"false", "no", "0", "f"})
 _ARGUMENTS: Final = re.compile(r"arguments\s*=\s*(.*)", re.IGNORECASE)
 _LIMITS: Final = ("max_idle", "max_jobs", "max_pre", "max_post", "max_hold")
 
@@ -71,9 +64,10 @@ def prepare(options: SubmitDagOptions, site: Site) -> Prepared:
     if not options.dagman_path:
         raise PreparationError("ERROR: Failed to locate condor_dagman executable in PATH")
     try:
-        dag = _dag(options, site)
+        _refuse_missing_rescue(options, site)
+        dag = load(replace(options, auto_rescue=0) if options.force else options, site.directory, site.knob)
         options = _with_words_of_files(options, dag, site)
-        messages = [str(warning) for warning in dag.warnings]
+        messages = list(map(str, dag.warnings))
         if options.recurse:
             messages += _recursion(options, dag, site)
         names = file_names(options)
@@ -86,20 +80,6 @@ def prepare(options: SubmitDagOptions, site: Site) -> Prepared:
     except OSError as error:
         raise PreparationError(f"ERROR: {error.filename}: {error.strerror}") from error
     return Prepared(names, tuple(messages))
-
-
-def _dag(options: SubmitDagOptions, site: Site) -> Dag:
-    """The DAG, so that what is wrong with it is said to the person who submits it, and not to a log."""
-    return parse(
-        options.dag_files,
-        reader(site.directory),
-        Options(
-            use_dag_directory=options.use_dag_dir,
-            allow_any_names=_flag(site.knob, "DAGMAN_ALLOW_ANY_NODE_NAME_CHARACTERS", default=False),
-            append_variables=_flag(site.knob, "DAGMAN_DEFAULT_APPEND_VARS", default=False),
-            munge_names=_flag(site.knob, "DAGMAN_MUNGE_NODE_NAMES", default=True),
-        ),
-    )
 
 
 def _with_words_of_files(options: SubmitDagOptions, dag: Dag, site: Site) -> SubmitDagOptions:
@@ -116,7 +96,7 @@ def _with_words_of_files(options: SubmitDagOptions, dag: Dag, site: Site) -> Sub
         raise OptionError(f"Can't read DAGMan config file: {config}")
     automatic = options.auto_rescue
     if automatic is None:
-        automatic = int(_flag(site.knob, "DAGMAN_AUTO_RESCUE", default=True))
+        automatic = int(flag(site.knob, "DAGMAN_AUTO_RESCUE", default=True))
     return replace(
         options,
         config_file=config,
@@ -144,24 +124,24 @@ def _recursion(options: SubmitDagOptions, dag: Dag, site: Site) -> Iterator[str]
             yield from prepare(inner, replace(site, directory=directory)).messages
 
 
-def _make_room(options: SubmitDagOptions, names: FileNames, site: Site) -> Iterator[str]:
-    """Refuse to overwrite what an earlier submission left, unless that is wanted, or a rescue file is used."""
-    primary = site.directory / options.primary
-    largest = _most_rescues(site.knob)
-    if options.do_rescue_from < 0:
+def _refuse_missing_rescue(options: SubmitDagOptions, site: Site) -> None:
+    number = options.do_rescue_from
+    if number < 0:
         raise OptionError("-DoRescueFrom value must be non-negative; aborting.")
-    if options.do_rescue_from:
-        wanted = rescue.rescue_name(primary, options.do_rescue_from, multi=options.is_multi)
-        if not wanted.exists():
-            raise OptionError(
-                f"-dorescuefrom {options.do_rescue_from} specified, but rescue DAG file {wanted} does not exist!"
-            )
+    wanted = rescue.rescue_name(site.directory / options.primary, number, multi=options.is_multi)
+    if number and not wanted.exists():
+        raise OptionError(f"-dorescuefrom {number} specified, but rescue DAG file {wanted} does not exist!")
+
+
+def _make_room(options: SubmitDagOptions, names: FileNames, site: Site) -> Iterator[str]:
+    """Refuse to overwrite what an earlier submission left, unless somebody wants it."""
+    primary = site.directory / options.primary
     (site.directory / f"{options.primary}.halt").unlink(missing_ok=True)
     if options.force:
         for name in names.own:
             (site.directory / name).unlink(missing_ok=True)
-        rescue.set_aside(primary, multi=options.is_multi)
-    number = rescue.newest(primary, multi=options.is_multi, largest=largest) if options.auto_rescue else 0
+        rescue.set_aside(primary, multi=options.is_multi, after=options.do_rescue_from)
+    number = newest_rescue(options, site.directory, site.knob)
     if number:
         yield f"Running rescue DAG {number}"
     again = (
@@ -178,7 +158,7 @@ def _make_room(options: SubmitDagOptions, names: FileNames, site: Site) -> Itera
 
 
 def _with_old_limits(options: SubmitDagOptions, path: Path) -> SubmitDagOptions:
-    """The options with the limits of the description that is written anew; what is said now wins over them."""
+    """The options with the limits that the old description has, as far as none are said now."""
     if not path.exists():
         return options
     found = [
@@ -215,13 +195,3 @@ def _write(options: SubmitDagOptions, names: FileNames, dag: Dag, site: Site) ->
     )
     text = "".join(f"{line}\n" for line in lines)
     (site.directory / names.submit_file).write_text(text, encoding="utf-8", errors="surrogateescape")
-
-
-def _most_rescues(knob: Knob) -> int:
-    text = (knob("DAGMAN_MAX_RESCUE_NUM") or "").strip()
-    return min(int(text), rescue.LARGEST) if text.isdecimal() else MOST_RESCUES
-
-
-def _flag(knob: Knob, name: str, *, default: bool) -> bool:
-    value = (knob(name) or "").strip().lower()
-    return value in _TRUE if value in _TRUE | _FALSE else default

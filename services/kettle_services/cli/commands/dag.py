@@ -27,6 +27,7 @@ Exit status: 0 nothing is wrong; 1 something is; 2 a mistake in what was typed.
 examples:
   kettle dag check diamond.dag
   kettle dag check --json one.dag two.dag
+  kettle dag check --deep diamond.dag                     what its nodes would be refused for, too
   kettle dag check --partial diamond.dag.rescue001 diamond.dag
 """
 
@@ -45,9 +46,24 @@ examples:
 def arguments(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
     commands = parser.add_subparsers(dest="what", metavar="COMMAND", required=True)
-    check = _add(commands, "check", "all that is wrong with DAG files, and what they amount to", _CHECK)
+
+    def add(name: str, says: str, description: str) -> argparse.ArgumentParser:
+        added = commands.add_parser(
+            name, help=says, description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+        )
+        added.add_argument("files", nargs="+", metavar="FILE", help="a DAG file; several are one DAG")
+        added.add_argument(
+            "--use-dag-dir", action="store_true", help="paths are relative to each file's directory"
+        )
+        added.add_argument("--partial", default="", metavar="FILE", help="a rescue or save file of this DAG")
+        return added
+
+    check = add("check", "all that is wrong with DAG files, and what they amount to", _CHECK)
+    check.add_argument(
+        "--deep", action="store_true", help="look at submit descriptions, scripts and DAGs within, too"
+    )
     json_option(check)
-    graph = _add(commands, "graph", "a DAG as a picture", _GRAPH)
+    graph = add("graph", "a DAG as a picture", _GRAPH)
     graph.add_argument(
         "--format",
         choices=("dot", "svg", "json"),
@@ -56,20 +72,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="dot, svg or json (default: dot)",
     )
     graph.add_argument("--fold", action="store_true", help="one figure for each splice")
-
-
-def _add(
-    commands: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, says: str, description: str
-) -> argparse.ArgumentParser:
-    parser = commands.add_parser(
-        name, help=says, description=description, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("files", nargs="+", metavar="FILE", help="a DAG file; several are one DAG")
-    parser.add_argument(
-        "--use-dag-dir", action="store_true", help="paths are relative to the directory of each file"
-    )
-    parser.add_argument("--partial", default="", metavar="FILE", help="a rescue or save file of this DAG")
-    return parser
 
 
 _MODULES: Final = {"check": "checking", "graph": "graphing"}

@@ -30,6 +30,8 @@ class NodeSource(msgspec.Struct, frozen=True):
 
     dag: Dag
     workflow: int
+    batch: str
+    """The name of the workflow in the queue, which is that of its DAG job."""
     directory: Path
     nodes_log: Path
     parents: Sequence[str] | Mapping[int, str]
@@ -52,6 +54,7 @@ def attributes_of(source: NodeSource, step: NodeStep) -> dict[str, str | int]:
     return {
         "DAGManJobId": source.workflow,
         "DAGNodeName": node.name,
+        "JobBatchName": source.batch,
         "DAGParentNodeNames": source.parents[step.node],
         "DAGManNodeRetry": step.attempt,
         "JobSubmitMethod": METHOD,

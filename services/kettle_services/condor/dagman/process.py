@@ -199,5 +199,6 @@ class Hands:
         self._advertised = now
         with suppress(CommandRefusedError):  # the DAG job may have left
             await self._client.edit_jobs(
-                Select(jobs=[JobId(self._source.workflow, 0)]), attributes(self._files.progress)
+                Select(jobs=[JobId(self._source.workflow, 0)]),
+                {**attributes(self._files.progress), "JobBatchName": self._source.batch},
             )
