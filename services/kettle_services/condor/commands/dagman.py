@@ -77,8 +77,11 @@ async def _run(options: "SubmitDagOptions", words: list[str]) -> int:
     source = _source(dag, job, options, knobs)
     start = _start(source, options, knobs)
     run = _files(options, source, words, rescued, knobs, job.parent)
-    files = DagFiles(dag, plan_of(dag), run, time.time())
     async with Client.connect(pool=pool_of(knobs), patience=float("inf")) as client:
+        if DagFiles.are_complete(run):  # an earlier process had done all of it, and was killed as it ended
+            exit_code = (await client.workflows.show(job.cluster)).exit_code
+            return FAILED if exit_code is None else exit_code
+        files = DagFiles(dag, plan_of(dag), run, time.time())
         attempts = int(knobs.number("DAGMAN_MAX_SUBMIT_ATTEMPTS", _ATTEMPTS))
         return await Hands(client, source, start, files, attempts=max(1, attempts)).run()
 
