@@ -39,7 +39,7 @@ class NodeSource(msgspec.Struct, frozen=True):
     parents: Sequence[str] | Mapping[int, str]
     """By node the names of its parents, with commas between."""
     options: SubmitDagOptions
-    """Those of this DAG; some hold for the DAGs within, too."""
+    """What was said when the DAG was submitted; some of it holds for the DAGs within, too."""
     site: Site
     """Where the DAGs within are submitted."""
 
