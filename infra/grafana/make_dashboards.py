@@ -92,6 +92,11 @@ OVERVIEW: Final = Dashboard(
         ),
         Panel(title="Slots", queries={"{{state}}": "sum by (state) (kettle_collector_slots{POOL})"}),
         Panel(
+            title="Nodes of workflows",
+            queries={"{{state}}": "sum by (state) (kettle_dagman_nodes{POOL})"},
+            empty="no DAG has run lately",
+        ),
+        Panel(
             title="Error budget in use",
             unit="percentunit",
             queries={

@@ -34,7 +34,18 @@ from kettle_wire.identity import Identity, daemon, user, visitor, worker
 from kettle_wire.subjects import API, Subjects
 
 SUBJECTS = Subjects("pool")
-SERVICES = ("schedd", "shadow", "collector", "negotiator", "accounting", "gateway", "audit", "master", "iam")
+SERVICES = (
+    "schedd",
+    "shadow",
+    "collector",
+    "negotiator",
+    "accounting",
+    "gateway",
+    "audit",
+    "master",
+    "iam",
+    "dagman",
+)
 WHO: dict[str, tuple[str, Identity]] = {role: (role, daemon(role)) for role in SERVICES} | {
     "startd": ("startd", worker("host")),
     "neighbour": ("startd", worker("other.host")),

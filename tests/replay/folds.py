@@ -14,6 +14,8 @@ from kettle.eventsourcing.shard import Shard
 from kettle.jobs.history import JobHistory
 from kettle.userlog.projector import UserLogProjector
 from kettle_services.collector.domain.machine_presence import fold
+from kettle_services.dagman.domain.workflow import Workflow
+from kettle_services.dagman.record import workflow_event
 from kettle_services.iam.domain.audit import act
 from kettle_services.iam.domain.state import Register
 from kettle_services.iam.record import identity_event
@@ -23,7 +25,7 @@ from kettle_services.negotiator.record import Record
 from kettle_services.schedd.domain.queue.fold import Queue
 from kettle_services.schedd.domain.submission.cluster import Cluster
 from kettle_wire.commands.iam import AuditEntry
-from kettle_wire.events import CycleNegotiated, decode
+from kettle_wire.events import CycleNegotiated, WorkflowStarted, decode
 from kettle_wire.frames import Frame
 
 Folded = dict[str, Any]
@@ -127,11 +129,36 @@ def _identity(frames: Sequence[Frame]) -> Folded:
     }
 
 
+def _dagman(frames: Sequence[Frame]) -> Folded:
+    workflows: dict[int, Workflow] = {}
+    for frame in frames:
+        for entry in frame.entries:
+            event = workflow_event(entry)
+            if isinstance(event, WorkflowStarted):
+                workflows[event.workflow] = Workflow(event)
+            else:
+                workflows[int(entry.stream.partition("/")[2])].apply(event)
+    return {
+        str(number): {
+            "states": list(each.states),
+            "attempts": list(each.attempts),
+            "values": each.values,
+            "orders": list(each.orders),
+            "clusters": list(each.clusters.values()),
+            "deferred": list(each.deferred.values()),
+            "options": each.options,
+            "ended": each.ended,
+        }
+        for number, each in workflows.items()
+    }
+
+
 _FOLDS: Final[Mapping[str, Callable[[Sequence[Frame]], Folded]]] = {
     "schedd": _schedd,
     "negotiator": _negotiator,
     "collector": _collector,
     "identity": _identity,
+    "dagman": _dagman,
 }
 
 

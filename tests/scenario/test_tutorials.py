@@ -3,12 +3,13 @@
 import re
 import sys
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import pytest
 
 from kettle.testing.commands.running import execute
 from kettle.testing.throwaway_pool import ThrowawayPool
+from kettle_services.master.domain.start_order import DAEMON_LIST
 
 TUTORIALS: Final = Path(__file__).parents[2] / "docs" / "tutorials"
 _BLOCK: Final = re.compile(r"^```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -67,6 +68,17 @@ def script(found: list[Step], work: Path) -> str:
         else:
             lines.append(f"{{ {step.command}\n}} > {number}.out 2>&1 || {{ cat {number}.out; exit 1; }}")
     return "\n".join(lines)
+
+
+@pytest.fixture(scope="module")
+def configuration() -> dict[str, Any]:
+    """With workflows; jobs run this Python, which an account of a slot may not reach."""
+    return {
+        "settings": {
+            "master": {"daemon_list": [*DAEMON_LIST, "dagman"]},
+            "startd": {"job_account": "own"},
+        }
+    }
 
 
 @pytest.mark.parametrize("name", ["dag"])

@@ -1,4 +1,6 @@
-"""What people ask the service that decides about workflows."""
+"""What people, and the processes of DAG jobs, ask the service that decides about workflows."""
+
+from typing import Final
 
 import msgspec
 
@@ -6,21 +8,47 @@ from kettle.client.connections.transport import Requests
 from kettle_wire.commands.dagman import (
     CHANGE_WORKFLOW,
     EXPLAIN_NODE,
+    FOLLOW_WORKFLOW,
+    LONGEST_WAIT_S,
+    REPORT_FAILURES,
     SHOW_WORKFLOW,
+    START_WORKFLOW,
     ChangeWorkflow,
     ExplainNode,
+    FollowWorkflow,
     NodeExplained,
+    ReportFailures,
     ShowWorkflow,
+    StartWorkflow,
+    WorkflowNews,
+    WorkflowRuns,
     WorkflowState,
 )
+from kettle_wire.events.workflow import StepFailure
 from kettle_wire.workflows import WorkflowOptions
+
+_SLACK_S: Final = 10.0
+"""An answer may come so much later than was said."""
 
 
 class Workflows:
-    """Workflows by the cluster of their DAG job; only the owner and queue super users may change one."""
+    """Workflows by the cluster of their DAG job; each is its owner's."""
 
     def __init__(self, requests: Requests) -> None:
         self._requests = requests
+
+    async def start(self, request: StartWorkflow) -> WorkflowRuns:
+        """The DAG job runs; what is to be done counts the first time only."""
+        return await self._requests.ask(START_WORKFLOW, request)
+
+    async def news(self, workflow: int, after: int) -> WorkflowNews:
+        """What has happened after so many events, and what is to be done; waits for it, but not for ever."""
+        request = FollowWorkflow(workflow=workflow, after=after, wait=LONGEST_WAIT_S)
+        return await self._requests.ask(FOLLOW_WORKFLOW, request, deadline=LONGEST_WAIT_S + _SLACK_S)
+
+    async def failed(self, workflow: int, failures: list[StepFailure]) -> None:
+        """Jobs that were ordered cannot be submitted."""
+        await self._requests.ask(REPORT_FAILURES, ReportFailures(workflow=workflow, failures=failures))
 
     async def halt(self, workflow: int, reason: str = "") -> None:
         """Submit nothing new and run no PRE script; when all that runs has ended, the workflow ends."""

@@ -14,5 +14,6 @@ of the submission, and `kettle.dag.disk` has the one that reads from a disk.
     graph        cycles, levels, critical path
     disk         DAG files from a disk
     files        what others read of a DAG that runs
+    outside      what DAG files name: submit descriptions, scripts, DAGs within
     submission   the job that runs a DAG: its options and its description
 """

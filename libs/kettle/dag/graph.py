@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from kettle.dag.edges import Adjacency
 from kettle.dag.structure import Dag
 
 
@@ -139,18 +138,6 @@ def remaining(dag: Dag, seconds: Mapping[int, float] | None = None) -> Sequence[
             own = seconds.get(vertex, own)
         longest[vertex] = own + behind
     return longest
-
-
-def descendants(adjacency: Adjacency, vertices: Sequence[int]) -> Iterator[int]:
-    """All vertices that are reached from some, without those, each once."""
-    seen = set(vertices)
-    found = list(vertices)
-    for vertex in found:  # grows on the way
-        for neighbour in adjacency.of(vertex):
-            if neighbour not in seen:
-                seen.add(neighbour)
-                found.append(neighbour)
-                yield neighbour
 
 
 def _parent_counts(dag: Dag) -> list[int]:

@@ -192,9 +192,5 @@ class Dag(msgspec.Struct, frozen=True):
         """The indices of the SERVICE nodes."""
         return tuple(index for index, node in enumerate(self.nodes) if node.kind is NodeKind.SERVICE)
 
-    def index(self) -> dict[str, int]:
-        """Each node's name with its index; each call makes the list again."""
-        return {node.name: index for index, node in enumerate(self.nodes)}
-
     def _only(self, kind: NodeKind) -> int | None:
         return next((index for index, node in enumerate(self.nodes) if node.kind is kind), None)

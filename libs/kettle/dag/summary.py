@@ -11,7 +11,7 @@ from kettle.dag.faults import Fault
 from kettle.dag.structure import Dag, NodeKind
 
 _MOST_TOLD: Final = 20
-"""Cycles of a DAG, and names of one of them."""
+"""Names of one cycle."""
 
 
 class Summary(msgspec.Struct, frozen=True):
@@ -68,8 +68,6 @@ def cycle_faults(dag: Dag) -> Sequence[Fault]:
         shown = names if len(names) <= _MOST_TOLD else [*names[: _MOST_TOLD - 1], f"... ({len(names)} nodes)"]
         sentence = f"these nodes wait for each other in a circle: {' -> '.join([*shown, names[0]])}"
         found.append(Fault(dag.files[first.file], first.line, sentence))
-        if len(found) == _MOST_TOLD:
-            break
     return found
 
 

@@ -395,23 +395,13 @@ MACHINES: Final = Metric(
 
 # -- dagman ------------------------------------------------------------------------------------------------------------
 
-WORKFLOWS: Final = Metric(
-    name="kettle.dagman.workflows",
-    kind="gauge",
-    unit="{workflow}",
-    meaning="Workflows that are not over, and those that ended last.",
-    services=("dagman",),
-)
-WORKFLOW_NODES: Final = Metric(
+NODES: Final = Metric(
     name="kettle.dagman.nodes",
     kind="gauge",
     unit="{node}",
-    meaning="Nodes of these workflows.",
+    meaning="Nodes of the workflows that are not over, and of those that ended last.",
     services=("dagman",),
-    attributes=(
-        Attribute(name="state", meaning="How far they are: waiting, ready, pre, queued, post, done, ..."),
-    ),
-    when="a workflow",
+    attributes=(Attribute(name="state", meaning="`NodeState`, in lower case."),),
 )
 
 # -- accounting --------------------------------------------------------------------------------------------------------

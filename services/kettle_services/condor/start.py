@@ -33,6 +33,7 @@ COMMANDS: Final = {
     "condor_ssh_to_job": ("ssh_to_job", "a shell or a command beside a job that runs"),
     "condor_now": ("now", "run a job at once, in the place of others of yours"),
     "condor_chirp": ("chirp", "what a job asks of its access point; for programs of jobs"),
+    "condor_dag_checker": ("dag_checker", "everything that is wrong with DAG files"),
     "condor_submit_dag": ("submit_dag", "a DAG: jobs that wait for each other"),
     "condor_dagman": ("dagman", "runs a DAG; condor_submit_dag starts it"),
     "condor_transform_ads": ("transform_ads", "try transforms of jobs on ads"),

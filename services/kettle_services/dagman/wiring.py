@@ -47,8 +47,7 @@ async def serve(rt: Runtime, settings: DagmanSettings) -> None:
         ],
         version=VERSION,
     )
-    rt.telemetry.observe(metrics.WORKFLOWS, lambda: len(record.workflows))
-    rt.telemetry.observe(metrics.WORKFLOW_NODES, lambda: _nodes(record))
+    rt.telemetry.observe(metrics.NODES, lambda: _nodes(record))
     rt.ready()
     await rt.stopping.wait()
 

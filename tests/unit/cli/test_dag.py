@@ -112,3 +112,30 @@ def test_graph_of_a_faulty_file(typed: Typed, tmp_path: Path) -> None:
 
     assert (said.status, said.out) == (1, "")
     assert "a.dag, line 1: JOB: the submit description is missing" in said.err
+
+
+def test_deep_check(typed: Typed, tmp_path: Path) -> None:
+    """On request submit descriptions, scripts and DAGs within are looked at, with the variables of their nodes."""
+    (tmp_path / "a.dag").write_text(
+        "JOB A a.sub\nJOB B bad.sub\nJOB C a.sub\nSUBDAG EXTERNAL D d.dag\nSUBDAG EXTERNAL E a.dag\n"
+        "JOB F {\nuniverse = vanilla\n}\nSUBDAG EXTERNAL G later.dag\n"
+        'VARS A seconds="3"\nSCRIPT PRE A pre.sh x\nSCRIPT POST A a.sub\n'
+    )
+    (tmp_path / "a.sub").write_text("executable = /bin/sleep\narguments = $(seconds)\nqueue\n")
+    (tmp_path / "bad.sub").write_text("executable = /bin/sleep\nuniverse = grid\nqueue\n")
+    (tmp_path / "d.dag").write_text("JOB X x.sub\nJOB Y\n")
+    answer = json.loads(typed("check", "--deep", "--json", "a.dag").out)
+    faults = {(fault["line"], fault["sentence"].partition(": ")[0]) for fault in answer["faults"]}
+
+    assert faults == {
+        (1, "the PRE script of node A is not there"),
+        (1, "the POST script of node A cannot be executed"),
+        (2, "the submit description of node B is refused"),
+        (4, "within node D"),
+        (5, "the DAG of node E is within itself"),
+        (6, "the submit description of node F is refused"),
+    }
+    assert [warning["sentence"] for warning in answer["warnings"]] == [
+        "within node D: d.dag, line 1: the submit file x.sub of node X is not there",
+        "the DAG file later.dag of node G is not there",
+    ]

@@ -81,7 +81,7 @@ from .dag_files import dag_of, faults_of, read_from
         ("PIN_IN A 0", "the number of the pin must be a whole number from 1"),
         ("PIN_OUT A", "the number of the pin is missing"),
         ("DOT", "the file is missing"),
-        ("DOT g.dot UPDAT", "'UPDAT' has no meaning here; did you mean UPDATE?"),
+        ("DOT g.dot UPDATED", "'UPDATED' has no meaning here; did you mean UPDATE?"),
         ("NODE_STATUS_FILE s often", "'often' has no meaning here"),
         ("JOBSTATE_LOG a b", "'b' is one word too many"),
         ("CONFIG", "the file is missing"),

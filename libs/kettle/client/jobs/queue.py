@@ -65,6 +65,7 @@ class JobQueue:
         cwd: Path | None = None,
         source: str | None = None,
         spool: bool = False,
+        command: str = "",
     ) -> Submitted:
         """
         Submit the jobs of a description that makes one cluster: its text, the path of a file, or what `prepare` made of it.
@@ -73,6 +74,7 @@ class JobQueue:
 
         `given` are assignments before its first line; relative names start at `cwd`.  When this returns, the jobs are
         recorded and cannot be lost.  With `spool` they are held then, until `spools.send` has sent their files.
+        `command` is the id of a submission that may be repeated; without it each one is new.
 
         Raises:
             SubmitError: the description is refused, or makes several clusters; nothing was recorded.
@@ -91,7 +93,11 @@ class JobQueue:
 
             await require_stored(self.requests, submission.ad)
         request = Submit(
-            id=new_id(), ad=submission.ad, columns=submission.columns, rows=submission.rows, spool=spool
+            id=command or new_id(),
+            ad=submission.ad,
+            columns=submission.columns,
+            rows=submission.rows,
+            spool=spool,
         )
         try:
             reply = await self.requests.ask(SUBMIT, request)

@@ -52,6 +52,7 @@ class DagFiles:
         """Until the first event that is not in the files: an earlier process may have written what belongs to it."""
         if not self._goes_on:
             run.nodes_log.write_bytes(b"")
+            self._written.rescued_from = run.rescued_from
             self._written.rescue = rescue.next_number(
                 run.primary, multi=run.is_multi, largest=run.largest_rescue
             )
@@ -199,4 +200,9 @@ def _said(run: DagRun) -> Banner:
         arguments=run.arguments,
         dag_files=run.dag_files,
         nodes_log=str(run.nodes_log),
+        rescue_file=(
+            str(rescue.rescue_name(Path(run.dag_files[0]), run.rescued_from, multi=run.is_multi))
+            if run.rescued_from
+            else ""
+        ),
     )

@@ -58,6 +58,8 @@ class Banner(msgspec.Struct, frozen=True, kw_only=True):
     arguments: Sequence[str] = ()
     dag_files: Sequence[str]
     nodes_log: str
+    rescue_file: str = ""
+    """The one with which the run began."""
 
 
 def banner(said: Banner) -> Iterator[str]:
@@ -73,6 +75,8 @@ def banner(said: Banner) -> Iterator[str]:
     yield f"DAG Input file is {' '.join(said.dag_files)}"
     yield f"Parsing {len(said.dag_files)} dagfiles"
     yield from (f"Parsing {name} ..." for name in said.dag_files)
+    if said.rescue_file:
+        yield f"USING RESCUE DAG {said.rescue_file}"
 
 
 def stamped(at: float, lines: Iterable[str], zone: tzinfo | None = None) -> str:

@@ -36,6 +36,8 @@ class Written(msgspec.Struct):
     The number of the rescue file that this run writes if it fails; 0: none.  It is known from the beginning, so that a run
     whose process is killed has one and not two.
     """
+    rescued_from: int = 0
+    """The number of the rescue file with which the run began; 0: none."""
     jobstate_number: int = 0
     """The last number in the jobstate log before this run."""
 
@@ -56,12 +58,7 @@ class RunLock:
 
     def read(self, workflow: int) -> Written:
         """What was written of a workflow; nothing, if the file is of another one or torn."""
-        data = os.pread(self._fd, os.fstat(self._fd).st_size, 0)
-        try:
-            found = msgspec.json.decode(data, type=Written)
-        except msgspec.MsgspecError:
-            return Written(workflow)
-        return found if found.workflow == workflow else Written(workflow)
+        return _decoded(os.pread(self._fd, os.fstat(self._fd).st_size, 0), workflow) or Written(workflow)
 
     def write(self, written: Written) -> None:
         """Replace it, in one write."""
@@ -74,3 +71,19 @@ class RunLock:
         if over:
             self.path.unlink(missing_ok=True)
         os.close(self._fd)
+
+
+def written_of(path: Path, workflow: int) -> Written | None:
+    """What earlier processes of a run have written, by its lock file; None: this is the first one."""
+    try:
+        return _decoded(path.read_bytes(), workflow)
+    except FileNotFoundError:
+        return None
+
+
+def _decoded(data: bytes, workflow: int) -> Written | None:
+    try:
+        found = msgspec.json.decode(data, type=Written)
+    except msgspec.MsgspecError:
+        return None
+    return found if found.workflow == workflow else None

@@ -4,11 +4,11 @@ import argparse
 import importlib
 from typing import Final
 
-from kettle_services.cli.options import json_option
+from kettle_services.cli.options import json_option, pool_options
 from kettle_services.cli.output.screen import Screen
 
 HELP: Final = """\
-Look at DAG files; nothing is submitted, and no pool is needed.  condor_submit_dag submits them.
+Look at DAG files, before anything is submitted, and at workflows that run.  condor_submit_dag submits them.
 
 examples:
   kettle dag check diamond.dag
@@ -27,7 +27,23 @@ Exit status: 0 nothing is wrong; 1 something is; 2 a mistake in what was typed.
 examples:
   kettle dag check diamond.dag
   kettle dag check --json one.dag two.dag
+  kettle dag check --deep diamond.dag                     what its nodes would be refused for, too
   kettle dag check --partial diamond.dag.rescue001 diamond.dag
+"""
+
+_SHOW: Final = """\
+How far a workflow is: its nodes by their states, its jobs, and what it ended with.  One that is over is read from the log.
+
+examples:
+  kettle dag show 17
+  kettle dag show 17 --json        with the state of every node
+"""
+
+_WHY: Final = """\
+Why a node of a workflow is where it is: which nodes it waits for, which limit is reached, and why its job waits.
+
+examples:
+  kettle dag why 17 merge
 """
 
 _GRAPH: Final = """\
@@ -57,7 +73,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         added.add_argument("--partial", default="", metavar="FILE", help="a rescue or save file of this DAG")
         return added
 
-    json_option(add("check", "all that is wrong with DAG files, and what they amount to", _CHECK))
+    check = add("check", "all that is wrong with DAG files, and what they amount to", _CHECK)
+    check.add_argument(
+        "--deep", action="store_true", help="look at submit descriptions, scripts and DAGs within, too"
+    )
+    json_option(check)
     graph = add("graph", "a DAG as a picture", _GRAPH)
     graph.add_argument(
         "--format",
@@ -68,11 +88,31 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     graph.add_argument("--fold", action="store_true", help="one figure for each splice")
 
+    for name, says, description in (
+        ("show", "how far a workflow is, and the states of its nodes", _SHOW),
+        ("why", "why a node of a workflow is where it is", _WHY),
+    ):
+        parser_ = commands.add_parser(
+            name, help=says, description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+        )
+        parser_.add_argument("workflow", type=int, metavar="ID", help="the cluster of the DAG job")
+        if name == "why":
+            parser_.add_argument("node", metavar="NODE", help="the name of a node")
+        json_option(parser_)
+        pool_options(parser_)
 
-_MODULES: Final = {"check": "checking", "graph": "graphing"}
+
+_MODULES: Final = {
+    "check": ("checking", "run"),
+    "graph": ("graphing", "run"),
+    "show": ("running", "show"),
+    "why": ("running", "why"),
+}
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
     """Hand over to the module of the subcommand."""
-    module = importlib.import_module(f"kettle_services.cli.dag.{_MODULES[arguments.what]}")
-    return int(module.run(arguments, screen))
+    module, function = _MODULES[arguments.what]
+    return int(
+        getattr(importlib.import_module(f"kettle_services.cli.dag.{module}"), function)(arguments, screen)
+    )

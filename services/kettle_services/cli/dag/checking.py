@@ -1,6 +1,7 @@
 """`kettle dag check`: everything that is wrong with DAG files, and what they amount to."""
 
 import argparse
+import os
 import posixpath
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -9,6 +10,7 @@ from kettle.dag.building.options import Options
 from kettle.dag.building.parser import check
 from kettle.dag.disk import reader
 from kettle.dag.faults import Fault
+from kettle.dag.outside import Outside, outside_faults
 from kettle.dag.structure import Dag, NodeKind
 from kettle.dag.summary import Summary, cycle_faults, summary
 from kettle_services.cli.output.screen import Screen
@@ -19,20 +21,36 @@ _MOST_NAMES = 12
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
     """Check, and show the result."""
-    dag, found = check(
-        arguments.files,
-        reader(Path.cwd()),
-        Options(use_dag_directory=arguments.use_dag_dir),
-        partial=arguments.partial,
-    )
-    faults = [*found, *cycle_faults(dag)]
-    warnings = [*dag.warnings, *_missing_files(dag)]
+    options = Options(use_dag_directory=arguments.use_dag_dir)
+    dag, found = check(arguments.files, reader(Path.cwd()), options, partial=arguments.partial)
+    wrong, strange = _outside(dag, arguments, options)
+    faults = [*found, *cycle_faults(dag), *wrong]
+    warnings = [*dag.warnings, *strange]
     shape = summary(dag)
     if screen.as_json:
         screen.json({"faults": faults, "warnings": warnings, "dag": shape})
     else:
         _show(shape, faults, warnings, screen)
     return 1 if faults else 0
+
+
+def _outside(dag: Dag, arguments: argparse.Namespace, options: Options) -> tuple[list[Fault], list[Fault]]:
+    """Faults and warnings about what the files name; without --deep whether submit files are there."""
+    if not arguments.deep:
+        return [], list(_missing_files(dag))
+    found = list(
+        outside_faults(
+            dag,
+            Path.cwd(),
+            options,
+            Outside(),
+            environ=os.environ,
+            above=tuple(Path(path).resolve() for path in arguments.files),
+        )
+    )
+    return [fault for fault, is_missing in found if not is_missing], [
+        fault for fault, missing in found if missing
+    ]
 
 
 def _missing_files(dag: Dag) -> Iterator[Fault]:

@@ -4,14 +4,16 @@ import asyncio
 import hashlib
 import logging
 import os
-import re
 import signal
 import sys
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+from msgspec.structs import replace
+
 from kettle.client.connections.condor_config import CondorConfig
+from kettle_services.condor.configuration import version
 from kettle_services.condor.errors import ToolError
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from kettle.dag.structure import Dag
     from kettle.dag.submission.options import SubmitDagOptions
     from kettle_services.condor.dagman.node_jobs import NodeSource
+    from kettle_services.condor.dagman.own_job import OwnJob
     from kettle_wire.commands.dagman import StartWorkflow
     from kettle_wire.workflows import WorkflowOptions
 
@@ -32,9 +35,6 @@ It is not started by hand, and ends with the exit code of the DAG.
 }
 FAILED: Final = 1
 """What it ends with if the DAG cannot be run."""
-_CLUSTER: Final = re.compile(r"^ClusterId\s*=\s*(\d+)\s*$", re.MULTILINE | re.IGNORECASE)
-_IWD: Final = re.compile(r'^Iwd\s*=\s*"(.*)"\s*$', re.MULTILINE | re.IGNORECASE)
-_ESCAPED: Final = re.compile(r"\\(.)")
 _OF_DAEMONS: Final = ["-p", "0", "-f", "-l", "."]
 """What daemons of HTCondor are told, and condor_submit_dag says first."""
 _ATTEMPTS: Final = 6
@@ -67,90 +67,71 @@ async def _run(options: "SubmitDagOptions", words: list[str]) -> int:
     from kettle.client.connections.condor_config import pool_of
     from kettle.dag.files.dag_files import DagFiles
     from kettle.dag.plan import plan_of
+    from kettle_services.condor.dagman.own_job import own_job
     from kettle_services.condor.dagman.process import Hands
 
     knobs = CondorConfig(os.environ)
-    workflow, directory = _own_job()
-    os.chdir(
-        directory
-    )  # the job has a directory of its own, and DAG files name paths from that of the submission
-    dag, digest, rescued = _read(options, directory, knobs)
-    source = _source(dag, workflow, directory, options)
-    start = _start(source, options, digest, knobs)
-    files = DagFiles(dag, plan_of(dag), _files(options, source, words, rescued, knobs), time.time())
+    job = own_job()
+    os.chdir(job.directory)  # the job may have one of its own
+    dag, rescued = _read(options, job, knobs)
+    source = _source(dag, job, options, knobs)
+    start = _start(source, options, knobs)
+    run = _files(options, source, words, rescued, knobs, job.parent)
     async with Client.connect(pool=pool_of(knobs), patience=float("inf")) as client:
+        if DagFiles.are_complete(run):  # an earlier process had done all of it, and was killed as it ended
+            exit_code = (await client.workflows.show(job.cluster)).exit_code
+            return FAILED if exit_code is None else exit_code
+        files = DagFiles(dag, plan_of(dag), run, time.time())
         attempts = int(knobs.number("DAGMAN_MAX_SUBMIT_ATTEMPTS", _ATTEMPTS))
         return await Hands(client, source, start, files, attempts=max(1, attempts)).run()
 
 
-def _own_job() -> tuple[int, Path]:
-    """The cluster of the job that this process is, and where it was submitted; raises ToolError."""
-    path = os.environ.get("_CONDOR_JOB_AD", "")
-    try:
-        ad = Path(path).read_text(errors="surrogateescape") if path else ""
-    except OSError as error:
-        raise ToolError(f"ERROR: cannot read the ad of this job: {error}") from error
-    cluster, directory = _CLUSTER.search(ad), _IWD.search(ad)
-    if cluster is None or directory is None:
-        raise ToolError("ERROR: condor_dagman is the program of a job, which condor_submit_dag submits")
-    return int(cluster[1]), Path(_ESCAPED.sub(r"\1", directory[1]))
+def _read(options: "SubmitDagOptions", job: "OwnJob", knobs: CondorConfig) -> "tuple[Dag, int]":
+    """
+    The DAG, and the number of the rescue file with which it begins.
+
+    A process that goes on begins with the same one: a newer one is of its own run.
+    """
+    from kettle.dag.files.run_lock import written_of
+    from kettle.dag.submission.loading import load, newest_rescue
+    from kettle.dag.submission.names import file_names
+
+    number = options.do_rescue_from or newest_rescue(options, job.directory, knobs.get)
+    before = written_of(job.directory / file_names(options).lock_file, job.cluster)
+    if before is not None:
+        number = before.rescued_from
+    if options.rescue_file or options.save_file:
+        number = 0
+    chosen = replace(options, do_rescue_from=number, auto_rescue=0)
+    return load(chosen, job.directory, knobs.get), number
 
 
-def _read(options: "SubmitDagOptions", directory: Path, knobs: CondorConfig) -> "tuple[Dag, str, int]":
-    """The DAG, the digest of what was read, and the number of the rescue file with which it begins."""
-    from kettle.dag.building.options import Options
-    from kettle.dag.building.parser import parse
-    from kettle.dag.disk import reader
-    from kettle.dag.files import rescue
-
-    digest = hashlib.sha256()
-    read_file = reader(directory)
-
-    def read(path: str) -> str:
-        text = read_file(path)
-        digest.update(f"{path}\0{text}\0".encode(errors="surrogateescape"))
-        return text
-
-    primary, multi = directory / options.primary, options.is_multi
-    number = options.do_rescue_from
-    if not number and options.auto_rescue:
-        number = rescue.newest(primary, multi=multi, largest=_most_rescues(knobs))
-    partial = options.rescue_file or options.save_file
-    if number and not partial:
-        partial = str(rescue.rescue_name(primary, number, multi=multi))
-    dag = parse(
-        options.dag_files,
-        read,
-        Options(
-            use_dag_directory=options.use_dag_dir,
-            allow_any_names=knobs.flag("DAGMAN_ALLOW_ANY_NODE_NAME_CHARACTERS", default=False),
-            append_variables=knobs.flag("DAGMAN_DEFAULT_APPEND_VARS", default=False),
-            munge_names=knobs.flag("DAGMAN_MUNGE_NODE_NAMES", default=True),
-        ),
-        partial=partial,
-    )
-    return dag, digest.hexdigest(), number
-
-
-def _most_rescues(knobs: CondorConfig) -> int:
-    from kettle.dag.submission.preparing import MOST_RESCUES
-
-    return int(knobs.number("DAGMAN_MAX_RESCUE_NUM", MOST_RESCUES))
-
-
-def _source(dag: "Dag", workflow: int, directory: Path, options: "SubmitDagOptions") -> "NodeSource":
+def _source(dag: "Dag", job: "OwnJob", options: "SubmitDagOptions", knobs: CondorConfig) -> "NodeSource":
+    from kettle.dag.submission.preparing import Site
     from kettle_services.condor.dagman.node_jobs import NodeSource
 
     above = dag.edges.parents()
     names = [node.name for node in dag.nodes]
     parents = [",".join(names[parent] for parent in above.nodes_of(index)) for index in range(len(names))]
-    nodes_log = directory / f"{options.primary}.nodes.log"
-    return NodeSource(dag=dag, workflow=workflow, directory=directory, nodes_log=nodes_log, parents=parents)
+    return NodeSource(
+        dag=dag,
+        workflow=job.cluster,
+        batch=job.batch_name(options.primary),
+        directory=job.directory,
+        nodes_log=job.directory / f"{options.primary}.nodes.log",
+        parents=parents,
+        options=options,
+        site=Site(
+            directory=job.directory,
+            environ=os.environ,
+            knob=knobs.get,
+            version=version(),
+            dagman=options.dagman_path or sys.argv[0],
+        ),
+    )
 
 
-def _start(
-    source: "NodeSource", options: "SubmitDagOptions", digest: str, knobs: CondorConfig
-) -> "StartWorkflow":
+def _start(source: "NodeSource", options: "SubmitDagOptions", knobs: CondorConfig) -> "StartWorkflow":
     from kettle.dag.plan import plan_of
     from kettle_wire.commands.dagman import StartWorkflow
     from kettle_wire.workflows import packed
@@ -159,7 +140,7 @@ def _start(
         workflow=source.workflow,
         files=options.dag_files,
         directory=str(source.directory),
-        digest=digest,
+        digest=hashlib.sha256(msgspec.msgpack.encode(source.dag)).hexdigest(),
         plan=packed(plan_of(source.dag)),
         options=_limits(options, knobs),
     )
@@ -185,12 +166,19 @@ def _limits(options: "SubmitDagOptions", knobs: CondorConfig) -> "WorkflowOption
 
 
 def _files(
-    options: "SubmitDagOptions", source: "NodeSource", words: list[str], rescued: int, knobs: CondorConfig
+    options: "SubmitDagOptions",
+    source: "NodeSource",
+    words: list[str],
+    rescued: int,
+    knobs: CondorConfig,
+    parent: str,
 ) -> "DagRun":
     from kettle.dag.files.run import DagRun
+    from kettle.dag.submission.loading import MOST_RESCUES
     from kettle.dag.submission.names import file_names
 
     names = file_names(options)
+    largest = int(knobs.number("DAGMAN_MAX_RESCUE_NUM", MOST_RESCUES))
     return DagRun(
         workflow=source.workflow,
         directory=source.directory,
@@ -202,7 +190,7 @@ def _files(
         program=sys.argv[0],
         arguments=words,
         rescued_from=rescued,
-        largest_rescue=_most_rescues(knobs),
+        largest_rescue=largest,
         keep_retries=not knobs.flag("DAGMAN_RESET_RETRIES_UPON_RESCUE", default=True),
-        parent=os.environ.get("CONDOR_PARENT_ID", ""),
+        parent=parent,
     )

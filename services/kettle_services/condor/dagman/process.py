@@ -7,7 +7,6 @@ that submits it has an id of its own, so that the schedd knows a repeat.
 
 import asyncio
 import logging
-import os
 import time
 from contextlib import suppress
 from typing import Final
@@ -25,17 +24,8 @@ from kettle_services.condor.dagman.macros import NodeSoFar
 from kettle_services.condor.dagman.node_jobs import NodeSource, node_submission, step_text
 from kettle_services.condor.dagman.scripts import script_submission
 from kettle_wire.codes import NodeJobKind, NodePart, NodeState
-from kettle_wire.commands.dagman import (
-    FOLLOW_WORKFLOW,
-    LONGEST_WAIT_S,
-    REPORT_FAILURES,
-    START_WORKFLOW,
-    FollowWorkflow,
-    ReportFailures,
-    StartWorkflow,
-    WorkflowNews,
-)
-from kettle_wire.commands.queue import ACT, EDIT_JOBS, SUBMIT, Act, EditJobs, Select, Submit
+from kettle_wire.commands.dagman import StartWorkflow, WorkflowNews
+from kettle_wire.commands.queue import Select
 from kettle_wire.events import decode
 from kettle_wire.events.workflow import (
     NodeJobFact,
@@ -50,12 +40,8 @@ from kettle_wire.jobs import JobId
 
 AT_ONCE: Final = 16
 """Jobs that are submitted at a time."""
-_SLACK_S: Final = 10.0
-"""An answer may come so much later than was said."""
 _ADVERTISE_S: Final = 5.0
 """Seconds between two changes of what the ad of the DAG job says."""
-_FOR_EVER: Final = float("inf")
-"""A workflow outlives whatever it asks."""
 _BETWEEN_ATTEMPTS: Final = Backoff(first=1.0, longest=32.0)
 _LONGEST_REASON: Final = 4096
 _log: Final = logging.getLogger(__name__)
@@ -85,11 +71,11 @@ class Hands:
 
     async def run(self) -> int:
         """Until the workflow is over; the exit code of the DAG job."""
-        await self._client.requests.ask(START_WORKFLOW, self._start, patience=_FOR_EVER)
+        await self._client.workflows.start(self._start)
         async with asyncio.TaskGroup() as tasks:
             refreshing = tasks.create_task(self._refresh_files())
             while self._ended is None:
-                news = await self._news()
+                news = await self._client.workflows.news(self._source.workflow, self._seen)
                 await self._take_in(news)
                 if news.complete and self._ended is None:
                     self._submit_orders(news, tasks)
@@ -99,12 +85,6 @@ class Hands:
         await self._advertise(last=True)
         await asyncio.to_thread(self._files.close, time.time())
         return self._ended.exit_code
-
-    async def _news(self) -> WorkflowNews:
-        request = FollowWorkflow(workflow=self._source.workflow, after=self._seen, wait=LONGEST_WAIT_S)
-        return await self._client.requests.ask(
-            FOLLOW_WORKFLOW, request, patience=_FOR_EVER, deadline=LONGEST_WAIT_S + _SLACK_S
-        )
 
     async def _take_in(self, news: WorkflowNews) -> None:
         """What has happened goes into the files, and is remembered as far as scripts are told of it."""
@@ -175,8 +155,7 @@ class Hands:
                 _log.warning("%s: %s", step_text(self._source.workflow, step), reason)
                 if waits.failures + 1 >= self._attempts:
                     failure = StepFailure(step, reason[:_LONGEST_REASON])
-                    request = ReportFailures(workflow=self._source.workflow, failures=[failure])
-                    await self._client.requests.ask(REPORT_FAILURES, request, patience=_FOR_EVER)
+                    await self._client.workflows.failed(self._source.workflow, [failure])
                     return
                 await waits.wait()
             else:
@@ -195,25 +174,14 @@ class Hands:
         else:
             so_far = msgspec.structs.replace(self._of(step.node))
             submission = await asyncio.to_thread(script_submission, self._source, step, progress, so_far)
-        request = Submit(
-            id=f"dag/{step_text(self._source.workflow, step)}",
-            ad=submission.ad,
-            columns=submission.columns,
-            rows=submission.rows,
-        )
-        await self._client.requests.ask(SUBMIT, request, patience=_FOR_EVER)
+        await self._client.submit(submission, command=f"dag/{step_text(self._source.workflow, step)}")
 
     async def _remove(self, clusters: list[int]) -> None:
         """Take jobs out of the queue, once each; what this process has not done the next one does again."""
         if new := [cluster for cluster in clusters if cluster not in self._removed]:
             self._removed.update(new)
-            request = Act(
-                id=f"dag/{self._source.workflow}/remove/{new[0]}/{len(new)}/{os.getpid()}",
-                action="remove",
-                select=Select(clusters=new),
-                reason=f"removed by the workflow of DAG job {self._source.workflow}",
-            )
-            await self._client.requests.ask(ACT, request, patience=_FOR_EVER)
+            reason = f"removed by the workflow of DAG job {self._source.workflow}"
+            await self._client.remove(Select(clusters=new), reason)
 
     # -- files and the ad --------------------------------------------------------------------------------------------
 
@@ -229,10 +197,8 @@ class Hands:
         if not last and now - self._advertised < _ADVERTISE_S:
             return
         self._advertised = now
-        request = EditJobs(
-            id=f"dag/{self._source.workflow}/ad/{time.time_ns()}",
-            select=Select(jobs=[JobId(self._source.workflow, 0)]),
-            attributes=attributes(self._files.progress),
-        )
         with suppress(CommandRefusedError):  # the DAG job may have left
-            await self._client.requests.ask(EDIT_JOBS, request)
+            await self._client.edit_jobs(
+                Select(jobs=[JobId(self._source.workflow, 0)]),
+                {**attributes(self._files.progress), "JobBatchName": self._source.batch},
+            )

@@ -8,7 +8,8 @@ the events that are to be recorded. Nothing of it may be done before they are.
 from collections.abc import Sequence
 from typing import Final
 
-from kettle_services.dagman.domain.workflow import Part, Stop, Workflow
+from kettle_services.dagman.domain.parts import Part, Stop
+from kettle_services.dagman.domain.workflow import Workflow
 from kettle_wire.codes import DagStatus, NodePart, NodeState
 from kettle_wire.events.workflow import (
     JobsRemovalOrdered,

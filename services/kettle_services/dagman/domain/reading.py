@@ -5,7 +5,8 @@ from typing import Final
 
 import msgspec
 
-from kettle_services.dagman.domain.workflow import Cluster, Workflow
+from kettle_services.dagman.domain.parts import Cluster
+from kettle_services.dagman.domain.workflow import Workflow
 from kettle_wire.codes import NodeJobKind
 from kettle_wire.event_expansion import each, stands_for_many
 from kettle_wire.events import (

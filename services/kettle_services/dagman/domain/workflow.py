@@ -1,13 +1,11 @@
 """A workflow as its events left it."""
 
 from array import array
-from collections.abc import Callable, Iterator
-from heapq import heappop, heappush
+from collections.abc import Iterator
 from typing import Final, assert_never
 
-import msgspec
-
 from kettle_services.dagman.domain.graph import Graph
+from kettle_services.dagman.domain.parts import Cluster, Part, ReadyQueue, Stop, check_numbers
 from kettle_wire.codes import DagStatus, NodeJobKind, NodePart, NodeState, NodeValue
 from kettle_wire.events.workflow import (
     JobsRemovalOrdered,
@@ -30,72 +28,10 @@ from kettle_wire.events.workflow import (
     WorkflowStopping,
     WorkflowThrottled,
 )
-from kettle_wire.workflows import Deferral, Plan, unpacked
+from kettle_wire.workflows import Deferral, unpacked
 
 _LIVE: Final = frozenset({NodeState.PRE, NodeState.QUEUED, NodeState.POST})
 _OVER: Final = frozenset({NodeJobKind.COMPLETED, NodeJobKind.REMOVED})
-
-
-class Cluster(msgspec.Struct):
-    """The jobs that were submitted for one step of a node."""
-
-    step: NodeStep
-    live: int
-    """Jobs that have not ended."""
-    total: int
-    failed: int = 0
-    value: int = 0
-    """Of the first job that failed."""
-    removing: bool = False
-    """What is left of it is to be removed."""
-    procs: dict[int, int] = {}
-    """The last fact of each job that is not just waiting."""
-
-
-class Part(msgspec.Struct):
-    """What a node does now: one part of one attempt."""
-
-    step: NodeStep
-    cluster: int = 0
-    """0: nothing is submitted (yet)."""
-    value: int | None = None
-    """What it came to; None: it is under way."""
-
-
-class Stop(msgspec.Struct, frozen=True):
-    """Why the nodes of a workflow stop before all of them have run."""
-
-    status: DagStatus
-    exit_code: int
-
-
-class ReadyQueue:
-    """
-    Nodes that wait for their turn: by priority, then by when they came.
-
-    Those of one category stand together, so that a category that is full is passed over at once. A node that has gone
-    elsewhere may still be there.
-    """
-
-    def __init__(self, priorities: dict[int, int], categories: dict[int, str]) -> None:
-        self._priorities = priorities
-        self._categories = categories
-        self._heaps: dict[str, list[tuple[int, int, int]]] = {}
-        self._count = 0
-
-    def push(self, node: int) -> None:
-        """Add a node."""
-        self._count += 1
-        heap = self._heaps.setdefault(self._categories.get(node, ""), [])
-        heappush(heap, (-self._priorities.get(node, 0), self._count, node))
-
-    def pop(self, may_begin: Callable[[str], bool] = lambda _category: True) -> int | None:
-        """The first node of the categories of which one may begin; None: there is none."""
-        firsts = [(heap[0], name) for name, heap in self._heaps.items() if heap and may_begin(name)]
-        if not firsts:
-            return None
-        _, name = min(firsts)
-        return heappop(self._heaps[name])[2]
 
 
 class Workflow:
@@ -114,7 +50,7 @@ class Workflow:
         self.plan = plan = unpacked(started.plan)
         self.graph = Graph(plan)
         count = len(plan.names)
-        _check_numbers(plan, count)
+        check_numbers(plan, count)
         self.options = started.options
         self.category_limits = dict(plan.category_limits)
         self.joins_nobody: Final = frozenset(
@@ -483,28 +419,3 @@ class Workflow:
             if NodeJobKind.STARTED in procs:
                 return NodeState.RUNNING
         return state
-
-
-def _check_numbers(plan: Plan, count: int) -> None:
-    """Every node that a rule is for exists."""
-    named = [
-        *plan.noop,
-        *plan.done,
-        *plan.services,
-        *plan.hold,
-        *plan.save_points,
-        *(each for each in (plan.final, plan.provisioner) if each is not None),
-    ]
-    for table in (
-        plan.priorities,
-        plan.retries,
-        plan.pre,
-        plan.post,
-        plan.pre_skip,
-        plan.aborts,
-        plan.tolerances,
-        plan.categories,
-    ):
-        named += list(table)
-    if named and max(named) >= count:
-        raise ValueError(f"the plan speaks of node {max(named)}, and has {count}")

@@ -7,7 +7,9 @@ import msgspec
 
 from kettle_services.master.domain.daemon import How
 
-DAEMON_LIST: Final = ("collector", "negotiator", "schedd", "shadow", "startd", "accounting", "gateway")
+DAEMON_LIST: Final = (
+    "collector", "negotiator", "schedd", "shadow", "startd", "dagman", "accounting", "gateway",
+)  # fmt: skip
 """HTCondor's name for what a master runs; here a pool of one machine."""
 
 NEEDS_DATABASE: Final = frozenset(

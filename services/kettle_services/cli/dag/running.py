@@ -1,0 +1,94 @@
+"""`kettle dag show` and `kettle dag why`: workflows that run, and those that have."""
+
+import argparse
+import time
+from collections.abc import Iterator
+
+from kettle.client import Client, JobId
+from kettle.client.explanations.job_state import answer
+from kettle_services.cli.options import with_pool
+from kettle_services.cli.output.screen import Cell, Screen
+from kettle_wire.codes import DagStatus, NodeState
+from kettle_wire.commands.dagman import NodeExplained, WorkflowState
+
+_MOST = 40
+"""How many nodes people are shown that need no look."""
+_NEED_A_LOOK = frozenset(
+    {NodeState.FAILED, NodeState.RUNNING, NodeState.PRE, NodeState.POST, NodeState.QUEUED}
+)
+
+
+def show(arguments: argparse.Namespace, screen: Screen) -> int:
+    """How far a workflow is."""
+    state = with_pool(arguments, lambda pool: pool.workflows.show(arguments.workflow, nodes=True))
+    states = [NodeState(byte) for byte in state.states]
+    if screen.as_json:
+        nodes = [
+            {"node": name, "state": each.name.lower()} for name, each in zip(state.names, states, strict=True)
+        ]
+        screen.json({**_figures(state), "nodes": nodes})
+        return 0
+    for line in _told(state):
+        screen.print(line)
+    shown = [pair for pair in zip(state.names, states, strict=True) if pair[1] in _NEED_A_LOOK]
+    shown += [pair for pair in zip(state.names, states, strict=True) if pair[1] not in _NEED_A_LOOK][
+        : max(0, _MOST - len(shown))
+    ]
+    screen.table(("NODE", "STATE"), [(Cell(name), Cell(each.name.lower())) for name, each in shown])
+    if len(shown) < len(states):
+        screen.print(f"{len(states) - len(shown)} nodes more; --json has all.")
+    return 0
+
+
+def _figures(state: WorkflowState) -> dict[str, object]:
+    return {
+        "workflow": state.workflow,
+        "owner": state.owner,
+        "files": state.files,
+        "counts": state.counts,
+        "jobs": {"idle": state.idle, "running": state.running, "held": state.held},
+        "halted": state.halted,
+        "status": None if state.status is None else DagStatus(state.status).name.lower(),
+        "exit_code": state.exit_code,
+    }
+
+
+def _told(state: WorkflowState) -> Iterator[str]:
+    files = ", ".join(state.files)
+    if state.status is not None:
+        yield f"Workflow {state.workflow} ({files}) of {state.owner} is over: {DagStatus(state.status).name.lower()}, exit code {state.exit_code}."
+    elif state.halted:
+        yield f"Workflow {state.workflow} ({files}) of {state.owner} is halted."
+    else:
+        yield f"Workflow {state.workflow} ({files}) of {state.owner} runs."
+    yield f"Nodes: {', '.join(f'{count} {name}' for name, count in state.counts.items())}."
+    yield f"Jobs of nodes: {state.idle} idle, {state.running} running, {state.held} held."
+
+
+def why(arguments: argparse.Namespace, screen: Screen) -> int:
+    """Why a node is where it is, and why its job is."""
+    explained, of_job = with_pool(
+        arguments, lambda pool: _explained(pool, arguments.workflow, arguments.node)
+    )
+    if screen.as_json:
+        screen.json(
+            {
+                "node": explained.node,
+                "state": NodeState(explained.state).name.lower(),
+                "attempt": explained.attempt,
+                "sentences": [*explained.sentences, *of_job],
+            }
+        )
+        return 0
+    screen.print(f"Node {explained.node} is {NodeState(explained.state).name.lower()}.")
+    for sentence in [*explained.sentences, *of_job]:
+        screen.print(sentence)
+    return 0
+
+
+async def _explained(pool: Client, workflow: int, node: str) -> tuple[NodeExplained, list[str]]:
+    explained = await pool.workflows.explain(workflow, node)
+    if not explained.cluster:
+        return explained, []
+    report = await pool.why(JobId(explained.cluster, 0))
+    return explained, list(answer(report, now=time.time()).sentences)

@@ -1,0 +1,153 @@
+"""DAGs on a real pool: condor_submit_dag, the service that decides, and the process that acts."""
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kettle.client import select
+from kettle.testing.throwaway_pool import ThrowawayPool
+from kettle_wire.commands.queue import Select
+from kettle_wire.events import JobCompleted, JobStarted
+from kettle_wire.jobs import JobId
+
+from .condor import WITHIN_S, Condor
+from .waiting import happened
+
+NODE = """\
+executable = /bin/sh
+arguments = "-c 'echo $(JOB) job $(RETRY) >> {work}/runs; test $(JOB) != C -o -e {work}/fixed'"
+transfer_executable = false
+request_memory = 16
+request_disk = 1024
+queue
+"""
+SCRIPT = """\
+#!/bin/sh
+echo "$1 $2 $3" >> runs
+test "$1" != A || until test -e go; do sleep 0.05; done
+"""
+DIAMOND = """\
+JOB A node.sub
+JOB B node.sub
+JOB C node.sub
+JOB D node.sub
+PARENT A CHILD B C
+PARENT B C CHILD D
+SCRIPT PRE A script.sh $NODE pre $RETRY
+SCRIPT POST B script.sh $NODE post $RETURN
+RETRY C 1
+"""
+LONG = """\
+JOB A {
+    executable = /bin/sleep
+    arguments = 600
+    transfer_executable = false
+    request_memory = 16
+    request_disk = 1024
+    queue
+}
+JOB B node.sub
+PARENT A CHILD B
+FINAL F node.sub
+"""
+
+
+@pytest.fixture(scope="module")
+def configuration() -> dict[str, Any]:
+    # The process of a DAG job is this Python, which an account of a slot may not reach.
+    return {"settings": {"startd": {"job_account": "own"}}}
+
+
+@pytest.fixture
+def work(condor: Condor) -> Path:
+    """Where the files of the DAG are; the commands start there."""
+    condor.environ["PATH"] += f":{Path(sys.executable).parent}"
+    (condor.work / "node.sub").write_text(NODE.format(work=condor.work))
+    (condor.work / "script.sh").write_text(SCRIPT)
+    (condor.work / "script.sh").chmod(0o755)
+    return condor.work
+
+
+async def submitted(condor: Condor, name: str, text: str) -> int:
+    """A DAG; the cluster of its DAG job."""
+    (condor.work / name).write_text(text)
+    said = await condor("condor_submit_dag", name)
+    assert 0 == said.status, said
+    (line,) = [line for line in said.out.splitlines() if "submitted to cluster" in line]
+    return int(line.rpartition(" ")[2].rstrip("."))
+
+
+async def runs(work: Path, count: int) -> list[str]:
+    """What nodes and scripts have said when there are so many lines."""
+    path = work / "runs"
+    async with asyncio.timeout(WITHIN_S):
+        while not path.exists() or len(path.read_text().splitlines()) < count:
+            await asyncio.sleep(0.05)
+    return path.read_text().splitlines()
+
+
+async def nodes_of(pool: ThrowawayPool, cluster: int) -> list[object]:
+    """The names of the nodes that have jobs in the queue."""
+    mine = Select(constraint=f"DAGManJobId =?= {cluster}")
+    return [ad["DAGNodeName"] for ad in await pool.client.jobs(mine, projection=["DAGNodeName"])]
+
+
+async def exit_code(pool: ThrowawayPool, cluster: int) -> int | None:
+    """With which the DAG job has ended."""
+    async with asyncio.timeout(WITHIN_S):
+        await pool.client.wait(select(cluster))
+    (end,) = [
+        each.event
+        for each in await pool.client.events(JobId(cluster, 0))
+        if isinstance(each.event, JobCompleted)
+    ]
+    return end.exit.code
+
+
+async def test_a_dag_whose_processes_are_killed_runs_everything_once(
+    pool: ThrowawayPool, condor: Condor, work: Path
+) -> None:
+    """
+    The service and the process of the DAG job are killed while a PRE script runs: it is not run again, every node and script
+    runs once for each attempt; a second submission goes on from the rescue file.
+    """
+    cluster = await submitted(condor, "diamond.dag", DIAMOND)
+    assert ["A pre 0"] == await runs(work, 1)
+    started = await happened(pool.client, JobId(cluster, 0), JobStarted)
+    os.kill(started.pid, signal.SIGKILL)
+    pool.kill("dagman")
+    (work / "go").touch()
+    assert 1 == await exit_code(pool, cluster)
+    expected = ["A job 0", "A pre 0", "B job 0", "B post 0", "C job 0", "C job 1"]
+    assert expected == sorted((work / "runs").read_text().splitlines())
+    assert {"DONE A", "DONE B"} <= set((work / "diamond.dag.rescue001").read_text().splitlines())
+
+    (work / "fixed").touch()
+    again = await submitted(condor, "diamond.dag", DIAMOND)
+    assert 0 == await exit_code(pool, again)
+    assert sorted([*expected, "C job 0", "D job 0"]) == sorted((work / "runs").read_text().splitlines())
+
+
+async def test_a_dag_is_held_released_and_removed_like_a_job(
+    pool: ThrowawayPool, condor: Condor, work: Path
+) -> None:
+    """Its nodes go on while it is held; with its removal they are removed, and its FINAL node runs."""
+    cluster = await submitted(condor, "long.dag", LONG)
+    job = JobId(cluster, 0)
+    await happened(pool.client, job, JobStarted)
+    async with asyncio.timeout(WITHIN_S):
+        while not (nodes := await nodes_of(pool, cluster)):
+            await asyncio.sleep(0.05)
+    assert ["A"] == nodes
+    assert 0 == (await condor("condor_hold", str(cluster))).status
+    assert 0 == (await condor("condor_release", str(cluster))).status
+    assert 0 == (await condor("condor_rm", str(cluster))).status
+    assert ["F job 0"] == await runs(work, 1)
+    async with asyncio.timeout(WITHIN_S):
+        while await nodes_of(pool, cluster):
+            await asyncio.sleep(0.05)
