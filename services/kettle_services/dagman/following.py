@@ -1,4 +1,7 @@
-"""Follows the schedd of the workflows by its frames, and records what they say of workflows and what follows from it."""
+"""
+Follows the schedd of the workflows by its frames, and records what they say of workflows and what follows
+from it.
+"""
 
 import asyncio
 import logging
@@ -95,7 +98,9 @@ class Following:
                     return
 
     async def _frames(self, arrived: Frame | Hollow) -> AsyncGenerator[Frame]:
-        """The frames up to one that arrived, without a gap; what the bus does not have comes from the schedd."""
+        """
+        The frames up to one that arrived, without a gap; what the bus does not have comes from the schedd.
+        """
         read = self._frame
         if read is None or arrived.number <= read:
             return
