@@ -8,13 +8,13 @@ import pytest
 from kettle.dag.submission.command_line import OptionError, by_name, parsed
 from kettle.dag.submission.loading import load, partial_file
 from kettle.dag.submission.options import SubmitDagOptions
-from kettle.dag.submission.preparing import PreparationError, Prepared, Site, prepare
+from kettle.dag.submission.preparing import PreparationError, Prepared, Site, prepare, prepare_within
 from kettle.submit import Site as SubmitSite
 from kettle.submit import expand, parse
 from kettle.submit.quoting import environment_of, split_v2
 
 GETENV = (
-    "getenv      = CONDOR_CONFIG,_CONDOR_*,PATH,PYTHONPATH,PERL*,PEGASUS_*,TZ,HOME,USER,LANG,LC_ALL,ASAN_OPTIONS,"
+    "getenv      = CONDOR_CONFIG,_CONDOR_*,KETTLE_HOME,KETTLE_NATS_*,KETTLE_POOL,PATH,PYTHONPATH,PERL*,PEGASUS_*,TZ,HOME,USER,LANG,LC_ALL,ASAN_OPTIONS,"
     "LSAN_OPTIONS,BEARER_TOKEN,BEARER_TOKEN_FILE"
 )
 ARGUMENTS = (
@@ -30,15 +30,18 @@ def prepared(
     knobs: Mapping[str, str] | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> Prepared:
-    return prepare(
-        parsed(words),
-        Site(
-            directory=directory,
-            environ=environ or {},
-            knob=(knobs or {}).get,
-            version=VERSION,
-            dagman="/usr/bin/condor_dagman",
-        ),
+    return prepare(parsed(words), site(directory, knobs, environ))
+
+
+def site(
+    directory: Path, knobs: Mapping[str, str] | None = None, environ: Mapping[str, str] | None = None
+) -> Site:
+    return Site(
+        directory=directory,
+        environ=environ or {},
+        knob=(knobs or {}).get,
+        version=VERSION,
+        dagman="/usr/bin/condor_dagman",
     )
 
 
@@ -46,8 +49,8 @@ def lines(directory: Path, name: str = "a.dag") -> list[str]:
     return (directory / f"{name}.condor.sub").read_text().splitlines()
 
 
-def arguments(directory: Path) -> str:
-    return next(line for line in lines(directory) if line.startswith("arguments"))
+def arguments(directory: Path, name: str = "a.dag") -> str:
+    return next(line for line in lines(directory, name) if line.startswith("arguments"))
 
 
 @pytest.fixture
@@ -82,8 +85,8 @@ def test_description_is_understood(work: Path) -> None:
     (work / "it's $(X).dag").write_text("JOB A a.sub\n")
     prepared(work, "-batch-name", 'a "b"', "it's $(X).dag")
     source = work / "it's $(X).dag.condor.sub"
-    site = SubmitSite(arch="X86_64", opsys="LINUX", file_system_domain="example.org", check_files=False)
-    submission = expand(parse(source.read_text(), source=str(source), cwd=work, environ={}), site)
+    here = SubmitSite(arch="X86_64", opsys="LINUX", file_system_domain="example.org", check_files=False)
+    submission = expand(parse(source.read_text(), source=str(source), cwd=work, environ={}), here)
 
     job = submission.job(0)
     words = split_v2(str(job["Arguments"]))
@@ -292,13 +295,30 @@ def test_recursion(work: Path) -> None:
     (work / "sub" / "b.dag").write_text("JOB A a.sub\n")
     prepared(work, "-do_recurse", "-maxjobs", "3", "-include_env", "X", "a.dag")
 
-    inner = next(line for line in lines(work / "sub", "b.dag") if line.startswith("arguments"))
+    inner = arguments(work / "sub", "b.dag")
     assert "-include_env X -do_recurse -update_submit" in inner
     assert "-MaxJobs" not in inner
 
 
+def test_dag_within_when_it_starts(work: Path) -> None:
+    """A DAG within is described when its node starts, with the node's priority; a retry keeps its rescue files."""
+    (work / "a.dag").write_text("SUBDAG EXTERNAL B b.dag DIR sub\nPRIORITY B 7\n")
+    (work / "sub").mkdir()
+    (work / "sub" / "b.dag").write_text("JOB A a.sub\n")
+    (work / "sub" / "b.dag.rescue001").write_text("DONE A\n")
+    options = parsed(["-f", "-maxjobs", "3", "-dagman", "/bin/true", "a.dag"])
+    node = load(options, work, lambda _: None).nodes[0]
+
+    prepare_within(node, options, site(work), is_retry=True)
+    assert "-Priority 7 -dagman /bin/true -AutoRescue 1 -update_submit" in arguments(work / "sub", "b.dag")
+    assert (work / "sub" / "b.dag.rescue001").exists()
+    prepare_within(node, options, site(work), is_retry=False)
+    assert "-AutoRescue 1 -force -update_submit" in arguments(work / "sub", "b.dag")
+    assert (work / "sub" / "b.dag.rescue001.old").exists()
+
+
 def test_there_is_no_dagman(work: Path) -> None:
     """Without a program that runs DAGs nothing is written."""
-    site = Site(directory=work, environ={}, knob=lambda _: None, version=VERSION, dagman="")
+    nowhere = Site(directory=work, environ={}, knob=lambda _: None, version=VERSION, dagman="")
     with pytest.raises(PreparationError, match="Failed to locate condor_dagman executable in PATH"):
-        prepare(parsed(["a.dag"]), site)
+        prepare(parsed(["a.dag"]), nowhere)

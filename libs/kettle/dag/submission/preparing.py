@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from kettle.dag.faults import DagError
 from kettle.dag.files import rescue
-from kettle.dag.structure import Dag, NodeKind
+from kettle.dag.structure import Dag, Node, NodeKind
 from kettle.dag.submission import description
 from kettle.dag.submission.command_line import OptionError, parsed
 from kettle.dag.submission.loading import Knob, flag, load, newest_rescue
@@ -82,6 +82,23 @@ def prepare(options: SubmitDagOptions, site: Site) -> Prepared:
     return Prepared(names, tuple(messages))
 
 
+def prepare_within(node: Node, options: SubmitDagOptions, site: Site, *, is_retry: bool = False) -> Prepared:
+    """
+    Write the description of the DAG that a SUBDAG node is, with the options of the outer one that hold for it, too.
+
+    A retry goes on from the rescue file of the attempt before, also where `-f` is said.
+    Raises `PreparationError`.
+    """
+    inner = replace(
+        parsed(description.handed_down(options)),
+        dag_files=[node.submit],
+        update_submit=True,
+        force=options.force and not is_retry,
+        priority=node.priority or options.priority,
+    )
+    return prepare(inner, replace(site, directory=site.directory / node.directory))
+
+
 def _with_words_of_files(options: SubmitDagOptions, dag: Dag, site: Site) -> SubmitDagOptions:
     """The options with what CONFIG and ENV say, and with what is configured."""
     config = options.config_file
@@ -111,17 +128,8 @@ def _recursion(options: SubmitDagOptions, dag: Dag, site: Site) -> Iterator[str]
     """Write the descriptions of DAGs within this one, with the options that hold for them, too."""
     for node in dag.nodes:
         if node.kind is NodeKind.SUBDAG:
-            inner = parsed(description.handed_down(options))
-            inner = replace(
-                inner,
-                dag_files=[node.submit],
-                update_submit=True,
-                force=options.force,
-                priority=options.priority,
-            )
-            directory = site.directory / node.directory
             yield f"Recursive submission of {node.submit} for node {node.name}"
-            yield from prepare(inner, replace(site, directory=directory)).messages
+            yield from prepare_within(node, options, site).messages
 
 
 def _refuse_missing_rescue(options: SubmitDagOptions, site: Site) -> None:

@@ -13,6 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kettle.client.connections.condor_config import CondorConfig
+from kettle_services.condor.configuration import version
 from kettle_services.condor.errors import ToolError
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ async def _run(options: "SubmitDagOptions", words: list[str]) -> int:
     job = own_job()
     os.chdir(job.directory)  # the job may have one of its own
     dag, rescued = _read(options, job, knobs)
-    source = _source(dag, job, options)
+    source = _source(dag, job, options, knobs)
     start = _start(source, options, knobs)
     run = _files(options, source, words, rescued, knobs, job.parent)
     async with Client.connect(pool=pool_of(knobs), patience=float("inf")) as client:
@@ -105,7 +106,8 @@ def _read(options: "SubmitDagOptions", job: "OwnJob", knobs: CondorConfig) -> "t
     return load(chosen, job.directory, knobs.get), number
 
 
-def _source(dag: "Dag", job: "OwnJob", options: "SubmitDagOptions") -> "NodeSource":
+def _source(dag: "Dag", job: "OwnJob", options: "SubmitDagOptions", knobs: CondorConfig) -> "NodeSource":
+    from kettle.dag.submission.preparing import Site
     from kettle_services.condor.dagman.node_jobs import NodeSource
 
     above = dag.edges.parents()
@@ -118,6 +120,14 @@ def _source(dag: "Dag", job: "OwnJob", options: "SubmitDagOptions") -> "NodeSour
         directory=job.directory,
         nodes_log=job.directory / f"{options.primary}.nodes.log",
         parents=parents,
+        options=options,
+        site=Site(
+            directory=job.directory,
+            environ=os.environ,
+            knob=knobs.get,
+            version=version(),
+            dagman=options.dagman_path or sys.argv[0],
+        ),
     )
 
 

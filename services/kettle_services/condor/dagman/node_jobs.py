@@ -13,6 +13,8 @@ import msgspec
 
 from kettle.client.jobs.submission import prepare
 from kettle.dag.structure import Dag, Node, NodeKind
+from kettle.dag.submission.options import SubmitDagOptions
+from kettle.dag.submission.preparing import PreparationError, Site, prepare_within
 from kettle_wire.events.workflow import NodeStep
 
 if TYPE_CHECKING:
@@ -36,6 +38,10 @@ class NodeSource(msgspec.Struct, frozen=True):
     nodes_log: Path
     parents: Sequence[str] | Mapping[int, str]
     """By node the names of its parents, with commas between."""
+    options: SubmitDagOptions
+    """What was said when the DAG was submitted; some of it holds for the DAGs within, too."""
+    site: Site
+    """Where the DAGs within are submitted."""
 
 
 def step_text(workflow: int, step: NodeStep) -> str:
@@ -85,6 +91,8 @@ def node_submission(
         **({"priority": str(node.priority)} if node.priority else {}),
         **before,
     }
+    if node.kind is NodeKind.SUBDAG:
+        _describe_sub_dag(source, node, is_retry=step.attempt > 0)
     text, name = _text(node, directory)
     prepared = prepare(
         _with_lines(text, [f"{each.name} = {each.value}" for each in node.variables if each.is_appended]),
@@ -97,6 +105,18 @@ def node_submission(
     )
     note = {"SubmitEventNotes": f"DAG Node: {node.name}", "DAGManNodesLog": str(source.nodes_log)}
     return msgspec.structs.replace(prepared, ad={**prepared.ad, **note, **attributes_of(source, step)})
+
+
+def _describe_sub_dag(source: NodeSource, node: Node, *, is_retry: bool) -> None:
+    """Write the description of a DAG within; only now, because the nodes before may have written its file."""
+    from kettle.client.errors import ClientError
+
+    try:
+        prepare_within(node, source.options, source.site, is_retry=is_retry)
+    except PreparationError as error:
+        raise ClientError(
+            f"the DAG {node.submit} of node {node.name} cannot be submitted: {error}"
+        ) from error
 
 
 def _text(node: Node, directory: Path) -> tuple[str, str]:
@@ -115,7 +135,9 @@ def _text(node: Node, directory: Path) -> tuple[str, str]:
 
 
 def _with_lines(text: str, lines: Sequence[str]) -> str:
-    """The description with lines that count more than its own, before its first queue statement; it has one then."""
+    """
+    The description with lines that count more than its own, before its first queue statement; it has one then.
+    """
     first = _QUEUE.search(text)
     if first is None:
         text = f"{text.rstrip()}\nqueue\n"
