@@ -1,4 +1,6 @@
-"""What a workflow is made of, as the service that decides about it needs it, and what may be set about one."""
+"""
+What a workflow is made of, as the service that decides about it needs it, and what may be set about one.
+"""
 
 import zlib
 from typing import Annotated, Final, TypeAlias

@@ -69,7 +69,9 @@ class _Life:
 
 
 def _diamond() -> _Life:
-    """A deferred script, a HOLD script, a failed submission, a retry, limits, a halt, a save point; it ends well."""
+    """
+    A deferred script, a HOLD script, a failed submission, a retry, limits, a halt, a save point; it ends well.
+    """
     plan = Plan(
         names=["A", "B", "C", "D"],
         starts=_words(0, 2, 3, 4, 4),
@@ -100,7 +102,10 @@ def _diamond() -> _Life:
 
 
 def _aborted() -> _Life:
-    """A node that aborts it while others run, some of them with more failures than are tolerated; it has a FINAL node."""
+    """
+    A node that aborts it while others run, some of them with more failures than are tolerated; it has a FINAL
+    node.
+    """
     plan = Plan(
         names=["A", "B", "F"],
         starts=_words(0, 0, 0, 0),

@@ -1,4 +1,4 @@
-"""Tutorials work as they stand: their files are written, their commands run in order, and what they show is what comes."""
+"""Tutorials work as they stand: files are written, commands run in order, and print what is shown."""
 
 import re
 import sys

@@ -60,7 +60,8 @@ FINAL F node.sub
 @pytest.fixture(scope="module")
 def configuration() -> dict[str, Any]:
     # The process of a DAG job is this Python, which an account of a slot may not reach.
-    return {"settings": {"startd": {"job_account": "own"}}}
+    # When it is removed it has time to run its FINAL node.
+    return {"settings": {"startd": {"job_account": "own", "machine_max_vacate_time": 110.0}}}
 
 
 @pytest.fixture
@@ -146,6 +147,7 @@ async def test_a_dag_is_held_released_and_removed_like_a_job(
     assert ["A"] == nodes
     assert 0 == (await condor("condor_hold", str(cluster))).status
     assert 0 == (await condor("condor_release", str(cluster))).status
+    await happened(pool.client, job, JobStarted, times=2)
     assert 0 == (await condor("condor_rm", str(cluster))).status
     assert ["F job 0"] == await runs(work, 1)
     async with asyncio.timeout(WITHIN_S):

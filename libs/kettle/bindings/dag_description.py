@@ -14,7 +14,7 @@ from kettle_wire.ads.daemon import CONDOR_VERSION
 
 
 def described(filename: str, options: Mapping[str, int | bool | str]) -> str:
-    """The text of `DAG.condor.sub`, which is written beside the DAG file.  Raises OSError and HTCondorValueError."""
+    """The text of `DAG.condor.sub`, which is written, too.  Raises OSError and HTCondorValueError."""
     if not Path(filename).exists():
         raise FileNotFoundError(2, os.strerror(2), filename)
     said = SubmitDagOptions(dag_files=[filename])

@@ -42,7 +42,7 @@ class Workflows:
         return await self._requests.ask(START_WORKFLOW, request)
 
     async def news(self, workflow: int, after: int) -> WorkflowNews:
-        """What has happened after so many events, and what is to be done; waits for it, but not for ever."""
+        """What has happened after so many events, and what is to be done; waits for it, up to 20 seconds."""
         request = FollowWorkflow(workflow=workflow, after=after, wait=LONGEST_WAIT_S)
         return await self._requests.ask(FOLLOW_WORKFLOW, request, deadline=LONGEST_WAIT_S + _SLACK_S)
 

@@ -53,7 +53,10 @@ class RecordedWorkflowEvent(msgspec.Struct, frozen=True, array_like=True):
 
 
 class WorkflowNews(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Events in their order, none left out; with those that fit the answer is full, and more come at the next question."""
+    """
+    Events in their order, none left out; with those that fit the answer is full, and more come at the next
+    question.
+    """
 
     events: list[RecordedWorkflowEvent]
     complete: bool

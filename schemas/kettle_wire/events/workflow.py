@@ -17,7 +17,7 @@ class WorkflowStarted(Event, frozen=True, tag="workflow.started/1"):
     workflow: int
     """The cluster of the DAG job."""
     owner: str
-    """From the credential of whoever runs the DAG job, and never from the DAG file."""
+    """From the credential of the process of the DAG job, and never from the DAG file."""
     files: list[str]
     """The DAG files, as they were named."""
     directory: str
@@ -104,7 +104,10 @@ class SubmissionsFailed(Event, frozen=True, tag="workflow.submissions_failed/1")
 
 
 class ScriptsOrdered(Event, frozen=True, tag="workflow.scripts_ordered/1"):
-    """Scripts to be run that come with no change of their node: deferred ones, whose time has come, and HOLD scripts."""
+    """
+    Scripts to be run that come with no change of their node: deferred ones, whose time has come, and HOLD
+    scripts.
+    """
 
     steps: list[NodeStep]
 

@@ -1,4 +1,7 @@
-"""Follows the schedd of the workflows by its frames, and records what they say of workflows and what follows from it."""
+"""
+Follows the schedd of the workflows by its frames, and records what they say of workflows and what follows
+from it.
+"""
 
 import asyncio
 import logging
@@ -8,20 +11,23 @@ from contextlib import aclosing, suppress
 from typing import Final
 
 from kettle.bus.ports import Bus
+from kettle.bus.retryable import retryable
 from kettle.eventsourcing.replay import head_frame, missing_frames
-from kettle.faults import fault_point
+from kettle.retry.loop import retry
 from kettle_services.dagman.domain.decisions import next_time, react
 from kettle_services.dagman.domain.reading import Reader, Said
 from kettle_services.dagman.domain.workflow import Workflow
 from kettle_services.dagman.record import Record
 from kettle_wire import frames
 from kettle_wire.codes import DagStatus
+from kettle_wire.commands.queue import QUERY_JOBS, QueryJobs, Select
 from kettle_wire.events.workflow import NodeJobsSeen, WorkflowEnded, WorkflowEvent, WorkflowRemoved
 from kettle_wire.frames import Frame, Hollow
 from kettle_wire.subjects import Subjects
 
 FRAMES: Final = 64
 """Frames that are fetched at once."""
+_WITHIN_S: Final = 10.0
 
 _log: Final = logging.getLogger(__name__)
 
@@ -35,6 +41,7 @@ class Following:
     def __init__(self, bus: Bus, subjects: Subjects, schedd: str, record: Record) -> None:
         self._bus = bus
         self._subjects = subjects
+        self._schedd = schedd
         self._shard = f"schedd.{schedd}"
         self._record = record
         self._reader = Reader({n: each for n, each in record.workflows.items() if each.ended is None})
@@ -77,6 +84,7 @@ class Following:
 
     async def _follow_while_needed(self, after: int) -> None:
         _log.info("follows %s from frame %s on", self._shard, after)
+        await self._end_left(list(self._live))
         reading = self._bus.consume(
             self._subjects.event_stream(self._shard),
             "",
@@ -89,13 +97,16 @@ class Following:
             async for batch in batches:
                 for message in batch.messages:
                     async for frame in self._frames(frames.decode(message.data)):
-                        self.take(frame)
+                        if removed := self.take(frame):
+                            await self._end_left(removed)
                 if not self._live:
                     self._frame = None
                     return
 
     async def _frames(self, arrived: Frame | Hollow) -> AsyncGenerator[Frame]:
-        """The frames up to one that arrived, without a gap; what the bus does not have comes from the schedd."""
+        """
+        The frames up to one that arrived, without a gap; what the bus does not have comes from the schedd.
+        """
         read = self._frame
         if read is None or arrived.number <= read:
             return
@@ -105,8 +116,25 @@ class Following:
         async for frame in missing_frames(self._bus, self._shard, read, arrived.number):
             yield frame
 
-    def take(self, frame: Frame) -> None:
-        """Record what a frame says, and what follows."""
+    async def _end_left(self, numbers: list[int]) -> None:
+        """
+        End those workflows whose DAG jobs are not in the queue any more: one that was removed while it did not run leaves it
+        without another word.
+        """
+        request = QueryJobs(select=Select(clusters=numbers), projection=["ClusterId"])
+        found = await retry(
+            lambda: self._bus.call(QUERY_JOBS, self._schedd, request, deadline=_WITHIN_S), retryable=retryable
+        )
+        there = {ad["ClusterId"] for ad in found.jobs}
+        for number in numbers:
+            workflow = self._live.get(number)
+            if workflow is not None and workflow.ended is None and number not in there:
+                ended = _left(workflow)
+                workflow.apply(ended)
+                self.changed(number, [ended])
+
+    def take(self, frame: Frame) -> list[int]:
+        """Record what a frame says, and what follows; the workflows whose DAG jobs were removed."""
         self._frame = frame.number
         said = self._reader.read(frame)
         decided: dict[int, list[WorkflowEvent]] = {}
@@ -122,11 +150,13 @@ class Following:
                 if workflow is None or fact.cluster not in workflow.clusters:
                     self._reader.forget(fact.cluster)
         if decided:
-            fault_point("dagman.before")
             self._record.write(decided)
             self._tick.set()
         for number in said:
             self._settle(number)
+        return [
+            number for number, about in said.items() if about.removed is not None and number in self._live
+        ]
 
     def _settle(self, number: int) -> None:
         """A workflow that is over is not followed any more."""

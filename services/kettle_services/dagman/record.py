@@ -62,7 +62,7 @@ class Record:
         self.shard: Final = shard
         self._log = log
         self._over: deque[int] = deque()
-        """Those of them that are over, in the order in which they were met."""
+        """The workflows that are over, in the order in which they were met."""
         self.workflows: dict[int, Workflow] = {}
         """By their numbers. What is decided about them is in them before it is committed."""
         self.histories: dict[int, History] = {}
@@ -104,7 +104,9 @@ class Record:
 
     @property
     def followed(self) -> int | None:
-        """The last frame of the schedd's shard of which something is recorded; None: there is no workflow to follow."""
+        """
+        The last frame of the schedd's shard of which something is recorded; None: there is no workflow to follow.
+        """
         return max((each.frame for each in self.workflows.values() if each.ended is None), default=None)
 
     def begin(self, workflow: Workflow) -> None:
@@ -131,7 +133,9 @@ class Record:
             self.histories.pop(old, None)
 
     def write(self, decided: Mapping[int, list[WorkflowEvent]]) -> None:
-        """Record what was decided about workflows; `run` of the shard commits it, and fails the process if it cannot."""
+        """
+        Record what was decided about workflows; `run` of the shard commits it, and fails the process if it cannot.
+        """
         changes = [(f"{STREAM}{number}", event) for number, events in decided.items() for event in events]
         for start in range(0, len(changes), _AT_ONCE):
             self.record(changes[start : start + _AT_ONCE])

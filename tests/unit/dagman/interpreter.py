@@ -93,7 +93,9 @@ def _attempt(plan: Plan, node: int, attempt: int, outcome: Outcome) -> tuple[Nod
 
 
 class Driver:
-    """Runs a workflow: submits what is ordered, and has jobs end as `outcome` says, in an order that `random` draws."""
+    """
+    Runs a workflow: submits what is ordered, and has jobs end as `outcome` says, in an order that `random` draws.
+    """
 
     def __init__(self, first: WorkflowStarted, outcome: Outcome, random: Random) -> None:
         self.workflow = Workflow(first)

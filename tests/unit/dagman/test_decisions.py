@@ -135,7 +135,10 @@ def test_ready_nodes_go_by_priority_then_by_readiness() -> None:
     [(None, (DagStatus.ABORTED, 3)), (7, (DagStatus.ABORTED, 7)), (0, (DagStatus.OK, 0))],
 )
 def test_abort_dag_on_ends_all_with_its_code(code: int | None, expected: tuple[int, int]) -> None:
-    """It overrides RETRY; other jobs are removed, nothing more begins, and the exit code is the rule's or the node's value."""
+    """
+    It overrides RETRY; other jobs are removed, nothing more begins, and the exit code is the rule's or the node's
+    value.
+    """
     plan = chain("A", "B", aborts={0: AbortRule(3, code)}, retries={0: Retries(5)})
     run = driver(plan, lambda *_step: 3)
     run.run()

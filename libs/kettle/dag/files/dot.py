@@ -28,9 +28,7 @@ def graph(
     included: tuple[str, str] | None = None,
     zone: tzinfo | None = None,
 ) -> Iterator[str]:
-    """
-    The lines of the file; `included`: name and text of the file whose commands stand before the nodes.
-    """
+    """The lines of the file; `included`: name and text of the file that stands before the nodes."""
     yield "digraph DAG {"
     yield f'    label="DAGMan Job status at {at_length(at, zone)}";'
     yield ""

@@ -33,7 +33,7 @@ _WORDS: Final = 7
 
 
 class JobstateLog:
-    """Events to lines, one workflow; the numbers of tries go on behind `last`, of an earlier run of its DAG."""
+    """Events to lines; the numbers of tries go on behind `last`, of an earlier run of the DAG."""
 
     def __init__(self, progress: Progress, last: int = 0) -> None:
         """`progress` has taken an event before its lines are asked for."""

@@ -30,7 +30,7 @@ _NOTES: Final = {
 
 
 class MomentFiles:
-    """Those of one run."""
+    """The files of one run."""
 
     def __init__(self, dag: Dag, run: DagRun, progress: Progress) -> None:
         self._dag: Final = dag

@@ -122,8 +122,6 @@ def set_aside(primary: Path, *, multi: bool, after: int = 0) -> list[Path]:
 
 
 def save_file(directory: Path, primary: Path, node: str, given: str | None) -> Path:
-    """
-    Where a save point file of a node is: a name alone is within `save_files`, anything else is a path.
-    """
+    """Where a save point file of a node is: a name alone is within `save_files`, else it is a path."""
     name = given or f"{node}-{primary.name}.save"
     return directory / name if "/" in name else directory / "save_files" / name

@@ -16,7 +16,7 @@ class DagRun(msgspec.Struct, frozen=True, kw_only=True):
     directory: Path
     """Of the submission: paths are relative to it."""
     dag_files: Sequence[str]
-    """Those of the command line."""
+    """The files of the command line."""
     log: Path
     """`.dagman.out`."""
     nodes_log: Path

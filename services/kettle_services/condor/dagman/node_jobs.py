@@ -135,7 +135,9 @@ def _text(node: Node, directory: Path) -> tuple[str, str]:
 
 
 def _with_lines(text: str, lines: Sequence[str]) -> str:
-    """The description with lines that count more than its own, before its first queue statement; it has one then."""
+    """
+    The description with lines that count more than its own, before its first queue statement; it has one then.
+    """
     first = _QUEUE.search(text)
     if first is None:
         text = f"{text.rstrip()}\nqueue\n"

@@ -1,4 +1,6 @@
-"""PRE, POST and HOLD scripts, as jobs of the local universe: each has an identity, so that none runs twice."""
+"""
+PRE, POST and HOLD scripts, as jobs of the local universe: each has an identity, so that none runs twice.
+"""
 
 import os
 import shutil

@@ -176,7 +176,9 @@ class _Deciding:
                 self._change(node, NodeState.FUTILE, cause)
 
     def _remove_jobs(self) -> None:
-        """When the workflow stops all its jobs are removed; else those of nodes of which too many have failed."""
+        """
+        When the workflow stops all its jobs are removed; else those of nodes of which too many have failed.
+        """
         workflow = self._workflow
         clusters = list(workflow.exceeded)
         reason = "more jobs of the node have failed than is tolerated"

@@ -39,7 +39,7 @@ class Workflow:
     The state of one workflow. Only `apply` changes it, so that what is decided live and what is read from the log are one.
 
     What follows from an event without being decided (who waits for nobody any more, which part of a node is over) is put on
-    lists, from which whoever decides takes it; the events that he makes of it take it off.
+    lists, from which `domain.decisions` takes it; the events that it makes of it take it off.
     """
 
     def __init__(self, started: WorkflowStarted) -> None:  # noqa: PLR0915 - what a workflow has, one line each
@@ -98,7 +98,7 @@ class Workflow:
         self.in_queue = 0
         """Nodes that have jobs in the queue, or are to get them."""
         self.clustered = 0
-        """Those of them that have jobs."""
+        """How many of these nodes have jobs."""
         self.by_category: dict[str, int] = {}
         self.scripts = [0, 0, 0, 0]
         """Scripts that run or are to run, by part."""

@@ -128,7 +128,7 @@ def test_a_killed_process_costs_and_doubles_no_line(
 
 
 def test_another_run_of_a_dag_is_written_behind_the_first(process: Process) -> None:
-    """Its log and the numbers of the jobstate log go on, the log of the nodes begins again, and so does the rescue file."""
+    """Its logs and their numbers go on, the log of the nodes begins again, the rescue file is another."""
     files = process.start()
     files.record(EVENTS)
     files.close(START + 14)
@@ -145,7 +145,7 @@ def test_another_run_of_a_dag_is_written_behind_the_first(process: Process) -> N
 
 
 def test_state_files_keep_their_interval(process: Process) -> None:
-    """Written at once, then not before a minute has passed, and not again when nothing has changed; a hold is told at once."""
+    """Written at once, then not within a minute, and not if nothing has changed; a hold is told at once."""
     files = process.start()
     files.record(EVENTS[:2])
     assert files.refresh(START) is None

@@ -83,7 +83,7 @@ def test_what_happens_to_a_workflow_as_a_whole(
 
 
 def test_the_jobstate_log_numbers_the_tries() -> None:
-    """Those of one node have different numbers, which go on behind those of an earlier run."""
+    """Tries of one node have different numbers, which go on behind those of an earlier run."""
     progress = Progress(PLAN)
     log = JobstateLog(progress, last=20)
     text = "".join(f"{line}\n" for at, event in told(progress) for line in log.lines(at, event))

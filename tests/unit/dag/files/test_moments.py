@@ -40,7 +40,7 @@ def test_the_ad_of_the_dag_job_counts_nodes_and_jobs() -> None:
 
 
 def test_a_failure_says_what_failed_last() -> None:
-    """Its job and its POST script; what failed in an earlier try is forgotten when a job of a later one is there."""
+    """Its job and its POST script; what failed in an earlier try is forgotten when a later one begins."""
     progress = at(14)
     assert (
         "Job proc (13.0.0) failed with signal 9 and POST Script failed with status 3"
