@@ -8,14 +8,16 @@ import json
 import os
 import signal
 import tarfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 
 from kettle.client import select
 from kettle.testing.container_images import tar_of
-from kettle.testing.servers.files import webdav
+from kettle.testing.servers.files import FileServer, webdav
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.events import JobCompleted, JobContinued, JobStepped, JobSuspended, JobVacated
 from kettle_wire.jobs import JobId
@@ -26,6 +28,12 @@ from .job_log import written
 from .waiting import happened
 
 WITHIN_S = 60.0
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FileServer]:
+    with webdav(tmp_path_factory.mktemp("served")) as serving:
+        yield serving
 
 
 def description(tasks: dict[str, Any], more: str = "") -> str:
@@ -125,14 +133,15 @@ async def test_the_first_failure_ends_the_job_unless_failures_are_ignored(
     assert "second\n" == (tmp_path / "out").read_text()
 
 
-async def test_an_image_that_is_not_what_it_should_be_is_not_run(pool: ThrowawayPool, tmp_path: Path) -> None:
+async def test_an_image_that_is_not_what_it_should_be_is_not_run(
+    pool: ThrowawayPool, tmp_path: Path, server: FileServer
+) -> None:
     """
     One from a URL is compared with its digest before any task runs; the job has failed, and the step says why.
     """
-    with webdav(tmp_path) as server:
-        server.write("image.tar", b"no image")
-        image = {"image": f"http://127.0.0.1:{server.port}/image.tar", "sha256": "0" * 64}
-        completed, steps = await run(pool, tmp_path, {"tasks": [shell("true"), shell("true", **image)]})
+    server.write("image.tar", b"no image")
+    image = {"image": f"http://127.0.0.1:{server.port}/image.tar", "sha256": "0" * 64}
+    completed, steps = await run(pool, tmp_path, {"tasks": [shell("true"), shell("true", **image)]})
 
     assert completed.exit.code == 1
     assert [("fetch", "failed")] == [(step.kind, step.outcome) for step in steps]
@@ -245,7 +254,9 @@ async def test_a_moldable_job_takes_what_its_slot_has(pool: ThrowawayPool, tmp_p
     assert "2\n" == (tmp_path / "out").read_text()
 
 
-async def test_artifacts_are_unpacked_and_results_sent(pool: ThrowawayPool, tmp_path: Path) -> None:
+async def test_artifacts_are_unpacked_and_results_sent(
+    pool: ThrowawayPool, tmp_path: Path, server: FileServer
+) -> None:
     """
     An archive that is fetched by URL is unpacked before the first task; a directory is sent as .tgz to its URL, a file comes home,
     and a result that is not there fails the job while the others are sent.
@@ -253,21 +264,20 @@ async def test_artifacts_are_unpacked_and_results_sent(pool: ThrowawayPool, tmp_
     source = tmp_path / "source" / "data"
     source.mkdir(parents=True)
     (source / "words").write_text("b\na\n")
-    with webdav(tmp_path) as server:
-        at = f"http://127.0.0.1:{server.port}"
-        server.write("data.tgz", tar_of(source.parent, mode="w:gz"))
-        server.write("hello", b"#!/bin/sh\necho hello\n")
-        tasks = {
-            "artifacts": [{"url": f"{at}/data.tgz"}, {"url": f"{at}/hello", "executable": True}],
-            "tasks": [{"cmd": ["./hello"]}, shell("mkdir made; sort words > made/sorted; echo x > x", workdir="data")],
-            "outputs": [
-                {"name": "data/made", "directory": True, "url": f"{at}/made.tgz"},
-                {"name": "none*", "url": f"{at}/none"},
-                {"name": "data/x"},
-            ],
-        }  # fmt: skip
-        completed, steps = await run(pool, tmp_path, tasks)
-        sent = server.read("made.tgz")
+    at = f"http://127.0.0.1:{server.port}"
+    server.write("data.tgz", tar_of(source.parent, mode="w:gz"))
+    server.write("hello", b"#!/bin/sh\necho hello\n")
+    tasks = {
+        "artifacts": [{"url": f"{at}/data.tgz"}, {"url": f"{at}/hello", "executable": True}],
+        "tasks": [{"cmd": ["./hello"]}, shell("mkdir made; sort words > made/sorted; echo x > x", workdir="data")],
+        "outputs": [
+            {"name": "data/made", "directory": True, "url": f"{at}/made.tgz"},
+            {"name": "none*", "url": f"{at}/none"},
+            {"name": "data/x"},
+        ],
+    }  # fmt: skip
+    completed, steps = await run(pool, tmp_path, tasks)
+    sent = server.read("made.tgz")
 
     assert completed.exit.code == 1
     assert (tmp_path / "out").read_text() == "hello\n"
