@@ -104,7 +104,7 @@ class Shapes:
     def _struct(self, value: dict[str, object], kind: inspect.StructType, pointer: str) -> Iterator[Fault]:
         place = self._places[kind.cls]
         fields = {field.encode_name: field for field in kind.fields}
-        known = {*fields, *([kind.tag_field] if kind.tag_field else [])}
+        known = [*fields, *([str(kind.tag_field)] if kind.tag_field else [])]
         for name in value if kind.forbid_unknown_fields else ():
             if name not in known:
                 sentence = f'invalid item "{name}" in {place}{did_you_mean(name, known)}'

@@ -89,6 +89,8 @@ def test_an_instance_becomes_a_dag(typed: Typed) -> None:
     said = typed("dag", "--replay", "1", "w.json", document=INSTANCE)
     assert (0, "") == (said.status, said.err)
     assert "JOB a {" in said.out
+    answer = json.loads(typed("dag", "--json", "--replay", "1", "w.json", document=INSTANCE).out)
+    assert {"faults": [], "dag": said.out} == answer
     said = typed("dag", "w.json", document=INSTANCE)
     assert (1, "") == (said.status, said.out)
     assert "/workflow/specification/tasks/0: a has no command that was recorded" in said.err

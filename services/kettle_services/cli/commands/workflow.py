@@ -52,7 +52,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         description=_CHECK,
         formatter_class=form,
     )
-    json_option(check)
     dag = commands.add_parser(
         "dag", help="an instance of WfFormat as a DAG file", description=_DAG, formatter_class=form
     )
@@ -60,6 +59,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--replay", type=float, metavar="FACTOR", help="sleep for FACTOR times the recorded seconds instead"
     )
     for each in (check, dag):
+        json_option(each)
         each.add_argument("file", metavar="FILE", help="the document; - is the standard input")
 
 

@@ -10,9 +10,13 @@ from kettle_services.cli.workflow.documents import text_of
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
-    """Write it to the standard output."""
+    """Write it to the standard output; with --json it is a field of an object."""
     try:
-        screen.write(dag_of(read_instance(text_of(arguments.file)), replay=arguments.replay))
+        dag = dag_of(read_instance(text_of(arguments.file)), replay=arguments.replay)
     except DocumentRefused as refusal:
         return refused(refusal.faults, screen)
+    if screen.as_json:
+        screen.json({"faults": [], "dag": dag})
+    else:
+        screen.write(dag)
     return 0
