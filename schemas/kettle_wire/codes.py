@@ -426,5 +426,5 @@ class RefusalCode(StrEnum):
     """The service does not know how."""
 
 
-NOT_NOW = frozenset({RefusalCode.BUSY, RefusalCode.STOPPING, RefusalCode.UNAVAILABLE})
+NOT_NOW = frozenset({RefusalCode.BEHIND, RefusalCode.BUSY, RefusalCode.STOPPING, RefusalCode.UNAVAILABLE})
 """Refusals by a service that may accept the same request later, or whose next process will."""

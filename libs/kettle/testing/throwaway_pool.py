@@ -60,6 +60,7 @@ SHORT: Final[Tables] = {
     },
     "collector": {"classad_lifetime": 10.0, "ad_interval": 2.0},
     "negotiator": {"interval": 2.0, "ad_interval": 2.0},
+    "accounting": {"patience": 9.0},
     "startd": {
         "update_interval": 1.0,
         "machine_max_vacate_time": 2.0,

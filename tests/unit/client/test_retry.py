@@ -30,15 +30,16 @@ ASK = Endpoint("test", "ask", Request, Request, callers=CALLERS, repeat=Repeat.H
 class Busy:
     """A service that refuses a number of times."""
 
-    def __init__(self, times: int, retry_after_ms: int) -> None:
+    def __init__(self, times: int, retry_after_ms: int, code: RefusalCode = RefusalCode.BUSY) -> None:
         self.times = times
         self.retry_after_ms = retry_after_ms
+        self.code = code
         self.asked: list[tuple[str, float]] = []
 
     async def answer(self, request: Request, _caller: Identity) -> Request:
         self.asked.append((request.id, asyncio.get_running_loop().time()))
         if len(self.asked) <= self.times:
-            raise RefusedError("busy", "the queue is full", retry_after_ms=self.retry_after_ms)
+            raise RefusedError(self.code, "the queue is full", retry_after_ms=self.retry_after_ms)
         return request
 
 
@@ -55,6 +56,13 @@ async def test_the_same_command_comes_again_when_it_was_told() -> None:
     times = [at for _, at in busy.asked]
     assert ["x"] * 4 == [id_ for id_, _ in busy.asked]
     assert all(later - earlier >= 0.039 for earlier, later in pairwise(times))
+
+
+async def test_what_is_read_too_early_is_asked_for_again() -> None:
+    """A service that has not read what the caller knows to be recorded will have it a moment later."""
+    late = Busy(2, 0, RefusalCode.BEHIND)
+    assert Request("x") == await ask_with_retry(await served(late), ASK, "a", Request("x"))
+    assert 3 == len(late.asked)
 
 
 async def test_a_person_is_told_of_a_long_wait_once() -> None:
