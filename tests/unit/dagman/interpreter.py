@@ -3,9 +3,9 @@ What a workflow comes to, by the plainest means, and workflows that are run with
 """
 
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -194,6 +194,10 @@ def shown(workflow: Workflow) -> object:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return [[_plain(key), _plain(each)] for key, each in value.items()]
-    return list(value) if isinstance(value, bytearray | array) else value
+    """Tables as lists of pairs, because a step is no key of JSON, and compact numbers as lists."""
+    if isinstance(value, Mapping):
+        table = cast("Mapping[Any, Any]", value)
+        return [[_plain(key), _plain(table[key])] for key in table]
+    if isinstance(value, bytearray | array):
+        return [*cast("Sequence[int]", value)]
+    return value
