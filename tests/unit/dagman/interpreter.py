@@ -3,7 +3,7 @@ What a workflow comes to, by the plainest means, and workflows that are run with
 """
 
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any, cast
 
@@ -195,9 +195,9 @@ def shown(workflow: Workflow) -> object:
 
 def _plain(value: Any) -> Any:
     """Tables as lists of pairs, because a step is no key of JSON, and compact numbers as lists."""
-    if isinstance(value, Mapping):
-        table = cast("Mapping[Any, Any]", value)
-        return [[_plain(key), _plain(table[key])] for key in table]
+    if isinstance(value, dict):
+        table: dict[object, object] = dict(value.items())  # pyright: ignore[reportUnknownArgumentType] - of any table
+        return [[_plain(key), _plain(each)] for key, each in table.items()]
     if isinstance(value, bytearray | array):
         return [*cast("Sequence[int]", value)]
     return value
