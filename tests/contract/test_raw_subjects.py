@@ -47,8 +47,12 @@ ALSO: Final[dict[str, frozenset[str]]] = {
     # Who follows events reads the stream of the schedd, and lets go of what it read with.
     "PUB $JS.ACK.KETTLE_pool_EVT_schedd_2Eschedd.>": FOLLOWERS,
     "PUB $JS.API.CONSUMER.DELETE.KETTLE_pool_EVT_schedd_2Eschedd.*": FOLLOWERS,
-    "PUB $JS.API.CONSUMER.DELETE.KETTLE_pool_EVT_collector.*": FOLLOWERS - {"shadow"},
-    "PUB $JS.API.CONSUMER.DELETE.KETTLE_pool_EVT_negotiator.*": FOLLOWERS - {"shadow"},
+    "PUB $JS.API.CONSUMER.DELETE.KETTLE_pool_EVT_collector.*": FOLLOWERS - {"shadow", "dagman"},
+    "PUB $JS.API.CONSUMER.DELETE.KETTLE_pool_EVT_negotiator.*": FOLLOWERS - {"shadow", "dagman"},
+    # What was seen had no workflows: a dagman reads what becomes of the jobs of their nodes.
+    "PUB $JS.API.STREAM.INFO.KETTLE_pool_EVT_schedd_2Eschedd": frozenset({"dagman"}),
+    "PUB $JS.API.CONSUMER.*.KETTLE_pool_EVT_schedd_2Eschedd.>": frozenset({"dagman"}),
+    "PUB $JS.API.CONSUMER.MSG.NEXT.KETTLE_pool_EVT_schedd_2Eschedd.*": frozenset({"dagman"}),
     # A collector makes the readers of reports for visitors; it and the negotiator follow all ads.
     "PUB $JS.API.CONSUMER.CREATE.KETTLE_pool_WORK.*.kettle.pool.work.>": frozenset({"collector"}),
     "PUB $JS.API.CONSUMER.CREATE.KV_KETTLE_pool_ADS.>": frozenset({"collector", "negotiator"}),

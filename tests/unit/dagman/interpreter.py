@@ -5,6 +5,7 @@ What a workflow comes to, by the plainest means, and workflows that are run with
 from array import array
 from collections.abc import Callable, Sequence
 from random import Random
+from typing import Any, cast
 
 import msgspec
 
@@ -192,7 +193,11 @@ def shown(workflow: Workflow) -> object:
     }
 
 
-def _plain(value: object) -> object:
+def _plain(value: Any) -> Any:
+    """Tables as lists of pairs, because a step is no key of JSON, and compact numbers as lists."""
     if isinstance(value, dict):
-        return [[_plain(key), _plain(each)] for key, each in value.items()]
-    return list(value) if isinstance(value, bytearray | array) else value
+        table: dict[object, object] = dict(value.items())  # pyright: ignore[reportUnknownArgumentType] - of any table
+        return [[_plain(key), _plain(each)] for key, each in table.items()]
+    if isinstance(value, bytearray | array):
+        return [*cast("Sequence[int]", value)]
+    return value
