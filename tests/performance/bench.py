@@ -106,6 +106,17 @@ SCRIPTS: Final = {
     "workflows": Script(
         "workflows.py", "DAG files: read and checked, with memory", ("--nodes=50000", "--rounds=3")
     ),
+    "workflow_chain": Script(
+        "workflow_runs.py", "a DAG of 100 nodes, one after the other", ("chain", "--nodes=100")
+    ),
+    "workflow_fan_out": Script(
+        "workflow_runs.py", "a DAG of 1,000 nodes beside as many plain jobs", ("fan-out", "--nodes=1000")
+    ),
+    "workflow_restart": Script(
+        "workflow_runs.py",
+        "a DAG of 100,000 nodes, half of them done, read again",
+        ("restart", "--nodes=100000"),
+    ),
     "queued": Script("queued.py", "memory of a schedd by what waits in its queue"),
     "cycle": Script("cycle.py", "negotiation cycles through the real service"),
     "fairness": Script(
@@ -131,6 +142,9 @@ OPTIONAL: Final = (
     "queued",
     "cycle",
     "fairness",
+    "workflow_chain",
+    "workflow_fan_out",
+    "workflow_restart",
     "workflows",
 )
 """
