@@ -126,6 +126,11 @@ async def test_a_dag_whose_processes_are_killed_runs_everything_once(
     assert 1 == await exit_code(pool, cluster)
     expected = ["A job 0", "A pre 0", "B job 0", "B post 0", "C job 0", "C job 1"]
     assert expected == sorted((work / "runs").read_text().splitlines())
+    _, shown, _ = await pool.kettle("dag", "show", str(cluster))
+    assert f"Workflow {cluster} (diamond.dag)" in shown
+    assert "is over: node_failed, exit code 1." in shown
+    _, why, _ = await pool.kettle("dag", "why", str(cluster), "D")
+    assert "It can never run, because C has failed." in why
     assert {"DONE A", "DONE B"} <= set((work / "diamond.dag.rescue001").read_text().splitlines())
 
     (work / "fixed").touch()
@@ -147,7 +152,10 @@ async def test_a_dag_is_held_released_and_removed_like_a_job(
     assert ["A"] == nodes
     assert 0 == (await condor("condor_hold", str(cluster))).status
     assert 0 == (await condor("condor_release", str(cluster))).status
-    await happened(pool.client, job, JobStarted, times=2)
+    out = work / "long.dag.dagman.out"
+    async with asyncio.timeout(WITHIN_S):
+        while out.read_text().count("STARTING UP") < 2:  # its process knows what a removal is then
+            await asyncio.sleep(0.05)
     assert 0 == (await condor("condor_rm", str(cluster))).status
     assert ["F job 0"] == await runs(work, 1)
     async with asyncio.timeout(WITHIN_S):

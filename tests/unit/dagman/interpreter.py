@@ -5,6 +5,7 @@ What a workflow comes to, by the plainest means, and workflows that are run with
 from array import array
 from collections.abc import Callable, Sequence
 from random import Random
+from typing import Any
 
 import msgspec
 
@@ -192,7 +193,7 @@ def shown(workflow: Workflow) -> object:
     }
 
 
-def _plain(value: object) -> object:
+def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return [[_plain(key), _plain(each)] for key, each in value.items()]
     return list(value) if isinstance(value, bytearray | array) else value

@@ -86,10 +86,12 @@ def test_a_workflow_comes_to_what_a_naive_interpreter_says(
             for category, limit in plan.category_limits.items():
                 assert workflow.by_category.get(category, 0) <= limit
 
-    driver = Watched(started(plan, most), lambda *step: outcomes[step], Random(seed))
+    driver = Watched(
+        started(plan, most), lambda node, attempt, part: outcomes[node, attempt, part], Random(seed)
+    )
     driver.run()
     assert driver.workflow.ended is not None
-    states = interpret(plan, pairs, lambda *step: outcomes[step])
+    states = interpret(plan, pairs, lambda node, attempt, part: outcomes[node, attempt, part])
     assert states == driver.states()
     assert len(driver.submitted) == len(set(driver.submitted))
     well = all(state in {NodeState.DONE, NodeState.SKIPPED} for state in states)
@@ -110,7 +112,7 @@ def beside(*names: str, **rules: Any) -> Plan:
     return Plan(names=list(names), starts=starts, ends=ends, weak=weak, **rules)
 
 
-def driver(plan: Plan, outcome: Outcome = lambda *_step: 0, **limits: Any) -> Driver:
+def driver(plan: Plan, outcome: Outcome = lambda _node, _attempt, _part: 0, **limits: Any) -> Driver:
     """A run in which the order of jobs is always the same."""
     made = Driver(started(plan, WorkflowOptions(**limits)), outcome, Random(1))
     made.feed()
@@ -140,7 +142,7 @@ def test_abort_dag_on_ends_all_with_its_code(code: int | None, expected: tuple[i
     value.
     """
     plan = chain("A", "B", aborts={0: AbortRule(3, code)}, retries={0: Retries(5)})
-    run = driver(plan, lambda *_step: 3)
+    run = driver(plan, lambda _node, _attempt, _part: 3)
     run.run()
     assert expected == result(run)
     assert [NodeStep(0, 0, NodePart.JOB)] == run.submitted
@@ -166,8 +168,7 @@ def test_what_runs_when_a_workflow_is_aborted_is_removed() -> None:
 @pytest.mark.parametrize(("code", "expected"), [(0, (DagStatus.OK, 0)), (4, (DagStatus.NODE_FAILED, 1))])
 def test_the_final_node_decides(code: int, expected: tuple[int, int]) -> None:
     """It runs although a node has failed, and its result alone counts; the rescue DAG is due before."""
-    run = driver(chain("A", "B", final=None), lambda *_step: 1)
-    run = driver(_with_final(), lambda node, *_rest: code if node == 2 else 1)
+    run = driver(_with_final(), lambda node, _attempt, _part: code if node == 2 else 1)
     run.run()
     assert expected == result(run)
     assert [0, 2] == [step.node for step in run.submitted]
@@ -248,7 +249,7 @@ def test_a_cycle_is_told_when_nothing_can_go_on() -> None:
 def test_a_script_that_defers_itself_runs_again_later() -> None:
     """Not before its time, and as a job of its own."""
     codes = [9, 9, 0, 0]
-    run = driver(chain("A", pre={0: Deferral(9, 60)}), lambda *_step: codes.pop(0))
+    run = driver(chain("A", pre={0: Deferral(9, 60)}), lambda _node, _attempt, _part: codes.pop(0))
     run.run()
     assert (DagStatus.OK, 0) == result(run)
     assert [(NodePart.PRE, 0), (NodePart.PRE, 1), (NodePart.PRE, 2), (NodePart.JOB, 0)] == [
@@ -312,7 +313,9 @@ def test_a_post_script_may_run_after_a_failed_pre_script() -> None:
 
 def test_a_save_point_is_reached_once() -> None:
     """When the node starts for the first time, not when it is tried again."""
-    run = driver(chain("A", "B", save_points=[1], retries={1: Retries(2)}), lambda node, *_rest: node)
+    run = driver(
+        chain("A", "B", save_points=[1], retries={1: Retries(2)}), lambda node, _attempt, _part: node
+    )
     run.run()
     assert [1] == [event.node for event in run.events if isinstance(event, SavePointReached)]
 
@@ -325,7 +328,7 @@ def test_a_join_lets_its_children_go_when_all_its_parents_are_done() -> None:
     run.run()
     assert {0, 1} == {step.node for step in run.submitted[:2]}
     assert (DagStatus.OK, 0) == result(run)
-    failed = driver(plan, lambda node, *_rest: int(node == 0))
+    failed = driver(plan, lambda node, _attempt, _part: int(node == 0))
     failed.run()
     assert [NodeState.FAILED, NodeState.DONE, NodeState.FUTILE, NodeState.FUTILE] == failed.states()
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from kettle.client import Client, JobId
 from kettle.client.explanations.job_state import answer
 from kettle_services.cli.options import with_pool
-from kettle_services.cli.output.screen import Cell, Screen
+from kettle_services.cli.output.screen import Screen
 from kettle_wire.codes import DagStatus, NodeState
 from kettle_wire.commands.dagman import NodeExplained, WorkflowState
 
@@ -29,14 +29,14 @@ def show(arguments: argparse.Namespace, screen: Screen) -> int:
         screen.json({**_figures(state), "nodes": nodes})
         return 0
     for line in _told(state):
-        screen.print(line)
+        screen.say(line)
     shown = [pair for pair in zip(state.names, states, strict=True) if pair[1] in _NEED_A_LOOK]
     shown += [pair for pair in zip(state.names, states, strict=True) if pair[1] not in _NEED_A_LOOK][
         : max(0, _MOST - len(shown))
     ]
-    screen.table(("NODE", "STATE"), [(Cell(name), Cell(each.name.lower())) for name, each in shown])
+    screen.table(("NODE", "STATE"), [(name, each.name.lower()) for name, each in shown])
     if len(shown) < len(states):
-        screen.print(f"{len(states) - len(shown)} nodes more; --json has all.")
+        screen.say(f"{len(states) - len(shown)} nodes more; --json has all.")
     return 0
 
 
@@ -80,9 +80,9 @@ def why(arguments: argparse.Namespace, screen: Screen) -> int:
             }
         )
         return 0
-    screen.print(f"Node {explained.node} is {NodeState(explained.state).name.lower()}.")
+    screen.say(f"Node {explained.node} is {NodeState(explained.state).name.lower()}.")
     for sentence in [*explained.sentences, *of_job]:
-        screen.print(sentence)
+        screen.say(sentence)
     return 0
 
 

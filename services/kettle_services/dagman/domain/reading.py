@@ -194,12 +194,24 @@ def _told(event: JobTold | JobEdited, _now: int) -> _Fact:
     return _NOTHING
 
 
+def _started(_event: JobStarted, _now: int) -> _Fact:
+    return NodeJobKind.STARTED, 0, ""
+
+
+def _held(event: JobHeld, _now: int) -> _Fact:
+    return NodeJobKind.HELD, 0, event.reason
+
+
+def _released(event: JobReleased, _now: int) -> _Fact:
+    return NodeJobKind.RELEASED, 0, event.reason
+
+
 _FACTS: Final[Mapping[type[Event], Callable[..., _Fact]]] = {
-    JobStarted: lambda _event, _now: (NodeJobKind.STARTED, 0, ""),
+    JobStarted: _started,
     JobVacated: _vacated,
     JobCompleted: _ended,
-    JobHeld: lambda event, _now: (NodeJobKind.HELD, 0, event.reason),
-    JobReleased: lambda event, _now: (NodeJobKind.RELEASED, 0, event.reason),
+    JobHeld: _held,
+    JobReleased: _released,
     JobRemoved: _removed,
     JobTold: _told,
     JobEdited: _told,
