@@ -9,7 +9,6 @@ import pytest
 
 from kettle.testing.commands.running import execute
 from kettle.testing.throwaway_pool import ThrowawayPool
-from kettle_services.master.domain.start_order import DAEMON_LIST
 
 TUTORIALS: Final = Path(__file__).parents[2] / "docs" / "tutorials"
 _BLOCK: Final = re.compile(r"^```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -72,13 +71,8 @@ def script(found: list[Step], work: Path) -> str:
 
 @pytest.fixture(scope="module")
 def configuration() -> dict[str, Any]:
-    """With workflows; jobs run this Python, which an account of a slot may not reach."""
-    return {
-        "settings": {
-            "master": {"daemon_list": [*DAEMON_LIST, "dagman"]},
-            "startd": {"job_account": "own"},
-        }
-    }
+    """Jobs run this Python, which an account of a slot may not reach."""
+    return {"settings": {"startd": {"job_account": "own"}}}
 
 
 @pytest.mark.parametrize("name", ["dag"])

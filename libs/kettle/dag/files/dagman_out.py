@@ -191,7 +191,8 @@ class DagmanOut:
             most = retries.most if retries else change.attempt
             yield f"Retrying node {name} (retry #{change.attempt} of {most})..."
         if state is NodeState.SKIPPED:
-            yield f"PRE_SKIP return value {change.value} indicates we are done (successfully) with node {name}"
+            code = self._progress.plan.pre_skip[node]
+            yield f"PRE_SKIP return value {code} indicates we are done (successfully) with node {name}"
 
     def _fact(self, at: float, fact: NodeJobFact, reason: str) -> Iterator[str]:
         part, kind = NodePart(fact.step.part), NodeJobKind(fact.kind)
