@@ -54,6 +54,7 @@ OPENSEARCH: Final = TOP / "infra" / "opensearch"
 GRAFANA: Final = TOP / "infra" / "grafana"
 _DRAWING: Final = TOP / "docs" / "draw_imports.py"
 _PACKAGES: Final = TOP / "docs" / "list_packages.py"
+_DOCUMENTS: Final = TOP / "docs" / "list_documents.py"
 _REQUESTS: Final = TOP / "docs" / "list_requests.py"
 _ROUTES: Final = TOP / "docs" / "list_routes.py"
 _SIGNALS: Final = TOP / "docs" / "list_signals.py"
@@ -154,7 +155,7 @@ def _limits(meta: object) -> Iterator[str]:
     for sign, name in (("≥", "ge"), (">", "gt"), ("≤", "le"), ("<", "lt")):
         value = getattr(meta, name, None)
         if value is not None and value != FOREVER:
-            yield f"{sign} {value}"
+            yield f"{sign} {int(value) if value == int(value) else value}"  # 1 and 1.0 are one limit
 
 
 def _default(field: msgspec.structs.FieldInfo) -> str:
@@ -637,6 +638,7 @@ def pages() -> dict[str, str]:
         "condor-config.md": condor_config_page(),
         "events.md": events_page(),
         "packages.md": _MADE + "\n" + runpy.run_path(str(_PACKAGES))["packages_page"](TOP),
+        "documents.md": _MADE + "\n" + runpy.run_path(str(_DOCUMENTS))["documents_page"](),
         "rest.md": _MADE + "\n" + runpy.run_path(str(_ROUTES))["rest_page"](),
         "telemetry.md": _MADE + "\n" + runpy.run_path(str(_SIGNALS))["telemetry_page"](),
         "requests.md": _MADE + "\n" + runpy.run_path(str(_REQUESTS))["requests_page"](),

@@ -104,6 +104,13 @@ request_memory = 16
 request_disk = 1024
 queue
 """
+_TASKS: Final = """\
+tasks = tasks.json
+log = tasks.log
+request_memory = 16
+request_disk = 1024
+queue
+"""
 _OWNER: Final[dict[str, str | float]] = {
     "polling_interval": 0.2,
     "want_suspend": "TARGET.Pausing =?= true",
@@ -214,7 +221,8 @@ async def _live(pool: ThrowawayPool, place: Path) -> None:
 
 
 async def _telling(pool: ThrowawayPool, place: Path) -> None:
-    """A job says something of itself."""
+    """A job says something of itself, and the machine of another one what its tasks have done."""
+    await _stepping(pool, place)
     telling = place / "tell.sh"
     telling.write_text(
         "#!/bin/sh\ncondor_chirp set_job_attr Stage 2 && condor_chirp ulog 'half of it is done'\n"
@@ -223,6 +231,17 @@ async def _telling(pool: ThrowawayPool, place: Path) -> None:
     told = (await pool.client.submit(_TELLING, cwd=place)).cluster
     async with asyncio.timeout(_WITHIN_S):
         await pool.client.wait(select(told))
+
+
+async def _stepping(pool: ThrowawayPool, place: Path) -> None:
+    """A job has several tasks, of which one is tried twice."""
+    (place / "tasks.json").write_text(
+        '{"tasks":[{"cmd":["/bin/sleep","600"],"type":"sidecar"},{"cmd":["/bin/true"]},'
+        '{"cmd":["/bin/sh","-c","test -e again || { touch again; exit 3; }"],"retries":1}]}'
+    )
+    cluster = (await pool.client.submit(_TASKS, cwd=place)).cluster
+    async with asyncio.timeout(_WITHIN_S):
+        await pool.client.wait(select(cluster))
 
 
 async def _moved(pool: ThrowawayPool, place: Path) -> None:

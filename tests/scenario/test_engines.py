@@ -17,6 +17,8 @@ from kettle.testing.servers.image_registry import ACCOUNT, PROGRAM, Registry, re
 from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 from kettle_wire.ads import Ad
 
+from .test_tasks import ends, run, shell
+
 WITHIN_S = 120.0
 ENGINES = {"podman": ("podman", "podman"), "docker": ("dockerd", "docker.io")}
 JOB = "executable = /bin/sh\ntransfer_executable = false\noutput = out\n"
@@ -95,6 +97,34 @@ async def test_an_image_of_a_registry(
     assert [0, 0] == [state.exit_code for state in progress.jobs.values()]
     assert "busybox\ngreen\n" == (tmp_path / "out").read_text()
     assert "/srv\n" == (tmp_path / "made").read_text()
+
+
+async def test_tasks_have_images_of_a_registry(pool: ThrowawayPool, images: Registry, tmp_path: Path) -> None:
+    """
+    A task is what the entry point of its image does, beside a sidecar in another container; an image that the registry has not is the
+    failure of its task.
+    """
+    root = busybox_root(tmp_path / "root")
+    image = "docker://" + images.push(
+        "group/entry:1", root, config={"Entrypoint": ["/bin/sh", "-c", "echo entry"]}
+    )
+    tasks = {
+        "ignore_failures": True,
+        "tasks": [
+            shell("touch beside; while :; do sleep 0.05; done", type="sidecar", image=image),
+            {"image": image},
+            {"image": f"docker://{images.host}/group/none:1"},
+            shell("until test -e beside; do sleep 0.02; done; cat /etc/image; pwd", image=image),
+        ],
+    }
+    completed, steps = await run(pool, tmp_path, tasks)
+
+    assert 1 == completed.exit.code
+    assert "entry\nbusybox\n/home/user\n" == (tmp_path / "out").read_text()
+    assert [("task", 1, "done"), ("task", 2, "failed"), ("task", 3, "done"), ("sidecar", 0, "done")] == [
+        (kind, task, outcome) for kind, task, _, outcome, _ in ends(steps)
+    ]
+    assert ["done", "cached", "failed", "cached"] == [step.outcome for step in steps if step.kind == "pull"]
 
 
 async def test_what_the_registry_has_not_holds_the_job(

@@ -5,15 +5,19 @@ Several tasks in one job: in their order, in one sandbox, with retries, sidecars
 import asyncio
 import io
 import json
+import os
+import signal
 import tarfile
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from kettle.client import select
 from kettle.testing.container_images import tar_of
 from kettle.testing.servers.files import webdav
 from kettle.testing.throwaway_pool import ThrowawayPool
-from kettle_wire.events import JobCompleted, JobStepped, JobVacated
+from kettle_wire.events import JobCompleted, JobContinued, JobStepped, JobSuspended, JobVacated
 from kettle_wire.jobs import JobId
 from kettle_wire.tasks import Step
 
@@ -117,6 +121,20 @@ async def test_the_first_failure_ends_the_job_unless_failures_are_ignored(
     assert "second\n" == (tmp_path / "out").read_text()
 
 
+async def test_an_image_that_is_not_what_it_should_be_is_not_run(pool: ThrowawayPool, tmp_path: Path) -> None:
+    """
+    One from a URL is compared with its digest before any task runs; the job has failed, and the step says why.
+    """
+    with webdav(tmp_path) as server:
+        server.write("image.tar", b"no image")
+        image = {"image": f"http://127.0.0.1:{server.port}/image.tar", "sha256": "0" * 64}
+        completed, steps = await run(pool, tmp_path, {"tasks": [shell("true"), shell("true", **image)]})
+
+    assert completed.exit.code == 1
+    assert [("fetch", "failed")] == [(step.kind, step.outcome) for step in steps]
+    assert "its SHA-256 is" in steps[0].reason
+
+
 async def test_a_task_that_ignores_the_end_of_its_time_is_killed(pool: ThrowawayPool, tmp_path: Path) -> None:
     """
     When `wall_time` is over the running task is asked to end, and killed where it does not, as here by a signal that nobody
@@ -138,17 +156,20 @@ async def test_a_task_that_ignores_the_end_of_its_time_is_killed(pool: Throwaway
     assert not (tmp_path / "never").exists()
 
 
-async def test_a_held_job_leaves_nothing_of_its_task_and_its_sidecar(
+async def test_a_job_is_suspended_and_held_with_its_task_and_its_sidecar(
     pool: ThrowawayPool, evidence: Evidence
 ) -> None:
     """
-    The running task hears the soft signal, no further task is begun, and what was done before is recorded.
+    Both stop and go on; at the end the running task hears the soft signal, no further task is begun, nothing is left, and what was
+    done before is recorded.
     """
     at = evidence.directory
     tasks = {
         "tasks": [
             shell("true"),
-            shell(f"echo $$ > {at}/sidecar; exec sleep 600", type="sidecar"),
+            shell(
+                f"echo $$ > {at}/sidecar; while :; do echo x >> {at}/ticks; sleep 0.05; done", type="sidecar"
+            ),
             shell(f"trap 'touch {at}/heard; exit 0' TERM; touch {at}/runs; while :; do sleep 0.05; done"),
             shell(f"touch {at}/never"),
         ],
@@ -158,6 +179,13 @@ async def test_a_held_job_leaves_nothing_of_its_task_and_its_sidecar(
     async with asyncio.timeout(WITHIN_S):
         while not (at / "runs").exists():
             await asyncio.sleep(0.05)
+    await pool.client.act("suspend", select(submitted.cluster))
+    await happened(pool.client, job, JobSuspended)
+    before = (at / "ticks").read_text()
+    await asyncio.sleep(0.2)
+    assert before == (at / "ticks").read_text()
+    await pool.client.act("continue", select(submitted.cluster))
+    await happened(pool.client, job, JobContinued)
     await pool.client.act("hold", select(submitted.cluster))
     await happened(pool.client, job, JobVacated)
 
@@ -168,6 +196,49 @@ async def test_a_held_job_leaves_nothing_of_its_task_and_its_sidecar(
     assert ends(steps)[0] == ("task", 0, 0, "done", 0)
     assert ends(steps)[1][:4] == ("task", 2, 0, "ended")
     await pool.client.remove(select(submitted.cluster))
+
+
+async def test_what_was_done_is_recorded_before_its_machine_is_lost(
+    pool: ThrowawayPool, evidence: Evidence
+) -> None:
+    """
+    The end of a task is recorded while the next one runs; when its starter is killed there, the job runs again from its first task,
+    and its ad has the steps of that attempt alone.
+    """
+    at = evidence.directory
+    tasks = {
+        "tasks": [
+            shell("true"),
+            shell(
+                f"echo $PPID > {at}/new; mv {at}/new {at}/starter; until test -e {at}/go; do sleep 0.05; done"
+            ),
+        ]
+    }
+    submitted = await pool.client.submit(description(tasks), cwd=evidence.work)
+    job = JobId(submitted.cluster, 0)
+    done = ("task", 0, 0, "done", 0)
+    async with asyncio.timeout(WITHIN_S):
+        while done not in ends(await stepped(pool, job)) or not (at / "starter").exists():
+            await asyncio.sleep(0.05)
+    os.kill(int((at / "starter").read_text()), signal.SIGKILL)
+    await happened(pool.client, job, JobVacated)
+    (at / "go").touch()
+    completed = await happened(pool.client, job, JobCompleted)
+    (ad,) = await pool.client.history(select(submitted.cluster))
+
+    assert (2, 0) == (completed.attempt, completed.exit.code)
+    assert [done, done, ("task", 1, 0, "done", 0)] == ends(await stepped(pool, job))
+    assert [done, ("task", 1, 0, "done", 0)] == ends(
+        msgspec.json.decode(str(ad["KettleSteps"]), type=list[Step])
+    )
+
+
+async def test_a_moldable_job_takes_what_its_slot_has(pool: ThrowawayPool, tmp_path: Path) -> None:
+    """Cores that are asked for by an expression on those of the slot are what the tasks are told."""
+    more = "request_cpus = ifThenElse(TARGET.Cpus >= 2, 2, 1)\n"
+    await run(pool, tmp_path, {"tasks": [shell("echo $PROMINENCE_CPUS")]}, more)
+
+    assert "2\n" == (tmp_path / "out").read_text()
 
 
 async def test_artifacts_are_unpacked_and_results_sent(pool: ThrowawayPool, tmp_path: Path) -> None:

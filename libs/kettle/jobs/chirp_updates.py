@@ -47,7 +47,7 @@ _PREFIXES: Final = (
     "dontencrypt", "ec2", "aws", "s3", "checkpoint", "success", "periodic", "onexit", "kill", "hold", "remove", "vacate",
     "submit", "remote", "slot", "kettle", "hook", "oauth", "x509", "assigned", "preempting", "preserve", "env", "arg",
     "jobmaterialize", "flock", "machineattr", "lastmatch", "retryrequest", "nextrequest", "maxrequest", "noopjob",
-    "jobmaterialize", "flock", "userlog", "dagman", "jobadinformation",
+    "jobmaterialize", "flock", "userlog", "dagman", "jobadinformation", "prominence",
 )  # fmt: skip
 """Families of names that are refused as a whole: their next member is refused before anybody thinks of it."""
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from kettle_wire.ads import Ad
 
-PRIVATE: Final = frozenset({"environment", "env", "kettletasks"})
+PRIVATE: Final = frozenset({"environment", "env", "kettletasks", "prominencedocument"})
 """Names of attributes, in lower case."""
 
 

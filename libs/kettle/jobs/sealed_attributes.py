@@ -25,7 +25,12 @@ PREFIX: Final = "kettle-sealed-1:"
 KEY_BYTES: Final = 32
 SUFFIX: Final = ".seal"
 """How the file of a queue's key ends."""
-_SPELLED: Final = {"environment": "Environment", "env": "Env", "kettletasks": "KettleTasks"}
+_SPELLED: Final = {
+    "environment": "Environment",
+    "env": "Env",
+    "kettletasks": "KettleTasks",
+    "prominencedocument": "ProminenceDocument",
+}
 """What is sealed is spelled so in the ad, however its submitter spelled it, so that it is found without a look at all names."""
 _NONCE_BYTES: Final = 12
 _TICK_NS: Final = 1_000_000_000

@@ -6,19 +6,14 @@ What is wrong with a document.
 
 from collections.abc import Iterable
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import Final
 
-MOST_TOLD: Final = 1000
+from kettle_wire.prominence.faults import Fault
+
+__all__ = ["DocumentRefused", "Fault", "below", "require_none"]
+
+_MOST_TOLD: Final = 1000
 """Faults of one document: more would help nobody."""
-
-
-class Fault(NamedTuple):
-    """One thing that is wrong."""
-
-    pointer: str
-    """Where, as a JSON pointer; empty: in the document as a whole."""
-    sentence: str
-    """Without a full stop at its end."""
 
 
 class DocumentRefused(ValueError):  # noqa: N818 - a refusal is no error of ours
@@ -31,7 +26,7 @@ class DocumentRefused(ValueError):  # noqa: N818 - a refusal is no error of ours
 
 def require_none(faults: Iterable[Fault]) -> None:
     """Raise DocumentRefused if there are any."""
-    if found := list(islice(faults, MOST_TOLD)):
+    if found := list(islice(faults, _MOST_TOLD)):
         raise DocumentRefused(found)
 
 

@@ -23,6 +23,7 @@ from kettle.prominence.faults import DocumentRefused, Fault, require_none
 from kettle.prominence.job_documents import artifact_of
 from kettle.prominence.substitution import leads_outside, substituted, substituted_url
 from kettle.prominence.values import text_of_value
+from kettle.tasks.reading import RUNS_IMAGES, TasksError, image_form, read_tasks
 from kettle_wire import tasks as wire
 from kettle_wire.ads.types import Ad
 from kettle_wire.codes import JobStatus, Universe
@@ -65,7 +66,7 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     workflow: int = 0
     """The number of the workflow that it belongs to; 0: none."""
     parameters: Mapping[str, str] = {}
-    """Those of an instance of a factory."""
+    """What they are in this instance of a factory."""
 
 
 class JobSubmission(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,11 +80,16 @@ def submission(job: Job, around: Surroundings) -> JobSubmission:
     """
     What is submitted for a job whose document is sound and has no older forms.
 
-    Raises DocumentRefused: it asks for something that no machine does yet, or for another's file.
+    Raises DocumentRefused: it asks for something that no machine does yet, or for another's file, or says what no starter takes.
     """
     require_none(not_carried_out(job))
     inputs = [replace(file, filename=posixpath.basename(file.filename)) for file in job.inputs]
     tasks = _task_list(job, around)
+    said_of_tasks = _json(tasks)
+    try:
+        read_tasks(said_of_tasks)
+    except TasksError as error:
+        raise DocumentRefused([Fault("/tasks", str(error))]) from error
     ad: Ad = {
         "JobUniverse": int(Universe.VANILLA),
         "Cmd": _shown_program(job.tasks[0]),
@@ -94,8 +100,8 @@ def submission(job: Job, around: Surroundings) -> JobSubmission:
         "Err": STDERR,
         "StreamOut": True,
         "StreamErr": True,
-        wire.ATTRIBUTE: msgspec.json.encode(tasks).decode(),
-        DOCUMENT: msgspec.json.encode(redacted(job)).decode(),
+        wire.ATTRIBUTE: said_of_tasks,
+        DOCUMENT: _json(redacted(job)),
         **_requests(job.resources),
         **_policies(job.policies),
         **{f"{LABEL}{name}": value for name, value in job.labels.items()},
@@ -111,6 +117,13 @@ def submission(job: Job, around: Surroundings) -> JobSubmission:
     if job.notifications:
         ad["JobNotification"] = _MAIL_AT_THE_END
     return JobSubmission(ad=ad, inputs=inputs)
+
+
+def _json(value: object) -> str:
+    """
+    JSON in which a schedd finds no `$$(...)` that it would put the machine's attributes in, or evaluate; it means the same.
+    """
+    return msgspec.json.encode(value).decode().replace("$$", "$\\u0024")
 
 
 def redacted(job: Job) -> Job:
@@ -194,9 +207,9 @@ def _output(path: str, around: Surroundings) -> wire.Output:
 
 
 def _shown_program(task: Task) -> str:
-    """What lists of jobs show: nothing runs it."""
+    """What lists of jobs show: nothing runs it, and `$$(...)` in it means nothing."""
     words = shlex.split(task.cmd or "")
-    return words[0] if words and words[0] else task.image
+    return (words[0] if words else task.image).replace("$$", "$")
 
 
 # -- what the job needs ------------------------------------------------------------------------------------------------
@@ -253,8 +266,8 @@ def _clauses(job: Job, around: Surroundings, tasks: Iterable[wire.Task]) -> Iter
     """What a slot must have."""
     yield compare(target("Arch"), "==", Literal(around.arch))
     yield target("HasContainer")
-    if any(task.image.startswith("docker://") for task in tasks):
-        yield target("HasDockerURL")
+    for form in sorted(set(map(image_form, tasks))):
+        yield target(RUNS_IMAGES[form])
     for resource in ("Disk", "Memory", "Cpus", *(["GPUs"] if job.resources.gpus else [])):
         if resource == "GPUs" and (job.resources.gpu_memory or job.resources.gpu_models):
             counted = call("countMatches", my("RequireGPUs"), target("AvailableGPUs"))

@@ -46,7 +46,7 @@ def read_job(text: bytes | str) -> Job:
 
 
 def current(job: Job) -> Job:
-    """The same job, its policies where they are today."""
+    """The job, its policies where they are today."""
     policies = job.policies
     return replace(
         job,

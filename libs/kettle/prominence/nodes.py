@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from kettle.prominence import factories
 from kettle_wire.prominence.factories import Factory, RandomSample
-from kettle_wire.prominence.job import Job
+from kettle_wire.prominence.job import Job, Policies
 from kettle_wire.prominence.workflow import Workflow
 
 
@@ -21,7 +21,7 @@ class WorkflowNode(msgspec.Struct, frozen=True):
     """One job of a workflow that is submitted."""
 
     job: Job
-    """As the document has it, but for its name, which is that of the node."""
+    """As the document has it, but for its name, which is that of the node, and the placement, which may be the workflow's."""
     index: int | None
     """Which instance of its factory it is; None: it has none."""
     parameters: dict[str, str]
@@ -57,10 +57,15 @@ class WorkflowNodes:
         job = self.workflow.jobs[place]
         factory = self._factories.get(job.name)
         parts = [self.workflow.name, job.name, *([] if factory is None else [str(index)])]
-        named = replace(job, name="/".join(part for part in parts if part))
+        name = "/".join(part for part in parts if part)
+        named = replace(job, name=name, policies=self._policies(job.policies))
         if factory is None:
             return WorkflowNode(named, None, {})
         return WorkflowNode(named, index, factories.parameters_of(factory, index))
+
+    def _policies(self, own: Policies) -> Policies:
+        """What the workflow says of all its jobs is in the place of what one says of itself."""
+        return replace(own, placement=self.workflow.policies.placement or own.placement)
 
     def _count(self, job: Job) -> int:
         factory = self._factories.get(job.name)

@@ -42,7 +42,7 @@ class Shapes:
     def _walk(self, value: object, kind: inspect.Type, pointer: str) -> Iterator[Fault]:
         match kind:
             case inspect.Metadata(type=inspect.StrType(pattern=str()) as text) if isinstance(value, str):
-                if wrong := _text(value, text, (kind.extra_json_schema or {}).get("description")):
+                if wrong := _text(value, text, _description(kind)):
                     yield Fault(pointer, f"{_last(pointer)} {wrong}")
             case inspect.Metadata(type=inner):
                 yield from self._walk(value, inner, pointer)
@@ -105,7 +105,7 @@ class Shapes:
         place = self._places[kind.cls]
         fields = {field.encode_name: field for field in kind.fields}
         known = {*fields, *([kind.tag_field] if kind.tag_field else [])}
-        for name in value:
+        for name in value if kind.forbid_unknown_fields else ():
             if name not in known:
                 sentence = f'invalid item "{name}" in {place}{did_you_mean(name, known)}'
                 yield Fault(below(pointer, name), sentence)
@@ -124,6 +124,11 @@ class Shapes:
 @cache
 def _described(kind: type) -> inspect.Type:
     return inspect.type_info(kind)
+
+
+def _description(kind: inspect.Metadata) -> str | None:
+    extra = cast("dict[str, str] | None", kind.extra_json_schema)
+    return extra.get("description") if extra else None
 
 
 def suits(value: object, kind: inspect.Type) -> bool:

@@ -39,6 +39,11 @@ Edge = tuple[str, str, str]
 """A parent, a child, and the pointer to where it says so."""
 
 
+def is_workflow(document: object) -> bool:
+    """Whether a document is to be one of a workflow: clients tell it from that of a job by its `jobs`."""
+    return isinstance(document, dict) and "jobs" in document
+
+
 def read_workflow(text: bytes | str) -> Workflow:
     """
     The workflow that a document describes, without older forms.
@@ -59,8 +64,6 @@ def graph_of(workflow: Workflow) -> JobGraph:
 
 def _current(workflow: Workflow) -> Workflow:
     jobs = [current(job) for job in workflow.jobs]
-    if placement := workflow.policies.placement:
-        jobs = [replace(job, policies=replace(job.policies, placement=placement)) for job in jobs]
     dependencies: dict[str, list[str]] = {}
     for parent, child, _ in _edges(workflow.dependencies, ""):
         dependencies.setdefault(parent, []).append(child)

@@ -12,6 +12,9 @@ from kettle_wire.commands.catalogue import ENDPOINTS
 from kettle_wire.endpoint import Refusal
 from kettle_wire.events.codec import CODEC, Codec
 from kettle_wire.frames import Frame, Hollow
+from kettle_wire.prominence.dry_run import DryRun
+from kettle_wire.prominence.job import Job
+from kettle_wire.prominence.workflow import Workflow
 from kettle_wire.worker_reports import Reports
 
 _OTHERS: Final[dict[str, tuple[str, Any]]] = {
@@ -19,6 +22,9 @@ _OTHERS: Final[dict[str, tuple[str, Any]]] = {
     "ads/slot-secret.json": ("slot secret", SlotSecret),
     "ads/submitter.json": ("submitter ad", SubmitterAd),
     "commands/refusal.json": ("refusal", Refusal),
+    "documents/dry-run.json": ("dry run of a workflow", DryRun),
+    "documents/job.json": ("document of a job", Job),
+    "documents/workflow.json": ("document of a workflow", Workflow),
     "frames/frame.json": ("frame", Frame),
     "frames/hollow.json": ("hollow frame", Hollow),
     "monitoring/cloudevent.json": ("published event", cloud_events.CloudEvent),

@@ -27,6 +27,7 @@ from kettle.submit.lookup import Lookup, Setting, flag, is_settled, placed, read
 from kettle.submit.notification import mails
 from kettle.submit.policies import policies
 from kettle.submit.simple_commands import on_hold, plain
+from kettle.submit.tasks import has_tasks, shown_program, tasks
 from kettle.submit.x509_proxy import proxy
 from kettle_wire.ads.types import Ad, Scalar
 from kettle_wire.codes import Universe
@@ -106,13 +107,9 @@ def _universe(given: Setting) -> int:
 
 def executable(lookup: Lookup) -> Ad:
     """What is run."""
-    given, text = lookup.get("executable"), lookup.get("shell")
-    if text is not None:
-        if given is not None:
-            lookup.idle(text, "shell is what /bin/sh is to do, and executable is a program: say one of them")
-        return {"Cmd": "/bin/sh", "TransferExecutable": False}
-    if given is None and container_of(lookup) is not None:
-        return {"Cmd": "", "TransferExecutable": False}  # the image's entry point
+    given = lookup.get("executable")
+    if (without := _without_file(lookup, given)) is not None:
+        return without
     if given is None:
         lookup.refuse("there is no executable before this queue statement; write: executable = PATH")
     transfer = flag(lookup, "transfer_executable", default=True)
@@ -125,6 +122,21 @@ def executable(lookup: Lookup) -> Ad:
         if path.is_dir():
             given.refuse(f"the executable {path} is a directory")
     return {"Cmd": str(path)}
+
+
+def _without_file(lookup: Lookup, given: Setting | None) -> Ad | None:
+    """Of a job whose program is no file that comes along; None: it is one."""
+    if (text := lookup.get("shell")) is not None:
+        if given is not None:
+            lookup.idle(text, "shell is what /bin/sh is to do, and executable is a program: say one of them")
+        return {"Cmd": "/bin/sh", "TransferExecutable": False}
+    if has_tasks(lookup):
+        if given is not None:
+            given.refuse("the tasks are the programs of the job: remove executable, or tasks")
+        return {"Cmd": shown_program(lookup), "TransferExecutable": False}
+    if given is None and container_of(lookup) is not None:
+        return {"Cmd": "", "TransferExecutable": False}  # the image's entry point
+    return None
 
 
 def arguments(lookup: Lookup) -> Ad:
@@ -284,6 +296,7 @@ RULES: Final[tuple[Callable[[Lookup], Ad], ...]] = (
     proxy,
     job_tokens,
     container_options,
+    tasks,
     plain,
     on_hold,
 )

@@ -154,6 +154,7 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "submit_event_user_notes": ("SubmitEventUserNotes",),
     "success_exit_code": ("JobSuccessExitCode",),
     "suspend_job_at_exec": ("SuspendJobAtExec",),
+    "tasks": (),
     "transfer_checkpoint_files": ("TransferCheckpoint",),
     "transfer_common_input": ("CommonInputFiles",),
     "transfer_container": ("TransferContainer",),

@@ -14,6 +14,7 @@ from kettle.submit.errors import PlacelessError
 from kettle.submit.expressions import scalar, unquoted
 from kettle.submit.lookup import Lookup, Setting, flag, is_settled, placed, readable
 from kettle.submit.s3_keys import keys
+from kettle.submit.tasks import has_tasks
 from kettle.submit.units import amount
 from kettle.transfer.checkpoint_manifest import CheckpointError, refuse
 from kettle.transfer.exclusions import ATTRIBUTE, exclusions
@@ -106,6 +107,10 @@ def transfer_of(lookup: Lookup, container: Container | None) -> Transfer:
 
 def _mode(lookup: Lookup) -> str:
     given = lookup.get("should_transfer_files")
+    if has_tasks(lookup):
+        if given is not None and given.text.upper() == "NO":
+            given.refuse("tasks share a sandbox, which a job has whose files are transferred: write YES")
+        return "YES"
     if given is None:
         return "IF_NEEDED"
     if given.text.upper() not in _MODES:

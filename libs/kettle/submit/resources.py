@@ -20,6 +20,7 @@ from kettle.submit.file_transfer import Transfer, reachable, transfer_attributes
 from kettle.submit.gpus import choices, chosen
 from kettle.submit.lookup import Lookup, Setting, flag, placed
 from kettle.submit.retry_requests import first_of, growth
+from kettle.submit.tasks import requirements as task_requirements
 from kettle.submit.units import amount
 from kettle_wire.ads.types import Ad, Expr
 
@@ -70,6 +71,7 @@ def needs(lookup: Lookup) -> Ad:
         ad |= deferral
         clauses.append(REQUIREMENT)
     clauses += checkpointing(lookup, checked)
+    clauses += task_requirements(lookup)
     ad["Requirements"] = Expr(" && ".join(clauses))
     return ad
 

@@ -15,6 +15,9 @@ _PLAIN: Final = frozenset({"basic", "sidecar"})
 _OURS: Final = (".", "_condor_")
 """How names of files in a sandbox begin that are not the job's."""
 
+RUNS_IMAGES: Final = {"docker": "HasDockerURL", "sif": "HasSIF", "files": "HasSandboxImage"}
+"""What a slot has in its ad that runs images of a form."""
+
 
 class TasksError(ValueError):
     """Tasks that cannot be run; the message says which, and why."""
@@ -63,6 +66,16 @@ def mounted(artifact: Artifact) -> tuple[str, str]:
 def fetched_image(task: Task) -> str:
     """The URL from which the image of a task is fetched; empty: from none."""
     return task.image if is_url(task.image) and scheme_of(task.image) != _DOCKER else ""
+
+
+def image_form(task: Task) -> str:
+    """`docker`, `sif` or `files`, by its name as a container's image is told; empty: it has none."""
+    if not task.image:
+        return ""
+    if scheme_of(task.image) == _DOCKER:
+        return "docker"
+    name = name_of_url(url) if (url := fetched_image(task)) else task.image
+    return "sif" if name.rstrip("/").endswith(".sif") else "files"
 
 
 def fetched_images(listed: TaskList) -> dict[str, str]:

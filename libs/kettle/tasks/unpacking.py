@@ -2,7 +2,7 @@
 Archives that a job has fetched, unpacked in its sandbox, and directories that it sends, packed.
 
 An archive is anybody's: nothing leaves the directory in which it is unpacked, neither by its name nor by a link, nothing but
-files, directories and links comes out, and not more than there is room for.  Whoever calls this has the rights of the job.
+files, directories and links comes out, and not more than there is room for.  It is called with the rights of the job.
 """
 
 import bz2

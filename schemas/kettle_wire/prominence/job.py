@@ -152,9 +152,9 @@ class InputFile(Document, frozen=True):
     filename: Annotated[
         str,
         msgspec.Meta(
-            pattern=r"^(.*/)?(?!\.\.?$)[^/, ]([^/,]*[^/, ])?$",
+            pattern=r"^(.*/)?(?!\.\.?$)[^/,$ ]([^/,$]*[^/,$ ])?$",
             max_length=4096,
-            description="the name of a file, without commas",
+            description="the name of a file, without commas and dollars",
         ),
     ]
     """Only its last part is kept."""
@@ -217,15 +217,15 @@ class Job(Document, frozen=True):
     """A job, as it is submitted."""
 
     resources: Resources
-    tasks: Annotated[list[Task], msgspec.Meta(min_length=1)]
+    tasks: Annotated[list[Task], msgspec.Meta(min_length=1, max_length=100)]
     name: Name = ""
     labels: dict[LabelName, LabelValue] = {}
     inputs: list[InputFile] = []
-    artifacts: list[Artifact | Location] = []
+    artifacts: Annotated[list[Artifact | Location], msgspec.Meta(max_length=100)] = []
     """A text is the `url` of an artifact: the older form."""
-    output_files: list[OutputPath] = []
+    output_files: Annotated[list[OutputPath], msgspec.Meta(max_length=100)] = []
     """Patterns, each of exactly one file in the job's directory."""
-    output_dirs: list[OutputPath] = []
+    output_dirs: Annotated[list[OutputPath], msgspec.Meta(max_length=100)] = []
     storage: Storage | None = None
     policies: Policies = Policies()
     notifications: list[JobNotification] = []

@@ -8,7 +8,7 @@ import msgspec
 LARGEST: Final = 2**31 - 1
 
 Count = Annotated[int, msgspec.Meta(ge=1, le=LARGEST)]
-Gigabytes = Annotated[float, msgspec.Meta(gt=0, le=1_000_000)]
+Gigabytes = Annotated[float, msgspec.Meta(gt=0, le=2**20)]
 """Fractions are allowed."""
 Number = Annotated[Decimal, msgspec.Meta(extra_json_schema={"type": "number", "format": "decimal"})]
 """Exactly as it is written: 0.1 is a tenth."""

@@ -79,6 +79,13 @@ def test_what_an_engine_is_told(name: str) -> None:
     assert "secret" not in " ".join(told)
 
 
+def test_each_container_of_a_sandbox_has_a_name() -> None:
+    """A sidecar's is that of the sandbox, with the number of its task: who tidies up knows whose it is."""
+    beside = msgspec.structs.replace(BOX, area="/x/dir_a/.container.2")
+
+    assert f"{container_name('/x/dir_a')}-2" in arguments("docker", beside, "/.kettle-1", root=True)
+
+
 def test_podman_of_an_ordinary_user_keeps_its_account() -> None:
     """In the container's user namespace the user is who they are outside."""
     assert "--userns=keep-id" in arguments("podman", BOX, "/.kettle-1", root=False)

@@ -46,6 +46,7 @@ from kettle_wire.events import (
     JobRemoved,
     JobsChanged,
     JobStarted,
+    JobStepped,
     JobSuspended,
     JobTold,
     JobVacated,
@@ -65,6 +66,7 @@ from kettle_wire.events import (
 from kettle_wire.events.codec import EVENT_TYPES, Recorded
 from kettle_wire.frames import Entry, Frame
 from kettle_wire.subjects import Subjects
+from kettle_wire.tasks import Step
 
 AT = 1_700_000_000_123_456
 DOCUMENTS = documents()
@@ -103,6 +105,7 @@ EXAMPLES: list[tuple[str, Recorded]] = [
     ("job/12.0", JobCheckpointed(attempt=1, number=1, at=4.5, usage=Usage(wall=1.0, sent=100))),
     ("job/12.0", JobDeferred(until=1767225600)),
     ("job/12.0", JobTold(attempt=1, id="0f", attributes={"Stage": 2}, notes=["half of it is done"])),
+    ("job/12.0", JobStepped(attempt=1, first=1, steps=[Step(kind="task", outcome="done", task=0, code=0)])),
     ("job/12.0", JobEdited(attributes={"RequestMemory": 64}, by="alice")),
     ("job/12.0", JobOrdered(attempt=1, order="vacate", reason="by hand", by="alice")),
     ("job/12.0", JobVacated(attempt=1, ending=Ending(code=1009, reason="drained"), usage=Usage(wall=1.0))),
@@ -243,6 +246,7 @@ def test_subjects_say_whose_what_and_which() -> None:
         "kettle.p.tail.alice.12.-.cluster.submitted",
         "kettle.p.tail.alice.12.0.job.assigned",
         "kettle.p.tail.alice.12.0.job.started",
+        "kettle.p.tail.alice.12.0.job.stepped",
         "kettle.p.tail.alice.12.0.job.told",
         "kettle.p.tail.alice.12.0.job.edited",
         "kettle.p.tail.alice.12.0.job.ordered",

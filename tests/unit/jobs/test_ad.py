@@ -1,3 +1,4 @@
+import msgspec
 import pytest
 
 from kettle.jobs import apply, ended, job_ad, job_ads
@@ -17,10 +18,12 @@ from kettle_wire.events import (
     JobReleased,
     JobRemoved,
     JobStarted,
+    JobStepped,
     JobSuspended,
     JobVacated,
     Usage,
 )
+from kettle_wire.tasks import Step
 
 QUEUED = 1_790_000_000
 SUBMITTED = ClusterSubmitted(
@@ -391,3 +394,15 @@ def test_the_lease_was_renewed_when_the_machine_was_last_heard_of() -> None:
     assert QUEUED + 10 == after(ASSIGNED)["LastJobLeaseRenewal"]
     assert QUEUED + 20 == after(ASSIGNED, EVICTED)["LastJobLeaseRenewal"]
     assert QUEUED + 10 == after(ASSIGNED, STARTED, lost)["LastJobLeaseRenewal"]
+
+
+def test_the_steps_of_the_newest_attempt_are_in_the_ad() -> None:
+    """One behind the other; those of the next attempt take the place of those of the last."""
+    one, two = (Step(kind="task", outcome="done", task=task) for task in (0, 1))
+    ad: Ad = {}
+    apply(ad, JobStepped(attempt=1, first=1, steps=[one]), 0)
+    apply(ad, JobStepped(attempt=1, first=2, steps=[two]), 0)
+    assert [one, two] == msgspec.json.decode(str(ad["KettleSteps"]), type=list[Step])
+
+    apply(ad, JobStepped(attempt=2, first=1, steps=[two]), 0)
+    assert [two] == msgspec.json.decode(str(ad["KettleSteps"]), type=list[Step])

@@ -5,6 +5,7 @@ import msgspec
 import pytest
 
 from kettle.classad import ClassAd, Context, evaluate_attribute, matches, parse, rank
+from kettle.jobs.match_references import unknown
 from kettle.prominence.faults import DocumentRefused
 from kettle.prominence.job_ads import Surroundings, submission
 from kettle.prominence.job_documents import read_job
@@ -225,6 +226,33 @@ def test_what_nothing_carries_out_is_refused_with_its_place() -> None:
     assert [
         "/resources/nodes", "/storage", "/tasks/0/type", "/tasks/1/app", "/tasks/2/imagePullCredential",
     ] == [fault.pointer for fault in refusal.value.faults]  # fmt: skip
+
+
+def test_dollars_of_a_document_mean_nothing_to_the_schedd() -> None:
+    """
+    It puts the machine's attributes into `$$(...)` of other jobs, and evaluates what stands in brackets.
+    """
+    ad = submitted(
+        name="n", tasks=[{"image": "a$$(Cpus)", "runtime": "udocker", "cmd": "$$(Memory) '$$([1 + 1])'"}]
+    )
+    assert not unknown(ad)
+    [task] = read_tasks(ad["KettleTasks"]).tasks
+    assert ("docker://a$$(Cpus)", ("$$(Memory)", "$$([1 + 1])")) == (task.image, task.cmd)
+    assert "$$(Memory) '$$([1 + 1])'" == msgspec.json.decode(str(ad["ProminenceDocument"]))["tasks"][0]["cmd"]
+
+
+def test_what_no_starter_takes_is_a_fault_of_the_document() -> None:
+    """Nothing is submitted that the schedd would refuse for its tasks."""
+    refused: list[dict[str, Any]] = [
+        {"artifacts": ["a/x.tgz", "b/x.tgz"]},
+        {"tasks": [{"image": "a", "runtime": "udocker", "imageSha256": "0" * 64}]},
+        {"outputFiles": [f"f{n}" for n in range(60)], "outputDirs": [f"d{n}" for n in range(60)]},
+        {"outputFiles": ["_condor_stdout"]},
+    ]
+    for parts in refused:
+        with pytest.raises(DocumentRefused, match="KettleTasks") as refusal:
+            submitted(HERE, **parts)
+        assert ["/tasks"] == [fault.pointer for fault in refusal.value.faults]
 
 
 def test_every_expression_is_read_back_as_it_was_made() -> None:

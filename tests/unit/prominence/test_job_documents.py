@@ -59,7 +59,7 @@ def test_what_the_clients_python_classes_misspell_is_read() -> None:
 
 def test_all_faults_are_told_at_once() -> None:
     """Each has the pointer to its place and a sentence."""
-    document = {
+    document: dict[str, Any] = {
         "resources": {"cpus": 0, "memory": "1", "dsik": 1},
         "tasks": [{"image": "a", "runtime": "docker"}, {"image": "s3://b", "runtime": "udocker"}, 3],
         "name": "../x!",
@@ -90,7 +90,7 @@ def test_all_faults_are_told_at_once() -> None:
 def test_an_unknown_name_is_told_in_the_services_words_with_the_nearest() -> None:
     """Programs look for the words; people read on."""
     for document, expected in (
-        (SMALL | {"task": []}, 'invalid item "task" in job description; did you mean tasks?'),
+        (SMALL | {"task": 1}, 'invalid item "task" in job description; did you mean tasks?'),
         (
             SMALL | {"resources": {"cpus": 1, "memory": 1, "wall": 1}},
             'invalid item "wall" in resources; did you mean walltime?',

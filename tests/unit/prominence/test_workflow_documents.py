@@ -5,15 +5,17 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from kettle.jobs.match_references import unknown
 from kettle.prominence.faults import DocumentRefused, Fault
 from kettle.prominence.graph import JobGraph
 from kettle.prominence.job_ads import Surroundings, submission
 from kettle.prominence.nodes import WorkflowNodes, seeded
 from kettle.prominence.workflow_documents import graph_of, read_workflow
 from kettle.tasks.reading import read_tasks
+from kettle_wire.prominence.factories import RandomSample
 from kettle_wire.prominence.workflow import Workflow
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=30)
@@ -76,8 +78,8 @@ def test_a_workflows_placement_replaces_that_of_its_jobs() -> None:
     """The job's own counts where the workflow says none."""
     own = job("a", policies={"placement": {"requirements": {"sites": ["x"]}}})
     said = {"jobs": [own], "policies": {"placement": {"requirements": {"sites": ["y"]}}}}
-    assert ["y"] == read(said).jobs[0].policies.placement.requirements.sites
-    assert ["x"] == read({"jobs": [own]}).jobs[0].policies.placement.requirements.sites
+    for document, expected in ((said, ["y"]), ({"jobs": [own]}, ["x"])):
+        assert expected == WorkflowNodes(read(document))[0].job.policies.placement.requirements.sites
 
 
 @pytest.mark.parametrize(
@@ -158,50 +160,50 @@ def test_a_wrong_part_hides_no_other() -> None:
     ] == faults(document)
 
 
-@pytest.mark.parametrize(
-    ("factory", "pointer"),
-    [
-        ({"type": "parameterSweep", "parameters": [{"name": "x", "start": 0, "end": 1}]}, "/parameters/0"),
-        (
-            {"type": "parameterSweep", "parameters": [{"name": "x", "start": 0, "end": 1, "step": 0}]},
-            "/parameters/0/step",
-        ),
-        (
-            {"type": "parameterSweep", "parameters": [{"name": "x", "start": 0, "end": 1, "step": -0.1}]},
-            "/parameters/0/step",
-        ),
-        (
-            {"type": "parameterSweep", "parameters": [{"name": "x", "start": 0, "end": 1e300, "step": 1}]},
-            "/parameters/0/end",
-        ),
-        (
-            {
-                "type": "parameterSweep",
-                "parameters": [{"name": c, "start": 0, "end": 1, "step": 1} for c in "abcde"],
-            },
-            "/parameters",
-        ),
-        (
-            {"type": "parameterSweep", "parameters": [{"name": "x", "start": 0, "end": 1, "step": 1}] * 2},
-            "/parameters/1/name",
-        ),
-        (
-            {"type": "zip", "parameters": [{"name": "x", "values": [1]}, {"name": "y", "values": [1, 2]}]},
-            "/parameters/1/values",
-        ),
-        ({"type": "zip", "parameters": [{"name": "x", "values": []}]}, "/parameters/0/values"),
-        ({"type": "zip", "parameters": [{"name": "x", "values": [{}]}]}, "/parameters/0/values/0"),
-        ({"type": "repeat", "number": 0}, "/number"),
-        ({"type": "repeat", "number": 2, "num": 2}, ""),
-        ({"type": "randomSample", "number": 2, "parameters": [{"name": "x", "start": 1}]}, "/parameters/0"),
-        (
-            {"type": "randomSample", "number": 2, "parameters": [{"name": "x", "start": 2, "end": 1}]},
-            "/parameters/0/start",
-        ),
-        ({"type": "sweep"}, "/type"),
-        ({}, ""),
-    ],
-)
+FACTORIES: list[tuple[dict[str, Any], str]] = [
+    ({"type": "parameterSweep", "parameters": [{"name": "x", "start": 0, "end": 1}]}, "/parameters/0"),
+    (
+        {"type": "parameterSweep", "parameters": [{"name": "x", "start": 0, "end": 1, "step": 0}]},
+        "/parameters/0/step",
+    ),
+    (
+        {"type": "parameterSweep", "parameters": [{"name": "x", "start": 0, "end": 1, "step": -0.1}]},
+        "/parameters/0/step",
+    ),
+    (
+        {"type": "parameterSweep", "parameters": [{"name": "x", "start": 0, "end": 1e300, "step": 1}]},
+        "/parameters/0/end",
+    ),
+    (
+        {
+            "type": "parameterSweep",
+            "parameters": [{"name": c, "start": 0, "end": 1, "step": 1} for c in "abcde"],
+        },
+        "/parameters",
+    ),
+    (
+        {"type": "parameterSweep", "parameters": [{"name": "x", "start": 0, "end": 1, "step": 1}] * 2},
+        "/parameters/1/name",
+    ),
+    (
+        {"type": "zip", "parameters": [{"name": "x", "values": [1]}, {"name": "y", "values": [1, 2]}]},
+        "/parameters/1/values",
+    ),
+    ({"type": "zip", "parameters": [{"name": "x", "values": []}]}, "/parameters/0/values"),
+    ({"type": "zip", "parameters": [{"name": "x", "values": [{}]}]}, "/parameters/0/values/0"),
+    ({"type": "repeat", "number": 0}, "/number"),
+    ({"type": "repeat", "number": 2, "num": 2}, ""),
+    ({"type": "randomSample", "number": 2, "parameters": [{"name": "x", "start": 1}]}, "/parameters/0"),
+    (
+        {"type": "randomSample", "number": 2, "parameters": [{"name": "x", "start": 2, "end": 1}]},
+        "/parameters/0/start",
+    ),
+    ({"type": "sweep"}, "/type"),
+    ({}, ""),
+]
+
+
+@pytest.mark.parametrize(("factory", "pointer"), FACTORIES)
 def test_a_factory_that_makes_no_sense_is_refused(factory: dict[str, object], pointer: str) -> None:
     """At the parameter that is wrong."""
     document = workflow("a", factories=[{"name": "f", "jobs": ["a"], **factory}])
@@ -241,11 +243,12 @@ def test_a_seed_is_chosen_where_there_is_none() -> None:
         factories=[{"name": "f", "jobs": ["a"], **sample}, {"name": "g", "jobs": ["b"], "seed": 5, **sample}],
     )
     found = seeded(read(document), iter([17]))
-    assert [17, 5] == [factory.seed for factory in found.factories if hasattr(factory, "seed")]
+    assert [17, 5] == [factory.seed for factory in found.factories if isinstance(factory, RandomSample)]
 
 
 @settings(max_examples=40)
 @given(st.lists(TEXTS, min_size=1, max_size=4), TEXTS)
+@example(["$$(Memory)", "$$$(x)", "$$([1 + 1])"], "$$$$(Cpus)")
 def test_any_value_reaches_the_program_unharmed(values: list[str], beside: str) -> None:
     """Quotes, dollars, blanks and lines: as a word of the command, and in the environment."""
     document = workflow(
@@ -265,9 +268,11 @@ def test_any_value_reaches_the_program_unharmed(values: list[str], beside: str) 
     document["jobs"][0]["tasks"][0]["cmd"] = "run $x 'and ${y}'"
     for node, value in zip(WorkflowNodes(read(document)), values, strict=True):
         around = Surroundings(arch="X86_64", upload=str, parameters=node.parameters)
-        [task] = read_tasks(submission(node.job, around).ad["KettleTasks"]).tasks
+        ad = submission(node.job, around).ad
+        [task] = read_tasks(ad["KettleTasks"]).tasks
         assert ("run", value, f"and {beside}") == task.cmd
         assert {"PROMINENCE_PARAMETER_x": value, "PROMINENCE_PARAMETER_y": beside} == task.env
+        assert not unknown(ad)
 
 
 def test_outputs_of_instances_are_named_by_values_and_stay_inside() -> None:

@@ -9,7 +9,7 @@ from kettle.classad import ClassAd, matches, parse
 from kettle_services.schedd.commands.attempt_reports import command_of
 from kettle_services.schedd.domain.evaluation import at, holds
 from kettle_services.schedd.domain.jobs.job import End
-from kettle_services.schedd.domain.submission.validation import JOB_BYTES, Unacceptable, check
+from kettle_services.schedd.domain.submission.validation import JOB_BYTES, Unacceptable, check, check_values
 from kettle_services.schedd.shadows.dispatch import MESSAGE_BYTES, fitting
 from kettle_wire.ads import Ad, Expr
 from kettle_wire.attempts import AttemptResult, Ending, ExitRecord
@@ -66,6 +66,30 @@ def test_an_ad_that_is_too_large_is_refused() -> None:
     ad: Ad = {"Cmd": "/bin/true", "Environment": "x" * JOB_BYTES}
     with pytest.raises(Unacceptable, match="bytes"):
         check(ad, [], [[]], limit=10)
+
+
+SOUND_TASKS: Ad = {"Cmd": "x", "KettleTasks": '{"tasks":[{"cmd":["a"]}]}'}
+
+
+@pytest.mark.parametrize(
+    ("ad", "columns"), [({"Cmd": "x"}, ["kettleTasks"]), ({"Cmd": "x", "KettleTasks": "[]"}, ["A"])]
+)
+def test_tasks_that_cannot_be_run_are_refused(ad: Ad, columns: list[str]) -> None:
+    """Wherever they stand, those of all jobs or those of one; sound ones are let in."""
+    with pytest.raises(Unacceptable, match="KettleTasks"):
+        check(ad, columns, [['{"tasks":[]}']], limit=10)
+    with pytest.raises(Unacceptable, match="KettleTasks"):
+        check_values({"kettletasks": 1})
+    check(SOUND_TASKS, ["A"], [[1]], limit=10)
+
+
+@pytest.mark.parametrize(
+    "more", [{"successCheckpointExitCode": 85}, {"ShouldTransferFiles": "no"}, {"jobuniverse": 12}]
+)
+def test_tasks_do_not_go_with_everything(more: Ad) -> None:
+    """They have a sandbox on a machine, and make no checkpoints."""
+    with pytest.raises(Unacceptable, match="task"):
+        check({**SOUND_TASKS, **more}, ["A"], [[1]], limit=10)
 
 
 @pytest.mark.parametrize("text", [f"x:0.{310 * '0'}1", "a;b", f"a{16_000 * ' '}b"])

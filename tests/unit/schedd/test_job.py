@@ -12,6 +12,7 @@ from kettle_services.schedd.domain.jobs.job import (
     End,
     Hold,
     Job,
+    Pass,
     Reconnect,
     Refused,
     Release,
@@ -31,10 +32,12 @@ from kettle_wire.events import (
     JobHeld,
     JobReconnected,
     JobStarted,
+    JobStepped,
     JobSuspended,
     JobVacated,
     Usage,
 )
+from kettle_wire.tasks import MOST_STEPS, Step
 
 
 def given(*commands: Command) -> Job:
@@ -257,3 +260,28 @@ def test_a_checkpoint_is_recorded_once() -> None:
     assert [JobCheckpointed(attempt=2, number=1, at=5.0)] == decide(
         again, Checkpoint(2, "d", 1, 5.0, Usage())
     )
+
+
+def test_steps_are_recorded_once_and_in_their_order() -> None:
+    """
+    A shadow repeats what it does not know to be recorded: only what is new is recorded, nothing with a gap before it,
+    and the next attempt counts from 1.
+    """
+    one, two = (Step(kind="task", outcome="done", task=task) for task in (0, 1))
+    running = given(assign, begin, Pass(1, "c", 1, [one]))
+
+    assert [] == decide(running, Pass(1, "c", 1, [one]))
+    assert [] == decide(running, Pass(1, "c", 3, [two]))
+    assert [JobStepped(attempt=1, first=2, steps=[two])] == decide(running, Pass(1, "c", 1, [one, two]))
+    assert [JobStepped(attempt=1, first=2, steps=[two])] == decide(running, Pass(1, "c", 2, [two]))
+    again = given(assign, begin, Pass(1, "c", 1, [one]), end, Assign("d", "s", "m"))
+    assert [JobStepped(attempt=2, first=1, steps=[one])] == decide(again, Pass(2, "d", 1, [one]))
+
+
+def test_no_attempt_has_more_steps_than_an_ad_holds() -> None:
+    """A machine may say what it likes: what is beyond is not recorded."""
+    step = Step(kind="task", outcome="done")
+    full = given(assign, begin, Pass(1, "c", 1, [step] * MOST_STEPS))
+
+    assert [] == decide(full, Pass(1, "c", MOST_STEPS, [step] * 2))
+    assert MOST_STEPS == full.checkpoint

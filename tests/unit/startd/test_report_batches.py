@@ -6,6 +6,7 @@ import pytest
 from kettle_services.startd.access_point.report_batches import cut, encoded, shortened
 from kettle_wire.attempts import AttemptResult, Ending, ExitRecord, Usage
 from kettle_wire.jobs import JobId
+from kettle_wire.tasks import Step
 from kettle_wire.worker_reports import (
     Body,
     FinalReport,
@@ -14,6 +15,7 @@ from kettle_wire.worker_reports import (
     Report,
     Reports,
     Started,
+    Stepped,
     not_made,
 )
 
@@ -80,7 +82,16 @@ def test_what_is_left_of_a_report_that_does_not_fit(body: Body) -> None:
     assert shortened(short, 9_000_000) is None
 
 
-@pytest.mark.parametrize("body", [Started(pid=1, at=0.0), Measured(usage=USAGE)])
+def test_steps_go_first() -> None:
+    """They were reported as they ended: for their size no result of a job is lost."""
+    step = Step(kind="task", outcome="done", task=0)
+    short = shortened(report(4, msgspec.structs.replace(exited(3), steps=[step])), 9_000_000)
+
+    assert short is not None
+    assert exited(3) == short.body
+
+
+@pytest.mark.parametrize("body", [Started(pid=1, at=0.0), Measured(usage=USAGE), Stepped(steps=[])])
 def test_only_final_reports_can_be_shortened(body: Body) -> None:
-    """The others say nothing that could be large."""
+    """The others say nothing that is large, or that does not come again."""
     assert shortened(report(1, body), 1) is None

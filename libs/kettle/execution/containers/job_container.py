@@ -221,12 +221,8 @@ class JobContainer:
             fresh=image.fresh,
             size=image.config.size,
         )
-        if found.is_engine and (
-            self._shown or self._area != AREA
-        ):  # it follows links, and knows one of a sandbox
-            raise ContainerError(
-                "mount points of files, and containers of sidecars, take bubblewrap, runc or crun"
-            )
+        if found.is_engine and self._shown:  # it follows links, with its own rights
+            raise ContainerError("mount points of artifacts take bubblewrap, runc or crun")
         if (
             found.is_engine
         ):  # it makes the root and names hosts; only in the container is there something to look at

@@ -27,6 +27,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "now": "run a job in the place of others of yours",
         "edit": "give attributes of jobs other values",
         "rm": "take jobs out of the queue",
+        "workflow": "check and translate documents of workflows",
     },
     "the pool": {
         "up": "start the pool of this machine",

@@ -49,6 +49,8 @@ def shortened(report: Report, size: int) -> Report | None:
             ending = Ending(code=HoldCode.FailedToCheckpoint, reason=why)
             body = msgspec.structs.replace(body, outputs=[], ending=ending)
             return msgspec.structs.replace(report, body=body)
+        case FinalReport(steps=[_, *_]):  # they were reported before, as they ended
+            return msgspec.structs.replace(report, body=msgspec.structs.replace(body, steps=[]))
         case FinalReport(result=AttemptResult(exit=ExitRecord()), outputs=outputs):
             reason = f"{reason}: the job left {len(outputs)} files as its results"
         case FinalReport(outputs=[_, *_]):  # what it saved is lost, and it runs again

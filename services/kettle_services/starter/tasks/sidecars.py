@@ -32,16 +32,15 @@ class Sidecar(msgspec.Struct, frozen=True):
 
 
 class Sidecars:
-    """Those of one job."""
+    """The sidecars of one job."""
 
     def __init__(self, steps: StepLog) -> None:
         self._steps = steps
         self._running: list[Sidecar] = []
 
-    @property
-    def pids(self) -> list[int]:
-        """Their processes, also of those that have ended."""
-        return [sidecar.pid for sidecar in self._running]
+    def living(self, processes: TaskProcesses) -> list[int]:
+        """The processes of those that have not ended."""
+        return [sidecar.pid for sidecar in self._running if _lives(processes, sidecar.pid)]
 
     def add(self, sidecar: Sidecar, processes: TaskProcesses) -> None:
         """One has begun: its end is to be noticed among those of `processes`."""
@@ -59,9 +58,8 @@ class Sidecars:
         Ask all to end, and kill what is left after a while.  `listen` waits for a descriptor until a time, and hears orders.
         """
         until = boottime() + min(_PATIENCE_S, job.kill_timeout(limit))
-        for sidecar in self._running:
-            if _lives(processes, sidecar.pid):
-                processes.signal_family(sidecar.pid, signal.SIGTERM)
+        for pid in self.living(processes):
+            processes.signal_family(pid, signal.SIGTERM)
         for sidecar in self._running:
             with suppress(ProcessLookupError):
                 handle = os.pidfd_open(sidecar.pid)

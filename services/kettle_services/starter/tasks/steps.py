@@ -13,6 +13,7 @@ from kettle_wire.tasks import Step
 from kettle_wire.worker_reports import Stepped
 
 _BETWEEN_S: Final = 1.0
+_LONGEST_REASON: Final = 300
 _LONGEST_MS: Final = 3_600_000
 
 
@@ -26,7 +27,9 @@ class StepLog:
         self._next_at = 0.0
 
     def add(self, step: Step) -> None:
-        """Something has happened."""
+        """Something has happened.  All steps have to fit into one message, so reasons are short."""
+        if len(step.reason) > _LONGEST_REASON:
+            step = msgspec.structs.replace(step, reason=f"{step.reason[:_LONGEST_REASON]} ...")
         self.all.append(step)
         self.say()
 

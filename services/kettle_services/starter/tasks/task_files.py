@@ -131,6 +131,8 @@ def _chosen(sandbox: str, output: Output) -> Handled:
     if len(fit) != 1:
         some = f"{len(fit)} names fit, and one is to be sent" if fit else "there is none"
         return Handled(name=output.name, reason=some)
+    if fit[0] != fit[0].encode(errors="replace").decode():
+        return Handled(name=output.name, reason="the name that fits is not UTF-8")
     path = f"{sandbox}/{fit[0]}"
     if not f"{os.path.realpath(path)}/".startswith(f"{inside}/"):
         return Handled(name=fit[0], reason="it leads out of the sandbox")

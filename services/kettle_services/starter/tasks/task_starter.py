@@ -15,7 +15,7 @@ from kettle.execution.processes.launch import LaunchError, Program, launch
 from kettle.execution.sandbox.directory import acting_as
 from kettle.execution.sandbox.output_files import STDERR, STDOUT
 from kettle.execution.system.linux import boottime, forget_peak
-from kettle.tasks.reading import TasksError, artifact_name, fetched_images, read_tasks
+from kettle.tasks.reading import TasksError, read_tasks
 from kettle.tasks.sequence import (
     Exit,
     Fetch,
@@ -28,8 +28,7 @@ from kettle.tasks.sequence import (
     after,
     next_deed,
 )
-from kettle.transfer.file_lists import name_of_url, shown
-from kettle.transfer.plugin import Move
+from kettle.transfer.file_lists import shown
 from kettle_services.starter.execution.core_files import cores_of
 from kettle_services.starter.execution.process_tree import empty_process_tree
 from kettle_services.starter.execution.stack_limit import stack_of
@@ -37,6 +36,7 @@ from kettle_services.starter.file_transfer.plugin_process import TransferError
 from kettle_services.starter.hooks_and_transfers import EndedError
 from kettle_services.starter.reports.endings import after_starting
 from kettle_services.starter.starter import Starter
+from kettle_services.starter.tasks.file_steps import FileSteps
 from kettle_services.starter.tasks.programs import (
     ad_of,
     container_of_task,
@@ -47,7 +47,7 @@ from kettle_services.starter.tasks.programs import (
 )
 from kettle_services.starter.tasks.sidecars import Sidecar, Sidecars
 from kettle_services.starter.tasks.steps import StepLog, at_end
-from kettle_services.starter.tasks.task_files import TaskFiles, handled
+from kettle_services.starter.tasks.task_files import TaskFiles
 from kettle_services.starter.tasks.task_processes import TaskProcesses
 from kettle_wire.attempts import Ending
 from kettle_wire.codes import HoldCode
@@ -114,7 +114,7 @@ class TaskStarter(Starter):
         self._limit = TimeLimit(listed.wall_time, boottime())
         refuse_shared(self._job)
         self._open()
-        self._prepare(None)
+        self._prepare(self._first_container(listed))
         self._have_streams()
         progress = Progress()
         while not isinstance(deed := next_deed(listed, progress), Exit):
@@ -127,16 +127,31 @@ class TaskStarter(Starter):
     def _do(self, listed: TaskList, deed: Fetch | RunTask | StartSidecar | Send) -> Happened:
         match deed:
             case Fetch():
-                return self._fetch(listed)
+                happened = self._files().fetch(listed, self._limit)
+                self._before |= self._sandbox.catalogue()  # what came is no result
+                return happened
             case StartSidecar(task=number):
                 return self._start_sidecar(listed, number)
             case RunTask(task=number, retry=retry):
                 return self._run_task(listed, number, retry)
             case Send():
                 self._sidecars.end(self._family(), self._job, self._spec.kill_timeout, self._round_of)
-                return self._send(listed)
+                happened, returned = self._files().send(listed)
+                if listed.outputs and not self._job.given("TransferOutput"):
+                    self._job.change({"TransferOutput": ",".join(returned)})
+                return happened
             case _:
                 assert_never(deed)
+
+    def _first_container(self, listed: TaskList) -> "JobContainer | None":
+        """
+        The first that a task will have: its image is unpacked from where it lies, and the sandbox has no copy of it.
+        """
+        for task in listed.tasks:
+            ad = ad_of(self._job, task)
+            if (found := container_of_task(self._spec, ad, listed, self._sandbox.path, AREA)) is not None:
+                return found[1]
+        return None
 
     def _have_streams(self) -> None:
         """
@@ -147,75 +162,12 @@ class TaskStarter(Starter):
         with acting_as(self._spec.account):
             for stream, name in (("Out", STDOUT), ("Err", STDERR)):
                 if self._job.stream(stream):
-                    os.close(os.open(self._path(name), flags, 0o644))
+                    os.close(os.open(f"{self._sandbox.path}/{name}", flags, 0o644))
 
-    # -- files -------------------------------------------------------------------------------------------------------
-
-    def _fetch(self, listed: TaskList) -> Happened:
-        """The images that come from URLs, then the artifacts; the first failure is the last step."""
-        files = TaskFiles(self._spec, self._cgroup, self._sandbox.path, self._watch)
-        for url, sha256 in fetched_images(listed).items():
-            began, name = boottime(), name_of_url(url)
-            step = self._moved(
-                Step(kind="fetch", outcome="done", name=shown(url)), Move(url, self._path(name))
-            )
-            if step.outcome == "done":
-                step = handled(step, files.image(name, sha256))
-            self._limit.pulled(boottime() - began)
-            if not self._noted(step):
-                return "failed"
-        for artifact in listed.artifacts:
-            name = artifact_name(artifact)
-            move = Move(artifact.url, self._path(name))
-            step = self._moved(Step(kind="fetch", outcome="done", name=shown(artifact.url)), move)
-            if step.outcome == "done":
-                step = handled(step, files.artifact(name, artifact))
-            if not self._noted(step):
-                return "failed"
-        self._before |= self._sandbox.catalogue()  # what came is no result
-        return "done"
-
-    def _send(self, listed: TaskList) -> Happened:
-        """All results that there are; those without a URL come back with the job's other results."""
-        files = TaskFiles(self._spec, self._cgroup, self._sandbox.path, self._watch)
-        returned, complete = list[str](), True
-        for output in listed.outputs:
-            step = Step(kind="send", outcome="done", name=output.name, began=time.time())
-            found = files.output(output)
-            self._heed_orders()
-            if found.reason:
-                step = handled(step, found)
-            elif output.url:
-                step = self._moved(step, Move(output.url, self._path(found.name)), upload=True)
-                step = msgspec.structs.replace(step, bytes=found.bytes)
-            else:
-                returned.append(found.name)
-                continue
-            complete &= self._noted(msgspec.structs.replace(step, ended=time.time()))
-        if listed.outputs and not self._job.given("TransferOutput"):
-            self._job.change({"TransferOutput": ",".join(returned)})
-        return "done" if complete else "failed"
-
-    def _moved(self, step: Step, move: Move, *, upload: bool = False) -> Step:
-        """The step of a file that is moved by URL; what the machine's owner has to mend ends the attempt."""
-        began, reason = time.time(), ""
-        try:
-            self._hooks_and_transfers.move([move], upload=upload)
-        except TransferError as error:
-            if not error.ending.holds:
-                raise
-            reason = error.ending.reason
-        step = msgspec.structs.replace(step, began=began, ended=time.time())
-        return msgspec.structs.replace(step, outcome="failed", reason=reason) if reason else step
-
-    def _noted(self, step: Step) -> bool:
-        """Whether a step went well, which is reported."""
-        self._heed_orders()
-        self._steps.add(step)
-        return step.outcome == "done"
-
-    def _path(self, name: str) -> str:
-        return f"{self._sandbox.path}/{name}"
+    def _files(self) -> FileSteps:
+        path = self._sandbox.path
+        files = TaskFiles(self._spec, self._cgroup, path, self._watch)
+        return FileSteps(path, files, self._hooks_and_transfers, self._steps, self._heed_orders)
 
     # -- tasks -------------------------------------------------------------------------------------------------------
 
@@ -252,7 +204,7 @@ class TaskStarter(Starter):
             raise EndedError
         self._access_requests.close()
         self._suspension.pause(processes)
-        processes.end_task(self._sidecars.pids)
+        processes.end_task(self._sidecars.living(processes))
         if launched.container is not None:
             launched.container.clear()
         if task.stdout:
@@ -277,10 +229,10 @@ class TaskStarter(Starter):
                 now = boottime()
                 if late and now >= kill_at:
                     kill_at = float("inf")
-                    processes.signal_task(9, self._sidecars.pids)
+                    processes.signal_task(9, self._sidecars.living(processes))
                 elif not late and now >= self._limit.until:
                     late, kill_at = True, now + self._job.kill_timeout(self._spec.kill_timeout)
-                    processes.signal_task(self._job.kill_signal(0), self._sidecars.pids)
+                    processes.signal_task(self._job.kill_signal(0), self._sidecars.living(processes))
         finally:
             os.close(handle)
         processes.reap()
@@ -363,7 +315,7 @@ class TaskStarter(Starter):
         """What an earlier try has printed is not what this one prints."""
         with acting_as(self._spec.account):
             try:
-                os.unlink(self._path(name))  # noqa: PTH108 - a string
+                os.unlink(f"{self._sandbox.path}/{name}")  # noqa: PTH108 - a string
             except FileNotFoundError:
                 pass
             except OSError as error:
@@ -377,11 +329,13 @@ class TaskStarter(Starter):
         with acting_as(self._spec.account):
             flags = os.O_NOFOLLOW | os.O_CLOEXEC
             try:
-                source = os.open(self._path(name), os.O_RDONLY | os.O_NONBLOCK | flags)
+                source = os.open(f"{self._sandbox.path}/{name}", os.O_RDONLY | os.O_NONBLOCK | flags)
             except OSError:
                 return  # the task has put something else in its place
             with open(source, "rb") as printed:  # noqa: PTH123 - a descriptor
-                sink = os.open(self._path(STDOUT), os.O_WRONLY | os.O_APPEND | os.O_CREAT | flags, 0o644)
+                sink = os.open(
+                    f"{self._sandbox.path}/{STDOUT}", os.O_WRONLY | os.O_APPEND | os.O_CREAT | flags, 0o644
+                )
                 with open(sink, "ab") as stdout:  # noqa: PTH123 - as above
                     while piece := printed.read(_COPIED):
                         stdout.write(piece)

@@ -36,7 +36,7 @@ from kettle.execution.containers.runtimes.engine_client import (
 from kettle.execution.containers.runtimes.holder import holder
 from kettle.execution.containers.runtimes.namespaces import HolderIdentity, enter, identified, lives
 from kettle.execution.containers.runtimes.program_check import ContainerView, find_program
-from kettle.execution.containers.runtimes.runtime import STARTING_S, ContainerSpec, StartCheck, awaited
+from kettle.execution.containers.runtimes.runtime import AREA, STARTING_S, ContainerSpec, StartCheck, awaited
 from kettle.execution.processes.launch import open_streams
 from kettle.execution.processes.side_program import SpawnedProgram, SpawnError
 from kettle.execution.system.cgroup import Cgroup
@@ -58,6 +58,15 @@ _OCTAL: Final = re.compile(r"\\([0-7]{3})")
 def container_name(sandbox: str) -> str:
     """What the container of a sandbox is called; no other sandbox's has that name."""
     return f"kettle-{hashlib.sha256(os.path.realpath(sandbox).encode()).hexdigest()[:24]}"
+
+
+def _name_in(area: str) -> str:
+    """
+    What the container of an area is called: a sandbox's first one by that, further ones with what their area is called.
+    """
+    sandbox, _, name = area.rpartition("/")
+    further = name.removeprefix(AREA).lstrip(".")
+    return f"{container_name(sandbox)}-{further}" if further else container_name(sandbox)
 
 
 def label(execute: str) -> str:
@@ -89,7 +98,7 @@ def arguments(name: str, box: ContainerSpec, place: str, *, root: bool) -> list[
         for word in ("--mount", _mount(mount))
     ]
     return [
-        "run", "--detach", "--rm", "--pull=never", "--name", container_name(sandbox),
+        "run", "--detach", "--rm", "--pull=never", "--name", _name_in(box.area),
         "--label", label(posixpath.dirname(sandbox)), "--log-driver=none", "--no-healthcheck",
         f"--network={box.network}", "--pid=host", "--uts=host", "--ipc=private", *users,
         "--user=0:0" if root else f"--user={os.geteuid()}:{os.getegid()}",
@@ -187,7 +196,7 @@ class Engine:
         sandbox = posixpath.dirname(box.area)
         client = EngineClient(self._found, sandbox, check)
         words = arguments(self._found.name, box, holders_place(), root=os.geteuid() == 0)
-        self._container = container_name(sandbox)
+        self._container = _name_in(box.area)
         self._patience = _SILENT_S
         deadline = Deadline(STARTING_S)
         try:
@@ -293,7 +302,7 @@ def leftovers(engines: Sequence[FoundRuntime], execute: Path, watch: Callable[[]
         # A sandbox is made before its container, and removed after it.
         known = {container_name(str(path)) for path in execute.glob("dir_*")}
         for name in named:
-            if name in known:
+            if name.rpartition("-")[0] in known or name in known:
                 continue
             if not remove_container(found, name, watch=watch):
                 break  # it would not do it with the others either, and each costs its time

@@ -76,7 +76,10 @@ class Job(msgspec.Struct, frozen=True, gc=False):
     disconnected: bool = False
     """The machine of its newest attempt does not answer."""
     checkpoint: int = 0
-    """Number of the newest checkpoint of the newest attempt, 0 before the first."""
+    """
+    Number of the newest checkpoint of the newest attempt, 0 before the first; of a job of several tasks, which makes none, of the
+    newest step.
+    """
     cooling: float = 0.0
     """Seconds that the job waits before its next attempt, because the last one failed around its start."""
     told: str = ""
@@ -87,8 +90,6 @@ class Job(msgspec.Struct, frozen=True, gc=False):
     """It is in the queue although it has ended, or will be."""
     left: bool = False
     """Nothing keeps it there any more, whatever it says."""
-    steps: int = 0
-    """How many steps of its newest attempt are recorded, if that has several tasks."""
 
     @property
     def runnable(self) -> bool:
@@ -335,11 +336,11 @@ def _told(job: Job, command: Tell) -> list[JobEvent]:
 
 def _passed(job: Job, command: Pass) -> list[JobEvent]:
     """Each step once, and none before the one that comes before it."""
-    known = job.steps - (command.first - 1)
-    new = command.steps[known:MOST_STEPS] if known >= 0 else []
+    known = job.checkpoint - (command.first - 1)
+    new = command.steps[known : known + MOST_STEPS - job.checkpoint] if known >= 0 else []
     if not new:
         return []
-    return [*_reconnected(job), JobStepped(attempt=command.attempt, first=job.steps + 1, steps=new)]
+    return [*_reconnected(job), JobStepped(attempt=command.attempt, first=job.checkpoint + 1, steps=new)]
 
 
 def _over(job: Job, command: End) -> list[JobEvent]:
@@ -443,7 +444,7 @@ def evolve(job: Job, event: JobEvent) -> Job:
 def _after_saying(job: Job, event: JobTold | JobStepped) -> Job:
     if isinstance(event, JobTold):
         return msgspec.structs.replace(job, told=event.id)
-    return msgspec.structs.replace(job, steps=event.first - 1 + len(event.steps))
+    return msgspec.structs.replace(job, checkpoint=event.first - 1 + len(event.steps))
 
 
 def _evolve_further(job: Job, event: _Lasting) -> Job:

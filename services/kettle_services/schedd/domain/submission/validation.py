@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
 from typing import Final, cast
@@ -17,7 +17,7 @@ from kettle_services.schedd.domain.jobs.factory import asked
 from kettle_services.schedd.domain.jobs.universes import CARRIED_OUT
 from kettle_services.schedd.domain.negotiation.concurrency_limits import ATTRIBUTE
 from kettle_wire.ads import Ad, Expr, Scalar
-from kettle_wire.codes import JobStatus
+from kettle_wire.codes import JobStatus, Universe
 
 SET_BY_SCHEDD: Final = frozenset(
     name.lower()
@@ -63,6 +63,7 @@ def check(ad: Ad, columns: list[str], rows: list[list[Scalar]], *, limit: int) -
     if TASKS in spelled:
         _tasks([ad[spelled[TASKS]]] if spelled[TASKS] in ad else [])
         _tasks(row[place] for place, name in enumerate(columns) if name == spelled[TASKS] for row in rows)
+        _fit_for_tasks(ad, spelled)
     _all_expressions(rows)
     _pace(ad, columns)
     if not isinstance(ad.get("Cmd", ""), str) or not (ad.get("Cmd") or "Cmd" in columns):
@@ -152,6 +153,21 @@ def _tasks(values: Iterable[Scalar]) -> None:
             read_tasks(value)
     except TasksError as error:
         raise Unacceptable(str(error)) from error
+
+
+def _fit_for_tasks(ad: Ad, spelled: Mapping[str, str]) -> None:
+    """What a job of several tasks says of itself besides."""
+    if "successcheckpointexitcode" in spelled:
+        raise Unacceptable("a job of several tasks makes no checkpoints: leave checkpoint_exit_code out")
+    said = {name: ad.get(spelled.get(name, "")) for name in ("shouldtransferfiles", "jobuniverse")}
+    if str(said["shouldtransferfiles"]).upper() == "NO":
+        raise Unacceptable(
+            "tasks share a sandbox, which a job has whose files are transferred (ShouldTransferFiles)"
+        )
+    if said["jobuniverse"] not in {None, Universe.VANILLA}:
+        raise Unacceptable(
+            "a job of several tasks runs on a machine: it is of the vanilla universe (JobUniverse 5)"
+        )
 
 
 def _names(names: Sequence[str]) -> dict[str, str]:

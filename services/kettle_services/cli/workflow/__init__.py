@@ -1,0 +1,1 @@
+"""The parts of `kettle workflow`: documents of workflows read, checked and translated."""
