@@ -174,8 +174,8 @@ async def test_lists_are_asked_for_by_label_name_and_state(
             assert [] == await found(name=value)
         assert "error" in await ada.ask("GET", "/jobs", 400, params={"constraint": f"true || {label}=1"})
         assert "error" in await ada.ask("GET", "/jobs?status=foo")
-        wrong = await ada.ask("POST", "/jobs", 400, json={**job, "taks": []})
-        assert "taks" in wrong["error"]
+        wrong = await ada.ask("POST", "/jobs", 400, json={**job, "tasklist": []})
+        assert "tasklist" in wrong["error"]
         long = await ada.ask("POST", "/jobs", 400, json={**job, "outputFiles": ["x" * 300]})
         assert "characters" in long["error"]
         for theirs in ("bob/secret", "fus/secret"):
