@@ -10,6 +10,7 @@ import aiohttp
 from kettle.auth.trust.keys import KeyPair, Kind
 from kettle.client import select
 from kettle.client.iam_http import IamAddress, IamHttp
+from kettle.client.key_values import KeyValueClient
 from kettle.client.token_requests import TokenRequestHttp
 from kettle.pool.personal_settings import Value
 from kettle.testing.throwaway_pool import ThrowawayPool
@@ -86,6 +87,7 @@ async def happen(pool: ThrowawayPool) -> None:
     await requests.collect(asked)
     await iam.store_credential("box", "a-token", handle="mine")
     await iam.remove_credential("box", handle="mine")
+    await _keep_values(KeyValueClient(pool.client.requests))
     job = await pool.client.submit(_WITH_TOKEN, cwd=pool.home)
     await pool.client.wait(select(job.cluster))
     status, _, wrong = await pool.kettle("userprio", "--setfactor", "eve", "7")
@@ -97,3 +99,8 @@ async def happen(pool: ThrowawayPool) -> None:
     file.write_text("".join(line for line in lines if not line.startswith(_ISSUERS)))
     killed = pool.kill("iam", signal.SIGKILL)  # the next one reads that the issuer is none any more
     await pool.restarted("iam", after=killed)
+
+
+async def _keep_values(values: KeyValueClient) -> None:
+    await values.set("colour", b"blue")
+    await values.remove("colour")

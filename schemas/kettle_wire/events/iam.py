@@ -355,7 +355,8 @@ class ValueSet(Event, frozen=True, kw_only=True, tag="value.set/1"):
 
     owner: str
     key: str
-    value: bytes
+    value: str
+    """In base64."""
     at: float
 
 

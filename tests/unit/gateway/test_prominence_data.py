@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from kettle.auth.mapping.policy import Mapped
 from kettle.auth.mapping.principals import Principal
 from kettle_services.gateway.prominence.data import group_of, place_of
-from kettle_services.gateway.prominence.object_directory import _file_name
+from kettle_services.gateway.prominence.object_directory import file_name
 from kettle_services.gateway.prominence.signatures import Place, Signer
 from kettle_services.gateway.rest.persons import Person
 from kettle_services.gateway.rest.refusals import RequestRefused
@@ -81,7 +81,7 @@ def test_the_longest_group_counts() -> None:
 def test_no_name_leads_elsewhere(name: str) -> None:
     """Whatever an object is called, its file is one name in its directory."""
     try:
-        made = _file_name(name)
+        made = file_name(name)
     except (RequestRefused, UnicodeEncodeError):
         return
     assert "/" not in made
@@ -92,7 +92,7 @@ def test_no_name_leads_elsewhere(name: str) -> None:
 def test_two_names_are_two_files() -> None:
     """Names that differ in one odd character do not meet in one file."""
     names = ["a/b", "a%2Fb", "a_b", "_a", ".", "..", "A", "a", "a ", "a+"]
-    assert len(names) == len({_file_name(name) for name in names})
+    assert len(names) == len({file_name(name) for name in names})
 
 
 def test_a_place_is_a_value() -> None:

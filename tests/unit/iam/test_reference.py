@@ -6,7 +6,15 @@ from pathlib import Path
 from kettle_services.iam.domain.refusals import Code
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "iam.md"
-ON_THE_BUS = {"ban.unknown", "client.taken", "join.unknown_worker", "token.too_many"}
+ON_THE_BUS = {
+    "ban.unknown",
+    "client.taken",
+    "join.unknown_worker",
+    "token.too_many",
+    "value.changed",
+    "value.too_much",
+    "value.unknown",
+}
 """Codes of refusals that only the bus has, where they are said in a sentence."""
 
 

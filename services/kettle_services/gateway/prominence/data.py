@@ -152,9 +152,10 @@ def _shown(stored: Stored, before: str) -> dict[str, str | int]:
 
 
 def _place(request: web.Request) -> Place:
-    area = next((each for each in AREAS if each == request.match_info["area"]), None)
-    if area is None:
-        raise refused("there is no such place")
+    try:
+        area = AREAS[request.match_info["area"]]
+    except KeyError as error:
+        raise refused("there is no such place") from error
     return Place(area, request.query.get("of", ""), request.match_info["name"])
 
 

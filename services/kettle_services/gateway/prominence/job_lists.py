@@ -14,7 +14,10 @@ from kettle.prominence.job_ads import DOCUMENT, LABEL, NAME
 from kettle_services.gateway.pages.questions import Questions
 from kettle_services.gateway.prominence.application import Asked, refused
 from kettle_services.gateway.prominence.job_states import FIELDS, document_of, told
+from kettle_services.gateway.prominence.numbers import job_of, numbers_of
 from kettle_services.gateway.rest.application import Asked as RestAsked
+from kettle_wire.commands.queue import Acted
+from kettle_wire.jobs import JobId
 from kettle_wire.rest.jobs import LIST_HISTORY, LIST_JOBS, Job, Jobs, ListHistory, ListJobs
 from kettle_wire.rest.route import Route
 
@@ -22,7 +25,6 @@ MOST: Final = 10_000
 """Jobs of one answer, which has no pages."""
 _PAGE: Final = 1000
 _LABEL: Final = re.compile(r"[A-Za-z0-9]{1,512}")
-_NUMBERS: Final = re.compile(r"[0-9]{1,9}(,[0-9]{1,9})*")
 _REMEMBERED: Final = 10_000
 
 
@@ -34,7 +36,11 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     ended: bool = False
     newest: int = 1
     """So many of those that have ended; negative: all."""
+    jobs: list[JobId] = []
+    """None: whichever they are."""
     clusters: list[int] = []
+    """All jobs of these; none: whichever they are."""
+    fields: tuple[str, ...] = FIELDS
     status: str = ""
 
 
@@ -50,24 +56,31 @@ class Written(OrderedDict[str, str]):
         while len(self) > _REMEMBERED:
             self.popitem(last=False)
 
+    def note_acted(self, person: str, acted: Acted) -> None:
+        """Somebody has done something to jobs."""
+        self.note(person, f"{acted.position.shard}:{acted.position.frame}")
+
 
 def wanted(asked: Asked) -> Wanted:
-    """What is asked for; raises RequestRefused."""
-    everything, ids = asked.has("all"), _numbers(asked)
-    completed = asked.text("completed") == "true"
+    """Which jobs are asked for; raises RequestRefused."""
+    everything, completed = asked.has("all"), asked.text("completed") == "true"
+    numbers = numbers_of(asked.text("id")) if asked.has("id") else []
+    of_workflow = asked.text("workflow") == "true"
+    either = everything or (bool(numbers) and not of_workflow)
     return Wanted(
         filter=text_of(_filter(asked)),
-        active=everything or bool(ids) or not completed,
-        ended=everything or bool(ids) or completed,
-        newest=-1 if everything or ids else asked.number("num", 1),
-        clusters=ids,
+        active=either or not completed,
+        ended=either or completed,
+        newest=-1 if either or of_workflow else asked.number("num", 1),
+        jobs=[] if of_workflow else list(map(job_of, numbers)),
+        clusters=[job_of(number).cluster for number in numbers] if of_workflow else [],
         status=asked.text("status"),
     )
 
 
 def one(number: int) -> Wanted:
     """One job, wherever it is."""
-    return Wanted(filter=text_of(_IS_OURS), ended=True, newest=-1, clusters=[number])
+    return Wanted(filter=text_of(has(DOCUMENT)), ended=True, newest=-1, jobs=[job_of(number)])
 
 
 def _own(name: str) -> Node:
@@ -75,35 +88,35 @@ def _own(name: str) -> Node:
     return Reference(name, name.lower(), base=reference("MY"))
 
 
-_IS_OURS: Final = Binary("isnt", _own(DOCUMENT), Literal(UNDEFINED))
+def has(name: str) -> Node:
+    """An attribute is there."""
+    return Binary("isnt", _own(name), Literal(UNDEFINED))
 
 
 def _filter(asked: Asked) -> Node:
-    """Texts of the request are literals in it, whatever is in them."""
-    found: Node = _IS_OURS
+    return constrained(asked, has(DOCUMENT), name=NAME, label=LABEL)
+
+
+def constrained(asked: Asked, found: Node, *, name: str, label: str) -> Node:
+    """
+    What is looked for by name and by label besides: texts of the request are literals in it, whatever is in them.
+
+    Raises RequestRefused: that makes no sense.
+    """
     if asked.has("name"):
-        found = Logical("&&", found, _is(NAME, asked.text("name")))
+        found = Logical("&&", found, _is(name, asked.text("name")))
     for constraint in asked.request.query.getall("constraint", []):
-        name, equals, value = constraint.partition("=")
-        if not equals or "=" in value or not _LABEL.fullmatch(name):
+        key, equals, value = constraint.partition("=")
+        if not equals or "=" in value or not _LABEL.fullmatch(key):
             raise refused(
                 "Invalid constraint: it has to be LABEL=VALUE, with letters and digits before the sign"
             )
-        found = Logical("&&", found, _is(LABEL + name, value))
+        found = Logical("&&", found, _is(label + key, value))
     return found
 
 
 def _is(name: str, text: str) -> Node:
     return Binary("is", _own(name), Literal(text))
-
-
-def _numbers(asked: Asked) -> list[int]:
-    text = asked.text("id")
-    if not text:
-        return []
-    if not _NUMBERS.fullmatch(text):
-        raise refused("the parameter id has to be numbers with commas between them")
-    return [int(each) for each in text.split(",")]
 
 
 class JobLists:
@@ -119,9 +132,9 @@ class JobLists:
         at_least = self._written.get(person)
         common: dict[str, Any] = {
             "owner": [person],
-            "cluster": wanted.clusters,
+            "cluster": sorted({*wanted.clusters, *(job.cluster for job in wanted.jobs)}),
             "filter": wanted.filter,
-            "fields": list(FIELDS),
+            "fields": list(wanted.fields),
             "at_least": at_least,
         }
         queued = [job async for job in self._all(asked, LIST_JOBS, ListJobs(**common, limit=_PAGE))]
@@ -141,8 +154,8 @@ class JobLists:
                     break
             shown += _newest(ended, wanted.newest)
         # A job that has left the queue between the two questions is in both answers.
-        unique = {job.cluster: job for job in shown if _has(job, wanted.status)}
-        return [unique[number] for number in sorted(unique)]
+        unique = {JobId(job.cluster, job.proc): job for job in shown if _is_wanted(job, wanted)}
+        return [unique[job] for job in sorted(unique)]
 
     async def _all(
         self, asked: Asked, route: Route, parameters: ListJobs | ListHistory
@@ -164,8 +177,8 @@ class JobLists:
 
 def _stays(job: Job) -> bool:
     """Whether its owner wants to see it until it is removed."""
-    policies = document_of(job.attributes or {}).get("policies") or {}
-    return bool(policies.get("leaveInQueue"))
+    policies: dict[str, object] = document_of(job.attributes or {}).get("policies", {})
+    return policies.get("leaveInQueue") is True
 
 
 def _newest(jobs: Sequence[Job], count: int) -> list[Job]:
@@ -175,5 +188,6 @@ def _newest(jobs: Sequence[Job], count: int) -> list[Job]:
     return last[:count]
 
 
-def _has(job: Job, status: str) -> bool:
-    return not status or told(job).status == status
+def _is_wanted(job: Job, wanted: Wanted) -> bool:
+    named = not wanted.jobs or JobId(job.cluster, job.proc) in wanted.jobs
+    return named and (not wanted.status or told(job).status == wanted.status)

@@ -9,6 +9,7 @@ import msgspec
 
 from kettle.prominence.job_ads import DOCUMENT, QUEUE_TIME_REASON
 from kettle.tasks.sentences import step_sentence
+from kettle_services.gateway.prominence.numbers import number_of
 from kettle_wire.ads.types import Ad
 from kettle_wire.codes import HoldCode
 from kettle_wire.rest.jobs import Job
@@ -16,9 +17,12 @@ from kettle_wire.tasks import STEPS_ATTRIBUTE, Step, StepKind
 
 IDENTIFIER: Final = "ProminenceIdentifier"
 """Attribute: what the job's files are kept under, which nobody can guess."""
+PARAMETERS: Final = "ProminenceParameters"
+"""Attribute: the parameters of an instance of a factory, as JSON."""
 FIELDS: Final = (
     DOCUMENT,
     IDENTIFIER,
+    PARAMETERS,
     STEPS_ATTRIBUTE,
     "CompletionDate",
     "CpusProvisioned",
@@ -67,6 +71,12 @@ def document_of(ad: Ad) -> dict[str, Any]:
     return found
 
 
+def parameters_of(ad: Ad) -> dict[str, str]:
+    """The parameters of an instance of a factory."""
+    text = ad.get(PARAMETERS)
+    return msgspec.json.decode(text, type=dict[str, str]) if isinstance(text, str) else {}
+
+
 def told(job: Job) -> Told:
     """What became of it, or what it does."""
     ad: Ad = job.attributes or {}
@@ -113,9 +123,15 @@ def listed(job: Job) -> dict[str, Any]:
     """What a list shows of it."""
     ad: Ad = job.attributes or {}
     document, state = document_of(ad), told(job)
-    shown: dict[str, Any] = {"id": job.cluster, "name": document.get("name", ""), "status": state.status}
+    shown: dict[str, Any] = {
+        "id": number_of(job.cluster, job.proc),
+        "name": document.get("name", ""),
+        "status": state.status,
+    }
     if state.reason:
         shown["statusReason"] = state.reason
+    if parameters := parameters_of(ad):
+        shown["parameters"] = parameters
     return shown | {"tasks": document["tasks"], "events": _events(job, state)}
 
 

@@ -86,7 +86,8 @@ class ObjectDirectory:
                     counted += len(piece)
                     self._coming[whose] += len(piece)
                     self._require_room(whose, used, counted)
-                    await asyncio.to_thread(_written, file, piece, seen)
+                    await asyncio.to_thread(file.write, piece)
+                    await asyncio.to_thread(seen.update, piece)
                 if size is not None and counted != size:
                     raise refused(f"the object has {counted:,} bytes, and {size:,} were announced")
                 if sha256 and seen.hexdigest() != sha256:
@@ -151,7 +152,7 @@ class ObjectDirectory:
                     path.unlink(missing_ok=True)
 
     def _listed(self, area: Area, owner: str) -> Iterator[Stored]:
-        directory = self._path / area / _file_name(owner)
+        directory = self._path / area / file_name(owner)
         if not directory.is_dir():
             return
         for path in directory.iterdir():
@@ -161,10 +162,13 @@ class ObjectDirectory:
 
     def _file(self, place: Place) -> Path:
         """Raises RequestRefused: the name is too long."""
-        return self._path / place.area / _file_name(place.owner) / _file_name(place.name)
+        return self._path / place.area / file_name(place.owner) / file_name(place.name)
 
 
-def _file_name(name: str) -> str:
+def file_name(name: str) -> str:
+    """
+    What the file of an object is called, or the directory of an owner; raises RequestRefused: the name is too long.
+    """
     made = _MARK + quote(name, safe="")
     if len(made) > LONGEST_NAME or not name:
         raise refused(
@@ -182,7 +186,7 @@ def _stored(path: Path, name: str) -> Stored | None:
 
 
 async def _pieces(data: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """The same bytes, so many at a time that a thread is worth it."""
+    """Joined, so many bytes at a time that a thread is worth it."""
     held = bytearray()
     async for each in data:
         held += each
@@ -191,11 +195,6 @@ async def _pieces(data: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
             held.clear()
     if held:
         yield bytes(held)
-
-
-def _written(file: IO[bytes], piece: bytes, seen: "hashlib._Hash") -> None:
-    file.write(piece)
-    seen.update(piece)
 
 
 def _settled(file: IO[bytes], draft: Path, target: Path) -> None:

@@ -15,11 +15,10 @@ from kettle_services.gateway.prominence.application import Asked, Route, plain, 
 from kettle_services.gateway.prominence.data import address_of
 from kettle_services.gateway.prominence.job_lists import JobLists, one
 from kettle_services.gateway.prominence.job_states import IDENTIFIER
-from kettle_services.gateway.prominence.jobs import NUMBER
+from kettle_services.gateway.prominence.numbers import NUMBER, job_of
 from kettle_services.gateway.prominence.object_directory import ObjectDirectory
 from kettle_services.gateway.prominence.signatures import Place, Signer
 from kettle_services.gateway.rest.connections import PersonConnections
-from kettle_wire.jobs import JobId
 
 _MOST: Final = 4 << 20
 """Bytes of what a command says."""
@@ -98,7 +97,7 @@ class RunningJobs:
         return reply({"url": address_of(self._signer, place)})
 
     async def _place(self, asked: Asked) -> Place:
-        number = asked.path_number("id")
+        number = asked.path_number()
         found = await self._lists.find(asked, one(number))
         identifier = str((found[0].attributes or {}).get(IDENTIFIER, "")) if found else ""
         if not identifier:
@@ -108,7 +107,7 @@ class RunningJobs:
     @asynccontextmanager
     async def _visit(self, asked: Asked) -> AsyncGenerator[AttemptAccess]:
         async with self._people.of(asked.person) as client:
-            yield await client.visit(JobId(asked.path_number("id"), 0))
+            yield await client.visit(job_of(asked.path_number()))
 
 
 async def _packed(program: SideProgram, path: str) -> AsyncIterator[bytes]:

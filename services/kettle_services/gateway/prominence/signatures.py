@@ -15,7 +15,13 @@ from kettle_services.gateway.prominence.application import PREFIX, refused
 
 Area = Literal["uploads", "groups", "scratch", "snapshots"]
 """What people have sent for themselves, or for a group; what jobs have sent; what was taken of running jobs."""
-AREAS: Final[frozenset[Area]] = frozenset({"uploads", "groups", "scratch", "snapshots"})
+AREAS: Final[Mapping[str, Area]] = {
+    "uploads": "uploads",
+    "groups": "groups",
+    "scratch": "scratch",
+    "snapshots": "snapshots",
+}
+"""By how an address calls them."""
 OBJECTS: Final = "/objects"
 
 

@@ -1,31 +1,52 @@
 """Jobs as PROMINENCE's documents describe them, on their way to the access point."""
 
+import asyncio
 import uuid
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Final
 
-from kettle.client import Client
+import msgspec
+
+from kettle.bus.ports import BusError
+from kettle.client import Client, ClientError
 from kettle.client.connections.transport import new_id
 from kettle.prominence.faults import DocumentRefused, Fault
-from kettle.prominence.job_ads import Surroundings, submission
+from kettle.prominence.job_ads import JobSubmission, Surroundings, submission
 from kettle.prominence.job_documents import read_job
+from kettle.prominence.nodes import WorkflowNode
+from kettle.prominence.substitution import substituted
 from kettle.submit import Site
 from kettle_services.gateway.prominence.application import refused
 from kettle_services.gateway.prominence.data import place_of
 from kettle_services.gateway.prominence.job_lists import Written
-from kettle_services.gateway.prominence.job_states import IDENTIFIER
+from kettle_services.gateway.prominence.job_states import IDENTIFIER, PARAMETERS
+from kettle_services.gateway.prominence.object_directory import file_name
 from kettle_services.gateway.prominence.signatures import Place, Signer
 from kettle_services.gateway.rest.persons import Person
 from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_services.gateway.rest.spooling import SmallFile, give_small
+from kettle_wire.ads.types import Ad, Expr, Scalar
 from kettle_wire.commands.queue import ACT, SUBMIT, Act, Select, Submit
-from kettle_wire.jobs import JobId
-from kettle_wire.prominence.job import Job
 
 _DAY_S: Final = 86400.0
 _IN_QUEUE_S: Final = 31 * _DAY_S
 """As long as a document may let a job wait."""
-ARCHIVE: Final = ".tgz"
+_ARCHIVE: Final = ".tgz"
 """What a directory is sent as."""
+_UNDEFINED: Final = Expr("undefined")
+_DEFAULTS: Final[Mapping[str, Scalar]] = {
+    "JobMaxRetries": 0,
+    "JobNotification": 0,
+    "JobPrio": 0,
+    "OnExitHold": False,
+    "OnExitRemove": True,
+    "PeriodicRemove": False,
+    "Rank": 0.0,
+    "RequestGPUs": 0,
+    "TransferInput": "",
+}
+"""What a job has that does not say it, where another of the same cluster does; of all other attributes it is undefined."""
 
 
 class Submitting:
@@ -42,51 +63,93 @@ class Submitting:
         Raises RequestRefused: the document has faults, of which the first is said, or names a file of somebody else.
         """
         try:
-            job = read_job(text)
-            identifier = str(uuid.uuid4())
-            made = submission(job, self._surroundings(person, job, identifier, now))
+            node = WorkflowNode(read_job(text), None, {})
         except DocumentRefused as error:
             raise refused(first_fault(error)) from error
-        request = Submit(
-            id=new_id(), ad={**made.ad, IDENTIFIER: identifier}, columns=[], rows=[[]], spool=True
-        )
+        return await self.submit_together(client, person, [node], [{}], now=now)
+
+    async def submit_together(
+        self, client: Client, person: Person, nodes: Sequence[WorkflowNode], more: Sequence[Ad], *, now: float
+    ) -> int:
+        """
+        The number of the cluster of these jobs, all or none; `more`: attributes of each besides.
+
+        Raises RequestRefused: one has a fault, or names a file of somebody else.
+        """
+        try:
+            made = await asyncio.to_thread(lambda: [self._made(person, node, now) for node in nodes])
+        except DocumentRefused as error:
+            raise refused(first_fault(error)) from error
+        ad, columns, rows = table_of([{**each.ad, **own} for each, own in zip(made, more, strict=True)])
+        request = Submit(id=new_id(), ad=ad, columns=columns, rows=rows, spool=True)
         reply = await client.requests.ask(SUBMIT, request)
         self._written.note(person.name, f"{reply.position.shard}:{reply.position.frame}")
-        inputs = [SmallFile(each.filename, each.content, each.executable) for each in made.inputs]
+        files = [
+            [SmallFile(file.filename, file.content, file.executable) for file in each.inputs] for each in made
+        ]
         try:
-            await give_small(client, reply.cluster, inputs)
-        except BaseException:
+            await give_small(client, reply.cluster, files)
+        except (ClientError, BusError, RequestRefused):
             await _taken_back(client, reply.cluster)
             raise
         return reply.cluster
 
-    def _surroundings(self, person: Person, job: Job, identifier: str, now: float) -> Surroundings:
-        """What the job may fetch and send, from its submission until it has to have ended."""
-        expires = now + _IN_QUEUE_S + 3 * 60 * job.resources.walltime + _DAY_S
+    def _made(self, person: Person, node: WorkflowNode, now: float) -> JobSubmission:
+        """What the job may fetch and send, it may from its submission until it has to have ended."""
+        identifier = str(uuid.uuid4())
+        expires = now + _IN_QUEUE_S + 3 * 60 * node.job.resources.walltime + _DAY_S
+        directories = {substituted(path, node.parameters) for path in node.job.output_dirs}
 
         def upload(name: str) -> str:
-            try:
-                place = place_of(person, name)
-            except RequestRefused as error:
-                raise DocumentRefused([Fault("", str(error))]) from error
-            return self._signer.url("GET", place, expires=expires)
+            with _as_fault():
+                return self._signer.url("GET", place_of(person, name), expires=expires)
 
         def output(name: str) -> str:
-            place = output_place(person.name, identifier, name, directory=name in job.output_dirs)
+            place = output_place(person.name, identifier, name, directory=name in directories)
+            with _as_fault():
+                file_name(place.name)  # before the job has run for nothing
             return self._signer.url("PUT", place, expires=expires)
 
-        return Surroundings(arch=Site.here().arch, upload=upload, output=output)
+        around = Surroundings(arch=Site.here().arch, upload=upload, output=output, parameters=node.parameters)
+        made = submission(node.job, around)
+        own: Ad = {IDENTIFIER: identifier}
+        if node.parameters:
+            own[PARAMETERS] = msgspec.json.encode(node.parameters).decode()
+        return msgspec.structs.replace(made, ad={**made.ad, **own})
+
+
+@contextmanager
+def _as_fault() -> Generator[None]:
+    """What is refused about a file is a fault of the document that names it."""
+    try:
+        yield
+    except RequestRefused as error:
+        raise DocumentRefused([Fault("", str(error))]) from error
+
+
+def table_of(ads: Sequence[Ad]) -> tuple[Ad, list[str], list[list[Scalar]]]:
+    """One ad of what all have alike, and a row of what each has besides."""
+    names = list(dict.fromkeys(name for ad in ads for name in ad))
+    rows = [[ad.get(name, _DEFAULTS.get(name, _UNDEFINED)) for name in names] for ad in ads]
+    common = {name: rows[0][place] for place, name in enumerate(names) if _alike(row[place] for row in rows)}
+    own = [place for place, name in enumerate(names) if name not in common]
+    return common, [names[place] for place in own], [[row[place] for place in own] for row in rows]
+
+
+def _alike(values: Iterable[Scalar]) -> bool:
+    """Whether they are the same, types and all: 1 is not true."""
+    return len({(type(value), value) for value in values}) == 1
 
 
 def output_place(owner: str, identifier: str, name: str, *, directory: bool) -> Place:
     """Where a result of a job is kept."""
-    return Place("scratch", owner, f"{identifier}/{name}{ARCHIVE if directory else ''}")
+    return Place("scratch", owner, f"{identifier}/{name}{_ARCHIVE if directory else ''}")
 
 
 async def _taken_back(client: Client, cluster: int) -> None:
-    """A job whose files do not come would be held for ever."""
-    select = Select(jobs=[JobId(cluster, 0)])
-    request = Act(id=new_id(), action="remove", select=select, reason="its input files did not come")
+    """Jobs whose files do not come would be held until somebody removes them."""
+    select = Select(clusters=[cluster])
+    request = Act(id=new_id(), action="remove", select=select, reason="their input files did not come")
     await client.requests.ask(ACT, request)
 
 

@@ -10,7 +10,7 @@ from kettle_services.gateway.prominence.application import add_routes
 from kettle_services.gateway.prominence.data import Data
 from kettle_services.gateway.prominence.health import Health
 from kettle_services.gateway.prominence.job_lists import JobLists, Written
-from kettle_services.gateway.prominence.jobs import JobHandlers
+from kettle_services.gateway.prominence.jobs import JobHandlers, Streams
 from kettle_services.gateway.prominence.key_values import KeyValues
 from kettle_services.gateway.prominence.object_directory import Limits, ObjectDirectory
 from kettle_services.gateway.prominence.pool import PoolQuestions
@@ -54,14 +54,11 @@ def add_prominence(
     lists = JobLists(questions, written)
     running = RunningJobs(parts.people, lists, objects, signer)
     pool = PoolQuestions(bus, settings.collector, questions, parts.people)
-    jobs = JobHandlers(
-        parts.people,
-        lists,
-        written,
-        Submitting(signer, written),
-        objects,
-        signer,
-        (parts.handlers[GET_STDOUT], parts.handlers[GET_STDERR]),
+    submitting = Submitting(signer, written)
+    streams = Streams(
+        parts.people, {"stdout": parts.handlers[GET_STDOUT], "stderr": parts.handlers[GET_STDERR]}
     )
-    routes = [route for part in (jobs, running, Workflows(), values, data, pool) for route in part.routes()]
+    jobs = JobHandlers(parts.people, lists, written, submitting, objects, signer, streams)
+    workflows = Workflows(parts.people, lists, written, submitting, streams)
+    routes = [route for part in (jobs, running, workflows, values, data, pool) for route in part.routes()]
     add_routes(application, front, routes, [*health.routes(), *data.open_routes()])

@@ -24,7 +24,7 @@ from kettle_services.gateway.rest.refusals import RequestRefused, refused_field
 from kettle_wire.commands.schedd import FIND_SPOOL, FindSpool
 from kettle_wire.commands.spooling import SPOOL_JOBS, SPOOL_PARTS, Part, SpoolJobs, SpoolParts
 from kettle_wire.rest.problem import FieldProblem, ProblemCode
-from kettle_wire.rest.spooling import FileSent, GiveInputs, InputFile, Inputs, InputsGiven, PutFile
+from kettle_wire.rest.spooling import FileSent, GiveInputs, InputFile, Inputs, InputsGiven, InputsOf, PutFile
 from kettle_wire.spooling import PIECE, Manifest, Procs, Share, SpooledFile
 
 _PIECE: Final = 4 * PIECE
@@ -69,22 +69,24 @@ class SmallFile(msgspec.Struct, frozen=True):
     executable: bool = False
 
 
-async def give_small(client: Client, cluster: int, files: Sequence[SmallFile]) -> None:
+async def give_small(client: Client, cluster: int, files: Sequence[Sequence[SmallFile]]) -> None:
     """
-    Have the jobs of a cluster begin with these files.
+    Have the jobs of a cluster begin with these files, in the order of the jobs.
 
     Raises CommandRefusedError: there is no such cluster, or it is somebody else's.
     """
     place = await _place(client, cluster)
-    inputs: list[InputFile] = []
-    for file in files:
-        said = _Announced(hashlib.sha256(file.content).hexdigest(), len(file.content), 0)
-        await _passed_on(place, said, _cut(file.content))
-        inputs.append(
-            InputFile(path=file.path, sha256=said.sha256, size=said.size, executable=file.executable)
-        )
-    listed = Inputs(files=inputs)
-    await _given(place, listed, manifest_of(listed))
+    jobs: list[InputsOf] = []
+    for proc, own in enumerate(files):
+        jobs.append(InputsOf(first=proc, files=[await _passed_small(place, file) for file in own]))
+    inputs = Inputs(jobs=jobs)
+    await _given(place, inputs, manifest_of(inputs))
+
+
+async def _passed_small(place: _Place, file: SmallFile) -> InputFile:
+    said = _Announced(hashlib.sha256(file.content).hexdigest(), len(file.content), 0)
+    await _passed_on(place, said, _cut(file.content))
+    return InputFile(path=file.path, sha256=said.sha256, size=said.size, executable=file.executable)
 
 
 class SpoolCommands:

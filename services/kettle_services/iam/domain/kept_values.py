@@ -5,6 +5,7 @@ All of one person's are one stream: how much that is, and what begins with a pre
 is free again leaves nothing behind.
 """
 
+from base64 import b64decode, b64encode
 from collections.abc import Mapping
 
 import msgspec
@@ -38,7 +39,7 @@ def fold_values(state: KeptValues | None, event: ValueSet | ValuesRemoved) -> Ke
     values = dict(state.values) if state is not None else {}
     match event:
         case ValueSet():
-            values[event.key] = event.value
+            values[event.key] = b64decode(event.value)
         case ValuesRemoved():
             for key in event.keys:
                 values.pop(key, None)
@@ -63,7 +64,7 @@ def decide_set(kept: KeptValues, command: SetValue, *, owner: str, now: float) -
             f"the keys and values of {owner} would have more than {MOST_KEPT:,} bytes together: remove some",
             status=400,
         )
-    return [ValueSet(owner=owner, key=command.key, value=command.value, at=now)]
+    return [ValueSet(owner=owner, key=command.key, value=b64encode(command.value).decode(), at=now)]
 
 
 def decide_removal(kept: KeptValues, command: RemoveValues, *, owner: str, now: float) -> list[ValuesRemoved]:
