@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from kettle.client import select
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.commands.queue import Select
 from kettle_wire.events import JobCompleted, JobStarted
 from kettle_wire.jobs import JobId
 
-from .condor import WITHIN_S, Condor
+from .condor import Condor
 from .waiting import happened
 
 NODE = """\
@@ -86,7 +87,7 @@ async def submitted(condor: Condor, name: str, text: str) -> int:
 async def runs(work: Path, count: int) -> list[str]:
     """What nodes and scripts have said when there are so many lines."""
     path = work / "runs"
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while not path.exists() or len(path.read_text().splitlines()) < count:
             await asyncio.sleep(0.05)
     return path.read_text().splitlines()
@@ -100,7 +101,7 @@ async def nodes_of(pool: ThrowawayPool, cluster: int) -> list[object]:
 
 async def exit_code(pool: ThrowawayPool, cluster: int) -> int | None:
     """With which the DAG job has ended."""
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         await pool.client.wait(select(cluster))
     (end,) = [
         each.event
@@ -146,18 +147,18 @@ async def test_a_dag_is_held_released_and_removed_like_a_job(
     cluster = await submitted(condor, "long.dag", LONG)
     job = JobId(cluster, 0)
     await happened(pool.client, job, JobStarted)
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while not (nodes := await nodes_of(pool, cluster)):
             await asyncio.sleep(0.05)
     assert ["A"] == nodes
     assert 0 == (await condor("condor_hold", str(cluster))).status
     assert 0 == (await condor("condor_release", str(cluster))).status
     out = work / "long.dag.dagman.out"
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while out.read_text().count("STARTING UP") < 2:  # its process knows what a removal is then
             await asyncio.sleep(0.05)
     assert 0 == (await condor("condor_rm", str(cluster))).status
     assert ["F job 0"] == await runs(work, 1)
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while await nodes_of(pool, cluster):
             await asyncio.sleep(0.05)
