@@ -63,7 +63,7 @@ def measure(kind: str, size: int) -> dict[str, float]:
 
 
 def measured(kind: str, size: int, rounds: int) -> dict[str, Any]:
-    """The same in processes of their own."""
+    """One kind of DAG read so many times, each in a process of its own."""
     command = [sys.executable, "-m", "tests.performance.workflows", "--one", kind, "--nodes", str(size)]
     found = [json.loads(subprocess.check_output(command)) for _ in range(rounds)]
     return {name: summary((one[name] for one in found), 3) for name in found[0]}

@@ -115,7 +115,9 @@ def test_graph_of_a_faulty_file(typed: Typed, tmp_path: Path) -> None:
 
 
 def test_deep_check(typed: Typed, tmp_path: Path) -> None:
-    """On request submit descriptions, scripts and DAGs within are looked at, with the variables of their nodes."""
+    """
+    On request submit descriptions, scripts and DAGs within are looked at, with the variables of their nodes.
+    """
     (tmp_path / "a.dag").write_text(
         "JOB A a.sub\nJOB B bad.sub\nJOB C a.sub\nSUBDAG EXTERNAL D d.dag\nSUBDAG EXTERNAL E a.dag\n"
         "JOB F {\nuniverse = vanilla\n}\nSUBDAG EXTERNAL G later.dag\n"

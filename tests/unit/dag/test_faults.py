@@ -170,7 +170,9 @@ def test_warnings() -> None:
 
 
 def test_only_the_names_of_the_command_line() -> None:
-    """Several files are one DAG, each with its number in front of its names, and with ALL_NODES of its own."""
+    """
+    Several files are one DAG, each with its number in front of its names, and with ALL_NODES of its own.
+    """
     files = {
         "a.dag": "JOB A a.sub\nJOB B b.sub\nPARENT A CHILD B\nRETRY ALL_NODES 1\n",
         "b.dag": "JOB A x.sub\n",

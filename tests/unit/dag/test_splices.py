@@ -21,7 +21,9 @@ def test_ends() -> None:
 
 
 def test_nested() -> None:
-    """Names and directories of splices within splices stand one in front of the other; the same file may be used twice."""
+    """
+    Names and directories of splices within splices stand one in front of the other; the same file may be used twice.
+    """
     files = {"sub/mid.dag": "SPLICE x in.dag DIR deep\nSPLICE y in.dag DIR /abs\nJOB M m.sub DIR d\n"}
     files |= {"sub/deep/in.dag": "JOB I i.sub\n", "/abs/in.dag": "JOB I i.sub DIR own\n"}
     dag = dag_of("SPLICE S mid.dag DIR sub\n", files)
@@ -136,7 +138,9 @@ def test_use_dag_directory() -> None:
 
 
 def test_descriptions() -> None:
-    """A description stands in braces or between tags; comments and empty lines in it are dropped, its options follow."""
+    """
+    A description stands in braces or between tags; comments and empty lines in it are dropped, its options follow.
+    """
     text = (
         "JOB A {\n  executable = /bin/true\n\n# no\n  arguments = }x\n} DIR work NOOP\n"
         "JOB B @=END\nqueue\n} \n@END\n"
@@ -163,7 +167,9 @@ def test_descriptions_of_the_outer_file() -> None:
 
 
 def test_lines() -> None:
-    """Byte order marks, line ends of other systems, comments, joined lines and the case of words make no difference."""
+    """
+    Byte order marks, line ends of other systems, comments, joined lines and the case of words make no difference.
+    """
     text = "\ufeff# a\r\n// b\r\njob A a.sub\r\nJob B \\\r\n# between\r\n\r\n  b.sub\r\nparent\tA child B\r\nrEtRy A 2 unless_exit 3"
     dag = dag_of(text)
 

@@ -99,7 +99,9 @@ def test_said_of_a_node() -> None:
 
 
 def test_variables() -> None:
-    """A value has its quotes and backslashes resolved, an attribute its prefix, and each variable its placement."""
+    """
+    A value has its quotes and backslashes resolved, an attribute its prefix, and each variable its placement.
+    """
     node = node_of(
         "JOB A a.sub\n"
         r'VARS A text="say \"hi\" to C:\\x" bare=word spaced = "a b" +Attr="1" My.Other=2 empty=""' + "\n"

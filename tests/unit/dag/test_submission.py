@@ -260,7 +260,9 @@ def test_rescue_file_with_a_fault(work: Path) -> None:
 
 
 def test_where_a_dag_goes_on(work: Path) -> None:
-    """A save file is found by its name alone, and of rescue files the newest is used, unless another one is named."""
+    """
+    A save file is found by its name alone, and of rescue files the newest is used, unless another one is named.
+    """
     (work / "a.dag.rescue001").write_text("DONE A\n")
     (work / "a.dag.rescue002").write_text("")
     (work / "b.dag_multi.rescue001").write_text("")
@@ -289,7 +291,9 @@ def test_update(work: Path) -> None:
 
 
 def test_recursion(work: Path) -> None:
-    """On request the descriptions of DAGs within the DAG are written, with the options that hold for them, too."""
+    """
+    On request the descriptions of DAGs within the DAG are written, with the options that hold for them, too.
+    """
     (work / "a.dag").write_text("SUBDAG EXTERNAL B b.dag DIR sub\n")
     (work / "sub").mkdir()
     (work / "sub" / "b.dag").write_text("JOB A a.sub\n")
@@ -301,7 +305,9 @@ def test_recursion(work: Path) -> None:
 
 
 def test_dag_within_when_it_starts(work: Path) -> None:
-    """A DAG within is described when its node starts, with the node's priority; a retry keeps its rescue files."""
+    """
+    A DAG within is described when its node starts, with the node's priority; a retry keeps its rescue files.
+    """
     (work / "a.dag").write_text("SUBDAG EXTERNAL B b.dag DIR sub\nPRIORITY B 7\n")
     (work / "sub").mkdir()
     (work / "sub" / "b.dag").write_text("JOB A a.sub\n")
