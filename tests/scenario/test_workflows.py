@@ -162,3 +162,21 @@ async def test_a_dag_is_held_released_and_removed_like_a_job(
     async with asyncio.timeout(PATIENCE_S):
         while await nodes_of(pool, cluster):
             await asyncio.sleep(0.05)
+
+
+OUTER = "SUBDAG EXTERNAL B inner.dag DIR below\nSCRIPT PRE B write.sh\n"
+WRITES = "#!/bin/sh\necho 'JOB X ../node.sub' > inner.dag\n"
+
+
+async def test_a_dag_within_another_is_read_when_its_node_starts(
+    pool: ThrowawayPool, condor: Condor, work: Path
+) -> None:
+    """The PRE script of the node writes it; its nodes run, and the outer DAG succeeds with it."""
+    below = work / "below"
+    below.mkdir()
+    (below / "write.sh").write_text(WRITES)
+    (below / "write.sh").chmod(0o755)
+    cluster = await submitted(condor, "outer.dag", OUTER)
+    assert ["X job 0"] == await runs(work, 1)
+    assert 0 == await exit_code(pool, cluster)
+    assert "-Dag inner.dag" in (below / "inner.dag.condor.sub").read_text()
