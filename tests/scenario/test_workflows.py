@@ -55,6 +55,7 @@ JOB A {
 JOB B node.sub
 PARENT A CHILD B
 FINAL F node.sub
+NODE_STATUS_FILE long.status 600
 """
 
 
@@ -175,6 +176,7 @@ async def test_the_nodes_of_a_dag_that_is_removed_while_held_are_removed_with_it
             await asyncio.sleep(0.05)
     assert 0 == (await condor("condor_hold", str(cluster))).status
     await happened(pool.client, job, JobVacated)
+    assert "STATUS_SUBMITTED (held)" in (work / "long.status").read_text()
     removed = await condor("condor_rm", str(cluster))
     assert (0, f"All jobs in cluster {cluster} have been marked for removal") == (
         removed.status,
