@@ -187,7 +187,7 @@ class Hands:
             await self._client.remove(Select(clusters=new), reason)
 
     def _stop(self) -> None:
-        """The DAG job is held, or sent away: the status file says so, and its nodes go on without this process."""
+        """The DAG job is held: the status file says so, and its nodes go on without this process."""
         self._files.refresh(time.time(), is_held=True)
         asyncio.get_running_loop().remove_signal_handler(signal.SIGTERM)
         os.kill(os.getpid(), signal.SIGTERM)
