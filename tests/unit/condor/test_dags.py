@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from kettle_services.condor.dagman.own_job import OwnJob, own_job
 from kettle_services.condor.start import main
 
 
@@ -99,3 +100,11 @@ def test_shape(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
         'FinalNode = "F"',
         "GraphHeight = 2",
     ]
+
+
+def test_the_process_of_a_dag_learns_from_its_ad_whose_job_it_is(tmp_path: Path) -> None:
+    """Also in which queue it is: an access point may have several, and the nodes belong into the same."""
+    ad = tmp_path / ".job.ad"
+    ad.write_text('ClusterId = 12\nProcId = 0\nIwd = "/w"\nGlobalJobId = "ap1#12.0#17"\nDAGManJobId = 7\n')
+    expected = OwnJob(cluster=12, directory=Path("/w"), batch="", schedd="ap1", parent="7")
+    assert expected == own_job({"_CONDOR_JOB_AD": str(ad)})

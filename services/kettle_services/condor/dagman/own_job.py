@@ -18,6 +18,8 @@ class OwnJob(msgspec.Struct, frozen=True):
     """Where it was submitted, and all paths of the DAG are relative to it; its own directory may be another one."""
     batch: str
     """The name under which it and its nodes are one row of the queue; empty: nobody has given it one."""
+    schedd: str
+    """In whose queue it is, and its nodes are to be; empty: the usual one's."""
     parent: str
     """The cluster of the DAG job whose node it is; empty: it is none."""
 
@@ -38,10 +40,11 @@ def own_job(environ: Mapping[str, str] = os.environ) -> OwnJob:
     cluster, directory = ad.get("ClusterId"), ad.get("Iwd")
     if not isinstance(cluster, int) or not isinstance(directory, str):
         raise ToolError(f"ERROR: {path} is not the ad of a job: it has no ClusterId or no Iwd")
-    batch, parent = ad.get("JobBatchName"), ad.get("DAGManJobId")
+    batch, parent, name = ad.get("JobBatchName"), ad.get("DAGManJobId"), ad.get("GlobalJobId")
     return OwnJob(
         cluster,
         Path(directory),
         batch if isinstance(batch, str) else "",
+        name.partition("#")[0] if isinstance(name, str) else "",
         str(parent) if isinstance(parent, int) else "",
     )
