@@ -165,6 +165,7 @@ def test_a_site_is_carried_over(tmp_path: Path) -> None:
             "startd",
             "schedd",
             "shadow",
+            "dagman",
         ],
         "startd.start": 'TARGET.Owner =!= "eve" && KeyboardIdle > 10 * 60',
         "startd.rank": 'TARGET.Owner == "ann"',

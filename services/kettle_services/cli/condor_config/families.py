@@ -257,7 +257,7 @@ def daemon_list(family: Family) -> Value | None:
 _DAEMONS: Final = {
     "COLLECTOR": ("collector", "accounting", "gateway"),
     "NEGOTIATOR": ("negotiator",),
-    "SCHEDD": ("schedd", "shadow"),
+    "SCHEDD": ("schedd", "shadow", "dagman"),
     "STARTD": ("startd",),
 }
 _NO_DAEMON: Final = {
