@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from kettle.client import select
+from kettle.client import Client, select
 from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
+from kettle_services.master.domain.start_order import DAEMON_LIST
 from kettle_wire.commands.queue import Select
 from kettle_wire.events import JobCompleted, JobStarted, JobVacated
 from kettle_wire.jobs import JobId
@@ -63,7 +64,9 @@ NODE_STATUS_FILE long.status 600
 def configuration() -> dict[str, Any]:
     # The process of a DAG job is this Python, which an account of a slot may not reach.
     # When it is removed it has time to run its FINAL node.
-    return {"settings": {"startd": {"job_account": "own", "machine_max_vacate_time": 110.0}}}
+    startd = {"job_account": "own", "machine_max_vacate_time": 110.0}
+    master = {"daemon_list": [*DAEMON_LIST, "schedd.ap1", "shadow.ap1", "dagman.ap1"]}
+    return {"settings": {"startd": startd, "master": master}}
 
 
 @pytest.fixture
@@ -76,10 +79,10 @@ def work(condor: Condor) -> Path:
     return condor.work
 
 
-async def submitted(condor: Condor, name: str, text: str) -> int:
+async def submitted(condor: Condor, name: str, text: str, *options: str) -> int:
     """A DAG; the cluster of its DAG job."""
     (condor.work / name).write_text(text)
-    said = await condor("condor_submit_dag", name)
+    said = await condor("condor_submit_dag", *options, name)
     assert 0 == said.status, said
     (line,) = [line for line in said.out.splitlines() if "submitted to cluster" in line]
     return int(line.rpartition(" ")[2].rstrip("."))
@@ -100,14 +103,12 @@ async def nodes_of(pool: ThrowawayPool, cluster: int) -> list[object]:
     return [ad["DAGNodeName"] for ad in await pool.client.jobs(mine, projection=["DAGNodeName"])]
 
 
-async def exit_code(pool: ThrowawayPool, cluster: int) -> int | None:
+async def exit_code(client: Client, cluster: int) -> int | None:
     """With which the DAG job has ended."""
     async with asyncio.timeout(PATIENCE_S):
-        await pool.client.wait(select(cluster))
+        await client.wait(select(cluster))
     (end,) = [
-        each.event
-        for each in await pool.client.events(JobId(cluster, 0))
-        if isinstance(each.event, JobCompleted)
+        each.event for each in await client.events(JobId(cluster, 0)) if isinstance(each.event, JobCompleted)
     ]
     return end.exit.code
 
@@ -125,7 +126,7 @@ async def test_a_dag_whose_processes_are_killed_runs_everything_once(
     os.kill(started.pid, signal.SIGKILL)
     pool.kill("dagman")
     (work / "go").touch()
-    assert 1 == await exit_code(pool, cluster)
+    assert 1 == await exit_code(pool.client, cluster)
     expected = ["A job 0", "A pre 0", "B job 0", "B post 0", "C job 0", "C job 1"]
     assert expected == sorted((work / "runs").read_text().splitlines())
     _, shown, _ = await pool.kettle("dag", "show", str(cluster))
@@ -137,7 +138,7 @@ async def test_a_dag_whose_processes_are_killed_runs_everything_once(
 
     (work / "fixed").touch()
     again = await submitted(condor, "diamond.dag", DIAMOND)
-    assert 0 == await exit_code(pool, again)
+    assert 0 == await exit_code(pool.client, again)
     assert sorted([*expected, "C job 0", "D job 0"]) == sorted((work / "runs").read_text().splitlines())
 
 
@@ -203,5 +204,14 @@ async def test_a_dag_within_another_is_read_when_its_node_starts(
     (below / "write.sh").chmod(0o755)
     cluster = await submitted(condor, "outer.dag", OUTER)
     assert ["X job 0"] == await runs(work, 1)
-    assert 0 == await exit_code(pool, cluster)
+    assert 0 == await exit_code(pool.client, cluster)
     assert "-Dag inner.dag" in (below / "inner.dag.condor.sub").read_text()
+
+
+async def test_the_nodes_of_a_dag_are_in_the_queue_of_their_dag_job(
+    pool: ThrowawayPool, condor: Condor, work: Path
+) -> None:
+    """A host may have several schedds."""
+    cluster = await submitted(condor, "there.dag", "JOB A node.sub\n", "-r", "ap1")
+    assert 0 == await exit_code(pool.client.at("ap1"), cluster)
+    assert ["A job 0"] == await runs(work, 1)

@@ -57,8 +57,9 @@ def run(_name: str, words: list[str]) -> int:
     sys.stdout.writelines(f"{message}\n" for message in prepared.messages)
     sys.stdout.writelines(_told(prepared.names))
     if options.do_submit:
-        remote = ["-remote", options.remote_schedd] if options.remote_schedd else []
-        status = submit.run("condor_submit", [*remote, prepared.names.submit_file])
+        # No file is sent along: the access point is to see the files of the DAG and of its nodes where they are.
+        there = ["-name", options.remote_schedd] if options.remote_schedd else []
+        status = submit.run("condor_submit", [*there, prepared.names.submit_file])
         if status:
             raise ToolError("ERROR: condor_submit failed; aborting.")
     else:
