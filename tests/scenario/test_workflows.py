@@ -13,7 +13,7 @@ from kettle.client import select
 from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.commands.queue import Select
-from kettle_wire.events import JobCompleted, JobStarted
+from kettle_wire.events import JobCompleted, JobStarted, JobVacated
 from kettle_wire.jobs import JobId
 
 from .condor import Condor
@@ -55,6 +55,7 @@ JOB A {
 JOB B node.sub
 PARENT A CHILD B
 FINAL F node.sub
+NODE_STATUS_FILE long.status 600
 """
 
 
@@ -162,3 +163,45 @@ async def test_a_dag_is_held_released_and_removed_like_a_job(
     async with asyncio.timeout(PATIENCE_S):
         while await nodes_of(pool, cluster):
             await asyncio.sleep(0.05)
+
+
+async def test_the_nodes_of_a_dag_that_is_removed_while_held_are_removed_with_it(
+    pool: ThrowawayPool, condor: Condor, work: Path
+) -> None:
+    """No process of it is there to see to them, and none is started for its FINAL node."""
+    cluster = await submitted(condor, "kept.dag", LONG)
+    job = JobId(cluster, 0)
+    async with asyncio.timeout(PATIENCE_S):
+        while not await nodes_of(pool, cluster):
+            await asyncio.sleep(0.05)
+    assert 0 == (await condor("condor_hold", str(cluster))).status
+    await happened(pool.client, job, JobVacated)
+    assert "STATUS_SUBMITTED (held)" in (work / "long.status").read_text()
+    removed = await condor("condor_rm", str(cluster))
+    assert (0, f"All jobs in cluster {cluster} have been marked for removal") == (
+        removed.status,
+        removed.out.strip(),
+    )
+    async with asyncio.timeout(PATIENCE_S):
+        while await nodes_of(pool, cluster):
+            await asyncio.sleep(0.05)
+        while "is over: removed" not in (await pool.kettle("dag", "show", str(cluster)))[1]:
+            await asyncio.sleep(0.05)
+
+
+OUTER = "SUBDAG EXTERNAL B inner.dag DIR below\nSCRIPT PRE B write.sh\n"
+WRITES = "#!/bin/sh\necho 'JOB X ../node.sub' > inner.dag\n"
+
+
+async def test_a_dag_within_another_is_read_when_its_node_starts(
+    pool: ThrowawayPool, condor: Condor, work: Path
+) -> None:
+    """The PRE script of the node writes it; its nodes run, and the outer DAG succeeds with it."""
+    below = work / "below"
+    below.mkdir()
+    (below / "write.sh").write_text(WRITES)
+    (below / "write.sh").chmod(0o755)
+    cluster = await submitted(condor, "outer.dag", OUTER)
+    assert ["X job 0"] == await runs(work, 1)
+    assert 0 == await exit_code(pool, cluster)
+    assert "-Dag inner.dag" in (below / "inner.dag.condor.sub").read_text()

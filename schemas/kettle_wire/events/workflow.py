@@ -95,6 +95,8 @@ class StepFailure(msgspec.Struct, frozen=True, array_like=True):
 
     step: NodeStep
     reason: str
+    tries: int = 1
+    """How often it was tried."""
 
 
 class SubmissionsFailed(Event, frozen=True, tag="workflow.submissions_failed/1"):

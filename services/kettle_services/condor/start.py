@@ -1,6 +1,7 @@
 """From a launcher to a command, and the handling of its errors."""
 
 import os
+import signal
 import sys
 from contextlib import suppress
 from importlib import import_module
@@ -82,6 +83,9 @@ class _Command(Protocol):
 
 def command(name: str) -> NoReturn:
     """Run one command, with the arguments of this process; for launchers."""
+    if name == "condor_dagman":
+        # It hears of its removal from its service. That may come at any time, also while most is not loaded yet.
+        signal.signal(signal.SIGUSR1, signal.SIG_IGN)
     short_process.defer_loading()
     short_process.exit_quickly(main(name, sys.argv[1:]))
 

@@ -2,6 +2,7 @@
 
 import os
 import socket
+from collections import Counter
 from typing import Annotated, Literal
 
 import msgspec
@@ -118,8 +119,7 @@ class MasterSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
             raise ValueError(
                 f"linux_kernel_tuning_script: '{self.linux_kernel_tuning_script[0]}' is no absolute path"
             )
-        for daemon in self.daemon_list:
-            Instance.parse(daemon)
+        self._check_daemons()
         self._check_listener()
         self._check_others()
         if self.database_urls and not self.database_url:
@@ -133,6 +133,16 @@ class MasterSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
             )
         if unknown := self.environment.keys() - set(self.daemon_list):
             raise ValueError(f"environment: {', '.join(sorted(unknown))} is not in the daemon_list")
+
+    def _check_daemons(self) -> None:
+        """Raises ValueError for an entry that is none, or that is there twice."""
+        for daemon, count in Counter(self.daemon_list).items():
+            one = Instance.parse(daemon)
+            if count > 1:
+                another = f"{daemon.partition('#')[0]}#{one.copy + 1}"
+                raise ValueError(
+                    f"daemon_list: '{daemon}' is there {count} times; another process that stands by is '{another}'"
+                )
 
     def _check_listener(self) -> None:
         """Raises ValueError for a NATS server of our own that cannot be reached safely."""

@@ -125,3 +125,27 @@ def test_a_command_loads_no_more_than_it_needs(module: str, forbidden: set[str])
         [sys.executable, "-ISc", code], capture_output=True, text=True, check=True, timeout=60
     )
     assert set() == forbidden & set(said.stdout.split())
+
+
+REMOVED_EARLY = """
+import os, signal, sys
+sys.path += {paths!r}
+from kettle_services.condor.start import command
+
+class Removal:
+    def find_spec(self, name, path, target=None):
+        if name == "kettle_services.condor.commands.dagman":
+            os.kill(os.getpid(), signal.SIGUSR1)
+
+sys.meta_path.insert(0, Removal())
+command("condor_dagman")
+"""
+
+
+def test_condor_dagman_outlives_a_removal_that_comes_while_it_is_loaded() -> None:
+    """It has still to run the FINAL node: without its job it ends with a sentence, not with the signal."""
+    code = REMOVED_EARLY.format(paths=launchers.module_paths())
+    said = subprocess.run(
+        [sys.executable, "-IS", "-c", code], env={}, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (1, True) == (said.returncode, "is the program of a job" in said.stderr), said

@@ -52,6 +52,13 @@ def test_a_tuning_script_is_an_absolute_path() -> None:
         MasterSettings(linux_kernel_tuning_script=("tune.sh",))
 
 
+@pytest.mark.parametrize(("daemon", "another"), [("dagman", "dagman#2"), ("schedd.ap1#2", "schedd.ap1#3")])
+def test_a_daemon_is_listed_once(daemon: str, another: str) -> None:
+    """The sentence says what one writes who wants two processes."""
+    with pytest.raises(ValueError, match=f"'{daemon}' is there 2 times; .* '{another}'"):
+        MasterSettings(daemon_list=(daemon, "startd", daemon))
+
+
 @pytest.mark.parametrize(
     ("flock_from", "view_from", "says"),
     [((), ("physics",), "write name@domain"), (("ap@physics",), ("ap@physics",), "is in flock_from too")],

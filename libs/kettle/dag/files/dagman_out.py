@@ -20,6 +20,7 @@ from kettle_wire.events.workflow import (
     NodeJobFact,
     NodeJobsSeen,
     NodesChanged,
+    StepFailure,
     SubmissionsFailed,
     WorkflowAborted,
     WorkflowEnded,
@@ -119,9 +120,7 @@ class DagmanOut:
                     yield from self._fact(at, fact, event.reasons.get(index, ""))
             case SubmissionsFailed():
                 for failure in event.failures:
-                    yield from self._not_submitted(
-                        at, failure.step.node, NodePart(failure.step.part), failure.reason
-                    )
+                    yield from self._not_submitted(at, failure)
             case _:
                 yield from self._as_a_whole(event)
         is_over = isinstance(event, WorkflowEnded)
@@ -239,8 +238,8 @@ class DagmanOut:
         if part is NodePart.POST and fact.value:
             yield f"POST for Node {name} returned {fact.value}"
 
-    def _not_submitted(self, at: float, node: int, part: NodePart, reason: str) -> Iterator[str]:
-        name = self._names[node]
+    def _not_submitted(self, at: float, failure: StepFailure) -> Iterator[str]:
+        name, part, reason = self._names[failure.step.node], NodePart(failure.step.part), failure.reason
         if part is not NodePart.JOB:
             yield f"Error: Failed to execute {part.name} for Node {name}: {reason}"
             yield f"{part.name} Script of node {name} failed with status 1"
@@ -248,7 +247,7 @@ class DagmanOut:
         yield f"Submitting HTCondor Node {name} job(s)..."
         yield f"ERROR: submit attempt failed: {reason}"
         yield f"Event: ULOG_SUBMIT_FAILURE for HTCondor Node {name} (-1.-1.-1) {{{in_logs(at, self._zone)}}} {reason}"
-        yield "Job submit try 1/1 failed."
+        yield f"Job submit try {failure.tries}/{failure.tries} failed."
 
     def _event(self, at: float, word: str, name: str, job: str) -> str:
         return f"Event: ULOG_{word} for HTCondor Node {name} ({job}) {{{in_logs(at, self._zone)}}}"

@@ -4,7 +4,6 @@ import asyncio
 import hashlib
 import logging
 import os
-import signal
 import sys
 import time
 from typing import TYPE_CHECKING, Final
@@ -48,9 +47,6 @@ def run(_name: str, words: list[str]) -> int:
     from kettle.submit.errors import PlacelessError
 
     logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(message)s", level=logging.WARNING)
-    signal.signal(
-        signal.SIGUSR1, signal.SIG_IGN
-    )  # the service learns of a removal, and says what is to be done
     try:
         return asyncio.run(_run(parsed(_without_daemon_options(words)), words))
     except (DagError, OptionError, PlacelessError, OSError) as error:

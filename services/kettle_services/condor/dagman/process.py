@@ -7,6 +7,8 @@ that submits it has an id of its own, so that the schedd knows a repeat.
 
 import asyncio
 import logging
+import os
+import signal
 import time
 from contextlib import suppress
 from typing import Final
@@ -71,6 +73,7 @@ class Hands:
 
     async def run(self) -> int:
         """Until the workflow is over; the exit code of the DAG job."""
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._stop)
         await self._client.workflows.start(self._start)
         async with asyncio.TaskGroup() as tasks:
             refreshing = tasks.create_task(self._refresh_files())
@@ -154,7 +157,7 @@ class Hands:
                 reason = str(error)
                 _log.warning("%s: %s", step_text(self._source.workflow, step), reason)
                 if waits.failures + 1 >= self._attempts:
-                    failure = StepFailure(step, reason[:_LONGEST_REASON])
+                    failure = StepFailure(step, reason[:_LONGEST_REASON], waits.failures + 1)
                     await self._client.workflows.failed(self._source.workflow, [failure])
                     return
                 await waits.wait()
@@ -182,6 +185,12 @@ class Hands:
             self._removed.update(new)
             reason = f"removed by the workflow of DAG job {self._source.workflow}"
             await self._client.remove(Select(clusters=new), reason)
+
+    def _stop(self) -> None:
+        """The DAG job is held: the status file says so, and its nodes go on without this process."""
+        self._files.refresh(time.time(), is_held=True)
+        asyncio.get_running_loop().remove_signal_handler(signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGTERM)
 
     # -- files and the ad --------------------------------------------------------------------------------------------
 

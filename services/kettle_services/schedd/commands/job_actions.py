@@ -21,10 +21,11 @@ from kettle_services.schedd.domain.jobs.orders import Order
 from kettle_services.schedd.domain.queue.entry import QueuedJob
 from kettle_services.schedd.jobs.factories import Factories
 from kettle_services.schedd.queue.recorder import QueueRecorder
+from kettle_services.schedd.queue.removed_along import removed_along
 from kettle_services.schedd.queue.selection import condition
 from kettle_services.schedd.settings import ScheddSettings
 from kettle_services.schedd.shadows.dispatch import ShadowDispatch
-from kettle_wire.commands.schedd import ACT, Act, Acted, Action, Outcome
+from kettle_wire.commands.schedd import ACT, Act, Acted, Action, JobOutcome, Outcome, Select
 from kettle_wire.endpoint import Position
 from kettle_wire.events import JobEvent
 from kettle_wire.identity import Identity
@@ -86,6 +87,13 @@ class JobActions:
         if request.action == "hold" and request.subcode:
             command_of = partial(Hold, subcode=request.subcode)
         decisions = _Decisions(command_of(reason, person))
+        along: list[JobOutcome] = []
+        if request.action == "remove" and (others := await removed_along(self._queue, request.select)):
+            # They go first: where the service dies in between, a repeat finds them again by the job that says so.
+            recording, along = await decide_each(
+                self._recorder, self._settings, Select(jobs=others), person, decisions.of
+            )
+            self._recorder.record(recording)
         changes, outcomes = await decide_each(
             self._recorder, self._settings, request.select, person, decisions.of
         )
@@ -97,7 +105,7 @@ class JobActions:
 
         def deliver() -> None:
             tell()
-            for outcome in outcomes:
+            for outcome in (*along, *outcomes):
                 entry = self._queue.jobs.get(outcome.job)
                 if outcome.outcome == "done" and entry is not None and entry.job.claim:
                     self._shadows.deliver_orders(outcome.job)

@@ -60,12 +60,12 @@ def test_a_text_of_somebody_else_makes_no_line() -> None:
         (WorkflowHalted(reason="lunch"), ["Halting DAGMan progess...", "Halt reason: lunch"]),
         (WorkflowResumed(), ["Resuming DAG progress..."]),
         (
-            SubmissionsFailed([StepFailure(NodeStep(MAKE, 0, NodePart.JOB), "no file m.sub")]),
+            SubmissionsFailed([StepFailure(NodeStep(MAKE, 0, NodePart.JOB), "no file m.sub", 6)]),
             [
                 "Submitting HTCondor Node make job(s)...",
                 "ERROR: submit attempt failed: no file m.sub",
                 "Event: ULOG_SUBMIT_FAILURE for HTCondor Node make (-1.-1.-1) {11/14/23 22:13:22} no file m.sub",
-                "Job submit try 1/1 failed.",
+                "Job submit try 6/6 failed.",
             ],
         ),
     ],
