@@ -1,0 +1,75 @@
+"""What people say who want no workflow, but to stop those of others."""
+
+import zlib
+
+import msgspec
+import pytest
+
+from kettle.eventsourcing.memory import MemoryLog, MemoryWorkingSet
+from kettle.eventsourcing.shard import Shard
+from kettle_services.dagman.domain.graph import Graph
+from kettle_services.dagman.domain.reading import STEP, Reader
+from kettle_services.dagman.domain.workflow import Workflow
+from kettle_services.dagman.record import Record
+from kettle_wire.events import encode
+from kettle_wire.events.cluster import ClusterSubmitted
+from kettle_wire.frames import Entry, Frame
+from kettle_wire.workflows import MOST_NODES, Plan, unpacked
+
+from .interpreter import started
+
+
+@pytest.mark.parametrize("said", ["9" * 5000 + "/1/1/1/1", "7/" + "0" * 5000 + "/1/1/1", "7/1/1/1", ""])
+def test_what_somebody_writes_into_the_attribute_of_nodes_stops_nobody(said: str) -> None:
+    """A submission with it is read like any other, and says nothing of a workflow."""
+    reader = Reader({7: Workflow(started(Plan(names=["A"])))})
+    event = ClusterSubmitted(cluster=9, owner="eve", ad={STEP: said}, columns=[], rows=[[]])
+    entry = Entry("cluster/9", 1, "cluster.submitted/1", encode(event))
+    assert {} == reader.read(Frame("schedd.ap", 1, 4, 9, 1, [entry]))
+
+
+def test_joins_that_nobody_waits_for_take_no_memory() -> None:
+    """A plan of some bytes may name as many as there are numbers."""
+    with pytest.raises(ValueError, match="joins have 0 edges"):
+        Graph(Plan(names=["A"], joins=10_000_000))
+
+
+@pytest.mark.parametrize("field", ["names", "noop", "retries"])
+def test_a_plan_of_very_many_nodes_is_refused_before_they_are_made(field: str) -> None:
+    """A list of so many is soon packed."""
+    count = MOST_NODES + 100
+    kind, each = (
+        (b"\xdf", b"\1\x92\1\xc0")
+        if field == "retries"
+        else (b"\xdd", b"\xa0" if field == "names" else b"\0")
+    )
+    names = b"" if field == "names" else msgspec.msgpack.encode("names") + msgspec.msgpack.encode(["A"])
+    packer = zlib.compressobj(1)
+    packed = packer.compress(bytes([0x81 + bool(names)]) + names + msgspec.msgpack.encode(field))
+    packed += packer.compress(kind + count.to_bytes(4))
+    for _ in range(100):
+        packed += packer.compress(each * (count // 100))
+    with pytest.raises(ValueError, match="of length <="):
+        unpacked(packed + packer.flush())
+
+
+async def test_a_workflow_that_begins_while_somebody_asks_for_it_is_not_over() -> None:
+    """It stays what is decided about, however many others are looked at afterwards."""
+    event = started(Plan(names=["A"]))
+    begun = Frame("dagman.ap", 1, 1, 1, 1, [Entry("workflow/7", 1, "workflow.started/1", encode(event))])
+
+    class Slow(MemoryLog):
+        """A log that takes as long as a workflow takes to begin."""
+
+        async def stream(self, shard: str, stream: str) -> list[tuple[Frame, int]]:
+            """Meanwhile the workflow has begun."""
+            record.begin(live)
+            return [(begun, 1)]
+
+    log, live = Slow(), Workflow(event)
+    shard = Shard(log, await log.take("dagman.ap", owner="one"), [], answers=10)
+    record = await Record.recall(log, MemoryWorkingSet(log), shard, interval=60.0)
+    assert live is await record.find(7)
+    for ended in range(100, 150):
+        record.over(ended)
+    assert live is record.workflows[7]
