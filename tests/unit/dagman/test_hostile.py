@@ -5,18 +5,73 @@ import zlib
 import msgspec
 import pytest
 
+from kettle.bus.memory import MemoryBus, MemoryServer
+from kettle.bus.ports import RefusedError
 from kettle.eventsourcing.memory import MemoryLog, MemoryWorkingSet
 from kettle.eventsourcing.shard import Shard
+from kettle_services.dagman.commands import WorkflowCommands
+from kettle_services.dagman.domain.decisions import react
 from kettle_services.dagman.domain.graph import Graph
 from kettle_services.dagman.domain.reading import STEP, Reader
 from kettle_services.dagman.domain.workflow import Workflow
+from kettle_services.dagman.following import Following
 from kettle_services.dagman.record import Record
+from kettle_wire.commands.dagman import (
+    ChangeWorkflow,
+    ExplainNode,
+    FollowWorkflow,
+    ReportFailures,
+    ShowWorkflow,
+    StartWorkflow,
+)
 from kettle_wire.events import encode
 from kettle_wire.events.cluster import ClusterSubmitted
 from kettle_wire.frames import Entry, Frame
-from kettle_wire.workflows import MOST_NODES, Plan, unpacked
+from kettle_wire.identity import Identity
+from kettle_wire.subjects import Subjects
+from kettle_wire.workflows import MOST_NODES, Plan, WorkflowOptions, unpacked
 
 from .interpreter import started
+
+
+@pytest.mark.parametrize(("owner", "counts"), [("ann", True), ("eve", False)])
+def test_a_strangers_job_is_of_no_node(owner: str, counts: bool) -> None:
+    """What a job says of itself counts if its owner's workflow has ordered it."""
+    workflow = Workflow(started(Plan(names=["A"])))
+    react(workflow, [], 0.0)
+    [step] = workflow.orders
+    text = f"7/{step.node}/{step.attempt}/{step.part}/{step.run}"
+    event = ClusterSubmitted(cluster=9, owner=owner, ad={STEP: text}, columns=[], rows=[[]])
+    entry = Entry("cluster/9", 1, "cluster.submitted/1", encode(event))
+    assert counts == (7 in Reader({7: workflow}).read(Frame("schedd.ap", 1, 4, 9, 1, [entry])))
+
+
+async def test_a_workflow_is_its_owners_alone() -> None:
+    """Nobody else is told anything of it, or changes it."""
+    log = MemoryLog()
+    shard = Shard(log, await log.take("dagman.ap", owner="one"), [], answers=10)
+    record = await Record.recall(log, MemoryWorkingSet(log), shard, interval=60.0)
+    workflow = Workflow(started(Plan(names=["A"])))
+    record.begin(workflow)
+    subjects, eve = Subjects("pool"), Identity(kind="user", name="eve")
+    bus = MemoryBus(MemoryServer(), subjects=subjects, identity=Identity(kind="daemon", name="dagman"))
+    following = Following(bus, subjects, "ap", record)
+    asked = WorkflowCommands(bus, "ap", record, following)
+    begun = workflow.started
+    start = StartWorkflow(
+        workflow=7, files=[], directory="/", digest="", plan=begun.plan, options=WorkflowOptions()
+    )
+    for answer in (
+        asked.start(start, eve),
+        asked.follow(FollowWorkflow(workflow=7, after=0), eve),
+        asked.failed(ReportFailures(workflow=7, failures=[]), eve),
+        asked.change(ChangeWorkflow(workflow=7, halt=True), eve),
+        asked.show(ShowWorkflow(workflow=7), eve),
+        asked.explain(ExplainNode(workflow=7, node="A"), eve),
+    ):
+        with pytest.raises(RefusedError, match="belongs to ann"):
+            await answer
+    assert not workflow.halted
 
 
 @pytest.mark.parametrize("said", ["9" * 5000 + "/1/1/1/1", "7/" + "0" * 5000 + "/1/1/1", "7/1/1/1", ""])
