@@ -5,7 +5,8 @@ import zlib
 import msgspec
 import pytest
 
-from kettle.bus.memory import MemoryBus, MemoryServer
+from kettle.bus.memory import MemoryBus
+from kettle.bus.memory_server import MemoryServer
 from kettle.bus.ports import RefusedError
 from kettle.eventsourcing.memory import MemoryLog, MemoryWorkingSet
 from kettle.eventsourcing.shard import Shard

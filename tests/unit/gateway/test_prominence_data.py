@@ -1,6 +1,7 @@
 """Which address permits what, and whose area a path is in."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -14,7 +15,8 @@ from hypothesis import strategies as st
 
 from kettle.auth.mapping.policy import Mapped
 from kettle.auth.mapping.principals import Principal
-from kettle_services.gateway.prominence.data import group_of, place_of
+from kettle_services.gateway.prominence.application import PREFIX, as_errors
+from kettle_services.gateway.prominence.data import Data, group_of, place_of
 from kettle_services.gateway.prominence.object_directory import Limits, ObjectDirectory, file_name
 from kettle_services.gateway.prominence.signatures import Place, Signer
 from kettle_services.gateway.rest.persons import Person
@@ -108,7 +110,7 @@ def test_two_names_are_two_files() -> None:
 
 
 async def test_another_object_is_no_smaller_form_of_one(tmp_path: Path) -> None:
-    """Who takes compressed answers is sent what was asked for, also beside an object of the same name with .gz or .br."""
+    """Who takes compressed answers is sent what was asked for, also beside its name with .gz or .br."""
     objects = ObjectDirectory(tmp_path / "objects", Limits(largest=100, all_of_one=100, kept=1.0))
     wanted = Place("uploads", "ada", "x")
     for name in ("x", "x.gz", "x.br"):
@@ -126,6 +128,25 @@ async def test_another_object_is_no_smaller_form_of_one(tmp_path: Path) -> None:
         client.get("/", headers={"Accept-Encoding": "gzip, br"}) as answer,
     ):
         assert (b"x", None) == (await answer.read(), answer.headers.get("Content-Encoding"))
+
+
+async def test_a_form_without_an_end_of_its_parts_is_refused(tmp_path: Path) -> None:
+    """What says that it is a form, and not where its parts end, is refused like any other that is none."""
+    objects = ObjectDirectory(tmp_path / "objects", Limits(largest=100, all_of_one=100, kept=1.0))
+    address = urlsplit(SIGNER.url("POST", PLACE, expires=time.time() + 60, sha256="ab" * 32))
+    application = web.Application()
+    for route in Data(objects, SIGNER).open_routes():
+        application.router.add_route(route.method, PREFIX + route.path, as_errors(route.handler))
+    async with (
+        TestClient(TestServer(application)) as client,
+        client.post(
+            f"{address.path}?{address.query}",
+            data=b"x",
+            headers={"Content-Type": "multipart/form-data"},
+        ) as answer,
+    ):
+        assert 400 == answer.status
+        assert "the form cannot be read" in (await answer.json())["error"]
 
 
 async def test_objects_that_come_together_are_not_more_than_one_may_have(tmp_path: Path) -> None:

@@ -171,7 +171,7 @@ def test_a_table_has_what_the_ads_had(ads: list[dict[str, Any]]) -> None:
 
 
 def test_a_few_words_do_not_become_more_than_there_is_memory_for() -> None:
-    """A long value that is named often, or is in the environment of many instances, is refused before it is put in."""
+    """A long value that is named often, or is in many instances, is refused before it is put in."""
     task = {"image": "i", "runtime": "singularity", "cmd": "$x" * 10_000}
     job = read_job(json.dumps({"tasks": [task], "resources": {"cpus": 1, "memory": 1}}).encode())
     assert 1 == len(list(bounded([WorkflowNode(job, 0, {"x": "v" * 1000})])))
