@@ -9,12 +9,18 @@ import msgspec
 
 PLAN_BYTES: Final = 16 * 1024 * 1024
 """So large a packed plan may be: it is part of one event."""
-UNPACKED_BYTES: Final = 1024 * 1024 * 1024
+UNPACKED_BYTES: Final = 256 * 1024 * 1024
 """So large one may become when it is unpacked."""
+MOST_NODES: Final = 5_000_000
+"""So many a workflow may have: a few packed bytes could say far more than there is memory for."""
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 NodeNumber: TypeAlias = Count
 """A node by its place in the list of names, from 0."""
+
+
+_OfNodes: Final = msgspec.Meta(max_length=MOST_NODES)
+_Nodes: TypeAlias = Annotated[list[NodeNumber], _OfNodes]
 
 
 class Retries(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -55,33 +61,33 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     nodes, and others wait for it. Edges are little-endian words of 32 bits, one behind the other.
     """
 
-    names: list[str]
+    names: Annotated[list[str], _OfNodes]
     joins: Count = 0
     starts: bytes = b""
     """The children of vertex `v` are those in `ends` from place `starts[v]` up to, but without, `starts[v + 1]`."""
     ends: bytes = b""
     weak: bytes = b""
     """For each of `ends` one byte: 1 if the child only waits until its parent has finished, well or not."""
-    noop: list[NodeNumber] = []
+    noop: _Nodes = []
     """Nodes that submit nothing."""
-    done: list[NodeNumber] = []
+    done: _Nodes = []
     """Nodes that were done before."""
     final: NodeNumber | None = None
     provisioner: NodeNumber | None = None
-    services: list[NodeNumber] = []
-    priorities: dict[NodeNumber, int] = {}
-    retries: dict[NodeNumber, Retries] = {}
-    pre: dict[NodeNumber, Deferral | None] = {}
+    services: _Nodes = []
+    priorities: Annotated[dict[NodeNumber, int], _OfNodes] = {}
+    retries: Annotated[dict[NodeNumber, Retries], _OfNodes] = {}
+    pre: Annotated[dict[NodeNumber, Deferral | None], _OfNodes] = {}
     """Nodes that have a PRE script, and when it is deferred."""
-    post: dict[NodeNumber, Deferral | None] = {}
-    hold: list[NodeNumber] = []
-    pre_skip: dict[NodeNumber, int] = {}
-    aborts: dict[NodeNumber, AbortRule] = {}
-    tolerances: dict[NodeNumber, Tolerance] = {}
-    categories: dict[NodeNumber, str] = {}
-    category_limits: dict[str, int] = {}
+    post: Annotated[dict[NodeNumber, Deferral | None], _OfNodes] = {}
+    hold: _Nodes = []
+    pre_skip: Annotated[dict[NodeNumber, int], _OfNodes] = {}
+    aborts: Annotated[dict[NodeNumber, AbortRule], _OfNodes] = {}
+    tolerances: Annotated[dict[NodeNumber, Tolerance], _OfNodes] = {}
+    categories: Annotated[dict[NodeNumber, str], _OfNodes] = {}
+    category_limits: Annotated[dict[str, int], _OfNodes] = {}
     """MAXJOBS by category."""
-    save_points: list[NodeNumber] = []
+    save_points: _Nodes = []
 
 
 class WorkflowOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -99,9 +99,13 @@ class Sender:
 
     def name(self, endpoint: Endpoint[Any, Any]) -> str:
         role, pool = endpoint.role, self.pool.client.pool
-        return {"startd": self.machine, "shadow": "shadow", "log": f"schedd.{pool.schedd}"}.get(
-            role, str(getattr(pool, role, role))
-        )
+        named = {
+            "startd": self.machine,
+            "shadow": "shadow",
+            "log": f"schedd.{pool.schedd}",
+            "dagman": pool.schedd,
+        }
+        return named.get(role, str(getattr(pool, role, role)))
 
     machine: str = ""
 

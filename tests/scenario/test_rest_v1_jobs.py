@@ -241,6 +241,8 @@ async def test_a_workflow_is_a_group_of_jobs(pool: ThrowawayPool, issuer: TokenI
         assert {} == await ada.ask("DELETE", f"/workflows?id={number},{copied}")
         ended = await ada.ask("GET", f"/workflows?completed=true&id={number},{copied}")
         assert [(number, "deleted"), (copied, "deleted")] == [(each["id"], each["status"]) for each in ended]
+        newest = await ada.ask("GET", "/workflows?completed=true&num=3")
+        assert sorted([number, again, copied]) == sorted(each["id"] for each in newest)
 
         waits = {**workflow, "dependencies": {"a": ["sweep"]}}
         assert "wait" in (await ada.ask("POST", "/workflows", 400, json=waits))["error"]

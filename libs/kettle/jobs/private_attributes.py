@@ -9,7 +9,9 @@ from typing import Final
 
 from kettle_wire.ads import Ad
 
-PRIVATE: Final = frozenset({"environment", "env", "kettletasks", "prominencedocument"})
+PRIVATE: Final = frozenset({
+    "environment", "env", "kettletasks", "prominencedocument", "prominenceparameters", "prominenceworkflow",
+})  # fmt: skip
 """Names of attributes, in lower case."""
 
 

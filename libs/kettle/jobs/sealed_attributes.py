@@ -30,6 +30,8 @@ _SPELLED: Final = {
     "env": "Env",
     "kettletasks": "KettleTasks",
     "prominencedocument": "ProminenceDocument",
+    "prominenceparameters": "ProminenceParameters",
+    "prominenceworkflow": "ProminenceWorkflow",
 }
 """What is sealed is spelled so in the ad, however its submitter spelled it, so that it is found without a look at all names."""
 _NONCE_BYTES: Final = 12

@@ -16,6 +16,8 @@ LONGEST_KEY: Final = 512
 """Characters of a key."""
 MOST_KEPT: Final = 512 * 1024
 """Bytes of all keys and values of one person, which are together in one answer."""
+MOST_KEYS: Final = 4096
+"""Keys of one person: all of them are looked at when one is set."""
 
 Key = Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_KEY, pattern=r"^[^\x00-\x1f\x7f]+$")]
 """What a value is found by; it has no control characters."""

@@ -116,12 +116,11 @@ class Record:
 
     async def find(self, number: int) -> Workflow | None:
         """A workflow, also one that is over; None: there never was one of this number."""
-        if number not in self.workflows and (
-            recorded := await self._log.stream(self.shard.name, f"{STREAM}{number}")
-        ):
-            if number not in self.workflows:
+        if number not in self.workflows:
+            recorded = await self._log.stream(self.shard.name, f"{STREAM}{number}")
+            if recorded and number not in self.workflows:  # it may have begun, or been asked for, meanwhile
                 self._restore(number, recorded)
-            self.over(number)
+                self.over(number)
         return self.workflows.get(number)
 
     def over(self, number: int) -> None:

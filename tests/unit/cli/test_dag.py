@@ -71,6 +71,14 @@ def test_faults_for_programs(typed: Typed, tmp_path: Path) -> None:
     assert answer["dag"]["kinds"]["job"] == 3
 
 
+def test_a_cycle_has_no_longest_chain(typed: Typed, tmp_path: Path) -> None:
+    """People are told the cycle, and no figures that a graph with one does not have."""
+    (tmp_path / "a.dag").write_text("JOB A {\n}\nJOB B {\n}\nPARENT A CHILD B\nPARENT B CHILD A\n")
+    said = typed("check", "a.dag")
+    assert (1, True) == (said.status, "in a circle: A -> B -> A" in said.err)
+    assert [line.split()[0] for line in said.out.splitlines()[1:]] == ["files", "nodes", "edges", "faults"]
+
+
 def test_partial_file(typed: Typed, tmp_path: Path) -> None:
     """With a rescue file it is told how much was done before."""
     (tmp_path / "a.dag").write_text("JOB A x NOOP\nJOB B x NOOP\n")

@@ -48,15 +48,15 @@ def test_a_range_of_frames_that_ends_before_it_begins(capsys: pytest.CaptureFixt
 
 def test_every_command_but_services_has_json() -> None:
     """
-    Programs need not read tables; what runs beside a job, speaks with a program, or writes a script has the command's streams to
-    itself.
+    Programs need not read tables; what runs beside a job, speaks with a program, or writes a script or a picture has the
+    command's streams to itself.
     """
     without: set[str] = set()
     for name in COMMANDS:
         parser = argparse.ArgumentParser(name)
         importlib.import_module(module_of(name)).arguments(parser)
         without |= {leaf.prog for leaf in _leaves(parser) if "--json" not in leaf.format_help()}
-    assert {"run", "classad convert", "exec", "ssh", "completion", "mcp", "log roles"} == without
+    assert {"run", "classad convert", "exec", "ssh", "completion", "mcp", "log roles", "dag graph"} == without
 
 
 def _leaves(parser: argparse.ArgumentParser) -> list[argparse.ArgumentParser]:

@@ -95,6 +95,9 @@ def test_an_instance_becomes_a_dag(typed: Typed) -> None:
     assert (1, "") == (said.status, said.out)
     assert "/workflow/specification/tasks/0: a has no command that was recorded" in said.err
     assert 0 == typed("check", "w.json", document=INSTANCE).status
+    said = typed("dag", "w.json", document=JOB)
+    assert (1, "") == (said.status, said.out)
+    assert "this is no instance of WfFormat" in said.err
 
 
 def test_what_cannot_be_read_is_said(typed: Typed) -> None:

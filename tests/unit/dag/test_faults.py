@@ -124,7 +124,7 @@ def test_faults_of_inner_files() -> None:
 def test_missing_file() -> None:
     """A DAG file that is not there has no lines."""
     assert [str(fault) for fault in check(["no.dag"], read_from({}))[1]] == [
-        "no.dag: no.dag cannot be read: No such file or directory"
+        "no.dag: cannot be read: No such file or directory"
     ]
 
 
@@ -139,7 +139,7 @@ def test_depth() -> None:
 def test_zero_byte() -> None:
     """What is no text is refused."""
     assert faults_of("JOB A a.sub\nJOB B\0 b.sub\n") == [
-        "a.dag: a.dag has a zero byte in line 2; a DAG file is text"
+        "a.dag: has a zero byte in line 2; a DAG file is text"
     ]
 
 

@@ -1,16 +1,23 @@
 """Which address permits what, and whose area a path is in."""
 
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kettle.auth.mapping.policy import Mapped
 from kettle.auth.mapping.principals import Principal
-from kettle_services.gateway.prominence.data import group_of, place_of
-from kettle_services.gateway.prominence.object_directory import file_name
+from kettle_services.gateway.prominence.application import PREFIX, as_errors
+from kettle_services.gateway.prominence.data import Data, group_of, place_of
+from kettle_services.gateway.prominence.object_directory import Limits, ObjectDirectory, file_name
 from kettle_services.gateway.prominence.signatures import Place, Signer
 from kettle_services.gateway.rest.persons import Person
 from kettle_services.gateway.rest.refusals import RequestRefused
@@ -23,9 +30,10 @@ def query_of(url: str) -> dict[str, str]:
     return {name: value for name, (value,) in parse_qs(urlsplit(url).query).items()}
 
 
-def person(*groups: str) -> Person:
+def person(*groups: str, said: tuple[str, ...] = ()) -> Person:
     return Person(
-        Principal(method="SCITOKENS", text="ada", groups=groups), Mapped(owner="ada", domain="pool")
+        Principal(method="SCITOKENS", text="ada", groups=said),
+        Mapped(owner="ada", domain="pool", groups=groups),
     )
 
 
@@ -77,6 +85,12 @@ def test_the_longest_group_counts() -> None:
     assert group_of(person(""), "x") is None
 
 
+def test_an_issuer_opens_no_areas_that_the_rules_of_the_pool_do_not() -> None:
+    """Rules may make other groups of what a token says, so that another issuer's fusion is not this one's."""
+    with pytest.raises(RequestRefused, match="Not authorized"):
+        place_of(person("guests", said=("fusion",)), "fusion/x")
+
+
 @given(st.text(min_size=1, max_size=20))
 def test_no_name_leads_elsewhere(name: str) -> None:
     """Whatever an object is called, its file is one name in its directory."""
@@ -93,6 +107,69 @@ def test_two_names_are_two_files() -> None:
     """Names that differ in one odd character do not meet in one file."""
     names = ["a/b", "a%2Fb", "a_b", "_a", ".", "..", "A", "a", "a ", "a+"]
     assert len(names) == len({file_name(name) for name in names})
+
+
+async def test_another_object_is_no_smaller_form_of_one(tmp_path: Path) -> None:
+    """Who takes compressed answers is sent what was asked for, also beside its name with .gz or .br."""
+    objects = ObjectDirectory(tmp_path / "objects", Limits(largest=100, all_of_one=100, kept=1.0))
+    wanted = Place("uploads", "ada", "x")
+    for name in ("x", "x.gz", "x.br"):
+        await objects.put(Place("uploads", "ada", name), _coming(name.encode()), size=None, sha256="")
+    path = await objects.file(wanted)
+    assert path is not None
+
+    async def send(_request: web.Request) -> web.StreamResponse:
+        return web.FileResponse(path)
+
+    application = web.Application()
+    application.router.add_get("/", send)
+    async with (
+        TestClient(TestServer(application)) as client,
+        client.get("/", headers={"Accept-Encoding": "gzip, br"}) as answer,
+    ):
+        assert (b"x", None) == (await answer.read(), answer.headers.get("Content-Encoding"))
+
+
+async def test_a_form_without_an_end_of_its_parts_is_refused(tmp_path: Path) -> None:
+    """What says that it is a form, and not where its parts end, is refused like any other that is none."""
+    objects = ObjectDirectory(tmp_path / "objects", Limits(largest=100, all_of_one=100, kept=1.0))
+    address = urlsplit(SIGNER.url("POST", PLACE, expires=time.time() + 60, sha256="ab" * 32))
+    application = web.Application()
+    for route in Data(objects, SIGNER).open_routes():
+        application.router.add_route(route.method, PREFIX + route.path, as_errors(route.handler))
+    async with (
+        TestClient(TestServer(application)) as client,
+        client.post(
+            f"{address.path}?{address.query}",
+            data=b"x",
+            headers={"Content-Type": "multipart/form-data"},
+        ) as answer,
+    ):
+        assert 400 == answer.status
+        assert "the form cannot be read" in (await answer.json())["error"]
+
+
+async def test_objects_that_come_together_are_not_more_than_one_may_have(tmp_path: Path) -> None:
+    """Each fits alone: the last one that is complete counts those that came to their end before it."""
+    objects = ObjectDirectory(tmp_path / "objects", Limits(largest=60, all_of_one=100, kept=1.0))
+    begun, gate = asyncio.Event(), asyncio.Event()
+
+    async def slow() -> AsyncIterator[bytes]:
+        begun.set()
+        await gate.wait()
+        yield b"0" * 60
+
+    second = asyncio.create_task(objects.put(Place("uploads", "ada", "b"), slow(), size=None, sha256=""))
+    await begun.wait()
+    await objects.put(Place("uploads", "ada", "a"), _coming(b"0" * 60), size=None, sha256="")
+    gate.set()
+    with pytest.raises(RequestRefused, match="more than 100 bytes"):
+        await second
+    assert ["a"] == [each.name for each in await objects.list("uploads", "ada")]
+
+
+async def _coming(data: bytes) -> AsyncIterator[bytes]:
+    yield data
 
 
 def test_a_place_is_a_value() -> None:

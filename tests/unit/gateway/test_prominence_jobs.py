@@ -9,10 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kettle.jobs.private_attributes import for_others
+from kettle.prominence.faults import DocumentRefused
 from kettle.prominence.job_ads import DOCUMENT, QUEUE_TIME_REASON
+from kettle.prominence.job_documents import read_job
+from kettle.prominence.nodes import WorkflowNode
+from kettle.prominence.substitution import substituted, substituted_length
+from kettle_services.gateway.domain.public_json import is_private
 from kettle_services.gateway.prominence.job_states import PARAMETERS, described, listed, told
 from kettle_services.gateway.prominence.numbers import job_of, number_of, numbers_of
-from kettle_services.gateway.prominence.submitting import table_of
+from kettle_services.gateway.prominence.submitting import bounded, table_of
 from kettle_services.gateway.prominence.workflow_states import SIZE, WORKFLOW
 from kettle_services.gateway.prominence.workflow_states import described as described_workflow
 from kettle_services.gateway.rest.refusals import RequestRefused
@@ -20,7 +26,7 @@ from kettle_wire.ads.types import Expr
 from kettle_wire.codes import HoldCode
 from kettle_wire.jobs import JobId
 from kettle_wire.rest.jobs import Job, State
-from kettle_wire.tasks import STEPS_ATTRIBUTE, Step
+from kettle_wire.tasks import ATTRIBUTE, STEPS_ATTRIBUTE, Step
 
 SUBMITTED = datetime(2026, 1, 1, tzinfo=UTC)
 TEXT = json.dumps({"name": "demo", "tasks": [{"image": "i"}], "outputFiles": ["made"], "outputDirs": ["d"]})
@@ -164,3 +170,28 @@ def test_a_table_has_what_the_ads_had(ads: list[dict[str, Any]]) -> None:
             said = ad.get(name, Expr("undefined"))
             assert (type(said), said) == (type(value), value)
         assert ad.keys() <= again.keys()
+
+
+def test_a_few_words_do_not_become_more_than_there_is_memory_for() -> None:
+    """A long value that is named often, or is in many instances, is refused before it is put in."""
+    task = {"image": "i", "runtime": "singularity", "cmd": "$x" * 10_000}
+    job = read_job(json.dumps({"tasks": [task], "resources": {"cpus": 1, "memory": 1}}).encode())
+    assert 1 == len(list(bounded([WorkflowNode(job, 0, {"x": "v" * 1000})])))
+    with pytest.raises(DocumentRefused, match="more than 64 MiB together"):
+        list(bounded([WorkflowNode(job, 0, {"x": "v" * 10_000})]))
+    with pytest.raises(DocumentRefused, match="more than 64 MiB together"):
+        list(bounded([WorkflowNode(job, number, {"y": "v" * 1_000_000}) for number in range(100)]))
+
+
+@given(st.text("$x{}y ", max_size=30))
+def test_the_length_of_a_text_with_its_values_is_known_before(text: str) -> None:
+    """Also where a name is none of a parameter."""
+    parameters = {"x": "long", "xy": ""}
+    assert len(substituted(text, parameters)) == substituted_length(text, parameters)
+
+
+def test_documents_and_parameters_are_their_owners_alone() -> None:
+    """Tasks are given tokens in their environments, which stand in all of these."""
+    names = (DOCUMENT, WORKFLOW, PARAMETERS, ATTRIBUTE)
+    assert {} == for_others(dict.fromkeys(names, "secret"))
+    assert all(map(is_private, names))

@@ -13,7 +13,7 @@ from kettle_services.iam.domain.kept_values import (
     found,
 )
 from kettle_services.iam.domain.refusals import Denied
-from kettle_wire.commands.key_values import LARGEST_VALUE, MOST_KEPT, RemoveValues, SetValue
+from kettle_wire.commands.key_values import LARGEST_VALUE, MOST_KEPT, MOST_KEYS, RemoveValues, SetValue
 
 KEYS = st.sampled_from(["a", "ab", "a/b", "b"])
 VALUES = st.binary(max_size=3)
@@ -74,3 +74,11 @@ def test_a_repeat_records_nothing() -> None:
     kept = KeptValues({"a": b"1"})
     assert [] == decide_set(kept, SetValue(id="1", key="a", value=b"1"), owner="ada", now=0.0)
     assert b"1" == found(kept, "a")
+
+
+def test_nobody_has_more_keys_than_are_soon_looked_at() -> None:
+    """Small values are no way to keep iam busy; one that is there can still be set."""
+    full = KeptValues({f"{number}": b"" for number in range(MOST_KEYS)})
+    with pytest.raises(Denied, match="4,096 keys"):
+        after(full, SetValue(id="1", key="more", value=b""))
+    assert b"x" == after(full, SetValue(id="1", key="0", value=b"x")).values["0"]

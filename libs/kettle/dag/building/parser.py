@@ -65,4 +65,4 @@ def _read(builder: Builder, path: str, scope: Scope, faults: Faults) -> None:
     try:
         builder.file(path, scope)
     except PlacelessFault as fault:
-        faults.add(path, 0, str(fault))
+        faults.add(path, 0, str(fault).removeprefix(f"{path} "))  # the place says it

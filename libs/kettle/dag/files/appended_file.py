@@ -33,7 +33,13 @@ class AppendedFile:
 
 
 def replace(path: Path, text: str) -> None:
-    """Write a whole file so that readers see the old or the new one.  Raises OSError."""
+    """
+    Write a whole file so that readers see the old or the new one.  Raises OSError.
+
+    A link that somebody has left beside it, in a directory where others may write, is not followed.
+    """
     beside = path.with_name(f"{path.name}.tmp")
-    beside.write_text(text)
+    beside.unlink(missing_ok=True)
+    with beside.open("x") as file:
+        file.write(text)
     beside.replace(path)

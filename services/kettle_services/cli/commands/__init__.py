@@ -27,7 +27,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "now": "run a job in the place of others of yours",
         "edit": "give attributes of jobs other values",
         "rm": "take jobs out of the queue",
-        "dag": "check and draw DAG files",
+        "dag": "check and draw DAG files, and see how far they are",
         "workflow": "check and translate documents of workflows",
     },
     "the pool": {

@@ -1,4 +1,4 @@
-"""`kettle dag`: DAG files checked and drawn, before anything is submitted."""
+"""`kettle dag`: DAG files checked and drawn before anything is submitted, and workflows that run."""
 
 import argparse
 import importlib
@@ -13,6 +13,8 @@ Look at DAG files, before anything is submitted, and at workflows that run.  con
 examples:
   kettle dag check diamond.dag
   kettle dag graph diamond.dag > diamond.dot
+  kettle dag show 17                17: the cluster of the DAG job
+  kettle dag why 17 merge
 
 kettle dag COMMAND --help explains each.
 """
@@ -95,7 +97,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         parser_ = commands.add_parser(
             name, help=says, description=description, formatter_class=argparse.RawDescriptionHelpFormatter
         )
-        parser_.add_argument("workflow", type=int, metavar="ID", help="the cluster of the DAG job")
+        parser_.add_argument(
+            "workflow",
+            type=int,
+            metavar="ID",
+            help="the cluster of the DAG job, as condor_submit_dag says it",
+        )
         if name == "why":
             parser_.add_argument("node", metavar="NODE", help="the name of a node")
         json_option(parser_)

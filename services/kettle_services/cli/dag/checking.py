@@ -86,7 +86,7 @@ def _show(shape: Summary, faults: Sequence[Fault], warnings: Sequence[Fault], sc
         ("splices", f"{shape.splices}"),
         ("height", f"{shape.height}"),
         ("width", f"{shape.width}"),
-        ("longest chain", " -> ".join(chain)),
+        ("longest chain", " -> ".join(chain) if shape.height else ""),  # a cycle has none
         ("faults", f"{len(faults)}"),
         ("warnings", f"{len(warnings)}"),
     ]

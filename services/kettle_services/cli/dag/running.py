@@ -2,7 +2,8 @@
 
 import argparse
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 
 from kettle.client import Client, JobId
 from kettle.client.explanations.job_state import answer
@@ -26,9 +27,9 @@ def show(arguments: argparse.Namespace, screen: Screen) -> int:
         nodes = [
             {"node": name, "state": each.name.lower()} for name, each in zip(state.names, states, strict=True)
         ]
-        screen.json({**_figures(state), "nodes": nodes})
+        screen.json({**_figures(state, states), "nodes": nodes})
         return 0
-    for line in _told(state):
+    for line in _told(state, states):
         screen.say(line)
     shown = [pair for pair in zip(state.names, states, strict=True) if pair[1] in _NEED_A_LOOK]
     shown += [pair for pair in zip(state.names, states, strict=True) if pair[1] not in _NEED_A_LOOK][
@@ -40,12 +41,18 @@ def show(arguments: argparse.Namespace, screen: Screen) -> int:
     return 0
 
 
-def _figures(state: WorkflowState) -> dict[str, object]:
+def _counts(states: Sequence[NodeState]) -> dict[str, int]:
+    """How many nodes are in each state, by the words that the table has for them."""
+    counted = Counter(states)
+    return {state.name.lower(): counted[state] for state in NodeState if counted[state]}
+
+
+def _figures(state: WorkflowState, states: Sequence[NodeState]) -> dict[str, object]:
     return {
         "workflow": state.workflow,
         "owner": state.owner,
         "files": state.files,
-        "counts": state.counts,
+        "counts": _counts(states),
         "jobs": {"idle": state.idle, "running": state.running, "held": state.held},
         "halted": state.halted,
         "status": None if state.status is None else DagStatus(state.status).name.lower(),
@@ -53,7 +60,7 @@ def _figures(state: WorkflowState) -> dict[str, object]:
     }
 
 
-def _told(state: WorkflowState) -> Iterator[str]:
+def _told(state: WorkflowState, states: Sequence[NodeState]) -> Iterator[str]:
     files = ", ".join(state.files)
     if state.status is not None:
         yield f"Workflow {state.workflow} ({files}) of {state.owner} is over: {DagStatus(state.status).name.lower()}, exit code {state.exit_code}."
@@ -61,7 +68,7 @@ def _told(state: WorkflowState) -> Iterator[str]:
         yield f"Workflow {state.workflow} ({files}) of {state.owner} is halted."
     else:
         yield f"Workflow {state.workflow} ({files}) of {state.owner} runs."
-    yield f"Nodes: {', '.join(f'{count} {name}' for name, count in state.counts.items())}."
+    yield f"Nodes: {', '.join(f'{count} {name}' for name, count in _counts(states).items())}."
     yield f"Jobs of nodes: {state.idle} idle, {state.running} running, {state.held} held."
 
 

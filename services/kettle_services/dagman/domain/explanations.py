@@ -45,7 +45,10 @@ def _sentences(workflow: Workflow, node: int, cluster: int) -> list[str]:
         case NodeState.QUEUED | NodeState.RUNNING:
             if cluster:
                 return [f"Its jobs are in the queue as cluster {cluster}."]
-            return ["Its jobs are to be submitted by the process of the DAG job; if that is held, they wait."]
+            return [
+                "Its jobs are to be submitted by the process of the DAG job; if that is held, they wait.",
+                f"If they are refused it tries again, and {workflow.started.files[0]}.lib.err has the reason.",
+            ]
         case NodeState.DONE | NodeState.SKIPPED:
             return [
                 "It has finished."
@@ -53,9 +56,16 @@ def _sentences(workflow: Workflow, node: int, cluster: int) -> list[str]:
                 else "Its PRE script said that nothing is to be done."
             ]
         case NodeState.FAILED:
-            return [f"It has failed: {_value(workflow.values.get(node, 0))}."]
+            return _failed(workflow, workflow.values.get(node, 0))
         case NodeState.FUTILE:
             return [f"It can never run, because {names[workflow.causes[node]]} has failed."]
+
+
+def _failed(workflow: Workflow, value: int) -> list[str]:
+    said = [f"It has failed: {_value(value)}."]
+    if value == NodeValue.SUBMIT_FAILED:
+        said.append(f"The reason is in {workflow.started.files[0]}.dagman.out.")
+    return said
 
 
 def _value(value: int) -> str:

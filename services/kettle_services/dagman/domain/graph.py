@@ -19,6 +19,8 @@ class Graph:
         self.nodes = len(plan.names)
         vertices = self.nodes + plan.joins
         self._starts, self._ends = _words(plan.starts), _words(plan.ends)
+        if plan.joins > len(self._ends):  # before there is memory for them: a number is soon said
+            raise ValueError(f"{plan.joins} joins have {len(self._ends)} edges, and each waits for somebody")
         if not plan.starts:
             self._starts = array("I", bytes(4 * (vertices + 1)))
         self._weak = plan.weak

@@ -31,6 +31,8 @@ STEP: Final = "KettleWorkflowStep"
 """The attribute of jobs of nodes: `<workflow>/<node>/<attempt>/<part>/<run>`."""
 _IN_THE_LOG: Final = STEP.encode()
 _PARTS: Final = 5
+_DIGITS: Final = 19
+"""Of a number in the attribute: anybody may write anything there."""
 _PROVISIONED: Final = 2
 
 
@@ -39,7 +41,9 @@ def step_of(text: object) -> tuple[int, NodeStep] | None:
     if not isinstance(text, str):
         return None
     words = text.split("/")
-    if len(words) != _PARTS or not all(word.isascii() and word.isdecimal() for word in words):
+    if len(words) != _PARTS:
+        return None
+    if not all(word.isascii() and word.isdecimal() and len(word) <= _DIGITS for word in words):
         return None
     workflow, *numbers = map(int, words)
     return workflow, NodeStep(*numbers)

@@ -12,15 +12,15 @@ from typing import Any, Final, cast
 
 import msgspec
 
+from kettle.jobs.private_attributes import PRIVATE as OF_JOBS
 from kettle_wire.ads.types import Ad, Expr, Scalar
 from kettle_wire.events import ClaimGranted, ClusterSubmitted
 from kettle_wire.events.codec import Recorded
 
-PRIVATE: Final = frozenset({
-    "capability", "childclaimids", "claimid", "claimidlist", "claimids", "env", "environment", "pairedclaimid",
-    "remoteclaimid", "transferkey",
-})  # fmt: skip
-"""Attributes that are left out, in lower case: HTCondor's private ones, and environments."""
+PRIVATE: Final = OF_JOBS | {
+    "capability", "childclaimids", "claimid", "claimidlist", "claimids", "pairedclaimid", "remoteclaimid", "transferkey",
+}  # fmt: skip
+"""Attributes that are left out, in lower case: HTCondor's private ones, environments, and what has such in it."""
 _PRIVATE_PREFIX: Final = "_condor_priv"
 
 _encode: Final = msgspec.json.Encoder().encode

@@ -112,10 +112,10 @@ def add_routes(
     """Serve them below the prefix; any other path there is none of PROMINENCE's."""
     for route in routes:
         application.router.add_route(
-            route.method, PREFIX + route.path, _as_errors(_admitted(front, route.level, route.handler))
+            route.method, PREFIX + route.path, as_errors(_admitted(front, route.level, route.handler))
         )
     for each in open_routes:
-        application.router.add_route(each.method, PREFIX + each.path, _as_errors(each.handler))
+        application.router.add_route(each.method, PREFIX + each.path, as_errors(each.handler))
     application.router.add_route("*", PREFIX + "/{rest:.*}", _nothing)
 
 
@@ -136,7 +136,7 @@ def _admitted(front: Front, level: Level, handler: Handler) -> Open:
     return answer
 
 
-def _as_errors(handler: Open) -> Open:
+def as_errors(handler: Open) -> Open:
     """Every refusal as PROMINENCE says it."""
 
     async def answer(request: web.Request) -> web.StreamResponse:

@@ -121,9 +121,10 @@ class Data:
 
 def group_of(person: Person, path: str) -> str | None:
     """
-    The group of the person whose area a path is in: whole parts of it count, and the longest group; None: no such group.
+    The group of the person whose area a path is in: whole parts of it count, and the longest group; None: no such group. What the
+    pool's rules make of a token counts, and not what its issuer says.
     """
-    mine = {each.strip("/") for each in (*person.principal.groups, *person.mapped.groups)} - {""}
+    mine = {each.strip("/") for each in person.mapped.groups} - {""}
     parts = path.split("/")
     names = ("/".join(parts[:count]) for count in range(len(parts), 0, -1))
     return next((name for name in names if name in mine), None)
@@ -173,7 +174,11 @@ async def _of_form(request: web.Request, sha256: str) -> AsyncIterator[bytes]:
     if not request.content_type.startswith("multipart/"):
         raise refused("this address takes a form with the fields that came with it, and the file")
     announced = False
-    async for part in await request.multipart():
+    try:
+        form = await request.multipart()
+    except ValueError as error:
+        raise refused(f"the form cannot be read: {error}") from error
+    async for part in form:
         if not isinstance(part, BodyPartReader):
             break
         if part.name == "checksum":

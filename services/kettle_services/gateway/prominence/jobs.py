@@ -10,7 +10,7 @@ from kettle.auth.mapping.levels import Level
 from kettle.client import Client
 from kettle.client.connections.transport import new_id
 from kettle.prominence.job_ads import DOCUMENT
-from kettle.prominence.substitution import substituted
+from kettle.prominence.substitution import substituted, substituted_length
 from kettle_services.gateway.prominence.application import Asked, Handler, Route, refused, reply
 from kettle_services.gateway.prominence.data import address_of
 from kettle_services.gateway.prominence.job_lists import JobLists, Written, one, wanted
@@ -23,7 +23,7 @@ from kettle_services.gateway.prominence.job_states import (
     told,
 )
 from kettle_services.gateway.prominence.numbers import NUMBER, job_of, number_of, numbers_of
-from kettle_services.gateway.prominence.object_directory import ObjectDirectory
+from kettle_services.gateway.prominence.object_directory import LONGEST_NAME, ObjectDirectory
 from kettle_services.gateway.prominence.signatures import Signer
 from kettle_services.gateway.prominence.submitting import Submitting, output_place
 from kettle_services.gateway.rest.application import Asked as RestAsked
@@ -127,6 +127,8 @@ class JobHandlers:
         addresses: dict[tuple[str, bool], str] = {}
         for kind, directory in (("outputFiles", False), ("outputDirs", True)):
             for name in document.get(kind, ()):
+                if substituted_length(name, parameters) > LONGEST_NAME:
+                    continue  # nothing is called so
                 plain = substituted(name, parameters)
                 place = output_place(owner, identifier, plain, directory=directory)
                 if identifier and await self._objects.file(place) is not None:

@@ -94,6 +94,8 @@ class ObjectDirectory:
                     raise refused(
                         f"the SHA-256 of what came is {seen.hexdigest()}, and not the one that was announced"
                     )
+                # Others may have come to their end meanwhile, which counted as coming before.
+                self._require_room(whose, await asyncio.to_thread(self._used, place), counted)
                 await asyncio.to_thread(_settled, file, draft, target)
         finally:
             self._coming[whose] -= counted
@@ -169,7 +171,8 @@ def file_name(name: str) -> str:
     """
     What the file of an object is called, or the directory of an owner; raises RequestRefused: the name is too long.
     """
-    made = _MARK + quote(name, safe="")
+    # Without a dot: a server of files takes `x.gz` for a smaller form of `x`, and would send one object for another.
+    made = _MARK + quote(name, safe="").replace(".", "%2E")
     if len(made) > LONGEST_NAME or not name:
         raise refused(
             f"the name of an object has 1 to {LONGEST_NAME - 1} characters, others than letters and digits count as three"

@@ -2,7 +2,7 @@
 
 import asyncio
 import uuid
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final
 
@@ -15,7 +15,7 @@ from kettle.prominence.faults import DocumentRefused, Fault
 from kettle.prominence.job_ads import JobSubmission, Surroundings, submission
 from kettle.prominence.job_documents import read_job
 from kettle.prominence.nodes import WorkflowNode
-from kettle.prominence.substitution import substituted
+from kettle.prominence.substitution import substituted, substituted_length
 from kettle.submit import Site
 from kettle_services.gateway.prominence.application import refused
 from kettle_services.gateway.prominence.data import place_of
@@ -32,6 +32,8 @@ from kettle_wire.commands.queue import ACT, SUBMIT, Act, Select, Submit
 _DAY_S: Final = 86400.0
 _IN_QUEUE_S: Final = 31 * _DAY_S
 """As long as a document may let a job wait."""
+_LARGEST: Final = 64 << 20
+"""Characters of all jobs that are submitted together."""
 _ARCHIVE: Final = ".tgz"
 """What a directory is sent as."""
 _UNDEFINED: Final = Expr("undefined")
@@ -77,7 +79,7 @@ class Submitting:
         Raises RequestRefused: one has a fault, or names a file of somebody else.
         """
         try:
-            made = await asyncio.to_thread(lambda: [self._made(person, node, now) for node in nodes])
+            made = await asyncio.to_thread(lambda: [self._made(person, node, now) for node in bounded(nodes)])
         except DocumentRefused as error:
             raise refused(first_fault(error)) from error
         ad, columns, rows = table_of([{**each.ad, **own} for each, own in zip(made, more, strict=True)])
@@ -125,6 +127,27 @@ def _as_fault() -> Generator[None]:
         yield
     except RequestRefused as error:
         raise DocumentRefused([Fault("", str(error))]) from error
+
+
+def bounded(nodes: Iterable[WorkflowNode]) -> Iterator[WorkflowNode]:
+    """
+    The nodes, as long as their documents with the values of parameters are not too much together; input files do not count.
+
+    Raises DocumentRefused: they are.
+    """
+    total = 0
+    for node in nodes:
+        said = msgspec.json.encode(msgspec.structs.replace(node.job, inputs=[])).decode()
+        own = len(node.job.tasks) * sum(
+            map(len, node.parameters.values())
+        )  # which are in the environment of each
+        total += substituted_length(said, node.parameters) + own
+        if total > _LARGEST:
+            sentence = f"the jobs have more than {_LARGEST >> 20} MiB together, with the values of parameters"
+            raise DocumentRefused(
+                [Fault("", f"{sentence}: submit them in parts, and send long texts as files")]
+            )
+        yield node
 
 
 def table_of(ads: Sequence[Ad]) -> tuple[Ad, list[str], list[list[Scalar]]]:

@@ -10,6 +10,8 @@ from kettle_wire.rest.jobs import Job
 
 WORKFLOW: Final = "ProminenceWorkflow"
 """Attribute of the first job of a workflow: the document, without secrets and without the content of input files."""
+FIRST: Final = "ProminenceWorkflowFirst"
+"""Of its first job, by which it is found: filters do not see what is its owner's alone."""
 SIZE: Final = "ProminenceWorkflowSize"
 """Attribute of all of its jobs: how many there are."""
 WORKFLOW_NAME: Final = "ProminenceWorkflowName"

@@ -25,6 +25,7 @@ from kettle_services.gateway.prominence.jobs import Streams
 from kettle_services.gateway.prominence.numbers import NUMBER, job_of, number_of, numbers_of
 from kettle_services.gateway.prominence.submitting import Submitting, first_fault
 from kettle_services.gateway.prominence.workflow_states import (
+    FIRST,
     SIZE,
     WORKFLOW,
     WORKFLOW_LABEL,
@@ -104,7 +105,7 @@ class Workflows:
         numbers = numbers_of(asked.text("id")) if asked.has("id") else []
         found = await self._first(asked, asks, SIZE, ended=False) if asks.active else []
         if asks.ended:
-            found += await self._first(asked, asks, WORKFLOW, ended=True)
+            found += await self._first(asked, asks, FIRST, ended=True)
         clusters = [job.cluster for job in found if not numbers or job.cluster in numbers]
         shown = [each for each in await self._described(asked, clusters) if _is_asked(each, asks)]
         newest = len(shown) if asks.newest < 0 or asks.active else asks.newest
@@ -235,7 +236,7 @@ def _attributes(workflow: Workflow, nodes: WorkflowNodes, number: int) -> Ad:
     if number:
         return shared
     shown = msgspec.structs.replace(workflow, jobs=[redacted(job) for job in workflow.jobs])
-    return {**shared, WORKFLOW: msgspec.json.encode(shown).decode()}
+    return {**shared, FIRST: True, WORKFLOW: msgspec.json.encode(shown).decode()}
 
 
 def _place(workflow: Workflow, name: str) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import msgspec
 
 from kettle_services.iam.domain.refusals import Code, Denied
-from kettle_wire.commands.key_values import MOST_KEPT, RemoveValues, SetValue
+from kettle_wire.commands.key_values import MOST_KEPT, MOST_KEYS, RemoveValues, SetValue
 from kettle_wire.events.iam import ValueSet, ValuesRemoved
 
 
@@ -62,6 +62,12 @@ def decide_set(kept: KeptValues, command: SetValue, *, owner: str, now: float) -
         raise Denied(
             Code.VALUE_TOO_MUCH,
             f"the keys and values of {owner} would have more than {MOST_KEPT:,} bytes together: remove some",
+            status=400,
+        )
+    if before is None and len(kept.values) >= MOST_KEYS:
+        raise Denied(
+            Code.VALUE_TOO_MUCH,
+            f"{owner} has {MOST_KEYS:,} keys, which is the most: remove some",
             status=400,
         )
     return [ValueSet(owner=owner, key=command.key, value=b64encode(command.value).decode(), at=now)]

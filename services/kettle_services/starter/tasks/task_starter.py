@@ -37,6 +37,7 @@ from kettle_services.starter.hooks_and_transfers import EndedError
 from kettle_services.starter.reports.endings import after_starting
 from kettle_services.starter.starter import Starter
 from kettle_services.starter.tasks.file_steps import FileSteps
+from kettle_services.starter.tasks.printed import append_printed
 from kettle_services.starter.tasks.programs import (
     ad_of,
     container_of_task,
@@ -62,7 +63,7 @@ if TYPE_CHECKING:
 
 _CONCLUDED: Final = 8
 """How far an exit code is shifted in a wait status."""
-_COPIED: Final = 1 << 20
+_KIB: Final = 1024
 
 
 class _Launched(msgspec.Struct, frozen=True):
@@ -329,19 +330,9 @@ class TaskStarter(Starter):
         """What a task has printed into a file of its own comes behind what the job has printed, too."""
         if not self._job.stream("Out"):
             return
+        path = self._sandbox.path
         with acting_as(self._spec.account):
-            flags = os.O_NOFOLLOW | os.O_CLOEXEC
-            try:
-                source = os.open(f"{self._sandbox.path}/{name}", os.O_RDONLY | os.O_NONBLOCK | flags)
-            except OSError:
-                return  # the task has put something else in its place
-            with open(source, "rb") as printed:  # noqa: PTH123 - a descriptor
-                sink = os.open(
-                    f"{self._sandbox.path}/{STDOUT}", os.O_WRONLY | os.O_APPEND | os.O_CREAT | flags, 0o644
-                )
-                with open(sink, "ab") as stdout:  # noqa: PTH123 - as above
-                    while piece := printed.read(_COPIED):
-                        stdout.write(piece)
+            append_printed(f"{path}/{name}", f"{path}/{STDOUT}", self._spec.disk * _KIB)
 
     def _family(self) -> TaskProcesses:
         """The processes of the job so far."""

@@ -1,0 +1,131 @@
+"""What people say who want no workflow, but to stop those of others."""
+
+import zlib
+
+import msgspec
+import pytest
+
+from kettle.bus.memory import MemoryBus
+from kettle.bus.memory_server import MemoryServer
+from kettle.bus.ports import RefusedError
+from kettle.eventsourcing.memory import MemoryLog, MemoryWorkingSet
+from kettle.eventsourcing.shard import Shard
+from kettle_services.dagman.commands import WorkflowCommands
+from kettle_services.dagman.domain.decisions import react
+from kettle_services.dagman.domain.graph import Graph
+from kettle_services.dagman.domain.reading import STEP, Reader
+from kettle_services.dagman.domain.workflow import Workflow
+from kettle_services.dagman.following import Following
+from kettle_services.dagman.record import Record
+from kettle_wire.commands.dagman import (
+    ChangeWorkflow,
+    ExplainNode,
+    FollowWorkflow,
+    ReportFailures,
+    ShowWorkflow,
+    StartWorkflow,
+)
+from kettle_wire.events import encode
+from kettle_wire.events.cluster import ClusterSubmitted
+from kettle_wire.frames import Entry, Frame
+from kettle_wire.identity import Identity
+from kettle_wire.subjects import Subjects
+from kettle_wire.workflows import MOST_NODES, Plan, WorkflowOptions, unpacked
+
+from .interpreter import started
+
+
+@pytest.mark.parametrize(("owner", "counts"), [("ann", True), ("eve", False)])
+def test_a_strangers_job_is_of_no_node(owner: str, counts: bool) -> None:
+    """What a job says of itself counts if its owner's workflow has ordered it."""
+    workflow = Workflow(started(Plan(names=["A"])))
+    react(workflow, [], 0.0)
+    [step] = workflow.orders
+    text = f"7/{step.node}/{step.attempt}/{step.part}/{step.run}"
+    event = ClusterSubmitted(cluster=9, owner=owner, ad={STEP: text}, columns=[], rows=[[]])
+    entry = Entry("cluster/9", 1, "cluster.submitted/1", encode(event))
+    assert counts == (7 in Reader({7: workflow}).read(Frame("schedd.ap", 1, 4, 9, 1, [entry])))
+
+
+async def test_a_workflow_is_its_owners_alone() -> None:
+    """Nobody else is told anything of it, or changes it."""
+    log = MemoryLog()
+    shard = Shard(log, await log.take("dagman.ap", owner="one"), [], answers=10)
+    record = await Record.recall(log, MemoryWorkingSet(log), shard, interval=60.0)
+    workflow = Workflow(started(Plan(names=["A"])))
+    record.begin(workflow)
+    subjects, eve = Subjects("pool"), Identity(kind="user", name="eve")
+    bus = MemoryBus(MemoryServer(), subjects=subjects, identity=Identity(kind="daemon", name="dagman"))
+    following = Following(bus, subjects, "ap", record)
+    asked = WorkflowCommands(bus, "ap", record, following)
+    begun = workflow.started
+    start = StartWorkflow(
+        workflow=7, files=[], directory="/", digest="", plan=begun.plan, options=WorkflowOptions()
+    )
+    for answer in (
+        asked.start(start, eve),
+        asked.follow(FollowWorkflow(workflow=7, after=0), eve),
+        asked.failed(ReportFailures(workflow=7, failures=[]), eve),
+        asked.change(ChangeWorkflow(workflow=7, halt=True), eve),
+        asked.show(ShowWorkflow(workflow=7), eve),
+        asked.explain(ExplainNode(workflow=7, node="A"), eve),
+    ):
+        with pytest.raises(RefusedError, match="belongs to ann"):
+            await answer
+    assert not workflow.halted
+
+
+@pytest.mark.parametrize("said", ["9" * 5000 + "/1/1/1/1", "7/" + "0" * 5000 + "/1/1/1", "7/1/1/1", ""])
+def test_what_somebody_writes_into_the_attribute_of_nodes_stops_nobody(said: str) -> None:
+    """A submission with it is read like any other, and says nothing of a workflow."""
+    reader = Reader({7: Workflow(started(Plan(names=["A"])))})
+    event = ClusterSubmitted(cluster=9, owner="eve", ad={STEP: said}, columns=[], rows=[[]])
+    entry = Entry("cluster/9", 1, "cluster.submitted/1", encode(event))
+    assert {} == reader.read(Frame("schedd.ap", 1, 4, 9, 1, [entry]))
+
+
+def test_joins_that_nobody_waits_for_take_no_memory() -> None:
+    """A plan of some bytes may name as many as there are numbers."""
+    with pytest.raises(ValueError, match="joins have 0 edges"):
+        Graph(Plan(names=["A"], joins=10_000_000))
+
+
+@pytest.mark.parametrize("field", ["names", "noop", "retries"])
+def test_a_plan_of_very_many_nodes_is_refused_before_they_are_made(field: str) -> None:
+    """A list of so many is soon packed."""
+    count = MOST_NODES + 100
+    kind, each = (
+        (b"\xdf", b"\1\x92\1\xc0")
+        if field == "retries"
+        else (b"\xdd", b"\xa0" if field == "names" else b"\0")
+    )
+    names = b"" if field == "names" else msgspec.msgpack.encode("names") + msgspec.msgpack.encode(["A"])
+    packer = zlib.compressobj(1)
+    packed = packer.compress(bytes([0x81 + bool(names)]) + names + msgspec.msgpack.encode(field))
+    packed += packer.compress(kind + count.to_bytes(4))
+    for _ in range(100):
+        packed += packer.compress(each * (count // 100))
+    with pytest.raises(ValueError, match="of length <="):
+        unpacked(packed + packer.flush())
+
+
+async def test_a_workflow_that_begins_while_somebody_asks_for_it_is_not_over() -> None:
+    """It stays what is decided about, however many others are looked at afterwards."""
+    event = started(Plan(names=["A"]))
+    begun = Frame("dagman.ap", 1, 1, 1, 1, [Entry("workflow/7", 1, "workflow.started/1", encode(event))])
+
+    class Slow(MemoryLog):
+        """A log that takes as long as a workflow takes to begin."""
+
+        async def stream(self, shard: str, stream: str) -> list[tuple[Frame, int]]:
+            """Meanwhile the workflow has begun."""
+            record.begin(live)
+            return [(begun, 1)]
+
+    log, live = Slow(), Workflow(event)
+    shard = Shard(log, await log.take("dagman.ap", owner="one"), [], answers=10)
+    record = await Record.recall(log, MemoryWorkingSet(log), shard, interval=60.0)
+    assert live is await record.find(7)
+    for ended in range(100, 150):
+        record.over(ended)
+    assert live is record.workflows[7]
