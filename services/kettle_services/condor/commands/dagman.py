@@ -77,7 +77,7 @@ async def _run(options: "SubmitDagOptions", words: list[str]) -> int:
     source = _source(dag, job, options, knobs)
     start = _start(source, options, knobs)
     run = _files(options, source, words, rescued, knobs, job.parent)
-    async with Client.connect(pool=pool_of(knobs), patience=float("inf")) as client:
+    async with Client.connect(pool=pool_of(knobs, name=job.schedd), patience=float("inf")) as client:
         client.waiting = logging.getLogger(__name__).warning  # the reason of a wait without end is in lib.err
         if DagFiles.are_complete(run):  # an earlier process had done all of it, and was killed as it ended
             exit_code = (await client.workflows.show(job.cluster)).exit_code

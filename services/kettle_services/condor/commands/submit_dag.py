@@ -57,7 +57,7 @@ def run(_name: str, words: list[str]) -> int:
     sys.stdout.writelines(f"{message}\n" for message in prepared.messages)
     sys.stdout.writelines(_told(prepared.names))
     if options.do_submit:
-        remote = ["-remote", options.remote_schedd] if options.remote_schedd else []
+        remote = ["-name", options.remote_schedd] if options.remote_schedd else []
         status = submit.run("condor_submit", [*remote, prepared.names.submit_file])
         if status:
             raise ToolError("ERROR: condor_submit failed; aborting.")

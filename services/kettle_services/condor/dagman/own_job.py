@@ -20,6 +20,8 @@ class OwnJob(msgspec.Struct, frozen=True):
     """The name under which it and its nodes are one row of the queue; empty: nobody has given it one."""
     parent: str
     """The cluster of the DAG job whose node it is; empty: it is none."""
+    schedd: str = ""
+    """Whose queue it is in; the numbers of another one's jobs, which may be the usual one of this place, mean other jobs."""
 
     def batch_name(self, dag_file: str) -> str:
         """Its name in the queue, as DAGMan makes one where there is none."""
@@ -44,4 +46,5 @@ def own_job(environ: Mapping[str, str] = os.environ) -> OwnJob:
         Path(directory),
         batch if isinstance(batch, str) else "",
         str(parent) if isinstance(parent, int) else "",
+        str(ad.get("GlobalJobId", "")).partition("#")[0],
     )
