@@ -8,8 +8,9 @@ that submits it has an id of its own, so that the schedd knows a repeat.
 import asyncio
 import logging
 import time
+from collections.abc import Coroutine
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -35,6 +36,8 @@ from kettle_wire.events.workflow import (
     StepFailure,
     WorkflowEnded,
     WorkflowEvent,
+    WorkflowRemoved,
+    WorkflowStopping,
 )
 from kettle_wire.jobs import JobId
 
@@ -45,6 +48,16 @@ _ADVERTISE_S: Final = 5.0
 _BETWEEN_ATTEMPTS: Final = Backoff(first=1.0, longest=32.0)
 _LONGEST_REASON: Final = 4096
 _log: Final = logging.getLogger(__name__)
+
+
+async def _first_of(*waits: Coroutine[Any, Any, object]) -> None:
+    """Until one of them is over; the others are given up."""
+    tasks = [asyncio.ensure_future(wait) for wait in waits]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
 
 
 class Hands:
@@ -64,6 +77,8 @@ class Hands:
         """By node what a POST script will be told."""
         self._taken: set[NodeStep] = set()
         """Steps that this process has submitted, or is submitting."""
+        self._stopped = asyncio.Event()
+        """Set when the workflow is to end; what is ordered after that, as its FINAL node, has a new one."""
         self._removed: set[int] = set()
         self._room = asyncio.Semaphore(AT_ONCE)
         self._ended: WorkflowEnded | None = None
@@ -111,6 +126,9 @@ class Hands:
             case NodeJobsSeen():
                 for fact in event.facts:
                     self._remember_fact(fact)
+            case WorkflowRemoved() | WorkflowStopping():
+                self._stopped.set()
+                self._stopped = asyncio.Event()
             case WorkflowEnded():
                 self._ended = event
             case _:
@@ -145,7 +163,7 @@ class Hands:
 
     async def _submit(self, step: NodeStep) -> None:
         """Submit one step, or say that it cannot be."""
-        waits = Waits(_BETWEEN_ATTEMPTS)
+        waits, stopped = Waits(_BETWEEN_ATTEMPTS), self._stopped
         while True:
             try:
                 async with self._room:
@@ -153,11 +171,11 @@ class Hands:
             except (SubmitError, ClientError) as error:
                 reason = str(error)
                 _log.warning("%s: %s", step_text(self._source.workflow, step), reason)
-                if waits.failures + 1 >= self._attempts:
+                if stopped.is_set() or waits.failures + 1 >= self._attempts:
                     failure = StepFailure(step, reason[:_LONGEST_REASON])
                     await self._client.workflows.failed(self._source.workflow, [failure])
                     return
-                await waits.wait()
+                await _first_of(waits.wait(), stopped.wait())
             else:
                 return
 
