@@ -87,9 +87,9 @@ async def _run(options: "SubmitDagOptions", words: list[str]) -> int:
 
 async def _exit_code(client: "Client", workflow: int) -> int | None:
     """
-    That of a workflow that is over.
+    The exit code of a workflow that is over.
 
-    None: it is not, and files that say so are of another pool, or another queue, which had given out the same number.
+    None: it is not over, and files that say so are of another pool, or another queue, which had given out the same number.
     """
     from kettle.client import CommandRefusedError
     from kettle_wire.codes import RefusalCode
