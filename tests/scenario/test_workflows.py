@@ -215,3 +215,20 @@ async def test_the_nodes_of_a_dag_are_in_the_queue_of_their_dag_job(
     cluster = await submitted(condor, "there.dag", "JOB A node.sub\n", "-r", "ap1")
     assert 0 == await exit_code(pool.client.at("ap1"), cluster)
     assert ["A job 0"] == await runs(work, 1)
+
+
+async def test_a_dag_is_removed_while_a_node_is_refused(
+    pool: ThrowawayPool, condor: Condor, work: Path
+) -> None:
+    """What is to be tried again is given up, so that the DAG job ends by itself, and with a rescue file."""
+    condor.environ["_CONDOR_DAGMAN_MAX_SUBMIT_ATTEMPTS"] = "1000"  # it does not fail before it is removed
+    cluster = await submitted(condor, "none.dag", "JOB A none.sub\n")
+    refusals = work / "none.dag.lib.err"
+    async with asyncio.timeout(PATIENCE_S):
+        while not (refusals.exists() and "none.sub" in refusals.read_text()):
+            await asyncio.sleep(0.05)
+    await condor("condor_rm", str(cluster))
+    async with asyncio.timeout(PATIENCE_S):
+        await pool.client.wait(select(cluster))
+    assert (work / "none.dag.rescue001").exists()
+    assert not (work / "none.dag.lock").exists()

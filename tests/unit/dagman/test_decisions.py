@@ -335,9 +335,7 @@ def test_a_join_lets_its_children_go_when_all_its_parents_are_done() -> None:
 
 
 def test_a_node_whose_jobs_are_refused_says_where_the_reason_is() -> None:
-    """
-    While it is tried again the process of the DAG job has the reason, and afterwards the log of the DAG.
-    """
+    """It is in the errors of the DAG job while that tries again, and afterwards in its log."""
     driver = Driver(started(Plan(names=["A"])), lambda _node, _attempt, _part: 0, Random(1))
     driver.feed()
     assert f"{driver.first.files[0]}.lib.err has the reason" in explained(driver.workflow, 0).sentences[-1]

@@ -16,6 +16,7 @@ from kettle_services.condor.configuration import version
 from kettle_services.condor.errors import ToolError
 
 if TYPE_CHECKING:
+    from kettle.client import Client
     from kettle.dag.files.run import DagRun
     from kettle.dag.structure import Dag
     from kettle.dag.submission.options import SubmitDagOptions
@@ -32,8 +33,6 @@ The program of the job that condor_submit_dag submits: it runs a DAG for as long
 It is not started by hand, and ends with the exit code of the DAG.
 """,
 }
-FAILED: Final = 1
-"""What it ends with if the DAG cannot be run."""
 _OF_DAEMONS: Final = ["-p", "0", "-f", "-l", "."]
 """What daemons of HTCondor are told, and condor_submit_dag says first."""
 _ATTEMPTS: Final = 6
@@ -75,12 +74,28 @@ async def _run(options: "SubmitDagOptions", words: list[str]) -> int:
     run = _files(options, source, words, rescued, knobs, job.parent)
     async with Client.connect(pool=pool_of(knobs, name=job.schedd), patience=float("inf")) as client:
         client.waiting = logging.getLogger(__name__).warning  # the reason of a wait without end is in lib.err
-        if DagFiles.are_complete(run):  # an earlier process had done all of it, and was killed as it ended
-            exit_code = (await client.workflows.show(job.cluster)).exit_code
-            return FAILED if exit_code is None else exit_code
+        if DagFiles.are_complete(run) and (code := await _exit_code(client, job.cluster)) is not None:
+            return code  # an earlier process had done all of it, and was killed as it ended
         files = DagFiles(dag, plan_of(dag), run, time.time())
         attempts = int(knobs.number("DAGMAN_MAX_SUBMIT_ATTEMPTS", _ATTEMPTS))
         return await Hands(client, source, start, files, attempts=max(1, attempts)).run()
+
+
+async def _exit_code(client: "Client", workflow: int) -> int | None:
+    """
+    The exit code of a workflow that is over.
+
+    None: it is not over, and files that say so are of another pool, or another queue, which had given out the same number.
+    """
+    from kettle.client import CommandRefusedError
+    from kettle_wire.codes import RefusalCode
+
+    try:
+        return (await client.workflows.show(workflow)).exit_code
+    except CommandRefusedError as refusal:
+        if refusal.code != RefusalCode.NOT_FOUND:
+            raise
+        return None
 
 
 def _read(options: "SubmitDagOptions", job: "OwnJob", knobs: CondorConfig) -> "tuple[Dag, int]":

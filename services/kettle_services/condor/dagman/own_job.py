@@ -22,6 +22,8 @@ class OwnJob(msgspec.Struct, frozen=True):
     """In whose queue it is, and its nodes are to be; empty: the usual one's."""
     parent: str
     """The cluster of the DAG job whose node it is; empty: it is none."""
+    schedd: str = ""
+    """Whose queue it is in; the numbers of another one's jobs, which may be the usual one of this place, mean other jobs."""
 
     def batch_name(self, dag_file: str) -> str:
         """Its name in the queue, as DAGMan makes one where there is none."""
@@ -47,4 +49,5 @@ def own_job(environ: Mapping[str, str] = os.environ) -> OwnJob:
         batch if isinstance(batch, str) else "",
         name.partition("#")[0] if isinstance(name, str) else "",
         str(parent) if isinstance(parent, int) else "",
+        str(ad.get("GlobalJobId", "")).partition("#")[0],
     )

@@ -10,8 +10,9 @@ import logging
 import os
 import signal
 import time
+from collections.abc import Coroutine
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -37,6 +38,8 @@ from kettle_wire.events.workflow import (
     StepFailure,
     WorkflowEnded,
     WorkflowEvent,
+    WorkflowRemoved,
+    WorkflowStopping,
 )
 from kettle_wire.jobs import JobId
 
@@ -47,6 +50,16 @@ _ADVERTISE_S: Final = 5.0
 _BETWEEN_ATTEMPTS: Final = Backoff(first=1.0, longest=32.0)
 _LONGEST_REASON: Final = 4096
 _log: Final = logging.getLogger(__name__)
+
+
+async def _first_of(*waits: Coroutine[Any, Any, object]) -> None:
+    """Until one of them is over; the others are given up."""
+    tasks = [asyncio.ensure_future(wait) for wait in waits]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
 
 
 class Hands:
@@ -66,6 +79,8 @@ class Hands:
         """By node what a POST script will be told."""
         self._taken: set[NodeStep] = set()
         """Steps that this process has submitted, or is submitting."""
+        self._stopped = asyncio.Event()
+        """Set when the workflow is to end; what is ordered after that, as its FINAL node, has a new one."""
         self._removed: set[int] = set()
         self._room = asyncio.Semaphore(AT_ONCE)
         self._ended: WorkflowEnded | None = None
@@ -114,6 +129,9 @@ class Hands:
             case NodeJobsSeen():
                 for fact in event.facts:
                     self._remember_fact(fact)
+            case WorkflowRemoved() | WorkflowStopping():
+                self._stopped.set()
+                self._stopped = asyncio.Event()
             case WorkflowEnded():
                 self._ended = event
             case _:
@@ -148,7 +166,7 @@ class Hands:
 
     async def _submit(self, step: NodeStep) -> None:
         """Submit one step, or say that it cannot be."""
-        waits = Waits(_BETWEEN_ATTEMPTS)
+        waits, stopped = Waits(_BETWEEN_ATTEMPTS), self._stopped
         while True:
             try:
                 async with self._room:
@@ -156,11 +174,11 @@ class Hands:
             except (SubmitError, ClientError) as error:
                 reason = str(error)
                 _log.warning("%s: %s", step_text(self._source.workflow, step), reason)
-                if waits.failures + 1 >= self._attempts:
+                if stopped.is_set() or waits.failures + 1 >= self._attempts:
                     failure = StepFailure(step, reason[:_LONGEST_REASON], waits.failures + 1)
                     await self._client.workflows.failed(self._source.workflow, [failure])
                     return
-                await waits.wait()
+                await _first_of(waits.wait(), stopped.wait())
             else:
                 return
 
