@@ -18,12 +18,10 @@ class OwnJob(msgspec.Struct, frozen=True):
     """Where it was submitted, and all paths of the DAG are relative to it; its own directory may be another one."""
     batch: str
     """The name under which it and its nodes are one row of the queue; empty: nobody has given it one."""
-    schedd: str
-    """In whose queue it is, and its nodes are to be; empty: the usual one's."""
     parent: str
     """The cluster of the DAG job whose node it is; empty: it is none."""
     schedd: str = ""
-    """Whose queue it is in; the numbers of another one's jobs, which may be the usual one of this place, mean other jobs."""
+    """In whose queue it is, and its nodes are to be: the same numbers mean other jobs elsewhere; empty: the usual one's."""
 
     def batch_name(self, dag_file: str) -> str:
         """Its name in the queue, as DAGMan makes one where there is none."""
@@ -47,7 +45,6 @@ def own_job(environ: Mapping[str, str] = os.environ) -> OwnJob:
         cluster,
         Path(directory),
         batch if isinstance(batch, str) else "",
-        name.partition("#")[0] if isinstance(name, str) else "",
         str(parent) if isinstance(parent, int) else "",
-        str(ad.get("GlobalJobId", "")).partition("#")[0],
+        name.partition("#")[0] if isinstance(name, str) else "",
     )
