@@ -39,6 +39,6 @@ ACTED_ON: Final = frozenset({
     "jobstarterlog", "keepclaimidle", "lastmatchlistlength", "lastmatchname", "machineattr", "max", "manifestdesired", "manifestdir", "maxsupportedversion",
     "maxrequestmemory", "next", "nextjobstartdelay", "nextrequestmemory", "noopjobexitcode", "noopjobexitsignal",
     "outputdirectory", "retry", "retryrequestmemory", "runasowner", "skipifdataflow", "stacksize", "streamin",
-    "commoninputfiles", "dagnodename", "failurefiles", "islinux", "iswindows", "jobaccount", "suspendjobatexec", "recentdaemoncoredutycycle", "startd",
+    "commoninputfiles", "dagnodename", "failurefiles", "islinux", "iswindows", "jobaccount", "otherjobremoverequirements", "suspendjobatexec", "recentdaemoncoredutycycle", "startd",
 })  # fmt: skip
 """In lower case. Some are only words in the code, which a job does not need."""
