@@ -15,7 +15,7 @@ import secrets
 import shutil
 import signal
 from collections.abc import AsyncGenerator, Generator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -122,9 +122,12 @@ class ThrowawayPool:
         return self.daemon(name).pid
 
     def kill(self, name: str, number: signal.Signals = signal.SIGKILL) -> int:
-        """Send a signal to a service or server, if it runs; its process id."""
+        """
+        Send a signal to a service or server, if it runs; its process id, also of one that has just ended by itself.
+        """
         if pid := self.pid(name):
-            os.kill(pid, number)
+            with suppress(ProcessLookupError):  # the master has not said yet that it is gone
+                os.kill(pid, number)
         return pid
 
     @property
