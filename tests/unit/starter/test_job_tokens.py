@@ -107,6 +107,10 @@ def test_what_a_job_has_put_into_their_place_is_not_followed(tmp_path: Path) -> 
     assert ("second", "mine") == ((job.path / "kettle.use").read_text(), victim.read_text())
     job.path.rename(sandbox / "away")
     job.path.symlink_to(outside)
+    job.files.due = 0.0
+    job.files.go_on()
+    job.given("third")
+    assert "second" == (sandbox / "away" / "kettle.use").read_text()
     job.files.remove()
     assert (["away"], ["victim"]) == (
         [each.name for each in sandbox.iterdir()],
