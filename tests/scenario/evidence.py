@@ -21,12 +21,13 @@ FACTOR = 7
 _WITNESS = """\
 #!/bin/sh
 # witness DIRECTORY NAME SECONDS [AGAIN]: testify in DIRECTORY, leave NAME * FACTOR in result.NAME;
-# live for SECONDS the first time, and for AGAIN when it runs again
+# live for SECONDS the first time, and for AGAIN when it runs again; for inf seconds means until DIRECTORY is open
 umask 0
 exec 9>>"$1/lock.$2"
 flock -n 9 || echo "$2" >>"$1/overlaps"
 echo "$2" >>"$1/runs"
-if [ "$(grep -cx "$2" "$1/runs")" -eq 1 ]; then sleep "$3"; else sleep "${4:-$3}"; fi
+if [ "$(grep -cx "$2" "$1/runs")" -eq 1 ]; then seconds=$3; else seconds=${4:-$3}; fi
+if [ "$seconds" = inf ]; then while [ ! -e "$1/open" ]; do sleep 0.05; done; else sleep "$seconds"; fi
 read -r factor <factor
 echo $(($2 * factor)) >"result.$2"
 echo "this is $2"
@@ -42,6 +43,8 @@ class Evidence(msgspec.Struct, frozen=True):
     def sweep(self, seconds: Sequence[float], *, again: float | None = None) -> str:
         """
         The description of one witness for each entry, which lives that long, or for `again` if it has run before.
+
+        Those of `math.inf` seconds live until `let_go`: however slow or fast a machine is, they are there before and end after it.
         """
         script = self.work / "witness.sh"
         script.write_text(_WITNESS)
@@ -59,6 +62,10 @@ request_memory = 16
 request_disk = 1024
 queue seconds in ({" ".join(f"{each:.2f}" for each in seconds)})
 """
+
+    def let_go(self) -> None:
+        """Have the witnesses end that live until then, those that begin later too."""
+        (self.directory / "open").touch()
 
     def runs(self) -> Counter[int]:
         """How often each job has begun."""

@@ -43,24 +43,27 @@ def test_completing_twice_or_never_is_a_flaw() -> None:
 
 async def test_a_witness_sees_its_double(evidence: Evidence) -> None:
     """Two runs of one job at the same time are noted as an overlap; one after the other, they are not."""
-    evidence.sweep([0.3])
+    evidence.sweep([])
 
-    async def run(name: str) -> None:
+    async def run(name: str, seconds: str) -> None:
         process = await asyncio.create_subprocess_exec(
             "./witness.sh",
             str(evidence.directory),
             name,
-            "0.3",
+            seconds,
             cwd=evidence.work,
             stdout=asyncio.subprocess.DEVNULL,
         )
         assert await process.wait() == 0
 
     async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
-        group.create_task(run("3"))
-        group.create_task(run("3"))
-    await run("4")
-    await run("4")
+        group.create_task(run("3", "inf"))
+        while not evidence.runs():
+            await asyncio.sleep(0.01)
+        await run("3", "0")
+        evidence.let_go()
+    await run("4", "0")
+    await run("4", "0")
     assert {3: 1} == evidence.overlaps()
     assert {3: 2, 4: 2} == evidence.runs()
     assert (evidence.work / "result.4").read_text() == f"{4 * FACTOR}\n"
