@@ -3,6 +3,7 @@
 import asyncio
 import signal
 from contextlib import aclosing
+from math import inf
 from pathlib import Path
 
 from kettle.client import select
@@ -37,7 +38,9 @@ async def saved(pool: ThrowawayPool) -> None:
     async with PgLog.connect(pool.client.pool.database_url) as log:
         while True:
             at, _ = await PgWorkingSet(log.database).load("schedd.schedd")
-            if at == [frame.number async for frame in log.read("schedd.schedd")][-1]:
+            tenure = await log.tenure("schedd.schedd")
+            assert tenure is not None
+            if at == tenure.frame:
                 return
             await asyncio.sleep(0.05)
 
@@ -52,7 +55,7 @@ async def test_a_silent_worker_is_given_up_when_its_lease_is_over(
         shared_pool.lent(cpus=1, settings={"schedd": SHORT_LEASE}) as pool,
         asyncio.timeout(PATIENCE_S),
     ):
-        submitted = await pool.client.submit(evidence.sweep([6.0], again=0.0), cwd=evidence.work)
+        submitted = await pool.client.submit(evidence.sweep([inf], again=0.0), cwd=evidence.work)
         job = JobId(submitted.cluster, 0)
         async with aclosing(pool.client.follow(job)) as events:
             async for event in events:
@@ -66,10 +69,11 @@ async def test_a_silent_worker_is_given_up_when_its_lease_is_over(
         told = await pool.client.events(job)
         audit = await pool.log_check()
 
-    vacated = [event.event for event in told if isinstance(event.event, JobVacated)]
-    assert [1008] == [event.ending.code for event in vacated]
+    # On a machine that stands still for some seconds the lease of a later attempt may be over as well.
+    assert {1008} == {event.event.ending.code for event in told if isinstance(event.event, JobVacated)}
     assert [] == flaws(told)
-    assert ({}, {0: 2}) == (evidence.overlaps(), evidence.runs())
+    assert {} == evidence.overlaps()
+    assert 2 <= evidence.runs()[0]
     assert [] == evidence.wrong_results(1)
     assert audit.clean, audit.said
 
@@ -86,8 +90,8 @@ async def test_a_job_is_given_up_after_its_own_lease(shared_pool: SharedPool, ev
         shared_pool.lent(settings=settings) as pool,
         asyncio.timeout(PATIENCE_S),
     ):
-        head, _, _ = evidence.sweep([4.0, 4.0], again=0.0).partition("queue ")
-        jobs = f"{head}+JobLeaseDuration = $(lease)\nqueue seconds, lease from (\n4.0, 1.5\n4.0, 0\n)\n"
+        head, _, _ = evidence.sweep([], again=0.0).partition("queue ")
+        jobs = f"{head}+JobLeaseDuration = $(lease)\nqueue seconds, lease from (\ninf, 1.5\ninf, 0\n)\n"
         submitted = await pool.client.submit(jobs, cwd=evidence.work)
         short, usual = (JobId(submitted.cluster, proc) for proc in range(2))
         for job in (usual, short):
@@ -95,17 +99,19 @@ async def test_a_job_is_given_up_after_its_own_lease(shared_pool: SharedPool, ev
         pool.kill("startd", signal.SIGSTOP)
         await seen(pool, short, JobVacated)
         pool.kill("startd", signal.SIGCONT)
+        evidence.let_go()
         await pool.client.wait(select(submitted.cluster))
         told = {job: await pool.client.events(job) for job in (short, usual)}
         audit = await pool.log_check()
 
     vacated = {
-        job: [each.event.ending.code for each in events if isinstance(each.event, JobVacated)]
+        job: {each.event.ending.code for each in events if isinstance(each.event, JobVacated)}
         for job, events in told.items()
     }
-    assert {short: [1008], usual: []} == vacated
+    assert {short: {1008}, usual: set()} == vacated
     assert [] == [flaw for events in told.values() for flaw in flaws(events)]
-    assert ({}, {0: 2, 1: 1}) == (evidence.overlaps(), evidence.runs())
+    assert {} == evidence.overlaps()
+    assert (True, 1) == (2 <= evidence.runs()[0], evidence.runs()[1])
     assert audit.clean, audit.said
 
 
