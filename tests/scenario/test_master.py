@@ -11,9 +11,8 @@ import pytest_asyncio
 
 from kettle.client import Client, select
 from kettle.pool import processes
-from kettle.pool.personal_settings import Tables
 from kettle.testing.patience import PATIENCE_S
-from kettle.testing.throwaway_pool import SHORT_LEASE, ThrowawayPool, throwaway_pool
+from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 from kettle_wire.jobs import JobId
 
 from .evidence import Evidence
@@ -28,10 +27,8 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def pool(tmp_path_factory: pytest.TempPathFactory, template: Path) -> AsyncIterator[ThrowawayPool]:
     """A pool for those tests after which it is up, with all of its daemons, and idle."""
-    # Claims of a startd that went away are given up when their lease is over: soon.
-    settings: Tables = {"schedd": SHORT_LEASE}
     place = tmp_path_factory.mktemp("master")
-    async with throwaway_pool(place, cpus=1, template=template, settings=settings) as running:
+    async with throwaway_pool(place, cpus=1, template=template) as running:
         yield running
     assert [] == running.left
 
