@@ -13,7 +13,7 @@ import pytest_asyncio
 from kettle.client import select
 from kettle.pool.personal_settings import Tables
 from kettle.testing.patience import PATIENCE_S
-from kettle.testing.throwaway_pool import SHORT_LEASE, ThrowawayPool, throwaway_pool
+from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 from kettle_wire.ads import Ad
 
 from .job_log import written
@@ -247,17 +247,25 @@ async def test_a_pool_that_goes_away_and_does_not_let_us_in_again(tmp_path: Path
     sentence, and works again when it is honoured again.
     """
     theirs: Tables = {"master": {"flock_from": [VISITOR]}}
-    ours: Tables = {"schedd": {**SHORT_LEASE, "flock_to": ["there"], "flock_patience": 0.3}}
+    ours: Tables = {
+        "schedd": {
+            "flock_to": ["there"],
+            "flock_patience": 0.3,
+            "shortest_job_lease": 1.0,
+            "lease_margin": 1.0,
+        }
+    }
     (tmp_path / "work").mkdir()
     async with (
         throwaway_pool(tmp_path, cpus=1, template=template, settings=theirs) as host,
         throwaway_pool(tmp_path, cpus=1, template=template, settings=ours) as home,
     ):
         await introduced(home, host)
-        sleeper = "executable = /bin/sleep\narguments = 600\nqueue\n"
-        first = await home.client.submit(sleeper, cwd=tmp_path / "work")
+        sleeper = "executable = /bin/sleep\narguments = 600\n"
+        first = await home.client.submit(f"{sleeper}queue\n", cwd=tmp_path / "work")
         assert "RemotePool" not in await running(home, first.cluster)
-        second = await home.client.submit(sleeper, cwd=tmp_path / "work")
+        # Only the job that is to be lost has a lease that a slow machine might not keep.
+        second = await home.client.submit(f"{sleeper}job_lease_duration = 5\nqueue\n", cwd=tmp_path / "work")
         assert "there" == (await running(home, second.cluster))["RemotePool"]
 
         await host.stop()
