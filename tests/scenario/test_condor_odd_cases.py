@@ -18,7 +18,7 @@ from kettle.testing.throwaway_pool import ThrowawayPool
 from .condor import WAITS, Condor
 
 MANY = 10_000
-PATIENCE = "3"
+PATIENCE = "5"
 """Seconds of a command that is to find nobody: enough to find the bus on a busy machine."""
 NOBODYS = "1000000.0"
 NEVER = 'Owner == "nobody at all"'
@@ -203,13 +203,14 @@ async def test_a_log_of_ten_thousand_jobs_is_read(condor: Condor) -> None:
 
 
 @contextmanager
-def still(pool: ThrowawayPool, service: str) -> Generator[None]:
-    """A service that does not answer."""
-    pid = pool.kill(service, signal.SIGSTOP)
+def still(pool: ThrowawayPool, *services: str) -> Generator[None]:
+    """Services that do not answer."""
+    pids = [pool.kill(service, signal.SIGSTOP) for service in services]
     try:
         yield
     finally:
-        os.kill(pid, signal.SIGCONT)
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
 
 
 async def test_without_its_service_a_command_says_so_and_fails(condor: Condor, pool: ThrowawayPool) -> None:
@@ -220,7 +221,7 @@ async def test_without_its_service_a_command_says_so_and_fails(condor: Condor, p
     """
     cluster = await condor.submitted(f"{WAITS}log = log\nqueue\n")
     job = f"{cluster}.0"
-    for service, commands in {
+    commands: dict[str, tuple[tuple[str, ...], ...]] = {
         "schedd": (
             ("condor_q",), ("condor_q", "-totals"), ("condor_q", job, "-af", "JobStatus"), ("condor_hold", NOBODYS),
             ("condor_release", NOBODYS), ("condor_qedit", job, "Tag", "1"), ("condor_tail", job),
@@ -229,25 +230,20 @@ async def test_without_its_service_a_command_says_so_and_fails(condor: Condor, p
         "accounting": (("condor_history",), ("condor_history", job, "-af", "JobStatus")),
         "collector": (("condor_status",), ("condor_drain", "x"), ("condor_who",)),
         "negotiator": (("condor_userprio",),),
-    }.items():  # fmt: skip
-        with still(pool, service):
-            for (name, *_), said in zip(
-                commands,
-                await asyncio.gather(
-                    *(
-                        condor(*words, typed=f"{WAITS}queue\n", _condor_TOOL_PATIENCE=PATIENCE)
-                        for words in commands
-                    )
-                ),
-                strict=True,
-            ):
-                assert (1, "") == (said.status, said.out), name
-                begin = "\nERROR: " if name == "condor_submit" else f"{name}: "
-                sentence = (
-                    rf"{begin}the {service} '{service}' did not answer within {PATIENCE} seconds \(.*\)\n"
-                )
-                assert re.fullmatch(sentence, said.err), said
-    with still(pool, "schedd"):
+    }  # fmt: skip
+
+    async def fails(service: str, name: str, *words: str) -> None:
+        said = await condor(name, *words, typed=f"{WAITS}queue\n", _condor_TOOL_PATIENCE=PATIENCE)
+        assert (1, "") == (said.status, said.out), name
+        begin = "\nERROR: " if name == "condor_submit" else f"{name}: "
+        sentence = rf"{begin}the {service} '{service}' did not answer within {PATIENCE} seconds \(.*\)\n"
+        assert re.fullmatch(sentence, said.err), said
+
+    with still(pool, *commands):
+        async with asyncio.TaskGroup() as all_at_once:
+            for service, asked in commands.items():
+                for words in asked:
+                    all_at_once.create_task(fails(service, *words))
         assert Said(1, "Time expired.\n", "") == await condor("condor_wait", "-wait", "0", "log")
     assert f"{job} 1\n" == (await condor("condor_q", "-limit", "1", "-af:j", "JobStatus")).out
 
