@@ -16,7 +16,7 @@ from kettle_wire.events import JobRemoved, JobStarted, JobSuspended
 from .condor import WAITS, Condor
 from .waiting import happened
 
-RUNS = "executable = /bin/sleep\narguments = 100\n"
+RUNS = "executable = /bin/sleep\narguments = 600\n"
 ENDS = "executable = /bin/sh\narguments = \"-c 'exit 3'\"\nlog = log\n"
 
 

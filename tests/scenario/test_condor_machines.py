@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from kettle import pool as pools
 from kettle.testing.commands.running import Said
 from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
@@ -15,7 +16,7 @@ from kettle_wire.events import JobStarted, JobVacated
 from .condor import WAITS, Condor
 from .waiting import happened
 
-RUNS = "executable = /bin/sleep\narguments = 100\nqueue\n"
+RUNS = "executable = /bin/sleep\narguments = 600\nqueue\n"
 WAITING = f"{WAITS}queue\n"
 HOST = socket.gethostname()
 
@@ -223,7 +224,8 @@ async def test_daemons_are_switched(condor: Condor, pool: ThrowawayPool) -> None
 
 def serves_again(pool: ThrowawayPool, name: str, before: int) -> bool:
     """A restart of the master: for a while there is no daemon that anybody knows of."""
-    daemon = pool.state.daemon(name) if pool.lives else None
+    said = pools.state(pool.home)
+    daemon = None if said is None else said.daemon(name)
     return daemon is not None and daemon.status == "running" and daemon.pid not in {0, before}
 
 

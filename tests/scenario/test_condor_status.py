@@ -15,7 +15,7 @@ from .condor import WAITS, Condor
 from .waiting import happened
 
 HOST = socket.gethostname()
-RUNS = "executable = /bin/sleep\narguments = 100\nqueue\n"
+RUNS = "executable = /bin/sleep\narguments = 600\nqueue\n"
 
 
 async def shows(condor: Condor, words: tuple[str, ...], expected: list[str]) -> None:
