@@ -4,7 +4,7 @@ One running pool that tests use in turn, because a start of a pool takes as much
     async with shared.lent(cpus=4, settings={"startd": {...}}) as pool:
         cluster = await pool.client.submit(...)
 
-Each test finds it without jobs and claims, with all daemons running and with the settings that the test wants: these
+Each test finds it without jobs and claims, with all daemons running and seen, and with the settings that the test wants: these
 are changed as an administrator does it, by `kettle.toml` and `kettle reconfig`. What is recorded stays: cluster numbers
 go on, and the history has the jobs of earlier tests. A test for which that is wrong, that breaks what is not mended by
 itself, or that leaves things behind on purpose, has a pool of its own (`throwaway_pool`).
@@ -27,6 +27,9 @@ from kettle.testing.throwaway_pool import SHORT, ThrowawayPool, merged, unconnec
 _LOOK_S: Final = 0.02
 _FOR_LIFE: Final = ("kettle", "master")
 """Tables of the master and of all: another pool is started for other values of them."""
+_AD_TYPES: Final = {
+    "collector": "Collector", "negotiator": "Negotiator", "schedd": "Scheduler", "startd": "Machine",
+}  # fmt: skip
 
 T = TypeVar("T")
 
@@ -74,8 +77,9 @@ class SharedPool:
         wanted = merged({"startd": {"num_cpus": cpus, "memory": memory_mib}}, settings or {})
         try:
             pool = await self._serving(wanted)
-            async with Client.connect(home=pool.home) as pool.client:
+            async with Client.connect(home=pool.home, patience=PATIENCE_S) as pool.client:
                 await self._configured(pool, wanted)
+                await _shown(pool, self._within_s)
                 yield pool
                 if not self._spoilt:
                     await _emptied(pool, self._within_s)
@@ -121,6 +125,15 @@ class SharedPool:
     async def _elsewhere(self, work: Coroutine[Any, Any, T]) -> T:
         """Do something in the pool's event loop."""
         return await asyncio.to_thread(self._runner.run, work)
+
+
+async def _shown(pool: ThrowawayPool, within_s: float) -> None:
+    """Wait until each daemon has its ad: one that has just started serves before it says so."""
+    roles = {daemon.name.partition("#")[0].partition(".")[0] for daemon in pool.state.daemons}
+    wanted = {"DaemonMaster", *(_AD_TYPES[role] for role in roles & _AD_TYPES.keys())}
+    async with asyncio.timeout(within_s):
+        while not wanted <= {ad["MyType"] for ad in await pool.client.ads(projection=["MyType"])}:
+            await asyncio.sleep(_LOOK_S)
 
 
 async def _emptied(pool: ThrowawayPool, within_s: float) -> None:

@@ -28,6 +28,7 @@ from kettle.pool.home import open_home
 from kettle.pool.personal_settings import Tables, Value, write_settings
 from kettle.runtime import Lifeline, make_lifeline
 from kettle.testing.commands.running import KETTLE, Said, run
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers.embedded import server_directory
 from kettle.testing.servers.selection import pool_settings
 
@@ -254,7 +255,7 @@ async def throwaway_pool(
     tables = merged({"startd": {"num_cpus": cpus, "memory": memory_mib}}, settings or {})
     async with (
         unconnected_pool(directory, tables, template=template, environ=environ, home=home) as running,
-        Client.connect(home=running.home) as running.client,
+        Client.connect(home=running.home, patience=PATIENCE_S) as running.client,
     ):
         yield running
 
