@@ -8,6 +8,7 @@ import os
 import re
 import secrets
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -86,11 +87,10 @@ async def tables(pool: ThrowawayPool) -> str:
 
 def commands(pool: ThrowawayPool) -> str:
     """The words with which the pool's processes were started."""
-    found = [
-        Path("/proc", each.split(" ", 1)[0], "cmdline").read_bytes().decode(errors="replace")
-        for each in pool.processes()
-        if Path("/proc", each.split(" ", 1)[0]).exists()
-    ]
+    found: list[str] = []
+    for each in pool.processes():
+        with suppress(FileNotFoundError, ProcessLookupError):  # it has ended since
+            found.append(Path("/proc", each.split(" ", 1)[0], "cmdline").read_text(errors="replace"))
     assert found
     return "\n".join(found)
 
