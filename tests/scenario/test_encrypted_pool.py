@@ -55,7 +55,7 @@ async def encrypted(
 def serial(url: str, authority: AuthorityFiles) -> str:
     """Of the certificate that the bus shows to who connects now."""
     ca = str(authority.kept("ca").certificate)
-    line, _ = dial(b"127.0.0.1", int(url.rpartition(":")[2]), ca, 10.0)
+    line, _ = dial(b"127.0.0.1", int(url.rpartition(":")[2]), ca, PATIENCE_S)
     with line:
         certificate = line.getpeercert() or {}
     return str(certificate["serialNumber"]).lower().lstrip("0")
