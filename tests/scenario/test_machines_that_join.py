@@ -111,7 +111,8 @@ async def leaves_when_it_is_empty(pool: ThrowawayPool, home: Path, work: Path) -
                 if progress.counts["running"]:
                     break
         places = (home / "execute", home / "startd" / "execute")  # root's jobs cannot reach the first
-        while not (found := [path for place in places if place.exists() for path in place.glob("dir_*")]):
+        # Those of jobs that have ended may still be there.
+        while 1 != len(found := [path for place in places if place.exists() for path in place.glob("dir_*")]):
             await asyncio.sleep(0.02)
         (sandbox,) = found
         stopped = pool.kill("shadow", signal.SIGSTOP)
