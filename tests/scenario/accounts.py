@@ -21,7 +21,7 @@ from kettle.pool.personal_settings import write_settings
 from kettle.testing.servers import selection
 from kettle.testing.throwaway_pool import ThrowawayPool, merged
 
-WITHIN_S = 110.0
+WITHIN_S = 240.0
 
 
 class Person(msgspec.Struct, frozen=True):

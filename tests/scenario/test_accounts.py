@@ -17,6 +17,7 @@ from kettle.testing.commands.running import execute
 from kettle.testing.throwaway_pool import ThrowawayPool
 
 from .accounts import WITHIN_S, Person, admitted, client_of, people
+from .job_log import written
 from .persons import somebody
 from .test_ordinary_user import interpreter, reachable
 
@@ -103,6 +104,7 @@ async def everybody_works_at_once(directory: Path, persons: list[Person]) -> Non
         for person, other in zip(persons, persons[1:] + persons[:1], strict=True):
             all_at_once.create_task(use(directory, person, other))
     for person in persons:
+        await written(person.work / "log", "\n005 (")
         assert f"of {person.name}\n" == (person.work / "out").read_text()
         made = {name: (person.work / name).stat() for name in ("out", "err", "log", "made")}
         assert {(person.uid, person.gid)} == {(about.st_uid, about.st_gid) for about in made.values()}
