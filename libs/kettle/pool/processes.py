@@ -71,13 +71,15 @@ def end_all(look: Callable[[], list[Process]], *, deadline_s: float = 5.0) -> li
     """
     SIGKILL whatever is found of the pool; what could not be ended within the deadline.
 
-    Looks again until nothing is found, because a process may have started another one meanwhile.
+    Looks again until nothing is found, because a process may have started another one meanwhile; and once more after the
+    deadline: on a machine that stood still they may have ended since.
     """
-    deadline = Deadline(deadline_s)
+    deadline, late = Deadline(deadline_s), False
     while found := look():
         ended = [_kill(process.pid, start_ticks(process.pid)) for process in found]
-        if deadline.passed:
+        if late:
             return found
+        late = deadline.passed
         if not all(ended):
             time.sleep(0.01)
     return []
