@@ -13,7 +13,7 @@ import pytest
 from kettle.client import CommandRefusedError, select
 from kettle.storage import PgLog
 from kettle.testing.throwaway_pool import ThrowawayPool
-from kettle_wire.commands.schedd import Acted
+from kettle_wire.commands.schedd import Acted, Submitted
 from kettle_wire.event_expansion import events_of, expanded, stands_for_many
 from kettle_wire.events import JobAssigned, JobEdited
 from kettle_wire.frames import Frame
@@ -32,9 +32,10 @@ def configuration() -> dict[str, Any]:
     return {"cpus": 1, "settings": {"schedd": {"periodic_expr_interval": 0.2}}}
 
 
-async def frames(pool: ThrowawayPool) -> list[Frame]:
+async def frames(pool: ThrowawayPool, submitted: Submitted) -> list[Frame]:
+    """The log from a submission on."""
     async with PgLog.connect(pool.client.pool.database_url) as log:
-        return [frame async for frame in log.read("schedd.schedd")]
+        return [frame async for frame in log.read("schedd.schedd", after=submitted.position.frame - 1)]
 
 
 def answers(acted: Acted) -> Counter[tuple[int, str]]:
@@ -43,14 +44,14 @@ def answers(acted: Acted) -> Counter[tuple[int, str]]:
     return Counter((one.job.cluster, one.outcome) for one in acted.outcomes)
 
 
-async def submitted(pool: ThrowawayPool, place: Path, count: int) -> int:
+async def submitted(pool: ThrowawayPool, place: Path, count: int) -> Submitted:
     """A cluster of jobs that fit nowhere."""
-    return (await pool.client.submit(_TOO_LARGE.format(count=count), cwd=place)).cluster
+    return await pool.client.submit(_TOO_LARGE.format(count=count), cwd=place)
 
 
 async def test_a_job_that_fits_nowhere_is_edited_and_runs(pool: ThrowawayPool, tmp_path: Path) -> None:
     """Its history has the new value, also for a search, and says how often it was edited."""
-    cluster = await submitted(pool, tmp_path, 1)
+    cluster = (await submitted(pool, tmp_path, 1)).cluster
     status, out, err = await pool.kettle("edit", f"{cluster}.0", "requestmemory=16", 'Why="it fits now"')
     assert (0, f"Job {cluster}.0 changed.", "") == (status, out.strip(), err)
     async with asyncio.timeout(WITHIN_S):
@@ -69,7 +70,8 @@ async def test_a_raised_job_overtakes(pool: ThrowawayPool, tmp_path: Path) -> No
     Of three jobs that wait the last is raised and the first lowered; when they fit, the one core takes them in that order,
     although the schedd was killed in between.
     """
-    cluster = await submitted(pool, tmp_path, 3)
+    three = await submitted(pool, tmp_path, 3)
+    cluster = three.cluster
     assert 0 == (await pool.kettle("prio", f"{cluster}.2", "+10"))[0]
     assert 0 == (await pool.kettle("prio", f"{cluster}.0", "-5"))[0]
     killed = pool.kill("schedd", signal.SIGKILL)
@@ -83,7 +85,7 @@ async def test_a_raised_job_overtakes(pool: ThrowawayPool, tmp_path: Path) -> No
         await pool.client.wait(select(cluster))
     ran = [
         entry.stream
-        for frame in await frames(pool)
+        for frame in await frames(pool, three)
         for entry, event in zip(frame.entries, events_of(frame), strict=True)
         if isinstance(event, JobAssigned) and entry.stream.startswith(f"job/{cluster}.")
     ]
@@ -98,7 +100,8 @@ async def test_a_thousand_jobs_are_edited_by_one_command(
     the schedd was killed; a policy that was set holds them at its next look. The log is in order.
     """
     me = pool.client
-    mine = await submitted(pool, tmp_path, MANY)
+    many = await submitted(pool, tmp_path, MANY)
+    mine = many.cluster
     async with somebody(pool, another, tmp_path) as eve:
         hers = (await eve.submit(_TOO_LARGE.format(count=9), cwd=tmp_path)).cluster
         meant = select(constraint=f"ClusterId >= {mine} && ProcId != 7")
@@ -108,7 +111,9 @@ async def test_a_thousand_jobs_are_edited_by_one_command(
         assert {(mine, "already_done"): MANY - 1, (hers, "denied"): 8} == answers(again)
 
         recorded = [
-            frame for frame in await frames(pool) if any(e.stream == f"jobs/{mine}" for e in frame.entries)
+            frame
+            for frame in await frames(pool, many)
+            if any(e.stream == f"jobs/{mine}" for e in frame.entries)
         ]
         assert 10 > sum(stands_for_many(entry) for frame in recorded for entry in frame.entries)
         single = [event for frame in recorded for event in events_of(expanded(frame))]
@@ -147,19 +152,21 @@ async def test_what_nobody_may_set_is_refused_with_a_sentence(
     pool: ThrowawayPool, tmp_path: Path, change: str, says: str
 ) -> None:
     """Nothing is recorded, not even of what stands beside it in the same command."""
-    cluster = await submitted(pool, tmp_path, 1)
-    before = await frames(pool)
-    status, _, err = await pool.kettle("edit", str(cluster), "Colour=1", change)
+    one = await submitted(pool, tmp_path, 1)
+    status, _, err = await pool.kettle("edit", str(one.cluster), "Colour=1", change)
     assert 0 != status
     assert says in err
-    assert len(before) == len(await frames(pool))
-    await pool.client.remove(select(cluster))
+    assert [] == await edits(pool, one)
+    await pool.client.remove(select(one.cluster))
 
 
-async def edits(pool: ThrowawayPool) -> list[JobEdited]:
-    """All edits of jobs that the pool has recorded."""
+async def edits(pool: ThrowawayPool, since: Submitted) -> list[JobEdited]:
+    """All edits of jobs that the pool has recorded since a submission."""
     return [
-        event for frame in await frames(pool) for event in events_of(frame) if isinstance(event, JobEdited)
+        event
+        for frame in await frames(pool, since)
+        for event in events_of(expanded(frame))
+        if isinstance(event, JobEdited)
     ]
 
 
@@ -168,10 +175,9 @@ async def test_a_selection_that_cannot_be_read_and_anothers_job_record_nothing(
 ) -> None:
     """The one is refused, the other is an answer."""
     async with somebody(pool, another, tmp_path) as mallory:
-        hers = (await mallory.submit(_TOO_LARGE.format(count=1), cwd=tmp_path)).cluster
-        before = await edits(pool)
+        hers = await mallory.submit(_TOO_LARGE.format(count=1), cwd=tmp_path)
         with pytest.raises(CommandRefusedError, match="cannot be read"):
             await mallory.edit_jobs(select(constraint="ProcId =="), {"Colour": 1})
-        status, _, err = await pool.kettle("prio", "-p", "7", f"{hers}.0")
-    assert (1, f"Job {hers}.0 is not yours.") == (status, err.strip())
-    assert before == await edits(pool)
+        status, _, err = await pool.kettle("prio", "-p", "7", f"{hers.cluster}.0")
+    assert (1, f"Job {hers.cluster}.0 is not yours.") == (status, err.strip())
+    assert [] == await edits(pool, hers)
