@@ -72,6 +72,9 @@ async def test_a_factory_is_seen_paced_stopped_and_given_up(pool: ThrowawayPool,
     Twenty thousand jobs take the room of two; edit makes it three, a restart keeps that, hold and rm do what they say.
     """
     cluster = (await pool.client.submit(WAITING, cwd=tmp_path)).cluster
+    async with asyncio.timeout(PATIENCE_S):  # the first ones are made as soon as the submission is recorded
+        while len(await pool.client.jobs(select(cluster))) < 2:
+            await asyncio.sleep(0.02)
     waits = asyncio.create_task(pool.client.wait(select(f"{cluster}.19999")))
     assert f"Cluster {cluster}: 19998 of 20000 jobs not yet made" in (await pool.kettle("q", f"{cluster}"))[1]
     _, said, _ = await pool.kettle("why", f"{cluster}.19999")
