@@ -2,7 +2,6 @@
 
 import asyncio
 import shutil
-import socket
 import time
 from asyncio.subprocess import Process
 from collections.abc import AsyncGenerator
@@ -14,6 +13,7 @@ import aiohttp
 import pytest
 
 from kettle.testing.patience import PATIENCE_S
+from kettle.testing.servers.held_port import held_port
 
 _LOOK_S: Final = 0.05
 
@@ -51,9 +51,7 @@ async def prometheus(configuration: Path, data: Path) -> AsyncGenerator[Promethe
     program = shutil.which("prometheus")
     if program is None:
         pytest.skip("prometheus is not installed (Debian: prometheus)")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = held_port()
     log = data.with_suffix(".log")
     with log.open("wb") as output:
         server = await asyncio.create_subprocess_exec(

@@ -1,12 +1,13 @@
 """A running pool as Prometheus sees it: every service says what is declared of it."""
 
+import asyncio
 import json
 import os
 import re
 import runpy
 import shutil
 import signal
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +17,7 @@ import pytest_asyncio
 
 from kettle.client import select
 from kettle.pool.personal_settings import Tables
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.shared_pool import SharedPool
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.telemetry.metrics import ALL, of_service
@@ -57,6 +59,25 @@ async def scraped(address: str) -> str:
         return await answer.text()
 
 
+def series(said: str, name: str) -> list[str]:
+    """The labels of each series of a metric."""
+    return re.findall(rf"^{name}(?:_count)?(?:{{(.*)}})? \S+$", said, re.MULTILINE)
+
+
+async def complete(address: str, names: Sequence[str]) -> str:
+    """What a service says as soon as all of these have series: what follows the queue's record may be a moment behind it."""
+    missing = list(names)
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            while missing:
+                said = await scraped(address)
+                missing = [name for name in names if not series(said, name)]
+                await asyncio.sleep(0.1 * bool(missing))
+    except TimeoutError:
+        pytest.fail(f"{address}: there is no series of {missing}")
+    return said
+
+
 async def test_each_service_says_what_is_declared_of_it(pool: ThrowawayPool) -> None:
     """
     After jobs that completed, failed, were held and removed: every metric of a role is there, none that is not declared, with the
@@ -70,16 +91,14 @@ async def test_each_service_says_what_is_declared_of_it(pool: ThrowawayPool) -> 
     found = targets(pool)
     assert set(ALL) == set(found)
     for role, address in found.items():
-        said = await scraped(address)
         declared = {metric.prometheus: metric for metric in of_service(role)}
+        said = await complete(address, [name for name, metric in declared.items() if not metric.when])
         kinds = dict(re.findall(r"^# TYPE (\S+) (\S+)$", said, re.MULTILINE))
         assert "gauge" == kinds.pop("target_info")
         assert kinds == {name: metric.kind for name, metric in declared.items()}, role
         for name, metric in declared.items():
             labels = [attribute.label for attribute in metric.attributes]
-            series = re.findall(rf"^{name}(?:_count)?(?:{{(.*)}})? \S+$", said, re.MULTILINE)
-            assert series or metric.when, f"{role}: {name} has no series"
-            for one in series:
+            for one in series(said, name):
                 assert labels == re.findall(r'(\w+)="', one), f"{role}: {name}"
 
 
