@@ -28,7 +28,7 @@ from kettle_wire.jobs import JobId
 
 from .job_log import logged, written
 
-WITHIN_S = 120.0
+WITHIN_S = 240.0
 PLACES = [name for name in POINTS if name.startswith("event_log.")]
 FIRST = {"event_log.saved", "event_log.shifted"}
 """Places that a short life passes once."""
