@@ -35,7 +35,7 @@ from kettle_wire.commands.schedd import Select
 PATIENCE_S: Final = 120.0
 _PROBE_S: Final = 1.0
 _CHECK_S: Final = 300.0
-_LEAK_S: Final = 20.0
+_LEAK_S: Final = 60.0
 _LOOK_S: Final = 0.5
 _THERE: Final = frozenset({"running", "standby"})
 SCHEDULE: Final = "schedule.jsonl"
