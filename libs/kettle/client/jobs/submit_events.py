@@ -5,6 +5,8 @@ The access point appends to them after the submission is recorded, and a program
 """
 
 import time
+from collections.abc import Iterator
+from itertools import chain, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
@@ -13,10 +15,14 @@ if TYPE_CHECKING:
     from kettle.client.connections.pool_file import PoolFile
     from kettle.submit import Submission
 
-PATIENCE_S: Final = 5.0
-"""After it the submission returns without the event: a log that cannot be written is no reason against the jobs."""
+_PAUSES_S: Final = (0.005, 0.01, 0.02)
+_LONGEST_S: Final = 0.05
+_LOOKS: Final = 100
+"""
+After so many looks, which take five seconds, the submission returns without the event: a log that cannot be written is no reason
+against the jobs. Looks are counted and not seconds, because a machine that stands still for a while writes no log meanwhile.
+"""
 
-_PAUSES_S: Final = (0.005, 0.01, 0.02, 0.05)
 _LOG: Final = "UserLog"
 _HERE: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 _EVENT: Final = 512
@@ -36,21 +42,19 @@ def await_submit_events(submission: "Submission", cluster: int, pool: "PoolFile"
         return
     procs = range(submission.count) if own else (submission.count - 1,)
     last = {str(path): proc for proc in procs if (path := submission.queued(proc, cluster).get(_LOG))}
-    deadline = time.monotonic() + PATIENCE_S
+    pauses = chain(_PAUSES_S, repeat(_LONGEST_S, _LOOKS))
     for path, proc in last.items():
-        _await(Path(path), f"000 ({cluster:03}.{proc:03}.000)", _EVENT * submission.count, deadline)
+        _await(Path(path), f"000 ({cluster:03}.{proc:03}.000)", _EVENT * submission.count, pauses)
 
 
 def _is_here(pool: "PoolFile") -> bool:
     return all(urlsplit(url).hostname in _HERE for url in pool.nats_url.split(","))
 
 
-def _await(path: Path, event: str, expected: int, deadline: float) -> None:
-    pauses = iter(_PAUSES_S)
-    pause = next(pauses)
-    while not _has(path, event, expected) and time.monotonic() < deadline:
+def _await(path: Path, event: str, expected: int, pauses: Iterator[float]) -> None:
+    """Look, and again after each of the pauses that are left."""
+    while not _has(path, event, expected) and (pause := next(pauses, None)) is not None:
         time.sleep(pause)
-        pause = next(pauses, pause)
 
 
 def _has(path: Path, event: str, expected: int) -> bool:
