@@ -128,11 +128,19 @@ class SharedPool:
 
 
 async def _shown(pool: ThrowawayPool, within_s: float) -> None:
-    """Wait until each daemon has its ad: one that has just started serves before it says so."""
-    roles = {daemon.name.partition("#")[0].partition(".")[0] for daemon in pool.state.daemons}
-    wanted = {"DaemonMaster", *(_AD_TYPES[role] for role in roles & _AD_TYPES.keys())}
+    """
+    Wait until each daemon has its ad, and the master's tells of those that run: who has just started serves before it is told of.
+    """
     async with asyncio.timeout(within_s):
-        while not wanted <= {ad["MyType"] for ad in await pool.client.ads(projection=["MyType"])}:
+        while True:
+            pids = {daemon.name: daemon.pid for daemon in pool.state.daemons}
+            wanted = {"DaemonMaster", *(kind for role, kind in _AD_TYPES.items() if role in pids)}
+            said = [f"{role.upper()}_Pid" for role in _AD_TYPES]
+            ads = {ad["MyType"]: ad for ad in await pool.client.ads(projection=["MyType", *said])}
+            if wanted <= ads.keys() and all(
+                ads["DaemonMaster"].get(f"{role.upper()}_Pid") == pids.get(role) for role in _AD_TYPES
+            ):
+                return
             await asyncio.sleep(_LOOK_S)
 
 
