@@ -411,9 +411,9 @@ async def test_a_schedd_that_is_away_for_a_moment_is_waited_for(condor: Condor, 
     cluster = await condor.submitted(f"{WAITS}queue\n")
     pid = pool.kill("schedd", signal.SIGSTOP)
     try:
-        failed = await condor("condor_q", f"{cluster}", "-af", "JobStatus", _condor_TOOL_PATIENCE="3")
         asked = asyncio.create_task(condor("condor_q", f"{cluster}", "-af", "JobStatus"))
         sent = asyncio.create_task(condor("condor_submit", typed=f"{WAITS}queue\n"))
+        failed = await condor("condor_q", f"{cluster}", "-af", "JobStatus", _condor_TOOL_PATIENCE="3")
     finally:
         os.kill(pid, signal.SIGCONT)
     assert (1, "") == (failed.status, failed.out)
