@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -28,9 +29,10 @@ ASKS = {
 HELPS = ["-help"]
 
 
-async def test_they_say_the_same_as_executed(condor: Condor) -> None:
+async def test_they_say_the_same_as_executed(condor: Condor, pool: ThrowawayPool) -> None:
     """Every condor_* command has the status, output and errors of its file with an interpreter of its own."""
-    await condor.submitted(f"{WAITS}queue\n")
+    await pool.client.submit(f"{WAITS}queue\n", cwd=condor.work)
+    await pool.client.history(limit=1)  # which has then the jobs of earlier tests, for both who ask
     for name in COMMANDS:
         words = ASKS.get(name, HELPS)
         executed = await condor.execute(name, *words, typed=f"{WAITS}queue\n")
@@ -98,8 +100,13 @@ async def test_it_ends_with_what_it_has_started_when_nobody_waits_any_more(tmp_p
 
 def processes_of(group: int) -> list[str]:
     """The living processes of a process group."""
-    fields = [path.read_text().rpartition(")")[2].split() for path in Path("/proc").glob("[0-9]*/stat")]
-    return [state for state, _parent, leader, *_ in fields if int(leader) == group and state != "Z"]
+    found: list[str] = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(FileNotFoundError, ProcessLookupError):  # it has ended since it was listed
+            state, _parent, leader, *_ = path.read_text().rpartition(")")[2].split()
+            if int(leader) == group and state != "Z":
+                found.append(path.parent.name)
+    return found
 
 
 def test_variables_of_an_interpreter_are_read_by_one_of_its_own() -> None:
