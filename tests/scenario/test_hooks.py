@@ -2,7 +2,9 @@
 
 import asyncio
 import os
+import shutil
 import signal
+import tempfile
 from collections.abc import Iterator
 from contextlib import aclosing, suppress
 from pathlib import Path
@@ -16,21 +18,23 @@ from kettle_wire.events import Event, JobCompleted, JobHeld, JobVacated
 from kettle_wire.jobs import JobId
 
 WITHIN_S = 90.0
+HANGING_S = 1_000_000 + os.getpid()
+"""By which the processes of these hooks are told from those of any other test on this machine."""
 HOOKS = {
     "before": 'grep -q "^Cmd = " && test -e .machine.ad && echo \'FromBefore = "seen"\'',
     "prepare": "cat > ad; echo 'Arguments = \"prepared\"'; touch made-by-hook",
     "update": 'echo "$(grep -c ^RemoteUserCpu)" >> updates',
     "exit": 'echo "$1 $(grep -E "^Exit(Code|BySignal)" | tr "\\n" " ")" > farewell',
     "refuse": "echo this machine is not for you >&2; exit 3",
-    "hang": "sleep 1000 & echo $! > ../hung.$$; sleep 1000",
+    "hang": f"sleep {HANGING_S} & sleep {HANGING_S}",
     "garbage": "echo this is no ad",
 }
 
 
 @pytest.fixture(scope="module")
 def configuration() -> Iterator[dict[str, Any]]:
-    directory = Path("/tmp", f"kettle-hooks-{os.getpid()}")  # accounts of slots reach no test's directory
-    directory.mkdir(mode=0o755)
+    directory = Path(tempfile.mkdtemp(prefix="kettle-hooks-"))  # accounts of slots reach no test's directory
+    directory.chmod(0o755)
     paths: dict[str, list[str]] = {}
     for name, text in HOOKS.items():
         path = directory / name
@@ -55,9 +59,7 @@ def configuration() -> Iterator[dict[str, Any]]:
     try:
         yield {"settings": settings}
     finally:
-        for path in directory.iterdir():
-            path.unlink()
-        directory.rmdir()
+        shutil.rmtree(directory)
 
 
 async def submitted(pool: ThrowawayPool, keyword: str, script: str, cwd: Path) -> JobId:
@@ -131,7 +133,7 @@ async def test_a_hook_that_fails_is_the_machines_fault(
     assert why in vacated.ending.reason
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(FileNotFoundError, ProcessLookupError):
-            assert b"sleep\x001000\x00" != path.read_bytes(), path
+            assert f"sleep\0{HANGING_S}\0" != path.read_text(errors="replace"), path
 
 
 async def test_an_evicted_job_has_its_farewell(pool: ThrowawayPool, tmp_path: Path) -> None:
