@@ -32,12 +32,10 @@ async def pool(template: Path) -> AsyncIterator[ThrowawayPool]:
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-async def accepted(
-    script: str, pool: ThrowawayPool, tmp_path: Path, python: str = sys.executable, *, patience: int = 60
-) -> Said:
+async def accepted(script: str, pool: ThrowawayPool, tmp_path: Path, python: str = sys.executable) -> Said:
     place = launchers.install(tmp_path / "condor")
     work = tmp_path / "work"
-    words = [python, str(SCRIPTS / script), str(place), "--workdir", str(work), "--timeout", str(patience)]
+    words = [python, str(SCRIPTS / script), str(place), "--workdir", str(work), "--timeout", "120"]
     modules = str(place.parent / launchers.PYTHON)
     environ = {**pool.environ, "KETTLE_HOME": str(pool.home), "PYTHONPATH": modules}
     return await execute(words, tmp_path, environ, within_s=240)
@@ -72,6 +70,6 @@ async def test_a_client_in_an_environment_of_its_own(
 ) -> None:
     """Installed as its users do it, it finds commands and modules by `kettle condor-env`."""
     python = await python_of(script, module, tmp_path)
-    said = await accepted(script, pool, tmp_path, python, patience=120)
+    said = await accepted(script, pool, tmp_path, python)
     assert "PROVEN" == said.out.splitlines()[-1].partition(":")[0], said
     assert 0 == said.status
