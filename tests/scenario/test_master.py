@@ -11,6 +11,7 @@ import pytest_asyncio
 
 from kettle.client import Client, select
 from kettle.pool import processes
+from kettle.pool.personal_settings import Tables
 from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 from kettle_wire.jobs import JobId
@@ -109,7 +110,9 @@ async def test_a_fast_end_leaves_no_job(tmp_path: Path, template: Path, evidence
     A startd that is switched off fast ends even a job that ignores SIGTERM, and the job waits for another machine.
     """
     startd: dict[str, str | float] = {"shutdown_kill_timeout": 1000.0, "machine_max_vacate_time": "1000"}
-    async with throwaway_pool(tmp_path, cpus=1, template=template, settings={"startd": startd}) as pool:
+    # Should the startd end before its last report is recorded, the job waits again when its lease is over.
+    settings: Tables = {"startd": startd, "schedd": {"lease": 20.0}}
+    async with throwaway_pool(tmp_path, cpus=1, template=template, settings=settings) as pool:
         cluster = await held_up(pool, evidence.directory / "gate")
         assert pool.sandboxes
         off = await pool.kettle("off", "--daemon", "startd", "--fast", within_s=PATIENCE_S)
