@@ -15,6 +15,7 @@ from kettle_services.starter.reports.endings import limits, lost_lease
 from kettle_wire.attempts import Ending
 
 _FIRST_MEASURE_S: Final = 8.0
+"""After so long, or after the pause between two measurements if that is shorter, the first one is made."""
 
 
 class Deadlines:
@@ -27,7 +28,7 @@ class Deadlines:
         self._limits: list[tuple[float, Ending]] = []
         self._kill_at = math.inf
         self._look_at = boottime() + spec.monitor_interval
-        self._measure_at = boottime() + _FIRST_MEASURE_S
+        self._measure_at = boottime() + min(_FIRST_MEASURE_S, spec.measure_interval)
 
     def renew(self, deadline: float) -> None:
         """The lease goes on; it never becomes shorter."""

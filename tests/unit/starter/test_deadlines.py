@@ -101,3 +101,11 @@ def test_looks_and_measurements_have_their_pace(clock: Clock) -> None:
     assert [True, False] == [due.is_measurement_due(), due.is_measurement_due()]
     clock.now = 1308.0
     assert due.is_measurement_due()
+
+
+def test_the_first_measurement_is_no_later_than_the_pause_between_two(clock: Clock) -> None:
+    due = Deadlines(msgspec.structs.replace(SPEC, measure_interval=1.0), JobAd({}))
+    clock.now = 1000.9
+    assert not due.is_measurement_due()
+    clock.now = 1001.0
+    assert due.is_measurement_due()
