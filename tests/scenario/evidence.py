@@ -21,12 +21,13 @@ FACTOR = 7
 _WITNESS = """\
 #!/bin/sh
 # witness DIRECTORY NAME SECONDS [AGAIN]: testify in DIRECTORY, leave NAME * FACTOR in result.NAME;
-# live for SECONDS the first time, and for AGAIN when it runs again
+# live for SECONDS the first time, and for AGAIN when it runs again; inf: until DIRECTORY has a file go
 umask 0
+lives() { if [ "$2" = inf ]; then until [ -e "$1/go" ]; do sleep 0.1; done; else sleep "$2"; fi; }
 exec 9>>"$1/lock.$2"
 flock -n 9 || echo "$2" >>"$1/overlaps"
 echo "$2" >>"$1/runs"
-if [ "$(grep -cx "$2" "$1/runs")" -eq 1 ]; then sleep "$3"; else sleep "${4:-$3}"; fi
+if [ "$(grep -cx "$2" "$1/runs")" -eq 1 ]; then lives "$1" "$3"; else lives "$1" "${4:-$3}"; fi
 read -r factor <factor
 echo $(($2 * factor)) >"result.$2"
 echo "this is $2"
@@ -41,7 +42,8 @@ class Evidence(msgspec.Struct, frozen=True):
 
     def sweep(self, seconds: Sequence[float], *, again: float | None = None) -> str:
         """
-        The description of one witness for each entry, which lives that long, or for `again` if it has run before.
+        The description of one witness for each entry, which lives that long, or for `again` if it has run before; infinite: until
+        `let_go`.
         """
         script = self.work / "witness.sh"
         script.write_text(_WITNESS)
@@ -59,6 +61,10 @@ request_memory = 16
 request_disk = 1024
 queue seconds in ({" ".join(f"{each:.2f}" for each in seconds)})
 """
+
+    def let_go(self) -> None:
+        """Have those end that live until they are told."""
+        (self.directory / "go").touch()
 
     def runs(self) -> Counter[int]:
         """How often each job has begun."""

@@ -28,6 +28,14 @@ async def happened(client: Client, job: str | JobId, kind: type[T], *, times: in
     raise AssertionError(f"{kind.__name__} did not happen {times} times to job {job}")
 
 
+async def the_machine(pool: ThrowawayPool) -> str:
+    """The name of the pool's machine, as soon as its collector knows it."""
+    async with asyncio.timeout(PATIENCE_S):
+        while not (ads := await pool.client.ads("Machine", projection=["Machine"])):
+            await asyncio.sleep(0.05)
+    return str(ads[0]["Machine"])
+
+
 async def explained(pool: ThrowawayPool, job: str, text: str) -> str:
     """What `kettle why` says of a job, as soon as `text` is in it."""
     async with asyncio.timeout(PATIENCE_S):
