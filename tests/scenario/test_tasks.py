@@ -17,6 +17,7 @@ import pytest
 
 from kettle.client import select
 from kettle.testing.container_images import tar_of
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers.files import FileServer, webdav
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.events import JobCompleted, JobContinued, JobStepped, JobSuspended, JobVacated
@@ -27,7 +28,13 @@ from .evidence import Evidence
 from .job_log import written
 from .waiting import happened
 
-WITHIN_S = 60.0
+WITHIN_S = PATIENCE_S
+
+
+@pytest.fixture(scope="module")
+def configuration() -> dict[str, Any]:
+    # A task that is asked to end has all the time that a busy machine may need for it.
+    return {"settings": {"startd": {"machine_max_vacate_time": 600.0}}}
 
 
 @pytest.fixture(scope="module")
