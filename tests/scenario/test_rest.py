@@ -103,7 +103,8 @@ async def test_what_is_sent_as_json_is_submitted_too(rest: Rest, pool: Throwaway
     jobs = prepare("executable = /bin/true\narguments = $(Item)\nqueue Item in 1, 2", cwd=tmp_path)
     body = msgspec.to_builtins({"ad": jobs.ad, "columns": jobs.columns, "rows": jobs.rows})
     _, position = await submitted(rest)  # what was removed before it is in the tables no more
-    before = await rest.get("/v2/clusters", at_least=position)
+    await rest.get("/v2/jobs", at_least=position, limit=1)
+    before = await rest.get("/v2/clusters")
     assert 2 == (await rest.send("POST", "/v2/jobs?dry_run=1", body))["count"]
     assert before["clusters"] == (await rest.get("/v2/clusters"))["clusters"]
     wrong = await rest.send("POST", "/v2/jobs", {**body, "rows": [jobs.rows[0], []]}, 422)

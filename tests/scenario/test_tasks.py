@@ -197,7 +197,7 @@ async def test_a_job_is_suspended_and_held_with_its_task_and_its_sidecar(
     submitted = await pool.client.submit(description(tasks), cwd=evidence.work)
     job = JobId(submitted.cluster, 0)
     async with asyncio.timeout(WITHIN_S):
-        while not (at / "runs").exists():
+        while not all((at / name).exists() for name in ("runs", "ticks", "sidecar")):
             await asyncio.sleep(0.05)
     await pool.client.act("suspend", select(submitted.cluster))
     await happened(pool.client, job, JobSuspended)

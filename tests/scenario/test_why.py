@@ -24,8 +24,8 @@ error = $(Cluster).$(Process).err
 
 @pytest.fixture(scope="module")
 def configuration() -> dict[str, Any]:
-    policy = (
-        'TARGET.WantsDesk =!= true || (KeyboardIdle > 2147483647 && ClockMin >= 0 && TARGET.Owner != "eve")'
+    policy = (  # no keyboard is idle for so long, and one that was never used is idle for 2147483647 s
+        'TARGET.WantsDesk =!= true || (KeyboardIdle > 2147483640 && KeyboardIdle < 2147483647 && ClockMin >= 0 && TARGET.Owner != "eve")'
     )
     return {"settings": {"startd": {"start": policy}}}
 

@@ -1,5 +1,6 @@
 """The pages of one job, of a cluster and of somebody's jobs, and what is done there."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from yarl import URL
 
 from kettle.client import select
 from kettle.client.connections.transport import new_id
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.commands.queue import EDIT_JOBS, EditJobs
 from kettle_wire.endpoint import Position
@@ -37,7 +39,12 @@ async def test_a_job_says_why_it_waits_and_what_has_happened(
     cluster = (await pool.client.submit(big, cwd=tmp_path)).cluster
     async with look.at("/jobs?state=idle") as seen:
         await seen.page.click(f"tbody a:text-is('{cluster}.0')")
-        await seen.page.wait_for_selector("text=4 TiB of memory")
+        await seen.page.wait_for_selector(f"h1:text-is('Job {cluster}.0')")
+        async with asyncio.timeout(
+            PATIENCE_S
+        ):  # a negotiation that refuses a job is no reason to send its page again
+            while "4 TiB of memory" not in await seen.text("section:has(#why)"):
+                await seen.page.reload()
         assert f"Job {cluster}.0" == await seen.text("h1")
         assert "idle" == await seen.text(".title .state")
         assert 1 == await seen.page.locator(".gantt rect.idle").count()
