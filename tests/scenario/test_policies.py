@@ -38,7 +38,7 @@ SITE: dict[str, dict[str, Any]] = {
             }
         ],
     },
-    "startd": {"measure_interval": 0.5},
+    "startd": {"monitor_interval": 0.2, "measure_interval": 0.5},
 }
 
 
