@@ -27,7 +27,7 @@ queue
 """
 _ISSUERS: Final = "issuers = "
 _SOON_S: Final = 15.0
-"""So long lives what is used before it ends: longer than a busy machine stands still, and shorter than the life that is recorded."""
+"""So long lives what is used before it ends: longer than a busy machine pauses, and shorter than the life that is recorded."""
 
 
 def settings(place: Path) -> dict[str, dict[str, Value]]:

@@ -96,7 +96,9 @@ queue {jobs} name in ({" ".join(machines)})
 
 
 async def counted(pool: ThrowawayPool, inputs: int, *machines: str) -> dict[str, Ad]:
-    """What the machines say of their inputs, as soon as these have told of so many together since they were started."""
+    """
+    What the machines say of their inputs, as soon as these have told of so many together since they were started.
+    """
     async with asyncio.timeout(WITHIN_S):
         while True:
             ads = {str(ad["Name"]): ad for ad in await pool.client.ads("StartDaemon")}

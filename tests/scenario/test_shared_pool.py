@@ -51,7 +51,9 @@ async def test_jobs_and_claims_are_gone_and_settings_are_those_that_are_wanted(
         seen = {ad["ClusterId"] for ad in await pool.client.jobs()}
         assert {running, staying, waiting} == seen
         assert 2 == len(pool.sandboxes)
-        assert 2 == len([line for line in pool.processes() if "sleep 600" in line])
+        async with asyncio.timeout(PATIENCE_S):  # one that has just been forked is not yet what it will be
+            while 2 != len([line for line in pool.processes() if "sleep 600" in line]):
+                await asyncio.sleep(0.05)
 
     rack = {"startd": {"attributes": {"Rack": "r7"}}}
     async with shared_pool.lent(cpus=3, settings=rack) as again:

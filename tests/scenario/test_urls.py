@@ -213,7 +213,9 @@ async def test_a_break_in_the_middle_of_what_goes(
 
 
 def texts_below(directory: Path) -> Iterator[tuple[Path, bytes]]:
-    """Log files and files without a suffix, with what is in them; a pool that runs may remove some meanwhile."""
+    """
+    Log files and files without a suffix, with what is in them; a pool that runs may remove some meanwhile.
+    """
     for place, _, names in os.walk(directory):
         for path in (Path(place, name) for name in names):
             with suppress(FileNotFoundError):

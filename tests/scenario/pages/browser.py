@@ -36,7 +36,7 @@ def chromium(program: str, directory: Path) -> Generator[str]:
             address = next(said, "").removeprefix("DevTools listening on ").strip()
             if not address:
                 raise RuntimeError(f"{program} has ended before it could be driven")
-            # It goes on to complain, and stands still when nobody reads that.
+            # It goes on to complain, and is blocked when nobody reads that.
             Thread(target=deque, args=(process.stderr, 0), name="chromium", daemon=True).start()
             yield address
         finally:

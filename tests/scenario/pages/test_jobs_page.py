@@ -149,7 +149,9 @@ async def test_columns_are_chosen_and_remembered(look: Looks, pool: ThrowawayPoo
 
 
 async def until_empty(look: Looks) -> None:
-    """Wait until the tables have forgotten the jobs of the test before: a page without scripts shows them as they are once."""
+    """
+    Wait until the tables have forgotten the jobs of the test before: a page without scripts shows them as they are once.
+    """
     async with (
         asyncio.timeout(PATIENCE_S),
         aiohttp.ClientSession(look.address, headers=look.headers, middlewares=(patiently,)) as session,

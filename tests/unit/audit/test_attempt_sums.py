@@ -7,7 +7,9 @@ from kettle_wire.events import ClusterSubmitted, JobEdited, JobVacated
 
 
 def test_an_attempt_counts_for_the_cores_that_its_job_asked_for_when_it_ended() -> None:
-    """A request that was edited counts from then on, an expression as one core, and other edits for nothing."""
+    """
+    A request that was edited counts from then on, an expression as one core, and other edits for nothing.
+    """
     sums = Sums()
     ended = JobVacated(
         attempt=1, ending=Ending(code=VacateCode.UserVacateJob, reason="moved"), usage=Usage(wall=1.0)

@@ -74,7 +74,10 @@ def replacing(path: Path, job: JobId, mode: int) -> Generator[int]:
 
 
 def one_of_each_log(ads: Iterable[Ad]) -> list[tuple[Ad, set[JobId]]]:
-    """A job for each job event log that some of them have, and which of them have completed, so that their ends will be in it as text."""
+    """
+    A job for each job event log that some of them have, and which of them have completed, so that their ends will be in it as
+    text.
+    """
     found: dict[str, tuple[Ad, set[JobId]]] = {}
     for ad in ads:
         if isinstance(log := ad.get("UserLog"), str):
