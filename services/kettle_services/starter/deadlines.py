@@ -27,7 +27,7 @@ class Deadlines:
         self._limits: list[tuple[float, Ending]] = []
         self._kill_at = math.inf
         self._look_at = boottime() + spec.monitor_interval
-        self._measure_at = boottime() + _FIRST_MEASURE_S
+        self._measure_at = boottime() + min(_FIRST_MEASURE_S, spec.measure_interval)
 
     def renew(self, deadline: float) -> None:
         """The lease goes on; it never becomes shorter."""
