@@ -26,6 +26,8 @@ use_oauth_services = kettle
 queue
 """
 _ISSUERS: Final = "issuers = "
+_SOON_S: Final = 15.0
+"""So long lives what is used before it ends: longer than a busy machine pauses, and shorter than the life that is recorded."""
 
 
 def settings(place: Path) -> dict[str, dict[str, Value]]:
@@ -38,7 +40,7 @@ def settings(place: Path) -> dict[str, dict[str, Value]]:
         "workers_signing_key": str(place / "workers.nk"),
         "housekeeping": 0.1,
         "join_tokens_kept": 0.1,
-        "token_request_wait": 2.0,
+        "token_request_wait": _SOON_S,
         "job_token_lifetime": 1,
         "issuers": {"https://cms.example": ["https://pool.example"]},
     }
@@ -46,7 +48,7 @@ def settings(place: Path) -> dict[str, dict[str, Value]]:
 
 
 async def happen(pool: ThrowawayPool) -> None:
-    """Whatever people and machines do; what ends by itself ends within two seconds."""
+    """Whatever people and machines do; what ends by itself ends soon."""
     iam = pool.client.iam
     port = (pool.home / "iam" / "port").read_text()
     async with aiohttp.ClientSession(f"http://127.0.0.1:{port}") as http:
@@ -59,7 +61,8 @@ async def happen(pool: ThrowawayPool) -> None:
             key = KeyPair.new(Kind.USER).public
             await post("/v1/token", grant_type=JOIN, join_token=token, name=name, key=key, **more)
 
-        made = await iam.create_join_token(owner="ada", max_uses=2, lifetime=1.0)
+        await iam.create_join_token(owner="ada", lifetime=1.0)
+        made = await iam.create_join_token(owner="ada", max_uses=2)
         await join(made.token, "n1")
         await join(made.token, "n2", owner="bob")
         await iam.remove_worker("n1")
@@ -75,16 +78,9 @@ async def happen(pool: ThrowawayPool) -> None:
         session = await iam.open_session(note="laptop")
         await post("/v1/token", grant_type="refresh_token", refresh_token=session.token)
         await iam.revoke_token(session.made.session)
-        token = await iam.issue_token(lifetime=1.5)
+        token = await iam.issue_token(lifetime=_SOON_S)
         await post("/v1/revoke", token=token.token)
-    requests = pool.client.token_requests
-    await requests.fetch(levels=["READ"], lifetime=60)
-    await requests.auto_approve("127.0.0.0/8", lifetime=1)
-    over_http = TokenRequestHttp(IamHttp(IamAddress.of(f"http://127.0.0.1:{port}")))
-    await asyncio.to_thread(over_http.request, client="n3-1", levels=["ADVERTISE_STARTD"])
-    asked = await requests.request(client="n4-2", identity="ada@example.org", levels=["READ"])
-    await requests.approve(next(each for each in await requests.waiting() if each.client == "n4-2"))
-    await requests.collect(asked)
+    await _ask_for_tokens(pool, IamHttp(IamAddress.of(f"http://127.0.0.1:{port}")))
     await iam.store_credential("box", "a-token", handle="mine")
     await iam.remove_credential("box", handle="mine")
     await _keep_values(KeyValueClient(pool.client.requests))
@@ -99,6 +95,16 @@ async def happen(pool: ThrowawayPool) -> None:
     file.write_text("".join(line for line in lines if not line.startswith(_ISSUERS)))
     killed = pool.kill("iam", signal.SIGKILL)  # the next one reads that the issuer is none any more
     await pool.restarted("iam", after=killed)
+
+
+async def _ask_for_tokens(pool: ThrowawayPool, http: IamHttp) -> None:
+    requests = pool.client.token_requests
+    await requests.fetch(levels=["READ"], lifetime=60)
+    await requests.auto_approve("127.0.0.0/8", lifetime=1)
+    await asyncio.to_thread(TokenRequestHttp(http).request, client="n3-1", levels=["ADVERTISE_STARTD"])
+    asked = await requests.request(client="n4-2", identity="ada@example.org", levels=["READ"])
+    await requests.approve(next(each for each in await requests.waiting() if each.client == "n4-2"))
+    await requests.collect(asked)
 
 
 async def _keep_values(values: KeyValueClient) -> None:

@@ -76,10 +76,8 @@ def large(tmp_path: Path) -> Path:
     return path
 
 
-async def run(
-    pool: ThrowawayPool, large: Path, jobs: int, *, requirements: str = "true", checked: bool = False
-) -> None:
-    """Jobs that all have the same input; returns when they are done."""
+async def run(pool: ThrowawayPool, large: Path, jobs: int, *machines: str, checked: bool = False) -> None:
+    """So many jobs on each of these machines, all with the same input; returns when they are done."""
     total = hashlib.sha256(large.read_bytes()).hexdigest() if checked else ""
     description = f"""\
 executable = user.sh
@@ -88,8 +86,8 @@ transfer_input_files = large
 transfer_output_files = ""
 request_memory = 16
 request_disk = 40960
-requirements = {requirements}
-queue {jobs}
+requirements = TARGET.Machine == "$(name)"
+queue {jobs} name in ({" ".join(machines)})
 """
     submitted = await pool.client.submit(description, cwd=large.parent)
     async with asyncio.timeout(WITHIN_S):
@@ -97,15 +95,21 @@ queue {jobs}
     assert not progress.bad(), progress
 
 
-async def counted(pool: ThrowawayPool) -> dict[str, Ad]:
-    """What the machines say of their inputs, in ads that are newer than this question."""
-    before = {str(ad["Name"]): ad["UpdateSequenceNumber"] for ad in await pool.client.ads("StartDaemon")}
+async def counted(pool: ThrowawayPool, inputs: int, *machines: str) -> dict[str, Ad]:
+    """
+    What the machines say of their inputs, as soon as these have told of so many together since they were started.
+    """
     async with asyncio.timeout(WITHIN_S):
         while True:
             ads = {str(ad["Name"]): ad for ad in await pool.client.ads("StartDaemon")}
-            if all(ads[name]["UpdateSequenceNumber"] != before[name] for name in MACHINES):
+            if set(machines) <= ads.keys() and inputs == sum(used(ads[name]) for name in machines):
                 return ads
             await asyncio.sleep(0.1)
+
+
+def used(ad: Ad) -> int:
+    """For how many jobs a machine has had an input: it was fetched, or was there."""
+    return sum(int(str(ad[name])) for name in ("InputFilesFetched", "InputCacheHits"))
 
 
 def more(after: dict[str, Ad], before: dict[str, Ad], name: str) -> list[int]:
@@ -132,9 +136,9 @@ async def test_an_input_of_many_jobs_moves_once_to_each_machine(pool: ThrowawayP
     100 jobs, asking side by side on two machines: one reads it from the shadow, the other from the object store, into
     which it was put once.
     """
-    before, stored = await counted(pool), await pieces(pool)
-    await run(pool, large, JOBS)
-    after = await counted(pool)
+    before, stored = await counted(pool, 0, *MACHINES), await pieces(pool)
+    await run(pool, large, JOBS // 2, *MACHINES)
+    after = await counted(pool, JOBS, *MACHINES)
 
     assert [SIZE, SIZE] == more(after, before, "InputBytesFetched")
     assert [1, 1] == more(after, before, "InputFilesFetched")
@@ -145,16 +149,15 @@ async def test_an_input_of_many_jobs_moves_once_to_each_machine(pool: ThrowawayP
 
 async def test_a_restarted_startd_has_it_and_trusts_no_byte_of_it(pool: ThrowawayPool, large: Path) -> None:
     """What lies in the cache outlives the startd; what somebody has changed there is fetched again."""
-    here = 'Machine == "one"'
-    await run(pool, large, 2, requirements=here, checked=True)
+    await run(pool, large, 2, "one", checked=True)
     await pool.restarted("startd.one", after=pool.kill("startd.one"))
-    await run(pool, large, 1, requirements=here, checked=True)
-    kept = (await counted(pool))["one"]
+    await run(pool, large, 1, "one", checked=True)
+    kept = (await counted(pool, 1, "one"))["one"]
     copy = pool.home / "startd" / "cache" / hashlib.sha256(large.read_bytes()).hexdigest()
     with copy.open("r+b") as file:
         file.write(b"spoilt")
-    await run(pool, large, 1, requirements=here, checked=True)
-    again = (await counted(pool))["one"]
+    await run(pool, large, 1, "one", checked=True)
+    again = (await counted(pool, 2, "one"))["one"]
 
     assert (0, 0, 1) == tuple(
         kept[name] for name in ("InputFilesFetched", "InputBytesFetched", "InputCacheHits")

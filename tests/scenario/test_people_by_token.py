@@ -14,6 +14,7 @@ from tests.integration.iam.issuer import TokenIssuer, token_issuer
 from kettle.auth.idtokens.pool_key import scrambled
 from kettle.client import Client, PoolUnreachableError
 from kettle.pool.personal_settings import Tables
+from kettle.testing.commands.running import KETTLE, execute, run
 from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers import selection
 from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
@@ -42,7 +43,7 @@ class Elsewhere:
             if not name.startswith(("KETTLE_", "_condor_", "BEARER_"))
         }
         self.address = f"http://127.0.0.1:{(pool.home / 'iam' / 'port').read_text()}"
-        self._environ |= {"HOME": str(home), "PYTHONPATH": str(MODULES), **variables}
+        self._environ |= {"HOME": str(home), **variables}
         self._home = home
         self._place = place
 
@@ -52,23 +53,17 @@ class Elsewhere:
 
     async def run(self, program: str, *words: str, status: int = 0) -> str:
         """What a program of ours prints, or complains of."""
-        process = await asyncio.create_subprocess_exec(
-            str(Path(sys.executable).with_name(program) if program == "kettle" else self._place / program),
-            *words,
-            env=self._environ,
-            cwd=self._home,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-        )
-        async with asyncio.timeout(PATIENCE_S):
-            out, err = await process.communicate()
-        assert status == process.returncode, (out + err).decode()
-        return (err if status else out).decode()
+        named = KETTLE if program == "kettle" else (str(self._place / program),)
+        said = await run([*named, *words], self._home, self._environ)
+        assert status == said.status, said
+        return said.err if status else said.out
 
     async def uses(self, text: str) -> str:
         """What a program of hers prints, which uses the bindings."""
-        return await self.run(sys.executable, "-c", text)
+        environ = self._environ | {"PYTHONPATH": str(MODULES)}
+        said = await execute([sys.executable, "-c", text], self._home, environ)
+        assert 0 == said.status, said
+        return said.out
 
 
 def settings(issuer: TokenIssuer, directory: Path) -> Tables:

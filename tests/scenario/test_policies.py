@@ -11,7 +11,16 @@ from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle.userlog import Evicted, Held, Terminated
 from kettle_wire.ads.types import Ad
-from kettle_wire.events import JobAssigned, JobCompleted, JobHeld, JobReleased, JobRemoved, JobVacated
+from kettle_wire.events import (
+    JobAssigned,
+    JobCompleted,
+    JobDisconnected,
+    JobHeld,
+    JobReconnected,
+    JobReleased,
+    JobRemoved,
+    JobVacated,
+)
 
 from .job_log import logged
 from .waiting import happened
@@ -29,7 +38,7 @@ SITE: dict[str, dict[str, Any]] = {
             }
         ],
     },
-    "startd": {"measure_interval": 0.5},
+    "startd": {"monitor_interval": 0.2, "measure_interval": 0.5},
 }
 
 
@@ -122,8 +131,10 @@ async def test_a_policy_without_a_value_never_fires(pool: ThrowawayPool, tmp_pat
     )
     async with asyncio.timeout(PATIENCE_S):
         await pool.client.wait(select(job_id(job)))
+    told = [each.event for each in await pool.client.events(job_id(job))]
+    silent = JobDisconnected | JobReconnected  # a busy machine that did not answer for a while
     assert ["ClusterSubmitted", "JobAssigned", "JobStarted", "JobCompleted"] == [
-        type(each.event).__name__ for each in await pool.client.events(job_id(job))
+        type(event).__name__ for event in told if not isinstance(event, silent)
     ]
 
 

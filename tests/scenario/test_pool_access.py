@@ -153,7 +153,7 @@ async def test_a_machine_cannot_give_what_the_submitter_did_not(pool: ThrowawayP
         ) -> str:
             command = JobCommand(job=JobId(cluster, 0), attempt=attempt, verb=verb, body=body)
             try:
-                await bus.call(schedd.JOB_COMMAND, "schedd", command)
+                await bus.call(schedd.JOB_COMMAND, "schedd", command, deadline=PATIENCE_S)
             except RefusedError as error:
                 return error.code
             return ""

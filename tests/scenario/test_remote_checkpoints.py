@@ -19,7 +19,7 @@ from kettle_wire.events import JobCheckpointed, JobCompleted, JobHeld, JobVacate
 from kettle_wire.jobs import JobId
 
 from .evidence import Evidence
-from .waiting import happened
+from .waiting import happened, the_machine
 
 COUNTER = """\
 #!/bin/sh
@@ -129,7 +129,7 @@ queue
 
 async def drain(pool: ThrowawayPool) -> None:
     """Have all jobs leave the machine, which takes the next ones afterwards."""
-    machine = str((await pool.client.ads("Machine", constraint="PartitionableSlot"))[0]["Machine"])
+    machine = await the_machine(pool)
     status, _, said = await pool.kettle("drain", "--quick", "--resume-on-completion", machine)
     assert 0 == status, said
 

@@ -22,6 +22,8 @@ from kettle_wire.rest.catalogue import ROUTES
 from kettle_wire.rest.problem import Problem
 from kettle_wire.rest.route import EVERYWHERE, Route
 
+from .asking import patiently
+
 pytestmark = [pytest.mark.scenario, pytest.mark.embedded]
 
 HELD = 'executable = /bin/true\nhold = true\n+Colour = "green"\nenvironment = SECRET=1\nqueue 3\n'
@@ -65,7 +67,7 @@ def address(pool: ThrowawayPool) -> str:
 async def rest(pool: ThrowawayPool) -> AsyncIterator[Rest]:
     token = (pool.home / "gateway" / "token").read_text().strip()
     headers = {"Authorization": f"Bearer {token}"}
-    async with aiohttp.ClientSession(address(pool), headers=headers) as session:
+    async with aiohttp.ClientSession(address(pool), headers=headers, middlewares=(patiently,)) as session:
         yield Rest(session)
 
 
@@ -100,6 +102,8 @@ async def test_what_is_sent_as_json_is_submitted_too(rest: Rest, pool: Throwaway
     """
     jobs = prepare("executable = /bin/true\narguments = $(Item)\nqueue Item in 1, 2", cwd=tmp_path)
     body = msgspec.to_builtins({"ad": jobs.ad, "columns": jobs.columns, "rows": jobs.rows})
+    _, position = await submitted(rest)  # what was removed before it is in the tables no more
+    await rest.get("/v2/jobs", at_least=position, limit=1)
     before = await rest.get("/v2/clusters")
     assert 2 == (await rest.send("POST", "/v2/jobs?dry_run=1", body))["count"]
     assert before["clusters"] == (await rest.get("/v2/clusters"))["clusters"]
@@ -227,7 +231,9 @@ async def test_actions_are_carried_out_only_on_as_many_jobs_as_are_meant(rest: R
 
 async def test_the_pool_beside_its_jobs(rest: Rest) -> None:
     """Slots, machines and submitters are listed with the attributes that somebody wants."""
-    slots = await rest.get("/v2/slots", fields="Cpus,State", filter="Cpus > 0")
+    async with asyncio.timeout(PATIENCE_S):
+        while not (slots := await rest.get("/v2/slots", fields="Cpus,State", filter="Cpus > 0"))["ads"]:
+            await asyncio.sleep(0.1)
     assert {"Cpus", "State"} <= slots["ads"][0]["attributes"].keys()
     machines = await rest.get("/v2/machines", limit=1)
     assert 1 == len(machines["ads"])

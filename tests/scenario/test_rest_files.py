@@ -20,6 +20,7 @@ from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.jobs import JobId
 
+from .asking import patiently
 from .evidence import Evidence
 from .test_rest import Rest, address
 
@@ -52,7 +53,7 @@ def configuration() -> dict[str, Any]:
 async def rest(pool: ThrowawayPool) -> AsyncIterator[Rest]:
     token = (pool.home / "gateway" / "token").read_text().strip()
     headers = {"Authorization": f"Bearer {token}"}
-    async with aiohttp.ClientSession(address(pool), headers=headers) as session:
+    async with aiohttp.ClientSession(address(pool), headers=headers, middlewares=(patiently,)) as session:
         yield Rest(session)
 
 

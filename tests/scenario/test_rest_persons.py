@@ -24,6 +24,8 @@ from kettle.testing.servers.held_port import held_port
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.subjects import Subjects
 
+from .asking import patiently
+
 pytestmark = [pytest.mark.scenario, pytest.mark.embedded]
 
 SECRET: Final = 'executable = /bin/true\nhold = true\nenvironment = "SECRET=1"\nqueue\n'
@@ -91,7 +93,8 @@ async def as_person(
 @asynccontextmanager
 async def with_token(pool: ThrowawayPool, token: str) -> AsyncGenerator[aiohttp.ClientSession]:
     address = f"http://127.0.0.1:{(pool.home / 'gateway' / 'port').read_text()}"
-    async with aiohttp.ClientSession(address, headers={"Authorization": f"Bearer {token}"}) as session:
+    headers = {"Authorization": f"Bearer {token}"}
+    async with aiohttp.ClientSession(address, headers=headers, middlewares=(patiently,)) as session:
         yield session
 
 
@@ -115,16 +118,8 @@ async def test_a_person_sees_and_does_what_that_person_may(
     shard, frame = submitted.position.shard, submitted.position.frame
     try:
         async with as_person(pool, "ada") as ada:
-            async with asyncio.timeout(
-                PATIENCE_S
-            ):  # a new pool may have no tables yet, which is said with 503
-                while True:
-                    status, seen = await asked(
-                        ada, "GET", f"/v2/jobs/{job}", params={"at_least": f"{shard}:{frame}"}
-                    )
-                    if status != 503:
-                        break
-                    await asyncio.sleep(0.2)
+            least = {"at_least": f"{shard}:{frame}"}
+            status, seen = await asked(ada, "GET", f"/v2/jobs/{job}", params=least)
             assert (200, "held") == (status, seen["state"])
             assert "Cmd" in seen["attributes"]
             assert "SECRET" not in str(seen)
@@ -210,11 +205,10 @@ async def test_an_administrator_bans_somebody_and_lets_him_in_again(
             page = await response.text()
             assert (200, "/admin") == (response.status, response.url.path)
         assert (True, False) == ("&lt;b&gt;mined" in page, "<b>mined" in page)
-        bans = (await asked(session, "GET", "/v2/bans"))[1]["bans"]
-        assert [(whom, own_name(), True)] == [(ban["whom"], ban["by"], "until" in ban) for ban in bans]
+        assert [(whom, own_name(), True)] == await bans_of(session, whom)
         async with session.post("/admin/unban", data={"whom": whom}) as response:
             assert 200 == response.status
-        assert {"bans": []} == (await asked(session, "GET", "/v2/bans"))[1]
+        assert [] == await bans_of(session, whom)
         record = (await asked(session, "GET", "/v2/audit", params={"what": "ban"}))[1]
         about = [deed for deed in record["deeds"] if deed["whom"] == whom]
         assert [own_name()] * 2 == [deed["who"] for deed in about]
@@ -227,6 +221,12 @@ async def test_an_administrator_bans_somebody_and_lets_him_in_again(
             assert 403 == (await asked(session, "POST", "/v2/bans", json={"whom": whom}))[0]
             async with session.get("/jobs", headers={"Accept": "text/html"}) as response:
                 assert "Audit and bans" not in await response.text()
+
+
+async def bans_of(session: aiohttp.ClientSession, whom: str) -> list[tuple[str, str, bool]]:
+    """Whom, by whom, and whether it has an end: each ban of somebody."""
+    bans = (await asked(session, "GET", "/v2/bans"))[1]["bans"]
+    return [(ban["whom"], ban["by"], "until" in ban) for ban in bans if ban["whom"] == whom]
 
 
 async def test_rules_that_have_changed_are_in_force_without_a_restart(

@@ -15,6 +15,8 @@ from kettle.client import select
 from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
 
+from .asking import patiently
+
 pytestmark = [pytest.mark.scenario, pytest.mark.embedded]
 
 
@@ -28,7 +30,8 @@ async def session(pool: ThrowawayPool) -> AsyncIterator[aiohttp.ClientSession]:
     token = (pool.home / "gateway" / "token").read_text().strip()
     port = (pool.home / "gateway" / "port").read_text()
     headers = {"Authorization": f"Bearer {token}"}
-    async with aiohttp.ClientSession(f"http://127.0.0.1:{port}", headers=headers) as made:
+    address = f"http://127.0.0.1:{port}"
+    async with aiohttp.ClientSession(address, headers=headers, middlewares=(patiently,)) as made:
         yield made
 
 
@@ -58,7 +61,8 @@ async def test_a_machine_is_drained_by_who_may(session: aiohttp.ClientSession, p
     An administrator of a machine has it take no jobs, and again, over HTTP; a repeat with its key is the same drain, and what cannot be
     done says why.
     """
-    [machine] = [each["name"] for each in (await get(session, "/v2/machines", fields="Name"))["ads"]]
+    machines = await until(session, lambda said: said["ads"], "/v2/machines", fields="Name")
+    [machine] = [each["name"] for each in machines["ads"]]
     path = f"/v2/machines/{machine}"
 
     async def order(action: str, said: dict[str, Any], key: str = "") -> tuple[int, Any]:

@@ -20,6 +20,8 @@ from kettle.testing.servers import selection
 from kettle.testing.servers.held_port import held_port
 from kettle.testing.throwaway_pool import ThrowawayPool
 
+from .asking import patiently
+
 pytestmark = [
     pytest.mark.scenario,
     pytest.mark.embedded,
@@ -77,7 +79,8 @@ async def browser(pool: ThrowawayPool, token: str = "") -> AsyncGenerator[aiohtt
     address = f"http://127.0.0.1:{(pool.home / 'gateway' / 'port').read_text()}"
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     jar = aiohttp.CookieJar(unsafe=True)
-    async with aiohttp.ClientSession(address, headers=headers, cookie_jar=jar) as session:
+    session = aiohttp.ClientSession(address, headers=headers, cookie_jar=jar, middlewares=(patiently,))
+    async with session:
         yield session
 
 

@@ -14,10 +14,12 @@ import pytest
 import pytest_asyncio
 from tests.integration.iam.issuer import TokenIssuer, signing_key, token_issuer
 
-from kettle.embedded.ports import free_ports
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers import selection
+from kettle.testing.servers.held_port import held_port
 from kettle.testing.throwaway_pool import ThrowawayPool
 
+from .asking import patiently
 from .test_containers import WORKING
 
 pytestmark = [
@@ -29,7 +31,7 @@ pytestmark = [
     ),
 ]
 
-PORT: Final = free_ports(1)[0]
+PORT: Final = held_port()
 ISSUER: Final = f"http://127.0.0.1:{PORT}"
 KEY: Final = signing_key()
 POOL: Final = "https://pool.example.org"
@@ -40,7 +42,7 @@ when.issuer = "{ISSUER}"
 when.subject = '/^([a-z0-9_-]+)$/'
 owner = '\\1'
 """
-WITHIN_S: Final = 60.0
+WITHIN_S: Final = PATIENCE_S
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +94,7 @@ def address(pool: ThrowawayPool) -> str:
 @asynccontextmanager
 async def client(pool: ThrowawayPool, token: str = "") -> AsyncGenerator[V1]:
     headers = {"Authorization": f"Bearer {token}"} if token else {}
-    async with aiohttp.ClientSession(address(pool), headers=headers) as session:
+    async with aiohttp.ClientSession(address(pool), headers=headers, middlewares=(patiently,)) as session:
         yield V1(session)
 
 
@@ -241,7 +243,10 @@ async def test_the_pool_says_what_it_has_and_what_was_used(pool: ThrowawayPool, 
     Machines with what is free of them, usage by person and by group, and days that are none are refused.
     """
     async with client(pool, issuer.token("ada", POOL)) as ada:
-        (machine,) = (await ada.ask("GET", "/resources"))["existing"]
+        async with asyncio.timeout(WITHIN_S):
+            while not (machines := (await ada.ask("GET", "/resources"))["existing"]):
+                await asyncio.sleep(0.1)
+        (machine,) = machines
         assert {"cpus": 2, "memory": 8} == machine["capacity"]
         assert {"usage": {"users": {}}} == await ada.ask("GET", "/accounting?start=2020-01-01&end=2020-01-31")
         groups = await ada.ask("GET", "/accounting?start=2020-01-01&end=2020-01-31&by_group=true")

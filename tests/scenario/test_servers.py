@@ -3,6 +3,7 @@ Whatever servers a site has: the contracts hold on all kinds of them, and a clus
 """
 
 import asyncio
+import math
 import os
 import re
 import sys
@@ -28,18 +29,20 @@ from kettle_wire.subjects import Subjects
 from .evidence import Evidence
 
 _TOP = Path(__file__).parents[2]
-SUITE_S = 300.0
+SUITE_S = 1200.0
 """For a pass of the contract tests, which takes well under a minute on an idle machine."""
 JOBS = 20
-WITHIN_S = float(os.environ.get("KETTLE_TEST_WITHIN_S", "120"))
+WITHIN_S = float(os.environ.get("KETTLE_TEST_WITHIN_S", "300"))
 
 once = pytest.mark.skipif(not selection.servers_are_ours(), reason="starts every lane itself")
 
 
 async def contracts_hold(lane: str, **environ: str) -> None:
     """All of tests/contract that meets the servers passes in one lane, and none of it is skipped."""
-    # Those of permissions have servers of their own in every lane.
-    chosen = ("tests/contract", "-k", "not memory", "--ignore-glob=*permissions.py")
+    # Those that start servers of their own meet those of no lane.
+    contracts = sorted((_TOP / "tests" / "contract").glob("test_*.py"))
+    own = [f"--ignore={path}" for path in contracts if "import EmbeddedNats" in path.read_text()]
+    chosen = ("tests/contract", "-k", "not memory", *own)
     clean = {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "pytest", "-v", "-x", "-p", "no:cacheprovider", *chosen),
@@ -168,9 +171,7 @@ async def test_every_server_of_a_cluster_is_killed_in_turn(
         first = 0
         async with asyncio.TaskGroup() as group:
             for step, witnesses in enumerate(portions):
-                lives = [0.5] * (JOBS - 1) + [
-                    8.0
-                ]  # the last one is not over when a slow machine notices the first
+                lives = [0.5] * (JOBS - 1) + [math.inf]  # however late it is noticed, one is not over
                 submitted = await pool.client.submit(witnesses.sweep(lives), cwd=witnesses.work)
                 following = Following()
                 group.create_task(following.follow(pool, submitted.cluster))
@@ -179,8 +180,8 @@ async def test_every_server_of_a_cluster_is_killed_in_turn(
                     first = (await cluster.leaders())[log_stream]
                 node = (first + step) % NODES
                 done = following.progress.counts["completed"]
-                assert done < JOBS, f"too late to kill server {node}"
                 await cluster.kill(node)
+                witnesses.let_go()
                 await following.completed(done + 1)  # the other two are enough
                 await cluster.restart(node)
         for witnesses in portions:

@@ -30,7 +30,7 @@ async def test_a_job_hears_the_signal_that_it_wants(
     script = evidence.work / "hearer.sh"
     script.write_text(HEARER)
     script.chmod(0o755)
-    settings = {"startd": {"machine_max_vacate_time": 20.0}}
+    settings = {"startd": {"machine_max_vacate_time": 600.0}}
     async with (
         shared_pool.lent(cpus=4, settings=settings) as pool,
         asyncio.timeout(PATIENCE_S),
@@ -47,7 +47,7 @@ queue
 """
             jobs.append(JobId((await pool.client.submit(description, cwd=evidence.work)).cluster, 0))
         heard = [evidence.directory / str(number) for number in range(len(jobs))]
-        while not all(path.exists() for path in heard):
+        while not all(path.exists() and path.read_text() for path in heard):
             await asyncio.sleep(0.05)
         await pool.client.hold(select(str(jobs[2])))
         for job in (jobs[0], jobs[1], jobs[3]):

@@ -87,7 +87,9 @@ def script(directory: Path, text: str) -> None:
 
 async def test_the_machine_is_divided_as_it_was_described(pool: ThrowawayPool) -> None:
     """Cores, memory and devices of each slot; a device belongs to one slot only, and tells its properties."""
-    ads = await slots(pool.client)
+    async with asyncio.timeout(PATIENCE_S):
+        while not (ads := await slots(pool.client)):
+            await asyncio.sleep(0.05)
 
     assert ["slot1", "slot2"] == sorted(ads)
     static, rest = ads["slot1"], ads["slot2"]

@@ -158,6 +158,8 @@ async def test_a_proxy_is_sent_along(condor: Condor, pool: ThrowawayPool) -> Non
     await gone(spool_of(pool) / f"{cluster}")
 
 
+LARGE = 128 << 20
+"""Bytes that are on their way long enough for somebody to see it."""
 SUM = """
 executable = /usr/bin/sha256sum
 arguments = large
@@ -175,7 +177,7 @@ async def sending(
 ) -> AsyncGenerator[tuple[Process, int]]:
     """A condor_submit that is suspended while it sends a large file, and the cluster that it has made."""
     with (condor.work / "large").open("wb") as file:
-        file.truncate(256 << 20)
+        file.truncate(LARGE)
     (condor.work / "job.sub").write_text(description)
     before = set(spool_of(pool).glob("*"))
     process = await asyncio.create_subprocess_exec(
@@ -240,7 +242,7 @@ async def test_a_service_that_is_killed_meanwhile_is_waited_for(
     (condor.work / "large").unlink()
     await ended(condor, cluster)
     assert 0 == (await condor("condor_transfer_data", f"{cluster}")).status
-    digest = sha256(bytes(256 << 20)).hexdigest()
+    digest = sha256(bytes(LARGE)).hexdigest()
     assert f"{digest}  large\n" == (condor.work / "sum").read_text()
 
 

@@ -4,6 +4,9 @@ import asyncio
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from kettle.client import select
 from kettle.testing.patience import PATIENCE_S
@@ -24,6 +27,12 @@ stream_error = true
 request_memory = 16
 queue
 """
+
+
+@pytest.fixture(scope="module")
+def configuration() -> dict[str, Any]:
+    # A job that is asked to end has all the time that a busy machine may need for it.
+    return {"settings": {"startd": {"machine_max_vacate_time": 600.0}}}
 
 
 async def submitted(pool: ThrowawayPool, evidence: Evidence, script: str, error: str = "err") -> JobId:

@@ -31,7 +31,7 @@ from .waiting import happened
 SH = "executable = /bin/sh\ntransfer_executable = false\n"
 SITE: dict[str, dict[str, Any]] = {
     "schedd": {"system_job_machine_attrs": ["Cpus"]},
-    "startd": {"monitor_interval": 0.2},
+    "startd": {"monitor_interval": 0.2, "machine_max_vacate_time": 600.0},
 }
 
 
@@ -207,19 +207,18 @@ async def test_a_claim_is_kept_for_the_next_job(pool: ThrowawayPool, tmp_path: P
     """
     A job that is submitted when the one before has ended gets its claim; a job that does not want it gives it back.
     """
-    text = "executable = /bin/true\nkeep_claim_idle = 30\nrequest_memory = 77\n"
+    text = "executable = /bin/true\nkeep_claim_idle = 600\nrequest_memory = 77\n"
     claims: list[str] = []
     for _ in range(2):
         job, _ = await ran(pool, text, tmp_path)
         claims.append((await happened(pool.client, job, JobAssigned)).claim)
     assert 1 == len(set(claims))
-    job, _ = await ran(pool, text.replace("keep_claim_idle = 30\n", ""), tmp_path)
+    not_kept = text.replace("keep_claim_idle = 600\n", "")
+    job, _ = await ran(pool, not_kept, tmp_path)
     assert claims[0] == (await happened(pool.client, job, JobAssigned)).claim
     job, _ = await ran(pool, text, tmp_path)
     assert claims[0] != (await happened(pool.client, job, JobAssigned)).claim
-    await ran(
-        pool, text.replace("keep_claim_idle = 30\n", ""), tmp_path
-    )  # nobody has to wait for the machine
+    await ran(pool, not_kept, tmp_path)  # nobody has to wait for the machine
 
 
 async def test_the_next_job_waits_for_its_start(pool: ThrowawayPool, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ import pytest
 
 from kettle.client import select
 from kettle.testing.container_images import tar_of
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers.files import FileServer, webdav
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.events import JobCompleted, JobContinued, JobStepped, JobSuspended, JobVacated
@@ -27,7 +28,13 @@ from .evidence import Evidence
 from .job_log import written
 from .waiting import happened
 
-WITHIN_S = 60.0
+WITHIN_S = PATIENCE_S
+
+
+@pytest.fixture(scope="module")
+def configuration() -> dict[str, Any]:
+    # A task that is asked to end has all the time that a busy machine may need for it.
+    return {"settings": {"startd": {"machine_max_vacate_time": 600.0}}}
 
 
 @pytest.fixture(scope="module")
@@ -190,7 +197,7 @@ async def test_a_job_is_suspended_and_held_with_its_task_and_its_sidecar(
     submitted = await pool.client.submit(description(tasks), cwd=evidence.work)
     job = JobId(submitted.cluster, 0)
     async with asyncio.timeout(WITHIN_S):
-        while not (at / "runs").exists():
+        while not all((at / name).exists() for name in ("runs", "ticks", "sidecar")):
             await asyncio.sleep(0.05)
     await pool.client.act("suspend", select(submitted.cluster))
     await happened(pool.client, job, JobSuspended)

@@ -3,10 +3,11 @@ Files by URL in a real pool, from and to real servers: what comes, what goes, wh
 """
 
 import asyncio
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from kettle.client import select
 from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers.files import FileServer, cutter, no_xrootd, s3, webdav, xrootd
 from kettle.testing.throwaway_pool import ThrowawayPool
-from kettle.userlog import Executing, FileTransfer, Terminated
+from kettle.userlog import Disconnected, Executing, FileTransfer, ImageSize, Reconnected, Terminated
 from kettle_wire.ads import Ad
 
 from .job_log import logged, written
@@ -103,12 +104,13 @@ async def test_the_log_tells_of_transfers(
         4,
     )
 
-    events = await logged(tmp_path / "log", Terminated)
+    told = await logged(tmp_path / "log", Terminated)
+    events = [event for event in told if not isinstance(event, ImageSize | Disconnected | Reconnected)]
     moved = [event for event in events if isinstance(event, FileTransfer)]
     assert [0, 40, 40, 40, 1, 40, 40, 40, 5] == [event.number for event in events]
     assert [1, 2, 3, 4, 5, 6] == [event.kind for event in moved]
     executing = next(event for event in events if isinstance(event, Executing))
-    assert (executing.host, 0) == (moved[1].host, moved[1].queued)
+    assert (executing.host, True) == (moved[1].host, moved[1].queued is not None)
 
 
 @pytest.mark.parametrize("scheme", WRITABLE)
@@ -210,6 +212,17 @@ async def test_a_break_in_the_middle_of_what_goes(
     assert LARGE == server.read("broken")
 
 
+def texts_below(directory: Path) -> Iterator[tuple[Path, bytes]]:
+    """
+    Log files and files without a suffix, with what is in them; a pool that runs may remove some meanwhile.
+    """
+    for place, _, names in os.walk(directory):
+        for path in (Path(place, name) for name in names):
+            with suppress(FileNotFoundError):
+                if path.suffix in {".log", ""} and path.is_file():
+                    yield path, path.read_bytes()
+
+
 async def test_the_key_stays_on_the_submit_side(
     pool: ThrowawayPool, servers: dict[str, FileServer], tmp_path: Path
 ) -> None:
@@ -230,10 +243,9 @@ async def test_the_key_stays_on_the_submit_side(
     assert "none" == (tmp_path / "out").read_text().splitlines()[-1]
     log = await written(tmp_path / "log", "\n005 (")
     assert "the-secret" not in (tmp_path / "out").read_text() + log
-    logs = [path for path in pool.home.rglob("*") if path.is_file() and path.suffix in {".log", ""}]
-    assert not [
-        path for path in logs if b"the-secret" in path.read_bytes() or b"X-Amz-Signature" in path.read_bytes()
-    ]
+    texts = dict(texts_below(pool.home))
+    assert any(path.name == "shadow.log" for path in texts)
+    assert not [path for path, text in texts.items() if b"the-secret" in text or b"X-Amz-Signature" in text]
 
     (tmp_path / "key").write_text("two words")
     spoilt = given.replace("aws_secret_access_key_file = ", f"aws_secret_access_key_file = {tmp_path}/key #")

@@ -23,7 +23,7 @@ from kettle_wire.jobs import JobId
 
 from .evidence import Evidence
 from .persons import somebody
-from .waiting import happened
+from .waiting import happened, the_machine, there
 
 PARQUET: Any = importlib.import_module("pyarrow.parquet")
 ME: Final = getpass.getuser()
@@ -74,7 +74,8 @@ async def test_report_projection_history_and_log_agree(
     script = f"[ -e {mark} ] && exit 0\ntouch {mark}\nexec sleep 600\n"
     evicted = await submitted(me, script, "chem", "rho", work)
     await happened(me, evicted, JobStarted)
-    machine = str((await me.ads("Machine"))[0]["Machine"])
+    await there(mark)  # so that it ends when it runs again
+    machine = await the_machine(pool)
     status, _, err = await pool.kettle("drain", "--quick", "--resume-on-completion", machine)
     assert 0 == status, err
     busy = "i=0\nwhile [ $i -lt 200000 ]; do i=$((i+1)); done\n"

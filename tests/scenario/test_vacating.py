@@ -17,7 +17,7 @@ from kettle_wire.events import JobAssigned, JobCompleted, JobOrdered, JobStarted
 from .evidence import Evidence
 from .job_log import logged
 from .persons import somebody
-from .waiting import happened
+from .waiting import happened, there
 
 SETTINGS: Final[dict[str, dict[str, Any]]] = {
     "startd": {"machine_max_vacate_time": 600},
@@ -41,13 +41,6 @@ async def submit(pool: ThrowawayPool, program: str, cwd: Path, more: str = "", *
     description = f"executable = job.sh\nlog = log\n{small}{more}queue {count}\n"
     submitted = await pool.client.submit(description, cwd=cwd)
     return f"{submitted.cluster}.0"
-
-
-async def there(path: Path) -> None:
-    """Wait for what a job makes."""
-    async with asyncio.timeout(PATIENCE_S):
-        while not path.exists():
-            await asyncio.sleep(0.05)
 
 
 async def past(client: Client, job: str) -> Ad:

@@ -39,8 +39,11 @@ async def switched_on(pool: ThrowawayPool) -> AsyncGenerator[None]:
         yield
     finally:
         settings.write_text(was)
-        status, _, err = await pool.kettle("reconfig", "--daemon", "gateway")
-        assert 0 == status, err
+        before = pool.pid("gateway")
+        controlled = await pool.client.hosts.control("reconfig", daemons=["gateway"])
+        for switched in controlled.switched:
+            assert "begun" == switched.outcome, switched
+            await pool.restarted(switched.daemon, after=before)
 
 
 async def test_it_switches_on_what_is_missing_and_signs_in(pool: ThrowawayPool, tmp_path: Path) -> None:

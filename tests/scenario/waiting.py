@@ -3,6 +3,7 @@
 import asyncio
 import time
 from contextlib import aclosing
+from pathlib import Path
 from typing import TypeVar
 
 from kettle.client import Client, job_id
@@ -26,6 +27,21 @@ async def happened(client: Client, job: str | JobId, kind: type[T], *, times: in
                 if found == times:
                     return each.event
     raise AssertionError(f"{kind.__name__} did not happen {times} times to job {job}")
+
+
+async def there(path: Path) -> None:
+    """Wait for what a job makes."""
+    async with asyncio.timeout(PATIENCE_S):
+        while not path.exists():
+            await asyncio.sleep(0.05)
+
+
+async def the_machine(pool: ThrowawayPool) -> str:
+    """The name of the pool's machine, as soon as its collector knows it."""
+    async with asyncio.timeout(PATIENCE_S):
+        while not (ads := await pool.client.ads("Machine", projection=["Machine"])):
+            await asyncio.sleep(0.05)
+    return str(ads[0]["Machine"])
 
 
 async def explained(pool: ThrowawayPool, job: str, text: str) -> str:

@@ -1,16 +1,24 @@
 """
 Usage added up from the attempts, by other code than that which fills the tables. Pure.
 
-It reads the events alone, never a job ad: the owner of a cluster, the cores that its jobs ask for, and what each attempt
-that ended has used.
+It reads the events alone, never a job ad: the owner of a cluster, the cores that its jobs ask for, also by an edit, and what
+each attempt that ended has used.
 """
 
 from typing import Final
 
 import msgspec
 
-from kettle_wire.ads.types import Scalar
-from kettle_wire.events import ClusterSubmitted, Event, JobCompleted, JobRemoved, JobVacated, Usage
+from kettle_wire.ads.types import Ad, Scalar
+from kettle_wire.events import (
+    ClusterSubmitted,
+    Event,
+    JobCompleted,
+    JobEdited,
+    JobRemoved,
+    JobVacated,
+    Usage,
+)
 from kettle_wire.jobs import JobId
 
 _PREFIX: Final = "job/"
@@ -43,6 +51,8 @@ class Sums:
     def __init__(self) -> None:
         self.owners: dict[str, Sum] = {}
         self._clusters: dict[int, _Cluster] = {}
+        self._edited: dict[str, Scalar] = {}
+        """What jobs ask for now that have been edited, by stream."""
         self._removed: set[str] = set()
 
     def feed(self, stream: str, event: Event) -> str:
@@ -50,6 +60,9 @@ class Sums:
         match event:
             case ClusterSubmitted():
                 self._clusters[event.cluster] = _cluster(event)
+            case JobEdited(attributes=attributes):
+                if (cores := _cores(attributes)) is not None:
+                    self._edited[stream] = cores
             case JobRemoved():
                 # Also of one that has completed and stays: nothing is added of it any more.
                 self._removed.add(stream)
@@ -67,7 +80,8 @@ class Sums:
         self._removed.discard(stream)
         if cluster is None:
             return ""  # never submitted: every other check says so
-        cores = cluster.cores if cluster.column is None else cluster.column[job.proc]
+        submitted = cluster.cores if cluster.column is None else cluster.column[job.proc]
+        cores = self._edited.get(stream, submitted)
         wall = round(usage.wall * _US)
         total = self.owners.setdefault(cluster.owner, Sum())
         total.jobs_completed += completed
@@ -82,5 +96,10 @@ def _cluster(event: ClusterSubmitted) -> _Cluster:
     for index, name in enumerate(event.columns):
         if name.lower() == "requestcpus":
             return _Cluster(event.owner, 1, [row[index] for row in event.rows])
-    cores = next((value for name, value in event.ad.items() if name.lower() == "requestcpus"), 1)
-    return _Cluster(event.owner, cores, None)
+    cores = _cores(event.ad)
+    return _Cluster(event.owner, 1 if cores is None else cores, None)
+
+
+def _cores(ad: Ad) -> Scalar | None:
+    """The cores that an ad asks for; None: it says nothing of them."""
+    return next((value for name, value in ad.items() if name.lower() == "requestcpus"), None)

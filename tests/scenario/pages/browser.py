@@ -3,9 +3,11 @@
 import asyncio
 import os
 import subprocess
+from collections import deque
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from threading import Thread
 from typing import Any, Final, Literal
 
 import msgspec
@@ -30,12 +32,13 @@ def chromium(program: str, directory: Path) -> Generator[str]:
     with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
         assert process.stderr is not None
         try:
-            for line in process.stderr:
-                if line.startswith("DevTools listening on "):
-                    yield line.removeprefix("DevTools listening on ").strip()
-                    break
-            else:
+            said = (line for line in process.stderr if line.startswith("DevTools listening on "))
+            address = next(said, "").removeprefix("DevTools listening on ").strip()
+            if not address:
                 raise RuntimeError(f"{program} has ended before it could be driven")
+            # It goes on to complain, and is blocked when nobody reads that.
+            Thread(target=deque, args=(process.stderr, 0), name="chromium", daemon=True).start()
+            yield address
         finally:
             process.kill()
 
@@ -125,7 +128,7 @@ async def looks(driven: str, pool: ThrowawayPool) -> AsyncGenerator[Looks]:
         *(asyncio.to_thread((gateway / name).read_text) for name in ("token", "port"))
     )
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.connect_over_cdp(driven)
+        browser = await playwright.chromium.connect_over_cdp(driven, timeout=_WITHIN_MS)
         try:
             yield Looks(
                 browser, f"http://127.0.0.1:{port.strip()}", {"Authorization": f"Bearer {token.strip()}"}

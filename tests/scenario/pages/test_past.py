@@ -10,6 +10,7 @@ from typing import Final
 import aiohttp
 import pytest
 import pytest_asyncio
+from tests.scenario.asking import patiently
 from yarl import URL
 
 from kettle.client import select
@@ -28,7 +29,7 @@ async def session(pool: ThrowawayPool) -> AsyncIterator[aiohttp.ClientSession]:
     gateway = pool.home / "gateway"
     headers = {"Authorization": f"Bearer {(gateway / 'token').read_text().strip()}", "Accept": "text/html"}
     address = f"http://127.0.0.1:{(gateway / 'port').read_text().strip()}"
-    async with aiohttp.ClientSession(address, headers=headers) as opened:
+    async with aiohttp.ClientSession(address, headers=headers, middlewares=(patiently,)) as opened:
         yield opened
 
 
@@ -51,8 +52,10 @@ async def test_whoever_walks_in_the_past_stays_there(
 ) -> None:
     """From every page of the past each link leads to a page, and to one that has a moment of the past."""
     ended = await pool.client.submit("executable = /bin/false\nqueue 2\n", cwd=tmp_path)
-    held = await pool.client.submit("executable = /bin/true\nhold = true\nqueue\n", cwd=tmp_path)
     await pool.client.wait(select(ended.cluster))
+    held = await pool.client.submit("executable = /bin/true\nhold = true\nqueue\n", cwd=tmp_path)
+    least = f"/v2/jobs?limit=1&at_least={held.position.shard}:{held.position.frame}"
+    assert 200 == (await page(session, least))[0]  # the tables have all of them
     moment = datetime.now(UTC).isoformat().replace("+00:00", "Z")
     ways: dict[str, str] = {}
     for path in (

@@ -10,6 +10,7 @@ from urllib.parse import quote
 import aiohttp
 import msgspec
 import pytest
+from tests.scenario.asking import patiently
 from yarl import URL
 
 from kettle.client import select
@@ -39,7 +40,7 @@ NO_WIDER: Final = "document.documentElement.scrollWidth <= document.documentElem
 async def asked(look: Looks, path: str, **query: Any) -> Any:
     """What the REST interface answers to who looks."""
     async with (
-        aiohttp.ClientSession(look.address, headers=look.headers) as session,
+        aiohttp.ClientSession(look.address, headers=look.headers, middlewares=(patiently,)) as session,
         session.get(path, params=query) as response,
     ):
         assert 200 == response.status, await response.text()
@@ -251,6 +252,7 @@ async def test_the_log_is_shown_as_it_was(look: Looks, pool: ThrowawayPool, tmp_
         assert "The past" in await seen.text(".moment")
         await seen.page.click(".steps >> text=now")
         await seen.page.wait_for_selector(".log tbody tr")
+        await seen.page.wait_for_load_state()  # before its script has come, a key says nothing to the slider
         await seen.page.focus("#slider")
         await seen.page.press("#slider", "ArrowLeft")
         await seen.page.wait_for_url("**as_of=*")

@@ -7,7 +7,14 @@ import msgspec
 import pytest
 
 from kettle.client.spooling.input_files import SMALL, InputFiles, SpoolingError, read_unchanged
-from kettle.client.spooling.output_files import new_log_events, output_path, replacing, with_submitter_paths
+from kettle.client.spooling.output_files import (
+    has_ends,
+    new_log_events,
+    one_of_each_log,
+    output_path,
+    replacing,
+    with_submitter_paths,
+)
 from kettle_wire.ads.types import Ad, Expr
 from kettle_wire.jobs import JobId
 from kettle_wire.spooling import Manifest, Procs
@@ -137,3 +144,20 @@ def test_a_log_gets_what_it_does_not_have() -> None:
     assert two == new_log_events(other + one, one + two)
     assert "" == new_log_events(other + one + two, one + two)
     assert two == new_log_events(one, one + two + three[:9])
+
+
+def test_a_log_is_complete_when_it_has_the_ends_of_what_has_completed() -> None:
+    """Of each job, and each as a whole; of a job that was removed no end is waited for."""
+    ads: list[Ad] = [
+        {"ClusterId": 7, "ProcId": proc, "JobStatus": status, "UserLog": "/spool/7/log.0"}
+        for proc, status in ((0, 4), (1, 4), (2, 3))
+    ]
+    [(first, ends)] = one_of_each_log([*ads, {"ClusterId": 7, "ProcId": 3, "JobStatus": 4}])
+    begun, *ended = (
+        f"{kind} (007.00{proc}.000) then\n...\n" for kind, proc in (("001", 1), ("005", 0), ("005", 1))
+    )
+    assert (ads[0], {JobId(7, 0), JobId(7, 1)}) == (first, ends)
+    assert not has_ends("", ends)
+    assert not has_ends(begun + ended[0] + ended[1][:-4], ends)
+    assert has_ends(begun + "".join(ended), ends)
+    assert has_ends("", set())

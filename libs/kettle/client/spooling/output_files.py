@@ -1,21 +1,25 @@
 """Results of jobs on the machine of their submitter: where they go, and how they are written."""
 
 import os
+import re
 import stat
-from collections.abc import Generator, Iterable
+from collections.abc import Collection, Generator, Iterable
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from kettle.client.jobs.status import id_of
 from kettle.client.spooling.input_files import SpoolingError
 from kettle.transfer.file_lists import ManifestError, is_url
 from kettle.transfer.spooled_jobs import PLACES, as_submitted
 from kettle.transfer.submit_side_paths import destination
 from kettle_wire.ads.types import Ad, Expr
+from kettle_wire.codes import JobStatus
 from kettle_wire.jobs import JobId
 
 _DRAFT: Final = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 _END: Final = "...\n"
+_TERMINATED: Final = re.compile(r"^005 \(([0-9]+)\.([0-9]+)\.", re.MULTILINE)
 
 
 def with_submitter_paths(ad: Ad) -> Ad:
@@ -69,13 +73,27 @@ def replacing(path: Path, job: JobId, mode: int) -> Generator[int]:
         os.close(fd)
 
 
-def one_of_each_log(ads: Iterable[Ad]) -> list[Ad]:
-    """A job for each job event log that some of them have."""
-    found: dict[str, Ad] = {}
+def one_of_each_log(ads: Iterable[Ad]) -> list[tuple[Ad, set[JobId]]]:
+    """
+    A job for each job event log that some of them have, and which of them have completed, so that their ends will be in it as
+    text.
+    """
+    found: dict[str, tuple[Ad, set[JobId]]] = {}
     for ad in ads:
         if isinstance(log := ad.get("UserLog"), str):
-            found.setdefault(log, ad)
+            _, completed = found.setdefault(log, (ad, set()))
+            if ad.get("JobStatus") == JobStatus.COMPLETED and ad.get("UserLogUseXML") is not True:
+                completed.add(id_of(ad))
     return list(found.values())
+
+
+def has_ends(log: str, jobs: Collection[JobId]) -> bool:
+    """Whether a log has the events of the ends of all these jobs."""
+    if not jobs:
+        return True
+    complete = log.rpartition(_END)[0]
+    ended = {JobId(int(cluster), int(proc)) for cluster, proc in _TERMINATED.findall(complete)}
+    return ended.issuperset(jobs)
 
 
 def new_log_events(known: str, fetched: str) -> str:

@@ -6,7 +6,7 @@ written here after their end, with the rights of the caller.
 import asyncio
 import os
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,12 +25,14 @@ from kettle.client.spooling.input_files import (
     read_unchanged,
 )
 from kettle.client.spooling.output_files import (
+    has_ends,
     new_log_events,
     one_of_each_log,
     output_path,
     replacing,
     with_submitter_paths,
 )
+from kettle.retry.deadline import Deadline
 from kettle.transfer.spooled_jobs import PLACES, PREFIX
 from kettle.transfer.submit_side_paths import text
 from kettle_wire.ads.types import Ad
@@ -53,10 +55,13 @@ _AT_ONCE: Final = 4
 """Messages that are on their way at once."""
 _LARGE: Final = 4 * PIECE
 """Bytes of a large file in one message."""
+_LOG_S: Final = 30.0
+"""So long the ends of jobs are waited for in their log: one that cannot be written will not have them."""
+_LOOK_S: Final = 0.1
 _TRIES: Final = 5
 """How often nothing may have got any further before we give up."""
 _OVER: Final = (JobStatus.REMOVED, JobStatus.COMPLETED)
-_LOOKED_AT: Final = ("ClusterId", "ProcId", "JobStatus", "StageInFinish")
+_LOOKED_AT: Final = ("ClusterId", "ProcId", "JobStatus", "StageInFinish", "UserLogUseXML")
 _NOT_KEPT: Final = "the access point does not keep the files that it is sent; ask its administrator"
 
 _Read = Callable[[int], Awaitable[bytes]]
@@ -109,7 +114,7 @@ class SpoolTransfers:
         for cluster, ads in _by_cluster(ready).items():
             shadow = await self._shadow(cluster)
             await _all([self._bring(shadow, ad) for ad in ads])
-            await _all([self._bring_log(shadow, ad) for ad in one_of_each_log(ads)])
+            await _all([self._bring_log(shadow, ad, ends) for ad, ends in one_of_each_log(ads)])
         over = [id_of(ad) for ad in ready if ad.get("JobStatus") in _OVER]
         if over:  # what one that runs has left so far is not all of it
             said: Ad = {"StageOutStart": began, "StageOutFinish": int(time.time())}
@@ -200,19 +205,28 @@ class SpoolTransfers:
                 await asyncio.to_thread(os.pwrite, fd, data, done)
                 done += len(data)
 
-    async def _bring_log(self, shadow: str, ad: Ad) -> None:
-        """Put the events that a log here does not have yet at its end: it may be a log of other jobs, too."""
+    async def _bring_log(self, shadow: str, ad: Ad, ends: Collection[JobId]) -> None:
+        """
+        Put the events that a log here does not have yet at its end: it may be a log of other jobs, too.
+
+        The log is written after the record, and jobs that have ended may be forgotten after this, with their log: the
+        events of their ends are waited for.
+        """
         from kettle.userlog import Appender, UserLogError
 
         job, there, data = id_of(ad), with_submitter_paths(ad), bytearray()
         path = Path(text(there, "Iwd", "/"), text(there, "UserLog"))
-        name = Path(text(ad, "UserLog")).name
-        try:
-            while piece := await self._piece(shadow, job, name, len(data), log=True):
-                data += piece
-        except CommandRefusedError as error:
-            if error.code != RefusalCode.NOT_FOUND:
-                raise
+        name, patience = Path(text(ad, "UserLog")).name, Deadline(_LOG_S)
+        while True:
+            try:
+                while piece := await self._piece(shadow, job, name, len(data), log=True):
+                    data += piece
+            except CommandRefusedError as error:
+                if error.code != RefusalCode.NOT_FOUND:
+                    raise
+            if not patience.left() or has_ends(data.decode(errors="replace"), ends):
+                break
+            await asyncio.sleep(_LOOK_S)
         try:
             with path_error(path):
                 path.parent.mkdir(parents=True, exist_ok=True)

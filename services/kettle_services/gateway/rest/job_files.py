@@ -87,7 +87,12 @@ class RunningFiles:
         names = [name for name in sorted({STDOUT, STDERR, *results(self.ad)}) if name > after]
         places = [FilePlace(name=name, length=0) for name in names[:_PEEKED]]
         request = Peek(access=self.visit.access, files=places)
-        pieces = (await self.client.requests.ask(PEEK, request, name=self.visit.startd)).files
+        try:
+            pieces = (await self.client.requests.ask(PEEK, request, name=self.visit.startd)).files
+        except CommandRefusedError as error:
+            if error.code != RefusalCode.NOT_RUNNING:
+                raise
+            return [], False  # it has not begun to write, or the end of its run is about to be recorded
         found = [JobFile(path=piece.name, size=piece.size) for piece in pieces if not piece.trouble]
         return found, len(names) > _PEEKED
 
