@@ -62,6 +62,7 @@ async def connected(nats: EmbeddedNats, url: str = "") -> AsyncGenerator[NatsBus
         identity=daemon("gateway"),
         credentials=str(nats.credentials("test")),
         patience=PATIENCE_S,
+        deadline=PATIENCE_S,
     ) as bus:
         yield bus
 

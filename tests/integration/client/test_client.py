@@ -265,7 +265,7 @@ async def test_the_synchronous_client(world: World) -> None:
     """The client works without an event loop of one's own."""
 
     def work() -> list[str]:
-        with SyncClient.connect(environ=world.environ, patience=10) as pool:
+        with SyncClient.connect(environ=world.environ, patience=PATIENCE_S) as pool:
             cluster = pool.submit(SLEEP).cluster
             pool.hold(select(cluster))
             pool.release(select(f"{cluster}.0"))

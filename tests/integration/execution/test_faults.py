@@ -208,6 +208,7 @@ async def remote(nats: EmbeddedNats) -> AsyncGenerator[SubmitSide]:
             subjects=Subjects(POOL),
             identity=daemon(role),
             credentials=str(nats.credentials("test")),
+            deadline=PATIENCE_S,
         )
 
     async with connect("schedd") as schedd, connect("shadow") as shadow:

@@ -72,7 +72,9 @@ class Gate:
         return str(self.directory / "sentinel.creds")
 
     @asynccontextmanager
-    async def bus(self, token: str, owner: str = "ada", *, patience: float = 5.0) -> AsyncGenerator[NatsBus]:
+    async def bus(
+        self, token: str, owner: str = "ada", *, patience: float = PATIENCE_S
+    ) -> AsyncGenerator[NatsBus]:
         """As somebody who has a token."""
         async with NatsBus.connect(
             self.server.url,
@@ -81,6 +83,7 @@ class Gate:
             credentials=self.sentinel,
             token=lambda: token,
             patience=patience,
+            deadline=PATIENCE_S,
         ) as bus:
             yield bus
 
@@ -93,6 +96,7 @@ class Gate:
             identity=WHO[name][1],
             credentials=str(self.server.credentials(name)),
             patience=PATIENCE_S,
+            deadline=PATIENCE_S,
         ) as bus:
             yield bus
 
