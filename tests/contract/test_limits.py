@@ -52,6 +52,7 @@ async def connected(server: EmbeddedNats, who: str, stack: AsyncExitStack) -> Cl
         user_credentials=str(server.credentials(who)),
         inbox_prefix=WHO[who][1].inbox.encode(),
         error_cb=_quiet,
+        connect_timeout=int(PATIENCE_S),
         allow_reconnect=False,
     )
     return client
@@ -64,6 +65,7 @@ def bus_of(server: EmbeddedNats, who: str) -> AbstractAsyncContextManager[NatsBu
         identity=WHO[who][1],
         credentials=str(server.credentials(who)),
         patience=PATIENCE_S,
+        deadline=PATIENCE_S,
     )
 
 

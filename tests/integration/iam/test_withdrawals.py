@@ -68,6 +68,7 @@ async def connected(gate: Gate, token: str, owner: str = "ada") -> AsyncGenerato
             inbox_prefix=f"_INBOX.u-{owner}".encode(),
             disconnected_cb=note,
             error_cb=heard,
+            connect_timeout=int(PATIENCE_S),
             allow_reconnect=False,
         )
         yield Connection(client, ended)
