@@ -54,7 +54,7 @@ async def test_a_claim_takes_resources_and_its_end_returns_them(submitter: Submi
 
 async def test_a_busy_slot_names_its_job(submitter: SubmitSide) -> None:
     """The dynamic slot's ad shows activity, job and owner."""
-    activation = await submitter.start(script("sleep 20"))
+    activation = await submitter.start(script("sleep 600"))
 
     await until_slot(
         submitter, "slot1_1@worker", Activity="Busy", JobId=str(activation.job), RemoteOwner="alice"
@@ -112,7 +112,7 @@ async def test_an_activation_that_is_repeated_runs_once(submitter: SubmitSide) -
 
 async def test_another_job_is_refused_while_one_runs(submitter: SubmitSide) -> None:
     """The claim is not idle."""
-    activation = await submitter.start(script("sleep 20"))
+    activation = await submitter.start(script("sleep 600"))
 
     result = await submitter.activate(submitter.activation(activation.key, job_ad()))
 
@@ -172,7 +172,7 @@ async def test_a_renewed_lease_keeps_the_job(submitter: SubmitSide) -> None:
 
 async def test_release_ends_what_runs(submitter: SubmitSide) -> None:
     """The job is ended softly and its slot given back."""
-    activation = await submitter.start(script("sleep 20"))
+    activation = await submitter.start(script("sleep 600"))
 
     await submitter.schedd.call(RELEASE, submitter.startd, Release(claims=[activation.key], reason="enough"))
 
@@ -186,7 +186,7 @@ async def test_release_ends_what_runs(submitter: SubmitSide) -> None:
 async def test_ads_are_withdrawn_at_the_end(pool: WorkerPool) -> None:
     """A drained startd leaves neither ads nor sandboxes, and ends what ran with code 1013."""
     async with pool.startd() as startd:
-        activation = await pool.submitter.start(script("sleep 20"))
+        activation = await pool.submitter.start(script("sleep 600"))
         await startd.drain()
 
     failed = await pool.submitter.final(activation)

@@ -129,7 +129,7 @@ async def test_a_lost_attempt_is_reported_from_memory(pool: WorkerPool, disk: Di
     """The report that the startd writes itself reaches the bus, and the disk as soon as it can."""
     async with pool.startd() as startd:
         submitter = pool.submitter
-        activation = await submitter.start(script("sleep 60"))
+        activation = await submitter.start(script("sleep 600"))
         started = await submitter.hear(activation, lambda report: isinstance(report.body, Started))
         disk.full = True
         assert isinstance(started.body, Started)
