@@ -106,7 +106,7 @@ async def test_a_schedd_that_comes_late_is_waited_for(bare: World, client: Clien
 
 async def test_patience_ends(bare: World) -> None:
     """A pool without a schedd is told from a slow one."""
-    async with Client.connect(environ=bare.environ, patience=0.3) as client:
+    async with Client.connect(environ=bare.environ, patience=3.0) as client:
         with pytest.raises(PoolUnreachableError, match="the schedd 'schedd' did not answer"):
             await client.jobs()
 

@@ -11,6 +11,7 @@ from tests.integration.iam.gate import Gate, gate_on
 from kettle.bus.ports import NotAcceptedError, RefusedError
 from kettle.client.connections.pool_connection import connect_pool
 from kettle.client.connections.pool_file import PoolFile, login_name
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.services import Backend
 from kettle_wire.commands.iam import OPEN_SESSION, WHO_AM_I, BeginSession, WhoAmI
 
@@ -86,7 +87,7 @@ async def test_while_iam_is_away_people_wait_and_connections_stay(gate: Gate, tm
         await gate.stop()
 
         async def come() -> None:
-            async with connect_pool(pool, 30.0):
+            async with connect_pool(pool, PATIENCE_S):
                 pass
 
         coming = asyncio.create_task(come())

@@ -141,7 +141,7 @@ async def test_who_is_banned_by_group_or_whose_rule_is_gone(
 
 async def test_a_connection_ends_with_its_token(gate: Gate) -> None:
     """To the second, by the server itself."""
-    async with connected(gate, gate.token("ada", exp=int(time.time()) + 2)) as ada:
+    async with connected(gate, gate.token("ada", exp=int(time.time()) + 6)) as ada:
         await ada.until_ended()
 
 
