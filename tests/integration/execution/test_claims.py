@@ -136,7 +136,7 @@ async def test_a_claim_is_used_again_and_its_reports_never_share_a_number(submit
 async def test_a_lease_that_ends_kills_the_job(submitter: SubmitSide) -> None:
     """The claim is dropped and the job reported as lost."""
     activation = await submitter.start(
-        script("trap '' TERM; sleep 60"), claim=await submitter.claim(lease=5.0)
+        script("trap '' TERM; sleep 60"), claim=await submitter.claim(lease=10.0)
     )
 
     failed = await submitter.final(activation)
@@ -154,7 +154,7 @@ async def test_a_lease_that_ends_kills_the_job(submitter: SubmitSide) -> None:
 async def test_a_renewed_lease_keeps_the_job(submitter: SubmitSide) -> None:
     """Renewals count on the worker's clock; a claim that is left out is told."""
     other = await submitter.claim()
-    lease = 3.0
+    lease = 6.0
     claim = await submitter.claim(lease=lease)
     granted = boottime()
     activation = await submitter.start(script(f"sleep {lease + 0.5}"), claim=claim)
