@@ -98,7 +98,7 @@ async def test_ads_take_no_lease() -> None:
             for bucket in (ads, lease):
                 await owner.ensure_bucket(bucket)
             leases = KeyLeases(owner, lease.name)
-            held = await leases.acquire(shard, "first", ttl=3.0)
+            held = await leases.acquire(shard, "first", ttl=12.0)
             taken = 0
             with suppress(BusError):
                 while taken < 10:

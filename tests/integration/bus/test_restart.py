@@ -140,7 +140,7 @@ async def until_stored(bus: NatsBus, subject: str, data: bytes) -> None:
     end = time.monotonic() + PATIENCE_S
     while True:
         try:
-            await bus.append(subject, data, deadline=2.0)
+            await bus.append(subject, data)
             return
         except BusError:
             if time.monotonic() > end:
