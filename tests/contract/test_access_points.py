@@ -81,6 +81,7 @@ async def connected(server: EmbeddedNats, credentials: Path, said: list[str]) ->
             user_credentials=str(credentials),
             inbox_prefix=ADA.inbox.encode(),
             error_cb=note,
+            connect_timeout=int(PATIENCE_S),
             allow_reconnect=False,
         )
     except BaseException:

@@ -70,6 +70,7 @@ class Pool:
                 identity=WHO[name][1],
                 credentials=str(self.server.credentials(name)),
                 patience=PATIENCE_S,
+                deadline=PATIENCE_S,
             )
         )
 
@@ -82,6 +83,7 @@ class Pool:
             user_credentials=str(credentials or self.server.credentials(name)),
             inbox_prefix=WHO[name][1].inbox.encode(),
             error_cb=_quiet,
+            connect_timeout=int(PATIENCE_S),
             allow_reconnect=False,
         )
         return client
@@ -235,13 +237,13 @@ async def test_nobody_changes_the_consumer_of_somebody_else(pool: Pool) -> None:
     name = "n" * 22
     everything = f"{GUESTS_API}.CONSUMER.CREATE.{MONITOR.name}.{name}"
     body = msgspec.json.encode({"config": {"durable_name": name, "ack_policy": "explicit"}})
-    assert b'"error"' not in (await (await pool.raw("monitor")).request(everything, body)).data
+    monitor, ada = await pool.raw("monitor"), await pool.raw("ada")
+    assert b'"error"' not in (await monitor.request(everything, body, timeout=PATIENCE_S)).data
     mine = SUBJECTS.monitor("ada")
     config = {"durable_name": name, "ack_policy": "explicit", "filter_subject": mine}
     for action in ("", "create", "update"):
-        answer = await (await pool.raw("ada")).request(
-            f"{everything}.{mine}", msgspec.json.encode({"config": config, "action": action})
-        )
+        asked = msgspec.json.encode({"config": config, "action": action})
+        answer = await ada.request(f"{everything}.{mine}", asked, timeout=PATIENCE_S)
         assert b'"error"' in answer.data
 
 

@@ -187,6 +187,7 @@ async def refused(pool: Pool, name: str, publish: set[str], subscribe: set[str])
         user_credentials=str(pool.server.credentials(name)),
         inbox_prefix=IDENTITIES[name].inbox.encode(),
         error_cb=note,
+        connect_timeout=int(PATIENCE_S),
         allow_reconnect=False,
     )
     try:
@@ -310,9 +311,9 @@ async def test_a_sentinel_without_a_token_is_not_even_let_in(pool: Pool) -> None
         await client.connect(
             pool.server.url,
             user_credentials=str(pool.server.credentials(SENTINEL)),
+            connect_timeout=int(PATIENCE_S),
             allow_reconnect=False,
             error_cb=_unheard,
-            connect_timeout=10,
         )
     await client.close()
 

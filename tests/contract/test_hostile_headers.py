@@ -70,6 +70,7 @@ async def pool() -> AsyncIterator[tuple[Callable[[str], Awaitable[NatsBus]], Raw
                     identity=WHO[name][1],
                     credentials=str(server.credentials(name)),
                     patience=PATIENCE_S,
+                    deadline=PATIENCE_S,
                 )
             )
 
@@ -79,6 +80,7 @@ async def pool() -> AsyncIterator[tuple[Callable[[str], Awaitable[NatsBus]], Raw
                 server.url,
                 user_credentials=str(server.credentials(name)),
                 inbox_prefix=WHO[name][1].inbox.encode(),
+                connect_timeout=int(PATIENCE_S),
                 allow_reconnect=False,
             )
             stack.push_async_callback(client.close)

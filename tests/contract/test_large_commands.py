@@ -70,6 +70,7 @@ async def connect(request: pytest.FixtureRequest, small: EmbeddedNats) -> AsyncI
                     identity=who,
                     credentials=str(small.credentials("test")),
                     patience=PATIENCE_S,
+                    deadline=PATIENCE_S,
                     limits=limits,
                 )
             )

@@ -44,13 +44,16 @@ async def test_different_keys_do_not_contend(world: World) -> None:
 
 async def test_a_lease_outlives_its_time_by_being_renewed(world: World) -> None:
     """Nobody else gets it meanwhile."""
-    _, ours = await leases(world)
+    bus, ours = await leases(world)
     _, theirs = await leases(world)
-    held = await ours.acquire("shard", "a", ttl=TTL)
+    held = await ours.acquire("shard", "a", ttl=2 * TTL)
     waiting = asyncio.create_task(theirs.acquire("shard", "b", ttl=TTL))
-    for _ in range(4):
-        await asyncio.sleep(0.4)
-        await world.passes(0.8)
+    async with asyncio.timeout(PATIENCE_S), aclosing(bus.watch(world.subjects.leases, "shard")) as renewals:
+        while await anext(renewals) is not None:
+            pass
+        for _ in range(2):
+            await anext(renewals)
+            await world.passes(1.2 * TTL)
     assert not waiting.done()
     await held.release()
     async with asyncio.timeout(PATIENCE_S):
@@ -97,7 +100,7 @@ async def test_a_lost_bucket_does_not_cost_the_lease(world: World) -> None:
     """The holder writes itself into the new bucket."""
     bus, ours = await leases(world)
     _, theirs = await leases(world)
-    held = await ours.acquire("shard", "a", ttl=2 * TTL)
+    held = await ours.acquire("shard", "a", ttl=4 * TTL)
     lost = asyncio.ensure_future(held.lost)
     await world.lose_bucket(world.subjects.leases)
     await bus.ensure_bucket(BucketSpec(name=world.subjects.leases, memory=False))

@@ -52,6 +52,7 @@ async def connected(server: EmbeddedNats, who: str, stack: AsyncExitStack) -> Cl
         user_credentials=str(server.credentials(who)),
         inbox_prefix=WHO[who][1].inbox.encode(),
         error_cb=_quiet,
+        connect_timeout=int(PATIENCE_S),
         allow_reconnect=False,
     )
     return client
@@ -64,6 +65,7 @@ def bus_of(server: EmbeddedNats, who: str) -> AbstractAsyncContextManager[NatsBu
         identity=WHO[who][1],
         credentials=str(server.credentials(who)),
         patience=PATIENCE_S,
+        deadline=PATIENCE_S,
     )
 
 
@@ -96,7 +98,7 @@ async def test_ads_take_no_lease() -> None:
             for bucket in (ads, lease):
                 await owner.ensure_bucket(bucket)
             leases = KeyLeases(owner, lease.name)
-            held = await leases.acquire(shard, "first", ttl=3.0)
+            held = await leases.acquire(shard, "first", ttl=12.0)
             taken = 0
             with suppress(BusError):
                 while taken < 10:

@@ -10,6 +10,7 @@ import pytest_asyncio
 from kettle.eventsourcing.log import Answered, FencedError, Log
 from kettle.eventsourcing.memory import MemoryLog
 from kettle.storage import PgLog
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers.locations import Place
 from kettle_wire.events import JobHeld, JobReleased, JobsChanged, Procs
 from kettle_wire.events import encode as encode_event
@@ -21,7 +22,7 @@ async def log(request: pytest.FixtureRequest, real: Place) -> AsyncIterator[Log]
     if request.param == "memory":
         yield MemoryLog()
         return
-    async with PgLog.connect(real.addresses.database_url, patience=10) as pg:
+    async with PgLog.connect(real.addresses.database_url, patience=PATIENCE_S) as pg:
         yield pg
 
 

@@ -52,6 +52,7 @@ async def connect() -> AsyncIterator[Connect]:
                     identity=WHO[name][1],
                     credentials=str(nats.credentials(name)),
                     patience=PATIENCE_S,
+                    deadline=PATIENCE_S,
                 )
             )
 

@@ -111,6 +111,7 @@ async def _connected(
         await client.connect(
             url,
             user_credentials=credentials or None,
+            connect_timeout=int(PATIENCE_S),
             reconnected_cb=returned,
             error_cb=untold,
             reconnect_to_server_handler=ours_again,

@@ -67,6 +67,7 @@ async def connect(guarded: EmbeddedNats) -> AsyncIterator[Connect]:
                     identity=claiming or WHO[name][1],
                     credentials=str(guarded.credentials(name)),
                     patience=PATIENCE_S,
+                    deadline=PATIENCE_S,
                 )
             )
 

@@ -152,6 +152,7 @@ async def opened(
         user_credentials=str(pool.credentials(name)),
         inbox_prefix=ALL[name][1].inbox.encode(),
         error_cb=note,
+        connect_timeout=int(PATIENCE_S),
         allow_reconnect=False,
     )
     asked = {("publish", each.lower()) for each in publish} | {

@@ -56,6 +56,7 @@ def _as(
         identity=claiming or WHO[name][1],
         credentials=str(server.credentials(name)),
         patience=PATIENCE_S,
+        deadline=PATIENCE_S,
     )
 
 

@@ -9,6 +9,7 @@ import pytest_asyncio
 from kettle.eventsourcing.log import FencedError, Log, StoredEvent, WorkingSet
 from kettle.eventsourcing.memory import MemoryLog, MemoryWorkingSet
 from kettle.storage import PgLog, PgWorkingSet
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers.locations import Place
 
 
@@ -18,7 +19,7 @@ async def stores(request: pytest.FixtureRequest, real: Place) -> AsyncIterator[t
         log = MemoryLog()
         yield log, MemoryWorkingSet(log)
         return
-    async with PgLog.connect(real.addresses.database_url, patience=10) as pg:
+    async with PgLog.connect(real.addresses.database_url, patience=PATIENCE_S) as pg:
         yield pg, PgWorkingSet(pg.database)
 
 

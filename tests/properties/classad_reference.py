@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import TracebackType
 
-_SECONDS_PER_BATCH: Final = 20
+_SECONDS_PER_BATCH: Final = 120
 CRASH: Final = "CRASH"
 """The outcome where the reference died or did not end."""
 

@@ -48,10 +48,13 @@ class MemoryBus:
         subjects: Subjects,
         identity: Identity,
         limits: PartLimits | None = None,
+        deadline: float = 5.0,
     ) -> None:
+        """`deadline`: see `NatsBus.connect`."""
         self.subjects = subjects
         self.identity = identity
         self._server = server
+        self._deadline = deadline
         self._tasks: set[asyncio.Task[Parcel]] = set()
         self._depot = PartStore(lambda: server.payload_limit, limits)
         self._failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -94,13 +97,14 @@ class MemoryBus:
         self._listeners.append(listener)
 
     async def call(
-        self, endpoint: Endpoint[Req, Rep], name: str, request: Req, *, deadline: float = 5.0
+        self, endpoint: Endpoint[Req, Rep], name: str, request: Req, *, deadline: float | None = None
     ) -> Rep:
         """See `Bus.call`."""
+        within = self._deadline if deadline is None else deadline
 
         async def carry(place: str, data: bytes, headers: Mapping[str, str]) -> Parcel:
             subject = self.subjects.command(endpoint.role, place, endpoint.verb, self.identity.token)
-            return await self._carry(subject, Parcel(data, headers), deadline)
+            return await self._carry(subject, Parcel(data, headers), within)
 
         reply = await call_in_parts(carry, name, _encode(request), {}, limit=self.payload_limit)
         return endpoint.decode_reply(reply)

@@ -63,6 +63,9 @@ ENSURE_S: Final = 15.0
 How long to try to reach a stream or bucket before the caller gets the error that JetStream does not answer.
 """
 
+DEADLINE_S: Final = 5.0
+"""How long an answer may take where nobody says otherwise."""
+
 _encode = msgspec.msgpack.Encoder().encode
 
 
@@ -79,6 +82,7 @@ class NatsBus:
         *,
         replicas: int,
         limits: PartLimits | None,
+        deadline: float,
     ) -> None:
         self.subjects = subjects
         self.identity = identity
@@ -94,6 +98,7 @@ class NatsBus:
         )
         self._inject = inject
         self._replicas = replicas
+        self._deadline = deadline
         self._remakes: dict[str, dict[str, Any]] = {}
         self._returned = asyncio.Event()
         self._listeners: list[Callable[[], None]] = []
@@ -110,6 +115,7 @@ class NatsBus:
         credentials: str = "",
         name: str = "",
         patience: float | None = None,
+        deadline: float = DEADLINE_S,
         inject: Inject | None = None,
         extract: Around | None = None,
         replicas: int = 1,
@@ -119,7 +125,7 @@ class NatsBus:
     ) -> AsyncGenerator["NatsBus", None]:
         """
         Connect with what the file `credentials` holds (empty: none), waiting up to `patience` seconds; `token` gives what a
-        person shows besides.
+        person shows besides. An answer for which nobody names a deadline has `deadline` seconds.
 
         With `ca`, the path of the certificate of an authority, or a URL with `tls://`, every connection is encrypted,
         and a server whose certificate does not come from that authority is sent nothing.
@@ -138,7 +144,16 @@ class NatsBus:
             ca=ca,
             token=token,
         ) as connection:
-            bus = cls(connection, subjects, identity, inject, extract, replicas=replicas, limits=limits)
+            bus = cls(
+                connection,
+                subjects,
+                identity,
+                inject,
+                extract,
+                replicas=replicas,
+                limits=limits,
+                deadline=deadline,
+            )
             keeper = asyncio.create_task(bus._keep(), name="bus-keeper")
             keeper.add_done_callback(bus._kept)
             try:
@@ -191,7 +206,7 @@ class NatsBus:
         self._listeners.append(listener)
 
     async def call(
-        self, endpoint: Endpoint[Req, Rep], name: str, request: Req, *, deadline: float = 5.0
+        self, endpoint: Endpoint[Req, Rep], name: str, request: Req, *, deadline: float | None = None
     ) -> Rep:
         """See `Bus.call`."""
         headers: dict[str, str] = {}
@@ -200,7 +215,9 @@ class NatsBus:
 
         async def carry(place: str, data: bytes, headers: Mapping[str, str]) -> Parcel:
             subject = self.subjects.command(endpoint.role, place, endpoint.verb, self.identity.token)
-            message = await self._connection.request(subject, data, deadline=deadline, headers=headers)
+            message = await self._connection.request(
+                subject, data, deadline=self._within(deadline), headers=headers
+            )
             if refusal := refusal_of(message.headers, message.data):
                 raise refusal
             return Parcel(message.data, message.headers or {})
@@ -270,7 +287,7 @@ class NatsBus:
         *,
         expect_last: int | None = None,
         ttl: float | None = None,
-        deadline: float = 5.0,
+        deadline: float | None = None,
     ) -> int:
         """See `Bus.append`."""
         headers: dict[str, str] = {}
@@ -279,18 +296,20 @@ class NatsBus:
         if ttl is not None:
             headers["Nats-TTL"] = ttl_header(ttl)
         return await self._jetstream.append(
-            subject, data, headers=headers or None, expected=expect_last or 0, deadline=deadline
+            subject, data, headers=headers or None, expected=expect_last or 0, deadline=self._within(deadline)
         )
 
-    async def newest(self, stream: str, subject: str, *, deadline: float = 5.0) -> bytes | None:
+    async def newest(self, stream: str, subject: str, *, deadline: float | None = None) -> bytes | None:
         """See `Bus.newest`."""
-        return await self._jetstream.newest(stream, subject, deadline=deadline)
+        return await self._jetstream.newest(stream, subject, deadline=self._within(deadline))
 
     async def append_together(
-        self, posts: Sequence[Post], *, expect_last: int, note: str = "", deadline: float = 5.0
+        self, posts: Sequence[Post], *, expect_last: int, note: str = "", deadline: float | None = None
     ) -> int:
         """See `Bus.append_together`."""
-        return await self._together.append(posts, expect_last=expect_last, note=note, deadline=deadline)
+        return await self._together.append(
+            posts, expect_last=expect_last, note=note, deadline=self._within(deadline)
+        )
 
     async def last_note(self, stream: str) -> tuple[int, str]:
         """See `Bus.last_note`."""
@@ -370,19 +389,23 @@ class NatsBus:
         *,
         expect: int,
         ttl: float | None = None,
-        deadline: float = 5.0,
+        deadline: float | None = None,
     ) -> int:
         """See `Bus.update`."""
         headers = {"Nats-Expected-Last-Subject-Sequence": str(expect)}
         if ttl is not None:
             headers["Nats-TTL"] = ttl_header(ttl)
         return await self._jetstream.append(
-            entry_subject(bucket, key), value, headers=headers, expected=expect, deadline=deadline
+            entry_subject(bucket, key),
+            value,
+            headers=headers,
+            expected=expect,
+            deadline=self._within(deadline),
         )
 
-    async def get(self, bucket: str, key: str, *, deadline: float = 5.0) -> bytes | None:
+    async def get(self, bucket: str, key: str, *, deadline: float | None = None) -> bytes | None:
         """See `Bus.get`."""
-        return await self._jetstream.entry(bucket, key, deadline=deadline)
+        return await self._jetstream.entry(bucket, key, deadline=self._within(deadline))
 
     async def delete(self, bucket: str, key: str, *, expect: int | None = None) -> None:
         """See `Bus.delete`."""
@@ -403,6 +426,9 @@ class NatsBus:
         async with aclosing(watch(reader, prefix=entry_subject(bucket, ""), keys=keys)) as changes:
             async for change in changes:
                 yield change
+
+    def _within(self, deadline: float | None) -> float:
+        return self._deadline if deadline is None else deadline
 
     async def _ensure(self, config: dict[str, Any], *, remake: bool) -> int:
         # Where a cluster has just lost a server, nobody may know for a while what streams there are.

@@ -8,7 +8,8 @@ import msgspec
 from kettle.bus.encryption import connected, dial, is_wanted
 
 _SCHEMES: Final = frozenset({"nats", "tls"})
-_WITHIN_S: Final = 2.0
+WITHIN_S: Final = 2.0
+"""How long a server may take to greet, and to encrypt before that."""
 _PORT: Final = 4222
 _LONGEST: Final = 64 * 1024
 _INFO: Final = b"INFO "
@@ -21,9 +22,9 @@ class _Info(msgspec.Struct, frozen=True):
     tls_verify: bool = False
 
 
-def open_servers(url: str, ca: str = "") -> list[str]:
+def open_servers(url: str, ca: str = "", *, within: float = WITHIN_S) -> list[str]:
     """
-    The servers of a bus that ask for no credentials, as HOST:PORT; one that does not answer is none of them.
+    The servers of a bus that ask for no credentials, as HOST:PORT; one that does not answer in time is none of them.
 
     Where connections are encrypted (`ca` is as in `NatsBus.connect`) they are encrypted here, too.
     """
@@ -32,14 +33,14 @@ def open_servers(url: str, ca: str = "") -> list[str]:
     for server in url.split(","):
         address = urlsplit(server.strip() if "://" in server else f"nats://{server.strip()}")
         host, port = address.hostname or "", address.port or _PORT
-        if address.scheme in _SCHEMES and _is_open(host, port, ca if encrypted else None):
+        if address.scheme in _SCHEMES and _is_open(host, port, ca if encrypted else None, within):
             found.append(f"{host}:{port}")
     return found
 
 
-def _is_open(host: str, port: int, ca: str | None) -> bool:
+def _is_open(host: str, port: int, ca: str | None, within: float) -> bool:
     try:
-        first = _greeting(host, port, ca)
+        first = _greeting(host, port, ca, within)
         if not first.startswith(_INFO):
             return False
         info = msgspec.json.decode(first[len(_INFO) :], type=_Info)
@@ -48,11 +49,11 @@ def _is_open(host: str, port: int, ca: str | None) -> bool:
     return not info.auth_required and not info.tls_verify
 
 
-def _greeting(host: str, port: int, ca: str | None) -> bytes:
+def _greeting(host: str, port: int, ca: str | None, within: float) -> bytes:
     plug, first = (
-        (connected(host.encode("ascii"), port, _WITHIN_S), b"")
+        (connected(host.encode("ascii"), port, within), b"")
         if ca is None
-        else dial(host.encode("ascii"), port, ca, _WITHIN_S)
+        else dial(host.encode("ascii"), port, ca, within)
     )
     with plug, plug.makefile("rb") as said:
         return first or said.readline(_LONGEST)

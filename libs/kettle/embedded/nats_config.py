@@ -21,6 +21,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     max_file: str = "12GB"
     max_connections: int = 16_384
     write_deadline: str = "10s"
+    sign_in_s: float = 2.0
+    """How long somebody may take to show who he is, and iam to answer who comes with a token."""
 
 
 class Member(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,6 +69,7 @@ pid_file: {_quoted(pid_file)}
 max_payload: {limits.max_payload}
 max_connections: {limits.max_connections}
 write_deadline: "{limits.write_deadline}"
+authorization {{ timeout: {limits.sign_in_s} }}
 jetstream {{
   store_dir: {_quoted(store)}
   max_memory_store: {limits.max_memory}

@@ -111,6 +111,7 @@ class NatsWorld:
                 credentials=self._addresses.nats_credentials,
                 replicas=self._addresses.nats_replicas,
                 patience=PATIENCE_S,
+                deadline=PATIENCE_S,
             )
         )
         self._exits[bus] = own

@@ -66,6 +66,7 @@ class Backend(msgspec.Struct, frozen=True):
             credentials=shared.nats_credentials,
             ca=shared.nats_ca,
             replicas=shared.nats_replicas,
+            deadline=PATIENCE_S,
         ) as bus:
             yield bus
 
@@ -159,9 +160,7 @@ async def owned(backend: Backend, name: str) -> AsyncGenerator[Owner]:
             ]
             yield Owner(shard)
             stream = backend.subjects.event_stream(name)
-            await eventually(
-                partial(_relayed, bus, stream, shard), within=30.0
-            )  # a test that follows may look there
+            await eventually(partial(_relayed, bus, stream, shard))  # a test that follows may look there
             for loop in loops:
                 loop.cancel()
 

@@ -39,7 +39,7 @@ USAGE = Usage(wall=2.0, user_cpu=0.5, system_cpu=0.25)
 AT = 1_790_000_000_000_000
 
 
-def settings(backend: Backend, *, patience: float = 30.0) -> AccountingSettings:
+def settings(backend: Backend, *, patience: float = PATIENCE_S) -> AccountingSettings:
     return backend.settings(AccountingSettings, shard_poll=0.1, patience=patience)
 
 
@@ -72,7 +72,7 @@ async def run_job(owner: Owner, job: str, *, at: int = 0, tries: int = 1) -> int
 async def history(bus: NatsBus, at_least: tuple[str, int] | None = None, **select: object) -> list[str]:
     position = None if at_least is None else Position(*at_least)
     request = QueryHistory(at_least=position, **select)  # type: ignore[arg-type]
-    answer = await bus.call(QUERY_HISTORY, "accounting", request, deadline=40.0)
+    answer = await bus.call(QUERY_HISTORY, "accounting", request)
     return [f"{ad['ClusterId']}.{ad['ProcId']}" for ad in answer.jobs]
 
 
@@ -144,7 +144,7 @@ async def test_the_history_opens_no_environments_where_access_points_have_joined
         await ap.record(("cluster/1", event), at_us=AT)
         last = await run_job(ap, "1.0")
         request = QueryHistory(at_least=Position("schedd.ap", last))
-        [ad] = (await bus.call(QUERY_HISTORY, "accounting", request, deadline=40.0)).jobs
+        [ad] = (await bus.call(QUERY_HISTORY, "accounting", request)).jobs
     assert bool(access_points) == is_sealed(ad["Environment"])
     assert "canary" == seal.opened(ad, "test")["Environment"]
 

@@ -9,6 +9,7 @@ from kettle.bus.ports import RefusedError
 from kettle.classad import ClassAd, Context, evaluate, is_true, parse
 from kettle.projections import Jobs, prepare
 from kettle.storage.database import Connection
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.services import Backend, hosted, owned
 from kettle_services.accounting.history_search import search, statement
 from kettle_services.accounting.settings import AccountingSettings
@@ -48,7 +49,7 @@ ATTRIBUTES = (
 
 
 def settings(backend: Backend) -> AccountingSettings:
-    return backend.settings(AccountingSettings, shard_poll=0.1, patience=10.0)
+    return backend.settings(AccountingSettings, shard_poll=0.1, patience=PATIENCE_S)
 
 
 def endings(proc: int) -> Iterator[tuple[str, Event]]:

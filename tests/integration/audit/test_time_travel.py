@@ -7,6 +7,7 @@ from typing import cast
 import pytest
 
 from kettle.client import select
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import throwaway_pool
 from kettle_services.cli.log.at import fold
 from kettle_services.cli.log.databases import Places, places
@@ -21,6 +22,14 @@ transfer_executable = false
 request_memory = 16
 queue 6
 """
+STAYS = """
+executable = /bin/sleep
+arguments = 600
+transfer_executable = false
+request_memory = 16
+queue 3
+"""
+"""One more than there are processors: two run and one waits, until they are removed."""
 RENEWAL = "LastJobLeaseRenewal"
 WITHIN_S = 90.0
 
@@ -44,7 +53,7 @@ async def test_the_past_is_what_was_seen(tmp_path: Path, template: Path) -> None
     seen: dict[int, list[Ad]] = {}
     async with (
         throwaway_pool(tmp_path, cpus=2, template=template) as pool,
-        places(pool.home, patience=10) as found,
+        places(pool.home, patience=PATIENCE_S) as found,
         asyncio.timeout(WITHIN_S),
     ):
         over = asyncio.Event()
@@ -56,18 +65,27 @@ async def test_the_past_is_what_was_seen(tmp_path: Path, template: Path) -> None
                 if before == await frame_of(found):  # nothing was recorded meanwhile
                     seen[before] = ads
 
+        async def looked_at(*statuses: int) -> None:
+            """Until jobs of these statuses were seen at a moment at which nothing was recorded."""
+            while not {*statuses} <= {ad["JobStatus"] for ads in seen.values() for ad in ads}:
+                assert not watching.done()
+                await asyncio.sleep(0.01)
+
         watching = asyncio.create_task(watch())
         first = await pool.client.submit(SWEEP)
         held = await pool.client.submit(SWEEP)
         await pool.client.hold(select(held.cluster), reason="by hand")
+        await looked_at(5)
         await pool.client.wait(select(first.cluster))
         await pool.client.release(select(held.cluster))
         await pool.client.remove(select(f"{held.cluster}.5"))
         await pool.client.wait(select(held.cluster))
+        staying = await pool.client.submit(STAYS)
+        await looked_at(1, 2)
+        await pool.client.remove(select(staying.cluster))
+        await pool.client.wait(select(staying.cluster))
         over.set()
         await watching
-        assert 5 < len(seen)
-        assert {1, 2, 5} <= {ad["JobStatus"] for ads in seen.values() for ad in ads}
         (place,) = found.named([SHARD])
         for frame, ads in seen.items():
             then = await fold(place, frame, nowhere)

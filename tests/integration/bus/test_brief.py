@@ -62,6 +62,7 @@ async def serving(server: EmbeddedNats) -> AsyncIterator[EmbeddedNats]:
         identity=daemon("gateway"),
         credentials=credentials,
         patience=PATIENCE_S,
+        deadline=PATIENCE_S,
     ) as bus:
         await bus.serve("test", "one", [Served(ECHO, echo)], version="1.0.0")
         yield server

@@ -59,6 +59,7 @@ async def connected(nats: EmbeddedNats) -> AsyncGenerator[NatsBus, None]:
         identity=daemon("gateway"),
         credentials=str(nats.credentials("test")),
         patience=PATIENCE_S,
+        deadline=PATIENCE_S,
     ) as bus:
         yield bus
 

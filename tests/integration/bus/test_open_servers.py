@@ -12,6 +12,7 @@ from kettle.bus.open_servers import open_servers, warning
 from kettle.embedded import EmbeddedNats
 from kettle.embedded.binaries import nats_server
 from kettle.retry.deadline import Deadline
+from kettle.testing.patience import PATIENCE_S
 
 
 @pytest.fixture
@@ -21,7 +22,7 @@ def open_nats(directory: Path) -> Iterator[str]:
     with subprocess.Popen([nats_server(), *words], stderr=subprocess.DEVNULL) as server:
         try:
             file = directory / f"nats-server_{server.pid}.ports"
-            deadline = Deadline(30.0)
+            deadline = Deadline(PATIENCE_S)
             while not (file.exists() and file.read_text().rstrip().endswith("}")):
                 assert not deadline.passed
                 time.sleep(0.02)
@@ -41,6 +42,6 @@ async def test_a_server_with_keys_is_not_open(directory: Path) -> None:
 
 def test_an_open_server_is_named(open_nats: str) -> None:
     """With what it means."""
-    [server] = open_servers(f"nats://127.0.0.1:1,{open_nats}")
+    [server] = open_servers(f"nats://127.0.0.1:1,{open_nats}", within=PATIENCE_S)
     assert server in open_nats
     assert f"the bus at {server} asks for no credentials" in warning([server])

@@ -32,10 +32,18 @@ async def test_all_is_read_by_one_consumer(directory: Path, durable: str) -> Non
         credentials = str(nats.credentials("test"))
         async with (
             NatsBus.connect(
-                nats.url, subjects=SUBJECTS, identity=daemon("gateway"), credentials=credentials
+                nats.url,
+                subjects=SUBJECTS,
+                identity=daemon("gateway"),
+                credentials=credentials,
+                deadline=PATIENCE_S,
             ) as bus,
             NatsConnection.open(
-                nats.url, identity=daemon("gateway"), credentials=credentials, name="reader", patience=10.0
+                nats.url,
+                identity=daemon("gateway"),
+                credentials=credentials,
+                name="reader",
+                patience=PATIENCE_S,
             ) as connection,
         ):
             await bus.ensure_stream(StreamSpec(name=STREAM, subjects=[EVENTS]))

@@ -72,6 +72,7 @@ async def connected(nats: EmbeddedNats) -> AsyncGenerator[NatsBus, None]:
         identity=daemon("gateway"),
         credentials=str(nats.credentials("test")),
         patience=PATIENCE_S,
+        deadline=PATIENCE_S,
     ) as bus:
         yield bus
 
@@ -139,7 +140,7 @@ async def until_stored(bus: NatsBus, subject: str, data: bytes) -> None:
     end = time.monotonic() + PATIENCE_S
     while True:
         try:
-            await bus.append(subject, data, deadline=2.0)
+            await bus.append(subject, data)
             return
         except BusError:
             if time.monotonic() > end:

@@ -11,6 +11,7 @@ from kettle.bus.nats import NatsBus
 from kettle.client import Client, PoolFile
 from kettle.embedded import EmbeddedNats, Permissions
 from kettle.testing.commands.running import KETTLE, Said, run
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers.embedded import server_directory
 from kettle_wire.identity import daemon, user
 from kettle_wire.subjects import Subjects
@@ -83,7 +84,8 @@ async def bare(nats: EmbeddedNats, tmp_path: Path) -> AsyncIterator[World]:
         identity=daemon("pool"),
         credentials=str(nats.credentials("pool")),
         name="fake",
-        patience=10,
+        patience=PATIENCE_S,
+        deadline=PATIENCE_S,
     ) as bus:
         world.pool = FakePool(bus, SUBJECTS)
         yield world
@@ -99,5 +101,5 @@ async def world(bare: World) -> World:
 @pytest_asyncio.fixture
 async def client(bare: World) -> AsyncIterator[Client]:
     """A person's client."""
-    async with Client.connect(environ=bare.environ, patience=10) as connected:
+    async with Client.connect(environ=bare.environ, patience=PATIENCE_S) as connected:
         yield connected

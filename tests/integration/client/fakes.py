@@ -4,7 +4,7 @@ A pool without machines: the services that a client asks, over a real bus, with 
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -60,6 +60,8 @@ class FakePool:
         self.stalls = 0
         self.silent = False
         self.history_works = True
+        self.clock: Callable[[], float] = time.time
+        """When what is recorded happens, seconds since the epoch."""
         self.verdict = Verdict(cycle=None, at=0.0)
         self.ads: list[Ad] = []
         self.asked: list[QueryJobs] = []
@@ -105,7 +107,7 @@ class FakePool:
     async def record(self, *changes: tuple[str, Event]) -> Position:
         """Something happened: on the record, in the ads, and on the bus."""
         self._frame += 1
-        at = time.time_ns() // 1000
+        at = int(self.clock() * 1e6)
         entries: list[Entry] = []
         for stream, event in changes:
             version = 1 + sum(one.stream == stream for one in self.recorded)

@@ -26,6 +26,8 @@ from kettle_wire.events import (
 
 from .conftest import World
 
+NOON = 1_795_176_000.0
+"""Of 20 November 2026, UTC."""
 JOB = "executable = /bin/sleep\narguments = 60 $(Process)\nqueue 3\n"
 ASSIGNED = JobAssigned(attempt=1, claim="c", slot="slot1_1@here", startd="here")
 DONE = JobCompleted(attempt=1, exit=ExitRecord(code=0), usage=Usage(wall=2.0, user_cpu=1.5, memory_kib=2048))
@@ -170,13 +172,14 @@ async def test_hold_release_rm(world: World, sub: Path) -> None:
 
 async def test_events(world: World, sub: Path) -> None:
     """A timeline: when, how long after, what; JSON for programs."""
+    world.pool.clock = lambda: NOON
     await world.kettle("submit", "job.sub")
     await world.pool.record(("job/1.0", ASSIGNED))
     await world.pool.record(("job/1.0", JobStarted(attempt=1, pid=77)))
     await world.pool.record(("job/1.0", DONE))
     said = await world.kettle("events", "1.0")
     date, *lines = said.out.splitlines()
-    assert time.strftime("%Y-%m-%d", time.gmtime()) == date
+    assert "2026-11-20" == date
     names = ["submitted", "assigned", "started", "completed"]
     assert names == [next(word for word in line.split() if word in names) for line in lines]
     assert "exited with code 0 after 2.00 s; used 1.50 s CPU, 2 MiB memory" in lines[-1]
@@ -253,7 +256,7 @@ async def test_wait_for_jobs_that_end_badly(world: World, sub: Path) -> None:
 async def test_wait_gives_up(world: World, sub: Path) -> None:
     """On time where that was asked for, and where only held jobs are left."""
     await world.kettle("submit", "job.sub")
-    late = await world.kettle("wait", "1", "--for", "0.3")
+    late = await world.kettle("wait", "1", "--for", "3")
     assert 1 == late.status
     assert "3 of 3 jobs have not ended" in late.err
     await world.pool.record(*((f"job/1.{proc}", JobHeld(code=1, reason="x")) for proc in range(3)))

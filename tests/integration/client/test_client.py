@@ -106,7 +106,7 @@ async def test_a_schedd_that_comes_late_is_waited_for(bare: World, client: Clien
 
 async def test_patience_ends(bare: World) -> None:
     """A pool without a schedd is told from a slow one."""
-    async with Client.connect(environ=bare.environ, patience=0.3) as client:
+    async with Client.connect(environ=bare.environ, patience=3.0) as client:
         with pytest.raises(PoolUnreachableError, match="the schedd 'schedd' did not answer"):
             await client.jobs()
 
@@ -265,7 +265,7 @@ async def test_the_synchronous_client(world: World) -> None:
     """The client works without an event loop of one's own."""
 
     def work() -> list[str]:
-        with SyncClient.connect(environ=world.environ, patience=10) as pool:
+        with SyncClient.connect(environ=world.environ, patience=PATIENCE_S) as pool:
             cluster = pool.submit(SLEEP).cluster
             pool.hold(select(cluster))
             pool.release(select(f"{cluster}.0"))

@@ -304,11 +304,12 @@ async def test_servers_that_restart(backend: Backend, server: str) -> None:
         os.kill(victim.pid, signal.SIGKILL)
         await victim.wait()
         await victim.start()
-        for number in range(100):
-            await put_slot(backend, bus, "slot1@b", "b", memory=1024 + number)
-            await asyncio.sleep(0.05)
-            if len(await recorded(backend)) > 1:
-                break
+        number = 0
+        async with asyncio.timeout(PATIENCE_S):
+            while len(await recorded(backend)) < 2:
+                await put_slot(backend, bus, "slot1@b", "b", memory=1024 + number)
+                await asyncio.sleep(0.05)
+                number += 1
         await eventually(lambda: _found(bus, "Machine", 2))
     assert ["a", "b"] == [
         event.machine for event in await recorded(backend) if isinstance(event, MachineJoined)

@@ -5,7 +5,6 @@ A directory whose server had no accounts of its own: its streams are in the acco
 import asyncio
 import os
 import shutil
-import socket
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -19,6 +18,7 @@ from kettle.embedded import EmbeddedNats
 from kettle.embedded.binaries import nats_server
 from kettle.embedded.ports import listens
 from kettle.testing.patience import PATIENCE_S
+from kettle.testing.servers.held_port import held_port
 from kettle.testing.servers.members import Members
 from kettle_wire.identity import Identity, daemon
 from kettle_wire.subjects import Subjects
@@ -41,15 +41,14 @@ async def bus_of(running: EmbeddedNats, role: str) -> AsyncGenerator[NatsBus]:
         identity=daemon(role),
         credentials=str(running.credentials(role)),
         patience=PATIENCE_S,
+        deadline=PATIENCE_S,
     ) as bus:
         yield bus
 
 
 async def former(store: Path, directory: Path) -> None:
     """What a server of the former form leaves in a store: one stream with two frames."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = held_port()
     config = directory / "former.conf"
     config.write_text(f'listen: "127.0.0.1:{port}"\njetstream {{ store_dir: "{store}" }}\n')
     program = await asyncio.create_subprocess_exec(str(nats_server()), "--config", str(config))
@@ -58,8 +57,10 @@ async def former(store: Path, directory: Path) -> None:
             while not listens(port):
                 await asyncio.sleep(0.005)
             client = Client()
-            await client.connect(f"nats://127.0.0.1:{port}", allow_reconnect=False)
-            js = client.jetstream()  # pyright: ignore[reportUnknownMemberType]
+            await client.connect(
+                f"nats://127.0.0.1:{port}", connect_timeout=int(PATIENCE_S), allow_reconnect=False
+            )
+            js = client.jetstream(timeout=PATIENCE_S)  # pyright: ignore[reportUnknownMemberType]
             await js.add_stream(name=EVENTS.name, subjects=EVENTS.subjects)  # pyright: ignore[reportUnknownMemberType]
             for frame in (b"one", b"two"):
                 await js.publish(EVENTS.subjects[0], frame)

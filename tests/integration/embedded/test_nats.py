@@ -71,7 +71,9 @@ async def refused(url: str, **options: Any) -> bool:
 
     stranger = Client()
     try:
-        await stranger.connect(url, allow_reconnect=False, error_cb=quiet, **options)
+        await stranger.connect(
+            url, connect_timeout=int(PATIENCE_S), allow_reconnect=False, error_cb=quiet, **options
+        )
     except Error as error:
         return "Authorization Violation" in str(error)
     finally:
@@ -118,7 +120,7 @@ async def test_request_is_answered_within_permissions(directory: Path) -> None:
             await startd.flush()
         assert b"claimed" == (await schedd.request("cmd.startd.claim", b"", timeout=PATIENCE_S)).data
         with pytest.raises(NoRespondersError):
-            await schedd.request("cmd.other", b"", timeout=5)
+            await schedd.request("cmd.other", b"", timeout=PATIENCE_S)
 
 
 async def test_stranger_is_refused(directory: Path) -> None:
@@ -144,7 +146,7 @@ async def test_killed_server_comes_back_to_its_clients(directory: Path) -> None:
         server(directory) as running,
         client(running, "schedd", reconnected_cb=reconnected, reconnect_time_wait=0.01) as (schedd, _),
     ):
-        stream = JetStreamContext(schedd)
+        stream = JetStreamContext(schedd, timeout=PATIENCE_S)
         await cast("Any", stream).add_stream(name="evt", subjects=["evt.>"])
         await stream.publish("evt.a", b"1")
         os.kill(running.pid, signal.SIGKILL)
@@ -159,13 +161,15 @@ async def test_store_may_vanish(directory: Path) -> None:
     """When JetStream's directory is deleted while it runs, a restart comes up empty and works."""
     async with server(directory) as running:
         async with client(running, "schedd") as (schedd, _):
-            await cast("Any", JetStreamContext(schedd)).add_stream(name="evt", subjects=["evt.>"])
+            await cast("Any", JetStreamContext(schedd, timeout=PATIENCE_S)).add_stream(
+                name="evt", subjects=["evt.>"]
+            )
         shutil.rmtree(running.store)
         os.kill(running.pid, signal.SIGKILL)
         await running.wait()
         await running.start()
         async with client(running, "schedd") as (schedd, _):
-            stream = JetStreamContext(schedd)
+            stream = JetStreamContext(schedd, timeout=PATIENCE_S)
             assert (await stream.account_info()).streams == 0
             await cast("Any", stream).add_stream(name="evt", subjects=["evt.>"])
             assert (await stream.publish("evt.a", b"1")).seq == 1

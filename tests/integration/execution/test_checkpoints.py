@@ -53,7 +53,7 @@ async def test_what_lies_there_between_two_checkpoints_does_not_take_the_place_o
     A job with ON_EXIT_OR_EVICT that is evicted after its first checkpoint sends nothing: not the results without the state.
     """
     ad = saving(
-        "[ -e state ] || { echo 1 > state; exit 85; }; echo half > result; sleep 60",
+        "[ -e state ] || { echo 1 > state; exit 85; }; echo half > result; sleep 600",
         TransferOutput="result",
         WhenToTransferOutput="ON_EXIT_OR_EVICT",
     )
@@ -113,7 +113,10 @@ async def test_a_starter_says_its_unsaved_checkpoint_to_the_next_startd_at_once(
     submitter = pool.submitter
     async with pool.startd():
         activation = await submitter.start(
-            saving(f"[ -e state ] && exec sleep 1; head -c {LARGE} /dev/zero > state; exit 85")
+            saving(
+                "while [ -e state ]; do [ -e go ] && exit; sleep 0.05; done; "
+                f"head -c {LARGE} /dev/zero > state; exit 85"
+            )
         )
         report = await checkpoint(submitter, activation)
     path = settings.state_path / SOCKET
@@ -132,6 +135,8 @@ async def test_a_starter_says_its_unsaved_checkpoint_to_the_next_startd_at_once(
             while sum(isinstance(each.body, Checkpointed) for each in submitter.reports) < 2:
                 await asyncio.sleep(0.01)
         await confirm(submitter, report)
+        (sandbox,) = pool.execute.glob("dir_*")
+        (sandbox / "go").touch()
         await submitter.final(activation)
         await startd.drain()
 

@@ -54,7 +54,7 @@ async def test_a_claim_takes_resources_and_its_end_returns_them(submitter: Submi
 
 async def test_a_busy_slot_names_its_job(submitter: SubmitSide) -> None:
     """The dynamic slot's ad shows activity, job and owner."""
-    activation = await submitter.start(script("sleep 20"))
+    activation = await submitter.start(script("sleep 600"))
 
     await until_slot(
         submitter, "slot1_1@worker", Activity="Busy", JobId=str(activation.job), RemoteOwner="alice"
@@ -112,7 +112,7 @@ async def test_an_activation_that_is_repeated_runs_once(submitter: SubmitSide) -
 
 async def test_another_job_is_refused_while_one_runs(submitter: SubmitSide) -> None:
     """The claim is not idle."""
-    activation = await submitter.start(script("sleep 20"))
+    activation = await submitter.start(script("sleep 600"))
 
     result = await submitter.activate(submitter.activation(activation.key, job_ad()))
 
@@ -136,7 +136,7 @@ async def test_a_claim_is_used_again_and_its_reports_never_share_a_number(submit
 async def test_a_lease_that_ends_kills_the_job(submitter: SubmitSide) -> None:
     """The claim is dropped and the job reported as lost."""
     activation = await submitter.start(
-        script("trap '' TERM; sleep 60"), claim=await submitter.claim(lease=5.0)
+        script("trap '' TERM; sleep 60"), claim=await submitter.claim(lease=10.0)
     )
 
     failed = await submitter.final(activation)
@@ -154,7 +154,7 @@ async def test_a_lease_that_ends_kills_the_job(submitter: SubmitSide) -> None:
 async def test_a_renewed_lease_keeps_the_job(submitter: SubmitSide) -> None:
     """Renewals count on the worker's clock; a claim that is left out is told."""
     other = await submitter.claim()
-    lease = 3.0
+    lease = 6.0
     claim = await submitter.claim(lease=lease)
     granted = boottime()
     activation = await submitter.start(script(f"sleep {lease + 0.5}"), claim=claim)
@@ -172,7 +172,7 @@ async def test_a_renewed_lease_keeps_the_job(submitter: SubmitSide) -> None:
 
 async def test_release_ends_what_runs(submitter: SubmitSide) -> None:
     """The job is ended softly and its slot given back."""
-    activation = await submitter.start(script("sleep 20"))
+    activation = await submitter.start(script("sleep 600"))
 
     await submitter.schedd.call(RELEASE, submitter.startd, Release(claims=[activation.key], reason="enough"))
 
@@ -186,7 +186,7 @@ async def test_release_ends_what_runs(submitter: SubmitSide) -> None:
 async def test_ads_are_withdrawn_at_the_end(pool: WorkerPool) -> None:
     """A drained startd leaves neither ads nor sandboxes, and ends what ran with code 1013."""
     async with pool.startd() as startd:
-        activation = await pool.submitter.start(script("sleep 20"))
+        activation = await pool.submitter.start(script("sleep 600"))
         await startd.drain()
 
     failed = await pool.submitter.final(activation)

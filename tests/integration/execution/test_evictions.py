@@ -59,7 +59,7 @@ async def test_while_something_of_a_job_lives_its_slot_is_taken(
     """
     async with pool.startd() as startd:
         submitter = pool.submitter
-        activation = await submitter.start(script("sleep 60"))
+        activation = await submitter.start(script("sleep 600"))
         await kill_starter(pool, activation)
         await pool.until(lambda: stubborn.tried >= 5)
 
@@ -88,7 +88,7 @@ async def test_a_successor_goes_on_evicting(pool: WorkerPool, stubborn: Stubborn
     submitter = pool.submitter
     async with asyncio.timeout(PATIENCE_S):
         async with pool.startd():
-            activation = await submitter.start(script("sleep 60"))
+            activation = await submitter.start(script("sleep 600"))
             await kill_starter(pool, activation)
             await pool.until(lambda: stubborn.tried >= 2)
     tried = stubborn.tried
@@ -122,7 +122,7 @@ def sandboxed(directory: Path) -> Generator[tuple[Path, subprocess.Popen[bytes]]
     """A process that works inside a sandbox."""
     sandbox = directory / "dir_x"
     sandbox.mkdir()
-    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], cwd=sandbox) as process:
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], cwd=sandbox) as process:
         yield sandbox, process
         process.kill()
 
@@ -136,7 +136,9 @@ def test_a_clean_up_that_was_stopped_touches_nothing(
     assert not orphan_cleanup.remove_remains(str(sandbox), None, None, stopped=lambda: True)
     assert process.poll() is None
     assert sandbox.exists()
-    assert orphan_cleanup.remove_remains(str(sandbox), None, None) or process.wait(5) == -signal.SIGKILL
+    assert (
+        orphan_cleanup.remove_remains(str(sandbox), None, None) or process.wait(PATIENCE_S) == -signal.SIGKILL
+    )
 
 
 async def test_a_probe_is_answered_as_long_as_the_report_waits(pool: WorkerPool) -> None:

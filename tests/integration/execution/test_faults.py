@@ -149,7 +149,7 @@ async def test_a_lease_ends_a_job_that_has_no_startd(pool: WorkerPool) -> None:
     submitter = pool.submitter
     async with pool.startd():
         activation = await submitter.start(
-            script(f"sleep {pool.nap}"), claim=await submitter.claim(lease=6.0)
+            script(f"sleep {pool.nap}"), claim=await submitter.claim(lease=10.0)
         )
         pid = await started(submitter, activation)  # the first starter of a busy machine takes a second
     await pool.until(lambda: dead(pid))
@@ -208,6 +208,7 @@ async def remote(nats: EmbeddedNats) -> AsyncGenerator[SubmitSide]:
             subjects=Subjects(POOL),
             identity=daemon(role),
             credentials=str(nats.credentials("test")),
+            deadline=PATIENCE_S,
         )
 
     async with connect("schedd") as schedd, connect("shadow") as shadow:

@@ -1,6 +1,5 @@
 """No room: nothing new begins, everything else goes on, nothing is lost."""
 
-import asyncio
 import errno
 import os
 import signal
@@ -52,11 +51,7 @@ async def test_a_full_disk_stops_what_is_new_only(pool: WorkerPool, disk: Disk) 
     """
     async with pool.startd() as startd:
         submitter = pool.submitter
-        lease = 4.0
-        running = await submitter.start(
-            script(f"sleep {lease + 0.4}; echo done"), claim=await submitter.claim(lease=lease)
-        )
-        first = boottime() + lease
+        running = await submitter.start(script("while [ ! -e go ]; do sleep 0.05; done; echo done"))
         idle = await submitter.claim()
         await submitter.hear(running, lambda report: isinstance(report.body, Started))
         disk.full = True
@@ -64,14 +59,17 @@ async def test_a_full_disk_stops_what_is_new_only(pool: WorkerPool, disk: Disk) 
         refused = await submitter.request_keys([ClaimKey("new", "s")])
         not_begun = await submitter.activate(submitter.activation(idle, job_ad(Cmd="/bin/true")))
         claims = [running.key, idle]
-        await asyncio.sleep(1)  # the renewed lease has to end well after the first one, and after the job
+        lease = startd.machine.claims[running.key.claim]  # type: ignore[attr-defined]
         alive = await submitter.schedd.call(
             ALIVE, submitter.startd, Alive(schedd=SCHEDD, claims=claims, deadline=boottime() + 60)
         )
+        renewed = startd.machine.claims[running.key.claim]  # type: ignore[attr-defined]
         again = await submitter.activate(running)
+        (sandbox,) = pool.execute.glob("dir_*")
+        (sandbox / "go").touch()
         ended = await submitter.final(running)
 
-        assert boottime() > first
+        assert renewed.deadline > lease.deadline
         assert ([], []) == (refused.granted, alive.unknown)
         assert "the disk is full" in refused.reason
         assert (1036, 0) == (not_begun.code, again.code)
@@ -129,7 +127,7 @@ async def test_a_lost_attempt_is_reported_from_memory(pool: WorkerPool, disk: Di
     """The report that the startd writes itself reaches the bus, and the disk as soon as it can."""
     async with pool.startd() as startd:
         submitter = pool.submitter
-        activation = await submitter.start(script("sleep 60"))
+        activation = await submitter.start(script("sleep 600"))
         started = await submitter.hear(activation, lambda report: isinstance(report.body, Started))
         disk.full = True
         assert isinstance(started.body, Started)

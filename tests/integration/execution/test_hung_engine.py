@@ -3,13 +3,11 @@
 import json
 import os
 import secrets
-import time
 from pathlib import Path
 
 import pytest
 
 from kettle.execution.containers.policy import ContainerPolicy, FoundRuntime
-from kettle.execution.containers.runtimes.runtime import STARTING_S
 from kettle.testing.submit_side import job_ad
 from kettle.testing.worker import WorkerPool
 from kettle_services.startd.settings import StartdSettings
@@ -61,7 +59,6 @@ async def test_a_job_whose_engine_hangs_can_be_stopped(pool: WorkerPool, engine:
         )
         await submitter.activate(activation)
         await pool.until(lambda: engine.exists() and "run" in engine.read_text())
-        begun = time.monotonic()
         if stopped == "by its submit side":
             one = Deactivation(
                 key=key, job=activation.job, attempt=1, ending=Ending(code=1005, reason="vacated")
@@ -75,8 +72,7 @@ async def test_a_job_whose_engine_hangs_can_be_stopped(pool: WorkerPool, engine:
         assert end.result.exit is None
 
         assert end.result.ending is not None
-        assert 1021 != end.result.ending.code
-        assert time.monotonic() - begun < STARTING_S
+        assert 1021 != end.result.ending.code, "the engine was waited for"
         await startd.drain()
     assert [] == pool.processes(f"sleep\0{NAP}\0")
     assert [] == pool.sandboxes

@@ -331,7 +331,7 @@ async def test_malformed_arguments_hold_the_job(submitter: SubmitSide) -> None:
 async def test_a_soft_end_lets_the_job_clean_up(submitter: SubmitSide) -> None:
     """Deactivation sends the job's own signal first; the report carries the code that was given."""
     text = "trap 'echo bye > /dev/stderr; exit 0' USR1; echo ready; while :; do sleep 0.05; done"
-    activation = await submitter.start(script(text, KillSig="SIGUSR1"))
+    activation = await submitter.start(script(text, KillSig="SIGUSR1", Patient=True))
     await submitter.hear(activation, lambda report: isinstance(report.body, Started))
 
     await submitter.shadow.call(
@@ -393,7 +393,7 @@ async def test_no_process_outlives_its_job(pool: WorkerPool) -> None:
 async def test_a_job_over_its_memory_is_held(submitter: SubmitSide) -> None:
     """Hold code 34, subcode 102, by the kernel's limit or by measurement."""
     program = (
-        "x = bytearray(400 << 20)\nfor i in range(0, len(x), 4096): x[i] = 1\nimport time; time.sleep(20)"
+        "x = bytearray(400 << 20)\nfor i in range(0, len(x), 4096): x[i] = 1\nimport time; time.sleep(600)"
     )
     ad = job_ad(Cmd="/usr/bin/env", Arguments=f"python3 -c '{program}'")
 
@@ -412,7 +412,7 @@ async def test_a_job_over_its_memory_is_held(submitter: SubmitSide) -> None:
 
 async def test_a_job_over_its_allowed_time_is_held(submitter: SubmitSide) -> None:
     """Hold code 47."""
-    failed = await submitter.run(script("sleep 20", AllowedExecuteDuration=1))
+    failed = await submitter.run(script("sleep 600", AllowedExecuteDuration=1))
 
     assert failed.result.exit is None
 
@@ -433,7 +433,7 @@ async def test_use_is_reported_while_the_job_runs(pool: WorkerPool, monkeypatch:
     """A report of what was measured comes between the first and the last one, with numbers that grow."""
     async with pool.startd() as startd:
         submitter = pool.submitter
-        activation = await submitter.start(script("sleep 9"))
+        activation = await submitter.start(script("sleep 600"))
         report = await submitter.hear(activation, lambda report: isinstance(report.body, Measured))
         assert isinstance(report.body, Measured)
         assert report.body.usage.memory_kib > 0

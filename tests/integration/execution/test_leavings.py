@@ -160,7 +160,7 @@ async def test_a_tree_is_removed_after_a_starter_that_died(pool: WorkerPool) -> 
     async with pool.startd() as startd:
         (made := pool.home / "made").touch()
         made.chmod(0o666)
-        activation = await pool.submitter.start(script(f"{DEEP}; echo all >{made}; sleep 60"))
+        activation = await pool.submitter.start(script(f"{DEEP}; echo all >{made}; sleep 600"))
         started = await pool.submitter.hear(activation, lambda report: isinstance(report.body, Started))
         assert isinstance(started.body, Started)
         async with asyncio.timeout(PATIENCE_S):

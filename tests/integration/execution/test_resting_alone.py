@@ -7,6 +7,7 @@ import pytest
 
 from kettle.testing.submit_side import SubmitSide, output, script
 from kettle_services.startd.settings import StartdSettings
+from kettle_services.startd.starters import pool as starter_pool
 from kettle_wire.commands.startd import InputFile
 
 LARGE = 60_000_000
@@ -15,6 +16,12 @@ LARGE = 60_000_000
 @pytest.fixture
 def settings(settings: StartdSettings) -> StartdSettings:
     return msgspec.structs.replace(settings, cgroups=False)
+
+
+@pytest.fixture(autouse=True)
+def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Starters wait for the next job however slow the machine is."""
+    monkeypatch.setattr(starter_pool, "_REST_S", 600.0)
 
 
 async def test_a_job_is_not_as_large_as_its_starter_once_was(submitter: SubmitSide) -> None:

@@ -34,7 +34,6 @@ def settings(settings: StartdSettings, directory: Path, request: pytest.FixtureR
     return msgspec.structs.replace(
         settings,
         transfer_plugins=[str(install(directory))],
-        transfer_plugin_lifetime=8.0,
         job_account=getattr(request, "param", "auto"),
     )
 
@@ -113,7 +112,6 @@ async def test_input_files_come_by_url(submitter: SubmitSide, files: Path, web: 
         ("fail", True, 13, 3 << 8, "the archive is on strike"),
         ("crash", True, 13, signal.SIGSEGV, "killed by signal 11"),
         ("lie", True, 13, errno.ENOENT, "there is no such file"),
-        ("hang", True, 13, errno.ETIME, "after 8 seconds"),
         ("garbage", False, 1007, -1004, "nothing of use"),
         ("silent", False, 1007, -1004, "nothing of it"),
     ],
@@ -136,6 +134,26 @@ async def test_bad_plugins_hold_their_job_or_send_it_elsewhere(
     )
     assert words in failed.result.ending.reason
     assert not [r for r in submitter.reports if r.job == activation.job and isinstance(r.body, Started)]
+
+
+class TestHurried:
+    """A machine whose owner gives plugins little time."""
+
+    @pytest.fixture
+    def settings(self, settings: StartdSettings) -> StartdSettings:
+        return msgspec.structs.replace(settings, transfer_plugin_lifetime=2.0)
+
+    async def test_a_plugin_that_does_not_come_back_holds_its_job(
+        self, submitter: SubmitSide, files: Path
+    ) -> None:
+        """After its time, which the sentence tells; the job itself never starts."""
+        activation = await submitter.start(script("true", TransferInput=f"good://{files}/f?hang"))
+        ending = (await submitter.final(activation)).result.ending
+
+        assert ending is not None
+        assert (True, 13, errno.ETIME) == (ending.holds, ending.code, ending.subcode)
+        assert "after 2 seconds" in ending.reason
+        assert not [r for r in submitter.reports if isinstance(r.body, Started)]
 
 
 async def test_what_a_plugin_leaves_behind_is_ended(
@@ -327,7 +345,9 @@ async def test_an_evicted_job_keeps_what_it_has_made(submitter: SubmitSide, pool
     """
     claim = await submitter.claim()
     text = "trap 'echo saved > state; exit 1' TERM; echo partial > part; while :; do sleep 0.1; done"
-    activation = await submitter.start(script(text, WhenToTransferOutput="ON_EXIT_OR_EVICT"), claim=claim)
+    activation = await submitter.start(
+        script(text, WhenToTransferOutput="ON_EXIT_OR_EVICT", Patient=True), claim=claim
+    )
     await pool.until(lambda: [part for part in pool.execute.glob("dir_*/part") if part.stat().st_size])
     end = Deactivation(key=claim, job=activation.job, attempt=1, ending=Ending(code=1004, reason="vacated"))
     await submitter.shadow.call(DEACTIVATE, submitter.startd, Deactivate(attempts=[end]))
@@ -351,7 +371,7 @@ async def test_an_evicted_job_keeps_what_it_has_made(submitter: SubmitSide, pool
 async def test_without_on_evict_nothing_is_kept(submitter: SubmitSide) -> None:
     """ON_EXIT, the default, sends nothing of a job that was evicted."""
     claim = await submitter.claim()
-    activation = await submitter.start(script("echo partial > part; sleep 60"), claim=claim)
+    activation = await submitter.start(script("echo partial > part; sleep 600"), claim=claim)
     await submitter.hear(activation, lambda report: isinstance(report.body, Started))
     end = Deactivation(key=claim, job=activation.job, attempt=1, ending=Ending(code=1004, reason="vacated"))
     await submitter.shadow.call(DEACTIVATE, submitter.startd, Deactivate(attempts=[end]))

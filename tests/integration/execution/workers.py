@@ -11,6 +11,7 @@ from pathlib import Path
 from kettle.bus.memory import MemoryBus
 from kettle.bus.memory_server import MemoryServer
 from kettle.pool.personal_settings import slot_uid_base
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.submit_side import POOL, STARTD, SubmitSide
 from kettle.testing.worker import WorkerPool
 from kettle_services.startd.settings import StartdSettings
@@ -57,7 +58,8 @@ async def worker_pool(settings: StartdSettings) -> AsyncGenerator[WorkerPool]:
     """A submit side that listens, and no worker yet: its startds will have these settings."""
     server = MemoryServer()
     schedd, shadow = (
-        MemoryBus(server, subjects=Subjects(POOL), identity=daemon(role)) for role in ("schedd", "shadow")
+        MemoryBus(server, subjects=Subjects(POOL), identity=daemon(role), deadline=PATIENCE_S)
+        for role in ("schedd", "shadow")
     )
     submitter = SubmitSide(schedd, shadow)
     await submitter.prepare()

@@ -16,7 +16,7 @@ from kettle.client.connections.pool_connection import ConnectedTransport
 from kettle.client.connections.pool_file import PoolFile, login_name
 from kettle.client.connections.transport import Requests
 from kettle.client.iam import IdentityClient
-from kettle.embedded import EmbeddedNats
+from kettle.embedded import EmbeddedNats, Limits
 from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers.embedded import server_directory
 from kettle.testing.servers.members import Members
@@ -72,7 +72,9 @@ class Gate:
         return str(self.directory / "sentinel.creds")
 
     @asynccontextmanager
-    async def bus(self, token: str, owner: str = "ada", *, patience: float = 5.0) -> AsyncGenerator[NatsBus]:
+    async def bus(
+        self, token: str, owner: str = "ada", *, patience: float = PATIENCE_S
+    ) -> AsyncGenerator[NatsBus]:
         """As somebody who has a token."""
         async with NatsBus.connect(
             self.server.url,
@@ -81,6 +83,7 @@ class Gate:
             credentials=self.sentinel,
             token=lambda: token,
             patience=patience,
+            deadline=PATIENCE_S,
         ) as bus:
             yield bus
 
@@ -93,6 +96,7 @@ class Gate:
             identity=WHO[name][1],
             credentials=str(self.server.credentials(name)),
             patience=PATIENCE_S,
+            deadline=PATIENCE_S,
         ) as bus:
             yield bus
 
@@ -120,14 +124,18 @@ class Gate:
 
 
 @asynccontextmanager
-async def gate_on(backend: Backend, directory: Path, rules: str, **own: object) -> AsyncGenerator[Gate]:
-    """`rules`: the file of rules, with `{issuer}` for the issuer."""
+async def gate_on(
+    backend: Backend, directory: Path, rules: str, *, sign_in_s: float = PATIENCE_S, **own: object
+) -> AsyncGenerator[Gate]:
+    """`rules`: the file of rules, with `{issuer}` for the issuer; `sign_in_s`: how long iam may take to answer the server."""
     async with AsyncExitStack() as stack:
         place = stack.enter_context(server_directory())
         issuer = await stack.enter_async_context(token_issuer())
         pool = backend.place.pool
         members = Members(place / "keys", Subjects(pool), WHO, callout=True)
-        server = await stack.enter_async_context(EmbeddedNats(place / "nats", trust=members))
+        server = await stack.enter_async_context(
+            EmbeddedNats(place / "nats", trust=members, limits=Limits(sign_in_s=sign_in_s))
+        )
         keys = members.callout_keys()
         (directory / "people-keys.json").write_text(keys.text())
         (directory / "sentinel.creds").write_text(keys.sentinel)

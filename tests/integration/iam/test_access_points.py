@@ -26,8 +26,6 @@ from kettle_wire.jobs import JobId
 
 from .conftest import Office, office_on
 
-LIVES_S = 0.5
-
 
 class Master:
     """Admits who has no name of its own queues."""
@@ -47,7 +45,10 @@ class Master:
 
 
 @pytest_asyncio.fixture
-async def world(backend: Backend, tmp_path: Path) -> AsyncIterator[tuple[Office, Master]]:
+async def world(
+    request: pytest.FixtureRequest, backend: Backend, tmp_path: Path
+) -> AsyncIterator[tuple[Office, Master]]:
+    """The parameter is how long credentials live, in seconds."""
     trust = PoolTrust(tmp_path / "home" / "credentials" / "trust", backend.subjects)
     trust.statements()
     master = Master()
@@ -55,7 +56,12 @@ async def world(backend: Backend, tmp_path: Path) -> AsyncIterator[tuple[Office,
         Served(ADMIT_ACCESS_POINT, master.admit),
         Served(FORGET_ACCESS_POINT, master.forget),
     ]
-    own = {"workers_account": "", "workers_signing_key": "", "bus_master": "m", "worker_lifetime": LIVES_S}
+    own = {
+        "workers_account": "",
+        "workers_signing_key": "",
+        "bus_master": "m",
+        "worker_lifetime": getattr(request, "param", 3600.0),
+    }
     async with backend.bus(daemon("master")) as bus:
         await bus.serve("master", "m", served, version=VERSION)
         async with office_on(backend, tmp_path, **own) as office:
@@ -80,6 +86,7 @@ async def test_the_name_of_a_queue_is_taken(world: tuple[Office, Master]) -> Non
     assert (200, "") == await joined(office, "ap2")
 
 
+@pytest.mark.parametrize("world", [0.5], indirect=True)
 async def test_whose_credential_is_over_has_no_people(world: tuple[Office, Master]) -> None:
     """Its master is told, once; the server believes its key until then."""
     office, master = world

@@ -126,7 +126,7 @@ async def test_a_late_machine_is_refused_and_the_token_forgotten(backend: Backen
     After its time a token admits nobody, which is an alarm, and later nothing is known of it; the log says
     all of that.
     """
-    async with office_on(backend, tmp_path, join_tokens_kept=3.0) as office:
+    async with office_on(backend, tmp_path, join_tokens_kept=6.0) as office:
         made = await office.administrator.create_join_token(lifetime=0.05)
 
         async def refused() -> str:

@@ -11,6 +11,7 @@ from tests.integration.iam.gate import Gate, gate_on
 from kettle.bus.ports import NotAcceptedError, RefusedError
 from kettle.client.connections.pool_connection import connect_pool
 from kettle.client.connections.pool_file import PoolFile, login_name
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.services import Backend
 from kettle_wire.commands.iam import OPEN_SESSION, WHO_AM_I, BeginSession, WhoAmI
 
@@ -70,29 +71,30 @@ async def test_a_token_of_the_pools_own_ends_with_its_session(gate: Gate) -> Non
             pass
 
 
-async def test_while_iam_is_away_people_wait_and_connections_stay(gate: Gate, tmp_path: Path) -> None:
+async def test_while_iam_is_away_people_wait_and_connections_stay(backend: Backend, tmp_path: Path) -> None:
     """Who comes meanwhile is let in at most two seconds after it is back, and a moment."""
-    (file := tmp_path / "token").write_text(gate.token("ada"))
-    pool = PoolFile(
-        pool=gate.settings.pool,
-        nats_url=gate.server.url,
-        credentials=gate.sentinel,
-        iam_url=gate.url,
-        token=str(file),
-        user="ada",
-    )
-    file.chmod(0o600)
-    async with gate.bus(gate.token("ada")) as before:
-        await gate.stop()
+    async with gate_on(backend, tmp_path, RULES, sign_in_s=2.0) as gate:
+        (file := tmp_path / "token").write_text(gate.token("ada"))
+        pool = PoolFile(
+            pool=gate.settings.pool,
+            nats_url=gate.server.url,
+            credentials=gate.sentinel,
+            iam_url=gate.url,
+            token=str(file),
+            user="ada",
+        )
+        file.chmod(0o600)
+        async with gate.bus(gate.token("ada")) as before:
+            await gate.stop()
 
-        async def come() -> None:
-            async with connect_pool(pool, 30.0):
-                pass
+            async def come() -> None:
+                async with connect_pool(pool, PATIENCE_S):
+                    pass
 
-        coming = asyncio.create_task(come())
-        await asyncio.sleep(1.0)  # it has asked, and nobody has answered
-        assert not coming.done()
-        assert before.connected
-        await gate.start()
-        await coming
-        assert "ada" == (await before.call(WHO_AM_I, "iam", WhoAmI())).subject
+            coming = asyncio.create_task(come())
+            await asyncio.sleep(1.0)  # it has asked, and nobody has answered
+            assert not coming.done()
+            assert before.connected
+            await gate.start()
+            await coming
+            assert "ada" == (await before.call(WHO_AM_I, "iam", WhoAmI())).subject

@@ -151,6 +151,7 @@ async def test_a_token_speaks_for_nobody_else(gate: Gate) -> None:
             user_credentials=gate.sentinel,
             token=gate.token("ada"),
             error_cb=note,
+            connect_timeout=int(PATIENCE_S),
             allow_reconnect=False,
         )
         bob = user("bob")
@@ -180,6 +181,7 @@ async def test_a_member_who_asks_as_a_server_is_not_heard(gate: Gate) -> None:
                 gate.server.url,
                 user_credentials=str(gate.server.credentials(name)),
                 error_cb=note,
+                connect_timeout=int(PATIENCE_S),
                 allow_reconnect=False,
             )
             await client.publish(QUESTIONS, b"question", reply="anything")
@@ -245,6 +247,7 @@ async def test_a_token_makes_nothing_that_outlives_it(
                 user_credentials=gate.sentinel,
                 token=gate.token("ada", scope=f"condor:/{level}"),
                 error_cb=note,
+                connect_timeout=int(PATIENCE_S),
                 allow_reconnect=False,
             )
             for endpoint in (may, *LASTING):

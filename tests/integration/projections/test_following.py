@@ -91,7 +91,9 @@ async def test_one_that_stops_and_goes_on(backend: Backend, caplog: pytest.LogCa
         assert why.startswith(
             "at frame 2, position 3, stream job/1.1: UnknownJobError: ap: an event of job 1.1"
         )
-        assert {"bus": True, "projections": False} == await readiness(cast("Any", rt)._checks)
+        assert {"bus": True, "projections": False} == await readiness(
+            cast("Any", rt)._checks, deadline=PATIENCE_S
+        )
         with pytest.raises(RefusedError, match=r"jobs stopped in schedd\.ap at frame 2"):
             await bus.call(QUERY_HISTORY, "accounting", QueryHistory(at_least=Position(SHARD, last)))
         await collector.record(MACHINE, at_us=AT)
@@ -126,7 +128,9 @@ async def test_tables_that_cannot_be_made(backend: Backend) -> None:
         assert "unavailable" == refused.value.code
         await collector.record(MACHINE, at_us=AT)
         await caught_up(backend, "machines", "collector")
-        assert {"bus": True, "projections": False} == await readiness(cast("Any", rt)._checks)
+        assert {"bus": True, "projections": False} == await readiness(
+            cast("Any", rt)._checks, deadline=PATIENCE_S
+        )
 
 
 async def record(owner: Owner, clusters: range) -> None:

@@ -4,12 +4,15 @@ import asyncio
 import os
 import signal
 import sys
+from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import pytest
 
+from kettle.eventsourcing.log import Tenure
 from kettle.eventsourcing.projection import UnreadableError
-from kettle.projections import PROJECTIONS, RebuildError, lags, prepare, rebuild
+from kettle.projections import PROJECTIONS, RebuildError, Rebuilt, lags, prepare, rebuild
+from kettle.storage import PgLog
 from kettle.testing.patience import PATIENCE_S
 from kettle.testing.services import Backend, Owner, eventually, hosted, owned
 from kettle_services.accounting.settings import AccountingSettings
@@ -73,7 +76,12 @@ async def test_a_rebuild_while_events_flow(backend: Backend) -> None:
             return cluster - 1
 
         flowing = asyncio.create_task(flow())
-        done = [await rebuild(PROJECTIONS["jobs"](), backend.log.database, [backend.log]) for _ in range(3)]
+        done: list[Rebuilt] = []
+        for _ in range(3):
+            done.append(await rebuild(PROJECTIONS["jobs"](), backend.log.database, [backend.log]))
+            async with asyncio.timeout(PATIENCE_S):
+                while ap.shard.frame <= done[-1].frames:
+                    await asyncio.sleep(0.01)
         rebuilt.set()
         clusters = await flowing
         await caught_up(backend)
@@ -103,17 +111,42 @@ async def test_a_rebuild_that_is_killed(backend: Backend, point: str) -> None:
     assert 0 == await count(backend, "pg_namespace WHERE nspname LIKE 'jobs\\_%'")
 
 
+class HeldLog:
+    """A log whose frames come when the test says so."""
+
+    def __init__(self, log: PgLog) -> None:
+        self._log = log
+        self.asked = asyncio.Event()
+        self.goes_on = asyncio.Event()
+
+    async def tenure(self, shard: str) -> Tenure | None:
+        return await self._log.tenure(shard)
+
+    async def shards(self) -> list[Tenure]:
+        return await self._log.shards()
+
+    async def read(self, shard: str, *, after: int = 0, until: int | None = None) -> AsyncGenerator[Frame]:
+        self.asked.set()
+        await self.goes_on.wait()
+        async for frame in self._log.read(shard, after=after, until=until):
+            yield frame
+
+
 async def test_two_rebuilds_at_once(backend: Backend) -> None:
     """The second is refused with a sentence, and one after the other both work."""
     database = backend.log.database
     async with owned(backend, SHARD) as ap:
         await record(ap, range(1, 10))
-    outcomes = await asyncio.gather(
-        *(rebuild(PROJECTIONS["jobs"](), database, [backend.log]) for _ in range(2)), return_exceptions=True
-    )
-    (refused,) = [one for one in outcomes if isinstance(one, BaseException)]
-    assert "jobs is being rebuilt by somebody else; wait until that has ended" == str(refused)
-    assert isinstance(refused, RebuildError)
+    held = HeldLog(backend.log)
+    first = asyncio.create_task(rebuild(PROJECTIONS["jobs"](), database, [held]))
+    async with asyncio.timeout(PATIENCE_S):
+        await held.asked.wait()
+    with pytest.raises(
+        RebuildError, match="jobs is being rebuilt by somebody else; wait until that has ended"
+    ):
+        await rebuild(PROJECTIONS["jobs"](), database, [backend.log])
+    held.goes_on.set()
+    await first
     await rebuild(PROJECTIONS["jobs"](), database, [backend.log])
     assert [] == await differing(backend, "jobs")
 

@@ -132,6 +132,11 @@ def test_service_imports_only_what_it_uses() -> None:
     """The runtime alone brings in neither the web server nor OpenTelemetry nor a database driver."""
     program = "import sys, kettle.runtime; print(*sys.modules)"
     result = subprocess.run(
-        [sys.executable, "-c", program], env=clean({}), capture_output=True, text=True, check=True, timeout=20
+        [sys.executable, "-c", program],
+        env=clean({}),
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=PATIENCE_S,
     )
     assert set() == {"aiohttp", "opentelemetry", "asyncpg", "nats", "uvloop"} & set(result.stdout.split())

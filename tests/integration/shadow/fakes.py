@@ -142,6 +142,10 @@ class Startd:
         self.refuses: Callable[[Activate], RefusedError | None] = lambda _: None
         self.says: Callable[[Activation], tuple[int, str]] = lambda _: (0, "")
         self.silent = False
+        """Says nothing, and never will to what it is asked meanwhile."""
+        self.answering = asyncio.Event()
+        self.answering.set()
+        """What is asked while this is clear is answered when it is set."""
         self.messages: list[Activate] = []
         self.confirmed: list[ReportKey] = []
         self.ended: list[Attempt] = []
@@ -197,6 +201,7 @@ class Startd:
         return Piece(self.files[request.name][request.offset : request.offset + request.length])
 
     async def _answers(self) -> None:
+        await self.answering.wait()
         if self.silent:
             await asyncio.Event().wait()
 

@@ -108,12 +108,12 @@ async def test_a_refused_probe_proves_nothing(side: Side) -> None:
 async def test_activations_share_messages_as_far_as_they_fit(side: Side) -> None:
     """Sixty jobs whose ads have 300 kB each start, in several messages."""
     big = "x" * 300_000
-    side.startd.silent = True
-    async with side.shadow():
+    side.startd.answering.clear()
+    async with side.shadow(call_deadline=3600.0):
         for first in (0, 20, 40):  # no more fit into a message of the schedd
             jobs = (side.assignment(proc, Environment=big) for proc in range(first, first + 20))
             await side.schedd.hand_over(*jobs)
-        side.startd.silent = False
+        side.startd.answering.set()
         await until(lambda: len(side.startd.runs) == 60)
 
     assert [] == side.schedd.reports

@@ -16,6 +16,7 @@ import pytest
 from kettle.bus.memory import MemoryBus
 from kettle.bus.memory_server import MemoryServer
 from kettle.bus.ports import RefusedError, Served
+from kettle.testing.patience import PATIENCE_S
 from kettle.transfer import sealed_pieces
 from kettle_services.shadow.file_transfer import object_store as module
 from kettle_services.shadow.file_transfer.input_files import Source
@@ -81,7 +82,7 @@ class Way:
 
     def machine(self, name: str, *, limit: int = 10 * SIZE) -> tuple[InputCache, Fetcher]:
         bus = MemoryBus(self.server, subjects=SUBJECTS, identity=daemon("startd"))
-        fetcher = Fetcher(bus, SUBJECTS, patience=1.0)
+        fetcher = Fetcher(bus, SUBJECTS, patience=PATIENCE_S)
         cache = InputCache(self.directory / name, fetcher, limit_bytes=limit)
         cache.restore()
         return cache, fetcher

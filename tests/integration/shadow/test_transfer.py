@@ -197,7 +197,7 @@ async def test_a_checkpoint_that_is_not_handed_out_for_now_waits(
         await side.schedd.hand_over(job)
         await until(lambda: side.startd.runs)
         await side.startd.say(made)
-        await until(lambda: asked == 1)
+        await until(lambda: asked)
         side.startd.files["state"] = b"x" * 12
 
         async def repeated() -> None:
@@ -227,7 +227,7 @@ async def test_a_checkpoint_that_its_machine_cannot_read_holds_the_job(side: Sid
 
 
 def confirmed(side: Side, count: int) -> bool:
-    return len(side.startd.confirmed) == count
+    return len({*side.startd.confirmed}) == count
 
 
 async def test_an_old_checkpoint_that_is_said_again_does_not_replace_a_newer_one(side: Side) -> None:
@@ -241,7 +241,7 @@ async def test_an_old_checkpoint_that_is_said_again_does_not_replace_a_newer_one
             await side.startd.say(each)
             await until(partial(confirmed, side, count))
         await side.startd.say(made[0], made[2])
-        await until(lambda: side.startd.confirmed.count(made[2].key) == 2)
+        await until(lambda: side.startd.confirmed.count(made[2].key) >= 2)
         known = shadow._attempts[job.job].attempt  # pyright: ignore[reportPrivateUsage] - nobody else can tell
         assert [{made[2].key}] * 2 == [known._heard, known._saved]  # pyright: ignore[reportPrivateUsage]
         await side.startd.exited(job, sequence=4)

@@ -145,7 +145,7 @@ async def test_a_server_in_the_clear_hears_nothing(database: EmbeddedPostgres, f
     """It is asked for TLS, says that it has none, and is sent neither a name nor a password."""
     async with Encrypting(database, None) as plain:
         with pytest.raises(LogUnavailableError, match="rejected SSL upgrade"):
-            async with Database.connect(plain.url(authority(files)), patience=1.0):
+            async with Database.connect(plain.url(authority(files)), patience=3.0):
                 pytest.fail("connected")
     assert plain.said
     assert {b""} == set(plain.said)

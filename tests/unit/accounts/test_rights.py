@@ -14,6 +14,7 @@ import pytest
 
 from kettle.accounts.become import command, environment
 from kettle.accounts.rights import Rights, act_as
+from kettle.testing.patience import PATIENCE_S
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another account")
 
@@ -82,7 +83,7 @@ def test_threads_have_rights_of_their_own() -> None:
     meeting = threading.Barrier(4)
 
     def loop(rights: Rights | None, expected: int) -> None:
-        meeting.wait(10)
+        meeting.wait(PATIENCE_S)
         check: Callable[[], int] = os.geteuid
         wrong.extend(found for _ in range(200) if (found := act_as(rights, check)) != expected)
 
@@ -91,7 +92,7 @@ def test_threads_have_rights_of_their_own() -> None:
             threads.submit(loop, rights, expected)
             for rights, expected in ((SOMEBODY, 70_001), (SOMEBODY_ELSE, 70_005), (None, 0), (None, 0))
         ]:
-            each.result(30)
+            each.result(PATIENCE_S)
     assert [] == wrong
 
 

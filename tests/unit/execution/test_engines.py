@@ -34,6 +34,7 @@ from kettle.execution.containers.runtimes.namespaces import HolderIdentity, ente
 from kettle.execution.containers.runtimes.runtime import ContainerSpec
 from kettle.execution.processes.launch import Program
 from kettle.execution.processes.side_program import SpawnError
+from kettle.testing.patience import PATIENCE_S
 
 BOX = ContainerSpec(
     program=Program(
@@ -338,7 +339,7 @@ def test_a_holder_stays_until_its_line_is_cut(tmp_path: Path) -> None:
             assert process.poll() is None
         process.send_signal(signal.SIGTERM)
         os.close(fd)
-        assert 0 == process.wait(10)
+        assert 0 == process.wait(PATIENCE_S)
 
 
 @pytest.mark.skipif(

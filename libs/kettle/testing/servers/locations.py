@@ -57,10 +57,7 @@ async def fresh_pool(addresses: Addresses) -> AsyncGenerator[str]:
 async def forget(addresses: Addresses, pool: str) -> None:
     """Remove the streams and buckets of a pool."""
     prefix = f"KETTLE_{pool}_"
-    client = Client()
-    await client.connect(addresses.nats_url.split(","), user_credentials=addresses.nats_credentials or None)
-    try:
-        manager = JetStreamContext(client)
+    async with _jetstream(addresses) as manager:
         async with asyncio.timeout(PATIENCE_S):
             while found := [
                 name for name in await _streams(manager) if name.removeprefix("KV_").startswith(prefix)
@@ -68,22 +65,31 @@ async def forget(addresses: Addresses, pool: str) -> None:
                 for name in found:
                     with suppress(NotFoundError):  # in a cluster, a list may be behind
                         await manager.delete_stream(name)
-    finally:
-        await client.close()
 
 
 async def everywhere(addresses: Addresses, stream: str) -> None:
     """Wait until every server that keeps a stream has all of it: a reader may be given to any of them."""
-    client = Client()
-    await client.connect(addresses.nats_url.split(","), user_credentials=addresses.nats_credentials or None)
-    try:
+    async with _jetstream(addresses) as manager:
         async with asyncio.timeout(PATIENCE_S):
             while True:
-                info = await JetStreamContext(client).stream_info(stream)
+                info = await manager.stream_info(stream)
                 others = (info.cluster.replicas if info.cluster else None) or []
                 if all(other.current and not other.lag for other in others):
                     return
                 await asyncio.sleep(_LOOK_S)
+
+
+@asynccontextmanager
+async def _jetstream(addresses: Addresses) -> AsyncGenerator[JetStreamContext]:
+    """With the patience of a test in place of the seconds that a client has by itself."""
+    client = Client()
+    await client.connect(
+        addresses.nats_url.split(","),
+        user_credentials=addresses.nats_credentials or None,
+        connect_timeout=int(PATIENCE_S),
+    )
+    try:
+        yield JetStreamContext(client, timeout=PATIENCE_S)
     finally:
         await client.close()
 

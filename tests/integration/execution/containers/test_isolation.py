@@ -64,7 +64,7 @@ async def test_the_soft_signal_reaches_the_job(
     text = (
         "trap 'sleep 0.2; echo bye > /open/said; exit 0' USR1; touch /open/up; while :; do sleep 0.05; done"
     )
-    activation = await submitter.start(inside(image, text, KillSig="SIGUSR1"))
+    activation = await submitter.start(inside(image, text, KillSig="SIGUSR1", Patient=True))
     await standing.until((shared / "up").exists)
 
     order = Deactivation(
