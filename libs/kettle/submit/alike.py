@@ -1,6 +1,6 @@
 """
 Submissions of one description that differ only in what is given beside it, as those of the nodes of a DAG: it is read once, and of
-each only that is worked out anew which looks at what differs.
+each only that is worked out again which looks at what differs.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

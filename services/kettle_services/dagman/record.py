@@ -203,7 +203,9 @@ class Record:
 
 
 def asks_for_something(event: WorkflowEvent) -> bool:
-    """Whether somebody has to do something because of it: the process of the DAG job, or who waits for the end."""
+    """
+    Whether somebody has to do something because of it: the process of the DAG job, or who waits for the end.
+    """
     if isinstance(event, NodesChanged):
         return any(change.state in _ORDERED for change in event.changes)
     return not isinstance(event, NodeJobsSeen)

@@ -12,7 +12,9 @@ from .interpreter import started
 
 
 async def test_what_asks_for_nothing_is_recorded_with_what_comes_next() -> None:
-    """An order is recorded at once, in its place after what was gathered, and so is all of it before anybody is told."""
+    """
+    An order is recorded at once, in its place after what was gathered, and so is all of it before anybody is told.
+    """
     log = MemoryLog()
     shard = Shard(log, await log.take("dagman.ap", owner="one"), [], answers=10)
     record = await Record.recall(log, MemoryWorkingSet(log), shard, interval=60.0)

@@ -181,7 +181,9 @@ def _describe_sub_dag(source: NodeSource, node: Node, *, is_retry: bool) -> None
 
 
 def _text(node: Node, directory: Path, texts: dict[Path, str]) -> tuple[str, str]:
-    """The description of a node, and what it is called in refusals; `texts` are files that were read before."""
+    """
+    The description of a node, and what it is called in refusals; `texts` are files that were read before.
+    """
     if node.description is not None:
         return node.description, f"description of node {node.name}"
     name = f"{node.submit}.condor.sub" if node.kind is NodeKind.SUBDAG else node.submit

@@ -174,7 +174,9 @@ def _fit_for_tasks(ad: Ad, spelled: Mapping[str, str]) -> None:
 
 @lru_cache(maxsize=64)
 def _names(names: tuple[str, ...]) -> Mapping[str, str]:
-    """How each attribute is spelled, by its lower-case name; most submissions have the same names as one before."""
+    """
+    How each attribute is spelled, by its lower-case name; most submissions have the same names as one before.
+    """
     spelled = {name.lower(): name for name in names}
     for name in names:
         if not _NAME.match(name):
