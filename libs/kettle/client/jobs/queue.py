@@ -116,6 +116,22 @@ class JobQueue:
         self.saw(reply.position)
         return reply
 
+    async def submit_many(
+        self, submissions: "Mapping[str, Submission]"
+    ) -> dict[str, Submitted | ClientError]:
+        """
+        Submit each of them as a cluster of its own, with few commands: what became of it, by its id.
+
+        The id is that of `command` in `submit`: repeated, it submits nothing. What is refused is refused by itself.
+        """
+        from kettle.client.jobs.many_submissions import submit_many
+
+        found = await submit_many(self.requests, submissions)
+        for each in found.values():
+            if isinstance(each, Submitted):
+                self.saw(each.position)
+        return found
+
     async def require_room(self, expected: "Iterable[ExpectedJobs]") -> None:
         """
         Before very many jobs are made from a description: `refused`, if as many as one of the clusters may not be submitted.

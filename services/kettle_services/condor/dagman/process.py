@@ -12,7 +12,7 @@ import signal
 import time
 from collections.abc import Coroutine
 from contextlib import suppress
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -24,7 +24,7 @@ from kettle.retry.backoff import Backoff
 from kettle.retry.loop import Waits
 from kettle.submit.errors import SubmitError
 from kettle_services.condor.dagman.macros import NodeSoFar
-from kettle_services.condor.dagman.node_jobs import NodeSource, node_submission, step_text
+from kettle_services.condor.dagman.node_jobs import NodeSource, node_submissions, step_text
 from kettle_services.condor.dagman.scripts import script_submission
 from kettle_wire.codes import NodeJobKind, NodePart, NodeState
 from kettle_wire.commands.dagman import StartWorkflow, WorkflowNews
@@ -43,8 +43,13 @@ from kettle_wire.events.workflow import (
 )
 from kettle_wire.jobs import JobId
 
-AT_ONCE: Final = 16
-"""Jobs that are submitted at a time."""
+if TYPE_CHECKING:
+    from kettle.submit import Submission
+
+TOGETHER: Final = 200
+"""So many nodes are submitted with one command at most."""
+AT_ONCE: Final = 2
+"""Commands: the next one is prepared while one is on its way."""
 _ADVERTISE_S: Final = 5.0
 """Seconds between two changes of what the ad of the DAG job says."""
 _BETWEEN_ATTEMPTS: Final = Backoff(first=1.0, longest=32.0)
@@ -159,43 +164,70 @@ class Hands:
     # -- submitting --------------------------------------------------------------------------------------------------
 
     def _submit_orders(self, news: WorkflowNews, tasks: asyncio.TaskGroup) -> None:
-        for step in news.orders:
-            if step not in self._taken:
-                self._taken.add(step)
-                tasks.create_task(self._submit(step))
+        new = [step for step in news.orders if step not in self._taken]
+        self._taken.update(new)
+        for start in range(0, len(new), TOGETHER):
+            tasks.create_task(self._submit(new[start : start + TOGETHER]))
 
-    async def _submit(self, step: NodeStep) -> None:
-        """Submit one step, or say that it cannot be."""
+    async def _submit(self, steps: list[NodeStep]) -> None:
+        """Submit these steps, or say which of them cannot be."""
         waits, stopped = Waits(_BETWEEN_ATTEMPTS), self._stopped
         while True:
-            try:
-                async with self._room:
-                    await self._try_to_submit(step)
-            except (SubmitError, ClientError) as error:
-                reason = str(error)
-                _log.warning("%s: %s", step_text(self._source.workflow, step), reason)
-                if stopped.is_set() or waits.failures + 1 >= self._attempts:
-                    failure = StepFailure(step, reason[:_LONGEST_REASON], waits.failures + 1)
-                    await self._client.workflows.failed(self._source.workflow, [failure])
-                    return
-                await _first_of(waits.wait(), stopped.wait())
-            else:
+            async with self._room:
+                refused = await self._try_to_submit(steps)
+            if not refused:
                 return
+            for step, reason in refused.items():
+                _log.warning("%s: %s", step_text(self._source.workflow, step), reason)
+            tries = waits.failures + 1
+            if stopped.is_set() or tries >= self._attempts:
+                failures = [
+                    StepFailure(step, reason[:_LONGEST_REASON], tries) for step, reason in refused.items()
+                ]
+                await self._client.workflows.failed(self._source.workflow, failures)
+                return
+            await _first_of(waits.wait(), stopped.wait())
+            steps = list(refused)
 
-    async def _try_to_submit(self, step: NodeStep) -> None:
-        progress = self._files.progress
-        if step.part == NodePart.JOB:
-            submission = await asyncio.to_thread(
-                node_submission,
-                self._source,
-                step,
-                failed=progress.counts.failed,
-                status=int(progress.dag_status),
+    async def _try_to_submit(self, steps: list[NodeStep]) -> dict[NodeStep, str]:
+        """Why some of them cannot be submitted."""
+        known = {step.node: msgspec.structs.replace(self._of(step.node)) for step in steps}
+        prepared = await asyncio.to_thread(self._prepare, steps, known)
+        sound = {
+            f"dag/{step_text(self._source.workflow, step)}": each
+            for step, each in prepared.items()
+            if not isinstance(each, Exception)
+        }
+        results = await self._client.submit_many(sound)
+        refused: dict[NodeStep, str] = {}
+        for step, each in prepared.items():
+            error = (
+                each
+                if isinstance(each, Exception)
+                else results[f"dag/{step_text(self._source.workflow, step)}"]
             )
-        else:
-            so_far = msgspec.structs.replace(self._of(step.node))
-            submission = await asyncio.to_thread(script_submission, self._source, step, progress, so_far)
-        await self._client.submit(submission, command=f"dag/{step_text(self._source.workflow, step)}")
+            if isinstance(error, Exception):
+                refused[step] = str(error)
+        return refused
+
+    def _prepare(
+        self, steps: list[NodeStep], known: dict[int, NodeSoFar]
+    ) -> "dict[NodeStep, Submission | SubmitError | ClientError]":
+        """The jobs of these steps, or why there are none; it reads files."""
+        progress = self._files.progress
+        prepared = node_submissions(
+            self._source,
+            [step for step in steps if step.part == NodePart.JOB],
+            failed=progress.counts.failed,
+            status=int(progress.dag_status),
+        )
+        for step in steps:
+            if step.part != NodePart.JOB:
+                try:
+                    prepared[step] = script_submission(self._source, step, progress, known[step.node])
+                except (SubmitError, ClientError) as error:
+                    prepared[step] = error
+        return prepared
 
     async def _remove(self, clusters: list[int]) -> None:
         """Take jobs out of the queue, once each; what this process has not done the next one does again."""
