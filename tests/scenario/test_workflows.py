@@ -1,6 +1,7 @@
 """DAGs on a real pool: condor_submit_dag, the service that decides, and the process that acts."""
 
 import asyncio
+import json
 import os
 import signal
 import sys
@@ -43,6 +44,13 @@ PARENT B C CHILD D
 SCRIPT PRE A script.sh $NODE pre $RETRY
 SCRIPT POST B script.sh $NODE post $RETURN
 RETRY C 1
+"""
+AGAIN = """\
+JOB B node.sub
+JOB C node.sub
+JOB D node.sub
+PARENT B CHILD C
+PARENT C CHILD D
 """
 LONG = """\
 JOB A {
@@ -140,6 +148,39 @@ async def test_a_dag_whose_processes_are_killed_runs_everything_once(
     again = await submitted(condor, "diamond.dag", DIAMOND)
     assert 0 == await exit_code(pool.client, again)
     assert sorted([*expected, "C job 0", "D job 0"]) == sorted((work / "runs").read_text().splitlines())
+
+
+async def test_a_dag_is_run_again_without_what_is_done(
+    pool: ThrowawayPool, condor: Condor, work: Path
+) -> None:
+    """What has failed and what waited for it; then one node alone; two runs are compared node by node."""
+    failed = await submitted(condor, "again.dag", AGAIN)
+    assert 1 == await exit_code(pool.client, failed)
+    refused = await pool.kettle("dag", "rerun", "--from", "X", str(failed))
+    assert (1, "the DAG has no node X") == (
+        refused.status,
+        refused.err[refused.err.find("the DAG has") :][:21],
+    )
+    _, said, _ = await pool.kettle("dag", "rerun", "--dry-run", str(failed))
+    assert "Of 3 nodes 1 count as done, and 2 run: C, D.\n" == said
+
+    (work / "fixed").touch()
+    again = await rerun(pool, str(failed))
+    assert 0 == await exit_code(pool.client, again)
+    assert ["B job 0", "C job 0", "C job 0", "D job 0"] == sorted((work / "runs").read_text().splitlines())
+    only = await rerun(pool, "--only", "B", str(again))
+    assert 0 == await exit_code(pool.client, only)
+    assert 5 == len((work / "runs").read_text().splitlines())
+    compared = json.loads((await pool.kettle("dag", "diff", "--json", str(failed), str(again))).out)
+    states = {each["node"]: (each[str(failed)]["state"], each[str(again)]["state"]) for each in compared}
+    assert {"C": ("failed", "done"), "D": ("futile", "done")} == states
+
+
+async def rerun(pool: ThrowawayPool, *words: str) -> int:
+    """Run a DAG again; the cluster of its DAG job."""
+    said = await pool.kettle("dag", "rerun", "--json", *words)
+    assert 0 == said.status, said
+    return int(json.loads(said.out)["rerun"])
 
 
 async def test_a_dag_is_held_released_and_removed_like_a_job(

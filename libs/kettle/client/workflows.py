@@ -17,6 +17,7 @@ from kettle_wire.commands.dagman import (
     ExplainNode,
     FollowWorkflow,
     NodeExplained,
+    RecordedWorkflowEvent,
     ReportFailures,
     ShowWorkflow,
     StartWorkflow,
@@ -24,11 +25,19 @@ from kettle_wire.commands.dagman import (
     WorkflowRuns,
     WorkflowState,
 )
-from kettle_wire.events.workflow import StepFailure
+from kettle_wire.events import decode
+from kettle_wire.events.workflow import StepFailure, WorkflowEvent
 from kettle_wire.workflows import WorkflowOptions
 
 _SLACK_S: Final = 10.0
 """An answer may come so much later than was said."""
+
+
+def dated(recorded: RecordedWorkflowEvent) -> tuple[float, WorkflowEvent]:
+    """An event and when it was recorded, seconds since the epoch."""
+    event = decode(bytes(recorded.data))
+    assert isinstance(event, WorkflowEvent), f"a workflow has a {type(event).__name__}"
+    return recorded.at / 1e6, event
 
 
 class Workflows:
@@ -45,6 +54,16 @@ class Workflows:
         """What has happened after so many events, and what is to be done; waits for it, up to 20 seconds."""
         request = FollowWorkflow(workflow=workflow, after=after, wait=LONGEST_WAIT_S)
         return await self._requests.ask(FOLLOW_WORKFLOW, request, deadline=LONGEST_WAIT_S + _SLACK_S)
+
+    async def history(self, workflow: int) -> list[tuple[float, WorkflowEvent]]:
+        """All that has happened to a workflow so far, with the times, seconds since the epoch."""
+        found: list[tuple[float, WorkflowEvent]] = []
+        while True:
+            request = FollowWorkflow(workflow=workflow, after=len(found))
+            news = await self._requests.ask(FOLLOW_WORKFLOW, request)
+            found += map(dated, news.events)
+            if news.complete:
+                return found
 
     async def failed(self, workflow: int, failures: list[StepFailure]) -> None:
         """Jobs that were ordered cannot be submitted."""

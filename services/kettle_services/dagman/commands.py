@@ -158,6 +158,7 @@ class WorkflowCommands:
             workflow=workflow.number,
             owner=workflow.owner,
             files=workflow.started.files,
+            directory=workflow.started.directory,
             counts={state.name.lower(): count for state in NodeState if (count := workflow.counts[state])},
             idle=workflow.procs[NodeJobKind.EVICTED],
             running=workflow.procs[NodeJobKind.STARTED],

@@ -6,6 +6,8 @@ from typing import Final
 
 from kettle.dag.submission.options import EXCLUSIVE, FLAGS, OPTIONS, Flag, SubmitDagOptions
 
+OF_DAEMONS: Final = ("-p", "0", "-f", "-l", ".")
+"""What daemons of HTCondor are told, and the arguments of condor_dagman begin with."""
 _SORTED: Final = sorted(FLAGS, key=str.lower)
 _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,9}")
 
@@ -17,6 +19,12 @@ class OptionError(ValueError):
 def parsed(words: Sequence[str]) -> SubmitDagOptions:
     """The options and DAG files of a command line; raises `OptionError`."""
     return _Parser(words).options
+
+
+def of_dagman(words: Sequence[str]) -> SubmitDagOptions:
+    """The options among the arguments of condor_dagman; raises `OptionError`."""
+    count = len(OF_DAEMONS)
+    return parsed(words[count:] if tuple(words[:count]) == OF_DAEMONS else words)
 
 
 def by_name(name: str, value: object, options: SubmitDagOptions) -> None:

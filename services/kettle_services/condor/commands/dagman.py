@@ -33,8 +33,6 @@ The program of the job that condor_submit_dag submits: it runs a DAG for as long
 It is not started by hand, and ends with the exit code of the DAG.
 """,
 }
-_OF_DAEMONS: Final = ["-p", "0", "-f", "-l", "."]
-"""What daemons of HTCondor are told, and condor_submit_dag says first."""
 _ATTEMPTS: Final = 6
 """DAGMAN_MAX_SUBMIT_ATTEMPTS, if nobody has set it."""
 
@@ -42,19 +40,14 @@ _ATTEMPTS: Final = 6
 def run(_name: str, words: list[str]) -> int:
     """Run the DAG."""
     from kettle.dag.faults import DagError
-    from kettle.dag.submission.command_line import OptionError, parsed
+    from kettle.dag.submission.command_line import OptionError, of_dagman
     from kettle.submit.errors import PlacelessError
 
     logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(message)s", level=logging.WARNING)
     try:
-        return asyncio.run(_run(parsed(_without_daemon_options(words)), words))
+        return asyncio.run(_run(of_dagman(words), words))
     except (DagError, OptionError, PlacelessError, OSError) as error:
         raise ToolError(f"ERROR: {error}") from error
-
-
-def _without_daemon_options(words: list[str]) -> list[str]:
-    count = len(_OF_DAEMONS)
-    return words[count:] if words[:count] == _OF_DAEMONS else words
 
 
 async def _run(options: "SubmitDagOptions", words: list[str]) -> int:
@@ -112,8 +105,6 @@ def _read(options: "SubmitDagOptions", job: "OwnJob", knobs: CondorConfig) -> "t
     before = written_of(job.directory / file_names(options).lock_file, job.cluster)
     if before is not None:
         number = before.rescued_from
-    if options.rescue_file or options.save_file:
-        number = 0
     chosen = replace(options, do_rescue_from=number, auto_rescue=0)
     return load(chosen, job.directory, knobs.get), number
 
