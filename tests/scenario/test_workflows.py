@@ -186,7 +186,9 @@ async def rerun(pool: ThrowawayPool, *words: str) -> int:
 async def test_a_dag_is_held_released_and_removed_like_a_job(
     pool: ThrowawayPool, condor: Condor, work: Path
 ) -> None:
-    """Its nodes go on while it is held; with its removal they are removed, and its FINAL node runs."""
+    """
+    Its nodes go on while it is held, and say what they wait for; with its removal they are removed, and its FINAL node runs.
+    """
     cluster = await submitted(condor, "long.dag", LONG)
     job = JobId(cluster, 0)
     await happened(pool.client, job, JobStarted)
@@ -194,6 +196,8 @@ async def test_a_dag_is_held_released_and_removed_like_a_job(
         while not (nodes := await nodes_of(pool, cluster)):
             await asyncio.sleep(0.05)
     assert ["A"] == nodes
+    for name in (f"{cluster}.B", "long.dag.B"):
+        assert "It waits for A (" in (await pool.kettle("why", name)).out
     assert 0 == (await condor("condor_hold", str(cluster))).status
     assert 0 == (await condor("condor_release", str(cluster))).status
     out = work / "long.dag.dagman.out"

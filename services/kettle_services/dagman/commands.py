@@ -182,7 +182,7 @@ class WorkflowCommands:
                 RefusalCode.NOT_FOUND,
                 f"workflow {request.workflow} has no node {request.node}{did_you_mean(request.node, names)}",
             ) from None
-        return explained(workflow, node)
+        return explained(workflow, node, time.time())
 
     async def _known(self, number: int, caller: Identity) -> Workflow:
         """A workflow of the caller, also one that is over."""

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kettle_services.dagman.domain.explanations import explained
 from kettle_wire.codes import DagStatus, NodeJobKind, NodePart, NodeState
 from kettle_wire.events.workflow import (
     JobsRemovalOrdered,
@@ -332,20 +331,6 @@ def test_a_join_lets_its_children_go_when_all_its_parents_are_done() -> None:
     failed = driver(plan, lambda node, _attempt, _part: int(node == 0))
     failed.run()
     assert [NodeState.FAILED, NodeState.DONE, NodeState.FUTILE, NodeState.FUTILE] == failed.states()
-
-
-def test_a_node_whose_jobs_are_refused_says_where_the_reason_is() -> None:
-    """It is in the errors of the DAG job while that tries again, and afterwards in its log."""
-    driver = Driver(started(Plan(names=["A"])), lambda _node, _attempt, _part: 0, Random(1))
-    driver.feed()
-    assert f"{driver.first.files[0]}.lib.err has the reason" in explained(driver.workflow, 0).sentences[-1]
-    driver.on_submit = lambda _step: "no such file"
-    driver.run()
-    assert driver.states() == [NodeState.FAILED]
-    assert explained(driver.workflow, 0).sentences == [
-        "It has failed: its jobs could not be submitted.",
-        f"The reason is in {driver.first.files[0]}.dagman.out.",
-    ]
 
 
 def test_a_plan_that_speaks_of_others_nodes_is_refused() -> None:
