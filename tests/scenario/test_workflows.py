@@ -11,12 +11,17 @@ from typing import Any
 import pytest
 
 from kettle.client import Client, select
+from kettle.dag.building.parser import parse
+from kettle.dag.disk import reader
+from kettle.dag.node_order import estimates, packed, urgency
+from kettle.dag.node_runs import node_runs
 from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_services.master.domain.start_order import DAEMON_LIST
 from kettle_wire.commands.queue import Select
 from kettle_wire.events import JobCompleted, JobStarted, JobVacated
 from kettle_wire.jobs import JobId
+from kettle_wire.workflows import unpacked
 
 from .condor import Condor
 from .waiting import happened
@@ -51,6 +56,13 @@ JOB C node.sub
 JOB D node.sub
 PARENT B CHILD C
 PARENT C CHILD D
+"""
+ORDERED = """\
+CONFIG ordered.config
+JOB A node.sub
+JOB B node.sub
+JOB D node.sub
+PARENT B CHILD D
 """
 LONG = """\
 JOB A {
@@ -181,6 +193,27 @@ async def rerun(pool: ThrowawayPool, *words: str) -> int:
     said = await pool.kettle("dag", "rerun", "--json", *words)
     assert 0 == said.status, said
     return int(json.loads(said.out)["rerun"])
+
+
+async def test_a_dag_is_ordered_by_its_critical_path(pool: ThrowawayPool, condor: Condor, work: Path) -> None:
+    """
+    By numbers of nodes first, as its CONFIG says; the next run by how long the nodes took in the run before.
+    """
+    (work / "ordered.config").write_text("DAGMAN_ORDER = critical-path\nDAGMAN_MAX_JOBS_SUBMITTED = 1\n")
+    first = await submitted(condor, "ordered.dag", ORDERED)
+    assert 0 == await exit_code(pool.client, first)
+    assert ["B job 0", "A job 0", "D job 0"] == (work / "runs").read_text().splitlines()
+    async with asyncio.timeout(PATIENCE_S):
+        while not await pool.client.history(select(first)):
+            await asyncio.sleep(0.05)
+
+    second = await submitted(condor, "ordered.dag", ORDERED, "-f")
+    assert 0 == await exit_code(pool.client, second)
+    dag = parse(["ordered.dag"], reader(work))
+    taken = node_runs(await pool.client.workflows.history(first))
+    begun = await pool.client.workflows.begun(second)
+    assert begun is not None
+    assert packed(urgency(dag, estimates(dag, [taken]))) == unpacked(begun.plan).urgency
 
 
 async def test_a_dag_is_held_released_and_removed_like_a_job(

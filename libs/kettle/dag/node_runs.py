@@ -4,12 +4,20 @@ What became of the nodes in a run of a DAG, and how long each took; and how two 
 Pure: a fold of the workflow's events.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
 from kettle_wire.codes import NodeJobKind, NodePart, NodeState
-from kettle_wire.events.workflow import NodeChange, NodeJobFact, NodeJobsSeen, NodesChanged, WorkflowEvent
+from kettle_wire.events.workflow import (
+    NodeChange,
+    NodeJobFact,
+    NodeJobsSeen,
+    NodesChanged,
+    WorkflowEvent,
+    WorkflowStarted,
+)
+from kettle_wire.workflows import unpacked
 
 _VALUED = frozenset({NodeState.DONE, NodeState.FAILED})
 
@@ -33,22 +41,28 @@ class Difference(msgspec.Struct, frozen=True):
     after: NodeRun | None
 
 
-def node_runs(
-    names: Sequence[str], done: Iterable[int], events: Iterable[tuple[float, WorkflowEvent]]
-) -> dict[str, NodeRun]:
-    """By its name what became of each node; `done`: those that were done before."""
-    runs = [NodeRun() for _ in names]
-    for node in done:
-        runs[node].state = NodeState.DONE
+def node_runs(history: Iterable[tuple[float, WorkflowEvent]]) -> dict[str, NodeRun]:
+    """By its name what became of each node, by all events of a workflow and their times."""
+    names: list[str] = []
+    runs: list[NodeRun] = []
     began: dict[int, float] = {}
-    for at, event in events:
-        if isinstance(event, NodesChanged):
-            for change in event.changes:
-                _change(runs[change.node], change)
-        elif isinstance(event, NodeJobsSeen):
-            for fact in event.facts:
-                if fact.step.part == NodePart.JOB:
-                    _job(runs[fact.step.node], fact, at, began)
+    for at, event in history:
+        match event:
+            case WorkflowStarted():
+                plan = unpacked(event.plan)
+                names = plan.names
+                runs = [NodeRun() for _ in names]
+                for node in plan.done:
+                    runs[node].state = NodeState.DONE
+            case NodesChanged():
+                for change in event.changes:
+                    _change(runs[change.node], change)
+            case NodeJobsSeen():
+                for fact in event.facts:
+                    if fact.step.part == NodePart.JOB:
+                        _job(runs[fact.step.node], fact, at, began)
+            case _:
+                pass
     return dict(zip(names, runs, strict=True))
 
 

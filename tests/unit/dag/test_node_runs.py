@@ -11,7 +11,9 @@ from kettle_wire.events.workflow import (
     NodesChanged,
     NodeStep,
     WorkflowEvent,
+    WorkflowStarted,
 )
+from kettle_wire.workflows import Plan, WorkflowOptions, packed
 
 
 def seen(attempt: int, kind: NodeJobKind, value: int = 0, part: NodePart = NodePart.JOB) -> WorkflowEvent:
@@ -44,7 +46,17 @@ def test_the_last_attempt_counts() -> None:
         seen(1, NodeJobKind.COMPLETED, 9, NodePart.POST),
         changed(NodeState.FAILED, 1, 4),
     ]
-    found = node_runs(["A", "B"], [1], [(float(at), event) for at, event in enumerate(happened)])
+    begun = WorkflowStarted(
+        workflow=7,
+        owner="ann",
+        files=["a.dag"],
+        directory="/",
+        digest="",
+        plan=packed(Plan(names=["A", "B"], done=[1])),
+        options=WorkflowOptions(),
+        followed=0,
+    )
+    found = node_runs([(float(at), event) for at, event in enumerate([begun, *happened])])
     assert NodeRun(NodeState.FAILED, 4, attempts=2, seconds=2.0) == found["A"]
     assert NodeRun(NodeState.DONE) == found["B"]
 

@@ -3,6 +3,7 @@
 from random import Random
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -130,6 +131,21 @@ def test_ready_nodes_go_by_priority_then_by_readiness() -> None:
     run = driver(beside("A", "B", "C", "D", priorities={2: 5, 3: 5, 0: -1}), max_jobs=1)
     run.run()
     assert [2, 3, 1, 0] == [step.node for step in run.submitted]
+
+
+def test_ready_nodes_of_one_priority_go_by_urgency_then_by_readiness() -> None:
+    """A priority counts more; scripts wait in the same order."""
+    urgency = b"".join(each.to_bytes(4, "little") for each in (0, 7, 3, 7, 9))
+    plan = beside("A", "B", "C", "D", "E", priorities={0: 1}, urgency=urgency, pre={4: None})
+    run = driver(plan, max_jobs=1)
+    run.run()
+    assert [4, 0, 4, 1, 3, 2] == [step.node for step in run.submitted]
+    scripts = driver(msgspec.structs.replace(plan, pre=dict.fromkeys(range(5))), max_pre=1)
+    scripts.run()
+    assert [0, 4, 1, 3, 2] == [step.node for step in scripts.submitted if step.part == NodePart.PRE]
+    assert shown(scripts.workflow) == shown(scripts.replayed())
+    with pytest.raises(ValueError, match="says of 1 how urgent"):
+        driver(beside("A", "B", urgency=bytes(4)))
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from kettle.dag.submission.options import EXCLUSIVE, FLAGS, OPTIONS, Flag, SubmitDagOptions
+from kettle.dag.submission.options import EXCLUSIVE, FLAGS, OPTIONS, ORDERS, Flag, SubmitDagOptions
 
 OF_DAEMONS: Final = ("-p", "0", "-f", "-l", ".")
 """What daemons of HTCondor are told, and the arguments of condor_dagman begin with."""
@@ -100,5 +100,7 @@ def _set(options: SubmitDagOptions, flag: Flag, what: str, text: str) -> None:
         case "texts":
             getattr(options, flag.field).append(text.strip() if flag.field == "add_to_env" else text)
         case "text":
+            if flag.field == "order" and text not in ORDERS:
+                raise OptionError(f"Error: {what} is one of {', '.join(ORDERS)}, and not {text}")
             is_quoted = flag.field == "batch_name" and len(text) > 1 and text[0] == text[-1] == '"'
             setattr(options, flag.field, text[1:-1] if is_quoted else text)

@@ -108,6 +108,8 @@ def handed_down(options: SubmitDagOptions) -> list[str]:
         found += ["-notification", "never" if options.suppress_notification else options.notification]
     found += ["-dagman", options.dagman_path]
     found += ["-UseDagDir"] * options.use_dag_dir
+    if options.order:
+        found += ["-Order", options.order]
     if options.outfile_dir:
         found += ["-outfile_dir", options.outfile_dir]
     found += ["-AutoRescue", f"{0 if options.auto_rescue == 0 else 1}"]

@@ -10,8 +10,6 @@ from kettle.terminal.quantities import counted
 from kettle_services.cli.options import with_pool
 from kettle_services.cli.output.screen import Screen
 from kettle_wire.codes import NodeState
-from kettle_wire.events.workflow import WorkflowStarted
-from kettle_wire.workflows import unpacked
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
@@ -19,7 +17,7 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     first, second = arguments.workflows
 
     async def both(pool: Client) -> tuple[dict[str, NodeRun], dict[str, NodeRun]]:
-        return await _runs(pool, first), await _runs(pool, second)
+        return node_runs(await pool.workflows.history(first)), node_runs(await pool.workflows.history(second))
 
     before, after = with_pool(arguments, both)
     found = list(differences(before, after))
@@ -37,14 +35,6 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     rows = [(each.node, _shown(each.before), _shown(each.after)) for each in found]
     screen.table(("NODE", f"IN {first}", f"IN {second}"), rows)
     return 0
-
-
-async def _runs(pool: Client, workflow: int) -> dict[str, NodeRun]:
-    history = await pool.workflows.history(workflow)
-    _, started = history[0]
-    assert isinstance(started, WorkflowStarted), "a workflow begins with its plan"
-    plan = unpacked(started.plan)
-    return node_runs(plan.names, plan.done, history)
 
 
 def _plain(run: NodeRun | None) -> object:

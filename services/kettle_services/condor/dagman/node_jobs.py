@@ -42,6 +42,8 @@ class NodeSource(msgspec.Struct, frozen=True):
     """What was said when the DAG was submitted; some of it holds for the DAGs within, too."""
     site: Site
     """Where the DAGs within are submitted."""
+    priorities: Sequence[int] = ()
+    """By node the priority of its jobs, unless it has one of its own; empty: none has."""
 
 
 def step_text(workflow: int, step: NodeStep) -> str:
@@ -80,6 +82,7 @@ def node_submission(
     """
     node = source.dag.nodes[step.node]
     directory = directory_of(node, source.directory)
+    priority = node.priority or (source.priorities[step.node] if source.priorities else 0)
     before = {each.name: each.value for each in node.variables if not each.is_appended}
     given = {
         "JOB": node.name,
@@ -88,7 +91,7 @@ def node_submission(
         "DAG_STATUS": str(status),
         "DAG_PARENT_NAMES": source.parents[step.node],
         "DAGManJobId": str(source.workflow),
-        **({"priority": str(node.priority)} if node.priority else {}),
+        **({"priority": str(priority)} if priority else {}),
         **before,
     }
     if node.kind is NodeKind.SUBDAG:

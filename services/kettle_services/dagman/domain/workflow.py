@@ -4,7 +4,7 @@ from array import array
 from collections.abc import Iterator
 from typing import Final, assert_never
 
-from kettle_services.dagman.domain.graph import Graph
+from kettle_services.dagman.domain.graph import Graph, words
 from kettle_services.dagman.domain.parts import Cluster, Part, ReadyQueue, Stop, check_numbers
 from kettle_wire.codes import DagStatus, NodeJobKind, NodePart, NodeState, NodeValue
 from kettle_wire.events.workflow import (
@@ -90,9 +90,12 @@ class Workflow:
         """Nodes whose script wants to run again later."""
         self.exceeded: dict[int, None] = {}
         """Clusters of which more have failed than is tolerated."""
-        self.ready_scripts = ReadyQueue(plan.priorities, {})
+        urgency = words(plan.urgency)
+        if urgency and len(urgency) != count:
+            raise ValueError(f"the plan has {count} nodes, and says of {len(urgency)} how urgent they are")
+        self.ready_scripts = ReadyQueue(plan.priorities, {}, urgency)
         """Nodes whose PRE script may run."""
-        self.ready_jobs = ReadyQueue(plan.priorities, plan.categories)
+        self.ready_jobs = ReadyQueue(plan.priorities, plan.categories, urgency)
         """Nodes whose jobs may be submitted."""
         self.ready_posts = ReadyQueue({}, {})
         self.in_queue = 0
