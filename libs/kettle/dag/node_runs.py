@@ -81,7 +81,7 @@ def _job(run: NodeRun, fact: NodeJobFact, at: float, began: dict[int, float]) ->
         case NodeJobKind.STARTED:
             began.setdefault(node, at)
         case NodeJobKind.COMPLETED:
-            run.seconds = at - began.get(node, at)
+            run.seconds = max(0.0, at - began.get(node, at))  # a clock may be set back
         case _:
             pass
 

@@ -45,13 +45,15 @@ def _sentences(workflow: Workflow, node: int, cluster: int, now: float) -> list[
                 else "Its PRE script said that nothing is to be done."
             ]
         case NodeState.FAILED:
-            return _failed(workflow, workflow.values.get(node, 0))
+            return _failed(workflow, node)
         case NodeState.FUTILE:
             return [f"It can never run, because {names[workflow.causes[node]]} has failed."]
 
 
-def _failed(workflow: Workflow, value: int) -> list[str]:
-    said = [f"It has failed: {_value(value)}."]
+def _failed(workflow: Workflow, node: int) -> list[str]:
+    value = workflow.values.get(node, 0)
+    removal = workflow.removals.get(node, "") if value == NodeValue.REMOVED else ""
+    said = [f"It has failed: {_value(value)}{f' ({removal})' if removal else ''}."]
     if value == NodeValue.SUBMIT_FAILED:
         said.append(f"The reason is in {workflow.started.files[0]}.dagman.out.")
     return said

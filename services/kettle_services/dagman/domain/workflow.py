@@ -31,6 +31,7 @@ from kettle_wire.events.workflow import (
 from kettle_wire.workflows import Deferral, unpacked
 
 _LIVE: Final = frozenset({NodeState.PRE, NodeState.QUEUED, NodeState.POST})
+_REMOVED: Final = frozenset({NodeJobKind.ABORTING, NodeJobKind.REMOVED})
 _OVER: Final = frozenset({NodeJobKind.COMPLETED, NodeJobKind.REMOVED})
 
 
@@ -69,6 +70,8 @@ class Workflow:
         """What nodes do that have begun an attempt and not ended it."""
         self.values: dict[int, int] = {}
         """Node values other than 0 of nodes that have ended."""
+        self.removals: dict[int, str] = {}
+        """Of nodes of which a job was removed why that was."""
         self.causes: dict[int, int] = {}
         """Of futile nodes the one because of which they are."""
         self.clusters: dict[int, Cluster] = {}
@@ -135,6 +138,9 @@ class Workflow:
                 self.frame = event.frame
                 for fact in event.facts:
                     self._see(fact)
+                for place, reason in event.reasons.items():
+                    if event.facts[place].kind in _REMOVED:
+                        self.removals[event.facts[place].step.node] = reason
             case SubmissionsFailed():
                 for failure in event.failures:
                     self._not_submitted(failure.step)
