@@ -88,6 +88,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     category_limits: Annotated[dict[str, int], _OfNodes] = {}
     """MAXJOBS by category."""
     save_points: _Nodes = []
+    urgency: bytes = b""
+    """
+    For each node one word of 32 bits: of those that are ready and have equal priorities the larger one begins first. Empty: they go
+    by when they became ready.
+    """
 
 
 class WorkflowOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

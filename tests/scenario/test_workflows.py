@@ -1,6 +1,7 @@
 """DAGs on a real pool: condor_submit_dag, the service that decides, and the process that acts."""
 
 import asyncio
+import json
 import os
 import signal
 import sys
@@ -12,12 +13,17 @@ import pytest
 
 from kettle.client import Client, select
 from kettle.client.jobs.submission import prepare
+from kettle.dag.building.parser import parse
+from kettle.dag.disk import reader
+from kettle.dag.node_order import estimates, packed, urgency
+from kettle.dag.node_runs import node_runs
 from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_services.master.domain.start_order import DAEMON_LIST
 from kettle_wire.commands.queue import Select, Submitted
 from kettle_wire.events import JobCompleted, JobStarted, JobVacated
 from kettle_wire.jobs import JobId
+from kettle_wire.workflows import unpacked
 
 from .condor import Condor
 from .waiting import happened
@@ -45,6 +51,20 @@ PARENT B C CHILD D
 SCRIPT PRE A script.sh $NODE pre $RETRY
 SCRIPT POST B script.sh $NODE post $RETURN
 RETRY C 1
+"""
+AGAIN = """\
+JOB B node.sub
+JOB C node.sub
+JOB D node.sub
+PARENT B CHILD C
+PARENT C CHILD D
+"""
+ORDERED = """\
+CONFIG ordered.config
+JOB A node.sub
+JOB B node.sub
+JOB D node.sub
+PARENT B CHILD D
 """
 LONG = """\
 JOB A {
@@ -144,10 +164,66 @@ async def test_a_dag_whose_processes_are_killed_runs_everything_once(
     assert sorted([*expected, "C job 0", "D job 0"]) == sorted((work / "runs").read_text().splitlines())
 
 
+async def test_a_dag_is_run_again_without_what_is_done(
+    pool: ThrowawayPool, condor: Condor, work: Path
+) -> None:
+    """What has failed and what waited for it; then one node alone; two runs are compared node by node."""
+    failed = await submitted(condor, "again.dag", AGAIN)
+    assert 1 == await exit_code(pool.client, failed)
+    refused = await pool.kettle("dag", "rerun", "--from", "X", str(failed))
+    assert (1, "the DAG has no node X") == (
+        refused.status,
+        refused.err[refused.err.find("the DAG has") :][:21],
+    )
+    _, said, _ = await pool.kettle("dag", "rerun", "--dry-run", str(failed))
+    assert "Of 3 nodes 1 count as done, and 2 run: C, D.\n" == said
+
+    (work / "fixed").touch()
+    again = await rerun(pool, str(failed))
+    assert 0 == await exit_code(pool.client, again)
+    assert ["B job 0", "C job 0", "C job 0", "D job 0"] == sorted((work / "runs").read_text().splitlines())
+    only = await rerun(pool, "--only", "B", str(again))
+    assert 0 == await exit_code(pool.client, only)
+    assert 5 == len((work / "runs").read_text().splitlines())
+    compared = json.loads((await pool.kettle("dag", "diff", "--json", str(failed), str(again))).out)
+    states = {each["node"]: (each[str(failed)]["state"], each[str(again)]["state"]) for each in compared}
+    assert {"C": ("failed", "done"), "D": ("futile", "done")} == states
+
+
+async def rerun(pool: ThrowawayPool, *words: str) -> int:
+    """Run a DAG again; the cluster of its DAG job."""
+    said = await pool.kettle("dag", "rerun", "--json", *words)
+    assert 0 == said.status, said
+    return int(json.loads(said.out)["rerun"])
+
+
+async def test_a_dag_is_ordered_by_its_critical_path(pool: ThrowawayPool, condor: Condor, work: Path) -> None:
+    """
+    By numbers of nodes first, as its CONFIG says; the next run by how long the nodes took in the run before.
+    """
+    (work / "ordered.config").write_text("DAGMAN_ORDER = critical-path\nDAGMAN_MAX_JOBS_SUBMITTED = 1\n")
+    first = await submitted(condor, "ordered.dag", ORDERED)
+    assert 0 == await exit_code(pool.client, first)
+    assert ["B job 0", "A job 0", "D job 0"] == (work / "runs").read_text().splitlines()
+    async with asyncio.timeout(PATIENCE_S):
+        while not await pool.client.history(select(first)):
+            await asyncio.sleep(0.05)
+
+    second = await submitted(condor, "ordered.dag", ORDERED, "-f")
+    assert 0 == await exit_code(pool.client, second)
+    dag = parse(["ordered.dag"], reader(work))
+    taken = node_runs(await pool.client.workflows.history(first))
+    begun = await pool.client.workflows.begun(second)
+    assert begun is not None
+    assert packed(urgency(dag, estimates(dag, [taken]))) == unpacked(begun.plan).urgency
+
+
 async def test_a_dag_is_held_released_and_removed_like_a_job(
     pool: ThrowawayPool, condor: Condor, work: Path
 ) -> None:
-    """Its nodes go on while it is held; with its removal they are removed, and its FINAL node runs."""
+    """
+    Its nodes go on while it is held, and say what they wait for; with its removal they are removed, and its FINAL node runs.
+    """
     cluster = await submitted(condor, "long.dag", LONG)
     job = JobId(cluster, 0)
     await happened(pool.client, job, JobStarted)
@@ -155,6 +231,8 @@ async def test_a_dag_is_held_released_and_removed_like_a_job(
         while not (nodes := await nodes_of(pool, cluster)):
             await asyncio.sleep(0.05)
     assert ["A"] == nodes
+    for name in (f"{cluster}.B", "long.dag.B"):
+        assert "It waits for A (" in (await pool.kettle("why", name)).out
     assert 0 == (await condor("condor_hold", str(cluster))).status
     assert 0 == (await condor("condor_release", str(cluster))).status
     out = work / "long.dag.dagman.out"

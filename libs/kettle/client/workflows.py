@@ -5,6 +5,8 @@ from typing import Final
 import msgspec
 
 from kettle.client.connections.transport import Requests
+from kettle.client.errors import CommandRefusedError
+from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.dagman import (
     CHANGE_WORKFLOW,
     EXPLAIN_NODE,
@@ -17,6 +19,7 @@ from kettle_wire.commands.dagman import (
     ExplainNode,
     FollowWorkflow,
     NodeExplained,
+    RecordedWorkflowEvent,
     ReportFailures,
     ShowWorkflow,
     StartWorkflow,
@@ -24,11 +27,19 @@ from kettle_wire.commands.dagman import (
     WorkflowRuns,
     WorkflowState,
 )
-from kettle_wire.events.workflow import StepFailure
+from kettle_wire.events import decode
+from kettle_wire.events.workflow import StepFailure, WorkflowEvent, WorkflowStarted
 from kettle_wire.workflows import WorkflowOptions
 
 _SLACK_S: Final = 10.0
 """An answer may come so much later than was said."""
+
+
+def dated(recorded: RecordedWorkflowEvent) -> tuple[float, WorkflowEvent]:
+    """An event and when it was recorded, seconds since the epoch."""
+    event = decode(bytes(recorded.data))
+    assert isinstance(event, WorkflowEvent), f"a workflow has a {type(event).__name__}"
+    return recorded.at / 1e6, event
 
 
 class Workflows:
@@ -45,6 +56,27 @@ class Workflows:
         """What has happened after so many events, and what is to be done; waits for it, up to 20 seconds."""
         request = FollowWorkflow(workflow=workflow, after=after, wait=LONGEST_WAIT_S)
         return await self._requests.ask(FOLLOW_WORKFLOW, request, deadline=LONGEST_WAIT_S + _SLACK_S)
+
+    async def begun(self, workflow: int) -> WorkflowStarted | None:
+        """With what a workflow has begun; None: none of this number has."""
+        try:
+            news = await self._requests.ask(FOLLOW_WORKFLOW, FollowWorkflow(workflow=workflow, after=0))
+        except CommandRefusedError as refusal:
+            if refusal.code != RefusalCode.NOT_FOUND:
+                raise
+            return None
+        first = dated(news.events[0])[1] if news.events else None
+        return first if isinstance(first, WorkflowStarted) else None
+
+    async def history(self, workflow: int) -> list[tuple[float, WorkflowEvent]]:
+        """All that has happened to a workflow so far, with the times, seconds since the epoch."""
+        found: list[tuple[float, WorkflowEvent]] = []
+        while True:
+            request = FollowWorkflow(workflow=workflow, after=len(found))
+            news = await self._requests.ask(FOLLOW_WORKFLOW, request)
+            found += map(dated, news.events)
+            if news.complete:
+                return found
 
     async def failed(self, workflow: int, failures: list[StepFailure]) -> None:
         """Jobs that were ordered cannot be submitted."""

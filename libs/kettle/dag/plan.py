@@ -9,8 +9,8 @@ from kettle_wire.workflows import AbortRule, Deferral, Plan, Retries, Tolerance
 Rule = TypeVar("Rule")
 
 
-def plan_of(dag: Dag) -> Plan:
-    """The graph of a DAG and the rules of its nodes, by the same indices."""
+def plan_of(dag: Dag, urgency: bytes = b"") -> Plan:
+    """The graph of a DAG and the rules of its nodes, by the same indices; `urgency`: see `Plan`."""
     nodes = dag.nodes
     return Plan(
         names=[node.name for node in nodes],
@@ -36,6 +36,7 @@ def plan_of(dag: Dag) -> Plan:
         categories=_table(dag, lambda node: node.category),
         category_limits=dict(dag.throttles),
         save_points=[index for index, node in enumerate(nodes) if node.save_point is not None],
+        urgency=urgency,
     )
 
 

@@ -104,6 +104,8 @@ class WorkflowState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     workflow: int
     owner: str
     files: list[str]
+    directory: str
+    """Where its DAG job was submitted; the files are relative to it."""
     counts: dict[str, int]
     """By the name of the state how many nodes there are."""
     idle: int

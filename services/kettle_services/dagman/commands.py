@@ -158,6 +158,7 @@ class WorkflowCommands:
             workflow=workflow.number,
             owner=workflow.owner,
             files=workflow.started.files,
+            directory=workflow.started.directory,
             counts={state.name.lower(): count for state in NodeState if (count := workflow.counts[state])},
             idle=workflow.procs[NodeJobKind.EVICTED],
             running=workflow.procs[NodeJobKind.STARTED],
@@ -181,7 +182,7 @@ class WorkflowCommands:
                 RefusalCode.NOT_FOUND,
                 f"workflow {request.workflow} has no node {request.node}{did_you_mean(request.node, names)}",
             ) from None
-        return explained(workflow, node)
+        return explained(workflow, node, time.time())
 
     async def _known(self, number: int, caller: Identity) -> Workflow:
         """A workflow of the caller, also one that is over; what is told of it is recorded first."""

@@ -3,11 +3,11 @@
 from random import Random
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kettle_services.dagman.domain.explanations import explained
 from kettle_wire.codes import DagStatus, NodeJobKind, NodePart, NodeState
 from kettle_wire.events.workflow import (
     JobsRemovalOrdered,
@@ -143,6 +143,21 @@ def test_where_many_may_wait_more_are_ordered_many_at_once() -> None:
         if (more := len(run.submitted) + len(run.workflow.orders) - sum(ordered)) > 0:
             ordered.append(more)
     assert [100, *[25] * 8] == ordered
+
+
+def test_ready_nodes_of_one_priority_go_by_urgency_then_by_readiness() -> None:
+    """A priority counts more; scripts wait in the same order."""
+    urgency = b"".join(each.to_bytes(4, "little") for each in (0, 7, 3, 7, 9))
+    plan = beside("A", "B", "C", "D", "E", priorities={0: 1}, urgency=urgency, pre={4: None})
+    run = driver(plan, max_jobs=1)
+    run.run()
+    assert [4, 0, 4, 1, 3, 2] == [step.node for step in run.submitted]
+    scripts = driver(msgspec.structs.replace(plan, pre=dict.fromkeys(range(5))), max_pre=1)
+    scripts.run()
+    assert [0, 4, 1, 3, 2] == [step.node for step in scripts.submitted if step.part == NodePart.PRE]
+    assert shown(scripts.workflow) == shown(scripts.replayed())
+    with pytest.raises(ValueError, match="says of 1 how urgent"):
+        driver(beside("A", "B", urgency=bytes(4)))
 
 
 @pytest.mark.parametrize(
@@ -344,20 +359,6 @@ def test_a_join_lets_its_children_go_when_all_its_parents_are_done() -> None:
     failed = driver(plan, lambda node, _attempt, _part: int(node == 0))
     failed.run()
     assert [NodeState.FAILED, NodeState.DONE, NodeState.FUTILE, NodeState.FUTILE] == failed.states()
-
-
-def test_a_node_whose_jobs_are_refused_says_where_the_reason_is() -> None:
-    """It is in the errors of the DAG job while that tries again, and afterwards in its log."""
-    driver = Driver(started(Plan(names=["A"])), lambda _node, _attempt, _part: 0, Random(1))
-    driver.feed()
-    assert f"{driver.first.files[0]}.lib.err has the reason" in explained(driver.workflow, 0).sentences[-1]
-    driver.on_submit = lambda _step: "no such file"
-    driver.run()
-    assert driver.states() == [NodeState.FAILED]
-    assert explained(driver.workflow, 0).sentences == [
-        "It has failed: its jobs could not be submitted.",
-        f"The reason is in {driver.first.files[0]}.dagman.out.",
-    ]
 
 
 def test_a_plan_that_speaks_of_others_nodes_is_refused() -> None:

@@ -158,6 +158,11 @@ def _read(path: Path) -> dict[str, SetKnob]:
     return found
 
 
+def knobs_in(path: Path) -> dict[str, str]:
+    """The knobs that a file sets, by their names in lower case; none if it cannot be read."""
+    return {name: knob.text for name, knob in _read(path).items()}
+
+
 def pool_file_paths(environ: Mapping[str, str]) -> list[Path]:
     """Where a pool's file is looked for: `$KETTLE_HOME` alone, if that is set."""
     if home := environ.get("KETTLE_HOME"):

@@ -4,8 +4,10 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from kettle.dag.submission.options import EXCLUSIVE, FLAGS, OPTIONS, Flag, SubmitDagOptions
+from kettle.dag.submission.options import EXCLUSIVE, FLAGS, OPTIONS, ORDERS, Flag, SubmitDagOptions
 
+OF_DAEMONS: Final = ("-p", "0", "-f", "-l", ".")
+"""What daemons of HTCondor are told, and the arguments of condor_dagman begin with."""
 _SORTED: Final = sorted(FLAGS, key=str.lower)
 _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,9}")
 
@@ -17,6 +19,12 @@ class OptionError(ValueError):
 def parsed(words: Sequence[str]) -> SubmitDagOptions:
     """The options and DAG files of a command line; raises `OptionError`."""
     return _Parser(words).options
+
+
+def of_dagman(words: Sequence[str]) -> SubmitDagOptions:
+    """The options among the arguments of condor_dagman; raises `OptionError`."""
+    count = len(OF_DAEMONS)
+    return parsed(words[count:] if tuple(words[:count]) == OF_DAEMONS else words)
 
 
 def by_name(name: str, value: object, options: SubmitDagOptions) -> None:
@@ -92,5 +100,7 @@ def _set(options: SubmitDagOptions, flag: Flag, what: str, text: str) -> None:
         case "texts":
             getattr(options, flag.field).append(text.strip() if flag.field == "add_to_env" else text)
         case "text":
+            if flag.field == "order" and text not in ORDERS:
+                raise OptionError(f"Error: {what} is one of {', '.join(ORDERS)}, and not {text}")
             is_quoted = flag.field == "batch_name" and len(text) > 1 and text[0] == text[-1] == '"'
             setattr(options, flag.field, text[1:-1] if is_quoted else text)

@@ -7,6 +7,7 @@ It is a job of the scheduler universe: it runs on the access point, as the perso
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from kettle.dag.submission.command_line import OF_DAEMONS
 from kettle.dag.submission.loading import Knob
 from kettle.dag.submission.names import FileNames
 from kettle.dag.submission.options import SubmitDagOptions
@@ -69,7 +70,7 @@ def lines(
 
 def arguments(options: SubmitDagOptions, names: FileNames, version: str) -> list[str]:
     """The arguments of condor_dagman."""
-    found = ["-p", "0", "-f", "-l", "."]
+    found = [*OF_DAEMONS]
     if options.debug_level is not None:
         found += ["-Debug", f"{options.debug_level}"]
     found += ["-Lockfile", names.lock_file]
@@ -107,6 +108,8 @@ def handed_down(options: SubmitDagOptions) -> list[str]:
         found += ["-notification", "never" if options.suppress_notification else options.notification]
     found += ["-dagman", options.dagman_path]
     found += ["-UseDagDir"] * options.use_dag_dir
+    if options.order:
+        found += ["-Order", options.order]
     if options.outfile_dir:
         found += ["-outfile_dir", options.outfile_dir]
     found += ["-AutoRescue", f"{0 if options.auto_rescue == 0 else 1}"]

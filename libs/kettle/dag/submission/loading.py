@@ -59,7 +59,12 @@ def partial_file(options: SubmitDagOptions, directory: Path, knob: Knob) -> str:
 
 
 def newest_rescue(options: SubmitDagOptions, directory: Path, knob: Knob) -> int:
-    """The number of the rescue file that is used by itself; 0 if there is none, or none is wanted."""
+    """
+    The number of the rescue file that is used by itself; 0 if there is none, or another file is wanted, or
+    none.
+    """
+    if options.rescue_file or options.save_file:
+        return 0
     automatic = options.auto_rescue
     if automatic is None:
         automatic = flag(knob, "DAGMAN_AUTO_RESCUE", default=True)

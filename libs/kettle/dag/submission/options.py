@@ -9,6 +9,11 @@ from typing import Final, Literal, NamedTuple
 
 import msgspec
 
+READINESS: Final = "readiness"
+CRITICAL_PATH: Final = "critical-path"
+ORDERS: Final = (READINESS, CRITICAL_PATH)
+"""Which of several ready nodes go first: those that became ready first, or those behind which the most is left to do."""
+
 Kind = Literal["switch", "number", "text", "texts"]
 
 
@@ -60,6 +65,8 @@ class SubmitDagOptions(msgspec.Struct):
     verbose: bool = False
     add_to_env: list[str] = []
     get_from_env: list[str] = []
+    order: str = ""
+    """One of `ORDERS`; empty: as it is configured."""
 
     @property
     def primary(self) -> str:
@@ -141,6 +148,10 @@ FLAGS: Final = {
     "-no_submit": Flag("do_submit", "switch", help="write the description and submit nothing", value=False),
     "-Notification": Flag(
         "notification", "text", "WHEN", "when mail is sent: always, complete, error, never"
+    ),
+    "-o": Flag("outfile_dir", "text", "DIRECTORY"),
+    "-Order": Flag(
+        "order", "text", "ORDER", "which ready nodes go first: critical-path, or readiness (default)"
     ),
     "-outfile_dir": Flag("outfile_dir", "text", "DIRECTORY", "where the .dagman.out file is written"),
     "-Priority": Flag("priority", "number", "N", "the least priority of the nodes"),

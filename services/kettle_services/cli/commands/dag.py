@@ -15,6 +15,8 @@ examples:
   kettle dag graph diamond.dag > diamond.dot
   kettle dag show 17                17: the cluster of the DAG job
   kettle dag why 17 merge
+  kettle dag rerun 17               what has failed, and what has not run
+  kettle dag diff 17 31
 
 kettle dag COMMAND --help explains each.
 """
@@ -48,6 +50,26 @@ examples:
   kettle dag why 17 merge
 """
 
+_RERUN: Final = """\
+Run a DAG again whose workflow is over: what has succeeded counts as done, and the rest runs.
+The DAG files are read as they are now, and the new run has the options of the old one, as far as these are arguments of its
+DAG job; what counts as done is in a file beside the DAG file, FILE.rerun001 and so on.
+
+examples:
+  kettle dag rerun 17                        what has failed, and what has not run
+  kettle dag rerun --from merge 17           merge, and all that descends from it, too
+  kettle dag rerun --only plot 17            this node and no other
+  kettle dag rerun --dry-run 17              say what would run, and submit nothing
+"""
+
+_DIFF: Final = """\
+Two runs of a DAG, node by node: those that came to another state or exit code, are in one of them only, or took a different
+time: by a second at least, and by a tenth.
+
+examples:
+  kettle dag diff 17 31
+"""
+
 _GRAPH: Final = """\
 A DAG as a picture: for Graphviz (dot), as svg, where the program dot is installed, or as JSON.
 A node that has succeeded before is filled, a weak edge dashed; a splice is a frame, or with --fold one figure.
@@ -58,6 +80,9 @@ examples:
   kettle dag graph diamond.dag | dot -Tpng > diamond.png
   kettle dag graph --format svg --fold large.dag > large.svg
 """
+
+
+_ID: Final = "the cluster of the DAG job, as condor_submit_dag says it"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -101,12 +126,45 @@ def arguments(parser: argparse.ArgumentParser) -> None:
             "workflow",
             type=int,
             metavar="ID",
-            help="the cluster of the DAG job, as condor_submit_dag says it",
+            help=_ID,
         )
         if name == "why":
             parser_.add_argument("node", metavar="NODE", help="the name of a node")
         json_option(parser_)
         pool_options(parser_)
+
+    again = commands.add_parser(
+        "rerun",
+        help="run a DAG again, without what is done",
+        description=_RERUN,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    again.add_argument("workflow", type=int, metavar="ID", help=_ID)
+    which = again.add_mutually_exclusive_group()
+    which.add_argument(
+        "--from",
+        dest="after",
+        action="append",
+        default=[],
+        metavar="NODE",
+        help="this node runs again, and all that descends from it; may be repeated (default: only what has not succeeded)",
+    )
+    which.add_argument(
+        "--only", action="append", default=[], metavar="NODE", help="no other node runs; may be repeated"
+    )
+    again.add_argument("--dry-run", action="store_true", help="say what would run, and submit nothing")
+    json_option(again)
+    pool_options(again)
+
+    differ = commands.add_parser(
+        "diff",
+        help="two runs of a DAG, node by node",
+        description=_DIFF,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    differ.add_argument("workflows", type=int, nargs=2, metavar="ID", help=_ID)
+    json_option(differ)
+    pool_options(differ)
 
 
 _MODULES: Final = {
@@ -114,6 +172,8 @@ _MODULES: Final = {
     "graph": ("graphing", "run"),
     "show": ("running", "show"),
     "why": ("running", "why"),
+    "rerun": ("rerunning", "run"),
+    "diff": ("comparing", "run"),
 }
 
 

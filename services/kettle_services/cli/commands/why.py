@@ -12,6 +12,7 @@ from kettle.client import Client, JobId, WhyReports
 from kettle.client.explanations import match_analysis
 from kettle.client.explanations.job_state import Answer, answer
 from kettle.client.explanations.many_jobs import Answers, answers, heading, single
+from kettle_services.cli.errors import UsageError
 from kettle_services.cli.options import (
     everybody_option,
     job_options,
@@ -24,6 +25,8 @@ from kettle_services.cli.output.screen import Screen
 from kettle_wire.commands.negotiator import Analysis
 
 _REAL: Final = re.compile(r"\b\d\.\d{15}E[+-]\d\d+\b")
+_JOB: Final = re.compile(r"[0-9]+\.[0-9]*")
+_NODE: Final = re.compile(r"([0-9]+)\.(.+)")
 HELP: Final = """\
 Why jobs wait, are held, run where they run, or how they ended, according to the log of the queue and of the last negotiation,
 and what to do about it.  Of many jobs, those with one reason are told together.  For a job that waits, the table shows every
@@ -36,6 +39,7 @@ examples:
   kettle why                       all of yours
   kettle why --batch sweep         those of a batch (batch_name)
   kettle why --constraint 'JobStatus == 5'
+  kettle why 17.merge              the node merge of the DAG whose DAG job is cluster 17; while it runs also x.dag.merge
   kettle why 12.3 --json           with the record and all figures, for programs
 """
 
@@ -60,6 +64,8 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
         of_batch = f"JobBatchName == {quoted_string(arguments.batch)}"
         said = arguments.constraint
         arguments.constraint = f"({said}) && {of_batch}" if said else of_batch
+    if len(arguments.ids) == 1 and "." in arguments.ids[0] and not _JOB.fullmatch(arguments.ids[0]):
+        return _tell_node(arguments, screen)
     select = selection(arguments)
     if len(select.jobs) == 1 and not (select.clusters or select.constraint or select.owners):
         report = with_pool(arguments, lambda pool: pool.why(select.jobs[0]))
@@ -86,6 +92,23 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     else:
         _show_groups(told, screen)
     return 0
+
+
+def _tell_node(arguments: argparse.Namespace, screen: Screen) -> int:
+    """The argument is no job, but a node of a workflow."""
+    from kettle_services.cli.dag import running
+
+    text = arguments.ids[0]
+    if match := _NODE.fullmatch(text):
+        arguments.workflow, arguments.node = int(match[1]), match[2]
+    elif found := with_pool(arguments, lambda pool: running.workflow_called(pool, text)):
+        arguments.workflow, arguments.node = found
+    else:
+        raise UsageError(
+            f"'{text}' is neither a job nor a node of a DAG of yours in the queue: write CLUSTER.PROC, as in 12.0, or "
+            "CLUSTER.NODE, as in 12.merge"
+        )
+    return running.why(arguments, screen)
 
 
 def _tell(told: Answer, screen: Screen) -> None:

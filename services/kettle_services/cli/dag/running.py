@@ -4,12 +4,17 @@ import argparse
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from pathlib import PurePath
 
-from kettle.client import Client, JobId
+from kettle.client import Client, JobId, select
 from kettle.client.explanations.job_state import answer
+from kettle.client.explanations.many_jobs import answers, heading
+from kettle.dag.submission.command_line import OptionError, of_dagman
+from kettle.submit.errors import PlacelessError
+from kettle.submit.quoting import split_v2
 from kettle_services.cli.options import with_pool
 from kettle_services.cli.output.screen import Screen
-from kettle_wire.codes import DagStatus, NodeState
+from kettle_wire.codes import DagStatus, NodeState, Universe
 from kettle_wire.commands.dagman import NodeExplained, WorkflowState
 
 _MOST = 40
@@ -97,5 +102,35 @@ async def _explained(pool: Client, workflow: int, node: str) -> tuple[NodeExplai
     explained = await pool.workflows.explain(workflow, node)
     if not explained.cluster:
         return explained, []
-    report = await pool.why(JobId(explained.cluster, 0))
-    return explained, list(answer(report, now=time.time()).sentences)
+    reports = await pool.why_jobs(select(explained.cluster))
+    now = time.time()
+    if not reports.groups and not reports.unmade:  # they have just ended
+        return explained, list(answer(await pool.why(JobId(explained.cluster, 0)), now=now).sentences)
+    told = answers(reports, now=now)
+    sentences = [
+        sentence
+        for group in told.groups
+        for sentence in (heading(group), *group.answer.sentences[1 if group.jobs == 1 else 0 :])
+    ]
+    return explained, [*sentences, *told.others]
+
+
+async def workflow_called(pool: Client, text: str) -> tuple[int, str] | None:
+    """
+    The workflow and the node that `DAG.NODE` names, of the DAG jobs in the queue that are one's own; the newest of several.
+
+    None: it names none.
+    """
+    mine = [pool.pool.user] if pool.pool.user else []
+    dag_jobs = select(owners=mine, constraint=f"JobUniverse == {int(Universe.SCHEDULER)}")
+    for ad in reversed(await pool.jobs(dag_jobs, projection=["ClusterId", "Arguments"])):
+        try:
+            options = of_dagman(split_v2(str(ad.get("Arguments", ""))))
+        except (OptionError, PlacelessError):
+            continue  # a job of this universe that is no DAG job
+        for name in options.dag_files[:1]:
+            dag = f"{PurePath(name).name}."
+            cluster = ad.get("ClusterId")
+            if text.startswith(dag) and isinstance(cluster, int):
+                return cluster, text.removeprefix(dag)
+    return None

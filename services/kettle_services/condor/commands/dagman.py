@@ -6,6 +6,8 @@ import logging
 import os
 import sys
 import time
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -33,8 +35,6 @@ The program of the job that condor_submit_dag submits: it runs a DAG for as long
 It is not started by hand, and ends with the exit code of the DAG.
 """,
 }
-_OF_DAEMONS: Final = ["-p", "0", "-f", "-l", "."]
-"""What daemons of HTCondor are told, and condor_submit_dag says first."""
 _ATTEMPTS: Final = 6
 """DAGMAN_MAX_SUBMIT_ATTEMPTS, if nobody has set it."""
 
@@ -42,40 +42,43 @@ _ATTEMPTS: Final = 6
 def run(_name: str, words: list[str]) -> int:
     """Run the DAG."""
     from kettle.dag.faults import DagError
-    from kettle.dag.submission.command_line import OptionError, parsed
+    from kettle.dag.submission.command_line import OptionError, of_dagman
     from kettle.submit.errors import PlacelessError
 
     logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(message)s", level=logging.WARNING)
     try:
-        return asyncio.run(_run(parsed(_without_daemon_options(words)), words))
+        return asyncio.run(_run(of_dagman(words), words))
     except (DagError, OptionError, PlacelessError, OSError) as error:
         raise ToolError(f"ERROR: {error}") from error
 
 
-def _without_daemon_options(words: list[str]) -> list[str]:
-    count = len(_OF_DAEMONS)
-    return words[count:] if words[:count] == _OF_DAEMONS else words
-
-
 async def _run(options: "SubmitDagOptions", words: list[str]) -> int:
     from kettle.client import Client
-    from kettle.client.connections.condor_config import pool_of
+    from kettle.client.connections.condor_config import knobs_in, pool_of
     from kettle.dag.files.dag_files import DagFiles
     from kettle.dag.plan import plan_of
+    from kettle.dag.submission.options import CRITICAL_PATH
+    from kettle_services.condor.dagman.node_urgency import node_urgency
     from kettle_services.condor.dagman.own_job import own_job
     from kettle_services.condor.dagman.process import Hands
 
-    knobs = CondorConfig(os.environ)
+    of_dag = os.environ.get("_CONDOR_DAGMAN_CONFIG_FILE")
+    knobs = CondorConfig(os.environ, given=knobs_in(Path(of_dag)) if of_dag else None)
     job = own_job()
     os.chdir(job.directory)  # the job may have one of its own
     dag, rescued = _read(options, job, knobs)
     source = _source(dag, job, options, knobs)
-    start = _start(source, options, knobs)
     run = _files(options, source, words, rescued, knobs, job.parent)
     async with Client.connect(pool=pool_of(knobs, name=job.schedd), patience=float("inf")) as client:
         client.waiting = logging.getLogger(__name__).warning  # the reason of a wait without end is in lib.err
         if DagFiles.are_complete(run) and (code := await _exit_code(client, job.cluster)) is not None:
             return code  # an earlier process had done all of it, and was killed as it ended
+        urgency: list[int] = []
+        if (options.order or knobs.get("DAGMAN_ORDER")) == CRITICAL_PATH:
+            urgency = await node_urgency(client, source)
+            top = max(urgency, default=0)
+            source = replace(source, priorities=[each - top for each in urgency])
+        start = _start(source, options, knobs, urgency)
         files = DagFiles(dag, plan_of(dag), run, time.time())
         attempts = int(knobs.number("DAGMAN_MAX_SUBMIT_ATTEMPTS", _ATTEMPTS))
         return await Hands(client, source, start, files, attempts=max(1, attempts)).run()
@@ -112,8 +115,6 @@ def _read(options: "SubmitDagOptions", job: "OwnJob", knobs: CondorConfig) -> "t
     before = written_of(job.directory / file_names(options).lock_file, job.cluster)
     if before is not None:
         number = before.rescued_from
-    if options.rescue_file or options.save_file:
-        number = 0
     chosen = replace(options, do_rescue_from=number, auto_rescue=0)
     return load(chosen, job.directory, knobs.get), number
 
@@ -143,7 +144,10 @@ def _source(dag: "Dag", job: "OwnJob", options: "SubmitDagOptions", knobs: Condo
     )
 
 
-def _start(source: "NodeSource", options: "SubmitDagOptions", knobs: CondorConfig) -> "StartWorkflow":
+def _start(
+    source: "NodeSource", options: "SubmitDagOptions", knobs: CondorConfig, urgency: Sequence[int]
+) -> "StartWorkflow":
+    from kettle.dag import node_order
     from kettle.dag.plan import plan_of
     from kettle_wire.commands.dagman import StartWorkflow
     from kettle_wire.workflows import packed
@@ -153,7 +157,7 @@ def _start(source: "NodeSource", options: "SubmitDagOptions", knobs: CondorConfi
         files=options.dag_files,
         directory=str(source.directory),
         digest=hashlib.sha256(msgspec.msgpack.encode(source.dag)).hexdigest(),
-        plan=packed(plan_of(source.dag)),
+        plan=packed(plan_of(source.dag, node_order.packed(urgency))),
         options=_limits(options, knobs),
     )
 

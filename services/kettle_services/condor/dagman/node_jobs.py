@@ -44,6 +44,8 @@ class NodeSource(msgspec.Struct, frozen=True):
     """What was said when the DAG was submitted; some of it holds for the DAGs within, too."""
     site: Site
     """Where the DAGs within are submitted."""
+    priorities: Sequence[int] = ()
+    """By node the priority of its jobs, unless it has one of its own; empty: none has."""
 
 
 def step_text(workflow: int, step: NodeStep) -> str:
@@ -117,6 +119,7 @@ def node_submissions(
 def _given(source: NodeSource, step: NodeStep, *, failed: int, status: int) -> dict[str, str]:
     """The macros that stand before the first line of a node's description."""
     node = source.dag.nodes[step.node]
+    priority = node.priority or (source.priorities[step.node] if source.priorities else 0)
     return {
         "JOB": node.name,
         "RETRY": str(step.attempt),
@@ -124,7 +127,7 @@ def _given(source: NodeSource, step: NodeStep, *, failed: int, status: int) -> d
         "DAG_STATUS": str(status),
         "DAG_PARENT_NAMES": source.parents[step.node],
         "DAGManJobId": str(source.workflow),
-        **({"priority": str(node.priority)} if node.priority else {}),
+        **({"priority": str(priority)} if priority else {}),
         **{each.name: each.value for each in node.variables if not each.is_appended},
     }
 

@@ -18,6 +18,7 @@ import msgspec
 
 from kettle.client import Client
 from kettle.client.errors import ClientError, CommandRefusedError
+from kettle.client.workflows import dated
 from kettle.dag.files.attributes import attributes
 from kettle.dag.files.dag_files import DagFiles
 from kettle.retry.backoff import Backoff
@@ -29,7 +30,6 @@ from kettle_services.condor.dagman.scripts import script_submission
 from kettle_wire.codes import NodeJobKind, NodePart, NodeState
 from kettle_wire.commands.dagman import StartWorkflow, WorkflowNews
 from kettle_wire.commands.queue import Select
-from kettle_wire.events import decode
 from kettle_wire.events.workflow import (
     NodeJobFact,
     NodeJobsSeen,
@@ -111,11 +111,8 @@ class Hands:
 
     async def _take_in(self, news: WorkflowNews) -> None:
         """What has happened goes into the files, and is remembered as far as scripts are told of it."""
-        events: list[tuple[float, WorkflowEvent]] = []
-        for recorded in news.events:
-            event = decode(bytes(recorded.data))
-            assert isinstance(event, WorkflowEvent), f"a workflow has a {type(event).__name__}"
-            events.append((recorded.at / 1e6, event))
+        events = list(map(dated, news.events))
+        for _, event in events:
             self._remember(event)
         self._seen += len(events)
         if events:

@@ -1,27 +1,29 @@
 """Why a node is where it is, in sentences."""
 
+from kettle_services.dagman.domain.decisions import ORDERS
 from kettle_services.dagman.domain.workflow import Workflow
-from kettle_wire.codes import NodeState, NodeValue
+from kettle_wire.codes import NodePart, NodeState, NodeValue
 from kettle_wire.commands.dagman import NodeExplained
 
 _SHOWN = 5
 """Parents that are named."""
+_SOON = "It is about to begin."
 
 
-def explained(workflow: Workflow, node: int) -> NodeExplained:
-    """What is known of a node, and what it waits for."""
+def explained(workflow: Workflow, node: int, now: float) -> NodeExplained:
+    """What is known of a node, and what it waits for; `now`: seconds since the epoch."""
     part = workflow.parts.get(node)
     cluster = part.cluster if part is not None and part.cluster in workflow.clusters else 0
     return NodeExplained(
         node=workflow.plan.names[node],
         state=workflow.state(node),
         attempt=workflow.attempts[node],
-        sentences=_sentences(workflow, node, cluster),
+        sentences=_sentences(workflow, node, cluster, now),
         cluster=cluster,
     )
 
 
-def _sentences(workflow: Workflow, node: int, cluster: int) -> list[str]:
+def _sentences(workflow: Workflow, node: int, cluster: int, now: float) -> list[str]:
     names = workflow.plan.names
     state = workflow.state(node)
     if workflow.ended is not None and state in {NodeState.WAITING, NodeState.READY}:
@@ -30,25 +32,12 @@ def _sentences(workflow: Workflow, node: int, cluster: int) -> list[str]:
         case NodeState.WAITING:
             return _waiting(workflow, node)
         case NodeState.READY:
-            return ["All nodes that it waits for have finished.", *_turn(workflow, node)]
-        case NodeState.PRE | NodeState.POST:
-            return [
-                f"Its {state.name} script runs as job {cluster}.0."
-                if cluster
-                else f"Its {state.name} script is to be run.",
-                *(
-                    _turn(workflow, node)
-                    if not cluster and node not in {step.node for step in workflow.orders}
-                    else []
-                ),
-            ]
-        case NodeState.QUEUED | NodeState.RUNNING:
-            if cluster:
-                return [f"Its jobs are in the queue as cluster {cluster}."]
-            return [
-                "Its jobs are to be submitted by the process of the DAG job; if that is held, they wait.",
-                f"If they are refused it tries again, and {workflow.started.files[0]}.lib.err has the reason.",
-            ]
+            turn = (
+                _script_turn(workflow, NodePart.PRE) if node in workflow.plan.pre else _turn(workflow, node)
+            )
+            return ["All nodes that it waits for have finished.", *turn]
+        case NodeState.PRE | NodeState.QUEUED | NodeState.RUNNING | NodeState.POST:
+            return _under_way(workflow, node, cluster, now)
         case NodeState.DONE | NodeState.SKIPPED:
             return [
                 "It has finished."
@@ -56,13 +45,15 @@ def _sentences(workflow: Workflow, node: int, cluster: int) -> list[str]:
                 else "Its PRE script said that nothing is to be done."
             ]
         case NodeState.FAILED:
-            return _failed(workflow, workflow.values.get(node, 0))
+            return _failed(workflow, node)
         case NodeState.FUTILE:
             return [f"It can never run, because {names[workflow.causes[node]]} has failed."]
 
 
-def _failed(workflow: Workflow, value: int) -> list[str]:
-    said = [f"It has failed: {_value(value)}."]
+def _failed(workflow: Workflow, node: int) -> list[str]:
+    value = workflow.values.get(node, 0)
+    removal = workflow.removals.get(node, "") if value == NodeValue.REMOVED else ""
+    said = [f"It has failed: {_value(value)}{f' ({removal})' if removal else ''}."]
     if value == NodeValue.SUBMIT_FAILED:
         said.append(f"The reason is in {workflow.started.files[0]}.dagman.out.")
     return said
@@ -96,14 +87,58 @@ def _waiting(workflow: Workflow, node: int) -> list[str]:
     return [f"It waits for {', '.join(words)}{more}."]
 
 
-def _turn(workflow: Workflow, node: int) -> list[str]:
-    """Why a node that could go on does not."""
-    options = workflow.options
+def _under_way(workflow: Workflow, node: int, cluster: int, now: float) -> list[str]:
+    """A part of the node's attempt runs, is to be run, or is over and the next one waits."""
+    part = workflow.parts[node]
+    kind = NodePart(part.step.part)
+    what = "Its jobs" if kind is NodePart.JOB else f"Its {kind.name} script"
+    if node in workflow.deferred:
+        _, until = workflow.deferred[node]
+        return [f"{what} has asked to be run again, in {max(0, until - int(now))} s (DEFER)."]
+    if part.value is not None:
+        after_pre = kind is NodePart.PRE and part.value == 0
+        turn = _turn(workflow, node) if after_pre else _script_turn(workflow, NodePart.POST)
+        ended = "have ended" if kind is NodePart.JOB else "has ended"
+        return [f"{what} {ended}; {'its jobs are' if after_pre else 'its POST script is'} next.", *turn]
+    if cluster:
+        return [
+            f"Its jobs are in the queue as cluster {cluster}."
+            if kind is NodePart.JOB
+            else f"{what} runs as job {cluster}.0."
+        ]
+    verb = "are" if kind is NodePart.JOB else "is"
+    return [
+        f"{what} {verb} to be submitted by the process of the DAG job; if that is held, nothing is.",
+        f"What is refused is tried again, and {workflow.started.files[0]}.lib.err has the reason.",
+    ]
+
+
+def _stopped(workflow: Workflow) -> list[str]:
+    """Why nothing of the workflow begins."""
     if workflow.halted:
-        return ["The workflow is halted."]
+        return ["The workflow is halted (htcondor dag resume)."]
     if workflow.stop is not None or workflow.stopping is not None:
         return ["The workflow is coming to its end; nothing begins any more."]
-    found: list[str] = []
+    if len(workflow.orders) >= ORDERS:
+        return [f"{ORDERS} jobs are to be submitted first, by the process of the DAG job."]
+    return []
+
+
+def _script_turn(workflow: Workflow, part: NodePart) -> list[str]:
+    """Why a script that could run does not; POST scripts run also when the workflow is halted."""
+    options = workflow.options
+    found = _stopped(workflow) if part is NodePart.PRE else []
+    most = options.max_pre if part is NodePart.PRE else options.max_post
+    if most and workflow.scripts[part] >= most:
+        found.append(f"{most} {part.name} scripts run, and that is the most (max{part.name.lower()}).")
+    return found or [_SOON]
+
+
+def _turn(workflow: Workflow, node: int) -> list[str]:
+    """Why the jobs of a node that could be submitted are not."""
+    if found := _stopped(workflow):
+        return found
+    options = workflow.options
     category = workflow.plan.categories.get(node, "")
     most = workflow.category_limits.get(category)
     if most is not None and workflow.by_category.get(category, 0) >= most:
@@ -112,7 +147,4 @@ def _turn(workflow: Workflow, node: int) -> list[str]:
         found.append(f"{workflow.in_queue} nodes have jobs in the queue, and that is the most (maxjobs).")
     if options.max_idle and workflow.idle_jobs >= options.max_idle:
         found.append(f"{workflow.idle_jobs} jobs of the workflow are idle, and that is the most (maxidle).")
-    for part, limit in enumerate((options.max_pre, 0, options.max_post)):
-        if limit and workflow.scripts[part] >= limit:
-            found.append(f"{limit} {('PRE', '', 'POST')[part]} scripts run, and that is the most.")
-    return found or ["It is about to begin."]
+    return found or [_SOON]

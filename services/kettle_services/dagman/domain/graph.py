@@ -18,7 +18,7 @@ class Graph:
         """Raises ValueError for edges that do not belong together."""
         self.nodes = len(plan.names)
         vertices = self.nodes + plan.joins
-        self._starts, self._ends = _words(plan.starts), _words(plan.ends)
+        self._starts, self._ends = words(plan.starts), words(plan.ends)
         if plan.joins > len(self._ends):  # before there is memory for them: a number is soon said
             raise ValueError(f"{plan.joins} joins have {len(self._ends)} edges, and each waits for somebody")
         if not plan.starts:
@@ -104,9 +104,10 @@ class Graph:
         return sorted(set(found))
 
 
-def _words(data: bytes) -> "array[int]":
+def words(data: bytes) -> "array[int]":
+    """Numbers of a plan. Raises ValueError."""
     if len(data) % 4:
-        raise ValueError(f"edges of {len(data)} bytes are no words of 32 bits")
-    words = array("I")
-    words.frombytes(data)
-    return words
+        raise ValueError(f"{len(data)} bytes of a plan are no words of 32 bits")
+    found = array("I")
+    found.frombytes(data)
+    return found

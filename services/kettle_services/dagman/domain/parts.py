@@ -1,6 +1,6 @@
 """What a workflow consists of while it runs: parts of nodes, their jobs, who waits for a turn."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 
 import msgspec
@@ -45,23 +45,27 @@ class Stop(msgspec.Struct, frozen=True):
 
 class ReadyQueue:
     """
-    Nodes that wait for their turn: by priority, then by when they came.
+    Nodes that wait for their turn: by priority, then by urgency, then by when they came.
 
     Those of one category stand together, so that a category that is full is passed over at once. A node that has gone
     elsewhere may still be there.
     """
 
-    def __init__(self, priorities: dict[int, int], categories: dict[int, str]) -> None:
+    def __init__(
+        self, priorities: dict[int, int], categories: dict[int, str], urgency: Sequence[int] = ()
+    ) -> None:
         self._priorities = priorities
+        self._urgency = urgency
         self._categories = categories
-        self._heaps: dict[str, list[tuple[int, int, int]]] = {}
+        self._heaps: dict[str, list[tuple[int, int, int, int]]] = {}
         self._count = 0
 
     def push(self, node: int) -> None:
         """Add a node."""
         self._count += 1
         heap = self._heaps.setdefault(self._categories.get(node, ""), [])
-        heappush(heap, (-self._priorities.get(node, 0), self._count, node))
+        urgency = self._urgency[node] if self._urgency else 0
+        heappush(heap, (-self._priorities.get(node, 0), -urgency, self._count, node))
 
     def pop(self, may_begin: Callable[[str], bool] = lambda _category: True) -> int | None:
         """The first node of the categories of which one may begin; None: there is none."""
@@ -69,7 +73,7 @@ class ReadyQueue:
         if not firsts:
             return None
         _, name = min(firsts)
-        return heappop(self._heaps[name])[2]
+        return heappop(self._heaps[name])[-1]
 
 
 def check_numbers(plan: Plan, count: int) -> None:

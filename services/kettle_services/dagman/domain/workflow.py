@@ -4,7 +4,7 @@ from array import array
 from collections.abc import Iterator
 from typing import Final, assert_never
 
-from kettle_services.dagman.domain.graph import Graph
+from kettle_services.dagman.domain.graph import Graph, words
 from kettle_services.dagman.domain.parts import Cluster, Part, ReadyQueue, Stop, check_numbers
 from kettle_wire.codes import DagStatus, NodeJobKind, NodePart, NodeState, NodeValue
 from kettle_wire.events.workflow import (
@@ -31,6 +31,7 @@ from kettle_wire.events.workflow import (
 from kettle_wire.workflows import Deferral, unpacked
 
 _LIVE: Final = frozenset({NodeState.PRE, NodeState.QUEUED, NodeState.POST})
+_REMOVED: Final = frozenset({NodeJobKind.ABORTING, NodeJobKind.REMOVED})
 _OVER: Final = frozenset({NodeJobKind.COMPLETED, NodeJobKind.REMOVED})
 
 
@@ -69,6 +70,8 @@ class Workflow:
         """What nodes do that have begun an attempt and not ended it."""
         self.values: dict[int, int] = {}
         """Node values other than 0 of nodes that have ended."""
+        self.removals: dict[int, str] = {}
+        """Of nodes of which a job was removed why that was."""
         self.causes: dict[int, int] = {}
         """Of futile nodes the one because of which they are."""
         self.clusters: dict[int, Cluster] = {}
@@ -90,9 +93,12 @@ class Workflow:
         """Nodes whose script wants to run again later."""
         self.exceeded: dict[int, None] = {}
         """Clusters of which more have failed than is tolerated."""
-        self.ready_scripts = ReadyQueue(plan.priorities, {})
+        urgency = words(plan.urgency)
+        if urgency and len(urgency) != count:
+            raise ValueError(f"the plan has {count} nodes, and says of {len(urgency)} how urgent they are")
+        self.ready_scripts = ReadyQueue(plan.priorities, {}, urgency)
         """Nodes whose PRE script may run."""
-        self.ready_jobs = ReadyQueue(plan.priorities, plan.categories)
+        self.ready_jobs = ReadyQueue(plan.priorities, plan.categories, urgency)
         """Nodes whose jobs may be submitted."""
         self.ready_posts = ReadyQueue({}, {})
         self.in_queue = 0
@@ -132,6 +138,9 @@ class Workflow:
                 self.frame = event.frame
                 for fact in event.facts:
                     self._see(fact)
+                for place, reason in event.reasons.items():
+                    if event.facts[place].kind in _REMOVED:
+                        self.removals[event.facts[place].step.node] = reason
             case SubmissionsFailed():
                 for failure in event.failures:
                     self._not_submitted(failure.step)
