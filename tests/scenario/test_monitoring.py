@@ -66,7 +66,7 @@ def series(said: str, name: str) -> list[str]:
 
 
 async def complete(address: str, names: Sequence[str]) -> str:
-    """What a service says as soon as all of these have series: what follows the queue's record may be a moment behind it."""
+    """What a service says when all of these have series: what follows the queue's record may be behind it."""
     deadline = Deadline(PATIENCE_S)
     while True:
         said = await scraped(address)
