@@ -41,6 +41,7 @@ async def test_a_job_starts_at_its_time(pool: ThrowawayPool, tmp_path: Path) -> 
     """
     It has its machine before, and its program starts at the time and not before; where that is too soon for a busy machine, later.
     """
+    waited = False
     for lead in (3, 9, 27, 81):
         waited, in_time = await begun(pool, tmp_path, lead)
         assert in_time

@@ -73,7 +73,9 @@ async def test_a_server_that_could_not_write_for_a_moment(small: Path) -> None:
 
 
 async def until_refused(nats: EmbeddedNats, bus: NatsBus, subject: str) -> str:
-    """Store until the server says that it cannot; what it says. One that is slow for a moment is none that fails."""
+    """
+    Store until the server says that it cannot; what it says. One that is slow for a moment is none that fails.
+    """
     async with asyncio.timeout(PATIENCE_S):
         while True:
             try:

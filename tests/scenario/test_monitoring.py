@@ -17,6 +17,7 @@ import pytest_asyncio
 
 from kettle.client import select
 from kettle.pool.personal_settings import Tables
+from kettle.retry.deadline import Deadline
 from kettle.testing.patience import PATIENCE_S
 from kettle.testing.shared_pool import SharedPool
 from kettle.testing.throwaway_pool import ThrowawayPool
@@ -65,17 +66,15 @@ def series(said: str, name: str) -> list[str]:
 
 
 async def complete(address: str, names: Sequence[str]) -> str:
-    """What a service says as soon as all of these have series: what follows the queue's record may be a moment behind it."""
-    missing = list(names)
-    try:
-        async with asyncio.timeout(PATIENCE_S):
-            while missing:
-                said = await scraped(address)
-                missing = [name for name in names if not series(said, name)]
-                await asyncio.sleep(0.1 * bool(missing))
-    except TimeoutError:
-        pytest.fail(f"{address}: there is no series of {missing}")
-    return said
+    """What a service says when all of these have series: what follows the queue's record may be behind it."""
+    deadline = Deadline(PATIENCE_S)
+    while True:
+        said = await scraped(address)
+        missing = [name for name in names if not series(said, name)]
+        if not missing:
+            return said
+        assert not deadline.passed, f"{address}: there is no series of {missing}"
+        await asyncio.sleep(0.1)
 
 
 async def test_each_service_says_what_is_declared_of_it(pool: ThrowawayPool) -> None:
