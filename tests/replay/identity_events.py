@@ -26,7 +26,7 @@ use_oauth_services = kettle
 queue
 """
 _ISSUERS: Final = "issuers = "
-_SOON_S: Final = 15.0
+_SOON_S: Final = 10.0
 """So long lives what is used before it ends: longer than a busy machine pauses, and shorter than the life that is recorded."""
 
 

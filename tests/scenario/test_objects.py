@@ -15,6 +15,7 @@ import pytest_asyncio
 from kettle.bus.nats import NatsBus
 from kettle.client import select
 from kettle.pool.home import Home
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers.selection import servers_are_ours
 from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 from kettle_wire.ads import Ad
@@ -126,7 +127,7 @@ async def pieces(pool: ThrowawayPool) -> int:
         subjects=subjects,
         identity=daemon("shadow"),
         credentials=str(Home(pool.home).credential("shadow")),
-        patience=10.0,
+        patience=PATIENCE_S,
     ) as bus:
         return await bus.last_sequence(subjects.object_stream) or 0
 

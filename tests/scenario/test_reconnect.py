@@ -40,7 +40,9 @@ async def until(pool: ThrowawayPool, job: JobId, kind: type[Event]) -> None:
 async def test_a_machine_that_comes_back_within_the_lease_finishes_its_job(
     shared_pool: SharedPool, evidence: Evidence
 ) -> None:
-    """The log says 022 and 023, the ad says since when and how often, and the job runs once."""
+    """
+    The log says 022 and 023, the ad says since when and how often, and the job runs once, also if its machine is silent again.
+    """
     async with (
         shared_pool.lent(cpus=1, settings=LONG_LEASE) as pool,
         asyncio.timeout(WITHIN_S),
@@ -68,11 +70,10 @@ async def test_a_machine_that_comes_back_within_the_lease_finishes_its_job(
         away["JobCurrentReconnectAttempt"] in range(1, 1000),
     )
     assert (2, 1, False) == (back["JobStatus"], back["NumJobReconnects"], "JobDisconnectedDate" in back)
-    assert (1, 1) == (done[0]["NumJobReconnects"], done[0]["NumJobStarts"])
-    assert ["JobDisconnected", "JobReconnected"] == recorded(
-        told, JobDisconnected, JobReconnected, JobVacated
-    )
-    assert [1, 22, 23, 5] == numbers
+    found = recorded(told, JobDisconnected, JobReconnected, JobVacated)
+    assert ["JobDisconnected", "JobReconnected"] * (len(found) // 2) == found
+    assert (found.count("JobReconnected"), 1) == (done[0]["NumJobReconnects"], done[0]["NumJobStarts"])
+    assert [1, *[22, 23] * (len(found) // 2), 5] == numbers
     assert ({}, {0: 1}, []) == (evidence.overlaps(), evidence.runs(), evidence.wrong_results(1))
     assert audit.clean, audit.said
 

@@ -40,9 +40,8 @@ async def test_a_job_says_why_it_waits_and_what_has_happened(
     async with look.at("/jobs?state=idle") as seen:
         await seen.page.click(f"tbody a:text-is('{cluster}.0')")
         await seen.page.wait_for_selector(f"h1:text-is('Job {cluster}.0')")
-        async with asyncio.timeout(
-            PATIENCE_S
-        ):  # a negotiation that refuses a job is no reason to send its page again
+        async with asyncio.timeout(PATIENCE_S):
+            # A negotiation that refuses a job is no reason to send its page again.
             while "4 TiB of memory" not in await seen.text("section:has(#why)"):
                 await seen.page.reload()
         assert f"Job {cluster}.0" == await seen.text("h1")
