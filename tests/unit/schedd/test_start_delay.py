@@ -18,7 +18,9 @@ A, B, C = JobId(1, 0), JobId(1, 1), JobId(1, 2)
 
 
 class Clock:
-    """It stands still until a test sets it, so that no time passes between two statements; timers are the loop's."""
+    """
+    It goes on only when a test sets it, so that no time passes between two statements; timers are the loop's.
+    """
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -52,7 +54,9 @@ class Queue:
         self.changed.set()
 
     async def run(self, more: int) -> None:
-        """Set the clock on, by as much as one waits, until so many more have started: none starts before it is set on."""
+        """
+        Set the clock on, by as much as one waits, until so many more have started: none starts before it is set on.
+        """
         before = len(self.started)
         for done in range(more):
             await asyncio.sleep(2 * DELAY_S)
