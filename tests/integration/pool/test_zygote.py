@@ -55,9 +55,11 @@ def test_a_forked_service_is_shown_as_the_one_that_it_is(dummies: DummyPool) -> 
     assert dummies.home == Path(f"/proc/{first}/cwd").readlink()
     assert dummies.home / "log" / "first.log" == Path(f"/proc/{first}/fd/1").readlink()
     lifeline = environ["KETTLE_LIFELINE_FD"]
-    shared = Path(f"/proc/{parent_of(first)}/fd/{lifeline}").readlink()
+    zygote = parent_of(first)
+    assert zygote is not None
+    shared = Path(f"/proc/{zygote}/fd/{lifeline}").readlink()
     assert shared == Path(f"/proc/{first}/fd/{lifeline}").readlink()
-    opened = opened_by(parent_of(first))
+    opened = opened_by(zygote)
     line = next(path for path in opened if path.startswith("socket:"))
     assert line not in opened_by(first)
 
