@@ -15,9 +15,12 @@ from kettle.testing import skips
 from kettle.testing.servers import selection
 from kettle.testing.servers.locations import NotHereError
 
-# Examples are searched, not timed: on a loaded machine a slow example is not a wrong one.
-hypothesis.settings.register_profile("kettle", deadline=None)
-hypothesis.settings.register_profile("quick", deadline=None, max_examples=10)
+# Examples are searched, not timed: on a loaded machine a slow example is not a wrong one, nor are slowly drawn ones.
+# With CI=true the examples are those of the last time (hypothesis itself sees to that, for profiles inherit it).
+hypothesis.settings.register_profile(
+    "kettle", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.register_profile("quick", hypothesis.settings.get_profile("kettle"), max_examples=10)
 hypothesis.settings.load_profile("kettle")
 
 _Report = TypeVar("_Report", pytest.TestReport, pytest.CollectReport)

@@ -159,7 +159,7 @@ def test_every_engine_evaluates_as_the_reference_does(
 
 @hypothesis.settings(
     max_examples=max(1, EVALUATIONS // 500),
-    suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture],
+    suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture, hypothesis.HealthCheck.too_slow],
 )
 @pytest.mark.parametrize("cases", KINDS)
 @given(chance=st.randoms(use_true_random=False))

@@ -34,7 +34,7 @@ from kettle.testing.servers.selection import pool_settings
 
 _WITHIN_S: Final = 120.0
 """After this something hangs: on a machine with much else to do all takes many times as long as alone."""
-_DOWN_S: Final = 60.0
+_DOWN_S: Final = _WITHIN_S
 _SHARED: Final = frozenset({"kettle", "authorization", "telemetry"})
 """Tables of settings that all services have."""
 _SERVERS: Final = frozenset({"nats", "postgres"})
@@ -194,6 +194,7 @@ class ThrowawayPool:
             self.home,
             settings=self.settings,
             environ=self.environ,
+            deadline_s=_WITHIN_S,
             lifeline_fd=self._lifeline.read_fd,
         )
         self._pool_id = started.state.pool_id

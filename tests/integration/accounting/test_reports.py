@@ -120,7 +120,11 @@ def figures(row: UsageRow) -> dict[str, int]:
     return {amount: getattr(row, amount) for amount in AMOUNTS}
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=150,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(attempts=st.lists(attempt(), max_size=8), request_=request())
 async def test_a_report_is_the_sum_of_all_moments(
     backend: Backend, attempts: list[Row], request_: ReportUsage

@@ -13,6 +13,7 @@ from aiohttp import web
 
 from kettle.projections.accounting_documents import Record
 from kettle.runtime import Settings
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.services import Backend, Owner, eventually, hosted, owned
 from kettle_services.accounting.adstash import CONSUMER
 from kettle_services.accounting.elasticsearch import BulkStore, NotNowError
@@ -69,7 +70,8 @@ async def acknowledged(backend: Backend) -> int:
         joined.nats_url.split(","), user_credentials=joined.nats_credentials or None
     )
     try:
-        info = await client.jetstream().consumer_info(backend.subjects.event_stream(SHARD), CONSUMER)
+        manager = client.jetstream(timeout=PATIENCE_S)
+        info = await manager.consumer_info(backend.subjects.event_stream(SHARD), CONSUMER)
     finally:
         await client.close()
     return int(info.ack_floor.stream_seq)

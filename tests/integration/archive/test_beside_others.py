@@ -101,7 +101,7 @@ async def test_one_archiver_at_a_time(dsn: str, log: PgLog, directory: Path) -> 
                 asyncio.create_task(archive(db, directory, older_than=LATER))
                 for db in (log.database, other, log.database, other)
             }
-            refused: list[type[BaseException]] = []
+            refused: list[type[BaseException | None]] = []
             while len(archivers) > 1:
                 done, archivers = await asyncio.wait(archivers, return_when=asyncio.FIRST_COMPLETED)
                 refused += [type(each.exception()) for each in done]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kettle.bus import stream_reader
 from kettle.bus.nats import NatsBus
 from kettle.bus.nats_connection import NatsConnection
 from kettle.bus.ports import StreamSpec
@@ -22,10 +23,15 @@ MESSAGES, BATCH = 1_000, 64
 
 
 @pytest.mark.parametrize("durable", ["d", ""])
-async def test_all_is_read_by_one_consumer(directory: Path, durable: str) -> None:
+async def test_all_is_read_by_one_consumer(
+    directory: Path, durable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """
     A complete pull is not a reason to recreate the consumer, which takes as long as hundreds of messages.
     """
+    monkeypatch.setattr(
+        stream_reader, "SILENCE_S", PATIENCE_S
+    )  # a machine that did nothing for a while would be one
     async with EmbeddedNats(
         directory / "nats", credentials=directory / "keys", permissions=EVERYTHING
     ) as nats:

@@ -269,7 +269,7 @@ async def consumers(nats: EmbeddedNats) -> tuple[int, int]:
     client = Client()
     await client.connect(nats.url, user_credentials=str(nats.credentials("test")))
     try:
-        manager = cast("Any", client).jetstream()
+        manager = cast("Any", client).jetstream(timeout=PATIENCE_S)
         return len(await manager.consumers_info(STREAM)), len(
             await manager.consumers_info(f"KV_{SUBJECTS.ads}")
         )

@@ -59,17 +59,17 @@ async def test_a_full_disk_stops_what_is_new_only(pool: WorkerPool, disk: Disk) 
         refused = await submitter.request_keys([ClaimKey("new", "s")])
         not_begun = await submitter.activate(submitter.activation(idle, job_ad(Cmd="/bin/true")))
         claims = [running.key, idle]
-        lease = startd.machine.claims[running.key.claim]  # type: ignore[attr-defined]
+        lease: float = startd.machine.claims[running.key.claim].deadline  # type: ignore[attr-defined]
         alive = await submitter.schedd.call(
             ALIVE, submitter.startd, Alive(schedd=SCHEDD, claims=claims, deadline=boottime() + 60)
         )
-        renewed = startd.machine.claims[running.key.claim]  # type: ignore[attr-defined]
+        renewed: float = startd.machine.claims[running.key.claim].deadline  # type: ignore[attr-defined]
         again = await submitter.activate(running)
         (sandbox,) = pool.execute.glob("dir_*")
         (sandbox / "go").touch()
         ended = await submitter.final(running)
 
-        assert renewed.deadline > lease.deadline
+        assert renewed > lease
         assert ([], []) == (refused.granted, alive.unknown)
         assert "the disk is full" in refused.reason
         assert (1036, 0) == (not_begun.code, again.code)

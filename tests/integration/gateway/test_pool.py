@@ -72,7 +72,10 @@ async def test_what_happens_is_seen_by_everybody(tmp_path: Path, template: Path)
     """
     assert 36 >= len((EXAMPLES / "watch_events.py").read_text().splitlines())
     port, pages = held_port(), held_port()
-    settings: dict[str, dict[str, Any]] = {"gateway": {"http_port": pages, "discovery_interval": 0.1}}
+    settings: dict[str, dict[str, Any]] = {
+        "gateway": {"http_port": pages, "discovery_interval": 0.1},
+        "collector": {"classad_lifetime": 900.0},  # a machine that is silent for a moment has not left
+    }
     async with throwaway_pool(tmp_path, cpus=2, template=template, settings=settings) as pool:
         user = pool.client.pool.user
         async with (

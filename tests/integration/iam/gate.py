@@ -127,7 +127,9 @@ class Gate:
 async def gate_on(
     backend: Backend, directory: Path, rules: str, *, sign_in_s: float = PATIENCE_S, **own: object
 ) -> AsyncGenerator[Gate]:
-    """`rules`: the file of rules, with `{issuer}` for the issuer; `sign_in_s`: how long iam may take to answer the server."""
+    """
+    `rules`: the file of rules, with `{issuer}` for the issuer; `sign_in_s`: how long iam may take to answer the server.
+    """
     async with AsyncExitStack() as stack:
         place = stack.enter_context(server_directory())
         issuer = await stack.enter_async_context(token_issuer())

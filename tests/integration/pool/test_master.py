@@ -58,9 +58,7 @@ def test_status_99_is_respected(dummies: DummyPool) -> None:
 
 
 def test_nothing_survives_the_death_of_the_master(dummies: DummyPool) -> None:
-    """
-    When the master is killed, its services, what these started, and a stopped one go by themselves.
-    """
+    """When the master is killed, its services, what these started, and a stopped one go by themselves."""
     started = dummies.up(detached=True)
     os.kill(dummies.pid("second"), signal.SIGSTOP)
     assert len(dummies.processes()) == 6

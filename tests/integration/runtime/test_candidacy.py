@@ -76,7 +76,7 @@ async def test_who_thinks_hard_stays_elected(settings: OwnerSettings) -> None:
         second = await stack.enter_async_context(Candidacy.enter(settings, "test", "shard"))
         watching = threading.Thread(target=lambda: asyncio.run(renewed(settings, 2)))
         watching.start()
-        watching.join()  # this loop stands still meanwhile, which is the point of it
+        watching.join()  # this loop does nothing meanwhile, which is the point of it
         assert not await is_elected(second, 0.5)
 
 

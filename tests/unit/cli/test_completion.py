@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kettle.testing.patience import PATIENCE_S
 from kettle_services.cli.__main__ import main
 from kettle_services.cli.commands import COMMANDS
 from kettle_services.cli.completion import SHELLS, choices
@@ -29,7 +30,7 @@ def completed(script: Path, *words: str) -> set[str]:
         f'source "{script}"; COMP_WORDS=(kettle {line}); COMP_CWORD={len(words)}; _kettle; '
         'printf "%s\\n" "${COMPREPLY[@]}"'
     )
-    done = subprocess.run(["bash", "-c", ask], capture_output=True, text=True, check=True, timeout=30)
+    done = subprocess.run(["bash", "-c", ask], capture_output=True, text=True, check=True, timeout=PATIENCE_S)
     assert "" == done.stderr
     return set(done.stdout.split())
 
@@ -48,7 +49,9 @@ def shell_says(shell: str, script: str) -> list[str]:
     """What a shell prints, if it is installed."""
     if shutil.which(shell) is None:
         pytest.skip(f"the shell {shell} is not installed")
-    done = subprocess.run([shell, "-c", script], capture_output=True, text=True, check=True, timeout=30)
+    done = subprocess.run(
+        [shell, "-c", script], capture_output=True, text=True, check=True, timeout=PATIENCE_S
+    )
     assert "" == done.stderr
     return done.stdout.splitlines()
 

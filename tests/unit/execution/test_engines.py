@@ -8,7 +8,8 @@ import signal
 import subprocess
 import sys
 import textwrap
-from contextlib import ExitStack
+import time
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import msgspec
@@ -182,14 +183,26 @@ def scripted(tmp_path: Path, text: str, name: str = "docker") -> FoundRuntime:
     return FoundRuntime(name, str(path))
 
 
-def test_a_command_that_hangs_is_ended_with_what_it_has_started(tmp_path: Path) -> None:
+def test_a_command_that_hangs_is_ended_with_what_it_has_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Nobody waits for an engine longer than they said."""
-    found = scripted(tmp_path, f"sleep 98764 & echo $! > {tmp_path}/pid; wait")
+    monkeypatch.setattr(engine_client, "_LOOKING_S", 0.01)
+    found = scripted(
+        tmp_path, f"sleep 98764 & echo $! > {tmp_path}/new; mv {tmp_path}/new {tmp_path}/pid; wait"
+    )
+
+    def until_started() -> None:
+        """Something has been started before the time is over, however long that takes."""
+        while not (tmp_path / "pid").exists():
+            time.sleep(0.01)
+
     with pytest.raises(SilentError, match="did not answer within"):
-        EngineClient(found).run("x", timeout=0.5)
+        EngineClient(found).run("x", timeout=0.5, watch=until_started)
     status = Path("/proc", (tmp_path / "pid").read_text().strip(), "status")
-    while status.exists() and "State:\tZ" not in status.read_text():
-        pass  # it is on its way
+    with suppress(FileNotFoundError, ProcessLookupError):  # it has been collected meanwhile
+        while "State:\tZ" not in status.read_text():
+            time.sleep(0.01)  # it is on its way
 
 
 @pytest.mark.parametrize(
@@ -209,16 +222,24 @@ def test_what_is_gone_is_said_to_be_gone(tmp_path: Path, said: str, gone: bool) 
 def test_an_engine_that_is_silent_is_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Code that makes room for images does not wait for it again for each of them."""
     monkeypatch.setattr(engine_client, "ANSWER_S", 0.2)
-    found = scripted(tmp_path, f"echo asked >> {tmp_path}/asked; exec sleep 98763")
+    asked = list[tuple[str, ...]]()
+    ask = EngineClient.run
+
+    def noted(self: EngineClient, *words: str, timeout: float) -> str:
+        asked.append(words)
+        return ask(self, *words, timeout=timeout)
+
+    monkeypatch.setattr(EngineClient, "run", noted)
+    found = scripted(tmp_path, "exec sleep 98763")
     cache = image_cache(ContainerPolicy(runtimes=[found], images=str(tmp_path / "images"), limit=0))
     for key in ("a" * 64, "b" * 64):
         cache.have(key, lambda _root, _limit: ImageConfig(size=1, engine="docker", reference="r")).release()
-    (tmp_path / "asked").unlink(missing_ok=True)
+    asked.clear()
     cache = image_cache(ContainerPolicy(runtimes=[found], images=str(tmp_path / "images"), limit=0))
 
     cache.shrink()
 
-    assert "asked\n" == (tmp_path / "asked").read_text()
+    assert 1 == len(asked)
 
 
 IMAGE = '[{"Id": "sha256:1", "Size": 1, "Config": {"Volumes": {"/data": {}}}}]'

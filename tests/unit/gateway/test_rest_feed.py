@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import ExitStack, asynccontextmanager, suppress
 from typing import Any, cast
+from unittest import mock
 
 import msgspec
 import pytest
@@ -17,10 +18,12 @@ from kettle.bus.memory_server import MemoryServer
 from kettle.bus.ports import Message, Post, StreamSpec
 from kettle.client import Client, PoolUnreachableError
 from kettle.client.events.published import Published, Wanted
+from kettle.testing.patience import PATIENCE_S
+from kettle_services.gateway.rest import event_feed
 from kettle_services.gateway.rest.admission import Admission
 from kettle_services.gateway.rest.application import Asked
 from kettle_services.gateway.rest.changes import MOST, Changes
-from kettle_services.gateway.rest.event_feed import HEARTBEAT_S, EventFeed
+from kettle_services.gateway.rest.event_feed import EventFeed
 from kettle_services.gateway.rest.event_hub import EventHub, Happening, Recent
 from kettle_services.gateway.rest.past import PastQuestions
 from kettle_services.gateway.rest.persons import Person
@@ -41,7 +44,9 @@ ADMITTED = Admission(still)
 ADA = Person(local("ada"), Mapped(owner="ada", domain="pool"))
 SUBJECTS = Subjects("p")
 SPEC = StreamSpec(name=SUBJECTS.monitor_stream, subjects=[SUBJECTS.tail_all])
-WITHIN_S = HEARTBEAT_S / 2
+WITHIN_S = PATIENCE_S
+HEARTBEAT_S = 2 * PATIENCE_S
+"""No heartbeat is sent before: it would do for what is awaited."""
 
 
 def envelope(owner: str, cluster: int, proc: int = 0) -> bytes:
@@ -147,8 +152,9 @@ async def world(people: People | None = None) -> AsyncGenerator[World]:
         async with asyncio.timeout(WITHIN_S):
             while not hub.began:
                 await asyncio.sleep(0)
-        async with TestClient(TestServer(application)) as client:
-            yield World(bus, client, streams)
+        with mock.patch.object(event_feed, "HEARTBEAT_S", HEARTBEAT_S):
+            async with TestClient(TestServer(application)) as client:
+                yield World(bus, client, streams)
     finally:
         for task in tasks:
             task.cancel()

@@ -82,11 +82,11 @@ def tried(
 
 def test_a_runtime_that_hangs_costs_only_its_own_time(tmp_path: Path) -> None:
     """It is ended with all that it has started, and the others are tried."""
-    first, second = tried(tmp_path, patience=2.0, bwrap=f"sleep 98765 & echo $! > {tmp_path}/pid; wait")
+    first, second = tried(tmp_path, patience=5.0, bwrap=f"sleep 98765 & echo $! > {tmp_path}/pid; wait")
 
-    assert "within 2 s" in first.why
+    assert "within 5 s" in first.why
     assert ("runc", "not installed") == (second.name, second.why)
-    assert not Path("/proc", (tmp_path / "pid").read_text().strip()).exists()
+    assert not _lives((tmp_path / "pid").read_text().strip())
     assert [] == list(tmp_path.glob("probe-*"))
 
 
@@ -99,9 +99,9 @@ def test_a_runtime_that_fails_is_not_offered(tmp_path: Path) -> None:
 def test_each_way_of_an_engine_has_its_own_time(tmp_path: Path) -> None:
     """One that hangs does not keep the next from being tried; the reason is that of the machine as it is."""
     script = f"echo $* >> {tmp_path}/asked; case $1 in --cgroup*) exit 1;; esac; exec sleep 98766"
-    (podman,) = tried(tmp_path, ("podman",), patience=1.0, podman=script)
+    (podman,) = tried(tmp_path, ("podman",), patience=1.5, podman=script)
 
-    assert "within 2 s" in podman.why
+    assert "within 3 s" in podman.why
     asked = (tmp_path / "asked").read_text().splitlines()
     assert [False, True, True] == [line.startswith("--cgroup") for line in asked if "import" in line]
 
@@ -157,5 +157,7 @@ async def test_an_engine_that_hangs_holds_nobody_who_leaves(
 
 
 def _lives(pid: str) -> bool:
-    status = Path("/proc", pid, "status")
-    return status.exists() and "State:\tZ" not in status.read_text()
+    try:
+        return "State:\tZ" not in Path("/proc", pid, "status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False

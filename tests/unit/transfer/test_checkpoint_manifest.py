@@ -34,7 +34,7 @@ def order(scratch: Path, place: str, manifest: Path, moves: list[Move], *, uploa
         upload=upload,
         moves=moves,
         plugins=own_plugins(("file", "http")),
-        lifetime=20.0,
+        lifetime=600.0,
         scratch=str(scratch),
         environment={},
         manifest=str(manifest),

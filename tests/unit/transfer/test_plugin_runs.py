@@ -16,7 +16,7 @@ from .conftest import Web
 
 
 def order(
-    scratch: Path, moves: list[Move], *plugins: Plugin, upload: bool = False, lifetime: float = 20.0
+    scratch: Path, moves: list[Move], *plugins: Plugin, upload: bool = False, lifetime: float = 600.0
 ) -> Order:
     return Order(
         upload=upload,
@@ -32,7 +32,7 @@ def site(directory: Path) -> Plugin:
     return Plugin(path=str(install(directory)), methods=("good", "fine"))
 
 
-def run(tmp_path: Path, behaviour: str, *, lifetime: float = 20.0) -> Moved:
+def run(tmp_path: Path, behaviour: str, *, lifetime: float = 600.0) -> Moved:
     (tmp_path / "source").write_text("data")
     move = Move(f"good://{tmp_path}/source?{behaviour}", str(tmp_path / "target"))
     return carry_out(order(tmp_path, [move], site(tmp_path), lifetime=lifetime))

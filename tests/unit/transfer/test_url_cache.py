@@ -26,7 +26,7 @@ def fetched(tmp_path: Path, url: str, *, owner: str = "alice", limit: int = 1 <<
         upload=False,
         moves=[move],
         plugins=OURS,
-        lifetime=20.0,
+        lifetime=600.0,
         scratch=str(scratch),
         environment={"no_proxy": "*"},
     )

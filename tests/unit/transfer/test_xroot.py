@@ -109,7 +109,7 @@ def test_a_program_that_does_not_end_is_ended(
     """By a time that depends on the size."""
     monkeypatch.setattr(xroot, "LEAST_S", 0.2)
     monkeypatch.setattr(xroot, "TRIES", 1)
-    programs.copies.write_text("exec sleep 60")
+    programs.copies.write_text("exec sleep 600")
     with pytest.raises(XrootError, match="was not done after"):
         xroot.fetch("root://h//f", str(tmp_path / "got"))
 
