@@ -20,8 +20,15 @@ class OwnJob(msgspec.Struct, frozen=True):
     """The name under which it and its nodes are one row of the queue; empty: nobody has given it one."""
     parent: str
     """The cluster of the DAG job whose node it is; empty: it is none."""
-    schedd: str = ""
-    """In whose queue it is, and its nodes are to be: the same numbers mean other jobs elsewhere; empty: the usual one's."""
+    name: str = ""
+    """Its GlobalJobId."""
+
+    @property
+    def schedd(self) -> str:
+        """
+        In whose queue it is, and its nodes are to be: the same numbers mean other jobs elsewhere; empty: the usual one's.
+        """
+        return self.name.partition("#")[0]
 
     def batch_name(self, dag_file: str) -> str:
         """Its name in the queue, as DAGMan makes one where there is none."""
@@ -46,5 +53,5 @@ def own_job(environ: Mapping[str, str] = os.environ) -> OwnJob:
         Path(directory),
         batch if isinstance(batch, str) else "",
         str(parent) if isinstance(parent, int) else "",
-        name.partition("#")[0] if isinstance(name, str) else "",
+        name if isinstance(name, str) else "",
     )

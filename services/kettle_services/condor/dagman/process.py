@@ -190,19 +190,13 @@ class Hands:
         """Why some of them cannot be submitted."""
         known = {step.node: msgspec.structs.replace(self._of(step.node)) for step in steps}
         prepared = await asyncio.to_thread(self._prepare, steps, known)
-        sound = {
-            f"dag/{step_text(self._source.workflow, step)}": each
-            for step, each in prepared.items()
-            if not isinstance(each, Exception)
-        }
-        results = await self._client.submit_many(sound)
+        ids = {step: f"dag/{step_text(self._source.workflow, step)}" for step in steps}
+        results = await self._client.submit_many(
+            {ids[step]: each for step, each in prepared.items() if not isinstance(each, Exception)}
+        )
         refused: dict[NodeStep, str] = {}
         for step, each in prepared.items():
-            error = (
-                each
-                if isinstance(each, Exception)
-                else results[f"dag/{step_text(self._source.workflow, step)}"]
-            )
+            error = each if isinstance(each, Exception) else results[ids[step]]
             if isinstance(error, Exception):
                 refused[step] = str(error)
         return refused
