@@ -49,7 +49,8 @@ _KIB_PER_GIB: Final = 1024 * 1024
 _HARD_LIMIT: Final = 3
 _KEPT: Final = 90 * 24 * 3600
 """Seconds for which a job that has ended stays in the queue if nobody removes it."""
-_MAIL_AT_THE_END: Final = 2
+MAIL_AT_THE_END: Final = 2
+"""JobNotification of a job that is told of when it has ended."""
 _REDACTED: Final = "***"
 _IMAGE_FILES: Final = (".sif", ".simg", ".tar", ".tgz", ".tar.gz")
 
@@ -115,7 +116,7 @@ def submission(job: Job, around: Surroundings) -> JobSubmission:
     if inputs:
         ad["TransferInput"] = ",".join(file.filename for file in inputs)
     if job.notifications:
-        ad["JobNotification"] = _MAIL_AT_THE_END
+        ad["JobNotification"] = MAIL_AT_THE_END
     return JobSubmission(ad=ad, inputs=inputs)
 
 

@@ -1,6 +1,6 @@
 """Where the jobs of a workflow's nodes come from: its hands submit them without knowing."""
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
 
@@ -11,7 +11,7 @@ from kettle_wire.events.workflow import NodeStep
 if TYPE_CHECKING:
     from kettle.submit import Submission
 
-STEP = "KettleWorkflowStep"
+STEP: Final = "KettleWorkflowStep"
 """The attribute by which the dagman service knows the jobs of its nodes."""
 
 
@@ -49,3 +49,8 @@ class NodeSource(Protocol):
 def step_text(workflow: int, step: NodeStep) -> str:
     """How a job says for which step it was submitted."""
     return f"{workflow}/{step.node}/{step.attempt}/{step.part}/{step.run}"
+
+
+def step_in(text: str) -> NodeStep:
+    """Inverse of `step_text`, without the workflow."""
+    return NodeStep(*map(int, text.split("/")[1:]))

@@ -12,7 +12,7 @@ import signal
 import time
 from collections.abc import Coroutine
 from contextlib import suppress
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -24,8 +24,8 @@ from kettle.retry.backoff import Backoff
 from kettle.retry.loop import Waits
 from kettle.submit.errors import SubmitError
 from kettle_services.condor.dagman.macros import NodeSoFar
-from kettle_services.condor.dagman.node_source import NodeSource, step_text
-from kettle_wire.codes import NodeJobKind, NodePart, NodeState
+from kettle_services.condor.dagman.node_source import STEP, NodeSource, step_in, step_text
+from kettle_wire.codes import HoldCode, NodeJobKind, NodePart, NodeState
 from kettle_wire.commands.dagman import StartWorkflow, WorkflowNews
 from kettle_wire.commands.queue import Select
 from kettle_wire.events import decode
@@ -41,6 +41,9 @@ from kettle_wire.events.workflow import (
     WorkflowStopping,
 )
 from kettle_wire.jobs import JobId
+
+if TYPE_CHECKING:
+    from kettle.submit import Submission
 
 AT_ONCE: Final = 16
 """Jobs that are submitted at a time."""
@@ -89,6 +92,7 @@ class Hands:
         """Until the workflow is over; the exit code of the DAG job."""
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._stop)
         await self._client.workflows.start(self._start)
+        await self._send_left()
         async with asyncio.TaskGroup() as tasks:
             refreshing = tasks.create_task(self._refresh_files())
             while self._ended is None:
@@ -187,8 +191,20 @@ class Hands:
         command = f"dag/{step_text(self._source.workflow, step)}"
         submitted = await self._client.submit(jobs.submission, spool=jobs.spool, command=command)
         if jobs.spool:
-            made = jobs.submission
-            await self._client.spools.send(made.queued(p, submitted.cluster) for p in range(made.count))
+            await self._send(jobs.submission, submitted.cluster)
+
+    async def _send(self, made: "Submission", cluster: int) -> None:
+        await self._client.spools.send(made.queued(proc, cluster) for proc in range(made.count))
+
+    async def _send_left(self) -> None:
+        """Send the files of jobs that an earlier process has submitted, and then it was killed: they are held until these come."""
+        waiting = f"DAGManJobId =?= {self._source.workflow} && HoldReasonCode =?= {HoldCode.SpoolingInput:d}"
+        for ad in await self._client.jobs(Select(constraint=waiting), projection=["ClusterId", STEP]):
+            cluster, step = ad["ClusterId"], step_in(str(ad[STEP]))
+            assert isinstance(cluster, int), f"{cluster} is no cluster"
+            progress, so_far = self._files.progress, NodeSoFar(exits=[])
+            jobs = await asyncio.to_thread(self._source.jobs, step, progress, so_far)
+            await self._send(jobs.submission, cluster)
 
     async def _remove(self, clusters: list[int]) -> None:
         """Take jobs out of the queue, once each; what this process has not done the next one does again."""

@@ -24,6 +24,8 @@ SIZE: Final = "ProminenceWorkflowSize"
 WORKFLOW_NAME: Final = "ProminenceWorkflowName"
 WORKFLOW_LABEL: Final = "ProminenceWorkflowLabel_"
 """Beginning of the attribute that a label of the workflow is."""
+RUNS: Final = "ProminenceWorkflowRuns"
+"""Attribute of a DAG job that runs a part of a workflow again: the numbers of the runs before, with commas between."""
 _COUNTS: Final = "DAG_Nodes"
 """Beginning of the attributes of a DAG job that say how many of its nodes are where."""
 _QUEUED: Final = ("Prerun", "Queued", "Postrun", "Ready")
@@ -31,6 +33,7 @@ FIELDS: Final = (
     WORKFLOW,
     SIZE,
     WORKFLOW_FILE,
+    RUNS,
     *(f"{_COUNTS}{state}" for state in ("Done", "Failed", *_QUEUED)),
 )
 """What of the ads of its jobs is read, besides that of every job."""
@@ -56,6 +59,13 @@ def attributes_of(workflow: Workflow, size: int, *, is_first: bool) -> Ad:
 def is_dag(job: Job) -> bool:
     """Whether it is the DAG job of a workflow, and not one of the jobs of one."""
     return isinstance((job.attributes or {}).get(WORKFLOW_FILE), str)
+
+
+def runs_of(job: Job) -> list[int]:
+    """The numbers of all runs of a workflow, this one at the end."""
+    said = (job.attributes or {}).get(RUNS)
+    before = [int(each) for each in said.split(",")] if isinstance(said, str) else []
+    return [*before, job.cluster]
 
 
 def described(jobs: Sequence[Job]) -> dict[str, Any] | None:
