@@ -14,7 +14,7 @@ from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
 
 from .test_rest_v1 import SERVICES, V1, address, client, issuer, pytestmark
-from .test_rest_v1 import SERVICES, V1, address, client, issuer, pytestmark
+from .test_rest_v1 import configuration as without_dagman
 from .test_rest_v1_jobs import RESOURCES, needs_containers, prominence_of, sent
 from .test_tutorials import follow
 
