@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from kettle.prominence.addresses import Permit, file_name, output_place
+from kettle.prominence.addresses import OBJECTS, JobToken, Permit, file_name, output_place
 from kettle.prominence.faults import DocumentRefused, Fault
 from kettle.prominence.job_ads import QUEUE_TIME_REASON, JobSubmission, Surroundings, submission
 from kettle.prominence.nodes import WorkflowNode
@@ -50,6 +50,15 @@ class Permits(msgspec.Struct, frozen=True, kw_only=True):
     groups: list[Permit] = []
     """Of the groups in which the person is."""
     outputs: Permit
+    job: Permit
+    """With which a job gets a token of its own."""
+
+    def environment(self, identifier: str) -> dict[str, str]:
+        """By which a running job asks the gateway."""
+        return {
+            "PROMINENCE_URL": self.job.base.removesuffix(OBJECTS),
+            "PROMINENCE_TOKEN": JobToken.of(self.job, identifier).text(),
+        }
 
     def upload(self, name: str) -> str:
         """
@@ -92,6 +101,7 @@ def instance(node: WorkflowNode, permits: Permits, identifier: str, *, workflow:
         output=output,
         parameters=node.parameters,
         workflow=workflow,
+        environment=permits.environment(identifier),
     )
     made = submission(node.job, around)
     own: Ad = {

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from kettle.dag.plan import plan_of
-from kettle.prominence.addresses import Permit
+from kettle.prominence.addresses import AS_JOB, Permit
 from kettle.prominence.faults import DocumentRefused
 from kettle.prominence.instances import IDENTIFIER, PARAMETERS, Permits
 from kettle.prominence.job_documents import encoded
@@ -31,6 +31,7 @@ PERMITS = Permits(
     uploads=permit("GET", "uploads", "ada"),
     groups=[permit("GET", "groups", "fusion"), permit("GET", "groups", "fusion/jet")],
     outputs=permit("PUT", "scratch", "ada", "secret/"),
+    job=permit(AS_JOB, "scratch", "ada", "secret/"),
 )
 
 

@@ -10,6 +10,7 @@ import msgspec
 from kettle.bus.ports import BusError
 from kettle.client import Client, ClientError
 from kettle.client.connections.transport import new_id
+from kettle.prominence.addresses import AS_JOB
 from kettle.prominence.faults import DocumentRefused, Fault
 from kettle.prominence.instances import Permits, instance
 from kettle.prominence.job_ads import JobSubmission
@@ -129,7 +130,7 @@ class Submitting:
 
     def permits(self, person: Person, identifier: str, *, seconds: float, now: float) -> Permits:
         """What somebody's jobs may fetch and send; `seconds`: how long they may take."""
-        expires = now + seconds + _DAY_S
+        expires, within = now + seconds + _DAY_S, identifier.partition("/")[0]
         return Permits(
             arch=Site.here().arch,
             uploads=self._signer.permit("GET", "uploads", person.name, expires=expires),
@@ -137,9 +138,8 @@ class Submitting:
                 self._signer.permit("GET", "groups", group, expires=expires)
                 for group in sorted(groups_of(person))
             ],
-            outputs=self._signer.permit(
-                "PUT", "scratch", person.name, within=f"{identifier}/", expires=expires
-            ),
+            outputs=self._signer.permit("PUT", "scratch", person.name, within=within, expires=expires),
+            job=self._signer.permit(AS_JOB, "scratch", person.name, within=within, expires=expires),
         )
 
 

@@ -21,6 +21,7 @@ from kettle_services.gateway.prominence.running_jobs import RunningJobs
 from kettle_services.gateway.prominence.signatures import Signer
 from kettle_services.gateway.prominence.streams import Streams
 from kettle_services.gateway.prominence.submitting import Submitting
+from kettle_services.gateway.prominence.time_series import TimeSeries
 from kettle_services.gateway.prominence.workflows import Workflows
 from kettle_services.gateway.rest.application import Front
 from kettle_services.gateway.rest.dag_jobs import DagJobs
@@ -67,5 +68,9 @@ def add_prominence(
     of_both = Parts(parts.people, lists, written, submitting, documents, streams)
     jobs = JobHandlers(of_both, objects, signer)
     workflows = Workflows(of_both, DagWorkflows(DagJobs(settings.home_path), submitting, written))
-    routes = [route for part in (jobs, running, workflows, values, data, pool) for route in part.routes()]
-    add_routes(application, front, routes, [*health.routes(), *data.open_routes()])
+    series = TimeSeries(place / "series", settings.prominence_kept, signer, lists)
+    rt.loop(series.keep_house(), name="series")
+    routes = [
+        route for part in (jobs, running, workflows, values, data, series, pool) for route in part.routes()
+    ]
+    add_routes(application, front, routes, [*health.routes(), *data.open_routes(), *series.open_routes()])
