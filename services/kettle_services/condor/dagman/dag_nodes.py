@@ -1,5 +1,6 @@
 """The jobs of a DAG: those of its nodes, and its scripts."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from kettle.dag.files.progress import Progress
@@ -15,15 +16,20 @@ class DagNodes:
     """A `NodeSource`."""
 
     def __init__(self, common: NodesInCommon, *, sent: bool = False) -> None:
-        """`sent`: the files of the DAG were sent to the access point, so those of its nodes are, too."""
+        """`sent`: see `NodeSource.sent`; then those of the nodes are sent, too."""
         self._common = common
-        self._sent = sent
+        self._above = common.dag.edges.parents() if sent else None
+        self.sent: Final = sent
         self.workflow: Final = common.workflow
         self.batch: Final = common.batch
+
+    def parents(self, node: int) -> Sequence[int]:
+        """See `NodeSource.parents`."""
+        return [] if self._above is None else list(self._above.nodes_of(node))
 
     def jobs(self, step: NodeStep, progress: Progress, so_far: NodeSoFar) -> NodeJobs:
         """See `NodeSource.jobs`."""
         if step.part != NodePart.JOB:
             return NodeJobs(script_submission(self._common, step, progress, so_far))
         failed, status = progress.counts.failed, int(progress.dag_status)
-        return NodeJobs(node_submission(self._common, step, failed=failed, status=status), self._sent)
+        return NodeJobs(node_submission(self._common, step, failed=failed, status=status), self.sent)

@@ -1,5 +1,6 @@
 """The jobs of a workflow of PROMINENCE, each made from its document when it is submitted."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -26,8 +27,13 @@ class DocumentNodes:
     def __init__(self, common: NodesInCommon, ordered: OrderedWorkflow) -> None:
         self._common = common
         self._ordered = ordered
+        self.sent: Final = False
         self.workflow: Final = common.workflow
         self.batch: Final = common.batch
+
+    def parents(self, _node: int) -> Sequence[int]:
+        """None whose files are needed: what jobs of documents leave is kept by the gateway."""
+        return ()
 
     def jobs(self, step: NodeStep, _progress: Progress, _so_far: NodeSoFar) -> NodeJobs:
         """See `NodeSource.jobs`."""

@@ -1,5 +1,6 @@
 """Where the jobs of a workflow's nodes come from: its hands submit them without knowing."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
@@ -34,6 +35,18 @@ class NodeSource(Protocol):
     @property
     def batch(self) -> str:
         """The name of the workflow in the queue, which is that of its DAG job."""
+        ...
+
+    @property
+    def sent(self) -> bool:
+        """
+        Whether the files were sent to the access point, so that the results of nodes are brought to where they are: those of its
+        parents before a node is submitted, and all at the end.
+        """
+        ...
+
+    def parents(self, node: int) -> Sequence[int]:
+        """The nodes for which one waits, whose files its jobs may need."""
         ...
 
     def jobs(self, step: NodeStep, progress: Progress, so_far: NodeSoFar) -> NodeJobs:

@@ -10,7 +10,7 @@ import logging
 import os
 import signal
 import time
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -84,6 +84,8 @@ class Hands:
         self._stopped = asyncio.Event()
         """Set when the workflow is to end; what is ordered after that, as its FINAL node, has a new one."""
         self._removed: set[int] = set()
+        self._fetched: set[int] = set()
+        """Nodes whose results are here."""
         self._room = asyncio.Semaphore(AT_ONCE)
         self._ended: WorkflowEnded | None = None
         self._advertised = 0.0
@@ -103,6 +105,8 @@ class Hands:
                     await self._remove(news.removals)
                     await self._advertise()
             refreshing.cancel()
+        if self._source.sent:
+            await self._fetch_all()
         await self._advertise(last=True)
         await asyncio.to_thread(self._files.close, time.time())
         return self._ended.exit_code
@@ -186,6 +190,8 @@ class Hands:
                 return
 
     async def _try_to_submit(self, step: NodeStep) -> None:
+        if self._source.sent:
+            await self._fetch_results(self._source.parents(step.node))
         so_far = msgspec.structs.replace(self._of(step.node))
         jobs = await asyncio.to_thread(self._source.jobs, step, self._files.progress, so_far)
         command = f"dag/{step_text(self._source.workflow, step)}"
@@ -193,12 +199,33 @@ class Hands:
         if jobs.spool:
             await self._send(jobs.submission, submitted.cluster)
 
+    async def _fetch_results(self, nodes: Sequence[int]) -> None:
+        """Bring here what nodes have left, for those that come after them; it stays there, for a process that comes after this one."""
+        clusters = self._files.progress.clusters
+        new = [node for node in nodes if node in clusters and node not in self._fetched]
+        if new:
+            select = Select(clusters=[clusters[node] for node in new])
+            await self._client.spools.fetch(select, keep=True)
+            self._fetched.update(new)
+
+    async def _fetch_all(self) -> None:
+        """Bring here what all nodes have left, so that it is fetched with what this job leaves."""
+        try:
+            await self._client.spools.fetch(Select(constraint=self._of_nodes))
+        except ClientError as error:
+            _log.warning("the results of some nodes stay where they are: %s", error)
+
+    @property
+    def _of_nodes(self) -> str:
+        """What is true of the jobs of the nodes."""
+        return f"DAGManJobId =?= {self._source.workflow}"
+
     async def _send(self, made: "Submission", cluster: int) -> None:
         await self._client.spools.send(made.queued(proc, cluster) for proc in range(made.count))
 
     async def _send_left(self) -> None:
         """Send the files of jobs that an earlier process has submitted, and then it was killed: they are held until these come."""
-        waiting = f"DAGManJobId =?= {self._source.workflow} && HoldReasonCode =?= {HoldCode.SpoolingInput:d}"
+        waiting = f"{self._of_nodes} && HoldReasonCode =?= {HoldCode.SpoolingInput:d}"
         for ad in await self._client.jobs(Select(constraint=waiting), projection=["ClusterId", STEP]):
             cluster, step = ad["ClusterId"], step_in(str(ad[STEP]))
             assert isinstance(cluster, int), f"{cluster} is no cluster"
