@@ -2,7 +2,7 @@
 Addresses that permit by themselves what they say: to read or to write one object of people or jobs, for some time.
 
 What is signed is the method, the place, the end and the digest of what may be written, so none of them can be changed.
-A `Permit` is a key of its own, with which whoever holds it makes addresses of one area, and of no other: a workflow has some, because
+A `Permit` is a key of its own, with which its holder makes addresses of one area, and of no other: a workflow has some, because
 nobody knows the names of all of its files when it is submitted.
 """
 
