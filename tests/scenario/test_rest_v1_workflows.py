@@ -113,7 +113,9 @@ async def test_the_tutorial_works_as_it_stands(pool: ThrowawayPool, tmp_path: Pa
 
 @needs_containers
 async def test_the_stock_client_runs_workflows(pool: ThrowawayPool, tmp_path: Path) -> None:
-    """Unmodified, it runs one whose jobs wait for each other, lists and describes it, prints, runs it again, copies and deletes it."""
+    """
+    Unmodified, it runs one whose jobs wait for each other, lists and describes it, prints, runs it again, copies and deletes it.
+    """
     program = await prominence_of(tmp_path)
     work = tmp_path / "work"
     work.mkdir()

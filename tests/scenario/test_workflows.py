@@ -261,7 +261,9 @@ SENT_WITH = ("should_transfer_files = YES", "transfer_executable = false", "tran
 async def test_a_dag_that_is_sent_brings_its_files_from_node_to_node(
     pool: ThrowawayPool, condor: Condor, work: Path
 ) -> None:
-    """Its files are not where it was submitted: what a node leaves is there for the next one, and all is fetched with the DAG job."""
+    """
+    Its files are not where it was submitted: what a node leaves is there for the next one, and all is fetched with the DAG job.
+    """
     (work / "sent.dag").write_text(SENT)
     lines = [word for line in SENT_WITH for word in ("-append", line)]
     said = await condor("condor_submit_dag", "-no_submit", *lines, "sent.dag")

@@ -115,7 +115,9 @@ def instance(node: WorkflowNode, permits: Permits, identifier: str, *, workflow:
 
 
 def _given_up(own: Scalar | None, *, of_workflow: bool) -> Expr:
-    """When a job leaves the queue without having run, by its document, or because nothing will come of it any more."""
+    """
+    When a job leaves the queue without having run, by its document, or because nothing will come of it any more.
+    """
     texts = [own.expr] if isinstance(own, Expr) else []
     texts += [_UNSENT, _ENDED] if of_workflow else [_UNSENT]
     return Expr(" || ".join(f"({text})" for text in texts))

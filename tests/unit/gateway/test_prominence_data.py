@@ -62,7 +62,9 @@ def test_a_changed_address_permits_nothing(method: str, place: Place, changed: d
 
 
 def test_a_permit_is_for_what_it_says() -> None:
-    """Addresses that are made with it are good below its beginning, for its method, area and owner, and until its end."""
+    """
+    Addresses that are made with it are good below its beginning, for its method, area and owner, and until its end.
+    """
     permit = SIGNER.permit("PUT", "scratch", "ada", within="secret/", expires=100.0)
     made = Place("scratch", "ada", "secret/1/results")
     query = query_of(permit.url(made.name))

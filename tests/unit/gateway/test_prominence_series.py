@@ -61,7 +61,9 @@ def _rest(token: JobToken) -> tuple[str, str, int, str]:
 
 
 async def test_points_are_kept_by_job(tmp_path: Path) -> None:
-    """What a job sends is there in its order, with the time at which it came if it says none; nobody sends for another."""
+    """
+    What a job sends is there in its order, with the time at which it came if it says none; nobody sends for another.
+    """
     kept = series(tmp_path)
     async with serving(kept) as client:
         for fields in ({"loss": 2.0}, {"loss": 1.0, "epoch": 3}):

@@ -86,7 +86,9 @@ def test_two_factories_wait_for_each_other_through_one_vertex() -> None:
 
 
 def test_an_instance_has_addresses_of_its_own() -> None:
-    """Its results are under its number, its uploads in the area of who is named, and its parameters are exact."""
+    """
+    Its results are under its number, its uploads in the area of who is named, and its parameters are exact.
+    """
     workflow = ordered()
     second = workflow.submission(2, 7).ad
     assert "secret/2" == second[IDENTIFIER]

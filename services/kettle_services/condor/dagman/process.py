@@ -200,7 +200,9 @@ class Hands:
             await self._send(jobs.submission, submitted.cluster)
 
     async def _fetch_results(self, nodes: Sequence[int]) -> None:
-        """Bring here what nodes have left, for those that come after them; it stays there, for a process that comes after this one."""
+        """
+        Bring here what nodes have left, for those that come after them; it stays there, for a process that comes after this one.
+        """
         clusters = self._files.progress.clusters
         new = [node for node in nodes if node in clusters and node not in self._fetched]
         if new:
@@ -224,7 +226,9 @@ class Hands:
         await self._client.spools.send(made.queued(proc, cluster) for proc in range(made.count))
 
     async def _send_left(self) -> None:
-        """Send the files of jobs that an earlier process has submitted, and then it was killed: they are held until these come."""
+        """
+        Send the files of jobs that an earlier process has submitted, and then it was killed: they are held until these come.
+        """
         waiting = f"{self._of_nodes} && HoldReasonCode =?= {HoldCode.SpoolingInput:d}"
         for ad in await self._client.jobs(Select(constraint=waiting), projection=["ClusterId", STEP]):
             cluster, step = ad["ClusterId"], step_in(str(ad[STEP]))

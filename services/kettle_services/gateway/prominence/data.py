@@ -143,7 +143,9 @@ class Data:
 
 
 def groups_of(person: Person) -> set[str]:
-    """The groups of the person by their names, as the pool's rules make them of a token, and not as its issuer says."""
+    """
+    The groups of the person by their names, as the pool's rules make them of a token, and not as its issuer says.
+    """
     return {each.strip("/") for each in person.mapped.groups} - {""}
 
 

@@ -1,4 +1,6 @@
-"""What jobs and workflows have in common: they are submitted, listed, described, ended, and copied under the same paths."""
+"""
+What jobs and workflows have in common: they are submitted, listed, described, ended, and copied under the same paths.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence

@@ -1,4 +1,6 @@
-"""A workflow as PROMINENCE describes it, by the states of its jobs, or by what its DAG job says of them.  Pure."""
+"""
+A workflow as PROMINENCE describes it, by the states of its jobs, or by what its DAG job says of them.  Pure.
+"""
 
 import json
 from collections import Counter
