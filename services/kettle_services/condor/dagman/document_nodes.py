@@ -1,5 +1,6 @@
 """The jobs of a workflow of PROMINENCE, each made from its document when it is submitted."""
 
+import posixpath
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -25,9 +26,12 @@ class DocumentNodes:
     """A `NodeSource`."""
 
     def __init__(self, common: NodesInCommon, ordered: OrderedWorkflow) -> None:
+        """Writes the input files of the document to where they are sent from."""
         self._common = common
         self._ordered = ordered
         self.sent: Final = False
+        for place, job in enumerate(ordered.workflow.jobs):
+            _write(self._inputs(place), job.inputs)
         self.workflow: Final = common.workflow
         self.batch: Final = common.batch
 
@@ -43,16 +47,18 @@ class DocumentNodes:
             made = self._ordered.submission(step.node, self._common.workflow)
         except DocumentRefused as error:
             raise ClientError(f"{error.faults[0].sentence}") from error
-        place = self._common.directory / "inputs" / str(step.node)
-        _write(place, made.inputs)
+        place = self._inputs(self._ordered.nodes.place(step.node))
         ad: Ad = {**made.ad, **attributes_of(self._common, step), "Iwd": str(place)}
         return NodeJobs(Submission(ad=ad, columns=[], rows=[[]]), spool=True)
 
+    def _inputs(self, place: int) -> Path:
+        """Where the input files are of all instances of a job of the document."""
+        return self._common.directory / "inputs" / str(place)
+
 
 def _write(place: Path, inputs: "list[InputFile]") -> None:
-    """The input files of a job, where they are sent from."""
     place.mkdir(parents=True, exist_ok=True)
     for file in inputs:
-        path = place / file.filename
+        path = place / posixpath.basename(file.filename)
         path.write_bytes(file.content)
         path.chmod(_EXECUTABLE if file.executable else _PLAIN)
