@@ -184,7 +184,8 @@ class WorkflowCommands:
         return explained(workflow, node)
 
     async def _known(self, number: int, caller: Identity) -> Workflow:
-        """A workflow of the caller, also one that is over."""
+        """A workflow of the caller, also one that is over; what is told of it is recorded first."""
+        self._record.flush()
         workflow = await self._record.find(number)
         if workflow is None:
             raise RefusedError(

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import pytest
 
 from kettle.client.errors import ClientError
 from kettle.dag.files.progress import Progress
@@ -15,10 +14,10 @@ from kettle.dag.submission.preparing import Site
 from kettle.prominence.addresses import AS_JOB, Permit
 from kettle.prominence.instances import Permits
 from kettle.prominence.workflow_orders import OrderedWorkflow, WorkflowOrder
+from kettle.submit import Submission
 from kettle_services.condor.dagman.document_nodes import DocumentNodes
-from kettle_services.condor.dagman.macros import NodeSoFar
 from kettle_services.condor.dagman.node_jobs import NodesInCommon
-from kettle_services.condor.dagman.node_source import NodeJobs, step_in, step_text
+from kettle_services.condor.dagman.node_source import step_in, step_text
 from kettle_wire.codes import NodePart
 from kettle_wire.events.workflow import NodeStep
 
@@ -33,7 +32,7 @@ PERMITS = Permits(
 )
 
 
-def made(directory: Path, step: NodeStep, **more: Any) -> NodeJobs:
+def made(directory: Path, step: NodeStep, **more: Any) -> Submission | Exception:
     """What is submitted for a step of a workflow with two jobs, of which the second is made twice."""
     task = {"image": "i.tar", "runtime": "udocker", "cmd": "run"}
     job = {"resources": {"cpus": 1, "memory": 1, "disk": 1}, "tasks": [task], **more}
@@ -57,15 +56,16 @@ def made(directory: Path, step: NodeStep, **more: Any) -> NodeJobs:
         options=SubmitDagOptions(dag_files=["workflow.json"]),
         site=site,
     )
-    return DocumentNodes(common, ordered).jobs(step, Progress(plan_of(dag)), NodeSoFar(exits=[]))
+    return DocumentNodes(common, ordered).jobs([step], Progress(plan_of(dag)), {})[step]
 
 
 def test_a_node_is_one_job_whose_files_are_sent_with_it(tmp_path: Path) -> None:
     """It says for which step it is, and its input files are where they are read from."""
     step = NodeStep(2, 1, NodePart.JOB)
     jobs = made(tmp_path, step)
-    ad = jobs.submission.job(0)
-    assert (True, 1) == (jobs.spool, jobs.submission.count)
+    assert isinstance(jobs, Submission)
+    assert 1 == jobs.count
+    ad = jobs.job(0)
     assert ("b/1", "a", 7, "w") == (
         ad["DAGNodeName"], ad["DAGParentNodeNames"], ad["DAGManJobId"], ad["JobBatchName"],
     )  # fmt: skip
@@ -76,5 +76,6 @@ def test_a_node_is_one_job_whose_files_are_sent_with_it(tmp_path: Path) -> None:
 
 def test_what_no_machine_does_is_a_reason_why_it_cannot_be_submitted(tmp_path: Path) -> None:
     """The node fails with it; no other node is harmed."""
-    with pytest.raises(ClientError, match="in no group of this name"):
-        made(tmp_path, NodeStep(0, 0, NodePart.JOB), artifacts=[{"url": "others/file"}])
+    refused = made(tmp_path, NodeStep(0, 0, NodePart.JOB), artifacts=[{"url": "others/file"}])
+    assert isinstance(refused, ClientError)
+    assert "in no group of this name" in str(refused)

@@ -1,7 +1,7 @@
 """The jobs of a workflow of PROMINENCE, each made from its document when it is submitted."""
 
 import posixpath
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -11,10 +11,11 @@ from kettle.prominence.faults import DocumentRefused
 from kettle.prominence.workflow_orders import OrderedWorkflow
 from kettle_services.condor.dagman.macros import NodeSoFar
 from kettle_services.condor.dagman.node_jobs import NodesInCommon, attributes_of
-from kettle_services.condor.dagman.node_source import NodeJobs
 from kettle_wire.events.workflow import NodeStep
 
 if TYPE_CHECKING:
+    from kettle.submit import Submission
+    from kettle.submit.errors import SubmitError
     from kettle_wire.ads.types import Ad
     from kettle_wire.prominence.job import InputFile
 
@@ -30,6 +31,7 @@ class DocumentNodes:
         self._common = common
         self._ordered = ordered
         self.sent: Final = False
+        self.spools: Final = True
         for place, job in enumerate(ordered.workflow.jobs):
             _write(self._inputs(place), job.inputs)
         self.workflow: Final = common.workflow
@@ -39,17 +41,25 @@ class DocumentNodes:
         """None whose files are needed: what jobs of documents leave is kept by the gateway."""
         return ()
 
-    def jobs(self, step: NodeStep, _progress: Progress, _so_far: NodeSoFar) -> NodeJobs:
+    def jobs(
+        self, steps: Sequence[NodeStep], _progress: Progress, _known: Mapping[int, NodeSoFar]
+    ) -> "dict[NodeStep, Submission | SubmitError | ClientError]":
         """See `NodeSource.jobs`."""
+        found: dict[NodeStep, Submission | SubmitError | ClientError] = {}
+        for step in steps:
+            try:
+                found[step] = self._submission(step)
+            except DocumentRefused as error:
+                found[step] = ClientError(error.faults[0].sentence)
+        return found
+
+    def _submission(self, step: NodeStep) -> "Submission":
         from kettle.submit import Submission
 
-        try:
-            made = self._ordered.submission(step.node, self._common.workflow)
-        except DocumentRefused as error:
-            raise ClientError(f"{error.faults[0].sentence}") from error
+        made = self._ordered.submission(step.node, self._common.workflow)
         place = self._inputs(self._ordered.nodes.place(step.node))
         ad: Ad = {**made.ad, **attributes_of(self._common, step), "Iwd": str(place)}
-        return NodeJobs(Submission(ad=ad, columns=[], rows=[[]]), spool=True)
+        return Submission(ad=ad, columns=[], rows=[[]])
 
     def _inputs(self, place: int) -> Path:
         """Where the input files are of all instances of a job of the document."""

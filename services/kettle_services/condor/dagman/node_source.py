@@ -1,27 +1,19 @@
 """Where the jobs of a workflow's nodes come from: its hands submit them without knowing."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
-
-import msgspec
 
 from kettle.dag.files.progress import Progress
 from kettle_services.condor.dagman.macros import NodeSoFar
 from kettle_wire.events.workflow import NodeStep
 
 if TYPE_CHECKING:
+    from kettle.client.errors import ClientError
     from kettle.submit import Submission
+    from kettle.submit.errors import SubmitError
 
 STEP: Final = "KettleWorkflowStep"
 """The attribute by which the dagman service knows the jobs of its nodes."""
-
-
-class NodeJobs(msgspec.Struct, frozen=True):
-    """What is submitted for a step."""
-
-    submission: "Submission"
-    spool: bool = False
-    """Whether the access point gets their files with them; if not, it uses those that are there."""
 
 
 class NodeSource(Protocol):
@@ -38,6 +30,11 @@ class NodeSource(Protocol):
         ...
 
     @property
+    def spools(self) -> bool:
+        """Whether the access point gets the files of nodes with their jobs; if not, it uses those that are there."""
+        ...
+
+    @property
     def sent(self) -> bool:
         """
         Whether the files were sent to the access point, so that the results of nodes are brought to where they are: those of its
@@ -49,12 +46,11 @@ class NodeSource(Protocol):
         """The nodes for which one waits, whose files its jobs may need."""
         ...
 
-    def jobs(self, step: NodeStep, progress: Progress, so_far: NodeSoFar) -> NodeJobs:
+    def jobs(
+        self, steps: Sequence[NodeStep], progress: Progress, known: Mapping[int, NodeSoFar]
+    ) -> "dict[NodeStep, Submission | SubmitError | ClientError]":
         """
-        The jobs of a step, from a thread: files are read.
-
-        Raises:
-            SubmitError, ClientError: they cannot be submitted, and why.
+        The jobs of steps, or why there are none, from a thread: files are read; `known`: by node what its POST script is told.
         """
         ...
 

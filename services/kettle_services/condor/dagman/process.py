@@ -10,7 +10,7 @@ import logging
 import os
 import signal
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import Collection, Coroutine, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -45,8 +45,12 @@ from kettle_wire.jobs import JobId
 if TYPE_CHECKING:
     from kettle.submit import Submission
 
-AT_ONCE: Final = 16
-"""Jobs that are submitted at a time."""
+TOGETHER: Final = 200
+"""So many nodes are submitted with one command at most."""
+AT_ONCE: Final = 2
+"""Commands: the next one is prepared while one is on its way."""
+SENT_AT_ONCE: Final = 8
+"""Jobs whose files are sent at a time."""
 _ADVERTISE_S: Final = 5.0
 """Seconds between two changes of what the ad of the DAG job says."""
 _BETWEEN_ATTEMPTS: Final = Backoff(first=1.0, longest=32.0)
@@ -166,40 +170,99 @@ class Hands:
     # -- submitting --------------------------------------------------------------------------------------------------
 
     def _submit_orders(self, news: WorkflowNews, tasks: asyncio.TaskGroup) -> None:
-        for step in news.orders:
-            if step not in self._taken:
-                self._taken.add(step)
-                tasks.create_task(self._submit(step))
+        new = [step for step in news.orders if step not in self._taken]
+        self._taken.update(new)
+        for start in range(0, len(new), TOGETHER):
+            tasks.create_task(self._submit(new[start : start + TOGETHER]))
 
-    async def _submit(self, step: NodeStep) -> None:
-        """Submit one step, or say that it cannot be."""
+    async def _submit(self, steps: list[NodeStep]) -> None:
+        """Submit these steps, or say which of them cannot be."""
         waits, stopped = Waits(_BETWEEN_ATTEMPTS), self._stopped
         while True:
-            try:
-                async with self._room:
-                    await self._try_to_submit(step)
-            except (SubmitError, ClientError) as error:
-                reason = str(error)
-                _log.warning("%s: %s", step_text(self._source.workflow, step), reason)
-                if stopped.is_set() or waits.failures + 1 >= self._attempts:
-                    failure = StepFailure(step, reason[:_LONGEST_REASON], waits.failures + 1)
-                    await self._client.workflows.failed(self._source.workflow, [failure])
-                    return
-                await _first_of(waits.wait(), stopped.wait())
-            else:
+            async with self._room:
+                refused = await self._try_to_submit(steps)
+            if not refused:
                 return
+            for step, reason in refused.items():
+                _log.warning("%s: %s", step_text(self._source.workflow, step), reason)
+            tries = waits.failures + 1
+            if stopped.is_set() or tries >= self._attempts:
+                failures = [
+                    StepFailure(step, reason[:_LONGEST_REASON], tries) for step, reason in refused.items()
+                ]
+                await self._client.workflows.failed(self._source.workflow, failures)
+                return
+            await _first_of(waits.wait(), stopped.wait())
+            steps = list(refused)
 
-    async def _try_to_submit(self, step: NodeStep) -> None:
+    async def _try_to_submit(self, steps: list[NodeStep]) -> dict[NodeStep, str]:
+        """Why some of them cannot be submitted."""
         if self._source.sent:
-            await self._fetch_results(self._source.parents(step.node))
-        so_far = msgspec.structs.replace(self._of(step.node))
-        jobs = await asyncio.to_thread(self._source.jobs, step, self._files.progress, so_far)
-        command = f"dag/{step_text(self._source.workflow, step)}"
-        submitted = await self._client.submit(jobs.submission, spool=jobs.spool, command=command)
-        if jobs.spool:
-            await self._send(jobs.submission, submitted.cluster)
+            await self._fetch_results(
+                {parent for step in steps for parent in self._source.parents(step.node)}
+            )
+        prepared = await self._prepared(steps)
+        sound = {
+            self._command(step): each for step, each in prepared.items() if not isinstance(each, Exception)
+        }
+        spool = frozenset(self._command(step) for step in steps if self._is_sent(step))
+        results = await self._client.submit_many(sound, spool=spool)
+        refused: dict[NodeStep, str] = {}
+        sending: dict[NodeStep, tuple[Submission, int]] = {}
+        for step, each in prepared.items():
+            result = each if isinstance(each, Exception) else results[self._command(step)]
+            if isinstance(result, Exception):
+                refused[step] = str(result)
+            elif self._is_sent(step) and not isinstance(each, Exception):
+                sending[step] = each, result.cluster
+        return refused | await self._send(sending)
 
-    async def _fetch_results(self, nodes: Sequence[int]) -> None:
+    def _command(self, step: NodeStep) -> str:
+        """The id of the command that submits a step."""
+        return f"dag/{step_text(self._source.workflow, step)}"
+
+    def _is_sent(self, step: NodeStep) -> bool:
+        """Whether the access point gets the files of a step with its jobs."""
+        return self._source.spools and step.part == NodePart.JOB
+
+    async def _prepared(
+        self, steps: list[NodeStep]
+    ) -> "dict[NodeStep, Submission | SubmitError | ClientError]":
+        known = {step.node: msgspec.structs.replace(self._of(step.node)) for step in steps}
+        return await asyncio.to_thread(self._source.jobs, steps, self._files.progress, known)
+
+    async def _send(self, sending: "Mapping[NodeStep, tuple[Submission, int]]") -> dict[NodeStep, str]:
+        """Send the files of these jobs; why some of them cannot be."""
+        refused: dict[NodeStep, str] = {}
+        room = asyncio.Semaphore(SENT_AT_ONCE)
+
+        async def send(step: NodeStep, made: "Submission", cluster: int) -> None:
+            try:
+                async with room:
+                    await self._client.spools.send(made.queued(proc, cluster) for proc in range(made.count))
+            except ClientError as error:
+                refused[step] = str(error)
+
+        async with asyncio.TaskGroup() as tasks:
+            for step, (made, cluster) in sending.items():
+                tasks.create_task(send(step, made, cluster))
+        return refused
+
+    async def _send_left(self) -> None:
+        """
+        Send the files of jobs that an earlier process has submitted, and then it was killed: they are held until these come.
+        """
+        waiting = f"{self._of_nodes} && HoldReasonCode =?= {HoldCode.SpoolingInput:d}"
+        held = await self._client.jobs(Select(constraint=waiting), projection=["ClusterId", STEP])
+        clusters = {step_in(str(ad[STEP])): int(str(ad["ClusterId"])) for ad in held}
+        prepared = await self._prepared([*clusters])
+        sending = {
+            step: (each, clusters[step]) for step, each in prepared.items() if not isinstance(each, Exception)
+        }
+        for step, reason in (await self._send(sending)).items():
+            _log.warning("%s: %s", step_text(self._source.workflow, step), reason)
+
+    async def _fetch_results(self, nodes: Collection[int]) -> None:
         """
         Bring here what nodes have left, for those that come after them; it stays there, for a process that comes after this one.
         """
@@ -221,21 +284,6 @@ class Hands:
     def _of_nodes(self) -> str:
         """What is true of the jobs of the nodes."""
         return f"DAGManJobId =?= {self._source.workflow}"
-
-    async def _send(self, made: "Submission", cluster: int) -> None:
-        await self._client.spools.send(made.queued(proc, cluster) for proc in range(made.count))
-
-    async def _send_left(self) -> None:
-        """
-        Send the files of jobs that an earlier process has submitted, and then it was killed: they are held until these come.
-        """
-        waiting = f"{self._of_nodes} && HoldReasonCode =?= {HoldCode.SpoolingInput:d}"
-        for ad in await self._client.jobs(Select(constraint=waiting), projection=["ClusterId", STEP]):
-            cluster, step = ad["ClusterId"], step_in(str(ad[STEP]))
-            assert isinstance(cluster, int), f"{cluster} is no cluster"
-            progress, so_far = self._files.progress, NodeSoFar(exits=[])
-            jobs = await asyncio.to_thread(self._source.jobs, step, progress, so_far)
-            await self._send(jobs.submission, cluster)
 
     async def _remove(self, clusters: list[int]) -> None:
         """Take jobs out of the queue, once each; what this process has not done the next one does again."""
