@@ -98,7 +98,8 @@ class Hands:
         """Until the workflow is over; the exit code of the DAG job."""
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._stop)
         await self._client.workflows.start(self._start)
-        await self._send_left()
+        if self._source.spools:
+            await self._send_left()
         async with asyncio.TaskGroup() as tasks:
             refreshing = tasks.create_task(self._refresh_files())
             while self._ended is None:
@@ -198,9 +199,12 @@ class Hands:
     async def _try_to_submit(self, steps: list[NodeStep]) -> dict[NodeStep, str]:
         """Why some of them cannot be submitted."""
         if self._source.sent:
-            await self._fetch_results(
-                {parent for step in steps for parent in self._source.parents(step.node)}
-            )
+            try:
+                await self._fetch_results(
+                    {each for step in steps for each in self._source.parents(step.node)}
+                )
+            except ClientError as error:
+                return dict.fromkeys(steps, f"what nodes before it have left cannot be fetched: {error}")
         prepared = await self._prepared(steps)
         sound = {
             self._command(step): each for step, each in prepared.items() if not isinstance(each, Exception)
