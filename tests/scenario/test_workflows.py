@@ -352,3 +352,46 @@ async def test_many_submissions_are_what_each_is_alone(pool: ThrowawayPool) -> N
     assert clusters == [each.cluster for each in again.values() if isinstance(each, Submitted)]
     assert clusters[1] == alone.cluster
     assert "cannot be submitted with Owner" in str(first["together/2"])
+
+
+SENT = """\
+JOB A {
+    executable = /bin/sh
+    arguments = "-c 'echo made by A > from_a'"
+    transfer_executable = false
+    transfer_output_files = from_a
+    request_memory = 16
+    request_disk = 1024
+}
+JOB B {
+    executable = /bin/cat
+    arguments = from_a
+    transfer_executable = false
+    transfer_input_files = from_a
+    output = from_b
+    request_memory = 16
+    request_disk = 1024
+}
+PARENT A CHILD B
+"""
+SENT_WITH = ("should_transfer_files = YES", "transfer_executable = false", "transfer_input_files = sent.dag")
+
+
+async def test_a_dag_that_is_sent_brings_its_files_from_node_to_node(
+    pool: ThrowawayPool, condor: Condor, work: Path
+) -> None:
+    """
+    Its files are not where it was submitted: what a node leaves is there for the next one, and all is fetched with the DAG job.
+    """
+    (work / "sent.dag").write_text(SENT)
+    lines = [word for line in SENT_WITH for word in ("-append", line)]
+    said = await condor("condor_submit_dag", "-no_submit", *lines, "sent.dag")
+    assert 0 == said.status, said
+    said = await condor("condor_submit", "-spool", "-terse", "sent.dag.condor.sub")
+    assert 0 == said.status, said
+    cluster = int(said.out.partition(".")[0])
+    (work / "sent.dag").unlink()
+    assert 0 == await exit_code(pool.client, cluster)
+    said = await condor("condor_transfer_data", str(cluster))
+    assert 0 == said.status, said
+    assert "made by A\n" == (work / "from_b").read_text()

@@ -8,7 +8,7 @@ import pytest
 from kettle.dag.building.parser import check
 from kettle.dag.submission.options import SubmitDagOptions
 from kettle.dag.submission.preparing import Site
-from kettle_services.condor.dagman.node_jobs import NodeSource, node_submissions
+from kettle_services.condor.dagman.node_jobs import NodesInCommon, node_submissions
 from kettle_wire.codes import NodePart
 from kettle_wire.events.workflow import NodeStep
 
@@ -31,14 +31,14 @@ WORK = (
 
 
 @pytest.fixture
-def source(tmp_path: Path) -> NodeSource:
+def source(tmp_path: Path) -> NodesInCommon:
     """A DAG with a description that its nodes share."""
     for place in (tmp_path, tmp_path / "below"):
         place.mkdir(exist_ok=True)
         (place / "work.sub").write_text(f"{WORK}queue\n")
     dag, faults = check(["x.dag"], lambda _: DAG)
     assert not faults
-    return NodeSource(
+    return NodesInCommon(
         dag=dag,
         workflow=7,
         batch="x.dag+7",
@@ -50,7 +50,7 @@ def source(tmp_path: Path) -> NodeSource:
     )
 
 
-def test_a_node_that_is_refused_keeps_no_other_from_its_jobs(source: NodeSource) -> None:
+def test_a_node_that_is_refused_keeps_no_other_from_its_jobs(source: NodesInCommon) -> None:
     """Whether its file is not there, or cannot be carried out; each of the others is as it were alone."""
     steps = [NodeStep(node, 0, NodePart.JOB) for node in range(5)]
     together = node_submissions(source, steps, failed=1, status=0)

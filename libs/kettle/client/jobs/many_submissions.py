@@ -1,6 +1,6 @@
 """Many submissions, sent together: as many in one command as it may carry, and each refused by itself."""
 
-from collections.abc import Generator, Mapping
+from collections.abc import Collection, Generator, Mapping
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -20,12 +20,12 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 
 
 async def submit_many(
-    requests: "Requests", submissions: "Mapping[str, Submission]"
+    requests: "Requests", submissions: "Mapping[str, Submission]", *, spool: Collection[str] = ()
 ) -> dict[str, Submitted | ClientError]:
-    """What became of each, by its command id, under which a repeat submits nothing."""
+    """What became of each, by its command id, under which a repeat submits nothing; `spool`: those whose files are sent."""
     found: dict[str, Submitted | ClientError] = await _without_credentials(requests, submissions)
     sound = [
-        Submit(id=command, ad=each.ad, columns=each.columns, rows=each.rows)
+        Submit(id=command, ad=each.ad, columns=each.columns, rows=each.rows, spool=command in spool)
         for command, each in submissions.items()
         if command not in found
     ]

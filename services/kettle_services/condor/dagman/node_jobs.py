@@ -17,19 +17,18 @@ from kettle.dag.structure import Dag, Node, NodeKind
 from kettle.dag.submission.options import SubmitDagOptions
 from kettle.dag.submission.preparing import PreparationError, Site, prepare_within
 from kettle.submit.errors import SubmitError
+from kettle_services.condor.dagman.node_source import STEP, step_text
 from kettle_wire.events.workflow import NodeStep
 
 if TYPE_CHECKING:
     from kettle.submit import Submission
 
-STEP: Final = "KettleWorkflowStep"
-"""The attribute by which the dagman service knows the jobs of its nodes."""
 METHOD: Final = 1
 """JobSubmitMethod of what DAGMan submits."""
 _QUEUE: Final = re.compile(r"^[ \t]*queue\b(?![ \t]*=)", re.IGNORECASE | re.MULTILINE)
 
 
-class NodeSource(msgspec.Struct, frozen=True):
+class NodesInCommon(msgspec.Struct, frozen=True):
     """What the jobs of all nodes have in common."""
 
     dag: Dag
@@ -48,17 +47,12 @@ class NodeSource(msgspec.Struct, frozen=True):
     """By node the priority of its jobs, unless it has one of its own; empty: none has."""
 
 
-def step_text(workflow: int, step: NodeStep) -> str:
-    """How a job says for which step it was submitted."""
-    return f"{workflow}/{step.node}/{step.attempt}/{step.part}/{step.run}"
-
-
 def directory_of(node: Node, base: Path) -> Path:
     """Where the files of a node are looked for."""
     return base / node.directory if node.directory else base
 
 
-def attributes_of(source: NodeSource, step: NodeStep) -> dict[str, str | int]:
+def attributes_of(source: NodesInCommon, step: NodeStep) -> dict[str, str | int]:
     """What says in the ad of each job of a node, scripts too, where it belongs."""
     node = source.dag.nodes[step.node]
     return {
@@ -84,7 +78,7 @@ class _Description(msgspec.Struct, frozen=True):
 
 
 def node_submissions(
-    source: NodeSource,
+    source: NodesInCommon,
     steps: Sequence[NodeStep],
     *,
     failed: int,
@@ -116,7 +110,7 @@ def node_submissions(
     return found
 
 
-def _given(source: NodeSource, step: NodeStep, *, failed: int, status: int) -> dict[str, str]:
+def _given(source: NodesInCommon, step: NodeStep, *, failed: int, status: int) -> dict[str, str]:
     """The macros that stand before the first line of a node's description."""
     node = source.dag.nodes[step.node]
     priority = node.priority or (source.priorities[step.node] if source.priorities else 0)
@@ -133,7 +127,7 @@ def _given(source: NodeSource, step: NodeStep, *, failed: int, status: int) -> d
 
 
 def _described(
-    source: NodeSource, step: NodeStep, given: Mapping[str, str], texts: dict[Path, str]
+    source: NodesInCommon, step: NodeStep, given: Mapping[str, str], texts: dict[Path, str]
 ) -> _Description:
     """Raises ClientError: it cannot be read."""
     node = source.dag.nodes[step.node]
@@ -166,14 +160,14 @@ def _prepared(
         return [alone for each in given for alone in _prepared(description, [each], environ)]
 
 
-def _noted(source: NodeSource, step: NodeStep, submission: "Submission") -> "Submission":
+def _noted(source: NodesInCommon, step: NodeStep, submission: "Submission") -> "Submission":
     """The jobs with what says where they belong."""
     name = source.dag.nodes[step.node].name
     note = {"SubmitEventNotes": f"DAG Node: {name}", "DAGManNodesLog": str(source.nodes_log)}
     return msgspec.structs.replace(submission, ad={**submission.ad, **note, **attributes_of(source, step)})
 
 
-def _describe_sub_dag(source: NodeSource, node: Node, *, is_retry: bool) -> None:
+def _describe_sub_dag(source: NodesInCommon, node: Node, *, is_retry: bool) -> None:
     """Write the description of a DAG within; only now, because the nodes before may have written its file."""
     try:
         prepare_within(node, source.options, source.site, is_retry=is_retry)

@@ -14,7 +14,7 @@ from kettle.dag.node_runs import NodeRun, node_runs
 from kettle.dag.submission.command_line import OptionError, of_dagman
 from kettle.submit.errors import PlacelessError
 from kettle.submit.quoting import split_v2
-from kettle_services.condor.dagman.node_jobs import NodeSource
+from kettle_services.condor.dagman.node_jobs import NodesInCommon
 from kettle_wire.ads.types import Ad
 from kettle_wire.codes import Universe
 from kettle_wire.workflows import unpacked
@@ -26,7 +26,7 @@ _JOBS: Final = 50
 _log: Final = logging.getLogger(__name__)
 
 
-async def node_urgency(client: Client, source: NodeSource) -> list[int]:
+async def node_urgency(client: Client, source: NodesInCommon) -> list[int]:
     """
     By node, as a plan has it: what was recorded when the workflow began, else by how long its nodes took in earlier runs.
 
@@ -44,7 +44,7 @@ async def node_urgency(client: Client, source: NodeSource) -> list[int]:
     return urgency(source.dag, estimates(source.dag, runs))
 
 
-async def _earlier(client: Client, source: NodeSource) -> AsyncIterator[dict[str, NodeRun]]:
+async def _earlier(client: Client, source: NodesInCommon) -> AsyncIterator[dict[str, NodeRun]]:
     """Earlier runs of the DAG, the newest first."""
     directory = quoted_string(str(source.directory))
     dag_jobs = select(

@@ -10,7 +10,7 @@ import logging
 import os
 import signal
 import time
-from collections.abc import Coroutine
+from collections.abc import Collection, Coroutine, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,9 +25,8 @@ from kettle.retry.backoff import Backoff
 from kettle.retry.loop import Waits
 from kettle.submit.errors import SubmitError
 from kettle_services.condor.dagman.macros import NodeSoFar
-from kettle_services.condor.dagman.node_jobs import NodeSource, node_submissions, step_text
-from kettle_services.condor.dagman.scripts import script_submission
-from kettle_wire.codes import NodeJobKind, NodePart, NodeState
+from kettle_services.condor.dagman.node_source import STEP, NodeSource, step_in, step_text
+from kettle_wire.codes import HoldCode, NodeJobKind, NodePart, NodeState
 from kettle_wire.commands.dagman import StartWorkflow, WorkflowNews
 from kettle_wire.commands.queue import Select
 from kettle_wire.events.workflow import (
@@ -50,6 +49,8 @@ TOGETHER: Final = 200
 """So many nodes are submitted with one command at most."""
 AT_ONCE: Final = 2
 """Commands: the next one is prepared while one is on its way."""
+SENT_AT_ONCE: Final = 8
+"""Jobs whose files are sent at a time."""
 _ADVERTISE_S: Final = 5.0
 """Seconds between two changes of what the ad of the DAG job says."""
 _BETWEEN_ATTEMPTS: Final = Backoff(first=1.0, longest=32.0)
@@ -87,6 +88,8 @@ class Hands:
         self._stopped = asyncio.Event()
         """Set when the workflow is to end; what is ordered after that, as its FINAL node, has a new one."""
         self._removed: set[int] = set()
+        self._fetched: set[int] = set()
+        """Nodes whose results are here."""
         self._room = asyncio.Semaphore(AT_ONCE)
         self._ended: WorkflowEnded | None = None
         self._advertised = 0.0
@@ -95,6 +98,8 @@ class Hands:
         """Until the workflow is over; the exit code of the DAG job."""
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._stop)
         await self._client.workflows.start(self._start)
+        if self._source.spools:
+            await self._send_left()
         async with asyncio.TaskGroup() as tasks:
             refreshing = tasks.create_task(self._refresh_files())
             while self._ended is None:
@@ -105,6 +110,8 @@ class Hands:
                     await self._remove(news.removals)
                     await self._advertise()
             refreshing.cancel()
+        if self._source.sent:
+            await self._fetch_all()
         await self._advertise(last=True)
         await asyncio.to_thread(self._files.close, time.time())
         return self._ended.exit_code
@@ -188,37 +195,96 @@ class Hands:
 
     async def _try_to_submit(self, steps: list[NodeStep]) -> dict[NodeStep, str]:
         """Why some of them cannot be submitted."""
-        known = {step.node: msgspec.structs.replace(self._of(step.node)) for step in steps}
-        prepared = await asyncio.to_thread(self._prepare, steps, known)
-        ids = {step: f"dag/{step_text(self._source.workflow, step)}" for step in steps}
-        results = await self._client.submit_many(
-            {ids[step]: each for step, each in prepared.items() if not isinstance(each, Exception)}
-        )
+        if self._source.sent:
+            try:
+                await self._fetch_results(
+                    {each for step in steps for each in self._source.parents(step.node)}
+                )
+            except ClientError as error:
+                return dict.fromkeys(steps, f"what nodes before it have left cannot be fetched: {error}")
+        prepared = await self._prepared(steps)
+        sound = {
+            self._command(step): each for step, each in prepared.items() if not isinstance(each, Exception)
+        }
+        spool = frozenset(self._command(step) for step in steps if self._is_sent(step))
+        results = await self._client.submit_many(sound, spool=spool)
         refused: dict[NodeStep, str] = {}
+        sending: dict[NodeStep, tuple[Submission, int]] = {}
         for step, each in prepared.items():
-            error = each if isinstance(each, Exception) else results[ids[step]]
-            if isinstance(error, Exception):
+            result = each if isinstance(each, Exception) else results[self._command(step)]
+            if isinstance(result, Exception):
+                refused[step] = str(result)
+            elif self._is_sent(step) and not isinstance(each, Exception):
+                sending[step] = each, result.cluster
+        return refused | await self._send(sending)
+
+    def _command(self, step: NodeStep) -> str:
+        """The id of the command that submits a step."""
+        return f"dag/{step_text(self._source.workflow, step)}"
+
+    def _is_sent(self, step: NodeStep) -> bool:
+        """Whether the access point gets the files of a step with its jobs."""
+        return self._source.spools and step.part == NodePart.JOB
+
+    async def _prepared(
+        self, steps: list[NodeStep]
+    ) -> "dict[NodeStep, Submission | SubmitError | ClientError]":
+        known = {step.node: msgspec.structs.replace(self._of(step.node)) for step in steps}
+        return await asyncio.to_thread(self._source.jobs, steps, self._files.progress, known)
+
+    async def _send(self, sending: "Mapping[NodeStep, tuple[Submission, int]]") -> dict[NodeStep, str]:
+        """Send the files of these jobs; why some of them cannot be."""
+        refused: dict[NodeStep, str] = {}
+        room = asyncio.Semaphore(SENT_AT_ONCE)
+
+        async def send(step: NodeStep, made: "Submission", cluster: int) -> None:
+            try:
+                async with room:
+                    await self._client.spools.send(made.queued(proc, cluster) for proc in range(made.count))
+            except ClientError as error:
                 refused[step] = str(error)
+
+        async with asyncio.TaskGroup() as tasks:
+            for step, (made, cluster) in sending.items():
+                tasks.create_task(send(step, made, cluster))
         return refused
 
-    def _prepare(
-        self, steps: list[NodeStep], known: dict[int, NodeSoFar]
-    ) -> "dict[NodeStep, Submission | SubmitError | ClientError]":
-        """The jobs of these steps, or why there are none; it reads files."""
-        progress = self._files.progress
-        prepared = node_submissions(
-            self._source,
-            [step for step in steps if step.part == NodePart.JOB],
-            failed=progress.counts.failed,
-            status=int(progress.dag_status),
-        )
-        for step in steps:
-            if step.part != NodePart.JOB:
-                try:
-                    prepared[step] = script_submission(self._source, step, progress, known[step.node])
-                except (SubmitError, ClientError) as error:
-                    prepared[step] = error
-        return prepared
+    async def _send_left(self) -> None:
+        """
+        Send the files of jobs that an earlier process has submitted, and then it was killed: they are held until these come.
+        """
+        waiting = f"{self._of_nodes} && HoldReasonCode =?= {HoldCode.SpoolingInput:d}"
+        held = await self._client.jobs(Select(constraint=waiting), projection=["ClusterId", STEP])
+        clusters = {step_in(str(ad[STEP])): int(str(ad["ClusterId"])) for ad in held}
+        prepared = await self._prepared([*clusters])
+        sending = {
+            step: (each, clusters[step]) for step, each in prepared.items() if not isinstance(each, Exception)
+        }
+        for step, reason in (await self._send(sending)).items():
+            _log.warning("%s: %s", step_text(self._source.workflow, step), reason)
+
+    async def _fetch_results(self, nodes: Collection[int]) -> None:
+        """
+        Bring here what nodes have left, for those that come after them; it stays there, for a process that comes after this one.
+        """
+        clusters = self._files.progress.clusters
+        new = [node for node in nodes if node in clusters and node not in self._fetched]
+        if new:
+            select = Select(clusters=[clusters[node] for node in new])
+            await self._client.spools.fetch(select, keep=True)
+            self._fetched.update(new)
+
+    async def _fetch_all(self) -> None:
+        """Bring here what all nodes have left, so that it is fetched with what this job leaves."""
+        try:
+            await self._client.spools.fetch(Select(constraint=self._of_nodes))
+        except ClientError as error:
+            _log.warning("the results of some nodes stay where they are: %s", error)
+
+    @property
+    def _of_nodes(self) -> str:
+        """What is true of the jobs of the nodes."""
+        return f"DAGManJobId =?= {self._source.workflow}"
 
     async def _remove(self, clusters: list[int]) -> None:
         """Take jobs out of the queue, once each; what this process has not done the next one does again."""

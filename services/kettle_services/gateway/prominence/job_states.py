@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
+from kettle.prominence.instances import HELD, IDENTIFIER, PARAMETERS
 from kettle.prominence.job_ads import DOCUMENT, QUEUE_TIME_REASON
 from kettle.tasks.sentences import step_sentence
 from kettle_services.gateway.prominence.numbers import number_of
@@ -15,10 +16,6 @@ from kettle_wire.codes import HoldCode
 from kettle_wire.rest.jobs import Job
 from kettle_wire.tasks import STEPS_ATTRIBUTE, Step, StepKind
 
-IDENTIFIER: Final = "ProminenceIdentifier"
-"""Attribute: what the job's files are kept under, which nobody can guess."""
-PARAMETERS: Final = "ProminenceParameters"
-"""Attribute: the parameters of an instance of a factory, as JSON."""
 FIELDS: Final = (
     DOCUMENT,
     IDENTIFIER,
@@ -32,6 +29,7 @@ FIELDS: Final = (
     "HoldReason",
     "HoldReasonCode",
     "JobStartDate",
+    "LastHoldReasonCode",
     "LastRemoteHost",
     "MemoryProvisioned",
     "NumJobStarts",
@@ -66,8 +64,8 @@ class Told(msgspec.Struct, frozen=True):
 
 
 def document_of(ad: Ad) -> dict[str, Any]:
-    """The document of a job, as it is shown."""
-    found: dict[str, Any] = json.loads(str(ad[DOCUMENT]))
+    """The document of a job, as it is shown; a DAG job has none of its own."""
+    found: dict[str, Any] = json.loads(str(ad.get(DOCUMENT, "{}")))
     return found
 
 
@@ -86,18 +84,20 @@ def told(job: Job) -> Told:
         case "running" | "suspended":
             return Told("running")
         case "held":
-            return _held(ad)
+            return _held(ad.get("HoldReasonCode"), str(ad.get("HoldReason", "")))
         case "removed":
             reason = str(ad.get("RemoveReason", ""))
             if QUEUE_TIME_REASON in reason:
                 return Told("failed", QUEUE_TIME_REASON)
+            if reason.startswith(HELD):
+                return _held(ad.get("LastHoldReasonCode"), reason.removeprefix(HELD))
             return Told("deleted", "Job deleted by user")
         case "completed":
             return _completed(ad, _steps(ad))
 
 
-def _held(ad: Ad) -> Told:
-    match ad.get("HoldReasonCode"):
+def _held(code: object, reason: str) -> Told:
+    match code:
         case HoldCode.SpoolingInput:
             return Told("idle")
         case HoldCode.JobOutOfResources:
@@ -105,7 +105,7 @@ def _held(ad: Ad) -> Told:
         case HoldCode.JobExecuteExceeded:
             return Told("killed", "Walltime limit exceeded")
         case _:
-            return Told("failed", str(ad.get("HoldReason", "")))
+            return Told("failed", reason)
 
 
 def _completed(ad: Ad, steps: Sequence[Step]) -> Told:
@@ -132,7 +132,7 @@ def listed(job: Job) -> dict[str, Any]:
         shown["statusReason"] = state.reason
     if parameters := parameters_of(ad):
         shown["parameters"] = parameters
-    return shown | {"tasks": document["tasks"], "events": _events(job, state)}
+    return shown | {"tasks": document["tasks"], "events": events_of(job, state)}
 
 
 def described(job: Job, address: Address) -> dict[str, Any]:
@@ -150,7 +150,8 @@ def described(job: Job, address: Address) -> dict[str, Any]:
     return shown
 
 
-def _events(job: Job, state: Told) -> dict[str, int]:
+def events_of(job: Job, state: Told) -> dict[str, int]:
+    """When it was submitted, has started and has ended, seconds since the epoch."""
     ad: Ad = job.attributes or {}
     events = {"createTime": int(job.submitted.timestamp())}
     if isinstance(started := ad.get("JobStartDate"), int):
