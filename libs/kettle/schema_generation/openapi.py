@@ -141,7 +141,7 @@ def _operation(route: Route, parameters: list[Document]) -> Document:
             content["text/plain"] = {"schema": {"type": "string"}}
         made["requestBody"] = {"required": True, "content": content}
     elif route.takes:
-        made["requestBody"] = {"required": True, "content": {route.takes: {}}}
+        made["requestBody"] = {"required": True, "content": {each: {} for each in route.takes}}
     return made
 
 
@@ -151,7 +151,7 @@ def _answer(route: Route) -> Document:
     media = "text/event-stream" if route.stream else "application/json"
     return {
         "description": " ".join((route.reply.__doc__ or "").split()),
-        "content": {media: {"schema": _reference(route.reply)}},
+        "content": {media: {"schema": _reference(route.reply)}, **{other: {} for other in route.others}},
     }
 
 

@@ -57,7 +57,7 @@ async def test_a_workflow_is_its_owners_alone() -> None:
     subjects, eve = Subjects("pool"), Identity(kind="user", name="eve")
     bus = MemoryBus(MemoryServer(), subjects=subjects, identity=Identity(kind="daemon", name="dagman"))
     following = Following(bus, subjects, "ap", record)
-    asked = WorkflowCommands(bus, "ap", record, following)
+    asked = WorkflowCommands(bus, "ap", record, following, lambda _caller: False)
     begun = workflow.started
     start = StartWorkflow(
         workflow=7, files=[], directory="/", digest="", plan=begun.plan, options=WorkflowOptions()
