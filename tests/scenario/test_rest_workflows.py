@@ -32,7 +32,9 @@ DAG = "".join(
     for name, command in (("A", "true"), ("B", "sleep 1000"), ("C", "exit 3"), ("D", "true"))
 )
 DAG += "PARENT A CHILD B C\nPARENT B C CHILD D\nRETRY C 1\nCATEGORY B slow\nMAXJOBS slow 5\n"
-CYCLE = "JOB A a.sub\nJOB B {\nexecutable = /bin/true\n}\nPARENT A CHILD B\nPARENT B CHILD A\nPARENT A CHILD Bx\n"
+CYCLE = (
+    "JOB A a.sub\nJOB B {\nexecutable = /bin/true\n}\nPARENT A CHILD B\nPARENT B CHILD A\nPARENT A CHILD Bx\n"
+)
 
 
 @pytest.fixture(scope="module")
@@ -112,6 +114,12 @@ async def test_a_workflow_is_watched_slowed_down_and_removed(rest: Rest, condor:
     assert ("running", 4, {"slow": 5}) == (shown["state"], shown["nodes"], shown["limits"]["categories"])
     assert {"idle": 0, "running": 1, "held": 0} == shown["jobs"]
 
+    await looked_at(rest, one, shown)
+    await changed(rest, one)
+
+
+async def looked_at(rest: Rest, one: str, shown: Any) -> None:
+    """The same from all sides."""
     [failed] = (await rest.ask("GET", f"{one}/nodes?state=failed"))["nodes"]
     assert ("C", "exit code 3", [0, 1]) == (
         failed["name"],
@@ -148,6 +156,9 @@ async def test_a_workflow_is_watched_slowed_down_and_removed(rest: Rest, condor:
     again = await rest.events(f"{one}/events", 1, **{"Last-Event-ID": str(shown["events"] - 1)})
     assert events[-1:] == again
 
+
+async def changed(rest: Rest, one: str) -> None:
+    """Limits, halt, removal."""
     await rest.ask("PATCH", one, 422, json={})
     await rest.ask("PATCH", one, json={"max_jobs": 7, "categories": {"slow": 2}, "priority": 3})
     changed = await rest.ask("GET", one)
@@ -194,9 +205,14 @@ async def test_what_is_sent_is_looked_at_and_all_faults_are_told(rest: Rest) -> 
         found["width"],
         found["seconds"],
     )
-    many = {"name": "w", "jobs": [job, job], "factories": [sweep | {"number": 10**8}], "dependencies": {"fit": ["fot"]}}
+    many = {
+        "name": "w",
+        "jobs": [job, job],
+        "factories": [sweep | {"number": 10**8}],
+        "dependencies": {"fit": ["fot"]},
+    }
     pointers = {each["pointer"] for each in (await look("json", many, 422))["errors"]}
-    assert {"/body/jobs/1/name", "/body/factories", "/body/dependencies/fit"} <= pointers
+    assert {"/body/jobs/1/name", "/body/factories/0/number", "/body/dependencies/fit"} <= pointers
     task = {"name": "a", "id": "a", "parents": [], "children": []}
     instance = {"name": "i", "schemaVersion": "1.5", "workflow": {"specification": {"tasks": [task]}}}
     assert "wfformat" == (await look("json", instance))["kind"]

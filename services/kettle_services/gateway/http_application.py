@@ -14,6 +14,8 @@ from kettle_services.gateway.pages.live import LiveParts, TableWatch
 from kettle_services.gateway.pages.questions import Questions
 from kettle_services.gateway.pages.serving import Pages
 from kettle_services.gateway.pages.wiring import PAGES, page_handlers
+from kettle_services.gateway.pages.workflows.watching import WorkflowWatch
+from kettle_services.gateway.pages.workflows.workflow_page import WORKFLOW
 from kettle_services.gateway.rest.application import Front
 from kettle_services.gateway.rest.mcp.serving import ModelContext
 from kettle_services.gateway.rest.streams import Streams
@@ -62,7 +64,8 @@ async def http_application(
     rt.loop(watch.run(), name="watched tables")
     shown = page_handlers(Questions(handlers, front.require), settings.documentation_url)
     watched = Streams(settings.rest_streams, settings.rest_streams_of_one)
-    pages.add_to(application, front, shown, LiveParts(watch, watched))
+    watches = {WORKFLOW: lambda asked: WorkflowWatch(parts.workflows, asked.parameters.id, watch)}
+    pages.add_to(application, front, shown, LiveParts(watch, watched), watches)
     if settings.prominence:
         from kettle_services.gateway.prominence.wiring import add_prominence  # few gateways have it
 

@@ -57,8 +57,9 @@ from kettle_services.gateway.rest.spooling import SpoolCommands
 from kettle_services.gateway.rest.standings import StandingQuestions
 from kettle_services.gateway.rest.streams import Streams
 from kettle_services.gateway.rest.usage import UsageQuestions
+from kettle_services.gateway.rest.workflows.access import WorkflowAccess
 from kettle_services.gateway.rest.workflows.views import WorkflowViews
-from kettle_services.gateway.rest.workflows.wiring import WorkflowParts, workflow_handlers
+from kettle_services.gateway.rest.workflows.wiring import workflow_handlers
 from kettle_services.gateway.settings import GatewaySettings
 from kettle_wire.rest import (
     administration,
@@ -108,7 +109,7 @@ class RestParts(msgspec.Struct, frozen=True):
     tables: JobTables
     trust: Trust | None
     """None: no issuer is trusted."""
-    workflows: WorkflowViews
+    workflows: WorkflowAccess
 
 
 async def rest_parts(rt: Runtime, settings: GatewaySettings, bus: Bus, said: People) -> RestParts:
@@ -183,9 +184,8 @@ async def rest_parts(rt: Runtime, settings: GatewaySettings, bus: Bus, said: Peo
         **_of_administration(people),
         **_of_the_pool(bus, settings, tables, filters, freshness, seal),
     }
-    views = WorkflowViews(bus)
-    parts = WorkflowParts(bus, tables, views, streams, people, access_points)
-    handlers |= workflow_handlers(parts, persons.may, asked, freshness)
+    workflows = WorkflowAccess(tables, WorkflowViews(bus), persons.may)
+    handlers |= workflow_handlers(workflows, bus, streams, people, access_points, asked, freshness)
     limits = RequestLimits(
         rate=settings.requests_per_second,
         burst=settings.request_burst,
@@ -193,7 +193,7 @@ async def rest_parts(rt: Runtime, settings: GatewaySettings, bus: Bus, said: Peo
         all_burst=settings.all_request_burst,
         proxies=frozenset(settings.proxies),
     )
-    return RestParts(handlers, persons, people, limits, tables, trust, views)
+    return RestParts(handlers, persons, people, limits, tables, trust, workflows)
 
 
 def _of_the_pool(

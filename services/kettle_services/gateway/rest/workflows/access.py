@@ -23,7 +23,7 @@ class WorkflowAccess:
     def __init__(self, tables: JobTables, views: WorkflowViews, may: Callable[[Person, Level], bool]) -> None:
         """`may`: whether a person has a level."""
         self._tables = tables
-        self._views = views
+        self.views: Final = views
         self._may = may
 
     def administers(self, person: Person) -> bool:
@@ -60,7 +60,7 @@ class WorkflowAccess:
         """A workflow that has begun, as it is now; raises RequestRefused."""
         schedd, number = await self.place(text)
         try:
-            found = await self._views.of(schedd, number)
+            found = await self.views.of(schedd, number)
         except RefusedError as error:
             if error.code != RefusalCode.NOT_FOUND:
                 raise

@@ -61,11 +61,13 @@ async def chosen(watched: Watched, asked: NodeChoice) -> Chosen:
                 "/query/figure", f"the graph has {len(picture.figures)} figures, and the first is 0"
             )
         of_figure = picture.figure_of
-    first = place_of(asked, asked.page, _NodePlace).node if asked.page else 0
+    # A page of the list and one of the time line are of the same nodes, and so have the same token.
+    question = NodeChoice(**{name: getattr(asked, name) for name in NodeChoice.__struct_fields__})
+    first = place_of(question, asked.page, _NodePlace).node if asked.page else 0
     found = await asyncio.to_thread(_found, watched.view, asked, of_figure)
     page = [node for node in found if node >= first][: asked.limit + 1]
     more = len(page) > asked.limit
-    following = page_token(asked, _NodePlace(page[-1])) if more else None
+    following = page_token(question, _NodePlace(page[-1])) if more else None
     return Chosen(page[: asked.limit], len(found), following)
 
 

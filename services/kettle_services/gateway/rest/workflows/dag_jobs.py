@@ -6,11 +6,11 @@ from typing import Final
 
 from kettle.classad.printing import quoted_string
 from kettle_wire.ads.types import Ad
-from kettle_wire.codes import DagStatus
+from kettle_wire.codes import DagStatus, Universe
 from kettle_wire.rest.jobs import Job
 from kettle_wire.rest.workflows import Workflow, WorkflowJobs, WorkflowStateName
 
-_IS_ONE: Final = 'JobUniverse == 7 && regexp("(^|/)condor_dagman$", Cmd)'
+_IS_ONE: Final = f'JobUniverse == {Universe.SCHEDULER:d} && regexp("(^|/)condor_dagman$", Cmd)'
 _HALTED: Final = f"MY.DAG_Status =?= {DagStatus.HALTED:d}"
 _STATES: Final[dict[WorkflowStateName, str]] = {
     "waiting": "JobStatus == 1",

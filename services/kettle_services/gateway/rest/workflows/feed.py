@@ -10,7 +10,7 @@ from kettle_services.gateway.rest.event_sender import EventSender, StreamCut, pl
 from kettle_services.gateway.rest.streams import Streams
 from kettle_services.gateway.rest.workflows.access import WorkflowAccess
 from kettle_services.gateway.rest.workflows.happenings import happening
-from kettle_services.gateway.rest.workflows.views import Watched, WorkflowViews, event_of
+from kettle_services.gateway.rest.workflows.views import Watched, event_of
 from kettle_wire.commands.dagman import LONGEST_WAIT_S
 from kettle_wire.rest.workflow_views import FollowWorkflowEvents
 
@@ -18,10 +18,10 @@ from kettle_wire.rest.workflow_views import FollowWorkflowEvents
 class WorkflowFeed:
     """Sends them."""
 
-    def __init__(self, access: WorkflowAccess, views: WorkflowViews, streams: Streams) -> None:
+    def __init__(self, access: WorkflowAccess, streams: Streams) -> None:
         """`streams`: how many there may be."""
         self._access = access
-        self._views = views
+        self._views = access.views
         self._streams = streams
 
     async def follow(self, asked: Asked) -> web.StreamResponse:

@@ -20,7 +20,7 @@ from kettle_services.gateway.rest.workflows import dag_jobs
 from kettle_services.gateway.rest.workflows.access import WorkflowAccess, no_such_workflow
 from kettle_services.gateway.rest.workflows.choosing import STATE_NAMES, chosen, described
 from kettle_services.gateway.rest.workflows.views import Watched
-from kettle_wire.codes import DagStatus, NodeState
+from kettle_wire.codes import DagStatus, NodeState, Universe
 from kettle_wire.commands.dagman import EXPLAIN_NODE, ExplainNode
 from kettle_wire.rest.jobs import GetJob, Job, Jobs, ListHistory, ListJobs
 from kettle_wire.rest.problem import ProblemCode
@@ -137,7 +137,7 @@ class WorkflowQuestions:
                 raise
             return None
         assert isinstance(answer.reply, Job)
-        if (answer.reply.attributes or {}).get("JobUniverse") != 7:
+        if (answer.reply.attributes or {}).get("JobUniverse") != Universe.SCHEDULER:
             raise no_such_workflow(name.replace(".0@", "@"))
         return answer.reply
 

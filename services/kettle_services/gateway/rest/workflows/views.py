@@ -27,7 +27,7 @@ from kettle_wire.events import decode
 from kettle_wire.events.workflow import WorkflowEvent, WorkflowStarted
 
 MOST_NODES: Final = 1_000_000
-"""Of all workflows that are remembered together; the one that is looked at is remembered whatever it has."""
+"""Of all workflows that are remembered together, and so of one."""
 _MOST: Final = 100
 _WITHIN_S: Final = 15.0
 _TURN_S: Final = 0.02
@@ -118,6 +118,10 @@ class WorkflowViews:
             kept.coming.result()
         return kept.events
 
+    def is_over(self, schedd: str, number: int) -> bool:
+        """Whether nothing happens to a workflow any more, as far as that is known."""
+        return self._at(schedd, number).is_over
+
     async def news(self, schedd: str, number: int, after: int, *, wait: float) -> WorkflowNews:
         """The events behind so many, as they are recorded."""
         request = FollowWorkflow(workflow=number, after=after, wait=wait)
@@ -163,7 +167,13 @@ async def _take(kept: _Kept, after: int, events: Sequence[RecordedWorkflowEvent]
         event, at = event_of(recorded), recorded.at / 1e6
         if kept.watched is None:
             assert isinstance(event, WorkflowStarted), "a workflow begins with its start"
-            kept.watched = Watched(kept.schedd, await asyncio.to_thread(RunView, at, event))
+            view = await asyncio.to_thread(RunView, at, event)
+            if len(view.states) > MOST_NODES:
+                raise RefusedError(
+                    RefusalCode.TOO_LARGE,
+                    f"workflow {kept.number} has {len(view.states):,} nodes, and the gateway looks at {MOST_NODES:,} at most: use kettle dag show",
+                )
+            kept.watched = Watched(kept.schedd, view)
         else:
             kept.watched.view.apply(at, event)
         if time.monotonic() - began > _TURN_S:

@@ -1,18 +1,11 @@
 """Which question about workflows is answered by what."""
 
-from collections.abc import Callable
-
-import msgspec
-
-from kettle.auth.mapping.levels import Level
 from kettle.bus.ports import Bus
 from kettle_services.gateway.rest.access_points import AccessPoints
 from kettle_services.gateway.rest.application import Handler
 from kettle_services.gateway.rest.connections import PersonConnections
 from kettle_services.gateway.rest.freshness import Freshness
-from kettle_services.gateway.rest.job_tables import JobTables
 from kettle_services.gateway.rest.jobs import JobQuestions
-from kettle_services.gateway.rest.persons import Person
 from kettle_services.gateway.rest.streams import Streams
 from kettle_services.gateway.rest.workflows.access import WorkflowAccess
 from kettle_services.gateway.rest.workflows.feed import WorkflowFeed
@@ -20,30 +13,23 @@ from kettle_services.gateway.rest.workflows.making import WorkflowMaking
 from kettle_services.gateway.rest.workflows.orders import WorkflowOrders
 from kettle_services.gateway.rest.workflows.pictures import WorkflowPictures
 from kettle_services.gateway.rest.workflows.questions import WorkflowQuestions
-from kettle_services.gateway.rest.workflows.views import WorkflowViews
 from kettle_wire.rest import workflow_making, workflow_views, workflows
 from kettle_wire.rest.route import Route
 
 
-class WorkflowParts(msgspec.Struct, frozen=True):
-    """What they need of the gateway."""
-
-    bus: Bus
-    tables: JobTables
-    views: WorkflowViews
-    streams: Streams
-    people: PersonConnections
-    access_points: AccessPoints
-
-
 def workflow_handlers(
-    parts: WorkflowParts, may: Callable[[Person, Level], bool], jobs: JobQuestions, freshness: Freshness
+    access: WorkflowAccess,
+    bus: Bus,
+    streams: Streams,
+    people: PersonConnections,
+    access_points: AccessPoints,
+    jobs: JobQuestions,
+    freshness: Freshness,
 ) -> dict[Route, Handler]:
-    """All of them; `may`: whether a person has a level."""
-    access = WorkflowAccess(parts.tables, parts.views, may)
-    asked = WorkflowQuestions(parts.bus, access, jobs.list, jobs.get, freshness)
+    """All of them."""
+    asked = WorkflowQuestions(bus, access, jobs.list, jobs.get, freshness)
     pictures = WorkflowPictures(access)
-    done = WorkflowOrders(parts.people, parts.access_points, access)
+    done = WorkflowOrders(people, access_points, access)
     return {
         workflows.LIST_WORKFLOWS: asked.workflows,
         workflows.GET_WORKFLOW: asked.get,
@@ -54,6 +40,6 @@ def workflow_handlers(
         workflows.DELETE_WORKFLOW: done.delete,
         workflow_views.GET_GRAPH: pictures.graph,
         workflow_views.GET_WORKFLOW_TIMELINE: pictures.timeline,
-        workflow_views.FOLLOW_WORKFLOW_EVENTS: WorkflowFeed(access, parts.views, parts.streams).follow,
+        workflow_views.FOLLOW_WORKFLOW_EVENTS: WorkflowFeed(access, streams).follow,
         workflow_making.SUBMIT_WORKFLOW: WorkflowMaking().submit,
     }
