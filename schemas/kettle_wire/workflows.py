@@ -11,6 +11,8 @@ PLAN_BYTES: Final = 16 * 1024 * 1024
 """So large a packed plan may be: it is part of one event."""
 UNPACKED_BYTES: Final = 256 * 1024 * 1024
 """So large one may become when it is unpacked."""
+WORKFLOW_FILE: Final = "KettleWorkflowFile"
+"""Attribute of a DAG job that runs a workflow of PROMINENCE: the file that says what is to run."""
 MOST_NODES: Final = 5_000_000
 """So many a workflow may have: a few packed bytes could say far more than there is memory for."""
 

@@ -20,7 +20,7 @@ from kettle.classad.nodes import Literal, Logical, Node, Parentheses
 from kettle.prominence.carried_out import not_carried_out
 from kettle.prominence.expressions import all_of, between, call, choice, compare, my, one_of, said, target
 from kettle.prominence.faults import DocumentRefused, Fault, require_none
-from kettle.prominence.job_documents import artifact_of
+from kettle.prominence.job_documents import artifact_of, encoded
 from kettle.prominence.substitution import leads_outside, substituted, substituted_url
 from kettle.prominence.values import text_of_value
 from kettle.tasks.reading import RUNS_IMAGES, TasksError, image_form, read_tasks
@@ -123,7 +123,7 @@ def _json(value: object) -> str:
     """
     JSON in which a schedd finds no `$$(...)` that it would put the machine's attributes in, or evaluate; it means the same.
     """
-    return msgspec.json.encode(value).decode().replace("$$", "$\\u0024")
+    return encoded(value).decode().replace("$$", "$\\u0024")
 
 
 def redacted(job: Job) -> Job:

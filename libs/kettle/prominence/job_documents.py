@@ -20,6 +20,11 @@ def _decoder() -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(float_hook=Decimal)
 
 
+@cache
+def _encoder() -> msgspec.json.Encoder:
+    return msgspec.json.Encoder(decimal_format="number")
+
+
 def parsed(text: bytes | str) -> object:
     """
     The JSON of a document; numbers that are not whole are as exact as they are written.
@@ -32,6 +37,11 @@ def parsed(text: bytes | str) -> object:
         raise DocumentRefused(
             [Fault("", f"the document is no JSON: {str(error) or 'it is too deep'}")]
         ) from error
+
+
+def encoded(value: object) -> bytes:
+    """The JSON of a document, or of a part of one; numbers are what they were read from."""
+    return _encoder().encode(value)
 
 
 def read_job(text: bytes | str) -> Job:

@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 
 from kettle.jobs.private_attributes import for_others
 from kettle.prominence.faults import DocumentRefused
+from kettle.prominence.instances import PARAMETERS
 from kettle.prominence.job_ads import DOCUMENT, QUEUE_TIME_REASON
 from kettle.prominence.job_documents import read_job
 from kettle.prominence.nodes import WorkflowNode
 from kettle.prominence.substitution import substituted, substituted_length
 from kettle_services.gateway.domain.public_json import is_private
-from kettle_services.gateway.prominence.job_states import PARAMETERS, described, listed, told
+from kettle_services.gateway.prominence.job_states import described, listed, told
 from kettle_services.gateway.prominence.numbers import job_of, number_of, numbers_of
 from kettle_services.gateway.prominence.submitting import bounded, table_of
 from kettle_services.gateway.prominence.workflow_states import SIZE, WORKFLOW

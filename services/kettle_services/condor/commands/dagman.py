@@ -16,11 +16,14 @@ from kettle_services.condor.configuration import version
 from kettle_services.condor.errors import ToolError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from kettle.client import Client
     from kettle.dag.files.run import DagRun
     from kettle.dag.structure import Dag
     from kettle.dag.submission.options import SubmitDagOptions
-    from kettle_services.condor.dagman.node_jobs import NodeSource
+    from kettle_services.condor.dagman.node_jobs import NodesInCommon
+    from kettle_services.condor.dagman.node_source import NodeSource
     from kettle_services.condor.dagman.own_job import OwnJob
     from kettle_wire.commands.dagman import StartWorkflow
     from kettle_wire.workflows import WorkflowOptions
@@ -68,10 +71,12 @@ async def _run(options: "SubmitDagOptions", words: list[str]) -> int:
     knobs = CondorConfig(os.environ)
     job = own_job()
     os.chdir(job.directory)  # the job may have one of its own
-    dag, rescued = _read(options, job, knobs)
-    source = _source(dag, job, options, knobs)
-    start = _start(source, options, knobs)
-    run = _files(options, source, words, rescued, knobs, job.parent)
+    common, source, rescued = (
+        _of_document(job, options, knobs) if job.document else _of_dag(job, options, knobs)
+    )
+    dag = common.dag
+    start = _start(common, options, knobs)
+    run = _files(options, common, words, rescued, knobs, job.parent)
     async with Client.connect(pool=pool_of(knobs, name=job.schedd), patience=float("inf")) as client:
         client.waiting = logging.getLogger(__name__).warning  # the reason of a wait without end is in lib.err
         if DagFiles.are_complete(run) and (code := await _exit_code(client, job.cluster)) is not None:
@@ -118,14 +123,43 @@ def _read(options: "SubmitDagOptions", job: "OwnJob", knobs: CondorConfig) -> "t
     return load(chosen, job.directory, knobs.get), number
 
 
-def _source(dag: "Dag", job: "OwnJob", options: "SubmitDagOptions", knobs: CondorConfig) -> "NodeSource":
-    from kettle.dag.submission.preparing import Site
-    from kettle_services.condor.dagman.node_jobs import NodeSource
+def _of_dag(
+    job: "OwnJob", options: "SubmitDagOptions", knobs: CondorConfig
+) -> "tuple[NodesInCommon, NodeSource, int]":
+    """What DAG files say, and the number of the rescue file among them."""
+    from kettle_services.condor.dagman.dag_nodes import DagNodes
 
+    dag, rescued = _read(options, job, knobs)
     above = dag.edges.parents()
     names = [node.name for node in dag.nodes]
     parents = [",".join(names[parent] for parent in above.nodes_of(index)) for index in range(len(names))]
-    return NodeSource(
+    common = _in_common(dag, parents, job, options, knobs)
+    return common, DagNodes(common, sent=job.sent), rescued
+
+
+def _of_document(
+    job: "OwnJob", options: "SubmitDagOptions", knobs: CondorConfig
+) -> "tuple[NodesInCommon, NodeSource, int]":
+    """What a document of PROMINENCE says; it has no rescue files."""
+    from kettle.prominence.faults import DocumentRefused
+    from kettle.prominence.workflow_orders import OrderedWorkflow
+    from kettle_services.condor.dagman.document_nodes import DocumentNodes
+
+    try:
+        ordered = OrderedWorkflow.read((job.directory / job.document).read_bytes())
+    except (DocumentRefused, msgspec.MsgspecError) as error:
+        raise ToolError(f"ERROR: {job.document}: {error}") from error
+    common = _in_common(ordered.dag(job.document), ordered.parents(), job, options, knobs)
+    return common, DocumentNodes(common, ordered), 0
+
+
+def _in_common(
+    dag: "Dag", parents: "Sequence[str]", job: "OwnJob", options: "SubmitDagOptions", knobs: CondorConfig
+) -> "NodesInCommon":
+    from kettle.dag.submission.preparing import Site
+    from kettle_services.condor.dagman.node_jobs import NodesInCommon
+
+    return NodesInCommon(
         dag=dag,
         workflow=job.cluster,
         batch=job.batch_name(options.primary),
@@ -143,7 +177,7 @@ def _source(dag: "Dag", job: "OwnJob", options: "SubmitDagOptions", knobs: Condo
     )
 
 
-def _start(source: "NodeSource", options: "SubmitDagOptions", knobs: CondorConfig) -> "StartWorkflow":
+def _start(source: "NodesInCommon", options: "SubmitDagOptions", knobs: CondorConfig) -> "StartWorkflow":
     from kettle.dag.plan import plan_of
     from kettle_wire.commands.dagman import StartWorkflow
     from kettle_wire.workflows import packed
@@ -179,7 +213,7 @@ def _limits(options: "SubmitDagOptions", knobs: CondorConfig) -> "WorkflowOption
 
 def _files(
     options: "SubmitDagOptions",
-    source: "NodeSource",
+    source: "NodesInCommon",
     words: list[str],
     rescued: int,
     knobs: CondorConfig,

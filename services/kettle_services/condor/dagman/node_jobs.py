@@ -15,19 +15,18 @@ from kettle.client.jobs.submission import prepare
 from kettle.dag.structure import Dag, Node, NodeKind
 from kettle.dag.submission.options import SubmitDagOptions
 from kettle.dag.submission.preparing import PreparationError, Site, prepare_within
+from kettle_services.condor.dagman.node_source import STEP, step_text
 from kettle_wire.events.workflow import NodeStep
 
 if TYPE_CHECKING:
     from kettle.submit import Submission
 
-STEP: Final = "KettleWorkflowStep"
-"""The attribute by which the dagman service knows the jobs of its nodes."""
 METHOD: Final = 1
 """JobSubmitMethod of what DAGMan submits."""
 _QUEUE: Final = re.compile(r"^[ \t]*queue\b(?![ \t]*=)", re.IGNORECASE | re.MULTILINE)
 
 
-class NodeSource(msgspec.Struct, frozen=True):
+class NodesInCommon(msgspec.Struct, frozen=True):
     """What the jobs of all nodes have in common."""
 
     dag: Dag
@@ -44,17 +43,12 @@ class NodeSource(msgspec.Struct, frozen=True):
     """Where the DAGs within are submitted."""
 
 
-def step_text(workflow: int, step: NodeStep) -> str:
-    """How a job says for which step it was submitted."""
-    return f"{workflow}/{step.node}/{step.attempt}/{step.part}/{step.run}"
-
-
 def directory_of(node: Node, base: Path) -> Path:
     """Where the files of a node are looked for."""
     return base / node.directory if node.directory else base
 
 
-def attributes_of(source: NodeSource, step: NodeStep) -> dict[str, str | int]:
+def attributes_of(source: NodesInCommon, step: NodeStep) -> dict[str, str | int]:
     """What says in the ad of each job of a node, scripts too, where it belongs."""
     node = source.dag.nodes[step.node]
     return {
@@ -69,7 +63,12 @@ def attributes_of(source: NodeSource, step: NodeStep) -> dict[str, str | int]:
 
 
 def node_submission(
-    source: NodeSource, step: NodeStep, *, failed: int, status: int, environ: Mapping[str, str] = os.environ
+    source: NodesInCommon,
+    step: NodeStep,
+    *,
+    failed: int,
+    status: int,
+    environ: Mapping[str, str] = os.environ,
 ) -> "Submission":
     """
     The jobs of a node's attempt; `failed` nodes and the status are macros of every description.
@@ -107,7 +106,7 @@ def node_submission(
     return msgspec.structs.replace(prepared, ad={**prepared.ad, **note, **attributes_of(source, step)})
 
 
-def _describe_sub_dag(source: NodeSource, node: Node, *, is_retry: bool) -> None:
+def _describe_sub_dag(source: NodesInCommon, node: Node, *, is_retry: bool) -> None:
     """Write the description of a DAG within; only now, because the nodes before may have written its file."""
     from kettle.client.errors import ClientError
 

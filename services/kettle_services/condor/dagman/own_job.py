@@ -7,7 +7,10 @@ from pathlib import Path
 import msgspec
 
 from kettle.classad import ClassAdError, read_long
+from kettle.transfer.spooled_jobs import is_spooled
 from kettle_services.condor.errors import ToolError
+from kettle_wire.ads.types import Ad
+from kettle_wire.workflows import WORKFLOW_FILE
 
 
 class OwnJob(msgspec.Struct, frozen=True):
@@ -15,13 +18,20 @@ class OwnJob(msgspec.Struct, frozen=True):
 
     cluster: int
     directory: Path
-    """Where it was submitted, and all paths of the DAG are relative to it; its own directory may be another one."""
+    """
+    Where it was submitted, and all paths of the DAG are relative to it; of one whose files were sent to the access point, its own
+    directory.
+    """
     batch: str
     """The name under which it and its nodes are one row of the queue; empty: nobody has given it one."""
     parent: str
     """The cluster of the DAG job whose node it is; empty: it is none."""
     schedd: str = ""
     """In whose queue it is, and its nodes are to be: the same numbers mean other jobs elsewhere; empty: the usual one's."""
+    sent: bool = False
+    """Whether its files were sent to the access point."""
+    document: str = ""
+    """The file that says what is to run, if that is a workflow of PROMINENCE; empty: a DAG file does."""
 
     def batch_name(self, dag_file: str) -> str:
         """Its name in the queue, as DAGMan makes one where there is none."""
@@ -40,11 +50,18 @@ def own_job(environ: Mapping[str, str] = os.environ) -> OwnJob:
     cluster, directory = ad.get("ClusterId"), ad.get("Iwd")
     if not isinstance(cluster, int) or not isinstance(directory, str):
         raise ToolError(f"ERROR: {path} is not the ad of a job: it has no ClusterId or no Iwd")
-    batch, parent, name = ad.get("JobBatchName"), ad.get("DAGManJobId"), ad.get("GlobalJobId")
+    parent, name = ad.get("DAGManJobId"), ad.get("GlobalJobId")
     return OwnJob(
         cluster,
-        Path(directory),
-        batch if isinstance(batch, str) else "",
+        Path(environ.get("_CONDOR_JOB_IWD") or directory),
+        _text(ad, "JobBatchName"),
         str(parent) if isinstance(parent, int) else "",
         name.partition("#")[0] if isinstance(name, str) else "",
+        is_spooled(ad),
+        _text(ad, WORKFLOW_FILE),
     )
+
+
+def _text(ad: Ad, name: str) -> str:
+    value = ad.get(name)
+    return value if isinstance(value, str) else ""

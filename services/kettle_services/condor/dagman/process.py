@@ -24,8 +24,7 @@ from kettle.retry.backoff import Backoff
 from kettle.retry.loop import Waits
 from kettle.submit.errors import SubmitError
 from kettle_services.condor.dagman.macros import NodeSoFar
-from kettle_services.condor.dagman.node_jobs import NodeSource, node_submission, step_text
-from kettle_services.condor.dagman.scripts import script_submission
+from kettle_services.condor.dagman.node_source import NodeSource, step_text
 from kettle_wire.codes import NodeJobKind, NodePart, NodeState
 from kettle_wire.commands.dagman import StartWorkflow, WorkflowNews
 from kettle_wire.commands.queue import Select
@@ -183,19 +182,13 @@ class Hands:
                 return
 
     async def _try_to_submit(self, step: NodeStep) -> None:
-        progress = self._files.progress
-        if step.part == NodePart.JOB:
-            submission = await asyncio.to_thread(
-                node_submission,
-                self._source,
-                step,
-                failed=progress.counts.failed,
-                status=int(progress.dag_status),
-            )
-        else:
-            so_far = msgspec.structs.replace(self._of(step.node))
-            submission = await asyncio.to_thread(script_submission, self._source, step, progress, so_far)
-        await self._client.submit(submission, command=f"dag/{step_text(self._source.workflow, step)}")
+        so_far = msgspec.structs.replace(self._of(step.node))
+        jobs = await asyncio.to_thread(self._source.jobs, step, self._files.progress, so_far)
+        command = f"dag/{step_text(self._source.workflow, step)}"
+        submitted = await self._client.submit(jobs.submission, spool=jobs.spool, command=command)
+        if jobs.spool:
+            made = jobs.submission
+            await self._client.spools.send(made.queued(p, submitted.cluster) for p in range(made.count))
 
     async def _remove(self, clusters: list[int]) -> None:
         """Take jobs out of the queue, once each; what this process has not done the next one does again."""

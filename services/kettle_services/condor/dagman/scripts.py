@@ -16,7 +16,7 @@ from kettle.dag.files.progress import Progress
 from kettle.dag.structure import Script
 from kettle.submit.quoting import join_v2
 from kettle_services.condor.dagman.macros import NodeSoFar, filled, words_of
-from kettle_services.condor.dagman.node_jobs import METHOD, NodeSource, attributes_of, directory_of
+from kettle_services.condor.dagman.node_jobs import METHOD, NodesInCommon, attributes_of, directory_of
 from kettle_wire.codes import NodePart
 from kettle_wire.events.workflow import NodeStep
 
@@ -28,7 +28,7 @@ _OF_THE_JOB: Final = ("_CONDOR_", "KETTLE_JOB_", "BATCH_SYSTEM")
 _PLACES: Final = frozenset({"TMPDIR", "TMP", "TEMP"})
 
 
-def script_of(source: NodeSource, step: NodeStep) -> Script:
+def script_of(source: NodesInCommon, step: NodeStep) -> Script:
     """The script that a step is to run."""
     node = source.dag.nodes[step.node]
     found = {NodePart.PRE: node.pre, NodePart.POST: node.post, NodePart.HOLD: node.hold}[NodePart(step.part)]
@@ -38,7 +38,7 @@ def script_of(source: NodeSource, step: NodeStep) -> Script:
 
 
 def script_submission(
-    source: NodeSource,
+    source: NodesInCommon,
     step: NodeStep,
     progress: Progress,
     so_far: NodeSoFar,

@@ -11,9 +11,10 @@ import msgspec
 from aiohttp import BodyPartReader, StreamReader, web
 
 from kettle.auth.mapping.levels import Level
+from kettle.prominence.addresses import AREAS, Place
 from kettle_services.gateway.prominence.application import Asked, OpenRoute, Route, refused, reply
 from kettle_services.gateway.prominence.object_directory import ObjectDirectory, Stored
-from kettle_services.gateway.prominence.signatures import AREAS, OBJECTS, Place, Signer
+from kettle_services.gateway.prominence.signatures import OBJECTS, Signer
 from kettle_services.gateway.rest.persons import Person
 
 _DAY_S: Final = 86400.0
@@ -119,12 +120,16 @@ class Data:
         return web.Response(status=204)
 
 
+def groups_of(person: Person) -> set[str]:
+    """The groups of the person by their names, as the pool's rules make them of a token, and not as its issuer says."""
+    return {each.strip("/") for each in person.mapped.groups} - {""}
+
+
 def group_of(person: Person, path: str) -> str | None:
     """
-    The group of the person whose area a path is in: whole parts of it count, and the longest group; None: no such group. What the
-    pool's rules make of a token counts, and not what its issuer says.
+    The group of the person whose area a path is in: whole parts of it count, and the longest group; None: no such group.
     """
-    mine = {each.strip("/") for each in person.mapped.groups} - {""}
+    mine = groups_of(person)
     parts = path.split("/")
     names = ("/".join(parts[:count]) for count in range(len(parts), 0, -1))
     return next((name for name in names if name in mine), None)

@@ -3,6 +3,7 @@
 import re
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Sequence
+from functools import reduce
 from typing import Any, Final
 
 import msgspec
@@ -23,6 +24,9 @@ from kettle_wire.rest.route import Route
 
 MOST: Final = 10_000
 """Jobs of one answer, which has no pages."""
+WORKFLOW_OF: Final = "DAGManJobId"
+"""Attribute of a job that a DAG job has submitted: the cluster of that."""
+_NODE: Final = "DAGNodeName"
 _PAGE: Final = 1000
 _LABEL: Final = re.compile(r"[A-Za-z0-9]{1,512}")
 _REMEMBERED: Final = 10_000
@@ -67,13 +71,15 @@ def wanted(asked: Asked) -> Wanted:
     numbers = numbers_of(asked.text("id")) if asked.has("id") else []
     of_workflow = asked.text("workflow") == "true"
     either = everything or (bool(numbers) and not of_workflow)
+    named = constrained(asked, has(DOCUMENT), name=NAME, label=LABEL)
+    if of_workflow and numbers:
+        named = Logical("&&", named, _of_workflows([job_of(number).cluster for number in numbers]))
     return Wanted(
-        filter=text_of(_filter(asked)),
+        filter=text_of(named),
         active=either or not completed,
         ended=either or completed,
         newest=-1 if either or of_workflow else asked.number("num", 1),
         jobs=[] if of_workflow else list(map(job_of, numbers)),
-        clusters=[job_of(number).cluster for number in numbers] if of_workflow else [],
         status=asked.text("status"),
     )
 
@@ -93,8 +99,17 @@ def has(name: str) -> Node:
     return Binary("isnt", _own(name), Literal(UNDEFINED))
 
 
-def _filter(asked: Asked) -> Node:
-    return constrained(asked, has(DOCUMENT), name=NAME, label=LABEL)
+def _of_workflows(workflows: Sequence[int]) -> Node:
+    """A job is of one of these: in its cluster, or submitted by its DAG job."""
+    of = [_is(name, workflow) for workflow in workflows for name in ("ClusterId", WORKFLOW_OF)]
+    return reduce(lambda one, other: Logical("||", one, other), of[1:], of[0])
+
+
+def node_of(workflow: int, name: str) -> Wanted:
+    """All that was submitted for one node of a workflow, the last try at the end."""
+    of_node = Logical("&&", _is(WORKFLOW_OF, workflow), _is(_NODE, name))
+    found = Logical("&&", has(DOCUMENT), of_node)
+    return Wanted(filter=text_of(found), ended=True, newest=-1)
 
 
 def constrained(asked: Asked, found: Node, *, name: str, label: str) -> Node:
@@ -115,8 +130,8 @@ def constrained(asked: Asked, found: Node, *, name: str, label: str) -> Node:
     return found
 
 
-def _is(name: str, text: str) -> Node:
-    return Binary("is", _own(name), Literal(text))
+def _is(name: str, value: str | int) -> Node:
+    return Binary("is", _own(name), Literal(value))
 
 
 class JobLists:

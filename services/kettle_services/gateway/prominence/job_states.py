@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
+from kettle.prominence.instances import IDENTIFIER, PARAMETERS
 from kettle.prominence.job_ads import DOCUMENT, QUEUE_TIME_REASON
 from kettle.tasks.sentences import step_sentence
 from kettle_services.gateway.prominence.numbers import number_of
@@ -15,10 +16,6 @@ from kettle_wire.codes import HoldCode
 from kettle_wire.rest.jobs import Job
 from kettle_wire.tasks import STEPS_ATTRIBUTE, Step, StepKind
 
-IDENTIFIER: Final = "ProminenceIdentifier"
-"""Attribute: what the job's files are kept under, which nobody can guess."""
-PARAMETERS: Final = "ProminenceParameters"
-"""Attribute: the parameters of an instance of a factory, as JSON."""
 FIELDS: Final = (
     DOCUMENT,
     IDENTIFIER,
@@ -66,8 +63,8 @@ class Told(msgspec.Struct, frozen=True):
 
 
 def document_of(ad: Ad) -> dict[str, Any]:
-    """The document of a job, as it is shown."""
-    found: dict[str, Any] = json.loads(str(ad[DOCUMENT]))
+    """The document of a job, as it is shown; a DAG job has none of its own."""
+    found: dict[str, Any] = json.loads(str(ad.get(DOCUMENT, "{}")))
     return found
 
 
@@ -132,7 +129,7 @@ def listed(job: Job) -> dict[str, Any]:
         shown["statusReason"] = state.reason
     if parameters := parameters_of(ad):
         shown["parameters"] = parameters
-    return shown | {"tasks": document["tasks"], "events": _events(job, state)}
+    return shown | {"tasks": document["tasks"], "events": events_of(job, state)}
 
 
 def described(job: Job, address: Address) -> dict[str, Any]:
@@ -150,7 +147,8 @@ def described(job: Job, address: Address) -> dict[str, Any]:
     return shown
 
 
-def _events(job: Job, state: Told) -> dict[str, int]:
+def events_of(job: Job, state: Told) -> dict[str, int]:
+    """When it was submitted, has started and has ended, seconds since the epoch."""
     ad: Ad = job.attributes or {}
     events = {"createTime": int(job.submitted.timestamp())}
     if isinstance(started := ad.get("JobStartDate"), int):

@@ -9,13 +9,14 @@ from aiohttp import web
 from kettle.auth.mapping.levels import Level
 from kettle.client import Client
 from kettle.client.connections.transport import new_id
+from kettle.prominence.addresses import LONGEST_NAME, output_place
+from kettle.prominence.instances import IDENTIFIER
 from kettle.prominence.job_ads import DOCUMENT
 from kettle.prominence.substitution import substituted, substituted_length
 from kettle_services.gateway.prominence.application import Asked, Handler, Route, refused, reply
 from kettle_services.gateway.prominence.data import address_of
 from kettle_services.gateway.prominence.job_lists import JobLists, Written, one, wanted
 from kettle_services.gateway.prominence.job_states import (
-    IDENTIFIER,
     described,
     document_of,
     listed,
@@ -23,9 +24,9 @@ from kettle_services.gateway.prominence.job_states import (
     told,
 )
 from kettle_services.gateway.prominence.numbers import NUMBER, job_of, number_of, numbers_of
-from kettle_services.gateway.prominence.object_directory import LONGEST_NAME, ObjectDirectory
+from kettle_services.gateway.prominence.object_directory import ObjectDirectory
 from kettle_services.gateway.prominence.signatures import Signer
-from kettle_services.gateway.prominence.submitting import Submitting, output_place
+from kettle_services.gateway.prominence.submitting import Submitting
 from kettle_services.gateway.rest.application import Asked as RestAsked
 from kettle_services.gateway.rest.application import Handler as RestHandler
 from kettle_services.gateway.rest.connections import PersonConnections

@@ -14,22 +14,18 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import IO, Final
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 import msgspec
 
 from kettle.auth.private_files import private_directory
+from kettle.prominence.addresses import MARK, Area, Place, file_name
 from kettle_services.gateway.prominence.application import refused
-from kettle_services.gateway.prominence.signatures import Area, Place
 
-LONGEST_NAME: Final = 240
-"""Characters of a file's name, which file systems limit."""
 MOST: Final = 10_000
 """Objects of one owner in one area."""
 _AT_ONCE: Final = 1 << 20
 """Bytes that are written by one call of a thread."""
-_MARK: Final = "_"
-"""Before each name, so that none is `.` or `..`."""
 _TRANSIENT: Final[tuple[Area, ...]] = ("scratch", "snapshots")
 _LOOK_S: Final = 3600.0
 
@@ -154,30 +150,24 @@ class ObjectDirectory:
                     path.unlink(missing_ok=True)
 
     def _listed(self, area: Area, owner: str) -> Iterator[Stored]:
-        directory = self._path / area / file_name(owner)
+        directory = self._path / area / _named(owner)
         if not directory.is_dir():
             return
         for path in directory.iterdir():
-            stored = _stored(path, unquote(path.name.removeprefix(_MARK)))
+            stored = _stored(path, unquote(path.name.removeprefix(MARK)))
             if stored is not None:
                 yield stored
 
     def _file(self, place: Place) -> Path:
         """Raises RequestRefused: the name is too long."""
-        return self._path / place.area / file_name(place.owner) / file_name(place.name)
+        return self._path / place.area / _named(place.owner) / _named(place.name)
 
 
-def file_name(name: str) -> str:
-    """
-    What the file of an object is called, or the directory of an owner; raises RequestRefused: the name is too long.
-    """
-    # Without a dot: a server of files takes `x.gz` for a smaller form of `x`, and would send one object for another.
-    made = _MARK + quote(name, safe="").replace(".", "%2E")
-    if len(made) > LONGEST_NAME or not name:
-        raise refused(
-            f"the name of an object has 1 to {LONGEST_NAME - 1} characters, others than letters and digits count as three"
-        )
-    return made
+def _named(name: str) -> str:
+    try:
+        return file_name(name)
+    except ValueError as error:
+        raise refused(str(error)) from error
 
 
 def _stored(path: Path, name: str) -> Stored | None:

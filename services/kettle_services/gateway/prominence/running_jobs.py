@@ -10,14 +10,15 @@ from aiohttp import web
 
 from kettle.auth.mapping.levels import Level
 from kettle.client.jobs.access import AttemptAccess, SideProgram
+from kettle.prominence.addresses import Place
+from kettle.prominence.instances import IDENTIFIER
 from kettle.transfer.file_lists import is_inside
 from kettle_services.gateway.prominence.application import Asked, Route, plain, refused, reply
 from kettle_services.gateway.prominence.data import address_of
 from kettle_services.gateway.prominence.job_lists import JobLists, one
-from kettle_services.gateway.prominence.job_states import IDENTIFIER
 from kettle_services.gateway.prominence.numbers import NUMBER, job_of
 from kettle_services.gateway.prominence.object_directory import ObjectDirectory
-from kettle_services.gateway.prominence.signatures import Place, Signer
+from kettle_services.gateway.prominence.signatures import Signer
 from kettle_services.gateway.rest.connections import PersonConnections
 
 _MOST: Final = 4 << 20

@@ -1,38 +1,13 @@
-"""
-Addresses that permit by themselves what they say: to read or to write one object, for some time.
-
-What is signed is the method, the place, the end and the digest of what may be written, so none of them can be changed.
-"""
+"""The key of a gateway's addresses: what is signed with it, and whether an address is."""
 
 import hmac
 from collections.abc import Mapping
-from typing import Final, Literal
-from urllib.parse import quote, urlencode
+from typing import Final
 
-import msgspec
-
+from kettle.prominence.addresses import Area, Permit, Place, address, permit_key, signature
 from kettle_services.gateway.prominence.application import PREFIX, refused
 
-Area = Literal["uploads", "groups", "scratch", "snapshots"]
-"""What people have sent for themselves, or for a group; what jobs have sent; what was taken of running jobs."""
-AREAS: Final[Mapping[str, Area]] = {
-    "uploads": "uploads",
-    "groups": "groups",
-    "scratch": "scratch",
-    "snapshots": "snapshots",
-}
-"""By how an address calls them."""
 OBJECTS: Final = "/objects"
-
-
-class Place(msgspec.Struct, frozen=True):
-    """Where an object is."""
-
-    area: Area
-    owner: str
-    """A person, or a group."""
-    name: str
-    """It may have slashes, which mean nothing."""
 
 
 class Signer:
@@ -41,7 +16,7 @@ class Signer:
     def __init__(self, key: bytes, url: str) -> None:
         """`url`: where people and machines reach this gateway."""
         self._key = key
-        self._url = url
+        self._base = f"{url}{PREFIX}{OBJECTS}"
 
     def url(self, method: str, place: Place, *, expires: float, sha256: str = "") -> str:
         """An address for one method until a time, seconds since the epoch."""
@@ -49,8 +24,16 @@ class Signer:
         said = {"of": place.owner, "expires": str(end)}
         if sha256:
             said["sha256"] = sha256
-        said["signature"] = self._signature(method, place, end, sha256)
-        return f"{self._url}{PREFIX}{OBJECTS}/{place.area}/{quote(place.name)}?{urlencode(said)}"
+        said["signature"] = signature(self._key, method, place, end, sha256)
+        return address(self._base, place, said)
+
+    def permit(self, method: str, area: Area, owner: str, *, within: str = "", expires: float) -> Permit:
+        """For all objects of an owner in an area whose names begin so."""
+        end = int(expires)
+        key = permit_key(self._key, method, Place(area, owner, within), end)
+        return Permit(
+            base=self._base, method=method, area=area, owner=owner, within=within, expires=end, key=key
+        )
 
     def permitted(self, method: str, place: Place, query: Mapping[str, str], *, now: float) -> str:
         """
@@ -58,13 +41,13 @@ class Signer:
         """
         sha256, text = query.get("sha256", ""), query.get("expires", "")
         end = int(text) if text.isascii() and text.isdigit() and len(text) < 20 else 0
-        good = self._signature(method, place, end, sha256)
-        if not hmac.compare_digest(good.encode(), query.get("signature", "").encode("utf-8", "replace")):
+        key, within = self._key, query.get("within")
+        if within is not None:
+            key = permit_key(key, method, Place(place.area, place.owner, within), end)
+        good = signature(key, method, place, end, sha256)
+        is_good = hmac.compare_digest(good.encode(), query.get("signature", "").encode("utf-8", "replace"))
+        if not is_good or not place.name.startswith(within or ""):
             raise refused("the address is not one that was given for this", 403)
         if now >= end:
             raise refused("the time of this address is over: ask for a new one", 403)
         return sha256
-
-    def _signature(self, method: str, place: Place, end: int, sha256: str) -> str:
-        text = msgspec.json.encode([method, place.area, place.owner, place.name, end, sha256])
-        return hmac.digest(self._key, text, "sha256").hex()

@@ -2,8 +2,7 @@
 
 import asyncio
 import uuid
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -12,30 +11,28 @@ from kettle.bus.ports import BusError
 from kettle.client import Client, ClientError
 from kettle.client.connections.transport import new_id
 from kettle.prominence.faults import DocumentRefused, Fault
-from kettle.prominence.job_ads import JobSubmission, Surroundings, submission
+from kettle.prominence.instances import Permits, instance
+from kettle.prominence.job_ads import JobSubmission
 from kettle.prominence.job_documents import read_job
 from kettle.prominence.nodes import WorkflowNode
-from kettle.prominence.substitution import substituted, substituted_length
+from kettle.prominence.substitution import substituted_length
 from kettle.submit import Site
 from kettle_services.gateway.prominence.application import refused
-from kettle_services.gateway.prominence.data import place_of
+from kettle_services.gateway.prominence.data import groups_of
 from kettle_services.gateway.prominence.job_lists import Written
-from kettle_services.gateway.prominence.job_states import IDENTIFIER, PARAMETERS
-from kettle_services.gateway.prominence.object_directory import file_name
-from kettle_services.gateway.prominence.signatures import Place, Signer
+from kettle_services.gateway.prominence.signatures import Signer
+from kettle_services.gateway.rest.dag_jobs import taken_back
 from kettle_services.gateway.rest.persons import Person
 from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_services.gateway.rest.spooling import SmallFile, give_small
 from kettle_wire.ads.types import Ad, Expr, Scalar
-from kettle_wire.commands.queue import ACT, SUBMIT, Act, Select, Submit
+from kettle_wire.commands.queue import SUBMIT, Submit
 
 _DAY_S: Final = 86400.0
 _IN_QUEUE_S: Final = 31 * _DAY_S
 """As long as a document may let a job wait."""
 _LARGEST: Final = 64 << 20
 """Characters of all jobs that are submitted together."""
-_ARCHIVE: Final = ".tgz"
-"""What a directory is sent as."""
 _UNDEFINED: Final = Expr("undefined")
 _DEFAULTS: Final[Mapping[str, Scalar]] = {
     "JobMaxRetries": 0,
@@ -79,7 +76,7 @@ class Submitting:
         Raises RequestRefused: one has a fault, or names a file of somebody else.
         """
         try:
-            made = await asyncio.to_thread(lambda: [self._made(person, node, now) for node in bounded(nodes)])
+            made = await asyncio.to_thread(self.made, person, bounded(nodes), str(uuid.uuid4()), now)
         except DocumentRefused as error:
             raise refused(first_fault(error)) from error
         ad, columns, rows = table_of([{**each.ad, **own} for each, own in zip(made, more, strict=True)])
@@ -92,41 +89,39 @@ class Submitting:
         try:
             await give_small(client, reply.cluster, files)
         except (ClientError, BusError, RequestRefused):
-            await _taken_back(client, reply.cluster)
+            await taken_back(client, reply.cluster)
             raise
         return reply.cluster
 
-    def _made(self, person: Person, node: WorkflowNode, now: float) -> JobSubmission:
-        """What the job may fetch and send, it may from its submission until it has to have ended."""
-        identifier = str(uuid.uuid4())
-        expires = now + _IN_QUEUE_S + 3 * 60 * node.job.resources.walltime + _DAY_S
-        directories = {substituted(path, node.parameters) for path in node.job.output_dirs}
+    def made(
+        self, person: Person, nodes: Iterable[WorkflowNode], identifier: str, now: float
+    ) -> list[JobSubmission]:
+        """
+        The jobs of some nodes: what one may fetch and send, it may from its submission until it has to have ended.
 
-        def upload(name: str) -> str:
-            with _as_fault():
-                return self._signer.url("GET", place_of(person, name), expires=expires)
+        Raises DocumentRefused.
+        """
+        found: list[JobSubmission] = []
+        for number, node in enumerate(nodes):
+            own = f"{identifier}/{number}"
+            seconds = _IN_QUEUE_S + 3 * 60 * node.job.resources.walltime
+            found.append(instance(node, self.permits(person, own, seconds=seconds, now=now), own))
+        return found
 
-        def output(name: str) -> str:
-            place = output_place(person.name, identifier, name, directory=name in directories)
-            with _as_fault():
-                file_name(place.name)  # before the job has run for nothing
-            return self._signer.url("PUT", place, expires=expires)
-
-        around = Surroundings(arch=Site.here().arch, upload=upload, output=output, parameters=node.parameters)
-        made = submission(node.job, around)
-        own: Ad = {IDENTIFIER: identifier}
-        if node.parameters:
-            own[PARAMETERS] = msgspec.json.encode(node.parameters).decode()
-        return msgspec.structs.replace(made, ad={**made.ad, **own})
-
-
-@contextmanager
-def _as_fault() -> Generator[None]:
-    """What is refused about a file is a fault of the document that names it."""
-    try:
-        yield
-    except RequestRefused as error:
-        raise DocumentRefused([Fault("", str(error))]) from error
+    def permits(self, person: Person, identifier: str, *, seconds: float, now: float) -> Permits:
+        """What somebody's jobs may fetch and send; `seconds`: how long they may take."""
+        expires = now + seconds + _DAY_S
+        return Permits(
+            arch=Site.here().arch,
+            uploads=self._signer.permit("GET", "uploads", person.name, expires=expires),
+            groups=[
+                self._signer.permit("GET", "groups", group, expires=expires)
+                for group in sorted(groups_of(person))
+            ],
+            outputs=self._signer.permit(
+                "PUT", "scratch", person.name, within=f"{identifier}/", expires=expires
+            ),
+        )
 
 
 def bounded(nodes: Iterable[WorkflowNode]) -> Iterator[WorkflowNode]:
@@ -162,18 +157,6 @@ def table_of(ads: Sequence[Ad]) -> tuple[Ad, list[str], list[list[Scalar]]]:
 def _alike(values: Iterable[Scalar]) -> bool:
     """Whether they are the same, types and all: 1 is not true."""
     return len({(type(value), value) for value in values}) == 1
-
-
-def output_place(owner: str, identifier: str, name: str, *, directory: bool) -> Place:
-    """Where a result of a job is kept."""
-    return Place("scratch", owner, f"{identifier}/{name}{_ARCHIVE if directory else ''}")
-
-
-async def _taken_back(client: Client, cluster: int) -> None:
-    """Jobs whose files do not come would be held until somebody removes them."""
-    select = Select(clusters=[cluster])
-    request = Act(id=new_id(), action="remove", select=select, reason="their input files did not come")
-    await client.requests.ask(ACT, request)
 
 
 def first_fault(error: DocumentRefused) -> str:

@@ -7,6 +7,7 @@ from kettle.bus.ports import Bus
 from kettle.runtime import Runtime, SettingsError
 from kettle_services.gateway.pages.questions import Questions
 from kettle_services.gateway.prominence.application import add_routes
+from kettle_services.gateway.prominence.dag_workflows import DagWorkflows
 from kettle_services.gateway.prominence.data import Data
 from kettle_services.gateway.prominence.health import Health
 from kettle_services.gateway.prominence.job_lists import JobLists, Written
@@ -19,6 +20,7 @@ from kettle_services.gateway.prominence.signatures import Signer
 from kettle_services.gateway.prominence.submitting import Submitting
 from kettle_services.gateway.prominence.workflows import Workflows
 from kettle_services.gateway.rest.application import Front
+from kettle_services.gateway.rest.dag_jobs import DagJobs
 from kettle_services.gateway.rest.wiring import RestParts, directory
 from kettle_services.gateway.settings import GatewaySettings
 from kettle_wire.rest.files import GET_STDERR, GET_STDOUT
@@ -59,6 +61,7 @@ def add_prominence(
         parts.people, {"stdout": parts.handlers[GET_STDOUT], "stderr": parts.handlers[GET_STDERR]}
     )
     jobs = JobHandlers(parts.people, lists, written, submitting, objects, signer, streams)
-    workflows = Workflows(parts.people, lists, written, submitting, streams)
+    dags = DagWorkflows(DagJobs(settings.home_path), submitting, written)
+    workflows = Workflows(parts.people, lists, written, submitting, dags, streams)
     routes = [route for part in (jobs, running, workflows, values, data, pool) for route in part.routes()]
     add_routes(application, front, routes, [*health.routes(), *data.open_routes()])

@@ -1,12 +1,19 @@
-"""A workflow as PROMINENCE describes it, by the states of its jobs.  Pure."""
+"""A workflow as PROMINENCE describes it, by the states of its jobs, or by what its DAG job says of them.  Pure."""
 
 import json
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final
 
-from kettle_services.gateway.prominence.job_states import listed, told
+import msgspec
+
+from kettle.prominence.job_ads import redacted
+from kettle.prominence.job_documents import encoded
+from kettle_services.gateway.prominence.job_states import ENDED, events_of, told
+from kettle_wire.ads.types import Ad
+from kettle_wire.prominence.workflow import Workflow
 from kettle_wire.rest.jobs import Job
+from kettle_wire.workflows import WORKFLOW_FILE
 
 WORKFLOW: Final = "ProminenceWorkflow"
 """Attribute of the first job of a workflow: the document, without secrets and without the content of input files."""
@@ -17,25 +24,84 @@ SIZE: Final = "ProminenceWorkflowSize"
 WORKFLOW_NAME: Final = "ProminenceWorkflowName"
 WORKFLOW_LABEL: Final = "ProminenceWorkflowLabel_"
 """Beginning of the attribute that a label of the workflow is."""
+_COUNTS: Final = "DAG_Nodes"
+"""Beginning of the attributes of a DAG job that say how many of its nodes are where."""
+_QUEUED: Final = ("Prerun", "Queued", "Postrun", "Ready")
+FIELDS: Final = (
+    WORKFLOW,
+    SIZE,
+    WORKFLOW_FILE,
+    *(f"{_COUNTS}{state}" for state in ("Done", "Failed", *_QUEUED)),
+)
+"""What of the ads of its jobs is read, besides that of every job."""
 _FAILED: Final = frozenset({"failed", "killed"})
+_JOBS_FAILED: Final = "One or more jobs failed"
+
+
+def attributes_of(workflow: Workflow, size: int, *, is_first: bool) -> Ad:
+    """Attributes of a job that say that it is of this workflow; only the first has the document."""
+    shared: Ad = {
+        SIZE: size,
+        "JobBatchName": workflow.name or "workflow",
+        **{WORKFLOW_LABEL + name: value for name, value in workflow.labels.items()},
+    }
+    if workflow.name:
+        shared[WORKFLOW_NAME] = workflow.name
+    if not is_first:
+        return shared
+    shown = msgspec.structs.replace(workflow, jobs=[redacted(job) for job in workflow.jobs])
+    return {**shared, FIRST: True, WORKFLOW: encoded(shown).decode()}
+
+
+def is_dag(job: Job) -> bool:
+    """Whether it is the DAG job of a workflow, and not one of the jobs of one."""
+    return isinstance((job.attributes or {}).get(WORKFLOW_FILE), str)
 
 
 def described(jobs: Sequence[Job]) -> dict[str, Any] | None:
     """
-    All of it, with its document; None: that has not been found. `jobs`: of one workflow, by their places.
+    All of it, with its document; None: that has not been found. `jobs`: of one workflow, by their places, or its DAG job.
     """
     text = (jobs[0].attributes or {}).get(WORKFLOW)
     if not isinstance(text, str):
         return None
     document: dict[str, Any] = json.loads(text)
+    shown = _of_dag(jobs[0]) if is_dag(jobs[0]) else _of_group(jobs)
+    return {"name": "", **document, "id": jobs[0].cluster, **shown}
+
+
+def _of_group(jobs: Sequence[Job]) -> dict[str, Any]:
     states = Counter(told(job).status for job in jobs)
     status = status_of(states)
-    shown: dict[str, Any] = {"name": "", **document, "id": jobs[0].cluster, "status": status}
-    if status == "failed":
-        shown["statusReason"] = "One or more jobs failed"
+    reason = {"statusReason": _JOBS_FAILED} if status == "failed" else {}
     done, failed = states["completed"], states["failed"] + states["killed"] + states["deleted"]
     progress = {"total": len(jobs), "done": done, "failed": failed, "queued": len(jobs) - done - failed}
-    return shown | {"events": _events(jobs, status), "progress": progress | {"waiting": 0}}
+    return {
+        "status": status,
+        **reason,
+        "events": _events(jobs, status),
+        "progress": progress | {"waiting": 0},
+    }
+
+
+def _of_dag(job: Job) -> dict[str, Any]:
+    ad, state = job.attributes or {}, told(job)
+    reason = _JOBS_FAILED if state.status == "failed" and ad.get("ExitCode") is not None else state.reason
+    total = _amount(ad, SIZE)
+    done, failed = _amount(ad, f"{_COUNTS}Done"), _amount(ad, f"{_COUNTS}Failed")
+    queued = 0 if state.has_ended else sum(_amount(ad, f"{_COUNTS}{each}") for each in _QUEUED)
+    progress = {"total": total, "done": done, "failed": failed, "queued": queued}
+    return {
+        "status": state.status,
+        **({"statusReason": reason} if reason else {}),
+        "events": events_of(job, state),
+        "progress": progress | {"waiting": max(0, total - done - failed - queued)},
+    }
+
+
+def _amount(ad: Ad, name: str) -> int:
+    value = ad.get(name)
+    return value if isinstance(value, int) else 0
 
 
 def status_of(states: Counter[str]) -> str:
@@ -50,12 +116,10 @@ def status_of(states: Counter[str]) -> str:
 
 
 def _events(jobs: Sequence[Job], status: str) -> dict[str, int]:
-    events = [listed(job)["events"] for job in jobs]
+    events = [events_of(job, told(job)) for job in jobs]
     shown = {"createTime": min(each["createTime"] for each in events)}
     if started := [each["startTime"] for each in events if "startTime" in each]:
         shown["startTime"] = min(started)
-    if status not in {"idle", "running"} and (
-        ended := [each["endTime"] for each in events if "endTime" in each]
-    ):
+    if status in ENDED and (ended := [each["endTime"] for each in events if "endTime" in each]):
         shown["endTime"] = max(ended)
     return shown

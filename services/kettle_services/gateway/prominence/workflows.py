@@ -1,5 +1,8 @@
 """
-Workflows whose jobs wait for nothing but machines: one cluster, with a job for each job of the document and each instance of a factory.
+Workflows: submitted, listed, described, ended, run again, copied, and what their jobs have written.
+
+Those whose jobs wait for nothing but machines are one cluster, with a job for each job of the document and each instance of a factory;
+others are a DAG job, whose jobs name it.
 """
 
 import secrets
@@ -13,27 +16,41 @@ from aiohttp import web
 
 from kettle.auth.mapping.levels import Level
 from kettle.classad.ad import text_of
+from kettle.client import Client
 from kettle.client.connections.transport import new_id
 from kettle.prominence.faults import DocumentRefused
-from kettle.prominence.job_ads import redacted
 from kettle.prominence.nodes import WorkflowNode, WorkflowNodes, seeded
 from kettle.prominence.workflow_documents import read_workflow
+from kettle.prominence.workflow_orders import node_names, stays
 from kettle_services.gateway.prominence.application import Asked, Route, refused, reply
-from kettle_services.gateway.prominence.job_lists import JobLists, Wanted, Written, constrained, has, wanted
+from kettle_services.gateway.prominence.dag_workflows import DagWorkflows
+from kettle_services.gateway.prominence.job_lists import (
+    WORKFLOW_OF,
+    JobLists,
+    Wanted,
+    Written,
+    constrained,
+    has,
+    node_of,
+    wanted,
+)
 from kettle_services.gateway.prominence.job_states import ENDED, FIELDS
 from kettle_services.gateway.prominence.jobs import Streams
 from kettle_services.gateway.prominence.numbers import NUMBER, job_of, number_of, numbers_of
 from kettle_services.gateway.prominence.submitting import Submitting, first_fault
+from kettle_services.gateway.prominence.workflow_states import FIELDS as OF_WORKFLOWS
 from kettle_services.gateway.prominence.workflow_states import (
     FIRST,
     SIZE,
     WORKFLOW,
     WORKFLOW_LABEL,
     WORKFLOW_NAME,
+    attributes_of,
     described,
+    is_dag,
 )
 from kettle_services.gateway.rest.connections import PersonConnections
-from kettle_wire.ads.types import Ad
+from kettle_services.gateway.rest.persons import Person
 from kettle_wire.commands.queue import ACT, EDIT_JOBS, Act, EditJobs, Select
 from kettle_wire.prominence.workflow import Workflow
 from kettle_wire.rest.jobs import Job
@@ -53,8 +70,10 @@ class Workflows:
         lists: JobLists,
         written: Written,
         submitting: Submitting,
+        dags: DagWorkflows,
         streams: Streams,
     ) -> None:
+        self._dags = dags
         self._people = people
         self._lists = lists
         self._written = written
@@ -87,17 +106,18 @@ class Workflows:
             raise refused(first_fault(error)) from error
         if complaint := _not_carried_out(workflow):
             raise refused(complaint)
-        nodes = WorkflowNodes(workflow)
-        if len(nodes) > MOST:
-            raise refused(
-                f"the workflow has {len(nodes):,} jobs, and one has {MOST:,} at most: submit it in parts"
-            )
-        more = [_attributes(workflow, nodes, number) for number in range(len(nodes))]
         async with self._people.of(asked.person) as client:
-            number = await self._submitting.submit_together(
-                client, asked.person, [_treated(node, workflow) for node in nodes], more, now=time.time()
-            )
+            number = await self._number_of(client, asked.person, workflow)
         return reply({"id": number}, 201)
+
+    async def _number_of(self, client: Client, person: Person, workflow: Workflow) -> int:
+        nodes = WorkflowNodes(workflow)
+        if workflow.dependencies or len(nodes) > MOST:
+            return await self._dags.submit(client, person, workflow)
+        size = len(nodes)
+        more = [attributes_of(workflow, size, is_first=not number) for number in range(size)]
+        treated = [_treated(node, workflow) for node in nodes]
+        return await self._submitting.submit_together(client, person, treated, more, now=time.time())
 
     async def show(self, asked: Asked) -> web.StreamResponse:
         """Workflows that are active, or have ended, or both."""
@@ -107,7 +127,7 @@ class Workflows:
         if asks.ended:
             found += await self._first(asked, asks, FIRST, ended=True)
         clusters = [job.cluster for job in found if not numbers or job.cluster in numbers]
-        shown = [each for each in await self._described(asked, clusters) if _is_asked(each, asks)]
+        shown = [each.shown for each in await self._found(asked, clusters) if _is_asked(each.shown, asks)]
         newest = len(shown) if asks.newest < 0 or asks.active else asks.newest
         return reply(shown[max(0, len(shown) - newest) :])
 
@@ -118,7 +138,7 @@ class Workflows:
             asked, Wanted(filter=named, active=not ended, ended=ended, newest=asks.newest)
         )
 
-    async def _described(self, asked: Asked, clusters: Sequence[int]) -> list[dict[str, Any]]:
+    async def _found(self, asked: Asked, clusters: Sequence[int]) -> list["_Found"]:
         if not clusters:
             return []
         of_them = Wanted(
@@ -126,20 +146,21 @@ class Workflows:
             ended=True,
             newest=-1,
             clusters=list(clusters),
-            fields=(*FIELDS, WORKFLOW, SIZE),
+            fields=(*FIELDS, *OF_WORKFLOWS),
         )
         jobs = await self._lists.find(asked, of_them)
         groups = [list(group) for _, group in groupby(jobs, key=lambda job: job.cluster)]
-        return [shown for group in groups if (shown := described(group)) is not None]
+        return [_Found(group[0], shown) for group in groups if (shown := described(group)) is not None]
 
     async def describe(self, asked: Asked) -> web.StreamResponse:
         """One workflow in a list, which is empty if there is none."""
-        return reply(await self._described(asked, [job_of(asked.path_number()).cluster]))
+        found = await self._found(asked, [job_of(asked.path_number()).cluster])
+        return reply([each.shown for each in found])
 
-    async def _one(self, asked: Asked) -> dict[str, Any]:
+    async def _one(self, asked: Asked) -> "_Found":
         number = asked.path_number()
-        found = await self._described(asked, [job_of(number).cluster])
-        if not found or found[0]["id"] != number:
+        found = await self._found(asked, [job_of(number).cluster])
+        if not found or found[0].number != number:
             raise refused(f"there is no workflow {number} of yours")
         return found[0]
 
@@ -153,7 +174,7 @@ class Workflows:
 
     async def _deleted(self, asked: Asked, numbers: Sequence[int]) -> web.StreamResponse:
         clusters = sorted({job_of(number).cluster for number in numbers})
-        found = {each["id"] for each in await self._described(asked, clusters)}
+        found = {each.number for each in await self._found(asked, clusters)}
         if missing := [number for number in numbers if number not in found]:
             raise refused(f"there is no workflow {missing[0]} of yours to delete")
         request = Act(id=new_id(), action="remove", select=Select(clusters=clusters), reason=_DELETED)
@@ -169,32 +190,65 @@ class Workflows:
     async def remove(self, asked: Asked) -> web.StreamResponse:
         """Have its jobs leave the queue that have all ended."""
         found = await self._one(asked)
-        if found["status"] not in ENDED:
-            raise refused(f"workflow {found['id']} has not ended: delete it")
-        request = EditJobs(
-            id=new_id(), select=Select(clusters=[found["id"]]), attributes={"LeaveJobInQueue": False}
-        )
+        number = found.number
+        if not found.has_ended:
+            raise refused(f"workflow {number} has not ended: delete it")
+        whole = [Select(clusters=[number])]
+        if is_dag(found.first):
+            whole.append(Select(constraint=f"{WORKFLOW_OF} =?= {number}"))
         async with self._people.of(asked.person) as client:
-            self._written.note_acted(asked.person.name, await client.requests.ask(EDIT_JOBS, request))
+            for select in whole:
+                request = EditJobs(id=new_id(), select=select, attributes={"LeaveJobInQueue": False})
+                self._written.note_acted(asked.person.name, await client.requests.ask(EDIT_JOBS, request))
         return reply({})
 
     async def clone(self, asked: Asked) -> web.StreamResponse:
         """Submit the same workflow again."""
         found = await self._one(asked)
-        if any(job.get("inputs") for job in found["jobs"]):
+        if any(job.get("inputs") for job in found.shown["jobs"]):
             raise refused(
-                f"the input files of workflow {found['id']} are not kept: submit its document again"
+                f"the input files of workflow {found.number} are not kept: submit its document again"
             )
-        document = {name: found[name] for name in Workflow.__struct_encode_fields__ if name in found}
-        return await self._submitted(asked, msgspec.json.encode(document))
+        async with self._people.of(asked.person) as client:
+            number = await self._number_of(client, asked.person, found.document())
+        return reply({"id": number}, 201)
 
     async def stream(self, asked: Asked) -> web.StreamResponse:
         """What one of its jobs has written, by the job's name and which instance it is."""
-        found = await self._one(asked)
-        document = {name: found[name] for name in Workflow.__struct_encode_fields__ if name in found}
-        proc = _place(read_workflow(msgspec.json.encode(document)), asked.request.match_info["name"])
-        stream = asked.request.match_info["stream"]
-        return await self._streams.answer(asked, number_of(found["id"], proc), stream)
+        found, said = await self._one(asked), asked.request.match_info["name"]
+        names = node_names(WorkflowNodes(found.document()))
+        name = said if said in names else f"{said}/0"  # the first instance, where none is named
+        if name not in names:
+            raise refused(f"the workflow has no job {said}")
+        number = number_of(found.number, names.index(name))
+        if is_dag(found.first):
+            tried = await self._lists.find(asked, node_of(found.number, name))
+            if not tried:
+                raise refused(f"the job {name} of workflow {found.number} has not been submitted")
+            number = number_of(tried[-1].cluster, tried[-1].proc)
+        return await self._streams.answer(asked, number, asked.request.match_info["stream"])
+
+
+class _Found(msgspec.Struct, frozen=True):
+    """A workflow that somebody has asked for."""
+
+    first: Job
+    """The first of its jobs, or its DAG job."""
+    shown: dict[str, Any]
+
+    @property
+    def number(self) -> int:
+        """Of the workflow."""
+        return self.first.cluster
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing more will happen to it by itself."""
+        return self.shown["status"] in ENDED
+
+    def document(self) -> Workflow:
+        """As it was submitted, but for its secrets and the content of its input files."""
+        return read_workflow(str((self.first.attributes or {})[WORKFLOW]))
 
 
 def _seeds() -> Iterator[int]:
@@ -204,8 +258,6 @@ def _seeds() -> Iterator[int]:
 
 def _not_carried_out(workflow: Workflow) -> str:
     """What of it would have no effect, in a sentence; empty: nothing."""
-    if workflow.dependencies:
-        return "jobs that wait for others are not run yet: leave dependencies out, or submit the workflow in parts"
     if workflow.policies.maximum_reruns:
         return "a part of a workflow is not run again yet: leave maximumReruns out, and give maximumRetries"
     if workflow.notifications:
@@ -214,45 +266,13 @@ def _not_carried_out(workflow: Workflow) -> str:
 
 
 def _treated(node: WorkflowNode, workflow: Workflow) -> WorkflowNode:
-    """A job with what the workflow says of all of its jobs; they stay in the queue if one of them is to."""
-    stays = [workflow.policies.leave_in_queue, *(job.policies.leave_in_queue for job in workflow.jobs)]
+    """A job of a workflow that is one cluster: what the workflow says of all of its jobs is said of it."""
     policies = msgspec.structs.replace(
         node.job.policies,
         maximum_retries=workflow.policies.maximum_retries or node.job.policies.maximum_retries,
-        leave_in_queue=any(stays),
+        leave_in_queue=stays(workflow),
     )
     return msgspec.structs.replace(node, job=msgspec.structs.replace(node.job, policies=policies))
-
-
-def _attributes(workflow: Workflow, nodes: WorkflowNodes, number: int) -> Ad:
-    """Attributes of a job that say that it is of this workflow; only the first has the document."""
-    shared: Ad = {
-        SIZE: len(nodes),
-        "JobBatchName": workflow.name or "workflow",
-        **{WORKFLOW_LABEL + name: value for name, value in workflow.labels.items()},
-    }
-    if workflow.name:
-        shared[WORKFLOW_NAME] = workflow.name
-    if number:
-        return shared
-    shown = msgspec.structs.replace(workflow, jobs=[redacted(job) for job in workflow.jobs])
-    return {**shared, FIRST: True, WORKFLOW: msgspec.json.encode(shown).decode()}
-
-
-def _place(workflow: Workflow, name: str) -> int:
-    """
-    The place of a job in the cluster; raises RequestRefused: there is none of this name, or no such instance.
-    """
-    nodes = WorkflowNodes(workflow)
-    places = {job.name: nodes.numbers(place) for place, job in enumerate(workflow.jobs)}
-    if name in places:
-        return places[name][0]
-    job, _, instance = name.rpartition("/")
-    if job in places and instance.isascii() and instance.isdigit() and len(instance) < len(str(MOST)) + 1:
-        of_job = places[job]
-        if int(instance) < len(of_job):
-            return of_job[int(instance)]
-    raise refused(f"the workflow has no job {name}")
 
 
 def _is_asked(shown: dict[str, Any], asks: Wanted) -> bool:
