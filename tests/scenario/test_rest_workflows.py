@@ -119,7 +119,7 @@ async def test_a_workflow_is_watched_slowed_down_and_removed(rest: Rest, condor:
 
 
 async def looked_at(rest: Rest, one: str, shown: Any) -> None:
-    """The same from all sides."""
+    """Counts, nodes, reasons, graph, time line and events agree."""
     [failed] = (await rest.ask("GET", f"{one}/nodes?state=failed"))["nodes"]
     assert ("C", "exit code 3", [0, 1]) == (
         failed["name"],
@@ -181,7 +181,9 @@ async def changed(rest: Rest, one: str) -> None:
 
 
 async def test_what_is_sent_is_looked_at_and_all_faults_are_told(rest: Rest) -> None:
-    """A DAG file, a document of PROMINENCE and an instance of WfFormat are measured; what is wrong has its line, or its pointer."""
+    """
+    A DAG file, a document of PROMINENCE and an instance of WfFormat are measured; what is wrong has its line, or its pointer.
+    """
 
     async def look(kind: str, body: Any, status: int = 200) -> Any:
         said = {"data": body, "headers": {"Content-Type": "text/plain"}} if kind == "dag" else {"json": body}
@@ -217,3 +219,24 @@ async def test_what_is_sent_is_looked_at_and_all_faults_are_told(rest: Rest) -> 
     instance = {"name": "i", "schemaVersion": "1.5", "workflow": {"specification": {"tasks": [task]}}}
     assert "wfformat" == (await look("json", instance))["kind"]
     await look("json", {"name": "nothing"}, 422)
+
+
+async def test_a_workflow_is_submitted_as_text(rest: Rest) -> None:
+    """
+    A DAG file whose nodes have their descriptions runs in the name of who sends it, once for each key; what it lacks is refused before.
+    """
+    text = (
+        NODE.format(name="A", command="true") + NODE.format(name="B", command="exit 4") + "PARENT A CHILD B\n"
+    )
+    headers = {"Content-Type": "text/plain", "Idempotency-Key": "one"}
+    made = await rest.ask("POST", "?name=sent", 201, data=text, headers=headers)
+    assert made == await rest.ask("POST", "?name=sent", 201, data=text, headers=headers)
+    assert ("dag", 2, 2) == (made["kind"], made["nodes"], made["height"])
+    ended = await rest.until(lambda said: "ended" in said and "exit_code" in said, f"/{made['id']}")
+    assert ("failed", 1, {"done": 1, "failed": 1}) == (ended["state"], ended["exit_code"], ended["counts"])
+    named = await rest.until(lambda said: said["workflows"], "?state=failed&name=sent")
+    assert made["id"] == named["workflows"][0]["id"]
+    lacking = text + "JOB C c.sub\nSCRIPT POST A post.sh\n"
+    refused = await rest.ask("POST", "", 422, data=lacking, headers={"Content-Type": "text/plain"})
+    assert 2 == len(refused["errors"])
+    await rest.ask("POST", "", 415, data=text, headers={"Content-Type": "text/x-dag"})

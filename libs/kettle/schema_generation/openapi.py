@@ -125,6 +125,7 @@ def _operation(route: Route, parameters: list[Document]) -> Document:
         "parameters": [*parameters, *map(_header, route.headers)],
         "responses": {
             "200": _answer(route),
+            **({"201": _answer(route)} if route.creates else {}),
             **({"206": _answer(route)} if "Range" in route.headers else {}),
             **(
                 {"304": {"description": "It is what If-None-Match names."}}

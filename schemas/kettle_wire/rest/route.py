@@ -40,6 +40,7 @@ class Route:
         octets: str = "",
         takes: Sequence[str] = (),
         others: Sequence[str] = (),
+        creates: bool = False,
     ) -> None:
         """
         `level`: what somebody must have to ask.  `errors`: statuses besides those of every route (`EVERYWHERE`).
@@ -47,6 +48,7 @@ class Route:
         of `text/plain` will do, too.  `headers`: those of `HEADERS` that it looks at.
         `octets`: the media type of an answer that is a file and no `reply`.  `takes`: those of a body that is a file and no `body`.
         `others`: media types besides JSON that the answer may have if a parameter asks for them.
+        `creates`: the answer may be 201, when there is something new.
         """
         self.method: Final = method
         self.path: Final = PREFIX + path
@@ -62,6 +64,7 @@ class Route:
         self.octets: Final = octets
         self.takes: Final = tuple(takes)
         self.others: Final = tuple(others)
+        self.creates: Final = creates
 
     def __repr__(self) -> str:
         return f"Route({self.method} {self.path})"

@@ -1,26 +1,35 @@
-"""What a new workflow would be."""
+"""New workflows over HTTP."""
+
+from typing import Annotated, Final
 
 import msgspec
 
 from kettle_wire.rest.problem import FieldProblem
 from kettle_wire.rest.route import Route
 
-DAG_TEXT = "text/plain"
-DOCUMENT = "application/json"
+DAG_TEXT: Final = "text/plain"
+DOCUMENT: Final = "application/json"
 
 
 class SubmitWorkflow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """
-    Look at a workflow without running it: a DAG file as text, in which each node has its description in braces, or as JSON a document
-    of PROMINENCE or an instance of WfFormat 1.5 or 1.6. All that is wrong is told at once.
+    Submit a workflow: a DAG file as text, in which each node has its description in braces, or as JSON a document of PROMINENCE or an
+    instance of WfFormat 1.5 or 1.6. All that is wrong is told at once.
     """
 
     dry_run: bool = False
+    """Only say what it would be."""
+    name: Annotated[str, msgspec.Meta(max_length=256)] = ""
+    """Of the workflow in the queue; empty: as the document says, or the file with its number."""
+    replay: Annotated[float, msgspec.Meta(ge=0, le=1e6)] | None = None
+    """Of an instance of WfFormat: each node sleeps so many times the seconds that it took, instead of running its program."""
 
 
-class WorkflowLook(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a workflow would be."""
+class NewWorkflow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a workflow is, or would be."""
 
+    id: str = ""
+    """`CLUSTER@SCHEDD`; absent after a dry run."""
     kind: str
     """`dag`, `prominence` or `wfformat`."""
     name: str = ""
@@ -47,9 +56,10 @@ SUBMIT_WORKFLOW = Route(
     "/workflows",
     "submit_workflow",
     parameters=SubmitWorkflow,
-    reply=WorkflowLook,
+    reply=NewWorkflow,
     level="WRITE",
     errors=(413, 415, 422),
     takes=(DAG_TEXT, DOCUMENT),
+    creates=True,
     headers=("Idempotency-Key",),
 )

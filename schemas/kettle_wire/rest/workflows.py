@@ -181,7 +181,9 @@ class WorkflowNodes(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
 
 class GetNodeWhy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Get why a node of a workflow is where it is: what it waits for, which limit is reached, or why its job waits."""
+    """
+    Get why a node of a workflow is where it is: what it waits for, which limit is reached, or why its job waits.
+    """
 
     id: ClusterName
     node: NodeName
@@ -214,7 +216,9 @@ class WorkflowOrder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class ChangeLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Change how fast a workflow goes; what is not named stays. Its owner may, and administrators of its access point."""
+    """
+    Change how fast a workflow goes; what is not named stays. Its owner may, and administrators of its access point.
+    """
 
     id: ClusterName
 

@@ -54,7 +54,7 @@ async def fits(seen: Watched) -> bool:
 async def test_a_workflow_is_seen_as_a_picture_and_followed(look: Looks, condor: Condor) -> None:
     """
     The list has its progress, its page the folded graph, its nodes filtered by the server, why one waits, and the time line; it is
-    live, can be used by keys, and whoever reads it, light or dark, wide or narrow, axe finds nothing.
+    live, can be used by keys, and axe finds nothing, light or dark, wide or narrow.
     """
     cluster = await submitted(condor)
     async with look.at("/workflows") as seen:

@@ -68,7 +68,9 @@ def picture(plan: Plan, fold: Fold) -> Picture:
 
 
 def group_of(name: str) -> str:
-    """What a node belongs to by its name: the splice of the outermost file, or the job of which it is an instance; empty: nothing."""
+    """
+    What a node belongs to by its name: the splice of the outermost file, or the job of which it is an instance; empty: nothing.
+    """
     splice, plus, _ = name.partition("+")
     if plus and splice:
         return f"{splice}+"

@@ -144,7 +144,7 @@ class RunView:
         return sum(each.left for each in live) - running - held, running, held
 
     def jobs_now(self, node: int) -> Iterator[PartJobs]:
-        """Those of a node that are in the queue."""
+        """The jobs of a node that are in the queue."""
         return (each for each in self.jobs.get(node, ()) if each.cluster in self._live)
 
     # -- nodes -----------------------------------------------------------------------------------------------------------

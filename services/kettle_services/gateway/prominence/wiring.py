@@ -63,5 +63,6 @@ def add_prominence(
     jobs = JobHandlers(parts.people, lists, written, submitting, objects, signer, streams)
     dags = DagWorkflows(DagJobs(settings.home_path), submitting, written)
     workflows = Workflows(parts.people, lists, written, submitting, dags, streams)
+    parts.new_workflows.run_documents_by(workflows.submit_dag)
     routes = [route for part in (jobs, running, workflows, values, data, pool) for route in part.routes()]
     add_routes(application, front, routes, [*health.routes(), *data.open_routes()])

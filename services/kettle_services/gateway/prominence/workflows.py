@@ -110,6 +110,16 @@ class Workflows:
             number = await self._number_of(client, asked.person, workflow)
         return reply({"id": number}, 201)
 
+    async def submit_dag(self, client: Client, person: Person, text: str) -> int:
+        """
+        The number of a workflow that is run by a DAG job, whatever it has.  Raises DocumentRefused, and RequestRefused for what is not
+        carried out.
+        """
+        workflow = seeded(read_workflow(text), _seeds())
+        if complaint := _not_carried_out(workflow):
+            raise refused(complaint)
+        return await self._dags.submit(client, person, workflow)
+
     async def _number_of(self, client: Client, person: Person, workflow: Workflow) -> int:
         nodes = WorkflowNodes(workflow)
         if workflow.dependencies or len(nodes) > MOST:

@@ -112,7 +112,9 @@ def why_cut(trouble: str) -> str:
 
 
 def place_of_reader(asked: Asked, after: int | None) -> int | None:
-    """Behind which event somebody wants to go on: as the header says it, else `after`. Raises RequestRefused."""
+    """
+    Behind which event somebody wants to go on: as the header says it, else `after`. Raises RequestRefused.
+    """
     named = asked.request.headers.get("Last-Event-ID", "").strip()
     if not named:
         return after

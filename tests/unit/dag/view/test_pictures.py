@@ -35,7 +35,10 @@ def test_a_small_graph_stays_as_it_is() -> None:
 
 
 def test_ten_thousand_nodes_stay_a_picture() -> None:
-    """Five thousand chains of two between a first and a last node are four figures; a chain of ten thousand is as high as a screen allows."""
+    """
+    Five thousand chains of two between a first and a last node are four figures; a chain of ten thousand is as high as a screen
+    allows.
+    """
     names = [f"n{each}" for each in range(5000)], [f"m{each}" for each in range(5000)]
     text = jobs("A", *names[0], *names[1], "Z") + f"PARENT A CHILD {' '.join(names[0])}\n"
     text += "".join(f"PARENT n{each} CHILD m{each}\n" for each in range(5000))
@@ -62,7 +65,9 @@ def test_instances_of_one_job_and_splices_are_one_figure() -> None:
 
 @given(st.integers(1, 60), st.integers(0, 400), st.randoms(use_true_random=False))
 def test_each_node_is_in_one_figure_and_no_level_is_too_wide(nodes: int, edges: int, rng: object) -> None:
-    """Whatever the graph: all nodes are counted once, arrows lead down, and figures of a level do not lie on each other."""
+    """
+    Whatever the graph: all nodes are counted once, arrows lead down, and figures of a level do not lie on each other.
+    """
     text = jobs(*(f"n{each}" for each in range(nodes)))
     for _ in range(edges if nodes > 1 else 0):
         first, second = sorted(rng.sample(range(nodes), 2))  # type: ignore[attr-defined]

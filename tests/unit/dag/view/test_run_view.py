@@ -62,7 +62,9 @@ def test_each_state_has_its_reason(node: int, upto: float, reason: str) -> None:
 
 
 def test_parents_are_seen_through_joins() -> None:
-    """A node that waits names those before it that have not finished, and a halt is the reason of those that could begin."""
+    """
+    A node that waits names those before it that have not finished, and a halt is the reason of those that could begin.
+    """
     edges = Plan(
         names=["a", "b", "c"],
         joins=1,

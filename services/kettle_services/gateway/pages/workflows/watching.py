@@ -21,7 +21,9 @@ class WorkflowWatch:
         self._place: tuple[str, int] | None = None
 
     async def behind(self, frames: Mapping[str, int]) -> Mapping[str, int]:
-        """Wait until more has happened; how many events there are. Raises RequestRefused: there is no such workflow."""
+        """
+        Wait until more has happened; how many events there are. Raises RequestRefused: there is no such workflow.
+        """
         if self._place is None:
             self._place = await self._access.place(self._workflow)
         seen = frames.get(_EVENTS, 0)

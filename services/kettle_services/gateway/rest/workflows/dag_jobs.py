@@ -10,7 +10,7 @@ from kettle_wire.codes import DagStatus, Universe
 from kettle_wire.rest.jobs import Job
 from kettle_wire.rest.workflows import Workflow, WorkflowJobs, WorkflowStateName
 
-_IS_ONE: Final = f'JobUniverse == {Universe.SCHEDULER:d} && regexp("(^|/)condor_dagman$", Cmd)'
+_IS_ONE: Final = f"JobUniverse == {Universe.SCHEDULER:d} && MY.OtherJobRemoveRequirements =!= undefined"
 _HALTED: Final = f"MY.DAG_Status =?= {DagStatus.HALTED:d}"
 _STATES: Final[dict[WorkflowStateName, str]] = {
     "waiting": "JobStatus == 1",

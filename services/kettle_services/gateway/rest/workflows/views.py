@@ -102,14 +102,18 @@ class WorkflowViews:
         self._kept: OrderedDict[tuple[str, int], _Kept] = OrderedDict()
 
     async def of(self, schedd: str, number: int) -> Watched:
-        """A workflow as it is now.  Raises RefusedError (`not_found`): it has not begun; BusError: nobody tells."""
+        """
+        A workflow as it is now.  Raises RefusedError (`not_found`): it has not begun; BusError: nobody tells.
+        """
         kept = self._at(schedd, number)
         if not kept.is_over:
             await self._catch_up(kept, 0.0)
         return self._known(kept)
 
     async def after(self, schedd: str, number: int, events: int) -> int:
-        """Wait until more than so many events are known of it, at most 20 s; how many there are.  Raises as `of` does."""
+        """
+        Wait until more than so many events are known of it, at most 20 s; how many there are.  Raises as `of` does.
+        """
         kept = self._at(schedd, number)
         if kept.events <= events and not kept.is_over:
             if kept.coming is None or kept.coming.done():
@@ -145,7 +149,9 @@ class WorkflowViews:
             wait = 0.0
 
     def _known(self, kept: _Kept) -> Watched:
-        """What was looked at longest ago is forgotten. Raises RefusedError: its first event is not committed yet."""
+        """
+        What was looked at longest ago is forgotten. Raises RefusedError: its first event is not committed yet.
+        """
         if kept.watched is None:
             raise RefusedError(RefusalCode.NOT_FOUND, f"workflow {kept.number} is about to begin")
         nodes = {

@@ -9,7 +9,7 @@ from kettle_services.gateway.rest.jobs import JobQuestions
 from kettle_services.gateway.rest.streams import Streams
 from kettle_services.gateway.rest.workflows.access import WorkflowAccess
 from kettle_services.gateway.rest.workflows.feed import WorkflowFeed
-from kettle_services.gateway.rest.workflows.making import WorkflowMaking
+from kettle_services.gateway.rest.workflows.making import NewWorkflows
 from kettle_services.gateway.rest.workflows.orders import WorkflowOrders
 from kettle_services.gateway.rest.workflows.pictures import WorkflowPictures
 from kettle_services.gateway.rest.workflows.questions import WorkflowQuestions
@@ -19,6 +19,7 @@ from kettle_wire.rest.route import Route
 
 def workflow_handlers(
     access: WorkflowAccess,
+    new: NewWorkflows,
     bus: Bus,
     streams: Streams,
     people: PersonConnections,
@@ -41,5 +42,5 @@ def workflow_handlers(
         workflow_views.GET_GRAPH: pictures.graph,
         workflow_views.GET_WORKFLOW_TIMELINE: pictures.timeline,
         workflow_views.FOLLOW_WORKFLOW_EVENTS: WorkflowFeed(access, streams).follow,
-        workflow_making.SUBMIT_WORKFLOW: WorkflowMaking().submit,
+        workflow_making.SUBMIT_WORKFLOW: new.submit,
     }
