@@ -22,8 +22,8 @@ from kettle_services.gateway.rest.persons import Person
 from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_services.gateway.rest.workflows.access import WorkflowAccess
 from kettle_services.gateway.rest.workflows.choosing import chosen
-from kettle_services.gateway.rest.workflows.dag_jobs import filter_of, of_job
 from kettle_services.gateway.rest.workflows.happenings import happening
+from kettle_services.gateway.rest.workflows.listing import filter_of, of_job
 from kettle_services.gateway.rest.workflows.questions import WorkflowQuestions
 from kettle_services.gateway.rest.workflows.views import WorkflowViews
 from kettle_wire.ads.types import Ad

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from html import escape
 from typing import Final
 
-from kettle.dag.view.figures import Arrow, Figure, Picture, words_of_counts
+from kettle.dag.view.figures import Arrow, Figure, Picture
 from kettle.dag.view.layers import BOX, Placed
 from kettle_wire.codes import NodeState
 
@@ -37,6 +37,11 @@ Link = Callable[[int], str]
 def by_name(counts: Mapping[int, int]) -> dict[str, int]:
     """How many nodes are in which state, by its name, in the order of bars."""
     return {state.name.lower(): count for state in COLOURS if (count := counts.get(state, 0))}
+
+
+def words_of_counts(counts: Mapping[str, int]) -> str:
+    """How many nodes are in which state, as people read it."""
+    return ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)
 
 
 def main_state(counts: Counter[int]) -> NodeState:

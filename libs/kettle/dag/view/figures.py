@@ -7,7 +7,7 @@ what is left of a level that is still too wide, or of a graph that is too high. 
 
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, Literal
 
 import msgspec
@@ -218,8 +218,3 @@ def _common(names: Sequence[str]) -> str:
     """How all of them begin."""
     first, last = min(names), max(names)
     return next((first[:place] for place, letter in enumerate(first) if last[place] != letter), first)
-
-
-def words_of_counts(counts: Mapping[str, int]) -> str:
-    """How many nodes are in which state, as people read it."""
-    return ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)

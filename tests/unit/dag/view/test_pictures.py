@@ -3,7 +3,7 @@
 from collections import Counter
 from xml.etree import ElementTree as ET
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kettle.dag.building.parser import parse
@@ -63,6 +63,7 @@ def test_instances_of_one_job_and_splices_are_one_figure() -> None:
     assert 5 == len(picture(Plan(names=["w/fit/0", "w/fit/1", "s+a", "s+b", "w/end"]), "none").figures)
 
 
+@settings(max_examples=25)
 @given(st.integers(1, 60), st.integers(0, 400), st.randoms(use_true_random=False))
 def test_each_node_is_in_one_figure_and_no_level_is_too_wide(nodes: int, edges: int, rng: object) -> None:
     """

@@ -16,7 +16,7 @@ from kettle_services.gateway.rest.application import Answer, Asked
 from kettle_services.gateway.rest.freshness import Freshness
 from kettle_services.gateway.rest.page_tokens import page_token, place_of
 from kettle_services.gateway.rest.refusals import RequestRefused, refused_field
-from kettle_services.gateway.rest.workflows import dag_jobs
+from kettle_services.gateway.rest.workflows import listing
 from kettle_services.gateway.rest.workflows.access import WorkflowAccess, no_such_workflow
 from kettle_services.gateway.rest.workflows.choosing import STATE_NAMES, chosen, described
 from kettle_services.gateway.rest.workflows.views import Watched
@@ -67,7 +67,7 @@ class WorkflowQuestions:
         """Workflows in the queues, then those in the history."""
         parameters: ListWorkflows = asked.parameters
         owners = self._owners(asked, parameters)
-        wanted = dag_jobs.filter_of(parameters.state, parameters.name)
+        wanted = listing.filter_of(parameters.state, parameters.name)
         place = place_of(parameters, parameters.page, _ListPlace) if parameters.page else None
         found: list[Job] = []
         following: _ListPlace | None = place or _ListPlace("queue", "")
@@ -78,19 +78,19 @@ class WorkflowQuestions:
                 owner=[*owners],
                 schedd=parameters.schedd,
                 filter=wanted,
-                fields=[*dag_jobs.FIELDS],
+                fields=[*listing.FIELDS],
                 limit=parameters.limit - len(found),
                 page=following.page,
                 at_least=parameters.at_least,
             )
-            page = await self._listed(asked, self._jobs, question)
+            page = await self._listed(asked, question)
             found += page.jobs or ()
             frames = page.frames
             following = _following(parameters, following, page)
             if page.next and not page.jobs:
                 break  # it has searched for as long as it may
         token = page_token(parameters, following) if following is not None else None
-        return Answer(Workflows(workflows=[*map(dag_jobs.of_job, found)], next=token, frames=frames))
+        return Answer(Workflows(workflows=[*map(listing.of_job, found)], next=token, frames=frames))
 
     def _owners(self, asked: Asked, parameters: ListWorkflows) -> Sequence[str]:
         """Raises RequestRefused: they may not be looked at."""
@@ -105,8 +105,8 @@ class WorkflowQuestions:
             )
         return [] if _EVERYBODY in parameters.owner else parameters.owner
 
-    async def _listed(self, asked: Asked, listing: Listing, question: msgspec.Struct) -> Jobs:
-        answer = await listing(msgspec.structs.replace(asked, parameters=question, headers={}))
+    async def _listed(self, asked: Asked, question: msgspec.Struct) -> Jobs:
+        answer = await self._jobs(msgspec.structs.replace(asked, parameters=question, headers={}))
         assert isinstance(answer.reply, Jobs)
         return answer.reply
 
@@ -116,7 +116,7 @@ class WorkflowQuestions:
         await self._freshness.wait(parameters.at_least)
         schedd, number = await self._access.place(parameters.id)
         job = await self._dag_job(asked, f"{number}.0@{schedd}")
-        known = dag_jobs.of_job(job) if job is not None else None
+        known = listing.of_job(job) if job is not None else None
         if known is not None:
             self._access.require_may_look(asked, known.owner, parameters.id)
         try:
@@ -129,7 +129,7 @@ class WorkflowQuestions:
 
     async def _dag_job(self, asked: Asked, name: str) -> Job | None:
         """The job of a workflow; None: it is not in the tables, or not yet."""
-        question = GetJob(id=name, fields=[*dag_jobs.FIELDS, "JobUniverse"])
+        question = GetJob(id=name, fields=[*listing.FIELDS, "JobUniverse"])
         try:
             answer = await self._job(msgspec.structs.replace(asked, parameters=question, headers={}))
         except RequestRefused as refusal:
@@ -184,7 +184,7 @@ def _following(parameters: ListWorkflows, at: _ListPlace, page: Jobs) -> _ListPl
     """Where the list goes on behind a page; None: nowhere."""
     if page.next:
         return _ListPlace(at.where, page.next)
-    if at.where == "queue" and dag_jobs.may_have_left(parameters.state):
+    if at.where == "queue" and listing.may_have_left(parameters.state):
         return _ListPlace("history", "")
     return None
 

@@ -118,8 +118,7 @@ class WorkflowViews:
         if kept.events <= events and not kept.is_over:
             if kept.coming is None or kept.coming.done():
                 kept.coming = asyncio.create_task(self._catch_up(kept, LONGEST_WAIT_S))
-            await asyncio.wait((kept.coming,))
-            kept.coming.result()
+            await asyncio.shield(kept.coming)  # others wait for it, too
         return kept.events
 
     def is_over(self, schedd: str, number: int) -> bool:
