@@ -32,7 +32,7 @@ WORKFLOW_ERRORS = (404, 409)
 class ListWorkflows(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """
     List workflows, those in the queues first, of these the last submitted first: one's own; administrators may name others. How far
-    they are is as their DAG jobs have told it, at most some seconds ago.
+    they are is as their DAG jobs have told it, at most half a minute ago.
     """
 
     owner: list[Name] = []

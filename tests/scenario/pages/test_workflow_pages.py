@@ -53,13 +53,13 @@ async def fits(seen: Watched) -> bool:
 
 async def test_a_workflow_is_seen_as_a_picture_and_followed(look: Looks, condor: Condor) -> None:
     """
-    The list has its progress, its page the folded graph, its nodes filtered by the server, why one waits, and the time line; it is
+    The list has it, its page the folded graph, its nodes filtered by the server, why one waits, and the time line; it is
     live, can be used by keys, and axe finds nothing, light or dark, wide or narrow.
     """
     cluster = await submitted(condor)
     async with look.at("/workflows") as seen:
         await seen.page.wait_for_selector("[data-live-state=on]")
-        await seen.page.wait_for_selector(f"tr:has-text('survey.dag+{cluster}') svg.parts rect.node-done")
+        await seen.page.wait_for_selector(f"tr:has(th a:text-is('{cluster}')) .workflow-running")
         assert [] == await seen.violations()
         await seen.page.keyboard.press("j")
         await seen.page.click(f"tbody th a:text-is('{cluster}')")
