@@ -27,11 +27,10 @@ JOB {name} {{
     queue
 }}
 """
-DAG = "".join(
-    NODE.format(name=name, command=command)
-    for name, command in (("A", "true"), ("B", "sleep 1000"), ("C", "exit 3"), ("D", "true"))
+COMMANDS = {"A": "true", "B": "sleep 1000", "C": "exit 3", "D": "true"}
+DAG = "".join(NODE.format(name=name, command=command) for name, command in COMMANDS.items()) + (
+    "PARENT A CHILD B C\nPARENT B C CHILD D\nRETRY C 1\nCATEGORY B slow\nMAXJOBS slow 5\n"
 )
-DAG += "PARENT A CHILD B C\nPARENT B C CHILD D\nRETRY C 1\nCATEGORY B slow\nMAXJOBS slow 5\n"
 CYCLE = (
     "JOB A a.sub\nJOB B {\nexecutable = /bin/true\n}\nPARENT A CHILD B\nPARENT B CHILD A\nPARENT A CHILD Bx\n"
 )
@@ -196,8 +195,8 @@ async def test_what_is_sent_is_looked_at_and_all_faults_are_told(rest: Rest) -> 
     assert "A -> B -> A" in " ".join(each["detail"] for each in refused["errors"])
     assert "did you mean B" in " ".join(each["detail"] for each in refused["errors"])
 
-    job = {"name": "fit", "tasks": [{"image": "busybox", "runtime": "singularity"}]}
-    job["resources"] = {"cpus": 1, "memory": 1, "disk": 1, "nodes": 1, "walltime": 10}  # type: ignore[assignment]
+    job: dict[str, Any] = {"name": "fit", "tasks": [{"image": "busybox", "runtime": "singularity"}]}
+    job["resources"] = {"cpus": 1, "memory": 1, "disk": 1, "nodes": 1, "walltime": 10}
     sweep = {"type": "repeat", "name": "r", "jobs": ["fit"], "number": 4}
     found = await look("json", {"name": "w", "jobs": [job], "factories": [sweep]})
     assert ("prominence", 1, 4, 4, 600.0) == (
@@ -215,8 +214,12 @@ async def test_what_is_sent_is_looked_at_and_all_faults_are_told(rest: Rest) -> 
     }
     pointers = {each["pointer"] for each in (await look("json", many, 422))["errors"]}
     assert {"/body/jobs/1/name", "/body/factories/0/number", "/body/dependencies/fit"} <= pointers
-    task = {"name": "a", "id": "a", "parents": [], "children": []}
-    instance = {"name": "i", "schemaVersion": "1.5", "workflow": {"specification": {"tasks": [task]}}}
+    task: dict[str, Any] = {"name": "a", "id": "a", "parents": [], "children": []}
+    instance: dict[str, Any] = {
+        "name": "i",
+        "schemaVersion": "1.5",
+        "workflow": {"specification": {"tasks": [task]}},
+    }
     assert "wfformat" == (await look("json", instance))["kind"]
     await look("json", {"name": "nothing"}, 422)
 
