@@ -98,7 +98,9 @@ def work(condor: Condor) -> Path:
     return condor.work
 
 
-async def test_a_workflow_is_watched_slowed_down_and_removed(rest: Rest, condor: Condor, work: Path) -> None:
+async def test_a_workflow_is_watched_slowed_down_and_removed(
+    rest: Rest, pool: ThrowawayPool, condor: Condor, work: Path
+) -> None:
     """
     Counts, nodes with all attempts, reasons, graph, time line and events of one DAG agree; its limits are changed, it is halted, goes
     on, and is removed.
@@ -114,7 +116,7 @@ async def test_a_workflow_is_watched_slowed_down_and_removed(rest: Rest, condor:
     assert {"idle": 0, "running": 1, "held": 0} == shown["jobs"]
 
     await looked_at(rest, one, shown)
-    await changed(rest, one)
+    await changed(rest, one, pool)
 
 
 async def looked_at(rest: Rest, one: str, shown: Any) -> None:
@@ -156,7 +158,7 @@ async def looked_at(rest: Rest, one: str, shown: Any) -> None:
     assert events[-1:] == again
 
 
-async def changed(rest: Rest, one: str) -> None:
+async def changed(rest: Rest, one: str, pool: ThrowawayPool) -> None:
     """Limits, halt, removal."""
     await rest.ask("PATCH", one, 422, json={})
     await rest.ask("PATCH", one, json={"max_jobs": 7, "categories": {"slow": 2}, "priority": 3})
@@ -167,6 +169,10 @@ async def changed(rest: Rest, one: str) -> None:
     assert ("halted", "lunch") == (halted["state"], halted["reason"])
     await rest.ask("POST", f"{one}/resume", json={})
     assert "running" == (await rest.ask("GET", one))["state"]
+    number = one[1:].partition("@")[0]
+    assert 0 == (await pool.kettle("dag", "halt", number, "--reason", "again"))[0]
+    assert "again" == (await rest.ask("GET", one))["reason"]
+    assert 0 == (await pool.kettle("dag", "resume", number))[0]
 
     listed = await rest.until(lambda said: said["workflows"], "?name=WATCHED.dag&state=running&limit=1")
     assert one[1:] == listed["workflows"][0]["id"]
