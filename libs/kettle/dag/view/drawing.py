@@ -10,7 +10,7 @@ from html import escape
 from typing import Final
 
 from kettle.dag.view.figures import Arrow, Figure, Picture
-from kettle.dag.view.layers import BOX, Placed
+from kettle.dag.view.layers import BOX, Placed, Point
 from kettle_wire.codes import NodeState
 
 COLOURS: Final = {
@@ -26,7 +26,7 @@ COLOURS: Final = {
     NodeState.FUTILE: "#d99b8d",
 }
 """In the order in which parts of a bar stand."""
-_LETTERS: Final = 20
+_LETTERS: Final = 19
 """So many letters of a name fit."""
 _INSET: Final = 10
 
@@ -77,20 +77,26 @@ def _svg(picture: Picture, places: Placed, counts: Counts, link: Link | None) ->
         f'viewBox="0 0 {places.width} {places.height}" role="{"group" if link else "img"}" aria-label="Graph of {said}" '
         'font-family="system-ui, sans-serif" font-size="13">'
     )
-    for arrow in picture.arrows:
-        yield _arrow(arrow, places)
+    for arrow, lanes in zip(picture.arrows, places.ways, strict=True):
+        yield _arrow(arrow, places, lanes)
     for place, (figure, its) in enumerate(zip(picture.figures, counts, strict=True)):
         box = "".join(_box(figure, its, *places.corners[place]))
         yield f'<a href="{escape(link(place))}">{box}</a>' if link else f"<g>{box}</g>"
     yield "</svg>"
 
 
-def _arrow(arrow: Arrow, places: Placed) -> str:
-    (x1, y1), (x2, y2) = places.corners[arrow.parent], places.corners[arrow.child]
-    x1, x2, y1 = x1 + BOX[0] / 2, x2 + BOX[0] / 2, y1 + BOX[1]
-    bend = max(18.0, (y2 - y1) / 2)
+def _arrow(arrow: Arrow, places: Placed, lanes: Sequence[Point]) -> str:
+    """A curve from below one figure to above another, straight where it passes a level."""
+    (x, y), (end_x, end_y) = places.corners[arrow.parent], places.corners[arrow.child]
+    x, y = x + BOX[0] / 2, y + BOX[1]
+    way = f"M{x:g} {y:g}"
+    for next_x, next_y in (*lanes, (end_x + BOX[0] / 2, end_y)):
+        bend = max(18.0, (next_y - y) / 2)
+        way += f"C{x:g} {y + bend:g} {next_x:g} {next_y - bend:g} {next_x:g} {next_y:g}"
+        x, y = next_x, next_y + BOX[1]
+        way += f"V{y:g}"
+    way = way.rpartition("V")[0]  # not through the figure at its end
     dashes = ' stroke-dasharray="4 3"' if arrow.weak else ""
-    way = f"M{x1:g} {y1:g}C{x1:g} {y1 + bend:g} {x2:g} {y2 - bend:g} {x2:g} {y2:g}"
     return f'<path class="edge" d="{way}" fill="none" stroke="#8b97a3"{dashes}/>'
 
 
