@@ -43,10 +43,13 @@ def _route(route: Route, operation: dict[str, Any]) -> Iterator[str]:
             yield f"| `{each['name']}` | {each['in']} | {_type(each['schema'])} | {meaning} |\n"
     if route.body is not None:
         yield f"\nBody: `{route.body.__name__}`. {' '.join((inspect.getdoc(route.body) or '').split())}\n"
+    if route.takes:
+        yield f"\nBody: {' or '.join(f'`{each}`' for each in route.takes)}.\n"
     if route.reply is None:
         yield f"\nAnswer: a file, `{route.octets}`.\n"
     else:
-        yield f"\nAnswer: `{route.reply.__name__}`. {' '.join((inspect.getdoc(route.reply) or '').split())}\n"
+        others = f" Or {' or '.join(f'`{each}`' for each in route.others)}." if route.others else ""
+        yield f"\nAnswer: `{route.reply.__name__}`. {' '.join((inspect.getdoc(route.reply) or '').split())}{others}\n"
 
 
 def _type(schema: dict[str, Any]) -> str:

@@ -125,6 +125,7 @@ def _operation(route: Route, parameters: list[Document]) -> Document:
         "parameters": [*parameters, *map(_header, route.headers)],
         "responses": {
             "200": _answer(route),
+            **({"201": _answer(route)} if route.creates else {}),
             **({"206": _answer(route)} if "Range" in route.headers else {}),
             **(
                 {"304": {"description": "It is what If-None-Match names."}}
@@ -141,7 +142,7 @@ def _operation(route: Route, parameters: list[Document]) -> Document:
             content["text/plain"] = {"schema": {"type": "string"}}
         made["requestBody"] = {"required": True, "content": content}
     elif route.takes:
-        made["requestBody"] = {"required": True, "content": {route.takes: {}}}
+        made["requestBody"] = {"required": True, "content": {each: {} for each in route.takes}}
     return made
 
 
@@ -151,7 +152,7 @@ def _answer(route: Route) -> Document:
     media = "text/event-stream" if route.stream else "application/json"
     return {
         "description": " ".join((route.reply.__doc__ or "").split()),
-        "content": {media: {"schema": _reference(route.reply)}},
+        "content": {media: {"schema": _reference(route.reply)}, **{other: {} for other in route.others}},
     }
 
 

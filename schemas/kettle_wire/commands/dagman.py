@@ -145,8 +145,14 @@ START_WORKFLOW = Endpoint(
     "dagman", "start", StartWorkflow, WorkflowRuns, callers=(Caller.USER,), repeat=Repeat.HARMLESS
 )
 FOLLOW_WORKFLOW = Endpoint(
-    "dagman", "follow", FollowWorkflow, WorkflowNews, callers=(Caller.USER,), repeat=Repeat.QUERY
+    "dagman",
+    "follow",
+    FollowWorkflow,
+    WorkflowNews,
+    callers=(Caller.USER, Caller.GATEWAY),
+    repeat=Repeat.QUERY,
 )
+"""The gateway asks for everybody, and knows itself who may look."""
 REPORT_FAILURES = Endpoint(
     "dagman", "failed", ReportFailures, WorkflowChanged, callers=(Caller.USER,), repeat=Repeat.HARMLESS
 )
@@ -157,5 +163,10 @@ SHOW_WORKFLOW = Endpoint(
     "dagman", "show", ShowWorkflow, WorkflowState, callers=(Caller.USER,), repeat=Repeat.QUERY
 )
 EXPLAIN_NODE = Endpoint(
-    "dagman", "explain", ExplainNode, NodeExplained, callers=(Caller.USER,), repeat=Repeat.QUERY
+    "dagman",
+    "explain",
+    ExplainNode,
+    NodeExplained,
+    callers=(Caller.USER, Caller.GATEWAY),
+    repeat=Repeat.QUERY,
 )

@@ -59,6 +59,10 @@ class ProblemCode(StrEnum):
     """The job is on hold."""
     NOT_WAITING = "not_waiting"
     """The job waits for no machine."""
+    WORKFLOW_OVER = "workflow.over"
+    """The workflow has ended."""
+    WORKFLOW_FAULTS = "workflow.faults"
+    """The DAG file or the document has faults; `errors` has all of them."""
     CHANGED = "changed"
     """The job is not as it was when it was read."""
     KEY_REUSED = "idempotency_key.reused"
@@ -79,7 +83,9 @@ class FieldProblem(msgspec.Struct, frozen=True):
     """What is wrong with one part of a request."""
 
     pointer: str
-    """Where: `/query/NAME`, `/path/NAME`, `/header/NAME`, or a JSON pointer into the body behind `/body`."""
+    """
+    Where: `/query/NAME`, `/path/NAME`, `/header/NAME`, or a JSON pointer into the body behind `/body`; in a DAG file `FILE:LINE`.
+    """
     detail: str
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
-Method = Literal["GET", "POST", "PATCH", "PUT"]
+Method = Literal["GET", "POST", "PATCH", "PUT", "DELETE"]
 LevelName = Literal["READ", "WRITE", "ADMINISTRATOR"]
 Moment = Annotated[datetime, msgspec.Meta(tz=True)]
 """RFC 3339, with a time zone."""
@@ -38,13 +38,17 @@ class Route:
         text_body: bool = False,
         headers: Sequence[str] = (),
         octets: str = "",
-        takes: str = "",
+        takes: Sequence[str] = (),
+        others: Sequence[str] = (),
+        creates: bool = False,
     ) -> None:
         """
         `level`: what somebody must have to ask.  `errors`: statuses besides those of every route (`EVERYWHERE`).
         `stream`: the answer is a stream of server-sent events whose data are the `reply`.  `text_body`: a body
         of `text/plain` will do, too.  `headers`: those of `HEADERS` that it looks at.
-        `octets`: the media type of an answer that is a file and no `reply`.  `takes`: that of a body that is a file and no `body`.
+        `octets`: the media type of an answer that is a file and no `reply`.  `takes`: those of a body that is a file and no `body`.
+        `others`: media types besides JSON that the answer may have if a parameter asks for them.
+        `creates`: the answer may be 201, when there is something new.
         """
         self.method: Final = method
         self.path: Final = PREFIX + path
@@ -58,7 +62,9 @@ class Route:
         self.text_body: Final = text_body
         self.headers: Final = tuple(headers)
         self.octets: Final = octets
-        self.takes: Final = takes
+        self.takes: Final = tuple(takes)
+        self.others: Final = tuple(others)
+        self.creates: Final = creates
 
     def __repr__(self) -> str:
         return f"Route({self.method} {self.path})"

@@ -83,7 +83,7 @@ PUT_FILE = Route(
     "put_file",
     parameters=PutFile,
     reply=FileSent,
-    takes="application/octet-stream",
+    takes=("application/octet-stream",),
     level="WRITE",
     errors=(404, 408, 409, 413, 422),
     headers=("Content-Range", "Repr-Digest"),

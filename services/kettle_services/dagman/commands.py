@@ -1,6 +1,7 @@
 """What the process of a DAG job, and people, ask about workflows."""
 
 import time
+from collections.abc import Callable
 from typing import Final
 
 from kettle.bus.ports import Bus, RefusedError
@@ -46,7 +47,16 @@ _WITHIN_S: Final = 10.0
 class WorkflowCommands:
     """Decides about the workflows of one record."""
 
-    def __init__(self, bus: Bus, schedd: str, record: Record, following: Following) -> None:
+    def __init__(
+        self,
+        bus: Bus,
+        schedd: str,
+        record: Record,
+        following: Following,
+        administers: Callable[[Identity], bool],
+    ) -> None:
+        """`administers`: whether a person may change everybody's workflows."""
+        self._administers = administers
         self._bus = bus
         self._schedd = schedd
         self._record = record
@@ -131,7 +141,9 @@ class WorkflowCommands:
 
     async def change(self, request: ChangeWorkflow, caller: Identity) -> Decision[WorkflowChanged]:
         """Halt, resume, other limits."""
-        workflow = await self._known(request.workflow, caller)
+        workflow = await self._found(request.workflow)
+        if not self._administers(caller):
+            self._require_owner(workflow, caller)
         facts: list[WorkflowEvent] = []
         if request.halt is not None and request.halt != workflow.halted:
             facts.append(
@@ -185,14 +197,20 @@ class WorkflowCommands:
         return explained(workflow, node, time.time())
 
     async def _known(self, number: int, caller: Identity) -> Workflow:
-        """A workflow of the caller, also one that is over; what is told of it is recorded first."""
+        """A workflow that the caller may look at: services may look at all."""
+        workflow = await self._found(number)
+        if caller.kind == "user":
+            self._require_owner(workflow, caller)
+        return workflow
+
+    async def _found(self, number: int) -> Workflow:
+        """A workflow, also one that is over; what is told of it is recorded first."""
         self._record.flush()
         workflow = await self._record.find(number)
         if workflow is None:
             raise RefusedError(
                 RefusalCode.NOT_FOUND, f"there is no workflow {number}: no DAG job of this number has run"
             )
-        self._require_owner(workflow, caller)
         return workflow
 
     def _require_owner(self, workflow: Workflow, caller: Identity) -> None:

@@ -1,9 +1,12 @@
 """How the parts of a dagman hang together."""
 
 from kettle import VERSION
+from kettle.auth.mapping.levels import Level
 from kettle.eventsourcing.command_pipeline import CommandPipeline
 from kettle.faults import fault_point
 from kettle.runtime import Runtime
+from kettle.runtime.authorizer import Authorizer
+from kettle.runtime.people import People
 from kettle.runtime.pool_connections import join_bus, join_log
 from kettle.runtime.shard_ownership import own_shard
 from kettle.storage import PgWorkingSet
@@ -13,6 +16,7 @@ from kettle_services.dagman.record import Record
 from kettle_services.dagman.settings import DagmanSettings
 from kettle_wire.codes import NodeState
 from kettle_wire.commands import dagman as commands
+from kettle_wire.identity import Identity
 from kettle_wire.subjects import Subjects
 from kettle_wire.telemetry import metrics
 
@@ -20,7 +24,7 @@ from kettle_wire.telemetry import metrics
 async def serve(rt: Runtime, settings: DagmanSettings) -> None:
     """Own the shard, go on with the workflows, answer, until the process is asked to stop."""
     log = await join_log(rt, settings)
-    bus = await join_bus(rt, settings)
+    bus = await join_bus(rt, settings, people=(people := People()))
     shard = await own_shard(rt, settings, bus, log, f"dagman.{settings.name}")
     if shard is None:
         return
@@ -32,7 +36,12 @@ async def serve(rt: Runtime, settings: DagmanSettings) -> None:
     rt.loop(record.checkpoint(), name="checkpoint")
     rt.loop(following.follow(), name="follow")
     rt.loop(following.run_deferred(), name="deferred")
-    asked = WorkflowCommands(bus, settings.name, record, following)
+    authorizer = Authorizer.of_service("dagman", lambda: settings.authorization, people=people)
+
+    def administers(caller: Identity) -> bool:
+        return authorizer.decide(Level.ADMINISTRATOR, caller, None).allowed
+
+    asked = WorkflowCommands(bus, settings.name, record, following, administers)
     pipeline = CommandPipeline(record)
     await bus.serve(
         "dagman",

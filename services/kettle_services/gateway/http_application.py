@@ -14,7 +14,9 @@ from kettle_services.gateway.pages.live import LiveParts, TableWatch
 from kettle_services.gateway.pages.questions import Questions
 from kettle_services.gateway.pages.serving import Pages
 from kettle_services.gateway.pages.wiring import PAGES, page_handlers
-from kettle_services.gateway.rest.application import Front
+from kettle_services.gateway.pages.workflows.watching import WorkflowWatch
+from kettle_services.gateway.pages.workflows.workflow_page import WORKFLOW, ShowWorkflow
+from kettle_services.gateway.rest.application import Asked, Front
 from kettle_services.gateway.rest.mcp.serving import ModelContext
 from kettle_services.gateway.rest.streams import Streams
 from kettle_services.gateway.rest.wiring import RestParts, rest_parts
@@ -62,7 +64,12 @@ async def http_application(
     rt.loop(watch.run(), name="watched tables")
     shown = page_handlers(Questions(handlers, front.require), settings.documentation_url)
     watched = Streams(settings.rest_streams, settings.rest_streams_of_one)
-    pages.add_to(application, front, shown, LiveParts(watch, watched))
+
+    def watch_of(asked: Asked) -> WorkflowWatch:
+        wanted: ShowWorkflow = asked.parameters
+        return WorkflowWatch(parts.workflows, wanted.id, watch)
+
+    pages.add_to(application, front, shown, LiveParts(watch, watched), {WORKFLOW: watch_of})
     if settings.prominence:
         from kettle_services.gateway.prominence.wiring import add_prominence  # few gateways have it
 

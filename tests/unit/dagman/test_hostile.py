@@ -57,7 +57,7 @@ async def test_a_workflow_is_its_owners_alone() -> None:
     subjects, eve = Subjects("pool"), Identity(kind="user", name="eve")
     bus = MemoryBus(MemoryServer(), subjects=subjects, identity=Identity(kind="daemon", name="dagman"))
     following = Following(bus, subjects, "ap", record)
-    asked = WorkflowCommands(bus, "ap", record, following)
+    asked = WorkflowCommands(bus, "ap", record, following, lambda _caller: False)
     begun = workflow.started
     start = StartWorkflow(
         workflow=7, files=[], directory="/", digest="", plan=begun.plan, options=WorkflowOptions()
@@ -73,6 +73,14 @@ async def test_a_workflow_is_its_owners_alone() -> None:
         with pytest.raises(RefusedError, match="belongs to ann"):
             await answer
     assert not workflow.halted
+    gateway = Identity(kind="daemon", name="gateway")
+    assert (await asked.follow(FollowWorkflow(workflow=7, after=0), gateway)).complete
+    assert "A" == (await asked.explain(ExplainNode(workflow=7, node="A"), gateway)).node
+    by_administrators = WorkflowCommands(bus, "ap", record, following, lambda caller: caller == eve)
+    await by_administrators.change(ChangeWorkflow(workflow=7, halt=True), eve)
+    assert workflow.halted
+    with pytest.raises(RefusedError, match="belongs to ann"):
+        await by_administrators.follow(FollowWorkflow(workflow=7, after=0), eve)
 
 
 @pytest.mark.parametrize("said", ["9" * 5000 + "/1/1/1/1", "7/" + "0" * 5000 + "/1/1/1", "7/1/1/1", ""])

@@ -25,6 +25,7 @@ from kettle_services.gateway.rest.application import Asked
 from kettle_services.gateway.rest.changes import MOST, Changes
 from kettle_services.gateway.rest.event_feed import EventFeed
 from kettle_services.gateway.rest.event_hub import EventHub, Happening, Recent
+from kettle_services.gateway.rest.event_sender import HEARTBEAT_S
 from kettle_services.gateway.rest.past import PastQuestions
 from kettle_services.gateway.rest.persons import Person
 from kettle_services.gateway.rest.refusals import RequestRefused

@@ -70,6 +70,21 @@ examples:
   kettle dag diff 17 31
 """
 
+_HALT: Final = """\
+Have a workflow begin nothing new: no job of a node is submitted and no PRE script runs until it is resumed.  When all that runs has
+ended it ends, too, and writes a rescue file.  htcondor dag halt does the same.
+
+examples:
+  kettle dag halt 17 --reason 'the disk is full'
+"""
+
+_RESUME: Final = """\
+Let a workflow go on that was halted and has not ended.
+
+examples:
+  kettle dag resume 17
+"""
+
 _GRAPH: Final = """\
 A DAG as a picture: for Graphviz (dot), as svg, where the program dot is installed, or as JSON.
 A node that has succeeded before is filled, a weak edge dashed; a splice is a frame, or with --fold one figure.
@@ -166,6 +181,18 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     json_option(differ)
     pool_options(differ)
 
+    for name, says, description in (
+        ("halt", "have a workflow begin nothing new", _HALT),
+        ("resume", "let a halted workflow go on", _RESUME),
+    ):
+        control = commands.add_parser(
+            name, help=says, description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+        )
+        control.add_argument("workflow", type=int, metavar="ID", help="the cluster of the DAG job")
+        if name == "halt":
+            control.add_argument("--reason", default="", metavar="TEXT", help="is recorded, and shown")
+        pool_options(control)
+
 
 _MODULES: Final = {
     "check": ("checking", "run"),
@@ -174,6 +201,8 @@ _MODULES: Final = {
     "why": ("running", "why"),
     "rerun": ("rerunning", "run"),
     "diff": ("comparing", "run"),
+    "halt": ("controlling", "halt"),
+    "resume": ("controlling", "resume"),
 }
 
 

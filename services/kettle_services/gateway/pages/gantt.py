@@ -80,7 +80,7 @@ def drawn(phases: Sequence[Phase], now: datetime) -> Gantt | None:
     lanes = [Lane("Waiting", [bar(phase) for phase in phases if _waits(phase)])]
     for number, attempt in enumerate(_attempts(phases), 1):
         lanes.append(Lane(f"Run {number}", [bar(phase) for phase in attempt]))
-    return Gantt(lanes, list(_ticks(begin, end, length)), span(length))
+    return Gantt(lanes, list(ticks(begin, end, length)), span(length))
 
 
 def _waits(phase: Phase) -> bool:
@@ -103,7 +103,8 @@ def _attempts(phases: Sequence[Phase]) -> Iterator[list[Phase]]:
         yield run
 
 
-def _ticks(begin: datetime, end: datetime, length: float) -> Iterator[Tick]:
+def ticks(begin: datetime, end: datetime, length: float) -> Iterator[Tick]:
+    """Round times on an axis of so many seconds."""
     step = next((each for each in _STEPS if length / each <= _TICKS), _STEPS[-1])
     first = datetime.fromtimestamp((begin.timestamp() // step + 1) * step, tz=UTC)
     moment = first

@@ -9,7 +9,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Final
+from typing import Final, Protocol
 
 from aiohttp import web
 
@@ -29,6 +29,14 @@ SLOW_S: Final = 10.0
 """A reader that does not take what was sent for so long is cut off."""
 
 _log: Final = logging.getLogger(__name__)
+
+
+class Watch(Protocol):
+    """Tells when there is something new of what a part shows."""
+
+    async def behind(self, frames: Mapping[str, int]) -> Mapping[str, int]:
+        """Wait until that is at another place than this one; the place."""
+        ...
 
 
 class TableWatch:
@@ -78,14 +86,17 @@ class TableWatch:
 class LiveParts:
     """Sends them."""
 
-    def __init__(self, watch: TableWatch, streams: Streams) -> None:
-        """`streams` counts those who watch."""
+    def __init__(self, watch: Watch, streams: Streams) -> None:
+        """`watch`: of pages that have none of their own; `streams` counts those who watch."""
         self._watch = watch
         self._streams = streams
 
-    async def send(self, asked: Asked, part: Callable[[], Awaitable[str | None]]) -> web.StreamResponse:
+    async def send(
+        self, asked: Asked, part: Callable[[], Awaitable[str | None]], watch: Watch | None = None
+    ) -> web.StreamResponse:
         """
         Send a part whenever it is another one, until its reader leaves or may see it no more; None: it is that of the last time.
+        `watch`: the page's own.
         """
         response = web.StreamResponse(
             headers={
@@ -98,7 +109,7 @@ class LiveParts:
         with self._streams.one_more(asked.person.name):
             try:
                 await response.prepare(asked.request)
-                await self._sent(asked, part, response)
+                await self._sent(asked, part, response, watch or self._watch)
             except (ConnectionResetError, TimeoutError):
                 pass  # the reader has left, or does not read
             except RequestRefused as refusal:
@@ -106,7 +117,11 @@ class LiveParts:
         return response
 
     async def _sent(
-        self, asked: Asked, part: Callable[[], Awaitable[str | None]], response: web.StreamResponse
+        self,
+        asked: Asked,
+        part: Callable[[], Awaitable[str | None]],
+        response: web.StreamResponse,
+        watch: Watch,
     ) -> None:
         """
         Raises TimeoutError if the reader is too slow, ConnectionResetError if it has left, RequestRefused if it may see no more.
@@ -118,7 +133,7 @@ class LiveParts:
             await asked.admission.require_still()
             try:
                 async with asyncio.timeout(LOOK_AGAIN_S):
-                    seen = await self._watch.behind(seen)
+                    seen = await watch.behind(seen)
             except TimeoutError:
                 if asked.request.transport is None or asked.request.transport.is_closing():
                     return

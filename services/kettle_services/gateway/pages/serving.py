@@ -4,6 +4,7 @@ import re
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import groupby
+from types import MappingProxyType
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -14,7 +15,7 @@ from kettle.auth.mapping.levels import Level
 from kettle_services.gateway.pages import notices
 from kettle_services.gateway.pages.assets import Assets
 from kettle_services.gateway.pages.frame import Frame, NavigationGroup, NavigationLink
-from kettle_services.gateway.pages.live import LiveParts
+from kettle_services.gateway.pages.live import LiveParts, Watch
 from kettle_services.gateway.pages.page import Form, Handler, Led, Page, Shown
 from kettle_services.gateway.pages.rendering import Templates
 from kettle_services.gateway.pages.wording import stamp
@@ -72,8 +73,9 @@ class Pages:
         front: Front,
         handlers: Mapping[Page | Form, Handler],
         live: LiveParts,
+        watches: Mapping[Page, Callable[[Asked], Watch]] = MappingProxyType({}),
     ) -> None:
-        """Serve these."""
+        """Serve these; `watches`: what tells pages of changes that do not follow the tables of jobs."""
         router = application.router
         router.add_get("/assets/{name}", self._assets.serve)
         router.add_get("/favicon.ico", self._favicon)
@@ -83,7 +85,9 @@ class Pages:
                 continue
             router.add_get(declared.path, self._page(front, declared, handler))
             if declared.live:
-                router.add_get(f"/live{declared.path}", self._live(front, declared, handler, live))
+                router.add_get(
+                    f"/live{declared.path}", self._live(front, declared, handler, live, watches.get(declared))
+                )
 
     def _page(self, front: Front, page: Page, handler: Handler) -> _Answers:
         level = Level[page.level]
@@ -148,7 +152,14 @@ class Pages:
         path = self.prefix_of(request) or "/"
         response.set_cookie(notices.COOKIE, text, max_age=lasts, path=path, httponly=True, samesite="Strict")
 
-    def _live(self, front: Front, page: Page, handler: Handler, live: LiveParts) -> _Answers:
+    def _live(
+        self,
+        front: Front,
+        page: Page,
+        handler: Handler,
+        live: LiveParts,
+        watch: Callable[[Asked], Watch] | None,
+    ) -> _Answers:
         level = Level[page.level]
 
         async def answer(request: web.Request) -> web.StreamResponse:
@@ -170,7 +181,7 @@ class Pages:
                 frame = self.frame(request, page, asked, front, shown)
                 return self._templates.render(page.live, frame, shown.view)
 
-            return await live.send(asked, part)
+            return await live.send(asked, part, watch(asked) if watch is not None else None)
 
         return answer
 

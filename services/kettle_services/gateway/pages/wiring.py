@@ -14,8 +14,11 @@ from kettle_services.gateway.pages.page import Form, Handler, Page
 from kettle_services.gateway.pages.pool.wiring import POOL_PAGES, pool_handlers
 from kettle_services.gateway.pages.questions import Questions
 from kettle_services.gateway.pages.submit_page import CHECK, SEND, SUBMIT, SubmitPage
+from kettle_services.gateway.pages.workflows.actions import ACT_ON_WORKFLOW, WorkflowActions
+from kettle_services.gateway.pages.workflows.list_page import WORKFLOWS, WorkflowsPage
+from kettle_services.gateway.pages.workflows.workflow_page import WORKFLOW, WorkflowPage
 
-PAGES: Final = (HOME, JOBS, SUBMIT, HISTORY, JOB, JOB_FILES, CLUSTER, *POOL_PAGES)
+PAGES: Final = (HOME, JOBS, WORKFLOWS, WORKFLOW, SUBMIT, HISTORY, JOB, JOB_FILES, CLUSTER, *POOL_PAGES)
 """In any order: each says itself where it stands in the navigation."""
 
 
@@ -34,5 +37,8 @@ def page_handlers(questions: Questions, documentation: str = "") -> Mapping[Page
         HOME: HomePage(questions).show,
         ACT: JobActions(questions).act,
         CLUSTER: ClusterPage(questions).show,
+        WORKFLOWS: WorkflowsPage(questions).show,
+        WORKFLOW: WorkflowPage(questions).show,
+        ACT_ON_WORKFLOW: WorkflowActions(questions).act,
         **pool_handlers(questions, documentation),
     }

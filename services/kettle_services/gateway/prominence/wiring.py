@@ -68,6 +68,7 @@ def add_prominence(
     of_both = Parts(parts.people, lists, written, submitting, documents, streams)
     jobs = JobHandlers(of_both, objects, signer)
     workflows = Workflows(of_both, DagWorkflows(DagJobs(settings.home_path), submitting, written))
+    parts.new_workflows.run_documents_by(workflows.submit_dag)
     series = TimeSeries(place / "series", settings.prominence_kept, signer, lists)
     rt.loop(series.keep_house(), name="series")
     routes = [

@@ -86,13 +86,19 @@ class Workflows(Resource):
         return await self._submitted(asked, workflow)
 
     async def _submitted(self, asked: Asked, workflow: Workflow) -> web.StreamResponse:
-        if workflow.policies.maximum_reruns:
-            raise refused(
-                "no part of a workflow is run again by itself: leave maximumReruns out, and give maximumRetries"
-            )
+        _require_carried_out(workflow)
         async with self._parts.people.of(asked.person) as client:
             number = await self._number_of(client, asked.person, workflow)
         return reply({"id": number}, 201)
+
+    async def submit_dag(self, client: Client, person: Person, text: str) -> int:
+        """
+        The number of a workflow that is run by a DAG job, whatever it has.  Raises DocumentRefused, and RequestRefused for what is not
+        carried out.
+        """
+        workflow = seeded(read_workflow(text), _seeds())
+        _require_carried_out(workflow)
+        return await self._dags.submit(client, person, workflow)
 
     async def _number_of(self, client: Client, person: Person, workflow: Workflow) -> int:
         nodes = WorkflowNodes(workflow)
@@ -256,6 +262,14 @@ async def _done(client: Client, found: _Found) -> list[int]:
             raise
         return []  # its process has never run
     return [number for number, each in enumerate(state.states) if each in {NodeState.DONE, NodeState.SKIPPED}]
+
+
+def _require_carried_out(workflow: Workflow) -> None:
+    """Refuse what workflows do not have here."""
+    if workflow.policies.maximum_reruns:
+        raise refused(
+            "no part of a workflow is run again by itself: leave maximumReruns out, and give maximumRetries"
+        )
 
 
 def _seeds() -> Iterator[int]:

@@ -96,6 +96,7 @@ class Answer(msgspec.Struct, frozen=True):
     reply: msgspec.Struct
     etag: str = ""
     """Names the state that it is of; empty: the next answer to the same question may be another."""
+    status: int = 200
 
 
 Handler = Callable[[Asked], Awaitable[Answer | web.StreamResponse]]
@@ -325,7 +326,9 @@ def _pattern(route: Route) -> str:
 
 
 def _response(answer: Answer) -> web.Response:
-    response = web.Response(body=msgspec.json.encode(answer.reply), content_type="application/json")
+    response = web.Response(
+        body=msgspec.json.encode(answer.reply), status=answer.status, content_type="application/json"
+    )
     if answer.etag:
         response.headers["ETag"] = answer.etag
     return response

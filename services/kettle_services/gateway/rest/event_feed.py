@@ -5,9 +5,7 @@ A reader who is up to date is served from what this process has read for all (`e
 there over a connection of his own, on which the bus gives nobody the events of others.
 """
 
-import asyncio
 import logging
-import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from fnmatch import fnmatchcase
@@ -16,28 +14,28 @@ from typing import Final
 import msgspec
 from aiohttp import web
 
-from kettle.bus.ports import Bus, BusError
-from kettle.client import ClientError
+from kettle.bus.ports import Bus
 from kettle.client.events.published import Published, Wanted
-from kettle_services.gateway.rest.admission import LOOK_AGAIN_S
 from kettle_services.gateway.rest.application import Asked
 from kettle_services.gateway.rest.changes import Changes
 from kettle_services.gateway.rest.connections import PersonConnections
 from kettle_services.gateway.rest.event_hub import EventHub, Happening, sent
+from kettle_services.gateway.rest.event_sender import (
+    AGAIN,
+    EventSender,
+    StreamCut,
+    place_of_reader,
+    server_sent,
+    why_cut,
+)
 from kettle_services.gateway.rest.past import PastQuestions
-from kettle_services.gateway.rest.refusals import RequestRefused, refused_field
+from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_services.gateway.rest.streams import Streams
 from kettle_wire.rest.problem import ProblemCode
 from kettle_wire.rest.streams import Follow, FollowChanges, FollowCluster, FollowEvents, FollowJob
 
-HEARTBEAT_S: Final = 15.0
-SLOW_S: Final = 10.0
-"""A reader that does not take what was sent for so long is cut off."""
 _TOGETHER: Final = 256 << 10
 """Bytes that are sent at once."""
-_HEARTBEAT: Final = b": heartbeat\n\n"
-_AGAIN: Final = "come back with Last-Event-ID"
-_EXPIRED: Final = "the token has expired: show a new one"
 
 _log: Final = logging.getLogger(__name__)
 
@@ -60,10 +58,6 @@ class _Choice(msgspec.Struct, frozen=True, kw_only=True):
             and (self.proc is None or happening.proc in {None, self.proc})
             and (self.kind == "*" or fnmatchcase(happening.kind, self.kind))
         )
-
-
-class _Cut(Exception):  # noqa: N818 - the end of a stream
-    """A stream ends, and the reader is told why."""
 
 
 class EventFeed:
@@ -131,7 +125,7 @@ class EventFeed:
         """Send which things have changed."""
         parameters: FollowChanges = asked.parameters
         with self._streams.one_more(asked.person.name), self._changes.reader(parameters) as reader:
-            sender = await _Sender.begun(asked)
+            sender = await EventSender.begun(asked)
 
             async def told() -> AsyncGenerator[bytes]:
                 while True:
@@ -141,7 +135,7 @@ class EventFeed:
 
     async def _followed(self, asked: Asked, choice: _Choice) -> web.StreamResponse:
         parameters: Follow = asked.parameters
-        after = _place(asked, parameters)
+        after = place_of_reader(asked, parameters.after)
         if not self._hub.began:
             raise RequestRefused(
                 503,
@@ -158,15 +152,15 @@ class EventFeed:
             ):  # a refusal cannot be told any more when the answer has begun
                 async with self._people.of(asked.person):
                     pass
-            sender = await _Sender.begun(asked)
+            sender = await EventSender.begun(asked)
             return await sender.send_all(self._all(asked, choice, begins, since, lost))
 
     async def _all(
         self, asked: Asked, choice: _Choice, after: int, since: float, lost: int
     ) -> AsyncGenerator[bytes]:
-        """Everything from a place, or a time, on; raises _Cut."""
+        """Everything from a place, or a time, on; raises StreamCut."""
         if lost:
-            yield _event("gap", {"first": lost})
+            yield server_sent("gap", {"first": lost})
         recent = self._hub.recent
         if self._is_old(choice, after, since):
             older = self._older(asked, choice, None if since else after, since)
@@ -201,7 +195,7 @@ class EventFeed:
             async for event in published:
                 if choice.schedd in {"", event.envelope.schedd}:
                     yield event
-        raise _Cut(f"the connection to the bus was closed: {_AGAIN}")
+        raise StreamCut(f"the connection to the bus was closed: {AGAIN}")
 
     async def _newer(self, choice: _Choice, after: int) -> AsyncGenerator[bytes]:
         """What this process has read for all, and what comes."""
@@ -211,9 +205,9 @@ class EventFeed:
             while True:
                 woken.clear()
                 if hub.trouble or hub.era != era:
-                    raise _Cut(_why(hub.trouble))
+                    raise StreamCut(why_cut(hub.trouble))
                 if after < hub.recent.forgotten_of(choice.owner):
-                    raise _Cut(f"more has come than is kept for slow readers: {_AGAIN}")
+                    raise StreamCut(f"more has come than is kept for slow readers: {AGAIN}")
                 waiting = b""
                 for happening in hub.recent.of_owner(choice.owner, after):
                     after = happening.sequence
@@ -236,96 +230,3 @@ class EventFeed:
             return 0
         first = await self._bus.first_sequence(self._monitor)
         return first if first is not None and after + 1 < first else 0
-
-
-class _Sender:
-    """Sends a stream to one reader."""
-
-    def __init__(self, asked: Asked, response: web.StreamResponse) -> None:
-        assert asked.admission is not None, "a stream is of somebody who was admitted"
-        self._admission = asked.admission
-        self._over = asked.person.expires
-        self._request = asked.request
-        self._written = time.monotonic()
-        self._response = response
-
-    @classmethod
-    async def begun(cls, asked: Asked) -> "_Sender":
-        """The answer has begun."""
-        response = web.StreamResponse(
-            headers={
-                "Cache-Control": "no-store",
-                "Content-Type": "text/event-stream",
-                "Vary": "Authorization",
-                "X-Accel-Buffering": "no",
-            }
-        )
-        await response.prepare(asked.request)
-        return cls(asked, response)
-
-    async def send_all(self, events: AsyncGenerator[bytes]) -> web.StreamResponse:
-        """Send what comes until the reader leaves, reads too slowly, or there is a reason to end."""
-        coming: asyncio.Task[bytes] | None = None
-        try:
-            async with aclosing(events):
-                try:
-                    while self._over is None or time.time() < self._over:
-                        await self._require_admitted()
-                        if coming is None:
-                            coming = asyncio.ensure_future(anext(events))
-                        done, _ = await asyncio.wait((coming,), timeout=LOOK_AGAIN_S)
-                        if done:
-                            data, coming = coming.result(), None
-                            await self._write(data)
-                        elif time.monotonic() > self._written + HEARTBEAT_S - LOOK_AGAIN_S:
-                            await self._write(_HEARTBEAT)
-                        elif self._request.transport is None or self._request.transport.is_closing():
-                            raise ConnectionResetError("it has left")
-                    reason = _EXPIRED
-                except _Cut as cut:
-                    reason = str(cut)
-                except (BusError, ClientError, RequestRefused) as error:
-                    reason = _why(str(error))
-                finally:
-                    if coming is not None:
-                        coming.cancel()
-                        await asyncio.wait((coming,))
-                await self._write(_event("cut", {"reason": reason}))
-        except (ConnectionResetError, TimeoutError) as error:
-            _log.info("a reader of events is gone: %s", str(error) or f"it takes nothing for {SLOW_S:g} s")
-        return self._response
-
-    async def _require_admitted(self) -> None:
-        """Raises _Cut: the reader may follow no more."""
-        try:
-            await self._admission.require_still()
-        except RequestRefused as refusal:
-            raise _Cut(str(refusal)) from refusal
-
-    async def _write(self, data: bytes) -> None:
-        async with asyncio.timeout(SLOW_S):
-            await self._response.write(data)
-        self._written = time.monotonic()
-
-
-def _why(trouble: str) -> str:
-    why = (
-        f"events cannot be read at the moment ({trouble})"
-        if trouble
-        else "the stream of events was made again"
-    )
-    _log.warning("a stream of events ends: %s", why)
-    return f"{why}: {_AGAIN}"
-
-
-def _place(asked: Asked, parameters: Follow) -> int | None:
-    named = asked.request.headers.get("Last-Event-ID", "").strip()
-    if not named:
-        return parameters.after
-    if not named.isdecimal() or len(named) > 18:
-        raise refused_field("/header/Last-Event-ID", "the header Last-Event-ID has to be the id of an event")
-    return int(named)
-
-
-def _event(name: str, data: dict[str, object]) -> bytes:
-    return b"event: %b\ndata: %b\n\n" % (name.encode(), msgspec.json.encode(data))

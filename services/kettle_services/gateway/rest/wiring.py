@@ -33,6 +33,7 @@ from kettle_services.gateway.rest.application import Handler, RequestLimits
 from kettle_services.gateway.rest.attempts import AttemptQuestions
 from kettle_services.gateway.rest.claims import ClaimQuestions
 from kettle_services.gateway.rest.connections import OwnConnections, PersonConnections
+from kettle_services.gateway.rest.dag_jobs import DagJobs
 from kettle_services.gateway.rest.event_feed import EventFeed
 from kettle_services.gateway.rest.event_hub import EventHub
 from kettle_services.gateway.rest.failures import FailureQuestions
@@ -57,6 +58,10 @@ from kettle_services.gateway.rest.spooling import SpoolCommands
 from kettle_services.gateway.rest.standings import StandingQuestions
 from kettle_services.gateway.rest.streams import Streams
 from kettle_services.gateway.rest.usage import UsageQuestions
+from kettle_services.gateway.rest.workflows.access import WorkflowAccess
+from kettle_services.gateway.rest.workflows.making import NewWorkflows
+from kettle_services.gateway.rest.workflows.views import WorkflowViews
+from kettle_services.gateway.rest.workflows.wiring import workflow_handlers
 from kettle_services.gateway.settings import GatewaySettings
 from kettle_wire.rest import (
     administration,
@@ -106,6 +111,8 @@ class RestParts(msgspec.Struct, frozen=True):
     tables: JobTables
     trust: Trust | None
     """None: no issuer is trusted."""
+    workflows: WorkflowAccess
+    new_workflows: NewWorkflows
 
 
 async def rest_parts(rt: Runtime, settings: GatewaySettings, bus: Bus, said: People) -> RestParts:
@@ -180,6 +187,11 @@ async def rest_parts(rt: Runtime, settings: GatewaySettings, bus: Bus, said: Peo
         **_of_administration(people),
         **_of_the_pool(bus, settings, tables, filters, freshness, seal),
     }
+    workflows = WorkflowAccess(tables, WorkflowViews(bus), persons.may)
+    new_workflows = NewWorkflows(people, DagJobs(settings.home_path))
+    handlers |= workflow_handlers(
+        workflows, new_workflows, bus, streams, people, access_points, asked, freshness
+    )
     limits = RequestLimits(
         rate=settings.requests_per_second,
         burst=settings.request_burst,
@@ -187,7 +199,7 @@ async def rest_parts(rt: Runtime, settings: GatewaySettings, bus: Bus, said: Peo
         all_burst=settings.all_request_burst,
         proxies=frozenset(settings.proxies),
     )
-    return RestParts(handlers, persons, people, limits, tables, trust)
+    return RestParts(handlers, persons, people, limits, tables, trust, workflows, new_workflows)
 
 
 def _of_the_pool(

@@ -83,7 +83,7 @@
     if (event.target.matches("details") && event.detail.attrName === "open") event.preventDefault();
   });
 
-  const pages = { h: "", j: "jobs", s: "submit", m: "machines", p: "history" };
+  const pages = { h: "", j: "jobs", w: "workflows", s: "submit", m: "machines", p: "history" };
   let pending = false;
   function row(step) {
     const links = all(".rows tbody th a");

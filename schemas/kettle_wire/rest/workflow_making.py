@@ -1,0 +1,65 @@
+"""New workflows over HTTP."""
+
+from typing import Annotated, Final
+
+import msgspec
+
+from kettle_wire.rest.problem import FieldProblem
+from kettle_wire.rest.route import Route
+
+DAG_TEXT: Final = "text/plain"
+DOCUMENT: Final = "application/json"
+
+
+class SubmitWorkflow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """
+    Submit a workflow: a DAG file as text, in which each node has its description in braces, or as JSON a document of PROMINENCE or an
+    instance of WfFormat 1.5 or 1.6. All that is wrong is told at once.
+    """
+
+    dry_run: bool = False
+    """Only say what it would be."""
+    name: Annotated[str, msgspec.Meta(max_length=256)] = ""
+    """Of the workflow in the queue; empty: as the document says, or the file with its number."""
+    replay: Annotated[float, msgspec.Meta(ge=0, le=1e6)] | None = None
+    """Of an instance of WfFormat: each node sleeps so many times the seconds that it took, instead of running its program."""
+
+
+class NewWorkflow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a workflow is, or would be."""
+
+    id: str = ""
+    """`CLUSTER@SCHEDD`; absent after a dry run."""
+    kind: str
+    """`dag`, `prominence` or `wfformat`."""
+    name: str = ""
+    jobs: int
+    """Of the document."""
+    nodes: int
+    """What is run: with all instances of factories."""
+    height: int
+    """How many nodes wait for each other at most, one after the other."""
+    width: int
+    """How many nodes may run at a time at most: those of the widest level."""
+    critical_path: list[str]
+    """The chain that takes longest, by what is known of its nodes."""
+    seconds: float | None = None
+    """How long that takes; absent: a DAG file says nothing of it, and the longest chain is told."""
+    is_limit: bool = False
+    """What is known are limits (walltime), and no times that were recorded."""
+    warnings: list[FieldProblem] = []
+    """What is accepted and strange: by JSON pointers, of a DAG file by `FILE:LINE`."""
+
+
+SUBMIT_WORKFLOW = Route(
+    "POST",
+    "/workflows",
+    "submit_workflow",
+    parameters=SubmitWorkflow,
+    reply=NewWorkflow,
+    level="WRITE",
+    errors=(413, 415, 422),
+    takes=(DAG_TEXT, DOCUMENT),
+    creates=True,
+    headers=("Idempotency-Key",),
+)

@@ -1,0 +1,1 @@
+"""What is asked about workflows over HTTP, and what is done to them."""

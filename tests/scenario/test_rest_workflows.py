@@ -1,0 +1,251 @@
+"""The REST interface of a running pool, about workflows: one DAG is looked at from all sides, and removed."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+import pytest_asyncio
+
+from kettle.testing.patience import PATIENCE_S
+from kettle.testing.throwaway_pool import ThrowawayPool
+
+from .condor import Condor
+
+pytestmark = [pytest.mark.scenario, pytest.mark.embedded]
+
+NODE = """\
+JOB {name} {{
+    executable = /bin/sh
+    arguments = "-c '{command}'"
+    transfer_executable = false
+    request_memory = 16
+    request_disk = 1024
+    queue
+}}
+"""
+COMMANDS = {"A": "true", "B": "sleep 1000", "C": "exit 3", "D": "true"}
+DAG = "".join(NODE.format(name=name, command=command) for name, command in COMMANDS.items()) + (
+    "PARENT A CHILD B C\nPARENT B C CHILD D\nRETRY C 1\nCATEGORY B slow\nMAXJOBS slow 5\n"
+)
+CYCLE = (
+    "JOB A a.sub\nJOB B {\nexecutable = /bin/true\n}\nPARENT A CHILD B\nPARENT B CHILD A\nPARENT A CHILD Bx\n"
+)
+
+
+@pytest.fixture(scope="module")
+def configuration() -> dict[str, Any]:
+    # The process of a DAG job is this Python, which an account of a slot may not reach.
+    gateway = {"rest": True, "request_burst": 1e6, "requests_per_second": 1e6}
+    return {"settings": {"gateway": gateway, "startd": {"job_account": "own"}}}
+
+
+class Rest:
+    """Asks, as the account that the pool runs as."""
+
+    def __init__(self, session: aiohttp.ClientSession) -> None:
+        self.session = session
+
+    async def ask(self, method: str, path: str, status: int = 200, **said: Any) -> Any:
+        """The answer, which has this status."""
+        async with self.session.request(method, f"/v2/workflows{path}", **said) as response:
+            assert response.status == status, (response.status, await response.text())
+            return await (response.json() if response.content_type.endswith("json") else response.text())
+
+    async def until(self, says: Callable[[Any], bool], path: str) -> Any:
+        """The first answer that says so: what a workflow comes to comes when it comes."""
+        async with asyncio.timeout(PATIENCE_S):
+            while True:
+                async with self.session.get(f"/v2/workflows{path}") as response:
+                    answer = await response.json(content_type=None)
+                    assert response.status in {200, 404}, answer  # it may not have begun
+                if response.status == 200 and says(answer):
+                    return answer
+                await asyncio.sleep(0.05)
+
+    async def events(self, path: str, wanted: int, **headers: str) -> list[tuple[int, str]]:
+        """The first so many events of a stream, with their data."""
+        found: list[tuple[int, str]] = []
+        async with (
+            asyncio.timeout(PATIENCE_S),
+            self.session.get(f"/v2/workflows{path}", headers=headers) as response,
+        ):
+            async for line in response.content:
+                if line.startswith(b"id: "):
+                    found.append((int(line[4:]), ""))
+                elif line.startswith(b"data: ") and found:
+                    found[-1] = (found[-1][0], line[6:].decode())
+                    if len(found) == wanted:
+                        break
+        return found
+
+
+@pytest_asyncio.fixture
+async def rest(pool: ThrowawayPool) -> AsyncIterator[Rest]:
+    token = (pool.home / "gateway" / "token").read_text().strip()
+    port = (pool.home / "gateway" / "port").read_text()
+    headers = {"Authorization": f"Bearer {token}"}
+    async with aiohttp.ClientSession(f"http://127.0.0.1:{port}", headers=headers) as session:
+        yield Rest(session)
+
+
+@pytest.fixture
+def work(condor: Condor) -> Path:
+    condor.environ["PATH"] += f":{Path(sys.executable).parent}"
+    return condor.work
+
+
+async def test_a_workflow_is_watched_slowed_down_and_removed(
+    rest: Rest, pool: ThrowawayPool, condor: Condor, work: Path
+) -> None:
+    """
+    Counts, nodes with all attempts, reasons, graph, time line and events of one DAG agree; its limits are changed, it is halted, goes
+    on, and is removed.
+    """
+    (work / "watched.dag").write_text(DAG)
+    said = await condor("condor_submit_dag", "watched.dag")
+    assert 0 == said.status, said
+    (line,) = [line for line in said.out.splitlines() if "submitted to cluster" in line]
+    one = f"/{line.rpartition(' ')[2].rstrip('.')}@schedd"
+    expected = {"done": 1, "running": 1, "failed": 1, "futile": 1}
+    shown = await rest.until(lambda said: said.get("counts") == expected, one)
+    assert ("running", 4, {"slow": 5}) == (shown["state"], shown["nodes"], shown["limits"]["categories"])
+    assert {"idle": 0, "running": 1, "held": 0} == shown["jobs"]
+
+    await looked_at(rest, one, shown)
+    await changed(rest, one, pool)
+
+
+async def looked_at(rest: Rest, one: str, shown: Any) -> None:
+    """Counts, nodes, reasons, graph, time line and events agree."""
+    [failed] = (await rest.ask("GET", f"{one}/nodes?state=failed"))["nodes"]
+    assert ("C", "exit code 3", [0, 1]) == (
+        failed["name"],
+        failed["reason"],
+        [each["attempt"] for each in failed["attempts"]],
+    )
+    assert [3, 3] == [job["value"] for each in failed["attempts"] for job in each["jobs"]]
+    first = await rest.ask("GET", f"{one}/nodes?limit=3")
+    rest_of = await rest.ask("GET", f"{one}/nodes?limit=3&page={first['next']}")
+    assert ["A", "B", "C", "D"] == [each["name"] for each in first["nodes"] + rest_of["nodes"]]
+    assert ("next" in rest_of, rest_of["count"]) == (False, 4)
+    await rest.ask("GET", f"{one}/nodes?page={first['next']}&name=A", 400)
+    assert 2 == (await rest.ask("GET", f"{one}/nodes?name=?&state=running,futile"))["count"]
+
+    graph = await rest.ask("GET", f"{one}/graph")
+    assert [{"running": 1}, {"failed": 1}] == [each["states"] for each in graph["figures"][1:3]]
+    assert {(0, 1), (0, 2), (1, 3), (2, 3)} == {(each["parent"], each["child"]) for each in graph["arrows"]}
+    assert (await rest.ask("GET", f"{one}/graph?format=svg")).count("<g>") == 4
+    assert "f0 -> f1" in await rest.ask("GET", f"{one}/graph?format=dot&fold=none")
+
+    why = await rest.ask("GET", f"{one}/why?node=D")
+    assert "It can never run, because C has failed." in why["sentences"]
+    assert "did you mean" in (await rest.ask("GET", f"{one}/why?node=DD", 404))["detail"]
+
+    times = await rest.ask("GET", f"{one}/timeline")
+    assert ["A", "B", "C", "C", "D"] == [each["node"] for each in times["lines"]]
+    last = times["lines"][1]["phases"][-1]
+    assert ("running", False) == (last["what"], "until" in last)
+    assert times["seconds"]["running"] > 0
+
+    events = await rest.events(f"{one}/events?after=0", shown["events"])
+    assert [*range(1, shown["events"] + 1)] == [number for number, _ in events]
+    assert '"node":"C","state":"failed","attempt":1,"value":3' in "".join(data for _, data in events)
+    again = await rest.events(f"{one}/events", 1, **{"Last-Event-ID": str(shown["events"] - 1)})
+    assert events[-1:] == again
+
+
+async def changed(rest: Rest, one: str, pool: ThrowawayPool) -> None:
+    """Limits, halt, removal."""
+    await rest.ask("PATCH", one, 422, json={})
+    await rest.ask("PATCH", one, json={"max_jobs": 7, "categories": {"slow": 2}, "priority": 3})
+    changed = await rest.ask("GET", one)
+    assert (7, {"slow": 2}) == (changed["limits"]["max_jobs"], changed["limits"]["categories"])
+    await rest.ask("POST", f"{one}/halt", json={"reason": "lunch"})
+    halted = await rest.ask("GET", one)
+    assert ("halted", "lunch") == (halted["state"], halted["reason"])
+    await rest.ask("POST", f"{one}/resume", json={})
+    assert "running" == (await rest.ask("GET", one))["state"]
+    number = one[1:].partition("@")[0]
+    assert 0 == (await pool.kettle("dag", "halt", number, "--reason", "again"))[0]
+    assert "again" == (await rest.ask("GET", one))["reason"]
+    assert 0 == (await pool.kettle("dag", "resume", number))[0]
+
+    listed = await rest.until(lambda said: said["workflows"], "?name=WATCHED.dag&state=running&limit=1")
+    assert one[1:] == listed["workflows"][0]["id"]
+    told = await rest.ask("DELETE", f"{one}?reason=enough")
+    await rest.until(lambda said: said["state"] == "removed", one)
+    await rest.ask("POST", f"{one}/halt", 409, json={})
+    past = f"?state=removed&name=watched&at_least={told['position']}"
+    await rest.until(lambda said: one[1:] in [each["id"] for each in said["workflows"]], past)
+    await rest.ask("GET", "/12345678@schedd", 404)
+    await rest.ask("GET", "/1@nowhere", 404)
+
+
+async def test_what_is_sent_is_looked_at_and_all_faults_are_told(rest: Rest) -> None:
+    """
+    A DAG file, a document of PROMINENCE and an instance of WfFormat are measured; what is wrong has its line, or its pointer.
+    """
+
+    async def look(kind: str, body: Any, status: int = 200) -> Any:
+        said = {"data": body, "headers": {"Content-Type": "text/plain"}} if kind == "dag" else {"json": body}
+        return await rest.ask("POST", "?dry_run=1", status, **said)
+
+    found = await look("dag", DAG)
+    assert ("dag", 4, 3, 2) == (found["kind"], found["nodes"], found["height"], found["width"])
+    refused = await look("dag", CYCLE, 422)
+    assert {"workflow.dag:1", "workflow.dag:7"} == {each["pointer"] for each in refused["errors"]}
+    assert "A -> B -> A" in " ".join(each["detail"] for each in refused["errors"])
+    assert "did you mean B" in " ".join(each["detail"] for each in refused["errors"])
+
+    job: dict[str, Any] = {"name": "fit", "tasks": [{"image": "busybox", "runtime": "singularity"}]}
+    job["resources"] = {"cpus": 1, "memory": 1, "disk": 1, "nodes": 1, "walltime": 10}
+    sweep = {"type": "repeat", "name": "r", "jobs": ["fit"], "number": 4}
+    found = await look("json", {"name": "w", "jobs": [job], "factories": [sweep]})
+    assert ("prominence", 1, 4, 4, 600.0) == (
+        found["kind"],
+        found["jobs"],
+        found["nodes"],
+        found["width"],
+        found["seconds"],
+    )
+    many = {
+        "name": "w",
+        "jobs": [job, job],
+        "factories": [sweep | {"number": 10**8}],
+        "dependencies": {"fit": ["fot"]},
+    }
+    pointers = {each["pointer"] for each in (await look("json", many, 422))["errors"]}
+    assert {"/body/jobs/1/name", "/body/factories/0/number", "/body/dependencies/fit"} <= pointers
+    task: dict[str, Any] = {"name": "a", "id": "a", "parents": [], "children": []}
+    instance: dict[str, Any] = {
+        "name": "i",
+        "schemaVersion": "1.5",
+        "workflow": {"specification": {"tasks": [task]}},
+    }
+    assert "wfformat" == (await look("json", instance))["kind"]
+    await look("json", {"name": "nothing"}, 422)
+
+
+async def test_a_workflow_is_submitted_as_text(rest: Rest) -> None:
+    """
+    A DAG file whose nodes have their descriptions runs in the name of who sends it, once for each key; what it lacks is refused before.
+    """
+    text = (
+        NODE.format(name="A", command="true") + NODE.format(name="B", command="exit 4") + "PARENT A CHILD B\n"
+    )
+    headers = {"Content-Type": "text/plain", "Idempotency-Key": "one"}
+    made = await rest.ask("POST", "?name=sent", 201, data=text, headers=headers)
+    assert made == await rest.ask("POST", "?name=sent", 201, data=text, headers=headers)
+    assert ("dag", 2, 2) == (made["kind"], made["nodes"], made["height"])
+    ended = await rest.until(lambda said: "ended" in said and "exit_code" in said, f"/{made['id']}")
+    assert ("failed", 1, {"done": 1, "failed": 1}) == (ended["state"], ended["exit_code"], ended["counts"])
+    named = await rest.until(lambda said: said["workflows"], "?state=failed&name=sent")
+    assert made["id"] == named["workflows"][0]["id"]
+    lacking = text + "JOB C c.sub\nSCRIPT POST A post.sh\n"
+    refused = await rest.ask("POST", "", 422, data=lacking, headers={"Content-Type": "text/plain"})
+    assert 2 == len(refused["errors"])
+    await rest.ask("POST", "", 415, data=text, headers={"Content-Type": "text/x-dag"})
