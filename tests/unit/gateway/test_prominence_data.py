@@ -71,7 +71,7 @@ def test_a_permit_is_for_what_it_says() -> None:
     assert "" == SIGNER.permitted("PUT", made, query, now=99.0)
     with pytest.raises(RequestRefused, match="is over"):
         SIGNER.permitted("PUT", made, query, now=100.0)
-    others = (
+    others: tuple[tuple[str, Place, dict[str, str]], ...] = (
         ("GET", made, {}),
         ("PUT", Place("uploads", "ada", made.name), {}),
         ("PUT", Place("scratch", "bob", made.name), {}),

@@ -111,10 +111,11 @@ async def test_points_are_forgotten_after_a_time(tmp_path: Path) -> None:
                 "/ts", json={"measurement": "m", "fields": {"x": 1}, "time": 1}, headers=HEADERS
             ) as answer:
                 assert 201 == answer.status
-            (file,) = tmp_path.glob("*/*")
-            with file.open("ab") as cut:
+            (written,) = tmp_path.glob("*/*")
+            with written.open("ab") as cut:
                 cut.write(b'\n{"measurement": "m", "fie')
     assert [said, said] == await kept.points("ada", "secret/1")
+    (file,) = tmp_path.glob("*/*")
     os.utime(file, (1000.0, 1000.0))
     kept.forget(before=1000.0)
     assert file.exists()

@@ -42,12 +42,12 @@ class NodeSource(Protocol):
         """
         ...
 
-    def parents(self, node: int) -> Sequence[int]:
+    def parents(self, node: int, /) -> Sequence[int]:
         """The nodes for which one waits, whose files its jobs may need."""
         ...
 
     def jobs(
-        self, steps: Sequence[NodeStep], progress: Progress, known: Mapping[int, NodeSoFar]
+        self, steps: Sequence[NodeStep], progress: Progress, known: Mapping[int, NodeSoFar], /
     ) -> "dict[NodeStep, Submission | SubmitError | ClientError]":
         """
         The jobs of steps, or why there are none, from a thread: files are read; `known`: by node what its POST script is told.

@@ -57,7 +57,7 @@ class JobHandlers(Resource):
             number = await self._parts.submitting.submit(client, asked.person, text, now=time.time())
         return reply({"id": number}, 201)
 
-    async def list(self, asked: Asked) -> web.StreamResponse:
+    async def find(self, asked: Asked) -> web.StreamResponse:
         """Jobs, with as much of each as is wanted."""
         if asked.text("status") not in _STATUSES:
             return reply({"error": "Invalid status: it has to be idle or running"})

@@ -43,7 +43,7 @@ class Resource(ABC):
         one = f"{self._path}/{NUMBER}"
         return (
             Route("POST", self._path, Level.WRITE, self.submit),
-            Route("GET", self._path, Level.READ, self.list),
+            Route("GET", self._path, Level.READ, self.find),
             Route("DELETE", self._path, Level.WRITE, self.delete_some),
             Route("GET", one, Level.READ, self.describe),
             Route("DELETE", one, Level.WRITE, self.delete),
@@ -56,7 +56,7 @@ class Resource(ABC):
         """What a document describes."""
 
     @abstractmethod
-    async def list(self, asked: Asked) -> web.StreamResponse:
+    async def find(self, asked: Asked) -> web.StreamResponse:
         """Those that are active, or have ended, or both."""
 
     @abstractmethod

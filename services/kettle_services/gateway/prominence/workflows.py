@@ -110,7 +110,7 @@ class Workflows(Resource):
         now = time.time()
         return await self._parts.submitting.submit_together(client, person, workflow, treated, more, now=now)
 
-    async def list(self, asked: Asked) -> web.StreamResponse:
+    async def find(self, asked: Asked) -> web.StreamResponse:
         """Workflows that are active, or have ended, or both."""
         asks = wanted(asked)
         numbers = numbers_of(asked.text("id")) if asked.has("id") else []
