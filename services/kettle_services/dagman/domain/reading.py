@@ -61,7 +61,7 @@ class Said(msgspec.Struct):
     submitted: set[NodeStep] = set()
     """The steps that are new."""
     steps: dict[int, NodeStep] = {}
-    """The same, by cluster."""
+    """By cluster which of them it was submitted for."""
     kinds: dict[tuple[int, int], NodeJobKind] = {}
     """What happened last to a job, by cluster and number."""
 
