@@ -168,11 +168,12 @@ for h in (htcondor2, htcondor):
     priorities = h.Negotiator(negotiators[0]).getPriorities()
 sec = htcondor.SecMan()
 pinged = sec.ping(ad, "WRITE")
+heard = sec.ping(htcondor.Collector().locate(htcondor.DaemonTypes.Collector))
 sec.invalidateAllSessions()
 htcondor.param["TOUCHED"] = "1"
 copied = {k: type(v).__name__ for k, v in htcondor.param.items() if k.startswith("DAGMAN_")}
 answer = [[dict(a) for a in startds], [dict(a) for a in schedds], dict(ad), named == ad["NAME"], dict(direct), lost,
-    [sorted(p) for p in priorities], dict(pinged), htcondor.param["touched"], copied["DAGMAN_MAX_JOBS_IDLE"],
+    [sorted(p) for p in priorities], [dict(pinged), dict(heard)], htcondor.param["touched"], copied["DAGMAN_MAX_JOBS_IDLE"],
     "DAGMAN_USE_STRICT" in htcondor.param]
 """,
     )
@@ -185,7 +186,7 @@ answer = [[dict(a) for a in startds], [dict(a) for a in schedds], dict(ad), name
     assert lost[0]
     assert "nobody" in lost[1]
     assert all({"Name", "Priority", "ResourcesUsed", "AccumulatedUsage"} <= set(one) for one in priorities)
-    assert pinged["AuthorizationSucceeded"]
+    assert [True, True] == [each["AuthorizationSucceeded"] for each in pinged]
     assert ("1", "int", True) == (touched, kind, known)
 
 

@@ -1,4 +1,7 @@
-"""Workflows of others, run as DAGs: synthetic ones of wfcommons, by the recipes that it has made of real workflows."""
+"""
+Workflows of others, run as DAGs: synthetic ones of wfcommons, by the recipes that it has made of real
+workflows.
+"""
 
 import asyncio
 import json
@@ -45,7 +48,10 @@ async def pool(template: Path) -> AsyncIterator[ThrowawayPool]:
 
 
 async def test_every_recipe_of_wfcommons_runs(pool: ThrowawayPool, tmp_path: Path) -> None:
-    """Each is translated, all run at the same time by their critical paths, and every node of every one succeeds."""
+    """
+    Each is translated, all run at the same time by their critical paths, and every node of every one
+    succeeds.
+    """
     python = await python_with(["wfcommons==1.6"], "wfcommons", tmp_path)
     condor = Condor(launchers.install(tmp_path / "condor"), pool, tmp_path)
     made = await execute([python, "-c", GENERATE, str(NODES)], tmp_path, condor.environ, within_s=240)

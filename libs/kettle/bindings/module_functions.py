@@ -50,14 +50,19 @@ def reload_config(root_config_file: str | None = None) -> None:
 
 def ping(location: str | ClassAd | None = None, authz: str | None = None, security: Any = None) -> ClassAd:
     """
-    Ask the pool's schedd something; who it takes us for.
+    Ask the pool's schedd something, or the schedd or collector of whose ad this is; who it takes us for.
 
     Raises:
         HTCondorIOError: it does not answer.
     """
     del authz, security
-    pool = pool_of(location, "schedd") if isinstance(location, ClassAd) else pool_here()
-    ask(pool, lambda client: client.totals())
+    is_collector = isinstance(location, ClassAd) and location.get("MyType") == "Collector"
+    role = "collector" if is_collector else "schedd"
+    pool = pool_of(location, role) if isinstance(location, ClassAd) else pool_here()
+    if is_collector:
+        ask(pool, lambda client: client.ads("Collector", projection=["Name"]))
+    else:
+        ask(pool, lambda client: client.totals())
     return ClassAd(
         {"MyRemoteUserName": pool.user, "AuthenticatedName": pool.user, "AuthorizationSucceeded": True}
     )
