@@ -30,7 +30,7 @@ async def head(pool: ThrowawayPool) -> int:
 
 
 async def submissions(pool: ThrowawayPool, since: int) -> list[str]:
-    """The clusters that were recorded after a frame; more may be recorded meanwhile of jobs of earlier tests."""
+    """The clusters that were recorded after a frame; of jobs of earlier tests more may be recorded."""
     async with PgLog.connect(pool.state.database_url, patience=PATIENCE_S) as log:
         return [
             entry.stream

@@ -2,10 +2,9 @@
 
 import json
 import re
-import sys
 from typing import Final
 
-from kettle.testing.commands.running import Said, execute
+from kettle.testing.commands.running import Said
 
 from .condor import Condor
 
@@ -42,10 +41,7 @@ async def test_no_listing_obeys_what_a_job_says(condor: Condor) -> None:
     cluster = await condor.submitted(description)
     job = f"{cluster}.0"
     reason = f"{hostile}\n{FORGED}"
-    kettle = [sys.executable, "-m", "kettle_services.cli"]
-
-    async def kettle_says(*words: str) -> Said:
-        return await execute([*kettle, *words], condor.work, condor.environ)
+    kettle_says = condor.pool.kettle
 
     assert (await kettle_says("hold", job, "--reason", reason)).status in {0, 1}
     listings = {

@@ -69,7 +69,7 @@ async def test_a_silent_worker_is_given_up_when_its_lease_is_over(
         told = await pool.client.events(job)
         audit = await pool.log_check()
 
-    # On a machine that stands still for some seconds the lease of a later attempt may be over as well.
+    # On a machine that is suspended for some seconds the lease of a later attempt may be over as well.
     assert {1008} == {event.event.ending.code for event in told if isinstance(event.event, JobVacated)}
     assert [] == flaws(told)
     assert {} == evidence.overlaps()

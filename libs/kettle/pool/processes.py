@@ -72,7 +72,7 @@ def end_all(look: Callable[[], list[Process]], *, deadline_s: float = 5.0) -> li
     SIGKILL whatever is found of the pool; what could not be ended within the deadline.
 
     Looks again until nothing is found, because a process may have started another one meanwhile; and once more after the
-    deadline: on a machine that stood still they may have ended since.
+    deadline: on a machine that was suspended they may have ended since.
     """
     deadline, late = Deadline(deadline_s), False
     while found := look():

@@ -20,7 +20,7 @@ _LONGEST_S: Final = 0.05
 _LOOKS: Final = 100
 """
 After so many looks, which take five seconds, the submission returns without the event: a log that cannot be written is no reason
-against the jobs. Looks are counted and not seconds, because a machine that stands still for a while writes no log meanwhile.
+against the jobs. Looks are counted and not seconds, because a machine that is suspended for a while writes no log meanwhile.
 """
 
 _LOG: Final = "UserLog"
