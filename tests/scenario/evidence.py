@@ -21,13 +21,13 @@ FACTOR = 7
 _WITNESS = """\
 #!/bin/sh
 # witness DIRECTORY NAME SECONDS [AGAIN]: testify in DIRECTORY, leave NAME * FACTOR in result.NAME;
-# live for SECONDS the first time, and for AGAIN when it runs again; inf: until DIRECTORY has a file go
+# live for SECONDS the first time, and for AGAIN when it runs again; for inf seconds means until DIRECTORY is open
 umask 0
-lives() { if [ "$2" = inf ]; then until [ -e "$1/go" ]; do sleep 0.1; done; else sleep "$2"; fi; }
 exec 9>>"$1/lock.$2"
 flock -n 9 || echo "$2" >>"$1/overlaps"
 echo "$2" >>"$1/runs"
-if [ "$(grep -cx "$2" "$1/runs")" -eq 1 ]; then lives "$1" "$3"; else lives "$1" "${4:-$3}"; fi
+if [ "$(grep -cx "$2" "$1/runs")" -eq 1 ]; then seconds=$3; else seconds=${4:-$3}; fi
+if [ "$seconds" = inf ]; then while [ ! -e "$1/open" ]; do sleep 0.05; done; else sleep "$seconds"; fi
 read -r factor <factor
 echo $(($2 * factor)) >"result.$2"
 echo "this is $2"
@@ -42,8 +42,9 @@ class Evidence(msgspec.Struct, frozen=True):
 
     def sweep(self, seconds: Sequence[float], *, again: float | None = None) -> str:
         """
-        The description of one witness for each entry, which lives that long, or for `again` if it has run before; infinite: until
-        `let_go`.
+        The description of one witness for each entry, which lives that long, or for `again` if it has run before.
+
+        Those of `math.inf` seconds live until `let_go`: however slow or fast a machine is, they are there before and end after it.
         """
         script = self.work / "witness.sh"
         script.write_text(_WITNESS)
@@ -63,8 +64,8 @@ queue seconds in ({" ".join(f"{each:.2f}" for each in seconds)})
 """
 
     def let_go(self) -> None:
-        """Have those end that live until they are told."""
-        (self.directory / "go").touch()
+        """Have the witnesses end that live until then, those that begin later too."""
+        (self.directory / "open").touch()
 
     def runs(self) -> Counter[int]:
         """How often each job has begun."""

@@ -76,7 +76,6 @@ class SharedPool:
             pool = await self._serving(wanted)
             async with Client.connect(home=pool.home) as pool.client:
                 await self._configured(pool, wanted)
-                await _until_free(pool.client)
                 yield pool
                 if not self._spoilt:
                     await _emptied(pool, self._within_s)
@@ -134,15 +133,6 @@ async def _emptied(pool: ThrowawayPool, within_s: float) -> None:
             await pool.client.act("remove_x", select(*clusters))
             await pool.client.wait(select(*clusters))
         while pool.sandboxes or not await _free(pool.client):
-            await asyncio.sleep(_LOOK_S)
-
-
-async def _until_free(client: Client) -> None:
-    """
-    Wait until the collector knows the machine: a startd that was started again has taken back the ads of the one before.
-    """
-    async with asyncio.timeout(PATIENCE_S):
-        while not await _free(client):
             await asyncio.sleep(_LOOK_S)
 
 

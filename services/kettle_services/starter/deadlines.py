@@ -15,6 +15,7 @@ from kettle_services.starter.reports.endings import limits, lost_lease
 from kettle_wire.attempts import Ending
 
 _FIRST_MEASURE_S: Final = 8.0
+"""After so long, or after the pause between two measurements if that is shorter, the first one is made."""
 
 
 class Deadlines:
