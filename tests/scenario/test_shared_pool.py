@@ -80,7 +80,7 @@ async def test_jobs_and_claims_are_gone_and_settings_are_those_that_are_wanted(
 
 @pytest.fixture
 def own(tmp_path: Path, template: Path) -> Iterator[SharedPool]:
-    with SharedPool(tmp_path / "own", template=template, within_s=0.5) as pool:
+    with SharedPool(tmp_path / "own", template=template, within_s=5.0) as pool:
         yield pool
 
 

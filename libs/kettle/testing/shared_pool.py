@@ -80,7 +80,6 @@ class SharedPool:
             async with Client.connect(home=pool.home, patience=PATIENCE_S) as pool.client:
                 await self._configured(pool, wanted)
                 await _shown(pool, self._within_s)
-                await _until_free(pool.client)
                 yield pool
                 if not self._spoilt:
                     await _emptied(pool, self._within_s)
@@ -155,15 +154,6 @@ async def _emptied(pool: ThrowawayPool, within_s: float) -> None:
             await pool.client.act("remove_x", select(*clusters))
             await pool.client.wait(select(*clusters))
         while pool.sandboxes or not await _free(pool.client):
-            await asyncio.sleep(_LOOK_S)
-
-
-async def _until_free(client: Client) -> None:
-    """
-    Wait until the collector knows the machine: a startd that was started again has taken back the ads of the one before.
-    """
-    async with asyncio.timeout(PATIENCE_S):
-        while not await _free(client):
             await asyncio.sleep(_LOOK_S)
 
 

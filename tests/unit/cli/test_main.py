@@ -56,7 +56,18 @@ def test_every_command_but_services_has_json() -> None:
         parser = argparse.ArgumentParser(name)
         importlib.import_module(module_of(name)).arguments(parser)
         without |= {leaf.prog for leaf in _leaves(parser) if "--json" not in leaf.format_help()}
-    assert {"run", "classad convert", "exec", "ssh", "completion", "mcp", "log roles", "dag graph"} == without
+    assert {
+        "run",
+        "classad convert",
+        "exec",
+        "ssh",
+        "completion",
+        "mcp",
+        "log roles",
+        "dag graph",
+        "dag halt",
+        "dag resume",
+    } == without
 
 
 def _leaves(parser: argparse.ArgumentParser) -> list[argparse.ArgumentParser]:

@@ -19,13 +19,12 @@ from kettle.bus.ports import Message, Post, StreamSpec
 from kettle.client import Client, PoolUnreachableError
 from kettle.client.events.published import Published, Wanted
 from kettle.testing.patience import PATIENCE_S
-from kettle_services.gateway.rest import event_feed
+from kettle_services.gateway.rest import event_sender
 from kettle_services.gateway.rest.admission import Admission
 from kettle_services.gateway.rest.application import Asked
 from kettle_services.gateway.rest.changes import MOST, Changes
 from kettle_services.gateway.rest.event_feed import EventFeed
 from kettle_services.gateway.rest.event_hub import EventHub, Happening, Recent
-from kettle_services.gateway.rest.event_sender import HEARTBEAT_S
 from kettle_services.gateway.rest.past import PastQuestions
 from kettle_services.gateway.rest.persons import Person
 from kettle_services.gateway.rest.refusals import RequestRefused
@@ -153,7 +152,7 @@ async def world(people: People | None = None) -> AsyncGenerator[World]:
         async with asyncio.timeout(WITHIN_S):
             while not hub.began:
                 await asyncio.sleep(0)
-        with mock.patch.object(event_feed, "HEARTBEAT_S", HEARTBEAT_S):
+        with mock.patch.object(event_sender, "HEARTBEAT_S", HEARTBEAT_S):
             async with TestClient(TestServer(application)) as client:
                 yield World(bus, client, streams)
     finally:
