@@ -5,7 +5,7 @@ A DAG of many nodes with scripts, while everything that has to do with it is kil
     python -m tests.chaos.dags --nodes 200 --victims dagman,hands --points
 
 Each node has a PRE script, a job and a POST script, which count their runs in a file.  The victims are killed in turn, each as soon
-as the one before is back; `hands` is the process of the DAG job.  Whoever kills the starter of a script has it begun again, as any
+as the one before is back; `hands` is the process of the DAG job.  A script whose starter is killed begins again, as any
 job: so starters and the startd are no victims here.
 
 The exit status is 1 if something ran twice or not at all, if a step was submitted twice, or if the log is not clean.

@@ -25,26 +25,12 @@ async def submit_many(
     """
     What became of each, by its command id, under which a repeat submits nothing; `spool`: those whose files are sent.
     """
-    found: dict[str, Submitted | ClientError] = {}
-    sound: list[Submit] = []
-    for command, submission in submissions.items():
-        try:
-            if SERVICES in submission.ad:
-                from kettle.client.jobs.stored_credentials import require_stored
-
-                await require_stored(requests, submission.ad)
-        except ClientError as error:
-            found[command] = error
-        else:
-            sound.append(
-                Submit(
-                    id=command,
-                    ad=submission.ad,
-                    columns=submission.columns,
-                    rows=submission.rows,
-                    spool=command in spool,
-                )
-            )
+    found: dict[str, Submitted | ClientError] = await _without_credentials(requests, submissions)
+    sound = [
+        Submit(id=command, ad=each.ad, columns=each.columns, rows=each.rows, spool=command in spool)
+        for command, each in submissions.items()
+        if command not in found
+    ]
     for together in _commands(sound, found):
         try:
             reply = await requests.ask(SUBMIT_MANY, SubmitMany(submissions=together))
@@ -55,6 +41,25 @@ async def submit_many(
                 each.id: _result(outcome) for each, outcome in zip(together, reply.outcomes, strict=True)
             }
     return found
+
+
+async def _without_credentials(
+    requests: "Requests", submissions: "Mapping[str, Submission]"
+) -> dict[str, Submitted | ClientError]:
+    """Those that want tokens of services of which nothing is stored, each with what to do."""
+    wanting = {command: each.ad for command, each in submissions.items() if SERVICES in each.ad}
+    if not wanting:
+        return {}
+    from kettle.client.jobs.stored_credentials import missing_credentials, stored_credentials
+
+    known = await stored_credentials(requests)
+    if known is None:
+        return {}
+    return {
+        command: ClientError(missing)
+        for command, ad in wanting.items()
+        if (missing := missing_credentials(ad, known))
+    }
 
 
 def _commands(

@@ -394,4 +394,5 @@ def _below(count: int, most: int) -> bool:
 
 
 def _is_near(count: int, most: int) -> bool:
+    """Whether less than a quarter is left of a large limit; 0: there is none."""
     return most >= _LARGE and count > most - most // 4
