@@ -22,7 +22,9 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 async def submit_many(
     requests: "Requests", submissions: "Mapping[str, Submission]", *, spool: Collection[str] = ()
 ) -> dict[str, Submitted | ClientError]:
-    """What became of each, by its command id, under which a repeat submits nothing; `spool`: those whose files are sent."""
+    """
+    What became of each, by its command id, under which a repeat submits nothing; `spool`: those whose files are sent.
+    """
     found: dict[str, Submitted | ClientError] = await _without_credentials(requests, submissions)
     sound = [
         Submit(id=command, ad=each.ad, columns=each.columns, rows=each.rows, spool=command in spool)

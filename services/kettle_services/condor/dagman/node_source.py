@@ -31,7 +31,9 @@ class NodeSource(Protocol):
 
     @property
     def spools(self) -> bool:
-        """Whether the access point gets the files of nodes with their jobs; if not, it uses those that are there."""
+        """
+        Whether the access point gets the files of nodes with their jobs; if not, it uses those that are there.
+        """
         ...
 
     @property

@@ -203,24 +203,20 @@ class Hands:
             except ClientError as error:
                 return dict.fromkeys(steps, f"what nodes before it have left cannot be fetched: {error}")
         prepared = await self._prepared(steps)
-        sound = {
-            self._command(step): each for step, each in prepared.items() if not isinstance(each, Exception)
-        }
-        spool = frozenset(self._command(step) for step in steps if self._is_sent(step))
-        results = await self._client.submit_many(sound, spool=spool)
+        ids = {step: f"dag/{step_text(self._source.workflow, step)}" for step in steps}
+        results = await self._client.submit_many(
+            {ids[step]: each for step, each in prepared.items() if not isinstance(each, Exception)},
+            spool=frozenset(ids[step] for step in steps if self._is_sent(step)),
+        )
         refused: dict[NodeStep, str] = {}
         sending: dict[NodeStep, tuple[Submission, int]] = {}
         for step, each in prepared.items():
-            result = each if isinstance(each, Exception) else results[self._command(step)]
+            result = each if isinstance(each, Exception) else results[ids[step]]
             if isinstance(result, Exception):
                 refused[step] = str(result)
             elif self._is_sent(step) and not isinstance(each, Exception):
                 sending[step] = each, result.cluster
         return refused | await self._send(sending)
-
-    def _command(self, step: NodeStep) -> str:
-        """The id of the command that submits a step."""
-        return f"dag/{step_text(self._source.workflow, step)}"
 
     def _is_sent(self, step: NodeStep) -> bool:
         """Whether the access point gets the files of a step with its jobs."""
