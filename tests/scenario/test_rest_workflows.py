@@ -162,17 +162,17 @@ async def changed(rest: Rest, one: str, pool: ThrowawayPool) -> None:
     """Limits, halt, removal."""
     await rest.ask("PATCH", one, 422, json={})
     await rest.ask("PATCH", one, json={"max_jobs": 7, "categories": {"slow": 2}, "priority": 3})
-    changed = await rest.ask("GET", one)
-    assert (7, {"slow": 2}) == (changed["limits"]["max_jobs"], changed["limits"]["categories"])
+    slow = await rest.until(lambda said: said["limits"]["max_jobs"] == 7, one)
+    assert {"slow": 2} == slow["limits"]["categories"]
     await rest.ask("POST", f"{one}/halt", json={"reason": "lunch"})
-    halted = await rest.ask("GET", one)
-    assert ("halted", "lunch") == (halted["state"], halted["reason"])
+    assert "lunch" == (await rest.until(lambda said: said["state"] == "halted", one))["reason"]
     await rest.ask("POST", f"{one}/resume", json={})
-    assert "running" == (await rest.ask("GET", one))["state"]
+    await rest.until(lambda said: said["state"] == "running", one)
     number = one[1:].partition("@")[0]
     assert 0 == (await pool.kettle("dag", "halt", number, "--reason", "again"))[0]
-    assert "again" == (await rest.ask("GET", one))["reason"]
+    assert "again" == (await rest.until(lambda said: said["state"] == "halted", one))["reason"]
     assert 0 == (await pool.kettle("dag", "resume", number))[0]
+    await rest.until(lambda said: said["state"] == "running", one)
 
     listed = await rest.until(lambda said: said["workflows"], "?name=WATCHED.dag&state=running&limit=1")
     assert one[1:] == listed["workflows"][0]["id"]
