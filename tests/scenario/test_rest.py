@@ -435,6 +435,8 @@ async def test_whatever_is_asked_the_answer_has_the_declared_form(rest: Rest, se
             if route.reply is None and response.status == 200:
                 assert response.content_type == route.octets, said
                 continue
+            if response.status == 200 and response.content_type in route.others:
+                continue
             assert response.content_type.endswith("json"), said
             if response.status == 200:
                 msgspec.json.decode(data, type=route.reply)

@@ -117,9 +117,7 @@ class _Rows:
                 self._children[parent].append(child)
 
     def arrange(self) -> None:
-        """
-        Each item goes to the middle of those that it is joined to, from above and from below by turns.
-        """
+        """Each item goes to the middle of those that it is joined to, from above and from below by turns."""
         where = {item: middle for row in self.rows for item, middle in row.middles()}
         for sweep in range(_SWEEPS):
             near: Mapping[int, list[int]] = self._children if sweep % 2 else self._parents

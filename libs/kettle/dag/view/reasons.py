@@ -81,6 +81,9 @@ class Reasons:
         if view.halted:
             because = f": {view.halted_because}" if view.halted_because else ""
             return f"the workflow is halted{because}"
+        most, there = view.options.max_jobs, view.counts[NodeState.QUEUED] + view.counts[NodeState.RUNNING]
+        if most and there >= most:
+            return f"it waits for its turn: {there:,} nodes have jobs, and that is the most (maxjobs)"
         return "all that it waits for has finished; it waits for its turn"
 
 

@@ -9,7 +9,7 @@ from kettle.dag.view.run_view import PartJobs, RunView
 from kettle.dag.view.steps import Phase
 from kettle_wire.codes import NodePart, NodeState
 from kettle_wire.events.workflow import WorkflowHalted, WorkflowStarted
-from kettle_wire.workflows import Plan, packed
+from kettle_wire.workflows import Plan, WorkflowOptions, packed
 
 
 def seen(upto: float = 100, plan: Plan = PLAN) -> RunView:
@@ -75,6 +75,9 @@ def test_parents_are_seen_through_joins() -> None:
     view = seen(-1, edges)
     assert "it waits for a, b" == Reasons(view).of(2)
     view.apply(START + 1, changed((0, NodeState.READY)))
+    view.options = WorkflowOptions(max_jobs=1)
+    view.apply(START + 1, changed((1, NodeState.QUEUED)))
+    assert "it waits for its turn: 1 nodes have jobs, and that is the most (maxjobs)" == Reasons(view).of(0)
     view.apply(START + 1, WorkflowHalted(by="ada", reason="lunch"))
     assert "the workflow is halted: lunch" == Reasons(view).of(0)
     view.apply(START + 2, changed((0, NodeState.DONE)))
