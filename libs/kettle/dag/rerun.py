@@ -38,7 +38,8 @@ def rerun(
     What runs when the DAG of `plan` is run again after a run that left its nodes in these states (`NodeState`).
 
     Nodes that have not succeeded run, and so do new ones.  `after`: these, and all that descend from them, run also where they
-    have succeeded.  `only`: these run and no others.
+    have succeeded.  `only`: these run and no others.  `plan.done`: what the DAG itself marks as done, without what counted as
+    done in the earlier run only.
     Raises `RerunError`.
     """
     outside = {node for node in (plan.final, plan.provisioner, *plan.services) if node is not None}

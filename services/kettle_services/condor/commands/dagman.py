@@ -78,7 +78,7 @@ async def _run(options: "SubmitDagOptions", words: list[str]) -> int:
         if DagFiles.are_complete(run) and (code := await _exit_code(client, job.cluster)) is not None:
             return code  # an earlier process had done all of it, and was killed as it ended
         urgency: list[int] = []
-        if (options.order or knobs.get("DAGMAN_ORDER")) == CRITICAL_PATH:
+        if _order(options, knobs) == CRITICAL_PATH:
             urgency = await node_urgency(client, common)
             top = max(urgency, default=0)
             common = replace(common, priorities=[each - top for each in urgency])
@@ -175,6 +175,15 @@ def _in_common(
             dagman=options.dagman_path or sys.argv[0],
         ),
     )
+
+
+def _order(options: "SubmitDagOptions", knobs: CondorConfig) -> str:
+    from kettle.dag.submission.options import ORDERS, READINESS
+
+    order = options.order or (knobs.get("DAGMAN_ORDER") or READINESS).strip()
+    if order not in ORDERS:
+        raise ToolError(f"ERROR: DAGMAN_ORDER is one of {', '.join(ORDERS)}, and not {order}")
+    return order
 
 
 def _start(
