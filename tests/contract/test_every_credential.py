@@ -299,7 +299,9 @@ def test_who_only_reads_sends_no_commands() -> None:
 def test_a_job_submits_and_does_nothing_to_what_is_there() -> None:
     """Beside what a reader may, a job sends jobs and their files."""
     job, reader = set(rights("job")[0]), {as_another(each, "rita", "sam") for each in rights("rita")[0]}
-    assert {"submit", "spool_parts", "spool_jobs"} == {each.split(".")[-2] for each in job - reader}
+    assert {"submit", "submit_many", "spool_parts", "spool_jobs"} == {
+        each.split(".")[-2] for each in job - reader
+    }
     assert not reader - job
 
 
