@@ -107,15 +107,22 @@ SCRIPTS: Final = {
         "workflows.py", "DAG files: read and checked, with memory", ("--nodes=50000", "--rounds=3")
     ),
     "workflow_chain": Script(
-        "workflow_runs.py", "a DAG of 100 nodes, one after the other", ("chain", "--nodes=100")
+        "workflow_runs.py",
+        "DAGs of 100 nodes, one after the other",
+        ("--rounds=1",),
+        ("chain", "--nodes", "100"),
     ),
     "workflow_fan_out": Script(
-        "workflow_runs.py", "a DAG of 1,000 nodes beside as many plain jobs", ("fan-out", "--nodes=1000")
+        "workflow_runs.py",
+        "DAGs of 1,000 and more nodes beside as many plain jobs",
+        ("--nodes", "1000", "--rounds=1"),
+        ("fan-out", "--nodes", "1000", "3000", "10000"),
     ),
     "workflow_restart": Script(
         "workflow_runs.py",
         "a DAG of 100,000 nodes, half of them done, read again",
-        ("restart", "--nodes=100000"),
+        ("--rounds=1",),
+        ("restart", "--nodes", "100000"),
     ),
     "queued": Script("queued.py", "memory of a schedd by what waits in its queue"),
     "cycle": Script("cycle.py", "negotiation cycles through the real service"),
@@ -151,7 +158,11 @@ OPTIONAL: Final = (
 Parts that run only when they are asked for: they take their time, write some GiB, fill queues with a million jobs, and pools
 with 100,000 machines.
 """
-TOGETHER: Final[dict[str, tuple[str, ...]]] = {"identity": ("logins",), "gateway": ("streams", "pages")}
+TOGETHER: Final[dict[str, tuple[str, ...]]] = {
+    "identity": ("logins",),
+    "gateway": ("streams", "pages"),
+    "workflows": ("workflow_chain", "workflow_fan_out", "workflow_restart"),
+}
 """Parts that are run with another one, because they are about the same."""
 TABLE: Final[dict[str, tuple[str, ...]]] = {
     "jobs": (),

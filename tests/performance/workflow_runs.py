@@ -1,12 +1,13 @@
 """
-How fast DAGs run: JSON on standard output.
+How fast DAGs run: JSON on standard output, each figure with its median and spread.
 
     python -m tests.performance.workflow_runs chain --nodes 100
-    python -m tests.performance.workflow_runs fan-out --nodes 1000
+    python -m tests.performance.workflow_runs fan-out --nodes 1000 3000
     python -m tests.performance.workflow_runs restart --nodes 100000
 
-`chain` and `fan-out` run `/bin/true` on a pool of their own; `fan-out` runs as many jobs of one cluster on the same pool, too, of
-which its rate is a share.  `restart` is processor time: to read the events of a workflow that is half done, and decide again.
+`chain` and `fan-out` run `/bin/true` on a pool of their own, from `condor_submit_dag` to the end of the DAG job.  `fan-out` runs as
+many jobs of one cluster on the same pool by turns, without and with a job event log (which nodes have, too): its rate is a share of
+theirs.  `restart` is processor time: to read the events of a workflow that is half done, and decide again.
 """
 
 import argparse
@@ -16,9 +17,11 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 from kettle.client import select
 from kettle.testing.commands.running import run
+from kettle.testing.measurements import say, summary
 from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 from kettle_services.condor import launchers
 from kettle_services.dagman.domain.decisions import react
@@ -66,37 +69,62 @@ def restart(nodes: int) -> dict[str, float]:
         read.apply(event)
     react(read, [], 0.0)
     return {
-        "nodes": nodes,
         "decided_nodes_per_cpu_s": nodes // 2 / decided,
         "restart_cpu_s": time.process_time() - began,
         "bytes": sum(map(len, data)),
     }
 
 
-async def on_a_pool(shape: str, nodes: int) -> dict[str, float]:
-    """Run it, and for a fan-out as many plain jobs."""
+async def on_a_pool(shape: str, sizes: list[int], rounds: int) -> dict[str, Any]:
+    """Run it so many times, for a fan-out by turns with as many plain jobs."""
+    found: dict[str, Any] = {}
     with tempfile.TemporaryDirectory(prefix="kettle-workflows-") as directory:
         place = Path(directory)
         commands = launchers.install(place / "commands")
         settings = {"startd": {"job_account": "own"}}
         async with throwaway_pool(place / "pool", cpus=8, settings=settings) as pool:
-            lines = [f"JOB n{number} true.sub" for number in range(nodes)]
-            if shape == "chain":
-                lines += [f"PARENT n{number} CHILD n{number + 1}" for number in range(nodes - 1)]
-            took = await _dag(pool, place, commands, lines)
-            found = {"nodes": nodes, "dag_s": took, "nodes_per_s": nodes / took}
-            if shape == "fan-out":
-                plain = await _plain(pool, nodes)
-                found |= {"plain_s": plain, "share": plain / took}
-            return found
+            for nodes in sizes:
+                say(f"{shape} of {nodes} nodes")
+                one = _chain if shape == "chain" else _fan_out
+                runs = [await one(pool, place, commands, nodes) for _ in range(rounds)]
+                found[f"{nodes}_nodes"] = summaries(runs)
+    return found
+
+
+def summaries(runs: list[dict[str, float]]) -> dict[str, Any]:
+    """Each figure of several rounds."""
+    return {name: summary((run[name] for run in runs), 3) for name in runs[0]}
+
+
+async def _chain(pool: ThrowawayPool, place: Path, commands: Path, nodes: int) -> dict[str, float]:
+    edges = [f"PARENT n{number} CHILD n{number + 1}" for number in range(nodes - 1)]
+    return {"dag_s": await _dag(pool, place, commands, [*_nodes(nodes), *edges])}
+
+
+async def _fan_out(pool: ThrowawayPool, place: Path, commands: Path, nodes: int) -> dict[str, float]:
+    plain = await _plain(pool, nodes, "")
+    took = await _dag(pool, place, commands, _nodes(nodes))
+    logged = await _plain(pool, nodes, f"log = {place}/plain.log\n")
+    return {
+        "dag_s": took,
+        "nodes_per_s": nodes / took,
+        "plain_s": plain,
+        "share": plain / took,
+        "share_of_logged": logged / took,
+    }
+
+
+def _nodes(count: int) -> list[str]:
+    return [f"JOB n{number} true.sub" for number in range(count)]
 
 
 async def _dag(pool: ThrowawayPool, place: Path, commands: Path, lines: list[str]) -> float:
-    (place / "true.sub").write_text(f"{TRUE}queue\n")
-    (place / "x.dag").write_text("".join(f"{line}\n" for line in lines))
+    work = Path(tempfile.mkdtemp(dir=place))
+    (work / "true.sub").write_text(f"{TRUE}queue\n")
+    (work / "x.dag").write_text("".join(f"{line}\n" for line in lines))
     environ = {**pool.environ, "KETTLE_HOME": str(pool.home), "PATH": f"{commands}:/usr/bin:/bin"}
     began = time.monotonic()
-    said = await run([str(commands / "condor_submit_dag"), "x.dag"], place, environ)
+    said = await run([str(commands / "condor_submit_dag"), "x.dag"], work, environ)
     assert said.status == 0, said
     cluster = int(said.out.split("submitted to cluster ")[1].split(".")[0])
     await pool.client.wait(select(cluster))
@@ -104,9 +132,9 @@ async def _dag(pool: ThrowawayPool, place: Path, commands: Path, lines: list[str
     return time.monotonic() - began
 
 
-async def _plain(pool: ThrowawayPool, jobs: int) -> float:
+async def _plain(pool: ThrowawayPool, jobs: int, more: str) -> float:
     began = time.monotonic()
-    submitted = await pool.client.submit(f"{TRUE}queue {jobs}\n")
+    submitted = await pool.client.submit(f"{TRUE}{more}queue {jobs}\n")
     await pool.client.wait(select(submitted.cluster))
     return time.monotonic() - began
 
@@ -115,10 +143,16 @@ def main() -> int:
     """Run one, and print what came of it."""
     parser = argparse.ArgumentParser()
     parser.add_argument("shape", choices=("chain", "fan-out", "restart"))
-    parser.add_argument("--nodes", type=int, default=100)
+    parser.add_argument("--nodes", type=int, nargs="+", default=[100])
+    parser.add_argument("--rounds", type=int, default=3)
     said = parser.parse_args()
-    found = restart(said.nodes) if said.shape == "restart" else asyncio.run(on_a_pool(said.shape, said.nodes))
-    json.dump({key: round(value, 3) for key, value in found.items()}, sys.stdout)
+    if said.shape == "restart":
+        found = {
+            f"{nodes}_nodes": summaries([restart(nodes) for _ in range(said.rounds)]) for nodes in said.nodes
+        }
+    else:
+        found = asyncio.run(on_a_pool(said.shape, said.nodes, said.rounds))
+    json.dump(found, sys.stdout)
     sys.stdout.write("\n")
     return 0
 

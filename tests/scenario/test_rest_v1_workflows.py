@@ -1,18 +1,22 @@
 """Workflows of PROMINENCE whose jobs wait for each other, on a running pool."""
 
 import asyncio
+import json
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kettle.testing.commands.running import execute
 from kettle.testing.container_images import busybox_root, tar_of
 from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
 
-from .test_rest_v1 import SERVICES, V1, client, issuer, pytestmark
+from .test_rest_v1 import SERVICES, V1, address, client, issuer, pytestmark
 from .test_rest_v1 import configuration as without_dagman
-from .test_rest_v1_jobs import RESOURCES, needs_containers, sent
+from .test_rest_v1_jobs import RESOURCES, needs_containers, prominence_of, sent
+from .test_tutorials import follow
 
 __all__ = ["issuer", "pytestmark", "without_dagman"]
 
@@ -44,20 +48,26 @@ async def ended(ada: V1, workflow: int) -> dict[str, Any]:
 
 
 @needs_containers
-async def test_jobs_run_when_those_before_them_have_ended(pool: ThrowawayPool, tmp_path: Path) -> None:
-    """A factory waits for a job, and another job for all of its instances."""
+async def test_a_workflow_runs_again_from_where_it_has_failed(pool: ThrowawayPool, tmp_path: Path) -> None:
+    """
+    A factory waits for a job, and another job for all instances. When one of them fails, the rest can be run again, and what is done is
+    not; a copy has the input files, too, and is deleted with its jobs.
+    """
     async with client(pool, own_token(pool)) as ada:
         image = await sent(ada, "busybox.tar", tar_of(busybox_root(tmp_path / "root")))
+        await sent(ada, "flag", b"exit 1\n")
 
-        def job(name: str, script: str) -> dict[str, Any]:
+        def job(name: str, script: str, **more: Any) -> dict[str, Any]:
             task = {"image": image, "runtime": "udocker", "cmd": f"/bin/sh -c '{script}'"}
-            return {"name": name, "resources": RESOURCES, "tasks": [task]}
+            return {"name": name, "resources": RESOURCES, "tasks": [task], **more}
 
-        jobs = [job("first", "cat words"), job("sweep", "echo $x"), job("last", "echo last")]
-        jobs[0]["inputs"] = [{"filename": "words", "content": "YgphCg=="}]
         workflow = {
             "name": "w",
-            "jobs": jobs,
+            "jobs": [
+                job("first", "cat words", inputs=[{"filename": "words", "content": "YgphCg=="}]),
+                job("sweep", "echo $x; test $x != 0.5 || . ./flag", artifacts=[{"url": "flag"}]),
+                job("last", "echo last > made", outputFiles=["made"]),
+            ],
             "dependencies": {"first": ["sweep"], "sweep": ["last"]},
             "factories": [{
                 "name": "f",
@@ -68,11 +78,94 @@ async def test_jobs_run_when_those_before_them_have_ended(pool: ThrowawayPool, t
         }  # fmt: skip
         number = (await ada.ask("POST", "/workflows", 201, json=workflow))["id"]
         found = await ended(ada, number)
+        assert ("failed", "One or more jobs failed") == (found["status"], found["statusReason"])
+        assert {"total": 5, "done": 3, "failed": 1, "queued": 0, "waiting": 1} == found["progress"]
+        assert workflow["factories"] == found["factories"]
+        assert "error" in await ada.ask("GET", f"/workflows/{number}/last/stdout", 400)
+
+        await sent(ada, "flag", b"exit 0\n")
+        again = (await ada.ask("PUT", f"/workflows/{number}"))["id"]
+        found = await ended(ada, again)
         assert "completed" == found["status"], found
         assert {"total": 5, "done": 5, "failed": 0, "queued": 0, "waiting": 0} == found["progress"]
-        assert "b\na\n" == await ada.ask("GET", f"/workflows/{number}/first/stdout")
-        assert "0.5\n" == await ada.ask("GET", f"/workflows/{number}/sweep/1/stdout")
-        members = await ada.ask("GET", f"/jobs?workflow=true&id={number}&all=true")
-        assert ["w/first", *(f"w/sweep/{n}" for n in range(3)), "w/last"] == [
-            each["name"] for each in members
-        ]
+        assert "b\na\n" == await ada.ask("GET", f"/workflows/{again}/first/stdout")
+        assert "0.5\n" == await ada.ask("GET", f"/workflows/{again}/sweep/1/stdout")
+        members = await ada.ask("GET", f"/jobs?workflow=true&id={again}&all=true&detail=true")
+        sweep = [f"w/sweep/{index}" for index in range(3)]
+        assert sorted(["w/first", *sweep, "w/sweep/1", "w/last"]) == sorted(each["name"] for each in members)
+        (made,) = members[-1]["outputFiles"]
+        async with ada.session.get(made["url"]) as response:
+            assert b"last\n" == await response.read()
+        assert "error" in await ada.ask("PUT", f"/workflows/{again}", 400)
+
+        copied = (await ada.ask("PUT", f"/workflows/{again}/clone", 201))["id"]
+        assert {} == await ada.ask("DELETE", f"/workflows/{copied}")
+        assert "deleted" == (await ended(ada, copied))["status"]
+        for each in (number, again):
+            assert {} == await ada.ask("PUT", f"/workflows/{each}/remove")
+
+
+@needs_containers
+async def test_the_tutorial_works_as_it_stands(pool: ThrowawayPool, tmp_path: Path) -> None:
+    """Every command of it ends well, and prints what the page shows."""
+    await follow("prominence", pool, tmp_path)
+
+
+@needs_containers
+async def test_the_stock_client_runs_workflows(pool: ThrowawayPool, tmp_path: Path) -> None:
+    """
+    Unmodified, it runs one whose jobs wait for each other, lists and describes it, prints, runs it again, copies and deletes it.
+    """
+    program = await prominence_of(tmp_path)
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "busybox.tar").write_bytes(tar_of(busybox_root(tmp_path / "root")))
+    environ = {
+        "HOME": str(tmp_path),
+        "PATH": os.environ["PATH"],
+        "PROMINENCE_TOKEN": (await pool.kettle("token", "create")).out.strip(),
+        "PROMINENCE_URL": f"{address(pool)}/prominence/v1",
+    }
+
+    async def say(*words: str) -> str:
+        said = await execute([program, *words], work, environ, within_s=PATIENCE_S)
+        assert 0 == said.status, (words, said)
+        return said.out
+
+    async def until(number: str, *statuses: str) -> dict[str, Any]:
+        async with asyncio.timeout(PATIENCE_S):
+            while True:
+                found: dict[str, Any] = json.loads(await say("describe", "workflow", number))
+                if found["status"] in statuses:
+                    return found
+
+    def flag(says: str) -> tuple[str, ...]:
+        (work / "flag").write_text(f"{says}\n")
+        return "upload", "--name", "flag", "--filename", "flag"
+
+    def job(name: str, script: str, **more: Any) -> dict[str, Any]:
+        task = {"image": "busybox.tar", "runtime": "udocker", "cmd": f"/bin/sh -c '{script}'"}
+        return {"name": name, "resources": RESOURCES, "tasks": [task], **more}
+
+    document = {
+        "name": "chain",
+        "jobs": [job("one", "echo one"), job("two", ". ./flag; echo two", artifacts=[{"url": "flag"}])],
+        "dependencies": {"one": ["two"]},
+    }
+    (work / "workflow.json").write_text(json.dumps(document))
+    await say("upload", "--name", "busybox.tar", "--filename", "busybox.tar")
+    await say(*flag("exit 3"))
+    number = (await say("run", "workflow.json")).strip().removeprefix("Workflow created with id ")
+    found = await until(number, "failed", "completed")
+    assert ("failed", 1) == (found["status"], found["progress"]["failed"])
+    assert "chain" in await say("list", "workflows", "--all")
+    assert "chain/one" in await say("list", "jobs", number, "--all")
+    await say(*flag("true"))
+    again = (await say("rerun", number)).split()[-1]
+    await until(again, "completed")
+    assert "one\n" in await say("stdout", again, "one")
+    assert "two\n" in await say("stdout", again, "two")
+    copied = (await say("clone", "workflow", again)).split()[-1]
+    assert "Success" in await say("delete", "workflow", copied)
+    await until(copied, "deleted")
+    assert "removed" in await say("remove", "workflow", again)

@@ -7,13 +7,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from kettle.client import Client, select
+from kettle.client.jobs.submission import prepare
 from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_services.master.domain.start_order import DAEMON_LIST
-from kettle_wire.commands.queue import Select
+from kettle_wire.commands.queue import Select, Submitted
 from kettle_wire.events import JobCompleted, JobStarted, JobVacated
 from kettle_wire.jobs import JobId
 
@@ -233,3 +235,85 @@ async def test_a_dag_is_removed_while_a_node_is_refused(
         while (work / "none.dag.lock").exists():
             await asyncio.sleep(0.05)
     assert (work / "none.dag.rescue001").exists()
+
+
+WIDE = """\
+executable = /bin/sh
+arguments = "-c 'echo $(JOB) job $(RETRY) >> {work}/runs'"
+transfer_executable = false
+request_memory = $(memory)
+request_disk = 1024
+queue
+"""
+
+
+async def test_of_many_nodes_one_is_refused_by_itself(
+    pool: ThrowawayPool, condor: Condor, work: Path
+) -> None:
+    """Nodes of one description are submitted together; each of the others runs once."""
+    (work / "wide.sub").write_text(WIDE.format(work=work))
+    condor.environ["_CONDOR_DAGMAN_MAX_SUBMIT_ATTEMPTS"] = "1"
+    text = "".join(f'JOB N{n} wide.sub\nVARS N{n} memory="{16 + n % 2}"\n' for n in range(20))
+    cluster = await submitted(condor, "wide.dag", f'{text}JOB bad wide.sub\nVARS bad memory="much of it"\n')
+    assert 1 == await exit_code(pool.client, cluster)
+    assert sorted(f"N{n} job 0" for n in range(20)) == sorted(await runs(work, 20))
+    assert "much of it" in (work / "wide.dag.dagman.out").read_text()
+
+
+async def test_many_submissions_are_what_each_is_alone(pool: ThrowawayPool) -> None:
+    """Repeated together or alone they submit nothing, and what is refused is refused by itself."""
+    submission = prepare("executable = /bin/sleep\narguments = 600\ntransfer_executable = false\nqueue\n")
+    foreign = msgspec.structs.replace(submission, ad={**submission.ad, "Owner": "somebody.else"})
+    named = {"together/1": submission, "together/2": foreign, "together/3": submission}
+    first = await pool.client.submit_many(named)
+    again = await pool.client.submit_many(named)
+    alone = await pool.client.submit(submission, command="together/3")
+    clusters = [each.cluster for each in first.values() if isinstance(each, Submitted)]
+    await pool.client.remove(Select(clusters=clusters))
+    assert 2 == len(set(clusters))
+    assert clusters == [each.cluster for each in again.values() if isinstance(each, Submitted)]
+    assert clusters[1] == alone.cluster
+    assert "cannot be submitted with Owner" in str(first["together/2"])
+
+
+SENT = """\
+JOB A {
+    executable = /bin/sh
+    arguments = "-c 'echo made by A > from_a'"
+    transfer_executable = false
+    transfer_output_files = from_a
+    request_memory = 16
+    request_disk = 1024
+}
+JOB B {
+    executable = /bin/cat
+    arguments = from_a
+    transfer_executable = false
+    transfer_input_files = from_a
+    output = from_b
+    request_memory = 16
+    request_disk = 1024
+}
+PARENT A CHILD B
+"""
+SENT_WITH = ("should_transfer_files = YES", "transfer_executable = false", "transfer_input_files = sent.dag")
+
+
+async def test_a_dag_that_is_sent_brings_its_files_from_node_to_node(
+    pool: ThrowawayPool, condor: Condor, work: Path
+) -> None:
+    """
+    Its files are not where it was submitted: what a node leaves is there for the next one, and all is fetched with the DAG job.
+    """
+    (work / "sent.dag").write_text(SENT)
+    lines = [word for line in SENT_WITH for word in ("-append", line)]
+    said = await condor("condor_submit_dag", "-no_submit", *lines, "sent.dag")
+    assert 0 == said.status, said
+    said = await condor("condor_submit", "-spool", "-terse", "sent.dag.condor.sub")
+    assert 0 == said.status, said
+    cluster = int(said.out.partition(".")[0])
+    (work / "sent.dag").unlink()
+    assert 0 == await exit_code(pool.client, cluster)
+    said = await condor("condor_transfer_data", str(cluster))
+    assert 0 == said.status, said
+    assert "made by A\n" == (work / "from_b").read_text()

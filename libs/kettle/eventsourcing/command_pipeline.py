@@ -14,11 +14,12 @@ A handler raises RefusedError to refuse; nothing of its own has been recorded th
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
-from typing import Any, Final, Generic, Protocol
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 import msgspec
 
 from kettle.bus.ports import Handler, RefusedError, Rep, Req, Served
+from kettle.bus.retryable import retryable
 from kettle.eventsourcing.log import LogError
 from kettle.eventsourcing.shard import Shard
 from kettle_wire.codes import RefusalCode
@@ -27,6 +28,12 @@ from kettle_wire.events import Event
 from kettle_wire.identity import Identity
 
 _encode: Final = msgspec.msgpack.Encoder().encode
+
+Many = TypeVar("Many", bound=msgspec.Struct)
+ManyRep = TypeVar("ManyRep", bound=msgspec.Struct)
+
+PER_TURN: Final = 16
+"""Commands of one that carries many, which are decided before others have a turn."""
 
 Recording = Sequence[tuple[str, Event]]
 """Events to be recorded, each with its stream."""
@@ -132,19 +139,59 @@ class CommandPipeline:
         caller: Identity,
         remember: float,
     ) -> Rep:
+        async with self._owning():
+            return await self._answer(endpoint, decide, request, caller, remember, self._require_room)
+
+    def _answer(
+        self,
+        endpoint: Endpoint[Req, Rep],
+        decide: Decide[Req, Rep],
+        request: Req,
+        caller: Identity,
+        remember: float,
+        require_room: Callable[[], None],
+    ) -> asyncio.Future[Rep]:
+        """The answer that a command with an id has got, or the one that is on its way."""
         id_: str = request.id  # type: ignore[attr-defined]  # the declaration of such an endpoint demands it
         command = f"{caller.token}:{endpoint.verb}:{id_}"
-        async with self._owning():
-            if (first := self._recorder.shard.answer(command)) is not None:
-                return endpoint.decode_reply(await first)
-            if command not in self._under_way:
+        if (first := self._recorder.shard.answer(command)) is not None:
+            return asyncio.ensure_future(_decoded(endpoint, first))
+        if command not in self._under_way:
+            require_room()
+            work = asyncio.create_task(self._carry_out(decide, request, caller, command))
+            self._under_way[command] = work
+            work.add_done_callback(lambda _: self._forget(command, remember))
+        # A caller that disconnects meanwhile does not stop it, and repeats a command without an answer.
+        return asyncio.shield(self._under_way[command])
+
+    def many(
+        self,
+        endpoint: Endpoint[Many, ManyRep],
+        one: Endpoint[Req, Rep],
+        decide: Decide[Req, Rep],
+        *,
+        parts: Callable[[Many], Sequence[Req]],
+        answer: Callable[[list[Rep | RefusedError]], ManyRep],
+    ) -> Served[Many, ManyRep]:
+        """
+        A command that carries many of `one`: each is decided as if it had come alone, and all are committed together.
+
+        What is refused for good is refused alone. A refusal that may pass is one of the whole command, which is then repeated: what
+        is recorded by then gets its first answer.
+        """
+
+        async def all_of(request: Many, caller: Identity) -> ManyRep:
+            async with self._owning():
                 self._require_room()
-                work = asyncio.create_task(self._carry_out(decide, request, caller, command))
-                self._under_way[command] = work
-                work.add_done_callback(lambda _: self._forget(command, remember))
-            # A caller that disconnects meanwhile does not stop it, and repeats a command without an answer.
-            reply: Rep = await asyncio.shield(self._under_way[command])
-            return reply
+                waiting: list[asyncio.Future[Rep]] = []
+                for number, part in enumerate(parts(request), 1):
+                    waiting.append(self._answer(one, decide, part, caller, 0.0, _room_for_all))
+                    if number % PER_TURN == 0:
+                        await asyncio.sleep(0)
+                found = await asyncio.gather(*waiting, return_exceptions=True)
+                return answer([_outcome(each) for each in found])
+
+        return Served(endpoint, all_of, self._administrators)
 
     async def _carry_out(self, decide: Decide[Req, Rep], request: Req, caller: Identity, command: str) -> Rep:
         """Decide, record, act."""
@@ -187,3 +234,19 @@ class CommandPipeline:
             raise RefusedError(
                 RefusalCode.UNAVAILABLE, f"this service does not own {name} any more: {error}"
             ) from error
+
+
+def _room_for_all() -> None:
+    """Whether there is room was asked for all commands at once."""
+
+
+async def _decoded(endpoint: Endpoint[Any, Rep], answer: Awaitable[bytes]) -> Rep:
+    """The first answer to a command that is repeated."""
+    return endpoint.decode_reply(await answer)
+
+
+def _outcome(found: Rep | BaseException) -> Rep | RefusedError:
+    """What became of one of many; what is no refusal for good is raised."""
+    if isinstance(found, BaseException) and (not isinstance(found, RefusedError) or retryable(found)):
+        raise found
+    return found

@@ -2,10 +2,11 @@
 Addresses that permit by themselves what they say: to read or to write one object of people or jobs, for some time.
 
 What is signed is the method, the place, the end and the digest of what may be written, so none of them can be changed.
-A `Permit` is a key of its own, with which whoever holds it makes addresses of one area, and of no other: a workflow has some, because
+A `Permit` is a key of its own, with which its holder makes addresses of one area, and of no other: a workflow has some, because
 nobody knows the names of all of its files when it is submitted.
 """
 
+import base64
 import hmac
 from collections.abc import Mapping
 from typing import Final, Literal
@@ -22,6 +23,8 @@ AREAS: Final[Mapping[str, Area]] = {
     "snapshots": "snapshots",
 }
 """By how an address calls them."""
+OBJECTS: Final = "/objects"
+"""Where addresses of objects are, below that of the interface."""
 LONGEST_NAME: Final = 240
 """Characters of a file's name, which file systems limit."""
 MARK: Final = "_"
@@ -29,6 +32,8 @@ MARK: Final = "_"
 _ARCHIVE: Final = ".tgz"
 """What a directory is sent as."""
 _PERMIT: Final = "permit"
+AS_JOB: Final = "JOB"
+"""In the place of a method: what a running job itself may ask."""
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -62,6 +67,36 @@ class Permit(msgspec.Struct, frozen=True, kw_only=True):
         said = {"of": self.owner, "expires": str(self.expires), "within": self.within}
         said["signature"] = signature(self.key, self.method, place, self.expires)
         return address(self.base, place, said)
+
+
+class JobToken(msgspec.Struct, frozen=True):
+    """
+    What a running job shows: that it is the one whose results are kept there, and nothing else of its owner's.
+    """
+
+    owner: str
+    identifier: str
+    """What its results are kept under."""
+    within: str
+    expires: int
+    """Seconds since the epoch."""
+    signature: str
+
+    @classmethod
+    def of(cls, permit: Permit, identifier: str) -> "JobToken":
+        """The one of a job, by a permit for jobs."""
+        place = Place(permit.area, permit.owner, identifier)
+        said = signature(permit.key, permit.method, place, permit.expires)
+        return cls(permit.owner, identifier, permit.within, permit.expires, said)
+
+    def text(self) -> str:
+        """As it is shown."""
+        return base64.urlsafe_b64encode(msgspec.json.encode(self)).decode()
+
+    @classmethod
+    def read(cls, text: str) -> "JobToken":
+        """Raises ValueError: it is none."""
+        return msgspec.json.decode(base64.urlsafe_b64decode(text), type=cls)
 
 
 def address(base: str, place: Place, said: Mapping[str, str]) -> str:

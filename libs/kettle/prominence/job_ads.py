@@ -49,7 +49,8 @@ _KIB_PER_GIB: Final = 1024 * 1024
 _HARD_LIMIT: Final = 3
 _KEPT: Final = 90 * 24 * 3600
 """Seconds for which a job that has ended stays in the queue if nobody removes it."""
-_MAIL_AT_THE_END: Final = 2
+MAIL_AT_THE_END: Final = 2
+"""JobNotification of a job that is told of when it has ended."""
 _REDACTED: Final = "***"
 _IMAGE_FILES: Final = (".sif", ".simg", ".tar", ".tgz", ".tar.gz")
 
@@ -67,6 +68,8 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     """The number of the workflow that it belongs to; 0: none."""
     parameters: Mapping[str, str] = {}
     """What they are in this instance of a factory."""
+    environment: Mapping[str, str] = {}
+    """What its tasks find in their environment besides."""
 
 
 class JobSubmission(msgspec.Struct, frozen=True, kw_only=True):
@@ -115,7 +118,7 @@ def submission(job: Job, around: Surroundings) -> JobSubmission:
     if inputs:
         ad["TransferInput"] = ",".join(file.filename for file in inputs)
     if job.notifications:
-        ad["JobNotification"] = _MAIL_AT_THE_END
+        ad["JobNotification"] = MAIL_AT_THE_END
     return JobSubmission(ad=ad, inputs=inputs)
 
 
@@ -151,9 +154,12 @@ def redacted(job: Job) -> Job:
 
 
 def _task_list(job: Job, around: Surroundings) -> wire.TaskList:
-    parameters = {f"PROMINENCE_PARAMETER_{name}": value for name, value in around.parameters.items()}
+    given = {
+        **{f"PROMINENCE_PARAMETER_{name}": value for name, value in around.parameters.items()},
+        **around.environment,
+    }
     return wire.TaskList(
-        tasks=tuple(_task(task, parameters, around) for task in job.tasks),
+        tasks=tuple(_task(task, given, around) for task in job.tasks),
         artifacts=tuple(_artifact(artifact_of(one), around) for one in job.artifacts),
         outputs=(
             *(_output(path, around) for path in job.output_files),
@@ -167,11 +173,11 @@ def _task_list(job: Job, around: Surroundings) -> wire.TaskList:
     )
 
 
-def _task(task: Task, parameters: Mapping[str, str], around: Surroundings) -> wire.Task:
+def _task(task: Task, given: Mapping[str, str], around: Surroundings) -> wire.Task:
     return wire.Task(
         image=_image(task.image, around),
         cmd=tuple(substituted(word, around.parameters) for word in shlex.split(task.cmd or "")),
-        env={name: text_of_value(value) for name, value in task.env.items()} | dict(parameters),
+        env={name: text_of_value(value) for name, value in task.env.items()} | dict(given),
         workdir=task.workdir or "",
         type=task.type,
         stdout=task.stdout or "",

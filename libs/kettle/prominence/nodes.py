@@ -41,13 +41,17 @@ class WorkflowNodes:
         return self._ends[-1]
 
     def __getitem__(self, number: int) -> WorkflowNode:
-        if not 0 <= number < len(self):
-            raise IndexError(f"the workflow has {len(self)} jobs, and no {number}")
-        place = bisect_right(self._ends, number)
+        place = self.place(number)
         return self._node(place, number - self._ends[place] + self.counts[place])
 
     def __iter__(self) -> Iterator[WorkflowNode]:
         return map(self.__getitem__, range(len(self)))
+
+    def place(self, number: int) -> int:
+        """Of which job of the document a node is, by its place there."""
+        if not 0 <= number < len(self):
+            raise IndexError(f"the workflow has {len(self)} jobs, and no {number}")
+        return bisect_right(self._ends, number)
 
     def numbers(self, place: int) -> range:
         """The numbers of the nodes of one job of the document."""

@@ -5,7 +5,7 @@ Most of a description is the same for each job, so every rule is worked out once
 something that changes: ten thousand jobs that differ in their arguments cost ten thousand arguments.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 import msgspec
@@ -73,7 +73,7 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
         }
 
 
-class _Batch(msgspec.Struct, frozen=True):
+class Expanded(msgspec.Struct, frozen=True):
     """The jobs of one queue statement: what they share, and what each has of its own."""
 
     shared: Ad
@@ -163,10 +163,10 @@ def _written(queue: Queue, name: str, usual: str) -> str:
 
 
 def _submission(queues: list[Queue], description: Description, site: Site, disk: Disk) -> Submission:
-    batches: list[_Batch] = []
+    batches: list[Expanded] = []
     count = 0
     for queue in queues:
-        batches.append(_batch(queue, description, site, disk, first=count))
+        batches.append(expand_queue(queue, description, site, disk, _live(queue, count)))
         count += len(batches[-1].own)
     warnings = dict.fromkeys((*description.warnings, *(said for batch in batches for said in batch.warnings)))
     seen = set(description.seen).union(*(batch.seen for batch in batches))
@@ -186,7 +186,10 @@ def _unused(queues: list[Queue], seen: set[str]) -> Iterator[Unused]:
             yield Unused(name, "", of_queue=True)
 
 
-def _batch(queue: Queue, description: Description, site: Site, disk: Disk, *, first: int) -> _Batch:
+def expand_queue(
+    queue: Queue, description: Description, site: Site, disk: Disk, live: Iterable[Mapping[str, str]]
+) -> Expanded:
+    """The jobs of a queue statement, of which each has the macros `live` of its own; raises SubmitError."""
     lookup = Lookup(
         queue,
         site=site,
@@ -201,8 +204,8 @@ def _batch(queue: Queue, description: Description, site: Site, disk: Disk, *, fi
     rules = [*RULES, needs, custom]
     varying = list(rules)
     fixed: set[str] = set()
-    for live in _live(queue, first):
-        lookup.job(live)
+    for own_macros in live:
+        lookup.job(own_macros)
         mine = _Spelled({}, spelling)
         for rule in list(varying):
             lookup.watch()
@@ -215,7 +218,7 @@ def _batch(queue: Queue, description: Description, site: Site, disk: Disk, *, fi
                 fixed |= {name.lower() for name in part} if rule is custom else set()
         own.append({name: value for name, value in mine.ad.items() if name.lower() not in fixed})
     lookup.refuse_missing()
-    return _Batch(shared.ad, own, tuple(lookup.warnings), lookup.seen)
+    return Expanded(shared.ad, own, tuple(lookup.warnings), lookup.seen)
 
 
 class _Spelled:
@@ -239,15 +242,19 @@ def _live(queue: Queue, first: int) -> Iterator[Mapping[str, str]]:
     proc = first
     for row in queue.iteration.rows:
         for step in range(queue.iteration.count):
-            yield {
-                "process": str(proc), "procid": str(proc), "jobid": f"{CLUSTER}.{proc}",
-                "step": str(step), "row": str(row.index), "itemindex": str(row.index), "node": "",
-                **dict(zip(variables, row.values, strict=True)),
-            }  # fmt: skip
+            yield {**numbers(proc, step, row.index), **dict(zip(variables, row.values, strict=True))}
             proc += 1
 
 
-def _table(batches: list[_Batch]) -> Submission:
+def numbers(proc: int, step: int, row: int) -> dict[str, str]:
+    """The macros that say which job of its cluster a job is."""
+    return {
+        "process": str(proc), "procid": str(proc), "jobid": f"{CLUSTER}.{proc}",
+        "step": str(step), "row": str(row), "itemindex": str(row), "node": "",
+    }  # fmt: skip
+
+
+def _table(batches: list[Expanded]) -> Submission:
     names = dict.fromkeys(name for batch in batches for part in (batch.shared, *batch.own) for name in part)
     ad: Ad = {}
     columns: dict[str, list[Scalar]] = {}
@@ -267,7 +274,7 @@ def _table(batches: list[_Batch]) -> Submission:
     return Submission(ad=ad, columns=list(columns), rows=rows or [[] for _ in range(count)])
 
 
-def _defaults(batches: list[_Batch], name: str) -> list[tuple[_Batch, Scalar]]:
+def _defaults(batches: list[Expanded], name: str) -> list[tuple[Expanded, Scalar]]:
     return [(batch, batch.shared.get(name, _ABSENT)) for batch in batches]
 
 

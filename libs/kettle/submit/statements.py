@@ -26,7 +26,7 @@ _CONDITIONAL: Final = re.compile(r"(if|elif|else|endif)(?:\s+(.*)|\s*)", re.IGNO
 _STATEMENT: Final = re.compile(r"@?(include|use|error|warning)\b\s*([^:=]*?)\s*:\s*(.*)", re.IGNORECASE)
 _NAME: Final = re.compile(r"[A-Za-z0-9_.]+")
 _ATTRIBUTE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_NOT_TEXT: Final = re.compile(r"[\0\ud800-\udfff]")
+NOT_TEXT: Final = re.compile(r"[\0\ud800-\udfff]")
 """What bytes that are not UTF-8 are read as, and halves of characters."""
 _SHOWN: Final = 60
 
@@ -122,7 +122,7 @@ class Reader:
     def read(self) -> Description:
         """The whole description; raises SubmitError."""
         for given in self._all:
-            if _NOT_TEXT.search(given.text):
+            if NOT_TEXT.search(given.text):
                 raise given.refused(f"the value of {given.name} is not text in UTF-8")
         self._read()
         self._refuse_unknown()
@@ -153,7 +153,7 @@ class Reader:
         outer = self._conditions.depth
         while (logical := self._logical()) is not None:
             line, text = logical
-            if _NOT_TEXT.search(text):
+            if NOT_TEXT.search(text):
                 raise self._error("this is not text in UTF-8; is it a submit file?", line)
             try:
                 self._statement(line, text)

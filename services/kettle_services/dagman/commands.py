@@ -203,7 +203,8 @@ class WorkflowCommands:
         return workflow
 
     async def _found(self, number: int) -> Workflow:
-        """A workflow, also one that is over."""
+        """A workflow, also one that is over; what is told of it is recorded first."""
+        self._record.flush()
         workflow = await self._record.find(number)
         if workflow is None:
             raise RefusedError(

@@ -18,19 +18,29 @@ from kettle.eventsourcing.log import Log, WorkingSet
 from kettle.eventsourcing.shard import Shard
 from kettle.eventsourcing.working_set import Checkpointer
 from kettle_services.dagman.domain.workflow import Workflow
+from kettle_wire.codes import NodeState
 from kettle_wire.commands.dagman import RecordedWorkflowEvent
 from kettle_wire.events import decode
-from kettle_wire.events.workflow import WorkflowEnded, WorkflowEvent, WorkflowStarted
+from kettle_wire.events.workflow import (
+    NodeJobsSeen,
+    NodesChanged,
+    WorkflowEnded,
+    WorkflowEvent,
+    WorkflowStarted,
+)
 from kettle_wire.frames import Entry, Frame
 
 STREAM: Final = "workflow/"
 _ENDED: Final = WorkflowEnded.__struct_config__.tag
+_ORDERED: Final = frozenset({NodeState.PRE, NodeState.QUEUED, NodeState.POST})
 _AT_ONCE: Final = 50
 """Events that go into the log together at most: each may have thousands of changes, and a frame is read as a whole."""
 
 
 _OVER: Final = 20
 """So many workflows that are over stay in memory."""
+GATHERED_S: Final = 0.2
+"""So long what has happened may wait for more of it, before it is recorded and told, if nothing is to be done because of it."""
 
 
 class History:
@@ -38,19 +48,30 @@ class History:
 
     def __init__(self) -> None:
         self.events: list[RecordedWorkflowEvent] = []
+        self._urgent = 0
+        """So many events there were with the last one that asks for something."""
         self._more = asyncio.Event()
 
-    def add(self, at: int, data: bytes) -> None:
+    def add(self, at: int, data: bytes, *, urgent: bool) -> None:
         """The next one."""
         self.events.append(RecordedWorkflowEvent(at, msgspec.Raw(data)))
+        if urgent:
+            self._urgent = len(self.events)
         self._more.set()
 
     async def after(self, count: int, *, within: float) -> None:
-        """Wait until there are more than so many, but no longer than `within` seconds."""
-        until = asyncio.get_running_loop().time() + within
+        """
+        Wait until there are more than so many, but no longer than `within` seconds. What asks for nothing is gathered for a moment.
+        """
+        loop = asyncio.get_running_loop()
+        until = loop.time() + within
         with suppress(TimeoutError):
-            async with asyncio.timeout_at(until):
+            async with asyncio.timeout_at(until) as waiting:
                 while len(self.events) <= count:
+                    self._more.clear()
+                    await self._more.wait()
+                waiting.reschedule(min(until, loop.time() + GATHERED_S))
+                while self._urgent <= count:
                     self._more.clear()
                     await self._more.wait()
 
@@ -67,6 +88,9 @@ class Record:
         """By their numbers. What is decided about them is in them before it is committed."""
         self.histories: dict[int, History] = {}
         """What is committed."""
+        self._gathered: list[tuple[str, WorkflowEvent]] = []
+        """What is decided, and recorded in a moment."""
+        self._flushing: asyncio.TimerHandle | None = None
         self._checkpointer = checkpointer
         shard.on_commit(self._committed)
 
@@ -96,7 +120,7 @@ class Record:
                 self.workflows[number] = Workflow(event)
             else:
                 self.workflows[number].apply(event)
-            history.add(frame.at, entry.data)
+            history.add(frame.at, entry.data, urgent=asks_for_something(event))
 
     async def checkpoint(self) -> None:
         """Keep the working set near the head; never returns."""
@@ -134,15 +158,36 @@ class Record:
     def write(self, decided: Mapping[int, list[WorkflowEvent]]) -> None:
         """
         Record what was decided about workflows; `run` of the shard commits it, and fails the process if it cannot.
+
+        If nothing is to be done because of it, it waits a moment for more: it follows from the frames of the schedd, and a process
+        that never recorded it decides it again.
         """
         changes = [(f"{STREAM}{number}", event) for number, events in decided.items() for event in events]
+        self._gathered += changes
+        if any(asks_for_something(event) for _, event in changes):
+            self.flush()
+        elif self._flushing is None:
+            self._flushing = asyncio.get_running_loop().call_later(GATHERED_S, self.flush)
+
+    def flush(self) -> None:
+        """Record what was gathered."""
+        if self._flushing is not None:
+            self._flushing.cancel()
+            self._flushing = None
+        changes, self._gathered = self._gathered, []
         for start in range(0, len(changes), _AT_ONCE):
-            self.record(changes[start : start + _AT_ONCE])
+            self._record(changes[start : start + _AT_ONCE])
 
     def record(
         self, changes: Recording, *, command: str = "", reply: Callable[[int], bytes] | None = None
     ) -> asyncio.Future[int]:
         """Record and commit, as `Shard.record` does; what is decided was applied when it was decided."""
+        self.flush()
+        return self._record(changes, command=command, reply=reply)
+
+    def _record(
+        self, changes: Recording, *, command: str = "", reply: Callable[[int], bytes] | None = None
+    ) -> asyncio.Future[int]:
         future = self.shard.record(changes, now_us=time.time_ns() // 1000, command=command, reply=reply)
         for stream, event in changes:
             if isinstance(event, WorkflowEnded):
@@ -154,7 +199,16 @@ class Record:
         for entry in frame.entries:
             history = self.histories.get(int(entry.stream.removeprefix(STREAM)))
             if history is not None:
-                history.add(frame.at, entry.data)
+                history.add(frame.at, entry.data, urgent=asks_for_something(workflow_event(entry)))
+
+
+def asks_for_something(event: WorkflowEvent) -> bool:
+    """
+    Whether somebody has to do something because of it: the process of the DAG job, or who waits for the end.
+    """
+    if isinstance(event, NodesChanged):
+        return any(change.state in _ORDERED for change in event.changes)
+    return not isinstance(event, NodeJobsSeen)
 
 
 def workflow_event(entry: Entry) -> WorkflowEvent:

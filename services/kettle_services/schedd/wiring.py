@@ -32,7 +32,7 @@ from kettle_services.schedd.commands.pool_access import JobCommands
 from kettle_services.schedd.commands.queries import Queries
 from kettle_services.schedd.commands.run_now import REMEMBERED_S, RunNowCommands
 from kettle_services.schedd.commands.spooling import SpoolCommands
-from kettle_services.schedd.commands.submissions import Submissions
+from kettle_services.schedd.commands.submissions import Submissions, outcomes
 from kettle_services.schedd.domain.queue.fold import Queue
 from kettle_services.schedd.jobs.deferrals import Deferrals
 from kettle_services.schedd.jobs.factories import Factories
@@ -49,6 +49,7 @@ from kettle_services.schedd.settings import ScheddSettings
 from kettle_services.schedd.shadows.dispatch import ShadowDispatch
 from kettle_wire.commands import schedd as commands
 from kettle_wire.commands.outputs import FIND_OUTPUTS
+from kettle_wire.commands.submissions import SUBMIT_MANY
 from kettle_wire.subjects import Subjects
 
 
@@ -179,6 +180,13 @@ def _answers(
     command, query = pipeline.command, pipeline.query
     served: list[Served[Any, Any]] = [
         command(commands.SUBMIT, submissions.submit),
+        pipeline.many(
+            SUBMIT_MANY,
+            commands.SUBMIT,
+            submissions.submit,
+            parts=lambda request: request.submissions,
+            answer=outcomes,
+        ),
         query(commands.ASK_ROOM, submissions.ask_room),
         command(commands.ACT, JobActions(recorder, shadows, factories, settings, deeds).act),
         command(commands.EDIT, FactoryEdits(recorder, settings, deeds).edit),

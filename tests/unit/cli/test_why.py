@@ -8,12 +8,14 @@ import pytest
 
 from kettle.client import JobId, WhyReport
 from kettle.client.explanations.job_state import Answer, answer
+from kettle.client.jobs.records import JobEvent
 from kettle_services.cli.commands import why
 from kettle_services.cli.output.screen import Screen
 from kettle_wire.ads import Ad, Scalar
+from kettle_wire.attempts import ExitRecord
 from kettle_wire.commands.negotiator import Analysis, Present, Remedy, SuggestedEdit, Tried, Verdict
 from kettle_wire.commands.schedd import Explanation
-from kettle_wire.events import Match, Rejection, Withheld
+from kettle_wire.events import JobCompleted, Match, Rejection, Withheld
 
 JOB = JobId(12, 3)
 
@@ -55,6 +57,27 @@ def test_files_of_a_job_are_quoted_only_where_that_is_meant(code: int, tmp_path:
     quiet = " ".join(answer(told, now=100.0, files=False).sentences)
     assert "a secret line" not in quiet
     assert str(tmp_path) not in quiet
+
+
+@pytest.mark.parametrize(
+    ("ad", "words"),
+    [
+        (
+            {"DAG_Status": 2},
+            "Its DAG is over: node_failed; kettle dag show 12 tells how its nodes have ended.",
+        ),
+        ({"DAG_Status": 99}, ""),
+        ({"DAG_Status": "x"}, ""),
+        ({}, ""),
+    ],
+)
+def test_of_a_job_that_ran_a_dag_it_is_said_how_that_ended(ad: Ad, words: str) -> None:
+    """Its exit code alone does not tell; other jobs have no DAG, whatever they say."""
+    event = JobEvent("job/12.3", 3, 9, 50.0, JobCompleted(attempt=1, exit=ExitRecord(code=1)))
+    told = said(WhyReport(job=JOB, events=[event], ended={"ClusterId": 12, "ExitCode": 1, **ad}))
+    assert told.startswith("Job 12.3 has left the queue: it exited with code 1.")
+    assert bool(words) == ("DAG" in told)
+    assert words in told
 
 
 def rejected(cause: str, **more: Any) -> Rejection:

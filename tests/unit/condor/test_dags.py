@@ -106,5 +106,6 @@ def test_the_process_of_a_dag_learns_from_its_ad_whose_job_it_is(tmp_path: Path)
     """Also in which queue it is: an access point may have several, and the nodes belong into the same."""
     ad = tmp_path / ".job.ad"
     ad.write_text('ClusterId = 12\nProcId = 0\nIwd = "/w"\nGlobalJobId = "ap1#12.0#17"\nDAGManJobId = 7\n')
-    expected = OwnJob(cluster=12, directory=Path("/w"), batch="", schedd="ap1", parent="7")
+    expected = OwnJob(cluster=12, directory=Path("/w"), batch="", name="ap1#12.0#17", parent="7")
     assert expected == own_job({"_CONDOR_JOB_AD": str(ad)})
+    assert "ap1" == expected.schedd

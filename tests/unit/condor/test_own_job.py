@@ -14,7 +14,8 @@ def test_a_dag_job_knows_its_queue(tmp_path: Path) -> None:
         'ClusterId = 6\nProcId = 0\nIwd = "/home/ann"\nGlobalJobId = "ap1#6.0#1795662009"\n'
     )
     environ = {"_CONDOR_JOB_AD": f"{tmp_path / 'ad'}", "_CONDOR_SCHEDD_HOST": "schedd"}
-    assert own_job(environ) == OwnJob(6, Path("/home/ann"), "", "", "ap1")
+    assert own_job(environ) == OwnJob(6, Path("/home/ann"), "", "", "ap1#6.0#1795662009")
+    assert "ap1" == own_job(environ).schedd
 
 
 def test_what_is_no_ad_of_a_job_is_refused(tmp_path: Path) -> None:

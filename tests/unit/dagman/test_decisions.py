@@ -133,6 +133,18 @@ def test_ready_nodes_go_by_priority_then_by_readiness() -> None:
     assert [2, 3, 1, 0] == [step.node for step in run.submitted]
 
 
+def test_where_many_may_wait_more_are_ordered_many_at_once() -> None:
+    """A quarter of the limit is ordered together."""
+    run = driver(beside(*(f"N{number}" for number in range(300))), max_idle=100)
+    ordered = [100]
+    while run.workflow.ended is None:
+        assert run.step()
+        assert run.workflow.idle_jobs <= 100
+        if (more := len(run.submitted) + len(run.workflow.orders) - sum(ordered)) > 0:
+            ordered.append(more)
+    assert [100, *[25] * 8] == ordered
+
+
 @pytest.mark.parametrize(
     ("code", "expected"),
     [(None, (DagStatus.ABORTED, 3)), (7, (DagStatus.ABORTED, 7)), (0, (DagStatus.OK, 0))],

@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 
 from kettle.bus.ports import RefusedError
-from kettle.eventsourcing.command_pipeline import CommandPipeline, Decision, Recording
+from kettle.eventsourcing.command_pipeline import PER_TURN, CommandPipeline, Decision, Recording
 from kettle.eventsourcing.shard import Shard
 from kettle.testing.gated_log import GatedLog
 from kettle.testing.served import Endpoints
@@ -29,9 +29,22 @@ class Named(msgspec.Struct, frozen=True):
     position: Position
 
 
+class Names(msgspec.Struct, frozen=True):
+    names: list[Name]
+
+
+class Answers(msgspec.Struct, frozen=True):
+    texts: list[str]
+
+
+def answers(found: list[Named | RefusedError]) -> Answers:
+    return Answers([str(each) if isinstance(each, RefusedError) else each.text for each in found])
+
+
 NAME = Endpoint("test", "name", Name, Named, callers=(Caller.USER,), repeat=Repeat.FIRST_ANSWER)
 OTHER = Endpoint("test", "other", Name, Named, callers=(Caller.USER,), repeat=Repeat.FIRST_ANSWER)
 STATE = Endpoint("test", "state", Name, Named, callers=(Caller.USER,), repeat=Repeat.HARMLESS)
+MANY = Endpoint("test", "many", Names, Answers, callers=(Caller.USER,), repeat=Repeat.HARMLESS)
 ASK = Endpoint("test", "ask", Name, Named, callers=(Caller.USER,), repeat=Repeat.QUERY)
 
 
@@ -53,6 +66,8 @@ class Service:
         self.decided: list[str] = []
         self.effects: list[str] = []
         self.refusal: RefusedError | None = None
+        self.refused = ""
+        """What is refused; empty: all."""
         self.full = False
         self.hold = asyncio.Event()
         self.hold.set()
@@ -62,6 +77,7 @@ class Service:
             pipeline.command(OTHER, self.name, remember=60.0),
             pipeline.command(STATE, self.name),
             pipeline.query(ASK, self.ask),
+            pipeline.many(MANY, NAME, self.name, parts=lambda request: request.names, answer=answers),
         ])  # fmt: skip
 
     def _require_room(self) -> None:
@@ -71,7 +87,7 @@ class Service:
     async def name(self, request: Name, caller: Identity) -> Decision[Named]:
         self.decided.append(request.text)
         await self.hold.wait()
-        if self.refusal is not None:
+        if self.refusal is not None and self.refused in {"", request.text}:
             raise self.refusal
         return Decision(
             lambda position: Named(f"{request.text} of {caller.name}", position),
@@ -160,6 +176,39 @@ async def test_a_refusal_is_forgotten_unless_it_is_to_be_remembered(service: Ser
     with pytest.raises(RefusedError, match="no"):
         await service.asked.ask(OTHER, Name("1", "x"), ADA)
     assert 1 == await service.frames()
+
+
+def many(*texts: str) -> Names:
+    return Names([Name(text, text) for text in texts])
+
+
+async def test_many_commands_in_one_are_each_what_they_are_alone(service: Service) -> None:
+    """
+    Each is known by its own id, however it comes again; what is refused is refused alone; and they share their commits.
+    """
+    texts = [f"{number}" for number in range(3 * PER_TURN)]
+    assert "1 of ada" == (await service.asked.ask(NAME, Name("1", "1"), ADA)).text
+    service.refusal, service.refused = RefusedError("unacceptable", "no"), "2"
+    found = await service.asked.ask(MANY, many(*texts), ADA)
+    assert ["0 of ada", "1 of ada", "no", "3 of ada"] == found.texts[:4]
+    assert await service.frames() < PER_TURN
+    service.refusal = None
+    assert ["2 of ada", "3 of ada"] == (await service.asked.ask(MANY, many("2", "3"), ADA)).texts
+    assert "3 of ada" == (await service.asked.ask(NAME, Name("3", "other"), ADA)).text
+    assert sorted([*texts, "2"]) == sorted(service.decided)
+
+
+async def test_a_refusal_that_may_pass_is_one_of_all(service: Service) -> None:
+    """Who asks again gets the first answer to what was recorded."""
+    service.refusal, service.refused = RefusedError("busy", "not now"), "b"
+    with pytest.raises(RefusedError, match="not now"):
+        await service.asked.ask(MANY, many("a", "b"), ADA)
+    service.refusal = None
+    assert ["a of ada", "b of ada"] == (await service.asked.ask(MANY, many("a", "b"), ADA)).texts
+    assert ["a", "b", "b"] == service.decided
+    service.full = True
+    with pytest.raises(RefusedError, match="not now"):
+        await service.asked.ask(MANY, many("a", "c"), ADA)
 
 
 async def test_only_commands_with_an_id_are_refused_for_want_of_room(service: Service) -> None:

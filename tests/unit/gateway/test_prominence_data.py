@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from kettle.auth.mapping.policy import Mapped
 from kettle.auth.mapping.principals import Principal
-from kettle.prominence.addresses import Place, file_name
+from kettle.prominence.addresses import Place, file_name, signature
 from kettle_services.gateway.prominence.application import PREFIX, as_errors
 from kettle_services.gateway.prominence.data import Data, group_of, place_of
 from kettle_services.gateway.prominence.object_directory import Limits, ObjectDirectory
@@ -59,6 +59,40 @@ def test_a_changed_address_permits_nothing(method: str, place: Place, changed: d
         return
     with pytest.raises(RequestRefused):
         SIGNER.permitted(method, place, query, now=1.0)
+
+
+def test_a_permit_is_for_what_it_says() -> None:
+    """
+    Addresses that are made with it are good below its beginning, for its method, area and owner, and until its end.
+    """
+    permit = SIGNER.permit("PUT", "scratch", "ada", within="secret/", expires=100.0)
+    made = Place("scratch", "ada", "secret/1/results")
+    query = query_of(permit.url(made.name))
+    assert "" == SIGNER.permitted("PUT", made, query, now=99.0)
+    with pytest.raises(RequestRefused, match="is over"):
+        SIGNER.permitted("PUT", made, query, now=100.0)
+    others: tuple[tuple[str, Place, dict[str, str]], ...] = (
+        ("GET", made, {}),
+        ("PUT", Place("uploads", "ada", made.name), {}),
+        ("PUT", Place("scratch", "bob", made.name), {}),
+        ("PUT", Place("scratch", "ada", "secret/2/results"), {}),
+        ("PUT", made, {"within": ""}),
+        ("PUT", made, {"expires": "1000"}),
+        ("PUT", made, {"sha256": "0" * 64}),
+    )
+    for method, place, changed in others:
+        with pytest.raises(RequestRefused, match="not one that was given"):
+            SIGNER.permitted(method, place, query | changed, now=1.0)
+
+
+def test_the_holder_of_a_permit_makes_no_address_beside_it() -> None:
+    """Whatever is signed with its key is good for names that begin as it says, and for no others."""
+    permit = SIGNER.permit("PUT", "scratch", "ada", within="secret/", expires=100.0)
+    place = Place("scratch", "ada", "other/results")
+    forged = {"of": "ada", "expires": "100", "signature": signature(permit.key, "PUT", place, 100)}
+    for within in ({"within": "secret/"}, {"within": ""}, {}):
+        with pytest.raises(RequestRefused, match="not one that was given"):
+            SIGNER.permitted("PUT", place, forged | within, now=1.0)
 
 
 def test_the_owner_of_a_place_cannot_be_moved_into_its_name() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kettle.jobs.private_attributes import for_others
 from kettle.prominence.faults import DocumentRefused
-from kettle.prominence.instances import PARAMETERS
+from kettle.prominence.instances import HELD, PARAMETERS
 from kettle.prominence.job_ads import DOCUMENT, QUEUE_TIME_REASON
 from kettle.prominence.job_documents import read_job
 from kettle.prominence.nodes import WorkflowNode
@@ -58,6 +58,8 @@ def job(state: State, *steps: Step, proc: int = 0, **attributes: Any) -> Job:
         (job("held", HoldReasonCode=1, HoldReason="by hand"), "failed", "by hand"),
         (job("removed", RemoveReason="Job deleted by user"), "deleted", "by user"),
         (job("removed", RemoveReason=f"{QUEUE_TIME_REASON}."), "failed", QUEUE_TIME_REASON),
+        (job("removed", RemoveReason=f"{HELD}it was slow", LastHoldReasonCode=int(HoldCode.JobExecuteExceeded)), "killed", "Walltime"),
+        (job("removed", RemoveReason=f"{HELD}no program", LastHoldReasonCode=6), "failed", "no program"),
         (job("completed", ExitCode=0), "completed", ""),
         (job("completed", Step(kind="task", outcome="failed", task=0, code=3), ExitCode=1), "failed", "non-zero"),
         (job("completed", Step(kind="task", outcome="ended", task=0), ExitCode=1), "killed", "Walltime"),

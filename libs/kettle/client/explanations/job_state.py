@@ -1,6 +1,6 @@
 """Why a job is where it is: the schedd's and the negotiator's knowledge as sentences."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -10,7 +10,7 @@ from kettle.client.explanations import job_files, match_analysis, policies, time
 from kettle.client.explanations.match_analysis import Outlook
 from kettle.terminal.quantities import counted, duration, size
 from kettle_wire.ads.types import Ad, Expr, Scalar
-from kettle_wire.codes import HoldCode, JobStatus, Universe
+from kettle_wire.codes import DagStatus, HoldCode, JobStatus, Universe
 from kettle_wire.commands.negotiator import Analysis, Verdict
 from kettle_wire.commands.schedd import Explanation
 from kettle_wire.events import FactorySubmitted
@@ -115,7 +115,18 @@ def _gone(report: WhyReport, *, files: bool) -> Answer:
     sentences = [f"Job {report.job} has left the queue: it {verb}{last.sentence}."]
     if files and report.ended is not None and (how := job_end(report.ended)):
         sentences += job_files.shown(report.ended, failed=how != _WELL)
+    if report.ended is not None:
+        sentences += _workflow(report.ended)
     return Answer(job=str(report.job), status=last.name, sentences=sentences)
+
+
+def _workflow(ad: Ad) -> Iterator[str]:
+    """What has become of the DAG that a job has run."""
+    status = ad.get("DAG_Status")
+    if isinstance(status, int) and status in set(DagStatus):
+        yield (
+            f"Its DAG is over: {DagStatus(status).name.lower()}; kettle dag show {ad.get('ClusterId')} tells how its nodes have ended."
+        )
 
 
 def job_end(ad: Ad) -> str:

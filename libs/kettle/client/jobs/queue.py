@@ -1,6 +1,6 @@
 """A person's jobs at one access point: those in its queue, and those that have left it."""
 
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -115,6 +115,23 @@ class JobQueue:
             ) from error
         self.saw(reply.position)
         return reply
+
+    async def submit_many(
+        self, submissions: "Mapping[str, Submission]", *, spool: "Collection[str]" = ()
+    ) -> dict[str, Submitted | ClientError]:
+        """
+        Submit each of them as a cluster of its own, with few commands: what became of it, by its id.
+
+        The id is that of `command` in `submit`: repeated, it submits nothing. What is refused is refused by itself.
+        `spool`: the ids of those that are held until `spools.send` has sent their files.
+        """
+        from kettle.client.jobs.many_submissions import submit_many
+
+        found = await submit_many(self.requests, submissions, spool=spool)
+        for each in found.values():
+            if isinstance(each, Submitted):
+                self.saw(each.position)
+        return found
 
     async def require_room(self, expected: "Iterable[ExpectedJobs]") -> None:
         """

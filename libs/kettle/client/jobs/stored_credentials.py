@@ -13,13 +13,18 @@ _PATIENCE_S: Final = 2.0
 """A pool need not have an iam, and one that is away keeps nobody from submitting: then the job is held with the same words."""
 
 
+async def stored_credentials(requests: Requests) -> Credentials | None:
+    """What is stored; None: nobody answers."""
+    try:
+        return await requests.ask(LIST_CREDENTIALS, ListCredentials(), patience=_PATIENCE_S)
+    except ClientError:
+        return None
+
+
 async def require_stored(requests: Requests, ad: Mapping[str, object]) -> None:
     """Raise ClientError with what to do if one is missing."""
-    try:
-        known = await requests.ask(LIST_CREDENTIALS, ListCredentials(), patience=_PATIENCE_S)
-    except ClientError:
-        return
-    if missing := missing_credentials(ad, known):
+    known = await stored_credentials(requests)
+    if known is not None and (missing := missing_credentials(ad, known)):
         raise ClientError(missing)
 
 

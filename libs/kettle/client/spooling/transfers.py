@@ -94,9 +94,10 @@ class SpoolTransfers:
             cargo = await asyncio.to_thread(InputFiles, ads)
             await self._deliver(shadow, cluster, cargo)
 
-    async def fetch(self, select: Select) -> FetchResult:
+    async def fetch(self, select: Select, *, keep: bool = False) -> FetchResult:
         """
-        Bring the results of jobs to where their submitter wanted them; those of jobs that have ended need not be kept then.
+        Bring the results of jobs to where their submitter wanted them; those of jobs that have ended need not be kept then, unless
+        they are to be (`keep`).
 
         Raises:
             SpoolingError: a result cannot be written here.
@@ -111,7 +112,7 @@ class SpoolTransfers:
             await _all([self._bring(shadow, ad) for ad in ads])
             await _all([self._bring_log(shadow, ad) for ad in one_of_each_log(ads)])
         over = [id_of(ad) for ad in ready if ad.get("JobStatus") in _OVER]
-        if over:  # what one that runs has left so far is not all of it
+        if over and not keep:  # what one that runs has left so far is not all of it
             said: Ad = {"StageOutStart": began, "StageOutFinish": int(time.time())}
             await self._queue.edit_jobs(Select(jobs=over), said)
         skipped = [id_of(ad) for ad in found if "StageInFinish" not in ad]

@@ -43,7 +43,7 @@ class DagFiles:
         self._run: Final = run
         self._one_at_a_time: Final = threading.RLock()
         self._lock: Final = RunLock(run.lock)
-        self._written: Final = self._lock.read(run.workflow)
+        self._written: Final = self._lock.read(run.workflow, run.job)
         self._seen = 0
         """Events of this workflow that were given."""
         self._moment: Final = MomentFiles(dag, run, self.progress)

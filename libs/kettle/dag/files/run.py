@@ -13,6 +13,8 @@ class DagRun(msgspec.Struct, frozen=True, kw_only=True):
 
     workflow: int
     """The cluster of the DAG job."""
+    job: str = ""
+    """Its GlobalJobId."""
     directory: Path
     """Of the submission: paths are relative to it."""
     dag_files: Sequence[str]

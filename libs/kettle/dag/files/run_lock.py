@@ -27,6 +27,8 @@ class Written(msgspec.Struct):
 
     workflow: int = 0
     """The cluster of the DAG job; 0: nothing is written yet."""
+    job: str = ""
+    """Its GlobalJobId, because other pools give out the same numbers; empty: an earlier version has not written it."""
     events: int = 0
     """So many of its events."""
     sizes: dict[str, int] = {}
@@ -56,9 +58,10 @@ class RunLock:
                 raise InUseError(path) from error
             raise
 
-    def read(self, workflow: int) -> Written:
+    def read(self, workflow: int, job: str) -> Written:
         """What was written of a workflow; nothing, if the file is of another one or torn."""
-        return _decoded(os.pread(self._fd, os.fstat(self._fd).st_size, 0), workflow) or Written(workflow)
+        data = os.pread(self._fd, os.fstat(self._fd).st_size, 0)
+        return _decoded(data, workflow, job) or Written(workflow, job)
 
     def write(self, written: Written) -> None:
         """Replace it, in one write."""
@@ -73,17 +76,17 @@ class RunLock:
         os.close(self._fd)
 
 
-def written_of(path: Path, workflow: int) -> Written | None:
+def written_of(path: Path, workflow: int, job: str) -> Written | None:
     """What earlier processes of a run have written, by its lock file; None: this is the first one."""
     try:
-        return _decoded(path.read_bytes(), workflow)
+        return _decoded(path.read_bytes(), workflow, job)
     except FileNotFoundError:
         return None
 
 
-def _decoded(data: bytes, workflow: int) -> Written | None:
+def _decoded(data: bytes, workflow: int, job: str) -> Written | None:
     try:
         found = msgspec.json.decode(data, type=Written)
     except msgspec.MsgspecError:
         return None
-    return found if found.workflow == workflow else None
+    return found if found.workflow == workflow and found.job in {"", job} else None

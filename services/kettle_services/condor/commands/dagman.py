@@ -76,7 +76,7 @@ async def _run(options: "SubmitDagOptions", words: list[str]) -> int:
     )
     dag = common.dag
     start = _start(common, options, knobs)
-    run = _files(options, common, words, rescued, knobs, job.parent)
+    run = _files(options, common, words, rescued, knobs, job)
     async with Client.connect(pool=pool_of(knobs, name=job.schedd), patience=float("inf")) as client:
         client.waiting = logging.getLogger(__name__).warning  # the reason of a wait without end is in lib.err
         if DagFiles.are_complete(run) and (code := await _exit_code(client, job.cluster)) is not None:
@@ -114,7 +114,7 @@ def _read(options: "SubmitDagOptions", job: "OwnJob", knobs: CondorConfig) -> "t
     from kettle.dag.submission.names import file_names
 
     number = options.do_rescue_from or newest_rescue(options, job.directory, knobs.get)
-    before = written_of(job.directory / file_names(options).lock_file, job.cluster)
+    before = written_of(job.directory / file_names(options).lock_file, job.cluster, job.name)
     if before is not None:
         number = before.rescued_from
     if options.rescue_file or options.save_file:
@@ -217,7 +217,7 @@ def _files(
     words: list[str],
     rescued: int,
     knobs: CondorConfig,
-    parent: str,
+    job: "OwnJob",
 ) -> "DagRun":
     from kettle.dag.files.run import DagRun
     from kettle.dag.submission.loading import MOST_RESCUES
@@ -227,6 +227,7 @@ def _files(
     largest = int(knobs.number("DAGMAN_MAX_RESCUE_NUM", MOST_RESCUES))
     return DagRun(
         workflow=source.workflow,
+        job=job.name,
         directory=source.directory,
         dag_files=options.dag_files,
         log=source.directory / names.debug_log,
@@ -238,5 +239,5 @@ def _files(
         rescued_from=rescued,
         largest_rescue=largest,
         keep_retries=not knobs.flag("DAGMAN_RESET_RETRIES_UPON_RESCUE", default=True),
-        parent=parent,
+        parent=job.parent,
     )

@@ -1,4 +1,4 @@
-"""The same program as the command condor_dagman, for DAG jobs that a service submits."""
+"""Runs condor_dagman, for DAG jobs that a service submits: they have this interpreter for a program."""
 
 from kettle_services.condor.start import command
 

@@ -1,5 +1,7 @@
 """The jobs of a workflow of PROMINENCE, each made from its document when it is submitted."""
 
+import posixpath
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -9,10 +11,11 @@ from kettle.prominence.faults import DocumentRefused
 from kettle.prominence.workflow_orders import OrderedWorkflow
 from kettle_services.condor.dagman.macros import NodeSoFar
 from kettle_services.condor.dagman.node_jobs import NodesInCommon, attributes_of
-from kettle_services.condor.dagman.node_source import NodeJobs
 from kettle_wire.events.workflow import NodeStep
 
 if TYPE_CHECKING:
+    from kettle.submit import Submission
+    from kettle.submit.errors import SubmitError
     from kettle_wire.ads.types import Ad
     from kettle_wire.prominence.job import InputFile
 
@@ -24,29 +27,48 @@ class DocumentNodes:
     """A `NodeSource`."""
 
     def __init__(self, common: NodesInCommon, ordered: OrderedWorkflow) -> None:
+        """Writes the input files of the document to where they are sent from."""
         self._common = common
         self._ordered = ordered
+        self.sent: Final = False
+        self.spools: Final = True
+        for place, job in enumerate(ordered.workflow.jobs):
+            _write(self._inputs(place), job.inputs)
         self.workflow: Final = common.workflow
         self.batch: Final = common.batch
 
-    def jobs(self, step: NodeStep, _progress: Progress, _so_far: NodeSoFar) -> NodeJobs:
+    def parents(self, _node: int) -> Sequence[int]:
+        """None whose files are needed: what jobs of documents leave is kept by the gateway."""
+        return ()
+
+    def jobs(
+        self, steps: Sequence[NodeStep], _progress: Progress, _known: Mapping[int, NodeSoFar]
+    ) -> "dict[NodeStep, Submission | SubmitError | ClientError]":
         """See `NodeSource.jobs`."""
+        found: dict[NodeStep, Submission | SubmitError | ClientError] = {}
+        for step in steps:
+            try:
+                found[step] = self._submission(step)
+            except DocumentRefused as error:
+                found[step] = ClientError(error.faults[0].sentence)
+        return found
+
+    def _submission(self, step: NodeStep) -> "Submission":
         from kettle.submit import Submission
 
-        try:
-            made = self._ordered.submission(step.node, self._common.workflow)
-        except DocumentRefused as error:
-            raise ClientError(f"{error.faults[0].sentence}") from error
-        place = self._common.directory / "inputs" / str(step.node)
-        _write(place, made.inputs)
+        made = self._ordered.submission(step.node, self._common.workflow)
+        place = self._inputs(self._ordered.nodes.place(step.node))
         ad: Ad = {**made.ad, **attributes_of(self._common, step), "Iwd": str(place)}
-        return NodeJobs(Submission(ad=ad, columns=[], rows=[[]]), spool=True)
+        return Submission(ad=ad, columns=[], rows=[[]])
+
+    def _inputs(self, place: int) -> Path:
+        """Where the input files are of all instances of a job of the document."""
+        return self._common.directory / "inputs" / str(place)
 
 
 def _write(place: Path, inputs: "list[InputFile]") -> None:
-    """The input files of a job, where they are sent from."""
     place.mkdir(parents=True, exist_ok=True)
     for file in inputs:
-        path = place / file.filename
+        path = place / posixpath.basename(file.filename)
         path.write_bytes(file.content)
         path.chmod(_EXECUTABLE if file.executable else _PLAIN)

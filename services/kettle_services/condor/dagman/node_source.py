@@ -1,26 +1,19 @@
 """Where the jobs of a workflow's nodes come from: its hands submit them without knowing."""
 
-from typing import TYPE_CHECKING, Protocol
-
-import msgspec
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final, Protocol
 
 from kettle.dag.files.progress import Progress
 from kettle_services.condor.dagman.macros import NodeSoFar
 from kettle_wire.events.workflow import NodeStep
 
 if TYPE_CHECKING:
+    from kettle.client.errors import ClientError
     from kettle.submit import Submission
+    from kettle.submit.errors import SubmitError
 
-STEP = "KettleWorkflowStep"
+STEP: Final = "KettleWorkflowStep"
 """The attribute by which the dagman service knows the jobs of its nodes."""
-
-
-class NodeJobs(msgspec.Struct, frozen=True):
-    """What is submitted for a step."""
-
-    submission: "Submission"
-    spool: bool = False
-    """Whether the access point gets their files with them; if not, it uses those that are there."""
 
 
 class NodeSource(Protocol):
@@ -36,12 +29,30 @@ class NodeSource(Protocol):
         """The name of the workflow in the queue, which is that of its DAG job."""
         ...
 
-    def jobs(self, step: NodeStep, progress: Progress, so_far: NodeSoFar) -> NodeJobs:
+    @property
+    def spools(self) -> bool:
         """
-        The jobs of a step, from a thread: files are read.
+        Whether the access point gets the files of nodes with their jobs; if not, it uses those that are there.
+        """
+        ...
 
-        Raises:
-            SubmitError, ClientError: they cannot be submitted, and why.
+    @property
+    def sent(self) -> bool:
+        """
+        Whether the files were sent to the access point, so that the results of nodes are brought to where they are: those of its
+        parents before a node is submitted, and all at the end.
+        """
+        ...
+
+    def parents(self, node: int, /) -> Sequence[int]:
+        """The nodes for which one waits, whose files its jobs may need."""
+        ...
+
+    def jobs(
+        self, steps: Sequence[NodeStep], progress: Progress, known: Mapping[int, NodeSoFar], /
+    ) -> "dict[NodeStep, Submission | SubmitError | ClientError]":
+        """
+        The jobs of steps, or why there are none, from a thread: files are read; `known`: by node what its POST script is told.
         """
         ...
 
@@ -49,3 +60,8 @@ class NodeSource(Protocol):
 def step_text(workflow: int, step: NodeStep) -> str:
     """How a job says for which step it was submitted."""
     return f"{workflow}/{step.node}/{step.attempt}/{step.part}/{step.run}"
+
+
+def step_in(text: str) -> NodeStep:
+    """Inverse of `step_text`, without the workflow."""
+    return NodeStep(*map(int, text.split("/")[1:]))

@@ -26,12 +26,19 @@ class OwnJob(msgspec.Struct, frozen=True):
     """The name under which it and its nodes are one row of the queue; empty: nobody has given it one."""
     parent: str
     """The cluster of the DAG job whose node it is; empty: it is none."""
-    schedd: str = ""
-    """In whose queue it is, and its nodes are to be: the same numbers mean other jobs elsewhere; empty: the usual one's."""
+    name: str = ""
+    """Its GlobalJobId."""
     sent: bool = False
     """Whether its files were sent to the access point."""
     document: str = ""
     """The file that says what is to run, if that is a workflow of PROMINENCE; empty: a DAG file does."""
+
+    @property
+    def schedd(self) -> str:
+        """
+        In whose queue it is, and its nodes are to be: the same numbers mean other jobs elsewhere; empty: the usual one's.
+        """
+        return self.name.partition("#")[0]
 
     def batch_name(self, dag_file: str) -> str:
         """Its name in the queue, as DAGMan makes one where there is none."""
@@ -50,13 +57,13 @@ def own_job(environ: Mapping[str, str] = os.environ) -> OwnJob:
     cluster, directory = ad.get("ClusterId"), ad.get("Iwd")
     if not isinstance(cluster, int) or not isinstance(directory, str):
         raise ToolError(f"ERROR: {path} is not the ad of a job: it has no ClusterId or no Iwd")
-    parent, name = ad.get("DAGManJobId"), ad.get("GlobalJobId")
+    parent = ad.get("DAGManJobId")
     return OwnJob(
         cluster,
         Path(environ.get("_CONDOR_JOB_IWD") or directory),
         _text(ad, "JobBatchName"),
         str(parent) if isinstance(parent, int) else "",
-        name.partition("#")[0] if isinstance(name, str) else "",
+        _text(ad, "GlobalJobId"),
         is_spooled(ad),
         _text(ad, WORKFLOW_FILE),
     )

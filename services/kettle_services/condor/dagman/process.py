@@ -10,9 +10,9 @@ import logging
 import os
 import signal
 import time
-from collections.abc import Coroutine
+from collections.abc import Collection, Coroutine, Mapping
 from contextlib import suppress
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -24,8 +24,8 @@ from kettle.retry.backoff import Backoff
 from kettle.retry.loop import Waits
 from kettle.submit.errors import SubmitError
 from kettle_services.condor.dagman.macros import NodeSoFar
-from kettle_services.condor.dagman.node_source import NodeSource, step_text
-from kettle_wire.codes import NodeJobKind, NodePart, NodeState
+from kettle_services.condor.dagman.node_source import STEP, NodeSource, step_in, step_text
+from kettle_wire.codes import HoldCode, NodeJobKind, NodePart, NodeState
 from kettle_wire.commands.dagman import StartWorkflow, WorkflowNews
 from kettle_wire.commands.queue import Select
 from kettle_wire.events import decode
@@ -42,8 +42,15 @@ from kettle_wire.events.workflow import (
 )
 from kettle_wire.jobs import JobId
 
-AT_ONCE: Final = 16
-"""Jobs that are submitted at a time."""
+if TYPE_CHECKING:
+    from kettle.submit import Submission
+
+TOGETHER: Final = 200
+"""So many nodes are submitted with one command at most."""
+AT_ONCE: Final = 2
+"""Commands: the next one is prepared while one is on its way."""
+SENT_AT_ONCE: Final = 8
+"""Jobs whose files are sent at a time."""
 _ADVERTISE_S: Final = 5.0
 """Seconds between two changes of what the ad of the DAG job says."""
 _BETWEEN_ATTEMPTS: Final = Backoff(first=1.0, longest=32.0)
@@ -81,6 +88,8 @@ class Hands:
         self._stopped = asyncio.Event()
         """Set when the workflow is to end; what is ordered after that, as its FINAL node, has a new one."""
         self._removed: set[int] = set()
+        self._fetched: set[int] = set()
+        """Nodes whose results are here."""
         self._room = asyncio.Semaphore(AT_ONCE)
         self._ended: WorkflowEnded | None = None
         self._advertised = 0.0
@@ -89,6 +98,8 @@ class Hands:
         """Until the workflow is over; the exit code of the DAG job."""
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._stop)
         await self._client.workflows.start(self._start)
+        if self._source.spools:
+            await self._send_left()
         async with asyncio.TaskGroup() as tasks:
             refreshing = tasks.create_task(self._refresh_files())
             while self._ended is None:
@@ -99,6 +110,8 @@ class Hands:
                     await self._remove(news.removals)
                     await self._advertise()
             refreshing.cancel()
+        if self._source.sent:
+            await self._fetch_all()
         await self._advertise(last=True)
         await asyncio.to_thread(self._files.close, time.time())
         return self._ended.exit_code
@@ -158,37 +171,119 @@ class Hands:
     # -- submitting --------------------------------------------------------------------------------------------------
 
     def _submit_orders(self, news: WorkflowNews, tasks: asyncio.TaskGroup) -> None:
-        for step in news.orders:
-            if step not in self._taken:
-                self._taken.add(step)
-                tasks.create_task(self._submit(step))
+        new = [step for step in news.orders if step not in self._taken]
+        self._taken.update(new)
+        for start in range(0, len(new), TOGETHER):
+            tasks.create_task(self._submit(new[start : start + TOGETHER]))
 
-    async def _submit(self, step: NodeStep) -> None:
-        """Submit one step, or say that it cannot be."""
+    async def _submit(self, steps: list[NodeStep]) -> None:
+        """Submit these steps, or say which of them cannot be."""
         waits, stopped = Waits(_BETWEEN_ATTEMPTS), self._stopped
         while True:
-            try:
-                async with self._room:
-                    await self._try_to_submit(step)
-            except (SubmitError, ClientError) as error:
-                reason = str(error)
-                _log.warning("%s: %s", step_text(self._source.workflow, step), reason)
-                if stopped.is_set() or waits.failures + 1 >= self._attempts:
-                    failure = StepFailure(step, reason[:_LONGEST_REASON], waits.failures + 1)
-                    await self._client.workflows.failed(self._source.workflow, [failure])
-                    return
-                await _first_of(waits.wait(), stopped.wait())
-            else:
+            async with self._room:
+                refused = await self._try_to_submit(steps)
+            if not refused:
                 return
+            for step, reason in refused.items():
+                _log.warning("%s: %s", step_text(self._source.workflow, step), reason)
+            tries = waits.failures + 1
+            if stopped.is_set() or tries >= self._attempts:
+                failures = [
+                    StepFailure(step, reason[:_LONGEST_REASON], tries) for step, reason in refused.items()
+                ]
+                await self._client.workflows.failed(self._source.workflow, failures)
+                return
+            await _first_of(waits.wait(), stopped.wait())
+            steps = list(refused)
 
-    async def _try_to_submit(self, step: NodeStep) -> None:
-        so_far = msgspec.structs.replace(self._of(step.node))
-        jobs = await asyncio.to_thread(self._source.jobs, step, self._files.progress, so_far)
-        command = f"dag/{step_text(self._source.workflow, step)}"
-        submitted = await self._client.submit(jobs.submission, spool=jobs.spool, command=command)
-        if jobs.spool:
-            made = jobs.submission
-            await self._client.spools.send(made.queued(p, submitted.cluster) for p in range(made.count))
+    async def _try_to_submit(self, steps: list[NodeStep]) -> dict[NodeStep, str]:
+        """Why some of them cannot be submitted."""
+        if self._source.sent:
+            try:
+                await self._fetch_results(
+                    {each for step in steps for each in self._source.parents(step.node)}
+                )
+            except ClientError as error:
+                return dict.fromkeys(steps, f"what nodes before it have left cannot be fetched: {error}")
+        prepared = await self._prepared(steps)
+        ids = {step: f"dag/{step_text(self._source.workflow, step)}" for step in steps}
+        results = await self._client.submit_many(
+            {ids[step]: each for step, each in prepared.items() if not isinstance(each, Exception)},
+            spool=frozenset(ids[step] for step in steps if self._is_sent(step)),
+        )
+        refused: dict[NodeStep, str] = {}
+        sending: dict[NodeStep, tuple[Submission, int]] = {}
+        for step, each in prepared.items():
+            result = each if isinstance(each, Exception) else results[ids[step]]
+            if isinstance(result, Exception):
+                refused[step] = str(result)
+            elif self._is_sent(step) and not isinstance(each, Exception):
+                sending[step] = each, result.cluster
+        return refused | await self._send(sending)
+
+    def _is_sent(self, step: NodeStep) -> bool:
+        """Whether the access point gets the files of a step with its jobs."""
+        return self._source.spools and step.part == NodePart.JOB
+
+    async def _prepared(
+        self, steps: list[NodeStep]
+    ) -> "dict[NodeStep, Submission | SubmitError | ClientError]":
+        known = {step.node: msgspec.structs.replace(self._of(step.node)) for step in steps}
+        return await asyncio.to_thread(self._source.jobs, steps, self._files.progress, known)
+
+    async def _send(self, sending: "Mapping[NodeStep, tuple[Submission, int]]") -> dict[NodeStep, str]:
+        """Send the files of these jobs; why some of them cannot be."""
+        refused: dict[NodeStep, str] = {}
+        room = asyncio.Semaphore(SENT_AT_ONCE)
+
+        async def send(step: NodeStep, made: "Submission", cluster: int) -> None:
+            try:
+                async with room:
+                    await self._client.spools.send(made.queued(proc, cluster) for proc in range(made.count))
+            except ClientError as error:
+                refused[step] = str(error)
+
+        async with asyncio.TaskGroup() as tasks:
+            for step, (made, cluster) in sending.items():
+                tasks.create_task(send(step, made, cluster))
+        return refused
+
+    async def _send_left(self) -> None:
+        """
+        Send the files of jobs that an earlier process has submitted, and then it was killed: they are held until these come.
+        """
+        waiting = f"{self._of_nodes} && HoldReasonCode =?= {HoldCode.SpoolingInput:d}"
+        held = await self._client.jobs(Select(constraint=waiting), projection=["ClusterId", STEP])
+        clusters = {step_in(str(ad[STEP])): int(str(ad["ClusterId"])) for ad in held}
+        prepared = await self._prepared([*clusters])
+        sending = {
+            step: (each, clusters[step]) for step, each in prepared.items() if not isinstance(each, Exception)
+        }
+        for step, reason in (await self._send(sending)).items():
+            _log.warning("%s: %s", step_text(self._source.workflow, step), reason)
+
+    async def _fetch_results(self, nodes: Collection[int]) -> None:
+        """
+        Bring here what nodes have left, for those that come after them; it stays there, for a process that comes after this one.
+        """
+        clusters = self._files.progress.clusters
+        new = [node for node in nodes if node in clusters and node not in self._fetched]
+        if new:
+            select = Select(clusters=[clusters[node] for node in new])
+            await self._client.spools.fetch(select, keep=True)
+            self._fetched.update(new)
+
+    async def _fetch_all(self) -> None:
+        """Bring here what all nodes have left, so that it is fetched with what this job leaves."""
+        try:
+            await self._client.spools.fetch(Select(constraint=self._of_nodes))
+        except ClientError as error:
+            _log.warning("the results of some nodes stay where they are: %s", error)
+
+    @property
+    def _of_nodes(self) -> str:
+        """What is true of the jobs of the nodes."""
+        return f"DAGManJobId =?= {self._source.workflow}"
 
     async def _remove(self, clusters: list[int]) -> None:
         """Take jobs out of the queue, once each; what this process has not done the next one does again."""

@@ -30,6 +30,8 @@ ORDERS: Final = 1_000
 CHANGES: Final = 10_000
 """So many changes are one event."""
 _EXIT_CODES: Final = range(256)
+_LARGE: Final = 100
+"""A limit that is reached in steps of a quarter; small ones in steps of one."""
 
 
 def react(workflow: Workflow, facts: Sequence[WorkflowEvent], now: float) -> list[WorkflowEvent]:
@@ -246,6 +248,8 @@ class _Deciding:
 
     def _begin_jobs(self) -> None:
         workflow = self._workflow
+        if self._enough_waits():
+            return
         while not workflow.halted and self._may_submit():
             node = workflow.ready_jobs.pop(self._category_has_room)
             if node is None:
@@ -267,6 +271,16 @@ class _Deciding:
             self._has_room
             and _below(workflow.in_queue, workflow.options.max_jobs)
             and _below(workflow.idle_jobs, workflow.options.max_idle)
+        )
+
+    def _enough_waits(self) -> bool:
+        """
+        Whether so many jobs wait for a machine that more are ordered later, many at once: they would not run sooner now.
+        """
+        workflow, options = self._workflow, self._workflow.options
+        waiting = workflow.idle_jobs
+        return _is_near(waiting, options.max_idle) or _is_near(
+            min(waiting, workflow.in_queue), options.max_jobs
         )
 
     def _category_has_room(self, category: str) -> bool:
@@ -377,3 +391,8 @@ class _Deciding:
 def _below(count: int, most: int) -> bool:
     """Whether one more may begin; 0: there is no limit."""
     return not most or count < most
+
+
+def _is_near(count: int, most: int) -> bool:
+    """Whether less than a quarter is left of a large limit; 0: there is none."""
+    return most >= _LARGE and count > most - most // 4

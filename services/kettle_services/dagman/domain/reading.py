@@ -58,6 +58,12 @@ class Said(msgspec.Struct):
     """Its DAG job was removed."""
     over: bool = False
     """No process of the DAG job runs any more, and none will."""
+    submitted: set[NodeStep] = set()
+    """The steps that are new."""
+    steps: dict[int, NodeStep] = {}
+    """By cluster which of them it was submitted for."""
+    kinds: dict[tuple[int, int], NodeJobKind] = {}
+    """What happened last to a job, by cluster and number."""
 
 
 class Reader:
@@ -103,11 +109,13 @@ class Reader:
         workflow = self.workflows.get(number)
         if workflow is None or workflow.owner != event.owner or step not in workflow.orders:
             return
-        if any(fact.step == step for fact in said.get(number, Said()).facts):
+        about = _of(said, number)
+        if step in about.submitted:
             return
         self._clusters[event.cluster] = number
-        fact = NodeJobFact(step, event.cluster, -1, NodeJobKind.SUBMITTED, len(event.rows))
-        _of(said, number).facts.append(fact)
+        about.submitted.add(step)
+        about.steps[event.cluster] = step
+        about.facts.append(NodeJobFact(step, event.cluster, -1, NodeJobKind.SUBMITTED, len(event.rows)))
 
     def _read_node(self, entry: Entry, cluster: int, said: dict[int, Said]) -> None:
         number = self._clusters[cluster]
@@ -115,7 +123,7 @@ class Reader:
         if workflow is None:
             return
         known = workflow.clusters.get(cluster)
-        step = known.step if known is not None else _step_in(about, cluster)
+        step = known.step if known is not None else about.steps.get(cluster)
         if step is None:
             return
         one = decode(entry.data) if not stands_for_many(entry) else None
@@ -134,6 +142,7 @@ class Reader:
             if reason:
                 about.reasons[len(about.facts)] = reason
             about.facts.append(NodeJobFact(step, cluster, proc, kind, value))
+            about.kinds[cluster, proc] = kind
 
     def _read_dag_job(self, entry: Entry, number: int, said: dict[int, Said]) -> None:
         for single in each(entry):
@@ -151,18 +160,12 @@ class Reader:
 
 
 def _of(said: dict[int, Said], number: int) -> Said:
-    return said.setdefault(number, Said(facts=[], reasons={}))
-
-
-def _step_in(about: Said, cluster: int) -> NodeStep | None:
-    """The step of a cluster that was submitted in this frame."""
-    return next((fact.step for fact in about.facts if fact.cluster == cluster), None)
+    return said.setdefault(number, Said())
 
 
 def _last_kind(known: Cluster | None, about: Said, cluster: int, proc: int) -> int:
-    for fact in reversed(about.facts):
-        if fact.cluster == cluster and fact.proc == proc:
-            return fact.kind
+    if (last := about.kinds.get((cluster, proc))) is not None:
+        return last
     return NodeJobKind.EVICTED if known is None else known.procs.get(proc, NodeJobKind.EVICTED)
 
 

@@ -91,6 +91,12 @@ class OpenRoute(msgspec.Struct, frozen=True):
     handler: Open
 
 
+def token_of(request: web.Request) -> str:
+    """The token that a request shows; empty: none."""
+    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
+
+
 def refused(sentence: str, status: int = 400) -> RequestRefused:
     """A refusal, for which PROMINENCE has no codes."""
     return RequestRefused(status, "", sentence)

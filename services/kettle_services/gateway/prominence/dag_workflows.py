@@ -14,13 +14,14 @@ from kettle.client import Client
 from kettle.prominence.dry_run import dry_run
 from kettle.prominence.faults import DocumentRefused
 from kettle.prominence.instances import IDENTIFIER
+from kettle.prominence.job_ads import MAIL_AT_THE_END
 from kettle.prominence.job_documents import encoded
 from kettle.prominence.nodes import WorkflowNodes
 from kettle.prominence.workflow_orders import FILE, IDLE, OrderedWorkflow, WorkflowOrder
 from kettle_services.gateway.prominence.application import refused
 from kettle_services.gateway.prominence.job_lists import Written
 from kettle_services.gateway.prominence.submitting import Submitting, first_fault
-from kettle_services.gateway.prominence.workflow_states import attributes_of
+from kettle_services.gateway.prominence.workflow_states import RUNS, attributes_of
 from kettle_services.gateway.rest.dag_jobs import DagJob, DagJobs
 from kettle_services.gateway.rest.persons import Person
 from kettle_services.gateway.rest.spooling import SmallFile
@@ -51,11 +52,12 @@ class DagWorkflows:
         *,
         done: Sequence[int] = (),
         identifier: str = "",
+        runs: Sequence[int] = (),
     ) -> int:
         """
         The number of the workflow, which is that of its DAG job.
 
-        `done`: nodes that another run has done, whose results are under `identifier`.
+        `done`: nodes that were done by the runs before, the numbers of which are `runs`, with results under `identifier`.
         Raises RequestRefused: it is too large, or asks for what is not carried out, or there is no account to run it with.
         """
         count = len(WorkflowNodes(workflow))
@@ -73,9 +75,12 @@ class DagWorkflows:
                 **attributes_of(workflow, count, is_first=True),
                 IDENTIFIER: identifier,
                 WORKFLOW_FILE: FILE,
+                **({RUNS: ",".join(map(str, runs))} if runs else {}),
+                **({"JobNotification": MAIL_AT_THE_END} if workflow.notifications else {}),
             },
             max_idle=IDLE,
         )
+        await self._submitting.keep(person, identifier, workflow)
         submitted = await self._dag_jobs.submit(client, person, dag)
         self._written.note(person.name, f"{submitted.position.shard}:{submitted.position.frame}")
         return submitted.cluster

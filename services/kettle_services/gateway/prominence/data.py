@@ -11,16 +11,18 @@ import msgspec
 from aiohttp import BodyPartReader, StreamReader, web
 
 from kettle.auth.mapping.levels import Level
-from kettle.prominence.addresses import AREAS, Place
-from kettle_services.gateway.prominence.application import Asked, OpenRoute, Route, refused, reply
+from kettle.prominence.addresses import AREAS, OBJECTS, Place, output_place
+from kettle.prominence.substitution import leads_outside
+from kettle_services.gateway.prominence.application import Asked, OpenRoute, Route, refused, reply, token_of
 from kettle_services.gateway.prominence.object_directory import ObjectDirectory, Stored
-from kettle_services.gateway.prominence.signatures import OBJECTS, Signer
+from kettle_services.gateway.prominence.signatures import Signer
 from kettle_services.gateway.rest.persons import Person
 
 _DAY_S: Final = 86400.0
 _SHOWN_FOR_S: Final = 7 * _DAY_S
 """An address under which somebody fetches a result."""
 _SENT_WITHIN_S: Final = 10 * _DAY_S
+_SENT_BY_JOB_S: Final = 7200.0
 _PATIENCE_S: Final = 30.0
 """For the next bytes of a body to come."""
 _PIECE: Final = 1 << 18
@@ -40,6 +42,12 @@ class Upload(msgspec.Struct, frozen=True):
     filename: Annotated[str, msgspec.Meta(min_length=1, max_length=512)]
     checksum: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-fA-F]{64}$")] | None = None
     """SHA-256, in hexadecimal digits."""
+
+
+class Output(msgspec.Struct, frozen=True):
+    """A result of a job."""
+
+    name: Annotated[str, msgspec.Meta(min_length=1, max_length=512)]
 
 
 class Data:
@@ -66,6 +74,7 @@ class Data:
             OpenRoute("GET", path, self.fetched),
             OpenRoute("PUT", path, self.sent),
             OpenRoute("POST", path, self.sent),
+            OpenRoute("POST", "/data/output", self.output),
         )
 
     async def list(self, asked: Asked) -> web.StreamResponse:
@@ -99,6 +108,19 @@ class Data:
             raise refused(f"there is no object {path}")
         return web.Response(status=204)
 
+    async def output(self, request: web.Request) -> web.StreamResponse:
+        """A new address for a result, which a running job asks for with its own token."""
+        now = time.time()
+        owner, identifier = self._signer.job_of(token_of(request), now=now)
+        try:
+            said = msgspec.json.decode(await request.read(), type=Output)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise refused(f"the body is not what is expected here: {error}") from error
+        if leads_outside(said.name):
+            raise refused(f"a result is below the job's directory, and {said.name} is not")
+        place = output_place(owner, identifier, said.name, directory=False)
+        return reply({"url": self._signer.url("PUT", place, expires=now + _SENT_BY_JOB_S)}, 201)
+
     async def fetched(self, request: web.Request) -> web.StreamResponse:
         """An object, or a part of it."""
         place = _place(request)
@@ -121,7 +143,9 @@ class Data:
 
 
 def groups_of(person: Person) -> set[str]:
-    """The groups of the person by their names, as the pool's rules make them of a token, and not as its issuer says."""
+    """
+    The groups of the person by their names, as the pool's rules make them of a token, and not as its issuer says.
+    """
     return {each.strip("/") for each in person.mapped.groups} - {""}
 
 

@@ -9,13 +9,14 @@ from typing import Any, Final
 import msgspec
 
 from kettle.classad.ad import text_of
-from kettle.classad.nodes import Binary, Literal, Logical, Node, Reference, reference
+from kettle.classad.nodes import Binary, Literal, Logical, Node, Parentheses, Reference, reference
 from kettle.classad.values import UNDEFINED
 from kettle.prominence.job_ads import DOCUMENT, LABEL, NAME
 from kettle_services.gateway.pages.questions import Questions
 from kettle_services.gateway.prominence.application import Asked, refused
 from kettle_services.gateway.prominence.job_states import FIELDS, document_of, told
 from kettle_services.gateway.prominence.numbers import job_of, numbers_of
+from kettle_services.gateway.prominence.workflow_states import FIRST, RUNS, runs_of
 from kettle_services.gateway.rest.application import Asked as RestAsked
 from kettle_wire.commands.queue import Acted
 from kettle_wire.jobs import JobId
@@ -65,15 +66,22 @@ class Written(OrderedDict[str, str]):
         self.note(person, f"{acted.position.shard}:{acted.position.frame}")
 
 
-def wanted(asked: Asked) -> Wanted:
-    """Which jobs are asked for; raises RequestRefused."""
+def workflows_of(asked: Asked) -> list[int]:
+    """The workflows whose jobs are asked for; raises RequestRefused."""
+    if asked.text("workflow") != "true" or not asked.has("id"):
+        return []
+    return [job_of(number).cluster for number in numbers_of(asked.text("id"))]
+
+
+def wanted(asked: Asked, runs: Sequence[int] = ()) -> Wanted:
+    """Which jobs are asked for; `runs`: of workflows whose jobs alone are meant.  Raises RequestRefused."""
     everything, completed = asked.has("all"), asked.text("completed") == "true"
     numbers = numbers_of(asked.text("id")) if asked.has("id") else []
     of_workflow = asked.text("workflow") == "true"
     either = everything or (bool(numbers) and not of_workflow)
     named = constrained(asked, has(DOCUMENT), name=NAME, label=LABEL)
-    if of_workflow and numbers:
-        named = Logical("&&", named, _of_workflows([job_of(number).cluster for number in numbers]))
+    if runs:
+        named = Logical("&&", named, Parentheses(_of_runs(runs)))
     return Wanted(
         filter=text_of(named),
         active=either or not completed,
@@ -99,15 +107,15 @@ def has(name: str) -> Node:
     return Binary("isnt", _own(name), Literal(UNDEFINED))
 
 
-def _of_workflows(workflows: Sequence[int]) -> Node:
+def _of_runs(runs: Sequence[int]) -> Node:
     """A job is of one of these: in its cluster, or submitted by its DAG job."""
-    of = [_is(name, workflow) for workflow in workflows for name in ("ClusterId", WORKFLOW_OF)]
-    return reduce(lambda one, other: Logical("||", one, other), of[1:], of[0])
+    of = [_is(name, run) for run in runs for name in ("ClusterId", WORKFLOW_OF)]
+    return reduce(lambda one, other: Logical("||", one, other), of)
 
 
-def node_of(workflow: int, name: str) -> Wanted:
-    """All that was submitted for one node of a workflow, the last try at the end."""
-    of_node = Logical("&&", _is(WORKFLOW_OF, workflow), _is(_NODE, name))
+def node_of(runs: Sequence[int], name: str) -> Wanted:
+    """All that was submitted for one node in some runs of a workflow, the last try at the end."""
+    of_node = Logical("&&", Parentheses(_of_runs(runs)), _is(_NODE, name))
     found = Logical("&&", has(DOCUMENT), of_node)
     return Wanted(filter=text_of(found), ended=True, newest=-1)
 
@@ -171,6 +179,16 @@ class JobLists:
         # A job that has left the queue between the two questions is in both answers.
         unique = {JobId(job.cluster, job.proc): job for job in shown if _is_wanted(job, wanted)}
         return [unique[job] for job in sorted(unique)]
+
+    async def runs(self, asked: Asked, workflows: Sequence[int]) -> list[int]:
+        """These workflows, and the runs before of those that run a part again."""
+        if not workflows:
+            return []
+        which = Wanted(
+            filter=text_of(has(FIRST)), ended=True, newest=-1, clusters=[*workflows], fields=(*FIELDS, RUNS)
+        )
+        found = [run for job in await self.find(asked, which) for run in runs_of(job)]
+        return found or [*workflows]
 
     async def _all(
         self, asked: Asked, route: Route, parameters: ListJobs | ListHistory

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from kettle.prominence.instances import IDENTIFIER, PARAMETERS
+from kettle.prominence.instances import HELD, IDENTIFIER, PARAMETERS
 from kettle.prominence.job_ads import DOCUMENT, QUEUE_TIME_REASON
 from kettle.tasks.sentences import step_sentence
 from kettle_services.gateway.prominence.numbers import number_of
@@ -29,6 +29,7 @@ FIELDS: Final = (
     "HoldReason",
     "HoldReasonCode",
     "JobStartDate",
+    "LastHoldReasonCode",
     "LastRemoteHost",
     "MemoryProvisioned",
     "NumJobStarts",
@@ -83,18 +84,20 @@ def told(job: Job) -> Told:
         case "running" | "suspended":
             return Told("running")
         case "held":
-            return _held(ad)
+            return _held(ad.get("HoldReasonCode"), str(ad.get("HoldReason", "")))
         case "removed":
             reason = str(ad.get("RemoveReason", ""))
             if QUEUE_TIME_REASON in reason:
                 return Told("failed", QUEUE_TIME_REASON)
+            if reason.startswith(HELD):
+                return _held(ad.get("LastHoldReasonCode"), reason.removeprefix(HELD))
             return Told("deleted", "Job deleted by user")
         case "completed":
             return _completed(ad, _steps(ad))
 
 
-def _held(ad: Ad) -> Told:
-    match ad.get("HoldReasonCode"):
+def _held(code: object, reason: str) -> Told:
+    match code:
         case HoldCode.SpoolingInput:
             return Told("idle")
         case HoldCode.JobOutOfResources:
@@ -102,7 +105,7 @@ def _held(ad: Ad) -> Told:
         case HoldCode.JobExecuteExceeded:
             return Told("killed", "Walltime limit exceeded")
         case _:
-            return Told("failed", str(ad.get("HoldReason", "")))
+            return Told("failed", reason)
 
 
 def _completed(ad: Ad, steps: Sequence[Step]) -> Told:

@@ -26,7 +26,7 @@ MOST: Final = 10_000
 """Objects of one owner in one area."""
 _AT_ONCE: Final = 1 << 20
 """Bytes that are written by one call of a thread."""
-_TRANSIENT: Final[tuple[Area, ...]] = ("scratch", "snapshots")
+_TRANSIENT: Final[tuple[Area, ...]] = ("scratch", "snapshots", "documents")
 _LOOK_S: Final = 3600.0
 
 

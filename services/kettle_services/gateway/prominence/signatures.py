@@ -2,12 +2,19 @@
 
 import hmac
 from collections.abc import Mapping
-from typing import Final
 
-from kettle.prominence.addresses import Area, Permit, Place, address, permit_key, signature
+from kettle.prominence.addresses import (
+    AS_JOB,
+    OBJECTS,
+    Area,
+    JobToken,
+    Permit,
+    Place,
+    address,
+    permit_key,
+    signature,
+)
 from kettle_services.gateway.prominence.application import PREFIX, refused
-
-OBJECTS: Final = "/objects"
 
 
 class Signer:
@@ -51,3 +58,23 @@ class Signer:
         if now >= end:
             raise refused("the time of this address is over: ask for a new one", 403)
         return sha256
+
+    def job_of(self, text: str, *, now: float) -> tuple[str, str]:
+        """
+        Whose job shows this token, and what its results are kept under; raises RequestRefused: it is not a job's.
+        """
+        try:
+            token = JobToken.read(text)
+        except ValueError as error:
+            raise refused(
+                "show the token of a job, which is PROMINENCE_TOKEN in its environment", 401
+            ) from error
+        end, within = token.expires, Place("scratch", token.owner, token.within)
+        key = permit_key(self._key, AS_JOB, within, end)
+        good = signature(key, AS_JOB, Place("scratch", token.owner, token.identifier), end)
+        is_good = hmac.compare_digest(good.encode(), token.signature.encode("utf-8", "replace"))
+        if not is_good or not token.identifier.startswith(token.within):
+            raise refused("the token is not that of a job", 401)
+        if now >= end:
+            raise refused("the time of this token is over", 401)
+        return token.owner, token.identifier

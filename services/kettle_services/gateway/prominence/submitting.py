@@ -10,15 +10,17 @@ import msgspec
 from kettle.bus.ports import BusError
 from kettle.client import Client, ClientError
 from kettle.client.connections.transport import new_id
+from kettle.prominence.addresses import AS_JOB
 from kettle.prominence.faults import DocumentRefused, Fault
 from kettle.prominence.instances import Permits, instance
 from kettle.prominence.job_ads import JobSubmission
-from kettle.prominence.job_documents import read_job
+from kettle.prominence.job_documents import encoded, read_job
 from kettle.prominence.nodes import WorkflowNode
 from kettle.prominence.substitution import substituted_length
 from kettle.submit import Site
 from kettle_services.gateway.prominence.application import refused
 from kettle_services.gateway.prominence.data import groups_of
+from kettle_services.gateway.prominence.documents import Documents
 from kettle_services.gateway.prominence.job_lists import Written
 from kettle_services.gateway.prominence.signatures import Signer
 from kettle_services.gateway.rest.dag_jobs import taken_back
@@ -27,6 +29,8 @@ from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_services.gateway.rest.spooling import SmallFile, give_small
 from kettle_wire.ads.types import Ad, Expr, Scalar
 from kettle_wire.commands.queue import SUBMIT, Submit
+from kettle_wire.prominence.job import Job
+from kettle_wire.prominence.workflow import Workflow
 
 _DAY_S: Final = 86400.0
 _IN_QUEUE_S: Final = 31 * _DAY_S
@@ -51,8 +55,9 @@ _DEFAULTS: Final[Mapping[str, Scalar]] = {
 class Submitting:
     """Submits them in the name of who sends them."""
 
-    def __init__(self, signer: Signer, written: Written) -> None:
+    def __init__(self, signer: Signer, written: Written, documents: Documents) -> None:
         self._signer = signer
+        self._documents = documents
         self._written = written
 
     async def submit(self, client: Client, person: Person, text: bytes, *, now: float) -> int:
@@ -65,21 +70,36 @@ class Submitting:
             node = WorkflowNode(read_job(text), None, {})
         except DocumentRefused as error:
             raise refused(first_fault(error)) from error
-        return await self.submit_together(client, person, [node], [{}], now=now)
+        return await self.submit_together(client, person, node.job, [node], [{}], now=now)
+
+    async def keep(self, person: Person, identifier: str, document: Job | Workflow) -> None:
+        """Have a document that has input files be there if somebody wants to submit it again."""
+        jobs = document.jobs if isinstance(document, Workflow) else [document]
+        if any(job.inputs for job in jobs):
+            await self._documents.keep(person.name, identifier, encoded(document))
 
     async def submit_together(
-        self, client: Client, person: Person, nodes: Sequence[WorkflowNode], more: Sequence[Ad], *, now: float
+        self,
+        client: Client,
+        person: Person,
+        document: Job | Workflow,
+        nodes: Sequence[WorkflowNode],
+        more: Sequence[Ad],
+        *,
+        now: float,
     ) -> int:
         """
-        The number of the cluster of these jobs, all or none; `more`: attributes of each besides.
+        The number of the cluster of these jobs of a document, all or none; `more`: attributes of each besides.
 
         Raises RequestRefused: one has a fault, or names a file of somebody else.
         """
+        identifier = str(uuid.uuid4())
         try:
-            made = await asyncio.to_thread(self.made, person, bounded(nodes), str(uuid.uuid4()), now)
+            made = await asyncio.to_thread(self.made, person, bounded(nodes), identifier, now)
         except DocumentRefused as error:
             raise refused(first_fault(error)) from error
         ad, columns, rows = table_of([{**each.ad, **own} for each, own in zip(made, more, strict=True)])
+        await self.keep(person, identifier, document)
         request = Submit(id=new_id(), ad=ad, columns=columns, rows=rows, spool=True)
         reply = await client.requests.ask(SUBMIT, request)
         self._written.note(person.name, f"{reply.position.shard}:{reply.position.frame}")
@@ -110,7 +130,7 @@ class Submitting:
 
     def permits(self, person: Person, identifier: str, *, seconds: float, now: float) -> Permits:
         """What somebody's jobs may fetch and send; `seconds`: how long they may take."""
-        expires = now + seconds + _DAY_S
+        expires, within = now + seconds + _DAY_S, identifier.partition("/")[0]
         return Permits(
             arch=Site.here().arch,
             uploads=self._signer.permit("GET", "uploads", person.name, expires=expires),
@@ -118,9 +138,8 @@ class Submitting:
                 self._signer.permit("GET", "groups", group, expires=expires)
                 for group in sorted(groups_of(person))
             ],
-            outputs=self._signer.permit(
-                "PUT", "scratch", person.name, within=f"{identifier}/", expires=expires
-            ),
+            outputs=self._signer.permit("PUT", "scratch", person.name, within=within, expires=expires),
+            job=self._signer.permit(AS_JOB, "scratch", person.name, within=within, expires=expires),
         )
 
 

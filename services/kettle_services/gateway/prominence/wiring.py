@@ -9,15 +9,19 @@ from kettle_services.gateway.pages.questions import Questions
 from kettle_services.gateway.prominence.application import add_routes
 from kettle_services.gateway.prominence.dag_workflows import DagWorkflows
 from kettle_services.gateway.prominence.data import Data
+from kettle_services.gateway.prominence.documents import Documents
 from kettle_services.gateway.prominence.health import Health
 from kettle_services.gateway.prominence.job_lists import JobLists, Written
-from kettle_services.gateway.prominence.jobs import JobHandlers, Streams
+from kettle_services.gateway.prominence.jobs import JobHandlers
 from kettle_services.gateway.prominence.key_values import KeyValues
 from kettle_services.gateway.prominence.object_directory import Limits, ObjectDirectory
 from kettle_services.gateway.prominence.pool import PoolQuestions
+from kettle_services.gateway.prominence.resource import Parts
 from kettle_services.gateway.prominence.running_jobs import RunningJobs
 from kettle_services.gateway.prominence.signatures import Signer
+from kettle_services.gateway.prominence.streams import Streams
 from kettle_services.gateway.prominence.submitting import Submitting
+from kettle_services.gateway.prominence.time_series import TimeSeries
 from kettle_services.gateway.prominence.workflows import Workflows
 from kettle_services.gateway.rest.application import Front
 from kettle_services.gateway.rest.dag_jobs import DagJobs
@@ -56,13 +60,18 @@ def add_prominence(
     lists = JobLists(questions, written)
     running = RunningJobs(parts.people, lists, objects, signer)
     pool = PoolQuestions(bus, settings.collector, questions, parts.people)
-    submitting = Submitting(signer, written)
+    documents = Documents(objects)
+    submitting = Submitting(signer, written, documents)
     streams = Streams(
         parts.people, {"stdout": parts.handlers[GET_STDOUT], "stderr": parts.handlers[GET_STDERR]}
     )
-    jobs = JobHandlers(parts.people, lists, written, submitting, objects, signer, streams)
-    dags = DagWorkflows(DagJobs(settings.home_path), submitting, written)
-    workflows = Workflows(parts.people, lists, written, submitting, dags, streams)
+    of_both = Parts(parts.people, lists, written, submitting, documents, streams)
+    jobs = JobHandlers(of_both, objects, signer)
+    workflows = Workflows(of_both, DagWorkflows(DagJobs(settings.home_path), submitting, written))
     parts.new_workflows.run_documents_by(workflows.submit_dag)
-    routes = [route for part in (jobs, running, workflows, values, data, pool) for route in part.routes()]
-    add_routes(application, front, routes, [*health.routes(), *data.open_routes()])
+    series = TimeSeries(place / "series", settings.prominence_kept, signer, lists)
+    rt.loop(series.keep_house(), name="series")
+    routes = [
+        route for part in (jobs, running, workflows, values, data, series, pool) for route in part.routes()
+    ]
+    add_routes(application, front, routes, [*health.routes(), *data.open_routes(), *series.open_routes()])

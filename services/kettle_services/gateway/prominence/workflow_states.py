@@ -1,4 +1,6 @@
-"""A workflow as PROMINENCE describes it, by the states of its jobs, or by what its DAG job says of them.  Pure."""
+"""
+A workflow as PROMINENCE describes it, by the states of its jobs, or by what its DAG job says of them.  Pure.
+"""
 
 import json
 from collections import Counter
@@ -24,6 +26,8 @@ SIZE: Final = "ProminenceWorkflowSize"
 WORKFLOW_NAME: Final = "ProminenceWorkflowName"
 WORKFLOW_LABEL: Final = "ProminenceWorkflowLabel_"
 """Beginning of the attribute that a label of the workflow is."""
+RUNS: Final = "ProminenceWorkflowRuns"
+"""Attribute of a DAG job that runs a part of a workflow again: the numbers of the runs before, with commas between."""
 _COUNTS: Final = "DAG_Nodes"
 """Beginning of the attributes of a DAG job that say how many of its nodes are where."""
 _QUEUED: Final = ("Prerun", "Queued", "Postrun", "Ready")
@@ -31,6 +35,7 @@ FIELDS: Final = (
     WORKFLOW,
     SIZE,
     WORKFLOW_FILE,
+    RUNS,
     *(f"{_COUNTS}{state}" for state in ("Done", "Failed", *_QUEUED)),
 )
 """What of the ads of its jobs is read, besides that of every job."""
@@ -56,6 +61,13 @@ def attributes_of(workflow: Workflow, size: int, *, is_first: bool) -> Ad:
 def is_dag(job: Job) -> bool:
     """Whether it is the DAG job of a workflow, and not one of the jobs of one."""
     return isinstance((job.attributes or {}).get(WORKFLOW_FILE), str)
+
+
+def runs_of(job: Job) -> list[int]:
+    """The numbers of all runs of a workflow, this one at the end."""
+    said = (job.attributes or {}).get(RUNS)
+    before = [int(each) for each in said.split(",")] if isinstance(said, str) else []
+    return [*before, job.cluster]
 
 
 def described(jobs: Sequence[Job]) -> dict[str, Any] | None:

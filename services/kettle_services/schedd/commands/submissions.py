@@ -36,7 +36,8 @@ from kettle_services.schedd.queue.recorder import QueueRecorder
 from kettle_services.schedd.settings import ScheddSettings
 from kettle_wire.codes import HoldCode, RefusalCode
 from kettle_wire.commands.schedd import AskRoom, Room, Submit, Submitted
-from kettle_wire.endpoint import Position
+from kettle_wire.commands.submissions import ManySubmitted, Outcome
+from kettle_wire.endpoint import Position, Refusal
 from kettle_wire.events import ClusterSubmitted, FactorySubmitted, encode
 from kettle_wire.identity import Identity
 from kettle_wire.jobs import JobId
@@ -220,3 +221,15 @@ class Submissions:
         refused = self._limits.refusal_of_factory if late else self._limits.refusal
         if refusal := refused(owner, jobs):
             raise RefusedError(RefusalCode.UNACCEPTABLE, refusal)
+
+
+def outcomes(found: list[Submitted | RefusedError]) -> ManySubmitted:
+    """The answer to many submissions."""
+    return ManySubmitted(
+        outcomes=[
+            Outcome(refusal=Refusal(each.code, str(each)))
+            if isinstance(each, RefusedError)
+            else Outcome(submitted=each)
+            for each in found
+        ]
+    )

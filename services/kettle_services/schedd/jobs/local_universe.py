@@ -23,7 +23,7 @@ from kettle_wire.events import ClaimEnded, Event
 from kettle_wire.jobs import JobId
 
 _log: Final = logging.getLogger(__name__)
-_FLOOR_S: Final = 0.2
+_FLOOR_S: Final = 0.05
 """Between two looks, however much happens to the queue meanwhile."""
 _REST: Final = 10.0
 """How many times as long as a look the pause after it lasts, where expressions take long."""

@@ -125,6 +125,8 @@ def _statuses(ad: Ad, columns: list[str], rows: list[list[Scalar]]) -> None:
 def _pace(ad: Ad, columns: list[str]) -> None:
     if asked(columns):
         raise Unacceptable("max_materialize and max_idle are the same for all jobs of a submission")
+    if not asked(ad):
+        return
     for name, value in ad.items():
         if asked([name]) and (type(value) is not int or value < 1):
             raise Unacceptable(f"{name} is a number of jobs, at least 1")
@@ -170,8 +172,11 @@ def _fit_for_tasks(ad: Ad, spelled: Mapping[str, str]) -> None:
         )
 
 
-def _names(names: Sequence[str]) -> dict[str, str]:
-    """How each attribute is spelled, by its lower-case name."""
+@lru_cache(maxsize=64)
+def _names(names: tuple[str, ...]) -> Mapping[str, str]:
+    """
+    How each attribute is spelled, by its lower-case name; most submissions have the same names as one before.
+    """
     spelled = {name.lower(): name for name in names}
     for name in names:
         if not _NAME.match(name):
