@@ -86,10 +86,7 @@ class Workflows(Resource):
         return await self._submitted(asked, workflow)
 
     async def _submitted(self, asked: Asked, workflow: Workflow) -> web.StreamResponse:
-        if workflow.policies.maximum_reruns:
-            raise refused(
-                "no part of a workflow is run again by itself: leave maximumReruns out, and give maximumRetries"
-            )
+        _require_no_reruns(workflow)
         async with self._parts.people.of(asked.person) as client:
             number = await self._number_of(client, asked.person, workflow)
         return reply({"id": number}, 201)
@@ -100,8 +97,7 @@ class Workflows(Resource):
         carried out.
         """
         workflow = seeded(read_workflow(text), _seeds())
-        if complaint := _not_carried_out(workflow):
-            raise refused(complaint)
+        _require_no_reruns(workflow)
         return await self._dags.submit(client, person, workflow)
 
     async def _number_of(self, client: Client, person: Person, workflow: Workflow) -> int:
@@ -266,6 +262,13 @@ async def _done(client: Client, found: _Found) -> list[int]:
             raise
         return []  # its process has never run
     return [number for number, each in enumerate(state.states) if each in {NodeState.DONE, NodeState.SKIPPED}]
+
+
+def _require_no_reruns(workflow: Workflow) -> None:
+    if workflow.policies.maximum_reruns:
+        raise refused(
+            "no part of a workflow is run again by itself: leave maximumReruns out, and give maximumRetries"
+        )
 
 
 def _seeds() -> Iterator[int]:
