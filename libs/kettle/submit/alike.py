@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from kettle.submit.commands import NODES
-from kettle.submit.expansion import Submission, expand_queue, numbers, queues_of_clusters
-from kettle.submit.statements import NOT_TEXT, Description
+from kettle.submit.expansion import Submission, expand_queue, own_macros, queues_of_clusters
+from kettle.submit.statements import NOT_TEXT, Description, Queue
 from kettle.submit.submit_machine import Disk, Site
 
 
@@ -47,15 +47,17 @@ def expand_alike(
     alike = msgspec.structs.replace(
         queue, iteration=msgspec.structs.replace(queue.iteration, variables=varying)
     )
-    expanded = expand_queue(alike, description, site, Disk(), _jobs(given, varying))
+    expanded = expand_queue(alike, description, site, Disk(), _jobs(queue, given, varying))
     return [
         Submission(ad={**expanded.shared, **own}, columns=[], rows=[[]], warnings=expanded.warnings)
         for own in expanded.own
     ]
 
 
-def _jobs(given: Sequence[Mapping[str, str]], varying: Sequence[str]) -> Iterator[Mapping[str, str]]:
-    """The macros of each: it is the first job of its own cluster."""
-    first = numbers(0, 0, 0)
+def _jobs(
+    queue: Queue, given: Sequence[Mapping[str, str]], varying: Sequence[str]
+) -> Iterator[Mapping[str, str]]:
+    """The macros of each: it is the only job of its own cluster."""
+    (first,) = own_macros(queue, 0)
     for each in given:
         yield {**first, **{name.lower(): each[name] for name in varying}}
