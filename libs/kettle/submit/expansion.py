@@ -10,11 +10,13 @@ from typing import Final
 
 import msgspec
 
+from kettle.jobs.nodes import PLACEHOLDER
 from kettle.submit.attributes import CONSTANTS, RULES, custom
 from kettle.submit.commands import NAMES
 from kettle.submit.errors import NoJobError
 from kettle.submit.lookup import Lookup
 from kettle.submit.macros import CLUSTER
+from kettle.submit.nodes import is_parallel
 from kettle.submit.resources import needs
 from kettle.submit.statements import Description, Queue
 from kettle.submit.submit_machine import Disk, Site
@@ -239,12 +241,14 @@ class _Spelled:
 def own_macros(queue: Queue, first: int) -> Iterator[Mapping[str, str]]:
     """For each job the macros that only it has."""
     variables = [name.lower() for name in queue.iteration.variables]
+    universe = queue.assignments.get("universe")
+    node = PLACEHOLDER if universe is not None and is_parallel(universe.text) else ""
     proc = first
     for row in queue.iteration.rows:
         for step in range(queue.iteration.count):
             yield {
                 "process": str(proc), "procid": str(proc), "jobid": f"{CLUSTER}.{proc}",
-                "step": str(step), "row": str(row.index), "itemindex": str(row.index), "node": "",
+                "step": str(step), "row": str(row.index), "itemindex": str(row.index), "node": node,
                 **dict(zip(variables, row.values, strict=True)),
             }  # fmt: skip
             proc += 1
