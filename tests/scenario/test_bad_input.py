@@ -214,7 +214,7 @@ async def test_a_program_of_the_machine_that_cannot_be_run_is_held(
         (("release", "47110000.3"), 1, "Job 47110000.3 is not in the queue"),
         (("rm",), 2, "which jobs?"),
         (("rm", "x"), 2, "'x' is not the id of a job"),
-        (("why", "1."), 2, "'1.' is neither a job nor a node of a DAG"),
+        (("why", "x.y"), 2, "'x.y' is neither a job nor a node of a DAG"),
         (("rm", "1.-1"), 2, "'1.-1' is not the id of a job"),
         (("why", "x"), 2, "'x' is not the id of a job"),
         (("submit",), 2, "the following arguments are required: FILE\n"),

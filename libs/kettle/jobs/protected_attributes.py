@@ -40,5 +40,7 @@ ACTED_ON: Final = frozenset({
     "maxrequestmemory", "next", "nextjobstartdelay", "nextrequestmemory", "noopjobexitcode", "noopjobexitsignal",
     "outputdirectory", "retry", "retryrequestmemory", "runasowner", "skipifdataflow", "stacksize", "streamin",
     "commoninputfiles", "dagnodename", "failurefiles", "islinux", "iswindows", "jobaccount", "otherjobremoverequirements", "suspendjobatexec", "recentdaemoncoredutycycle", "startd",
+    "jobrequiressandbox", "machinecount", "nodecount", "parallelhosts", "parallelschedulinggroup", "parallelshutdownpolicy",
+    "returnvalue", "terminatedbysignal",
 })  # fmt: skip
 """In lower case. Some are only words in the code, which a job does not need."""
