@@ -401,7 +401,7 @@ async def test_a_pool_is_named(condor: Condor, pool: ThrowawayPool) -> None:
     assert "1\n" == (await condor("condor_q", *words, "-pool", str(pool.home), KETTLE_HOME=str(empty))).out
     assert "1\n" == (await condor("condor_q", *words, "-pool", pool.client.pool.pool)).out
     assert "1\n" == (await condor("condor_q", *words, "-name", "schedd")).out
-    said = await condor("condor_q", *words, "-name", "nobody", _condor_TOOL_PATIENCE="3")
+    said = await condor("condor_q", *words, "-name", "nobody")
     assert (1, "") == (said.status, said.out)
     assert "nobody" in said.err
 
