@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from kettle.testing.commands.running import Said, execute
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.events import JobRemoved, JobStarted, JobSuspended
 
@@ -411,8 +412,9 @@ async def test_a_schedd_that_is_away_for_a_moment_is_waited_for(condor: Condor, 
     cluster = await condor.submitted(f"{WAITS}queue\n")
     pid = pool.kill("schedd", signal.SIGSTOP)
     try:
-        asked = asyncio.create_task(condor("condor_q", f"{cluster}", "-af", "JobStatus"))
-        sent = asyncio.create_task(condor("condor_submit", typed=f"{WAITS}queue\n"))
+        long = {"_condor_TOOL_PATIENCE": f"{PATIENCE_S}"}
+        asked = asyncio.create_task(condor("condor_q", f"{cluster}", "-af", "JobStatus", **long))
+        sent = asyncio.create_task(condor("condor_submit", typed=f"{WAITS}queue\n", **long))
         failed = await condor("condor_q", f"{cluster}", "-af", "JobStatus", _condor_TOOL_PATIENCE="3")
     finally:
         os.kill(pid, signal.SIGCONT)
