@@ -32,6 +32,7 @@ help:  ## this list
 	@echo
 	@echo 'One test:           make test pytest_arguments="tests/unit/classad -k undefined"'
 	@echo 'Tests in turn:      make test workers=0'
+	@echo 'Look for examples:  make test pytest_arguments="--hypothesis-profile=search tests/unit tests/properties"'
 	@echo 'Half an hour of faults:  make chaos seconds=1800   (everything it can do: make chaos chaos_arguments=--help)'
 	@echo 'On other servers:   make test servers=external (at KETTLE_NATS_URL, KETTLE_DATABASE_URL), cluster or containers'
 	@echo 'Another Python:     make venv PYTHON=/path/to/python3.11'

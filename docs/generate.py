@@ -588,7 +588,7 @@ Names are compared without regard to case.
 """
 
 _REFUSED_HEAD: Final = """\
-They are refused with their line, also by `condor_submit`; but for `machine_count = 1` there, which is what there is.
+They are refused with their line, also by `condor_submit`.
 It ignores commands of universes that there are not: `ec2_...`, `gce_...`, `azure_...`, `arc_...`, `vm_...`, `xen_...`, `java_...`; the universe itself is refused.
 """
 

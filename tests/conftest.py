@@ -16,9 +16,13 @@ from kettle.testing.servers import selection
 from kettle.testing.servers.locations import NotHereError
 
 # Examples are searched, not timed: on a loaded machine a slow example is not a wrong one, nor are slowly drawn ones.
-# With CI=true the examples are those of the last time (hypothesis itself sees to that, for profiles inherit it).
+# They are those of the last time, so that whoever has changed nothing sees no failure; new ones are looked for on purpose, by
+# `make test pytest_arguments=--hypothesis-profile=search`.
 hypothesis.settings.register_profile(
-    "kettle", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+    "kettle", deadline=None, derandomize=True, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.register_profile(
+    "search", hypothesis.settings.get_profile("kettle"), derandomize=False, max_examples=1000
 )
 hypothesis.settings.register_profile("quick", hypothesis.settings.get_profile("kettle"), max_examples=10)
 hypothesis.settings.load_profile("kettle")

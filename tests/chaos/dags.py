@@ -24,7 +24,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, Final
 
-from kettle.client import select
+from kettle.client import ClientError, select
 from kettle.faults import POINTS
 from kettle.pool import processes
 from kettle.testing.commands.running import run
@@ -80,6 +80,19 @@ async def break_all(pool: ThrowawayPool, victims: list[str], every: float, kille
                 await pool.restarted(victim, after=pid)
 
 
+async def ended(pool: ThrowawayPool, cluster: int) -> None:
+    """
+    Wait for the end of the DAG job, also when those who would tell are away for longer than a client is patient.
+    """
+    while True:
+        try:
+            await pool.client.wait(select(cluster))
+        except ClientError as error:
+            say(f"asked again, because of: {error}")
+        else:
+            return
+
+
 def judged(nodes: int, lines: list[str], steps: list[str]) -> dict[str, Any]:
     """What ran and was submitted not exactly once."""
     runs, submitted = Counter(lines), Counter(steps)
@@ -122,12 +135,7 @@ async def attempt(given: argparse.Namespace) -> dict[str, Any]:
             breaking = asyncio.create_task(break_all(pool, given.victims.split(","), given.every, killed))
             try:
                 async with asyncio.timeout(given.longest):
-                    while not (await pool.client.workflows.show(cluster)).status:
-                        if breaking.done():
-                            await breaking
-                        await asyncio.sleep(0.5)
-                    breaking.cancel()
-                    await pool.client.wait(select(cluster))
+                    await ended(pool, cluster)
             finally:
                 breaking.cancel()
             seconds = time.monotonic() - began

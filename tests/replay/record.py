@@ -111,6 +111,18 @@ request_memory = 16
 request_disk = 1024
 queue
 """
+_NODES: Final = """\
+universe = parallel
+machine_count = 2
+executable = /bin/true
+transfer_executable = false
+log = nodes.log
+request_memory = 16
+request_disk = 1024
++ParallelShutdownPolicy = "WAIT_FOR_ALL"
+queue
+"""
+"""It needs the whole pool."""
 _OWNER: Final[dict[str, str | float]] = {
     "polling_interval": 0.2,
     "want_suspend": "TARGET.Pausing =?= true",
@@ -173,9 +185,10 @@ async def _live(pool: ThrowawayPool, place: Path) -> None:
     script.write_text('#!/bin/sh\ncat input\n[ "$1" = kill ] && kill -9 $$\nexit "$1"\n')
     script.chmod(0o755)
     (place / "input").write_text("some input\n")
-    short = (await client.submit(_SHORT, cwd=place)).cluster
-    async with asyncio.timeout(_WITHIN_S):
-        await client.wait(select(short))
+    for text in (_SHORT, _NODES):
+        short = (await client.submit(text, cwd=place)).cluster
+        async with asyncio.timeout(_WITHIN_S):
+            await client.wait(select(short))
     await client.submit(_TIMED.format(minute=(time.localtime().tm_min + 30) % 60), cwd=place)
     await client.accountant.set("somebody", "factor", 10.0)
     await client.accountant.reset_usage("somebody")

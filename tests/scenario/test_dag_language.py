@@ -6,6 +6,7 @@ from pathlib import Path
 from kettle.client import select
 from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
+from kettle_wire.ads.types import Ad
 from kettle_wire.commands.queue import Select
 from kettle_wire.jobs import JobId
 
@@ -62,6 +63,16 @@ JOB many {
     queue 2
 }
 TOLERANCE many 50% WAIT
+JOB grows {
+    executable = /bin/sh
+    arguments = "-c 'grep ^Memory.= $_CONDOR_MACHINE_AD >> $(DIRECTORY)/grown; test $(RETRY) -eq 2'"
+    transfer_executable = false
+    request_memory = min({512, 128 * (1 + 2 * $(RETRY))})
+    request_disk = 1024
+    queue
+}
+RETRY grows 2
+VARS grows DIRECTORY="{work}"
 FINAL last say
 DOT every.dot
 NODE_STATUS_FILE every.status
@@ -97,12 +108,15 @@ VARS V then="sleep" code="600"
 async def test_every_command_of_the_language_is_carried_out(
     pool: ThrowawayPool, condor: Condor, work: Path
 ) -> None:
-    """What each says can be seen in what ran, in its order, in the files that are left, and in the result, which FINAL decides."""
+    """
+    What each says can be seen in what ran, in its order, in the files that are left, and in the result, which
+    FINAL decides.
+    """
     for name, text in FILES.items():
         (work / name).parent.mkdir(exist_ok=True)
         (work / name).write_text(text)
     (work / "below" / "defer.sh").chmod(0o755)
-    cluster = await submitted(condor, "every.dag", SAY.format(work=work) + EVERY)
+    cluster = await submitted(condor, "every.dag", SAY.format(work=work) + EVERY.replace("{work}", str(work)))
     assert 0 == await exit_code(pool.client, cluster)
     said = (work / "runs").read_text().splitlines()
     expected = ["S+a -", "T+b -", "after fails", "deferred -", "fails -", "included -", "last -"]
@@ -118,14 +132,15 @@ async def test_every_command_of_the_language_is_carried_out(
     assert "DAGMAN_FINISHED 0 ***" in (work / "every.jobstate").read_text()
     [ad] = await in_history(pool, cluster)
     assert "sweet" == ad["Flavour"]
+    assert ["Memory = 128", "Memory = 384", "Memory = 512"] == (work / "grown").read_text().splitlines()
 
 
-async def in_history(pool: ThrowawayPool, cluster: int) -> list[dict[str, object]]:
+async def in_history(pool: ThrowawayPool, cluster: int) -> list[Ad]:
     """The ads of a cluster that has ended."""
     async with asyncio.timeout(PATIENCE_S):
         while not (found := await pool.client.history(select(cluster))):
             await asyncio.sleep(0.05)
-    return [dict(ad) for ad in found]
+    return found
 
 
 async def test_nodes_beside_the_graph_and_the_value_that_ends_all(

@@ -219,7 +219,7 @@ async def test_what_is_sent_is_looked_at_and_all_faults_are_told(rest: Rest) -> 
         "name": "w",
         "jobs": [job, job],
         "factories": [sweep | {"number": 10**8}],
-        "dependencies": {"fit": ["fot"]},
+        "dependencies": {"fit": ["fitt"]},
     }
     pointers = {each["pointer"] for each in (await look("json", many, 422))["errors"]}
     assert {"/body/jobs/1/name", "/body/factories/0/number", "/body/dependencies/fit"} <= pointers

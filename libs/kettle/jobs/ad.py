@@ -28,6 +28,8 @@ from kettle_wire.events.job import (
     JobHeld,
     JobKept,
     JobLeft,
+    JobNodeEnded,
+    JobNodeStarted,
     JobOrdered,
     JobReconnected,
     JobReleased,
@@ -78,15 +80,17 @@ UNLESS_SAID: Final[Mapping[str, Scalar]] = {
     "RequestCpus": 1,
 }
 
-_RUN: Final = ("RemoteHost", "PublicClaimId", "RemotePool")
-_RAN: Final = ("LastRemoteHost", "LastPublicClaimId", "LastRemotePool")
+_RUN: Final = ("RemoteHost", "PublicClaimId", "RemotePool", "RemoteHosts")
+_RAN: Final = ("LastRemoteHost", "LastPublicClaimId", "LastRemotePool", "LastRemoteHosts")
+_NOT_ALWAYS: Final = ("LastRemotePool", "LastRemoteHosts")
+"""A run in the own pool has no other pool, and most have one node."""
 _SILENT: Final = ("JobDisconnectedDate", "JobCurrentReconnectAttempt")
 _HOLD: Final = ("HoldReason", "HoldReasonCode", "HoldReasonSubCode")
 _SET_LATER: Final = frozenset({
     *_RUN, *_HOLD, *_SILENT, "BytesRecvd", "BytesSent", "CheckpointNumber", "CpusUsage", "EnteredCurrentStatus",
     "CoreFile", "ExitBySignal", "ExitCode", "ExitSignal", "JobCoolDownExpiration", "JobCoreDumped", "JobCurrentStartDate",
     "JobCurrentStartExecutingDate", "JobLastStartDate", "JobPid", "JobStartDate", "KeptInQueue", "KettleSteps", "LastCkptTime", "LastHoldReason", "LastHoldReasonCode", "LastHoldReasonSubCode", "LastJobLeaseRenewal", "LastJobStatus",
-    "LastMatchTime", "LastPublicClaimId", "LastRemoteHost", "LastRemotePool", "LastRemoteWallClockTime", "LastVacateTime",
+    "LastMatchTime", "LastPublicClaimId", "LastRemoteHost", "LastRemoteHosts", "LastRemotePool", "LastRemoteWallClockTime", "LastVacateTime",
     "NumHoldsByReason", "NumChirpUpdates", "NumEdits", "NumJobCoolDowns", "NumJobReconnects", "NumVacatesByReason", "ReleaseReason", "RemoveReason", "ShadowBday",
     "StageInFinish", "StageInStart", "TransferOutFinished", "UncommittedSuspensionTime", "VacateReason", "VacateReasonCode", "VacateReasonSubCode",
 })  # fmt: skip
@@ -142,7 +146,7 @@ def apply(ad: Ad, event: JobEvent, at_us: int) -> None:
         case JobEdited(attributes=attributes):
             ad.update(attributes)
             _add(ad, "NumEdits", 1)
-        case JobOrdered():
+        case JobOrdered() | JobNodeStarted() | JobNodeEnded():
             pass  # its result is reported when it comes
         case _:
             _acted(ad, event, now)
@@ -211,6 +215,9 @@ def _assigned(ad: Ad, event: JobAssigned, now: int) -> None:
         }
     )
     ad.update(event.notes)
+    if event.nodes:
+        slots = [event.slot, *(node.slot for node in event.nodes)]
+        ad["CurrentHosts"], ad["RemoteHosts"] = len(slots), ",".join(slots)
     if pool := pool_of(event.startd):
         ad["RemotePool"] = pool
     _add(ad, "NumJobMatches", 1)
@@ -330,7 +337,8 @@ def _commit(ad: Ad, until: int) -> None:
     time = max(0, until - int(max(_number(ad, "ShadowBday"), _number(ad, "LastCkptTime"))))
     cpus = ad.get("RequestCpus")
     _add(ad, "CommittedTime", time)
-    _add(ad, "CommittedSlotTime", time * (cpus if isinstance(cpus, int | float) else 1))
+    hosts = max(1, int(_number(ad, "CurrentHosts")))
+    _add(ad, "CommittedSlotTime", time * hosts * (cpus if isinstance(cpus, int | float) else 1))
     _add(ad, "CommittedSuspensionTime", int(_number(ad, "UncommittedSuspensionTime")))
     ad.pop("UncommittedSuspensionTime", None)
 
@@ -356,7 +364,8 @@ def _ended(ad: Ad, usage: Usage, at_us: int) -> None:
     wall = usage.wall or max(0.0, at_us / 1_000_000 - _number(ad, "ShadowBday"))
     cpus = ad.get("RequestCpus")
     _add(ad, "RemoteWallClockTime", wall)
-    _add(ad, "CumulativeSlotTime", wall * (cpus if isinstance(cpus, int | float) else 1))
+    hosts = max(1.0, _number(ad, "CurrentHosts"))
+    _add(ad, "CumulativeSlotTime", wall * hosts * (cpus if isinstance(cpus, int | float) else 1))
     _add(ad, "CumulativeRemoteUserCpu", usage.user_cpu)
     _add(ad, "CumulativeRemoteSysCpu", usage.system_cpu)
     ad.update(
@@ -367,7 +376,8 @@ def _ended(ad: Ad, usage: Usage, at_us: int) -> None:
             "CurrentHosts": 0,
         }
     )
-    ad.pop("LastRemotePool", None)  # a run in the own pool has no other pool
+    for name in _NOT_ALWAYS:
+        ad.pop(name, None)
     for name, last in zip(_RUN, _RAN, strict=True):
         if (value := ad.pop(name, None)) is not None:
             ad[last] = value

@@ -9,6 +9,7 @@ its autoclusters is served in its own order of priority, each on the slots that 
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
@@ -18,13 +19,14 @@ from kettle.classad import NOTHING, ClassAd, Context
 from kettle.classad.columnar import Spending
 from kettle.matchmaking.candidates import NO_RANKS, Candidates, Ranking, Ranks, candidates
 from kettle.matchmaking.concurrency_limits import Concurrency, LimitRules, Uses, WantedLimits
+from kettle.matchmaking.gangs import Place, Places
 from kettle.matchmaking.hierarchy import GroupShare, Hierarchy, Policy
 from kettle.matchmaking.request import Amounts, Request, quantized
 from kettle.matchmaking.shares import Claimant, Purse, limits, ordered
 from kettle.matchmaking.slots import Offer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -45,7 +47,12 @@ class Demand(msgspec.Struct, frozen=True, kw_only=True):
     schedd: str
     autocluster: int
     count: int
+    """Slots that they want."""
     job: ClassAd
+    nodes: int = 1
+    """Slots that each of them needs at the same time: it gets as many, or none."""
+    near: bool = False
+    """Whether these are to be on machines of the same ParallelSchedulingGroup."""
     key: str = ""
     """The caller's key of the ad from which it came."""
 
@@ -64,7 +71,9 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Unmet(msgspec.Struct, frozen=True, kw_only=True):
-    """What is left of a demand; `fault` says what is wrong with the demand itself, if that is the reason."""
+    """
+    How many jobs are left of a demand; `fault` says what is wrong with the demand itself, if that is the reason.
+    """
 
     demand: Demand
     count: int
@@ -111,16 +120,10 @@ class _Open:
         """Take what the purse allows; `stuck` if nothing more is available, no matter what is allowed."""
         self.limited = purse.capped = False
         self._reached = ()
-        found_by = candidates(
-            self.demand.job,
-            self.request,
-            offer,
-            ranking,
-            self._context,
-            self._spending,
-            submitter=self.demand.submitter,
-        )
-        for found in found_by:
+        if self.demand.nodes > 1:
+            self._serve_whole_jobs(offer, ranking, purse)
+            return
+        for found in self._candidates(offer, ranking):
             self._serve(found, offer, purse)
             if not self.left:
                 return
@@ -135,6 +138,50 @@ class _Open:
         self.capped = self.limited and purse.capped
         if self._reached and not self.limited:
             self.stop("concurrency")
+
+    def _candidates(self, offer: Offer, ranking: Ranking) -> Iterator[Candidates]:
+        return candidates(
+            self.demand.job,
+            self.request,
+            offer,
+            ranking,
+            self._context,
+            self._spending,
+            submitter=self.demand.submitter,
+        )
+
+    def _serve_whole_jobs(self, offer: Offer, ranking: Ranking, purse: Purse) -> None:
+        """Take all slots of a job that needs several, or none; then those of the next one."""
+        while self.left and (places := self._places(offer, ranking)) is not None:
+            cost = sum(map(partial(self._cost_of, offer), places))
+            if not purse.affords(np.array([cost]))[0]:
+                self.limited = True
+                purse.refuse(np.array([cost]))
+                break
+            purse.pay(cost)
+            for found, uses, counts in places:
+                self._grant(found, uses, offer, counts)
+                self._concurrency.take(uses, int(counts.sum()))
+        self.stuck = bool(self.left) and not self.limited
+        self.capped = self.limited and purse.capped
+
+    def _places(self, offer: Offer, ranking: Ranking) -> list[Place] | None:
+        """The slots of one more job; None if there are not enough."""
+        places = Places(self.demand.nodes, near=self.demand.near)
+        for found in self._candidates(offer, ranking):
+            parts = self.uses.divided(
+                found, self.demand.job, offer, self._context, self._spending, self._concurrency.room
+            )
+            for part, uses in parts:
+                room = min(self._concurrency.room(uses), self.demand.nodes)
+                if (enough := places.add(part, uses, int(room), offer)) is not None:
+                    return enough
+        return None
+
+    def _cost_of(self, offer: Offer, place: Place) -> float:
+        cores = quantized("Cpus", place.found.asked["Cpus"])
+        each = offer.costs(place.found.rows, np.broadcast_to(cores, place.counts.shape))
+        return float((each * place.counts).sum())
 
     def _serve(self, found: Candidates, offer: Offer, purse: Purse) -> None:
         """Take of these slots, until there is no job or nothing to pay with left."""
@@ -249,7 +296,7 @@ class _Open:
         """What is left."""
         return Unmet(
             demand=self.demand,
-            count=self.left,
+            count=self.left // self.demand.nodes,
             fault=self.uses.fault or self.request.failure(),
             limit=self.limit if self.capped else "",
             reached=self._reached,

@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from kettle.submit.commands import NODES
-from kettle.submit.expansion import Submission, expand_queue, numbers, queues_of_clusters
-from kettle.submit.statements import NOT_TEXT, Description
+from kettle.submit.expansion import Submission, expand_queue, own_macros, queues_of_clusters
+from kettle.submit.statements import NOT_TEXT, Description, Queue
 from kettle.submit.submit_machine import Disk, Site
 
 
@@ -18,7 +17,7 @@ def is_shared(description: Description, given: Sequence[Mapping[str, str]]) -> b
     Whether a description that was read with the first of `given` says with any other of them what it would say alone.
 
     It does not if what is given was looked at as it was read (conditions, included files, the queue statement), if it assigns the
-    same names itself, or if it makes several jobs.
+    same names itself, or if it makes several jobs; nor if the universe is given, by which it is known what a node is.
     """
     if len(description.queues) != 1:
         return False
@@ -28,7 +27,7 @@ def is_shared(description: Description, given: Sequence[Mapping[str, str]]) -> b
         len(names) == len(given[0])
         and all(each.keys() == given[0].keys() for each in given)
         and not any(NOT_TEXT.search(text) for each in given for text in each.values())
-        and names.isdisjoint(description.seen | NODES)
+        and names.isdisjoint(description.seen | {"universe"})
         and all(queue.assignments[name].line is None for name in names)
         and (iteration.count, len(iteration.rows), iteration.variables) == (1, 1, ())
     )
@@ -47,15 +46,17 @@ def expand_alike(
     alike = msgspec.structs.replace(
         queue, iteration=msgspec.structs.replace(queue.iteration, variables=varying)
     )
-    expanded = expand_queue(alike, description, site, Disk(), _jobs(given, varying))
+    expanded = expand_queue(alike, description, site, Disk(), _jobs(queue, given, varying))
     return [
         Submission(ad={**expanded.shared, **own}, columns=[], rows=[[]], warnings=expanded.warnings)
         for own in expanded.own
     ]
 
 
-def _jobs(given: Sequence[Mapping[str, str]], varying: Sequence[str]) -> Iterator[Mapping[str, str]]:
-    """The macros of each: it is the first job of its own cluster."""
-    first = numbers(0, 0, 0)
+def _jobs(
+    queue: Queue, given: Sequence[Mapping[str, str]], varying: Sequence[str]
+) -> Iterator[Mapping[str, str]]:
+    """The macros of each: it is the only job of its own cluster."""
+    (first,) = own_macros(queue, 0)
     for each in given:
         yield {**first, **{name.lower(): each[name] for name in varying}}

@@ -24,6 +24,7 @@ from kettle.submit.kill_signals import signals
 from kettle.submit.late_materialization import pace
 from kettle.submit.logs import logs
 from kettle.submit.lookup import Lookup, Setting, flag, is_settled, placed, readable
+from kettle.submit.nodes import nodes
 from kettle.submit.notification import mails
 from kettle.submit.policies import policies
 from kettle.submit.simple_commands import on_hold, plain
@@ -34,15 +35,16 @@ from kettle_wire.codes import Universe
 
 NULL_FILE: Final = "/dev/null"
 
-_INSTEAD: Final = {"parallel": " (MPI on one machine is a vanilla job with request_cpus)"}
-_NOT_CARRIED_OUT: Final = frozenset({"grid", "java", "parallel", "vm", "standard"})
+_NOT_CARRIED_OUT: Final = frozenset({"grid", "java", "vm", "standard"})
 _UNIVERSES: Final[Mapping[str, int]] = {
     "vanilla": int(Universe.VANILLA),
     "scheduler": int(Universe.SCHEDULER),
     "local": int(Universe.LOCAL),
+    "parallel": int(Universe.PARALLEL),
     **dict.fromkeys(CONTAINERS, int(Universe.VANILLA)),
 }
 """JobUniverse by name."""
+_CARRIED_OUT: Final = "vanilla, container, parallel, local or scheduler"
 _SCHEDD_OWNED: Final = frozenset(
     {
         "clusterid",
@@ -97,10 +99,9 @@ def _universe(given: Setting) -> int:
         return int(name)
     if name not in _UNIVERSES:
         given.refuse(
-            f"the {given.text} universe is not carried out by this version of Kettle; "
-            f"use vanilla, container, local or scheduler{_INSTEAD.get(name, '')}"
+            f"the {given.text} universe is not carried out by this version of Kettle; use {_CARRIED_OUT}"
             if name in _NOT_CARRIED_OUT
-            else f"there is no universe '{given.text}'; use vanilla, container, local or scheduler"
+            else f"there is no universe '{given.text}'; use {_CARRIED_OUT}"
         )
     return _UNIVERSES[name]
 
@@ -279,6 +280,7 @@ def _normal(path: Path) -> str:
 
 RULES: Final[tuple[Callable[[Lookup], Ad], ...]] = (
     identity,
+    nodes,
     executable,
     arguments,
     environment,

@@ -88,6 +88,7 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "kill_sig_timeout": ("KillSigTimeout",),
     "leave_in_queue": ("LeaveJobInQueue",),
     "log": ("userlog",),
+    "machine_count": ("node_count", "MachineCount", "NodeCount"),
     "manifest": ("ManifestDesired",),
     "manifest_dir": ("ManifestDir",),
     "match_list_length": ("LastMatchListLength",),
@@ -179,10 +180,8 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
 Each command with its other spellings, as HTCondor looks for them; all are compared without regard to case.
 """
 
-NODES: Final = frozenset({"machine_count", "node_count"})
-"""How many machines a job wants at once; one is the default."""
 _NOT_YET: Final = """
-    docker_send_credentials grid_resource machine_count node_count on_evict_checks primary_unix_group
+    docker_send_credentials grid_resource on_evict_checks primary_unix_group
     scitokens_file tool_daemon_cmd transfer_error transfer_output use_scitoken use_scitokens
     """
 
@@ -259,16 +258,13 @@ def is_known(name: str) -> bool:
     )
 
 
-def may_be_left_out(name: str, text: str) -> bool:
+def may_be_left_out(name: str) -> bool:
     """
     Whether a description means the same without an assignment to this name, which is not carried out.
 
     What HTCondor does not know either is a macro that nothing uses.
     """
-    lower = name.lower()
-    if lower in NODES:
-        return text.strip() == "1"
-    return lower not in NOT_YET
+    return name.lower() not in NOT_YET
 
 
 def complaint(name: str, macros: Iterable[str]) -> str:
@@ -276,8 +272,6 @@ def complaint(name: str, macros: Iterable[str]) -> str:
     The sentence that refuses an unknown command; `macros` are names that the description uses as `$(name)`.
     """
     lower = name.lower()
-    if lower in NODES:
-        return f"jobs with several nodes ('{name}') are not carried out; MPI on one machine is a vanilla job with request_cpus"
     if lower in NOT_YET:
         instead = _INSTEAD.get(lower, "remove the line")
         return f"the command '{name}' of HTCondor is not carried out by this version of Kettle; {instead}"

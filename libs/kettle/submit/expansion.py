@@ -10,11 +10,13 @@ from typing import Final
 
 import msgspec
 
+from kettle.jobs.nodes import PLACEHOLDER
 from kettle.submit.attributes import CONSTANTS, RULES, custom
 from kettle.submit.commands import NAMES
 from kettle.submit.errors import NoJobError
 from kettle.submit.lookup import Lookup
 from kettle.submit.macros import CLUSTER
+from kettle.submit.nodes import is_parallel
 from kettle.submit.resources import needs
 from kettle.submit.statements import Description, Queue
 from kettle.submit.submit_machine import Disk, Site
@@ -166,7 +168,7 @@ def _submission(queues: list[Queue], description: Description, site: Site, disk:
     batches: list[Expanded] = []
     count = 0
     for queue in queues:
-        batches.append(expand_queue(queue, description, site, disk, _live(queue, count)))
+        batches.append(expand_queue(queue, description, site, disk, own_macros(queue, count)))
         count += len(batches[-1].own)
     warnings = dict.fromkeys((*description.warnings, *(said for batch in batches for said in batch.warnings)))
     seen = set(description.seen).union(*(batch.seen for batch in batches))
@@ -204,8 +206,8 @@ def expand_queue(
     rules = [*RULES, needs, custom]
     varying = list(rules)
     fixed: set[str] = set()
-    for own_macros in live:
-        lookup.job(own_macros)
+    for macros in live:
+        lookup.job(macros)
         mine = _Spelled({}, spelling)
         for rule in list(varying):
             lookup.watch()
@@ -236,22 +238,20 @@ class _Spelled:
             self.ad[self._spelling.setdefault(name.lower(), name)] = value
 
 
-def _live(queue: Queue, first: int) -> Iterator[Mapping[str, str]]:
+def own_macros(queue: Queue, first: int) -> Iterator[Mapping[str, str]]:
     """For each job the macros that only it has."""
     variables = [name.lower() for name in queue.iteration.variables]
+    universe = queue.assignments.get("universe")
+    node = PLACEHOLDER if universe is not None and is_parallel(universe.text) else ""
     proc = first
     for row in queue.iteration.rows:
         for step in range(queue.iteration.count):
-            yield {**numbers(proc, step, row.index), **dict(zip(variables, row.values, strict=True))}
+            yield {
+                "process": str(proc), "procid": str(proc), "jobid": f"{CLUSTER}.{proc}",
+                "step": str(step), "row": str(row.index), "itemindex": str(row.index), "node": node,
+                **dict(zip(variables, row.values, strict=True)),
+            }  # fmt: skip
             proc += 1
-
-
-def numbers(proc: int, step: int, row: int) -> dict[str, str]:
-    """The macros that say which job of its cluster a job is."""
-    return {
-        "process": str(proc), "procid": str(proc), "jobid": f"{CLUSTER}.{proc}",
-        "step": str(step), "row": str(row), "itemindex": str(row), "node": "",
-    }  # fmt: skip
 
 
 def _table(batches: list[Expanded]) -> Submission:

@@ -7,6 +7,7 @@ from typing import Final, NoReturn
 
 import msgspec
 
+from kettle.jobs.nodes import PLACEHOLDER
 from kettle.submit.commands import NAMES
 from kettle.submit.errors import PlacelessError, SubmitError
 from kettle.submit.expressions import boolean, unquoted
@@ -173,9 +174,9 @@ class Lookup:
 
 def is_settled(path: Path | str) -> bool:
     """
-    Whether a name is known now: not when the number of the cluster is part of it, or the matched machine's ad.
+    Whether a name is known now: not when the number of the cluster or a node is part of it, or the matched machine's ad.
     """
-    return CLUSTER not in str(path) and "$$(" not in str(path)
+    return not any(later in str(path) for later in (CLUSTER, "$$(", PLACEHOLDER))
 
 
 def readable(lookup: Lookup, given: Setting, name: str, *, what: str = "the input file") -> None:

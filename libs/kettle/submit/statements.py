@@ -143,9 +143,7 @@ class Reader:
         """Refuse names that are neither commands nor used as macros, where that is not tolerated."""
         for assignment in self._all:
             known = commands.is_known(assignment.name) or assignment.name.lower() in self._used
-            if not known and not (
-                self._tolerant and commands.may_be_left_out(assignment.name, assignment.text)
-            ):
+            if not known and not (self._tolerant and commands.may_be_left_out(assignment.name)):
                 raise assignment.refused(commands.complaint(assignment.name, self._used))
 
     def _read(self) -> None:

@@ -79,7 +79,7 @@ class SharedPool:
             pool = await self._serving(wanted)
             async with Client.connect(home=pool.home, patience=PATIENCE_S) as pool.client:
                 await self._configured(pool, wanted)
-                await _shown(pool, self._within_s)
+                await _shown(pool, PATIENCE_S)
                 yield pool
                 if not self._spoilt:
                     await _emptied(pool, self._within_s)

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, cast, get_args
 import msgspec
 
 from kettle.tasks.sentences import step_sentence
-from kettle.userlog.event_to_ad import TRIGGERS, TYPES, attributes, nested, quoted
+from kettle.userlog.event_to_ad import TRIGGERS, TYPES, attributes, nested, number_of, quoted
 from kettle.userlog.events import (
     OF_CLUSTER,
     Aborted,
@@ -43,6 +43,7 @@ from kettle.userlog.events import (
     Unsuspended,
 )
 from kettle.userlog.job_ad_information import JobAds
+from kettle.userlog.node_events import node_executing, node_terminated
 from kettle.userlog.projector_state import Cluster, Job, ProjectorState
 from kettle.userlog.rendering import render
 from kettle.userlog.routes import OwnLogs, Route, Routes, names_in
@@ -68,6 +69,8 @@ from kettle_wire.events import (
     JobHeld,
     JobKept,
     JobLeft,
+    JobNodeEnded,
+    JobNodeStarted,
     JobReconnected,
     JobReleased,
     JobRemoved,
@@ -233,6 +236,12 @@ class UserLogProjector:
             state.kept = isinstance(event, JobKept)
             if state.ended and not state.kept:
                 yield from self._gone(job, at)
+        elif isinstance(event, JobNodeStarted):
+            own = Job(claim=event.claim, slot=event.slot, startd=event.slot.rpartition("@")[2])
+            yield from self._line(node_executing(event.node, self._executing(job, own, at)))
+        elif isinstance(event, JobNodeEnded):
+            if event.exit is not None:
+                yield from self._line(node_terminated(event.node, job, event.exit, event.usage, at))
         elif not state.ended:
             yield from self._of_job(job, event, at)
 
@@ -294,7 +303,7 @@ class UserLogProjector:
         )
         yield from self._line(FileTransfer(job=job, at=ended, kind=first + 2))
 
-    def _executing(self, job: JobId, state: Job, at: float) -> LogEvent:
+    def _executing(self, job: JobId, state: Job, at: float) -> Executing:
         allocation = self._state.claims.get(state.claim, Allocation())
         return Executing(
             job=job,
@@ -444,7 +453,7 @@ class UserLogProjector:
         cluster = self._state.clusters[event.job.cluster]
         whole = event.job.proc == OF_CLUSTER
         for route in self._routes.of(cluster.ad if whole else self._ad(event.job), cluster.options):
-            if route.numbers is not None and event.number not in route.numbers:
+            if route.numbers is not None and number_of(event) not in route.numbers:
                 continue
             yield LogLine(route.path, render(event, self._zone, route.written), cluster.owner)
             if route.information and not whole:
@@ -456,8 +465,8 @@ class UserLogProjector:
         said = attributes(event, route.written, self._zone) | self._ads.said(event.job, route.information)
         number = JobAdInformation.number
         trigger: Ad = {
-            "TriggerEventTypeNumber": event.number,
-            "TriggerEventTypeName": TRIGGERS[event.number],
+            "TriggerEventTypeNumber": number_of(event),
+            "TriggerEventTypeName": TRIGGERS[number_of(event)],
         }
         head: Ad = {"MyType": TYPES[number], "EventTypeNumber": number}
         told = sorted((said | head | trigger).items(), key=lambda member: member[0].lower())

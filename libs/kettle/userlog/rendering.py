@@ -61,7 +61,7 @@ def render(event: LogEvent, zone: tzinfo | None = None, written: Format = CLASSI
     """
     if written.form is not Form.CLASSIC:
         return document(attributes(event, written, zone), written.form)
-    first, *rest = _body(event)
+    first, *rest = body(event)
     if isinstance(event, Other):
         head = f"{event.kind:03d} ({event.ids})"
     else:
@@ -70,7 +70,8 @@ def render(event: LogEvent, zone: tzinfo | None = None, written: Format = CLASSI
     return "\n".join(one_line(line) for line in lines) + "\n"
 
 
-def _body(event: LogEvent) -> list[str]:
+def body(event: LogEvent) -> list[str]:
+    """The lines of an event, without the head of the first."""
     match event:
         case Submitted():
             return [f"Job submitted from host: {event.host}", *_noted(event.notes)]

@@ -19,13 +19,15 @@ def prefix_of(daemon: str) -> str:
     return _NO_NAME.sub("_", daemon).upper()
 
 
-class ResourceRequest(msgspec.Struct, frozen=True, kw_only=True):
+class ResourceRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Idle jobs of one autocluster: jobs that no machine policy can tell apart."""
 
     autocluster: int
     count: int
     ad: Ad
     """The first job of the autocluster in queue order; it stands for all."""
+    nodes: int = 1
+    """Slots that each of these jobs needs at the same time: it gets all of them, or none."""
 
 
 class SubmitterAd(msgspec.Struct, frozen=True, kw_only=True):

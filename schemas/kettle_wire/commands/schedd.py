@@ -7,6 +7,7 @@ import msgspec
 from kettle_wire.ads.types import Ad, Scalar
 from kettle_wire.attempts import AttemptResult, Transfer, Usage
 from kettle_wire.commands.access import Access
+from kettle_wire.commands.node_reports import NodeBegan, NodeEnded
 from kettle_wire.commands.queue import (
     ACT,
     ASK_ROOM,
@@ -198,7 +199,7 @@ class JobsExplained(msgspec.Struct, frozen=True, kw_only=True):
     more: int = 0
 
 
-class MatchedSlot(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class MatchedSlot(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
     """The negotiator's advice: up to `count` jobs of an autocluster may go to a slot."""
 
     submitter: str
@@ -211,6 +212,10 @@ class MatchedSlot(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     """How much of which concurrency limits each job uses there."""
     also: list[Occupied] = []
     """Parts of the same partitionable slot whose jobs make room together with the one on `slot`."""
+    nodes: int = 1
+    """
+    Slots that each of these jobs needs at the same time, of which `count` are here: the others are in the same message.
+    """
 
 
 class Matched(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -339,7 +344,7 @@ class AttemptReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     job: JobId
     attempt: int
     claim: str
-    news: Began | Suspended | Continued | Saved | Ended | Used | Told | Stepped
+    news: Began | Suspended | Continued | Saved | Ended | Used | Told | Stepped | NodeBegan | NodeEnded
 
 
 class ReportAttempts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -12,7 +12,18 @@ from kettle_wire.endpoint import Caller, Endpoint, Repeat
 from kettle_wire.jobs import JobId, Number
 
 
-class Assignment(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class NodeAssignment(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True
+):
+    """The claim of one node of a job, and what its ad says that the ad of node 0 says otherwise."""
+
+    key: ClaimKey
+    startd: str
+    slot: str
+    differs: Ad = {}
+
+
+class Assignment(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
     """A recorded decision to run a job on a claim; the shadow makes it so."""
 
     job: JobId
@@ -22,9 +33,11 @@ class Assignment(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     slot: str
     ad: Ad
     trace: str = ""
+    nodes: list[NodeAssignment] = []
+    """Of a job of several nodes, those from number 1 on; all else here is of node 0."""
 
 
-class Stop(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class Stop(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
     """End an attempt; its final report shall say `ending`."""
 
     job: JobId
@@ -32,6 +45,8 @@ class Stop(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     ending: Ending
     hard: bool | None = None
     """Without time to end; None: as the job wants it when it is removed (WantGracefulRemoval)."""
+    lost: list[str] = []
+    """Claims of nodes that are over with what ran there: nobody reports from them any more."""
 
 
 class Still(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

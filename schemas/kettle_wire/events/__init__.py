@@ -67,6 +67,8 @@ from kettle_wire.events.job import (
     JobHeld,
     JobKept,
     JobLeft,
+    JobNodeEnded,
+    JobNodeStarted,
     JobOrdered,
     JobReconnected,
     JobReleased,
@@ -76,6 +78,7 @@ from kettle_wire.events.job import (
     JobSuspended,
     JobTold,
     JobVacated,
+    NodeSlot,
 )
 from kettle_wire.events.machine import MachineJoined, MachineLeft
 from kettle_wire.events.many_jobs import JobsChanged, Procs
@@ -149,6 +152,8 @@ __all__ = [
     "JobHeld",
     "JobKept",
     "JobLeft",
+    "JobNodeEnded",
+    "JobNodeStarted",
     "JobOrdered",
     "JobReconnected",
     "JobReleased",
@@ -172,6 +177,7 @@ __all__ = [
     "NodeChange",
     "NodeJobFact",
     "NodeJobsSeen",
+    "NodeSlot",
     "NodeStep",
     "NodesChanged",
     "NotWrittenError",

@@ -2,10 +2,20 @@
 
 from typing import Literal
 
+import msgspec
+
 from kettle_wire.ads.types import Ad
 from kettle_wire.attempts import Ending, ExitRecord, Transfer, Usage
 from kettle_wire.events.base import Event, Superseded
 from kettle_wire.tasks import Step
+
+
+class NodeSlot(msgspec.Struct, frozen=True, kw_only=True):
+    """The claim that one node of a job was given."""
+
+    claim: str
+    slot: str
+    startd: str
 
 
 class JobAssigned(Event, frozen=True, tag="job.assigned/1"):
@@ -17,6 +27,8 @@ class JobAssigned(Event, frozen=True, tag="job.assigned/1"):
     startd: str
     notes: Ad = {}
     """What its ad says of the machines that it has been given (JobMachineAttrs, LastMatchListLength)."""
+    nodes: list[NodeSlot] = []
+    """Of a job of several nodes, those from number 1 on: it was given all at once, and the claim here is that of node 0."""
 
 
 class JobStarted(Event, frozen=True, tag="job.started/1"):
@@ -265,6 +277,29 @@ class JobStepped(Event, frozen=True, tag="job.stepped/1"):
     steps: list[Step]
 
 
+class JobNodeStarted(Event, frozen=True, tag="job.node_started/1"):
+    """The program of one node of this attempt of a job of several nodes runs."""
+
+    attempt: int
+    node: int
+    claim: str
+    slot: str
+    at: float = 0.0
+    """On the worker's clock, seconds since the epoch."""
+
+
+class JobNodeEnded(Event, frozen=True, tag="job.node_ended/1"):
+    """One node of this attempt has ended; what becomes of the attempt, its own end says."""
+
+    attempt: int
+    node: int
+    exit: ExitRecord | None = None
+    """How its program ran to its end; None: it did not."""
+    ending: Ending | None = None
+    """What ended it otherwise."""
+    usage: Usage = Usage()
+
+
 OrderKind = Literal["vacate", "vacate_fast", "suspend", "continue"]
 
 
@@ -301,4 +336,6 @@ JobEvent = (
     | JobEdited
     | JobOrdered
     | JobStepped
+    | JobNodeStarted
+    | JobNodeEnded
 )

@@ -66,6 +66,10 @@ class ScheddSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_fi
     """
     Seconds that a job waits for a slot whose job is being preempted (REQUEST_CLAIM_TIMEOUT); then it is matched again.
     """
+    gang_deadline: Seconds = 60.0
+    """
+    Seconds within which all slots of a job of several nodes have to be granted; else those that were are given back.
+    """
     sync_interval: Seconds = 5.0
     """Seconds between full exchanges with each shadow."""
     checkpoint_interval: Seconds = 1.0

@@ -18,6 +18,7 @@ from kettle.runtime.pool_connections import join_bus, join_log
 from kettle.runtime.shard_ownership import own_shard
 from kettle.storage import PgWorkingSet
 from kettle_services.schedd.claim_secrets import ClaimSecrets
+from kettle_services.schedd.claims.gangs import GangClaims
 from kettle_services.schedd.claims.lifecycle import ClaimLifecycle
 from kettle_services.schedd.commands.attempt_reports import AttemptReports
 from kettle_services.schedd.commands.deeds import DeedsForOthers
@@ -86,6 +87,7 @@ async def serve(rt: Runtime, settings: ScheddSettings) -> None:
         claims = ClaimLifecycle(flock.ways, recorder, shadows, secrets, tasks, settings, flock.named)
         flock.use(claims)
         recorder.on_change(flock.on_event)
+        gangs = GangClaims(recorder, claims, shadows, tasks, settings)
         adverts = ScheddAdvertiser(
             bus, subjects, queue, claims, settings, flock.ad, joined=bool(bus.identity.access_point)
         )
@@ -128,6 +130,7 @@ async def serve(rt: Runtime, settings: ScheddSettings) -> None:
                 log,
                 recorder,
                 claims,
+                gangs,
                 shadows,
                 policies,
                 home_jobs,
@@ -148,14 +151,15 @@ async def serve(rt: Runtime, settings: ScheddSettings) -> None:
             loop.cancel()
         await asyncio.wait(loops)
         await adverts.withdraw()
-        flock.close()
-        shadows.close()
+        for part in (flock, gangs, shadows):
+            part.close()
 
 
 def _answers(
     log: Log,
     recorder: QueueRecorder,
     claims: ClaimLifecycle,
+    gangs: GangClaims,
     shadows: ShadowDispatch,
     policies: Policies,
     home_jobs: LocalUniverse,
@@ -174,7 +178,7 @@ def _answers(
     reasons = Explanations(
         recorder, home_jobs, factories, limits, claims.refusals, settings, seal, flock.explain
     )
-    attempt_reports = AttemptReports(recorder, claims, shadows, policies, settings)
+    attempt_reports = AttemptReports(recorder, claims, gangs, shadows, policies, settings)
     spooling = SpoolCommands(recorder, shadows, settings)
     pipeline = CommandPipeline(recorder, require_room=backlog.require_room)
     command, query = pipeline.command, pipeline.query

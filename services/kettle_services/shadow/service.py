@@ -14,8 +14,10 @@ from kettle.accounts.lookup import Accounts, StrangerError
 from kettle.bus.ports import Bus, BusError, RefusedError, Served
 from kettle.flocking.passes import Passes
 from kettle.flocking.pool_connections import PoolConnection, PoolConnections, StartdRouter
+from kettle.jobs.nodes import is_parallel
 from kettle.runtime import Telemetry
 from kettle_services.shadow.attempts.attempt import AttemptFollower
+from kettle_services.shadow.attempts.gang import GangFollower
 from kettle_services.shadow.attempts.job_tokens import TokenRequests
 from kettle_services.shadow.attempts.submit_side import AttemptContext
 from kettle_services.shadow.attempts.unmatched_reports import UnmatchedReports
@@ -71,7 +73,7 @@ _decode: Final = msgspec.msgpack.Decoder(Reports).decode
 class Followed:
     """An attempt that is looked after; `stopping` has it ended, and ends with it."""
 
-    def __init__(self, attempt: AttemptFollower) -> None:
+    def __init__(self, attempt: AttemptFollower | GangFollower) -> None:
         self.attempt: Final = attempt
         self.task: asyncio.Task[None]
         self.stopping: asyncio.Task[None] | None = None
@@ -188,15 +190,15 @@ class Shadow:
             if known.attempt.assignment.attempt >= assignment.attempt:
                 return
             known.leave()
-        attempt = AttemptFollower(assignment, self._side)
+        follower = GangFollower if is_parallel(assignment.ad) else AttemptFollower
+        attempt = follower(assignment, self._side)
         for startd, report in self._strays.take(schedd.Attempt(assignment.job, assignment.attempt)):
-            if startd == assignment.startd:
-                attempt.receive_report(report)
+            _hear(attempt, startd, report)
         followed = self._attempts[assignment.job] = Followed(attempt)
         followed.task = self._tasks.create_task(self._follow(attempt), name=f"job {assignment.job}")
         followed.task.add_done_callback(lambda _: self._over(followed))
 
-    async def _follow(self, attempt: AttemptFollower) -> None:
+    async def _follow(self, attempt: AttemptFollower | GangFollower) -> None:
         assignment = attempt.assignment
         with self._telemetry.span(
             SHADOW_ATTEMPT.name,
@@ -219,11 +221,18 @@ class Shadow:
             return None
         return followed
 
+    def _node(self, job: JobId, attempt: int, claim: str) -> AttemptFollower | None:
+        """Who looks after what runs on a claim."""
+        known = self._known(job, attempt)
+        return None if known is None else known.attempt.part(claim)
+
     def _stop(self, stop: Stop) -> None:
         """End an attempt; a repeat changes nothing."""
         known = self._known(stop.job, stop.attempt)
         if known is None:
             return
+        if stop.lost and isinstance(known.attempt, GangFollower):
+            known.attempt.lose(stop.lost, stop.ending)
         hurries = bool(stop.hard) and not known.hurried
         if known.stopping is not None and hurries:
             known.stopping.cancel()
@@ -232,13 +241,11 @@ class Shadow:
             known.stopping = self._tasks.create_task(self._end(known, stop), name=f"stop {stop.job}")
 
     async def _end(self, followed: Followed, stop: Stop) -> None:
-        await followed.attempt.settled.wait()
-        assignment = followed.attempt.assignment
         try:
-            hard = stop.hard
+            hard, ad = stop.hard, followed.attempt.assignment.ad
             if hard is None:
-                hard = not is_graceful(assignment.ad, default=self._settings.gracefully_remove_jobs)
-            await self._workers.deactivate(assignment, stop.ending, hard=hard)
+                hard = not is_graceful(ad, default=self._settings.gracefully_remove_jobs)
+            await followed.attempt.deactivate(stop.ending, hard=hard)
         except RefusedError as refusal:  # the schedd repeats the order as long as the attempt lives
             _log.warning("not ended", extra={"job": str(stop.job), "cause": str(refusal)})
             if followed.stopping is asyncio.current_task():
@@ -255,11 +262,8 @@ class Shadow:
         known.stilling = self._tasks.create_task(self._suspend(known, order), name=f"still {order.job}")
 
     async def _suspend(self, followed: Followed, order: Still) -> None:
-        await followed.attempt.settled.wait()
         try:
-            await self._workers.suspend(
-                followed.attempt.assignment, suspended=order.suspended, number=order.number
-            )
+            await followed.attempt.suspend(suspended=order.suspended, number=order.number)
         except RefusedError as refusal:  # the schedd repeats the order as long as the attempt lives
             _log.warning("not suspended", extra={"job": str(order.job), "cause": str(refusal)})
             if followed.ordered == order.number:
@@ -290,40 +294,36 @@ class Shadow:
 
     def _source(self, request: FetchInput | OfferInput, caller: Identity) -> tuple[Assignment, Source]:
         """The input file that a worker wants, if it may have it now."""
-        known = self._known(request.job, request.attempt)
-        source = known.attempt.source(request.key.secret, request.name) if known is not None else None
-        if known is None or source is None or not _runs_on(known.attempt, caller):
+        node = self._node(request.job, request.attempt, request.key.claim)
+        source = node.source(request.key.secret, request.name) if node is not None else None
+        if node is None or source is None or not _runs_on(node, caller):
             raise RefusedError(
                 RefusalCode.NOT_FOUND, f"job {request.job} has no input file {request.name} for you"
             )
-        given = self._queue.may_upload(request.job, known.attempt.user)
-        known.attempt.waits_for_turn(given=given)
+        given = self._queue.may_upload(request.job, node.user)
+        node.waits_for_turn(given=given)
         if not given:
             raise RefusedError(
                 RefusalCode.BUSY, f"job {request.job} waits for its turn to have its input files sent"
             )
-        return known.attempt.assignment, source
+        return node.assignment, source
 
     async def answer(self, request: Ask, caller: Identity) -> Answered:
         """What a starter asks, for itself or for a program of its job."""
-        known = self._known(request.job, request.attempt)
-        if (
-            known is None
-            or not known.attempt.trusts(request.key.secret)
-            or not _runs_on(known.attempt, caller)
-        ):
+        node = self._node(request.job, request.attempt, request.key.claim)
+        if node is None or not node.trusts(request.key.secret) or not _runs_on(node, caller):
             raise RefusedError(RefusalCode.NOT_FOUND, f"job {request.job} is not looked after here for you")
-        ad, question = known.attempt.assignment.ad, request.question
+        ad, question = node.assignment.ad, request.question
         if isinstance(question, Command):
-            return Answered(await self._commanding.carry_out(question, known.attempt.assignment))
+            return Answered(await self._commanding.carry_out(question, node.assignment))
         if isinstance(question, FetchTokens):
-            return Answered(await self._tokens.fetch(known.attempt.assignment))
+            return Answered(await self._tokens.fetch(node.assignment))
         if not isinstance(question, SignUrls | StreamPiece):
-            return Answered(await known.attempt.grant(question))
+            return Answered(await node.grant(question))
         try:
             if isinstance(question, StreamPiece):
-                return Answered(await known.attempt.stream(question))
-            places = await known.attempt.access()
+                return Answered(await node.stream(question))
+            places = await node.access()
         except StrangerError as refusal:  # whose keys and files these are not
             raise RefusedError(RefusalCode.DENIED, str(refusal)) from refusal
         sign = partial(self._signer.sign, ad, question.urls, places, upload=question.upload)
@@ -384,8 +384,7 @@ class Shadow:
     def _hear(self, startd: str, report: Report) -> None:
         known = self._known(report.job, report.attempt)
         if known is not None:
-            if known.attempt.assignment.startd == startd:  # nobody speaks of another's jobs
-                known.attempt.receive_report(report)
+            _hear(known.attempt, startd, report)
         elif isinstance(report.body, FinalReport) and self._strays.add(startd, report):
             self._sync.set()
 
@@ -466,6 +465,12 @@ class Shadow:
         for ended in orders.over:  # nobody will ask for their results any more
             for startd, report in self._strays.take(ended):
                 self._workers[startd].confirm(report.key)
+
+
+def _hear(attempt: AttemptFollower | GangFollower, startd: str, report: Report) -> None:
+    part = attempt.part(report.claim)
+    if part is not None and part.assignment.startd == startd:  # nobody speaks of another's jobs
+        part.receive_report(report)
 
 
 def _runs_on(attempt: AttemptFollower, caller: Identity) -> bool:

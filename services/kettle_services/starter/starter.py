@@ -12,6 +12,7 @@ from kettle.execution.attempts import messages
 from kettle.execution.attempts.job_spec import JobSpec, StoredReport
 from kettle.execution.containers.policy import ContainerError
 from kettle.execution.job_environment.job_ad import JobAd, long_form
+from kettle.execution.job_environment.node import hosts_file
 from kettle.execution.job_environment.quoting import QuotingError
 from kettle.execution.processes.launch import LaunchError, launch
 from kettle.execution.sandbox import manifest
@@ -210,7 +211,8 @@ class Starter:
         self._sandbox.make()
         if self._cgroup is not None:
             self._cgroup.make(memory_mib=self._spec.memory)
-        self._sandbox.write(".machine.ad", self._spec.machine_ad)
+        for name, text in {".machine.ad": self._spec.machine_ad, **hosts_file(self._job)}.items():
+            self._sandbox.write(name, text)
         self._hook("prepare_job_before_transfer")
 
     def _prepare(self, container: "JobContainer | None") -> None:

@@ -51,8 +51,8 @@ async def test_who_may_come_no_more_is_told_nothing_more(tmp_path: Path) -> None
     ):
         read_by_one = [tasks.create_task(read(one, path, begun)) for path in ("/v2/changes", "/live/")]
         read_by_others = [
-            tasks.create_task(read(two, "/v2/changes", begun)),
             tasks.create_task(read(two, "/live/", begun)),
+            tasks.create_task(read(two, "/v2/changes", begun)),
             tasks.create_task(read(program, "/v2/changes", begun)),
         ]
         for _ in (*read_by_one, *read_by_others):
@@ -68,4 +68,4 @@ async def test_who_may_come_no_more_is_told_nothing_more(tmp_path: Path) -> None
         path.write_text(f'[[bans]]\nowner = "{own_name()}"\nreason = "mines coins"\n')
         assert gateway.policy.changed()
         said = await asyncio.gather(*read_by_others)
-        assert [True, False, True] == ["mines coins" in each for each in said]
+        assert [False, True, True] == ["mines coins" in each for each in said]

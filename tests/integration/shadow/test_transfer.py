@@ -242,7 +242,8 @@ async def test_an_old_checkpoint_that_is_said_again_does_not_replace_a_newer_one
             await until(partial(confirmed, side, count))
         await side.startd.say(made[0], made[2])
         await until(lambda: side.startd.confirmed.count(made[2].key) >= 2)
-        known = shadow._attempts[job.job].attempt  # pyright: ignore[reportPrivateUsage] - nobody else can tell
+        known = shadow._attempts[job.job].attempt.part(job.key.claim)  # pyright: ignore[reportPrivateUsage] - nobody else can tell
+        assert known is not None
         assert [{made[2].key}] * 2 == [known._heard, known._saved]  # pyright: ignore[reportPrivateUsage]
         await side.startd.exited(job, sequence=4)
         await side.schedd.end(job)

@@ -3,6 +3,7 @@
 import sys
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from tests.scenario.condor import Condor
@@ -21,6 +22,8 @@ JOB {name} {{
     queue
 }}
 """
+LAST = "collect<b>"
+"""Names are texts, whatever is in them."""
 WORK = [f"fit{number}" for number in range(20)]
 
 
@@ -36,8 +39,8 @@ async def submitted(condor: Condor) -> str:
     condor.environ["PATH"] += f":{Path(sys.executable).parent}"
     text = NODE.format(name="prepare", program="/bin/true")
     text += "".join(NODE.format(name=name, program="/bin/sleep") for name in WORK)
-    text += NODE.format(name="collect", program="/bin/true")
-    text += f"PARENT prepare CHILD {' '.join(WORK)}\nPARENT {' '.join(WORK)} CHILD collect\n"
+    text += NODE.format(name=LAST, program="/bin/true")
+    text += f"PARENT prepare CHILD {' '.join(WORK)}\nPARENT {' '.join(WORK)} CHILD {LAST}\n"
     (condor.work / "survey.dag").write_text(text)
     said = await condor("condor_submit_dag", "-maxjobs", "1", "survey.dag")
     assert 0 == said.status, said
@@ -64,7 +67,7 @@ async def test_a_workflow_is_seen_as_a_picture_and_followed(look: Looks, condor:
         await seen.page.keyboard.press("j")
         await seen.page.click(f"tbody th a:text-is('{cluster}')")
         await seen.page.wait_for_selector(".counts:has-text('1 of 22 done') .node-running")
-        assert ["prepare", "fit…", "collect"] == await seen.page.locator("svg.dag .name").all_text_contents()
+        assert ["prepare", "fit…", LAST] == await seen.page.locator("svg.dag .name").all_text_contents()
         await seen.page.wait_for_selector(".lanes rect.waits-running")
         assert [] == await seen.violations()
         await seen.picture("workflow-page.png")
@@ -76,7 +79,7 @@ async def test_a_workflow_is_seen_as_a_picture_and_followed(look: Looks, condor:
         await seen.page.select_option("section:has(#nodes) [name=state]", "running")
         await seen.page.click("section:has(#nodes) button.main")
         await seen.page.wait_for_selector("text=1 of 1 on this page")
-        assert 200 == await seen.go(f"/workflows/{cluster}?name=collect&why=collect")
+        assert 200 == await seen.go(f"/workflows/{cluster}?name=collect&why={quote(LAST)}")
         assert "It waits for fit0" in await seen.text("section:has(#why)")
 
         await seen.page.wait_for_selector("[data-live-state=on]")

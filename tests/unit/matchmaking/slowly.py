@@ -224,9 +224,9 @@ class Sharing:
 
     def allows(self, cost: float) -> bool:
         """Within the limit, or the first one; within the ceiling in any case."""
-        if self.limit <= 0 or self.spent + cost > self.headroom + 1e-6:
+        if self.limit <= 0 or self.spent + cost > self.headroom + 1e-9:
             return False
-        return not self.spent or not cost or self.spent + cost <= self.limit + 1e-6
+        return not self.spent or not cost or self.spent + cost <= self.limit + 1e-9
 
     def serve(self, demand: Demand) -> int:
         """How many jobs a demand gets; if no slot is left for it, it is given up."""

@@ -16,6 +16,7 @@ from kettle.runtime import Telemetry
 from kettle.testing.bus_adapters import MemoryWorld
 from kettle.testing.served import Endpoints
 from kettle_services.schedd.claim_secrets import ClaimSecrets
+from kettle_services.schedd.claims.gangs import GangClaims
 from kettle_services.schedd.claims.lifecycle import ClaimLifecycle
 from kettle_services.schedd.commands.attempt_reports import AttemptReports
 from kettle_services.schedd.domain.queue.fold import Queue
@@ -61,6 +62,7 @@ async def attempt_reports(log: MemoryLog) -> AsyncGenerator[Endpoints, None]:
         reports = AttemptReports(
             recorder,
             claims,
+            GangClaims(recorder, claims, shadows, tasks, settings),
             shadows,
             Policies(recorder, shadows, settings),
             msgspec.structs.replace(settings, max_failures=1),

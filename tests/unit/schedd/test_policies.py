@@ -19,6 +19,7 @@ from kettle.testing.bus_adapters import MemoryWorld
 from kettle.testing.served import Endpoints
 from kettle.testing.services import eventually
 from kettle_services.schedd.claim_secrets import ClaimSecrets
+from kettle_services.schedd.claims.gangs import GangClaims
 from kettle_services.schedd.claims.lifecycle import ClaimLifecycle
 from kettle_services.schedd.commands.attempt_reports import AttemptReports
 from kettle_services.schedd.domain.jobs.policy import SystemRule
@@ -122,7 +123,14 @@ async def schedd(settings: ScheddSettings | None = None) -> AsyncGenerator[Sched
         yield Schedd(
             recorder,
             policies,
-            AttemptReports(recorder, claims, shadows, policies, ScheddSettings(max_failures=9)),
+            AttemptReports(
+                recorder,
+                claims,
+                GangClaims(recorder, claims, shadows, tasks, settings),
+                shadows,
+                policies,
+                ScheddSettings(max_failures=9),
+            ),
         )
         shadows.close()
         committing.cancel()

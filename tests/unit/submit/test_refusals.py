@@ -8,6 +8,7 @@ from kettle.submit import Site, SubmitError, expand, parse
 
 SITE = Site(arch="X86_64", opsys="LINUX", file_system_domain="here")
 HEAD = "executable = /bin/sleep\n"
+NODES = "universe = parallel\nmachine_count = 2\n"
 
 
 def refusal(text: str, cwd: Path, *, given: dict[str, str] | None = None) -> SubmitError:
@@ -116,8 +117,11 @@ def refusal(text: str, cwd: Path, *, given: dict[str, str] | None = None) -> Sub
         (HEAD + "request_gpus = -1\nqueue\n", 2, "zero or more, not -1"),
         (HEAD + "priority = high\nqueue\n", 2, "whole number"),
         (HEAD + "universe = grid\nqueue\n", 2, "use vanilla"),
-        (HEAD + "universe = parallel\nqueue\n", 2, "a vanilla job with request_cpus"),
-        (HEAD + "universe = parallel\nmachine_count = 4\nqueue\n", 3, "a vanilla job with request_cpus"),
+        (HEAD + "universe = parallel\nqueue\n", 2, "machine_count = N"),
+        (HEAD + "universe = parallel\nmachine_count = 0\nqueue\n", 3, "from 1 to 1000, not 0"),
+        (HEAD + "machine_count = 4\nqueue\n", 2, "write: universe = parallel"),
+        (f"{HEAD}{NODES}checkpoint_exit_code = 85\nqueue\n", 4, "make no checkpoints"),
+        (f"{HEAD}{NODES}when_to_transfer_output = on_exit_or_evict\nqueue\n", 4, "write ON_EXIT"),
         (HEAD + "universe = container\nqueue\n", 2, "needs an image"),
         (HEAD + "container_image = absent\nqueue\n", 2, "write docker://absent"),
         (HEAD + "container_image = absent.tar\nqueue\n", 2, "absent.tar does not exist"),
@@ -259,8 +263,8 @@ def test_what_programs_write_is_tolerated_where_it_does_no_harm(tmp_path: Path) 
     plain = parse(HEAD + "queue\n", source="job.sub", cwd=tmp_path, environ={})
     found = expand(description, SITE)
     assert expand(plain, SITE).ad == found.ad
-    assert ["LogDirectory", "request_memmory", "machine_count"] == [each.name for each in found.unused]
-    for line in ("machine_count = 2", "use_scitokens = true", "grid_resource = batch slurm"):
+    assert ["LogDirectory", "request_memmory"] == [each.name for each in found.unused]
+    for line in ("use_scitokens = true", "grid_resource = batch slurm"):
         with pytest.raises(SubmitError):
             parse(f"{HEAD}{line}\nqueue\n", source="job.sub", cwd=tmp_path, environ={}, tolerant=True)
 

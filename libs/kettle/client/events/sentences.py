@@ -26,6 +26,8 @@ from kettle_wire.events import (
     JobHeld,
     JobKept,
     JobLeft,
+    JobNodeEnded,
+    JobNodeStarted,
     JobOrdered,
     JobReconnected,
     JobReleased,
@@ -68,6 +70,8 @@ _Told = (
     | JobEdited
     | JobOrdered
     | JobStepped
+    | JobNodeStarted
+    | JobNodeEnded
 )
 _Pools = ClaimGranted | ClaimEnded | CycleNegotiated | MachineJoined | MachineLeft | PrincipalEvent
 
@@ -102,6 +106,8 @@ def _of_job(event: _Told, since_start: float | None) -> tuple[str, str]:
             | JobTold()
             | JobOrdered()
             | JobStepped()
+            | JobNodeStarted()
+            | JobNodeEnded()
         ):
             return _meanwhile(event)
         case JobVacated():
@@ -165,7 +171,9 @@ def _meanwhile(
     | JobCheckpointed
     | JobTold
     | JobOrdered
-    | JobStepped,
+    | JobStepped
+    | JobNodeStarted
+    | JobNodeEnded,
 ) -> tuple[str, str]:
     """What happens to an attempt that goes on."""
     match event:
@@ -188,8 +196,21 @@ def _meanwhile(
             return f"reports: {'; '.join(said)}", "running"
         case JobOrdered(order=order, by=by, reason=reason):
             return _said(f"asked to {_ORDERS[order]}", by, reason), "held"
+        case JobNodeStarted() | JobNodeEnded():
+            return _of_node(event), "running"
         case JobStepped(steps=steps):
             return "; ".join(map(step_sentence, steps)), "running"
+
+
+def _of_node(event: JobNodeStarted | JobNodeEnded) -> str:
+    if isinstance(event, JobNodeStarted):
+        return f"node {event.node} runs on {event.slot}"
+    if event.ending is not None or event.exit is None:
+        return (
+            f"node {event.node} was ended: {event.ending.reason if event.ending is not None else 'unknown'}"
+        )
+    how = f"signal {event.exit.signal}" if event.exit.signal is not None else f"exit code {event.exit.code}"
+    return f"node {event.node} ended with {how}"
 
 
 _ORDERS: Final[Mapping[OrderKind, str]] = {

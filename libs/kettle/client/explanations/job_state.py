@@ -8,6 +8,7 @@ import msgspec
 from kettle.client import JobId, WhyReport
 from kettle.client.explanations import job_files, match_analysis, policies, timeline
 from kettle.client.explanations.match_analysis import Outlook
+from kettle.jobs.nodes import node_count
 from kettle.terminal.quantities import counted, duration, size
 from kettle_wire.ads.types import Ad, Expr, Scalar
 from kettle_wire.codes import DagStatus, HoldCode, JobStatus, Universe
@@ -185,6 +186,7 @@ def _idle(report: WhyReport, explanation: Explanation, lasting: str, now: float)
         if not explanation.reason:
             said.append("It runs on the machine of its schedd, without negotiation: it is about to start.")
         return Answer(job=job, status="idle", sentences=said)
+    said += _together(explanation.ad)
     verdict = report.verdict
     if verdict is None and explanation.autocluster is None and explanation.reason:
         return Answer(job=job, status="idle", sentences=said)
@@ -202,6 +204,11 @@ def _idle(report: WhyReport, explanation: Explanation, lasting: str, now: float)
     elif verdict.analysis is None:
         return _rejected(job, said, verdict.rejection, explanation.ad, when)
     return _analysed(job, said, verdict, explanation.ad, when)
+
+
+def _together(ad: Ad) -> list[str]:
+    nodes = node_count(ad)
+    return [f"It needs {nodes} slots at the same time, and gets all of them or none."] if nodes > 1 else []
 
 
 def _given(verdict: Verdict, when: str) -> str:

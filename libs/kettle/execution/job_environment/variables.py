@@ -10,6 +10,7 @@ from typing import Final
 from kettle.execution.attempts.job_spec import JobSpec
 from kettle.execution.job_environment.helper_programs import INSIDE, directory
 from kettle.execution.job_environment.job_ad import JobAd
+from kettle.execution.job_environment.node import node_variables
 from kettle.execution.job_environment.quoting import split_environment_v1, split_environment_v2_raw
 from kettle.execution.processes.ancestry import MARK
 from kettle.jobs.match_references import SCRATCH
@@ -54,6 +55,7 @@ def job_environment(
         "BATCH_SYSTEM": "HTCondor",
         **_gpus(spec),
         **_tokens(job, sandbox),
+        **node_variables(job, sandbox),
         **_own(job, sandbox),
         **_proxy(job, sandbox, iwd),
         **scratch,

@@ -18,6 +18,7 @@ from typing import Final
 import msgspec
 
 from kettle.execution.job_environment.job_ad import JobAd
+from kettle.execution.job_environment.node import HOSTS_FILE
 from kettle.execution.sandbox import manifest, private_directories
 from kettle.execution.sandbox.directory import Mark, Sandbox, acting_as
 from kettle.jobs.needed_tokens import DIRECTORY
@@ -28,7 +29,7 @@ from kettle_wire.worker_reports import OutputFile
 
 STDOUT: Final = "_condor_stdout"
 STDERR: Final = "_condor_stderr"
-OURS: Final = frozenset({".job.ad", ".machine.ad", ".chirp.config", ".update.ad", STDOUT, STDERR})
+OURS: Final = frozenset({".job.ad", ".machine.ad", ".chirp.config", ".update.ad", HOSTS_FILE, STDOUT, STDERR})
 _HIDDEN: Final = frozenset({private_directories.PRIVATE, DIRECTORY})
 """Directories of the sandbox that are no part of what a job has made."""
 INLINE_BYTES: Final = 64 * 1024

@@ -86,7 +86,7 @@ class Workflows(Resource):
         return await self._submitted(asked, workflow)
 
     async def _submitted(self, asked: Asked, workflow: Workflow) -> web.StreamResponse:
-        _require_carried_out(workflow)
+        _require_no_reruns(workflow)
         async with self._parts.people.of(asked.person) as client:
             number = await self._number_of(client, asked.person, workflow)
         return reply({"id": number}, 201)
@@ -97,7 +97,7 @@ class Workflows(Resource):
         carried out.
         """
         workflow = seeded(read_workflow(text), _seeds())
-        _require_carried_out(workflow)
+        _require_no_reruns(workflow)
         return await self._dags.submit(client, person, workflow)
 
     async def _number_of(self, client: Client, person: Person, workflow: Workflow) -> int:
@@ -264,8 +264,7 @@ async def _done(client: Client, found: _Found) -> list[int]:
     return [number for number, each in enumerate(state.states) if each in {NodeState.DONE, NodeState.SKIPPED}]
 
 
-def _require_carried_out(workflow: Workflow) -> None:
-    """Refuse what workflows do not have here."""
+def _require_no_reruns(workflow: Workflow) -> None:
     if workflow.policies.maximum_reruns:
         raise refused(
             "no part of a workflow is run again by itself: leave maximumReruns out, and give maximumRetries"

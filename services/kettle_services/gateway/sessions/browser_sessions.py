@@ -93,8 +93,9 @@ class BrowserSessions:
         session = request.get(HELD)
         if session is None:
             return None
-        person = await self._holder(session, address) if self.table.has(session, time.time()) else None
-        if person is None:
+        # Asked also if the session has ended: another request of it may have found why, and this one is told the same.
+        person = await self._holder(session, address)
+        if person is None or not self.table.has(session, time.time()):
             raise RequestRefused(401, ProblemCode.TOKEN_ABSENT, "the session is over: sign in again")
         return person
 

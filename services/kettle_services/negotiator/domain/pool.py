@@ -10,12 +10,13 @@ import numpy as np
 
 from kettle.classad import ClassAd
 from kettle.classad.columnar import Table
+from kettle.jobs.nodes import SAME_GROUP
 from kettle.matchmaking import Amounts, Claimant, Demand, Grant, Offer, weights
 from kettle_services.negotiator.domain.asked_attributes import AskedAttributes
 from kettle_services.negotiator.domain.concurrency_limits import Pendings
 from kettle_services.negotiator.domain.slot_usage import usage
 from kettle_wire import subjects
-from kettle_wire.ads.daemon import SlotSecret, SubmitterAd
+from kettle_wire.ads.daemon import ResourceRequest, SlotSecret, SubmitterAd
 from kettle_wire.commands.startd import Occupied
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ class Pool:
         for request in ad.requests:
             old = known.get(request.autocluster)
             promised, _ = self._promised.get((key, request.autocluster), (0, 0.0))
-            if old is None or old.ad != request.ad or request.count > old.count - promised:
+            if old is None or old.ad != request.ad or _slots(request) > _slots(old) - promised:
                 return True
         return False
 
@@ -242,7 +243,7 @@ class Pool:
             ad = self.submitters[key]
             for request in ad.requests:
                 promised, _ = self._promised.get((key, request.autocluster), (0, 0.0))
-                count = request.count - promised
+                count = _slots(request) - promised
                 if count > 0:
                     demands.append(
                         Demand(
@@ -251,6 +252,8 @@ class Pool:
                             autocluster=request.autocluster,
                             count=count,
                             job=ClassAd.from_wire(request.ad),
+                            nodes=request.nodes,
+                            near=request.nodes > 1 and request.ad.get(SAME_GROUP) is True,
                             key=key,
                         )
                     )
@@ -318,6 +321,10 @@ class Pool:
     def idle(self) -> int:
         """Idle jobs in the pool."""
         return sum(ad.idle for ad in self.submitters.values())
+
+
+def _slots(request: ResourceRequest) -> int:
+    return request.count * request.nodes
 
 
 def _claimant(name: str, used: float, standing: Standing | None) -> Claimant:

@@ -85,7 +85,19 @@ class Preempting(msgspec.Struct, frozen=True, kw_only=True):
     context: Context
 
     def extend(self, pool: Pool, allocation: Allocation) -> Allocation:
-        """An allocation with the slots that others have to make room on, for what found no free one."""
+        """
+        An allocation with the slots that others have to make room on, for what found no free one.
+
+        Nobody makes room for jobs that need several slots at the same time: a part of them would be of no use.
+        """
+        whole = [unmet for unmet in allocation.unmet if unmet.demand.nodes > 1]
+        if not whole:
+            return self._extend(pool, allocation)
+        others = [unmet for unmet in allocation.unmet if unmet.demand.nodes == 1]
+        extended = self._extend(pool, msgspec.structs.replace(allocation, unmet=others))
+        return msgspec.structs.replace(extended, unmet=[*extended.unmet, *whole])
+
+    def _extend(self, pool: Pool, allocation: Allocation) -> Allocation:
         if not self.rules.consider or not any(unmet.fault is None for unmet in allocation.unmet):
             return allocation
         rows = pool.preemptible()

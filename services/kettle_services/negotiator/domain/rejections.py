@@ -158,6 +158,8 @@ def _reject(explainer: Explainer, protected: PreemptionRefusals, slots: int, unm
     busy = _LIMITS[unmet.limit]
     if unmet.reached:
         busy = f"{CONCURRENCY}: {', '.join(unmet.reached)}"
+    elif unmet.demand.nodes > 1:
+        busy = f"{busy}; it needs {unmet.demand.nodes} slots at the same time"
     reason = explained.fault or (NO_SLOTS if not slots else busy if explained.able else NO_MATCH)
     cause = "fault" if explained.fault else _CAUSES.get(reason) or unmet.limit or "busy"
     most = _CLAUSES_OF_ABLE if explained.able else _CLAUSES
@@ -180,11 +182,12 @@ def _reject(explainer: Explainer, protected: PreemptionRefusals, slots: int, unm
 def _in_figures(rejection: Rejection, unmet: Unmet, holding: Holding) -> Rejection:
     """The rejection with what is different in every cycle."""
     full = rejection.cause == "busy" and not holding.whole and holding.used >= holding.share * _NEARLY
+    asked = unmet.demand.count // unmet.demand.nodes
     return msgspec.structs.replace(
         rejection,
         count=unmet.count,
-        asked=unmet.demand.count,
-        given=unmet.demand.count - unmet.count,
+        asked=asked,
+        given=asked - unmet.count,
         cause="share" if full else rejection.cause,
         share=holding.share,
         used=holding.used,

@@ -14,13 +14,14 @@ from typing import Final
 
 import msgspec
 
-from kettle.bus.ports import Asks, BusError, NoResponderError, RefusedError
+from kettle.bus.ports import Asks, BusError, NoResponderError
 from kettle_services.schedd.claim_secrets import ClaimSecrets
 from kettle_services.schedd.claims.assignment import AssignmentEvents
 from kettle_services.schedd.claims.idle import IdleClaims
 from kettle_services.schedd.claims.refusals import Refusals
 from kettle_services.schedd.claims.releases import ClaimReleases
 from kettle_services.schedd.claims.request_outcomes import PendingSwap, Undecided, refused
+from kettle_services.schedd.claims.requests import ClaimRequests
 from kettle_services.schedd.domain.claims.claim import ClaimLeases, LeaseTerms
 from kettle_services.schedd.domain.claims.renewal_schedule import RenewalSchedule
 from kettle_services.schedd.domain.claims.reuse import ClaimReuse
@@ -28,6 +29,7 @@ from kettle_services.schedd.domain.jobs.job import End, decide
 from kettle_services.schedd.domain.negotiation.concurrency_limits import LimitsInUse
 from kettle_services.schedd.domain.negotiation.flocking import may_flock
 from kettle_services.schedd.domain.queue.fold import job_stream
+from kettle_services.schedd.domain.queue.nodes import is_parallel
 from kettle_services.schedd.queue.limits import QueueLimits
 from kettle_services.schedd.queue.recorder import QueueRecorder
 from kettle_services.schedd.settings import ScheddSettings
@@ -39,7 +41,6 @@ from kettle_wire.codes import VacateCode
 from kettle_wire.commands.schedd import MatchedSlot
 from kettle_wire.commands.startd import (
     ALIVE,
-    REQUEST_CLAIMS,
     Alive,
     AliveReply,
     ClaimsDecided,
@@ -51,7 +52,6 @@ from kettle_wire.flocking import pool_of
 from kettle_wire.jobs import JobId
 
 _log: Final = logging.getLogger(__name__)
-_TRIES: Final = 3
 _ROOM_S: Final = 1.0
 """Between two looks whether a slot is free whose job has to make room for a better one."""
 _LONGEST_ANSWER: Final = 30.0
@@ -71,8 +71,6 @@ class ClaimLifecycle:
         settings: ScheddSettings,
         named: Callable[[str], str] = lambda _pool: "",
     ) -> None:
-        """`named`: with what the ids of claims in a pool begin, beside what those of our own pool have."""
-        self._named = named
         self._bus = bus
         self._recorder = recorder
         self._queue = recorder.queue
@@ -81,13 +79,11 @@ class ClaimLifecycle:
         self._tasks = tasks
         self._settings = settings
         self._leases = ClaimLeases(margin=settings.lease_margin)
-        self._terms = LeaseTerms(settings.lease, settings.shortest_job_lease, settings.longest_job_lease)
+        self.terms = LeaseTerms(settings.lease, settings.shortest_job_lease, settings.longest_job_lease)
         self._granted = asyncio.Event()
         """Claims were granted that have to be renewed at once."""
         self._paces = RenewalSchedule(interval=settings.alive_interval, lease=settings.lease)
         self._silence = Disconnects(recorder)
-        self._minted = 0
-        self._asking: set[str] = set()
         self.limits: Final = QueueLimits(recorder.queue, settings)
         self.asked: Counter[tuple[str, int]] = Counter()
         """(submitter, autocluster) -> claims that are being asked for and have jobs spoken for."""
@@ -97,10 +93,13 @@ class ClaimLifecycle:
         self.cycles: dict[str, int] = {}
         """Submitter -> the last cycle whose matches came."""
         self._succession = ClaimReuse(recorder.queue, suits=self._suits, clock=time.time)
-        self._returns = ClaimReleases(bus, secrets, tasks, lease=settings.lease)
+        self.returns: Final = ClaimReleases(bus, secrets, tasks, lease=settings.lease)
+        self.requests: Final = ClaimRequests(
+            bus, recorder, secrets, self.returns, self._leases, settings, named
+        )
         self.idle: Final = IdleClaims()
         recorder.on_change(self.idle.on_event)
-        self._assigning = AssignmentEvents(recorder.queue, settings, self.idle)
+        self.assigning: Final = AssignmentEvents(recorder.queue, settings, self.idle)
         self._wakers: list[Callable[[], None]] = []
         now = time.monotonic()
         for claim in self._queue.claims.values():
@@ -128,19 +127,10 @@ class ClaimLifecycle:
         else:
             self.asked[key] += count
             self.asked_limits.count(match.submitter, match.limits, count)
-            claims = [self._new_claim_id(match.startd) for _ in range(count)]
+            claims = self.requests.new_ids(match.startd, count)
             ad = self._queue.ad(job)
-            self._asking.update(claims)
-            request = RequestClaims(
-                schedd=self._queue.schedd,
-                slot=match.slot,
-                capability=match.capability,
-                submitter=match.submitter,
-                job=ad,
-                claims=[self._secrets.key(claim) for claim in claims],
-                lease=self._terms.of(ad),
-                also=match.also,
-            )
+            self.requests.asking.update(claims)
+            request = self.requests.request(match, ad, claims, self.terms.of(ad))
             self._tasks.create_task(self._request(match, request, refused), name=f"claims on {match.slot}")
 
     def wake(self) -> None:
@@ -148,15 +138,9 @@ class ClaimLifecycle:
         for waker in self._wakers:
             waker()
 
-    def _new_claim_id(self, startd: str) -> str:
-        """A new claim's id: one of ours in our pool, and of the visitor that we are in another."""
-        self._minted += 1
-        us, epoch = self._named(pool_of(startd)), self._recorder.shard.tenure.epoch
-        return f"{us}{self._recorder.shard.name}#{epoch}#{self._minted}"
-
     def _suits(self, ad: Ad, granted: ClaimGranted) -> bool:
         """Whether a job would ask for a claim that there is already."""
-        return self._terms.suits(ad, granted.lease) and self._may_go(ad, granted.startd)
+        return self.terms.suits(ad, granted.lease) and self._may_go(ad, granted.startd)
 
     def _may_go(self, ad: Ad, startd: str) -> bool:
         pool = pool_of(startd)
@@ -177,12 +161,14 @@ class ClaimLifecycle:
             raise refused(
                 "only jobs alike make room where concurrency limits are used, which the negotiator counts"
             )
+        if is_parallel(self._queue, job):
+            raise refused(f"job {job} is of the parallel universe, and needs all of its slots at once")
         ad = self._queue.ad(job)
         if not self._may_go(ad, granted.startd):
             raise refused(f"job {job} may not run in that pool")
-        new = self._new_claim_id(granted.startd)
+        [new] = self.requests.new_ids(granted.startd, 1)
         self.asked[key] += 1
-        self._asking.add(new)
+        self.requests.asking.add(new)
         request = RequestClaims(
             schedd=self._queue.schedd,
             slot=granted.slot,
@@ -190,7 +176,7 @@ class ClaimLifecycle:
             submitter=submitter,
             job=ad,
             claims=[self._secrets.key(new)],
-            lease=self._terms.of(ad),
+            lease=self.terms.of(ad),
             instead_of=[self._secrets.key(claim) for claim in claims],
         )
         match = MatchedSlot(
@@ -218,7 +204,7 @@ class ClaimLifecycle:
     ) -> None:
         claims = [key.claim for key in request.claims]
         try:
-            decided = await self._request_until_answered(match.startd, request)
+            decided = await self.requests.ask(match.startd, request)
             if swap is not None:
                 swap.answer(decided)
             until = time.monotonic() + self._settings.request_claim_timeout
@@ -230,7 +216,7 @@ class ClaimLifecycle:
             if not self.asked[key]:
                 del self.asked[key]
             self.asked_limits.count(match.submitter, match.limits, -len(claims))
-            self._asking.difference_update(claims)
+            self.requests.asking.difference_update(claims)
         if isinstance(decided, Undecided) or len(decided.granted) < len(claims):
             self.wake()
             self.refusals.add_refusal(key, match.slot, decided.reason)
@@ -238,10 +224,7 @@ class ClaimLifecycle:
                 refused(decided.reason)
         if isinstance(decided, Undecided):
             return
-        now = time.monotonic()
-        # A first lease begins when the startd makes the claim: before now.
-        self._leases.trust(match.startd, now)
-        self._leases.record_answer(match.startd, decided.clock, now)
+        self.requests.trust(match.startd, decided)
         await self._record_granted(
             match, decided.granted, lease=request.lease, first=swap.job if swap is not None else None
         )
@@ -263,30 +246,9 @@ class ClaimLifecycle:
         if not why and time.monotonic() >= until:
             why = f"nobody has made room within {self._settings.request_claim_timeout:g} s"
         if why:
-            await self._returns.release(match.startd, decided.waiting, why)
+            await self.returns.release(match.startd, decided.waiting, why)
             return msgspec.structs.replace(decided, waiting=[], reason=why)
-        return await self._request_until_answered(match.startd, request)
-
-    async def _request_until_answered(self, startd: str, request: RequestClaims) -> ClaimsDecided | Undecided:
-        """
-        A lost answer is asked for again: the ids make the repeat harmless. What is never answered ends by its lease.
-        """
-        reason = f"the startd {startd} does not answer"
-        for tries in range(_TRIES):
-            try:
-                return await self._bus.call(
-                    REQUEST_CLAIMS, startd, request, deadline=self._settings.claim_deadline
-                )
-            except (RefusedError, NoResponderError) as error:
-                _log.info("claims not granted", extra={"startd": startd, "cause": str(error)})
-                if tries == 0:
-                    return Undecided(str(error) if isinstance(error, RefusedError) else reason, certain=True)
-                break  # but a try before may have been carried out
-            except BusError as error:
-                _log.warning("no answer about claims", extra={"startd": startd, "cause": str(error)})
-        # Perhaps it granted them.
-        self._returns.release_later(startd, [key.claim for key in request.claims], request.lease)
-        return Undecided(reason, certain=False)
+        return await self.requests.ask(match.startd, request)
 
     async def _record_granted(
         self, match: MatchedSlot, granted: Iterable[GrantedClaim], *, lease: float, first: JobId | None
@@ -316,17 +278,21 @@ class ClaimLifecycle:
                 limits=match.limits,
             )
             self._recorder.record(
-                [(f"claim/{grant.claim}", event), *self._assigning.assignment_events(job, event)]
+                [(f"claim/{grant.claim}", event), *self.assigning.assignment_events(job, event)]
             )
             jobs.append(job)
         if jobs:
             await self._recorder.shard.committed()
-            self._paces.soon(match.startd)
-            self._granted.set()
+            self.renew_soon(match.startd)
             for job in jobs:
                 self._shadows.hand_over(job)
         if unused:
-            await self._returns.release(match.startd, unused, "no job is left for the claim")
+            await self.returns.release(match.startd, unused, "no job is left for the claim")
+
+    def renew_soon(self, startd: str) -> None:
+        """A startd has granted claims, and waits for their first renewal."""
+        self._paces.soon(startd)
+        self._granted.set()
 
     # -- using --------------------------------------------------------------------------------------------------------
 
@@ -345,7 +311,7 @@ class ClaimLifecycle:
             return None
         match self._succession.next(claim):
             case JobId() as job:
-                self._recorder.record(self._assigning.assignment_events(job, held.granted))
+                self._recorder.record(self.assigning.assignment_events(job, held.granted))
                 return job
             case reason:
                 if not self.idle.keeps(claim):
@@ -377,28 +343,37 @@ class ClaimLifecycle:
         recorded = self._recorder.record([(f"claim/{claim}", ClaimEnded(claim=claim, reason=reason))])
         self._succession.forget(claim)
         self.idle.forget(claim)
+        self._shadows.lost.discard(claim)
         if release:
             self._tasks.create_task(self._release(recorded, held.granted.startd, claim, reason))
 
     async def _release(self, recorded: asyncio.Future[int], startd: str, claim: str, reason: str) -> None:
         await recorded
-        await self._returns.release(startd, [claim], reason)
+        await self.returns.release(startd, [claim], reason)
 
     def record_loss(self, claim: str, ending: Ending) -> None:
         """Record that a claim and its attempt are over, by the worker's word or since its lease ran out."""
         held = self._queue.claims[claim]
+        lost: tuple[str, ...] = (claim,)
         if held.job is not None:
             job = held.job
             state = self._queue.jobs[job].job
+            if not self._shadows.all_lost(job, claim):
+                # The attempt may live on other claims: it ends when all of its nodes have.
+                if state.gang is not None and not state.gang.has_ended(claim):
+                    self._shadows.order_vacate(job, ending)
+                return
+            lost = state.claims
             command = End(
                 attempt=state.attempt,
-                claim=claim,
+                claim=state.claim,
                 result=AttemptResult(ending=ending),
                 cool_down=self._settings.cooldown_duration,
             )
             self._recorder.record([(job_stream(job), event) for event in decide(state, command)])
             self._shadows.drop_attempt(job)
-        self.record_end(claim, ending.reason, release=False)
+        for each in lost:
+            self.record_end(each, ending.reason, release=False)
 
     # -- renewing -----------------------------------------------------------------------------------------------------
 
@@ -422,7 +397,7 @@ class ClaimLifecycle:
                     if startd in due or self._leases.is_silent(startd):
                         renewals.create_task(self._renew(startd, claims))
             self._end_expired()
-            self._returns.retry_releases()
+            self.returns.retry_releases()
             pause = self._paces.pause(time.monotonic())
             if any(map(self._leases.is_silent, by_startd)):
                 pause = min(pause, self._settings.reconnect_interval)
@@ -455,10 +430,10 @@ class ClaimLifecycle:
         """Give back claims that are not on record, unless a successor of ours may have been granted them."""
         await self._recorder.shard.look()
         if abandoned := [claim for claim in claims if self._abandoned(claim)]:
-            await self._returns.release(startd, abandoned, "the claim is not on record")
+            await self.returns.release(startd, abandoned, "the claim is not on record")
 
     def _abandoned(self, claim: str) -> bool:
-        return claim not in self._queue.claims and claim not in self._asking
+        return claim not in self._queue.claims and claim not in self.requests.asking
 
     async def _alive(self, startd: str, claims: list[str]) -> tuple[float | None, AliveReply] | None:
         usual = self._settings.lease

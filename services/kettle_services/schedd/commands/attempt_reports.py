@@ -8,7 +8,9 @@ import msgspec
 
 from kettle.eventsourcing.command_pipeline import Decision
 from kettle.jobs import chirp_updates
+from kettle_services.schedd.claims.gangs import GangClaims
 from kettle_services.schedd.claims.lifecycle import ClaimLifecycle
+from kettle_services.schedd.domain.jobs.gang import NodeBegin, NodeEnd
 from kettle_services.schedd.domain.jobs.job import (
     Begin,
     Checkpoint,
@@ -32,6 +34,7 @@ from kettle_services.schedd.shadows.dispatch import ShadowDispatch, fitting
 from kettle_wire.ads import Ad
 from kettle_wire.attempts import AttemptResult, Ending
 from kettle_wire.codes import REFUSED_ACTIVATIONS, HoldCode, VacateCode
+from kettle_wire.commands.node_reports import NodeBegan, NodeEnded
 from kettle_wire.commands.schedd import (
     AttemptReport,
     AttemptsRecorded,
@@ -39,6 +42,7 @@ from kettle_wire.commands.schedd import (
     Continued,
     Ended,
     Matched,
+    MatchedSlot,
     ReportAttempts,
     Saved,
     ShadowOrders,
@@ -68,6 +72,7 @@ class AttemptReports:
         self,
         recorder: QueueRecorder,
         claims: ClaimLifecycle,
+        gangs: GangClaims,
         shadows: ShadowDispatch,
         policies: Policies,
         settings: ScheddSettings,
@@ -76,6 +81,7 @@ class AttemptReports:
         self._settings = settings
         self._queue = recorder.queue
         self._claims = claims
+        self._gangs = gangs
         self._shadows = shadows
         self._policies = policies
 
@@ -87,14 +93,21 @@ class AttemptReports:
         self._claims.cycles |= {match.submitter: request.cycle for match in request.matches}
         for claim in self._claims.idle.waiting:  # what was kept for a job is used before there is more
             self._claims.reuse_idle(claim)
+        together: list[MatchedSlot] = []
         for match in request.matches:
-            self._claims.request_matched(match)
+            if match.nodes == 1:
+                self._claims.request_matched(match)
+            else:
+                together.append(match)
+        if together:
+            self._gangs.request_matched(together)
         return Decision(lambda _: Done())
 
     async def sync_shadow(self, request: ShadowSync, caller: Identity) -> Decision[ShadowOrders]:
         """Bring a shadow's list up to what is recorded."""
         del caller
-        live = [held.job for held in self._queue.claims.values() if held.job is not None]
+        # A job of several nodes has several claims.
+        live = dict.fromkeys(held.job for held in self._queue.claims.values() if held.job is not None)
         orders = self._shadows.sync(request, live)
         given_up = (orders.forget, orders.over, orders.drop, orders.spooled, orders.spools)
         changing = bool(orders.start or orders.stop or any(given_up))
@@ -145,6 +158,10 @@ class AttemptReports:
         self._recorder.record([(stream, event) for event in events])
         if isinstance(report.news, Ended):
             self._shadows.drop_attempt(report.job)
+            if entry.job.gang is not None:
+                self._gangs.give_back(
+                    entry.job.gang.claims, f"job {report.job} has ended on all of its nodes"
+                )
             if (ending := report.news.result.ending) is not None:
                 self._hold_failing(report, ending, stream)
         return True
@@ -216,6 +233,10 @@ def command_of(report: AttemptReport) -> Command:
             return Tell(report.attempt, report.claim, id_, said, noted)
         case Ended():
             return End(report.attempt, report.claim, _sane_result(news.result))
+        case NodeBegan(node=node, claim=claim, slot=slot, at=at):
+            return NodeBegin(report.attempt, report.claim, node, claim, slot, _sane(at))
+        case NodeEnded(node=node, result=result):
+            return NodeEnd(report.attempt, report.claim, node, _sane_result(result))
         case Stepped(first=first, steps=steps):
             return Pass(report.attempt, report.claim, first, [_sane_step(step) for step in steps])
         case _:

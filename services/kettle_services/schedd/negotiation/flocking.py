@@ -23,6 +23,7 @@ from kettle_services.schedd.claims.lifecycle import ClaimLifecycle
 from kettle_services.schedd.domain.jobs.universes import at_home
 from kettle_services.schedd.domain.negotiation.flocking import Level, flocked, may_flock
 from kettle_services.schedd.domain.queue.fold import Queue
+from kettle_services.schedd.domain.queue.nodes import is_parallel
 from kettle_services.schedd.negotiation.resource_requests import ResourceRequests
 from kettle_services.schedd.negotiation.significance import learn_significant
 from kettle_services.schedd.settings import ScheddSettings
@@ -144,8 +145,11 @@ class Flock:
         return known
 
     def _may_go(self, job: JobId, pool: str) -> bool:
-        """Concurrency limits are counted where they are: jobs that use some stay."""
-        if at_home(self._queue.universe(job)) or self._queue.limited(job):
+        """
+        Concurrency limits are counted where they are: jobs that use some stay. So do those of several nodes, which need
+        all of them in one pool.
+        """
+        if is_parallel(self._queue, job) or at_home(self._queue.universe(job)) or self._queue.limited(job):
             return False
         return may_flock(self._queue.ad(job), pool, by_default=self._settings.flock_by_default)
 

@@ -16,6 +16,7 @@ import msgspec
 
 from kettle.bus.ports import Bus, BusError
 from kettle.jobs import traceparent
+from kettle.jobs.nodes import HOSTS
 from kettle.jobs.sealed_attributes import AttributeSeal
 from kettle.runtime import Telemetry
 from kettle_services.schedd.claim_secrets import ClaimSecrets
@@ -23,10 +24,11 @@ from kettle_services.schedd.domain.jobs import deferral
 from kettle_services.schedd.domain.jobs.matched_ad import matched
 from kettle_services.schedd.domain.queue.fold import Queue
 from kettle_services.schedd.shadows.start_delay import StartDelay
+from kettle_wire.ads import Ad
 from kettle_wire.attempts import Ending
 from kettle_wire.codes import VacateCode
 from kettle_wire.commands.schedd import Attempt, ShadowOrders, ShadowSync
-from kettle_wire.commands.shadow import LOOK_AFTER, Assignment, LookAfter, Still, Stop
+from kettle_wire.commands.shadow import LOOK_AFTER, Assignment, LookAfter, NodeAssignment, Still, Stop
 from kettle_wire.jobs import JobId
 from kettle_wire.telemetry.traces import ASSIGN
 
@@ -95,6 +97,8 @@ class ShadowDispatch:
         """
         Shadow -> what was handed to it since it last said what it has: it may not have known of it then.
         """
+        self.lost: Final[set[str]] = set()
+        """Claims of jobs of several nodes that are certainly over, while other nodes may live. A restart finds them again."""
         self._outboxes: dict[str, ShadowOutbox] = {}
         self._deliveries: list[asyncio.Task[None]] = []
 
@@ -104,15 +108,35 @@ class ShadowDispatch:
         granted = self._queue.claims[state.claim].granted
         now = time.time()
         ad = self._seal.opened(self._queue.ad(job), self._queue.owner(job))
+        if state.gang is not None:
+            ad |= {HOSTS: " ".join(self._host(claim) for claim in state.claims)}
+        settled = deferral.settled(ad, now)
+        mine = matched(settled, granted.slot_ad, now)
         return Assignment(
             job=job,
             attempt=state.attempt,
             key=self._secrets.key(state.claim),
             startd=granted.startd,
             slot=granted.slot,
-            ad=matched(deferral.settled(ad, now), granted.slot_ad, now),
+            ad=mine,
             trace=traceparent(self._queue.schedd, job),
+            nodes=[self._node(claim, settled, mine, now) for claim in state.claims[1:]],
         )
+
+    def _node(self, claim: str, settled: Ad, first: Ad, now: float) -> NodeAssignment:
+        granted = self._queue.claims[claim].granted
+        ad = matched(settled, granted.slot_ad, now)
+        return NodeAssignment(
+            key=self._secrets.key(claim),
+            startd=granted.startd,
+            slot=granted.slot,
+            differs={name: value for name, value in ad.items() if first.get(name) != value},
+        )
+
+    def _host(self, claim: str) -> str:
+        granted = self._queue.claims[claim].granted
+        machine = granted.slot_ad.get("Machine")
+        return machine if isinstance(machine, str) else granted.startd
 
     def hand_over(self, job: JobId, shadow: str = "") -> Assignment | None:
         """
@@ -161,6 +185,13 @@ class ShadowDispatch:
         elif (still := self._still_order(job)) is not None:
             outbox.still.append(still)
             outbox.filled.set()
+
+    def all_lost(self, job: JobId, claim: str) -> bool:
+        """A claim of a job is certainly over: whether all of its claims are."""
+        claims = self._queue.jobs[job].job.claims
+        if len(claims) > 1:
+            self.lost.add(claim)
+        return len(claims) == 1 or self.lost.issuperset(claims)
 
     def push(self, shadow: str, assignments: Iterable[Assignment]) -> None:
         """Hand assignments over in messages of their own."""
@@ -223,6 +254,13 @@ class ShadowDispatch:
         return known is None or known.job.status in {"completed", "removed"}
 
     def _stop_order(self, job: JobId) -> Stop | None:
+        order = self._wanted_end(job)
+        lost = (
+            [claim for claim in self._queue.jobs[job].job.claims if claim in self.lost] if self.lost else []
+        )
+        return msgspec.structs.replace(order, lost=lost) if order is not None and lost else order
+
+    def _wanted_end(self, job: JobId) -> Stop | None:
         state = self._queue.jobs[job].job
         hard = None
         match state.status:

@@ -11,6 +11,7 @@ import msgspec
 
 from kettle.accounts.lookup import StrangerError
 from kettle.bus.ports import BusError, RefusedError
+from kettle.jobs.nodes import NUMBER
 from kettle.transfer.submit_side_paths import destination, text
 from kettle_services.shadow.attempts.preparation import Prepared, prepare
 from kettle_services.shadow.attempts.submit_side import AttemptContext
@@ -204,6 +205,20 @@ class AttemptFollower:
         """A worker asks for its input files, and it is, or is not, this job's turn."""
         self._turn.ask(given=given)
 
+    def part(self, claim: str) -> "AttemptFollower | None":
+        """Who looks after what runs on a claim, as far as it is this one."""
+        return self if self.assignment.key.claim == claim else None
+
+    async def deactivate(self, ending: Ending, *, hard: bool) -> None:
+        """End it, when its worker knows it.  Raises RefusedError."""
+        await self.settled.wait()
+        await self._side.workers.deactivate(self.assignment, ending, hard=hard)
+
+    async def suspend(self, *, suspended: bool, number: int) -> None:
+        """Suspend it, or continue it, when its worker knows it.  Raises RefusedError."""
+        await self.settled.wait()
+        await self._side.workers.suspend(self.assignment, suspended=suspended, number=number)
+
     def trusts(self, secret: str) -> bool:
         """Whether this is said by the machine that has the claim."""
         return hmac.compare_digest(secret.encode(), self.assignment.key.secret.encode())
@@ -381,7 +396,8 @@ class AttemptFollower:
     async def _placed(self, outputs: list[OutputFile], ran: ExitRecord) -> ExitRecord | Ending:
         """The program's exit with the results where their owner wants them; or why they cannot be there."""
         fetch = self._side.workers.fetcher(self.assignment)
-        mark = f"{self.assignment.job}-{self.assignment.attempt}"
+        node = self.assignment.ad.get(NUMBER, "")
+        mark = f"{self.assignment.job}-{self.assignment.attempt}{node and f'-{node}'}"
         size = sum(file.size for file in outputs)
         if size > (most := limit(self.assignment.ad, "MaxTransferOutputMB", self._side.max_output)):
             reason = (

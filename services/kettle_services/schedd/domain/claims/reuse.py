@@ -14,6 +14,7 @@ from typing import Final
 from kettle.classad import UNDEFINED, ClassAd, Context, EvaluationFailed, evaluate_attribute, matches
 from kettle_services.schedd.domain import evaluation
 from kettle_services.schedd.domain.queue.fold import Queue
+from kettle_services.schedd.domain.queue.nodes import is_parallel
 from kettle_wire.ads import Ad
 from kettle_wire.events import ClaimGranted
 from kettle_wire.jobs import JobId
@@ -75,10 +76,11 @@ class ClaimReuse:
         """
         if len(self._queue.demand.get(granted.submitter, ())) > _MANY:
             own = self._queue.next_job(granted.submitter, granted.autocluster)
-            if own is not None:
+            if own is not None and not is_parallel(self._queue, own):
                 yield own, granted.autocluster
         for _, job, autocluster, _ in self._queue.requests(granted.submitter):
-            yield job, autocluster
+            if not is_parallel(self._queue, job):  # these need their claims together
+                yield job, autocluster
 
     def _fit(self, claim: str, granted: ClaimGranted, autocluster: int, job: JobId) -> Fit:
         if autocluster == granted.autocluster:

@@ -15,11 +15,12 @@ from typing import Literal, assert_never, cast, get_args
 
 import msgspec
 
-from kettle.retry.backoff import Backoff
+from kettle_services.schedd.domain.jobs.cool_down import MAY_REPEAT, cool_down
+from kettle_services.schedd.domain.jobs.gang import Gang, NodeBegin, NodeEnd, evolved, gang_of, heard
 from kettle_services.schedd.domain.jobs.orders import NONE, Defer, Order, Orders, ordered
 from kettle_wire.ads import Ad
 from kettle_wire.attempts import AttemptResult, Ending, Transfer, Usage
-from kettle_wire.codes import REFUSED_ACTIVATIONS, HoldCode, VacateCode
+from kettle_wire.codes import HoldCode, VacateCode
 from kettle_wire.events import (
     JobAssigned,
     JobCheckpointed,
@@ -32,6 +33,8 @@ from kettle_wire.events import (
     JobHeld,
     JobKept,
     JobLeft,
+    JobNodeEnded,
+    JobNodeStarted,
     JobOrdered,
     JobReconnected,
     JobReleased,
@@ -41,20 +44,13 @@ from kettle_wire.events import (
     JobSuspended,
     JobTold,
     JobVacated,
+    NodeSlot,
 )
 from kettle_wire.tasks import MOST_STEPS, Step
 
 Status = Literal["idle", "running", "held", "removed", "completed"]
 _Lasting = JobVacated | JobCompleted | JobHeld | JobReleased | JobRemoved | JobKept | JobLeft
 _LASTING = frozenset(get_args(_Lasting))
-
-LONGEST_COOL_DOWN = 300.0
-
-MAY_REPEAT = REFUSED_ACTIVATIONS | {
-    VacateCode.ShadowException, VacateCode.JobNotStarted, VacateCode.FailedToActivateClaim,
-    VacateCode.StarterError, VacateCode.ScratchDirError, VacateCode.ActivationRefusedBadRequest,
-}  # fmt: skip
-"""VacateReasonCodes of attempts that failed before or around the job, and might soon fail again."""
 
 
 class Job(msgspec.Struct, frozen=True, gc=False):
@@ -90,6 +86,15 @@ class Job(msgspec.Struct, frozen=True, gc=False):
     """It is in the queue although it has ended, or will be."""
     left: bool = False
     """Nothing keeps it there any more, whatever it says."""
+    gang: Gang | None = None
+    """The nodes of the attempt that may still live, if it has several."""
+
+    @property
+    def claims(self) -> tuple[str, ...]:
+        """All claims on which the attempt may still live."""
+        if self.gang is not None:
+            return self.gang.claims
+        return (self.claim,) if self.claim else ()
 
     @property
     def runnable(self) -> bool:
@@ -126,6 +131,8 @@ class Assign(msgspec.Struct, frozen=True):
     startd: str
     notes: Ad = {}
     """What the job's ad is to say of the machine."""
+    nodes: tuple[NodeSlot, ...] = ()
+    """Of a job of several nodes, those from number 1 on."""
 
 
 class Begin(msgspec.Struct, frozen=True):
@@ -243,7 +250,9 @@ class Pass(msgspec.Struct, frozen=True):
     steps: list[Step]
 
 
-_Heard = Begin | Suspend | Continue | Disconnect | Reconnect | Checkpoint | Tell | End | Pass
+_Heard = (
+    Begin | Suspend | Continue | Disconnect | Reconnect | Checkpoint | Tell | End | Pass | NodeBegin | NodeEnd
+)
 Command = Assign | Defer | _Heard | Hold | Order | Release | Remove | RemoveX
 _Action = Hold | Release | Remove | RemoveX
 _ACTIONS = frozenset(get_args(_Action))
@@ -284,7 +293,8 @@ def _assign(job: Job, command: Assign) -> list[JobEvent]:
     if not job.runnable:
         raise Refused(f"the job is {job.status}, not idle")
     attempt, claim, slot, startd = job.attempt + 1, command.claim, command.slot, command.startd
-    return [JobAssigned(attempt=attempt, claim=claim, slot=slot, startd=startd, notes=command.notes)]
+    notes, nodes = command.notes, list(command.nodes)
+    return [JobAssigned(attempt=attempt, claim=claim, slot=slot, startd=startd, notes=notes, nodes=nodes)]
 
 
 def _hear(job: Job, command: _Heard) -> list[JobEvent]:
@@ -299,19 +309,23 @@ def _hear(job: Job, command: _Heard) -> list[JobEvent]:
             return [JobSuspended(attempt=attempt, processes=processes, at=at)] if tells else []
         case Continue(attempt=attempt, at=at):
             return [JobContinued(attempt=attempt, at=at)] if job.suspended else []
-        case Disconnect(attempt=attempt, reason=reason):
-            tells = job.status == "running" and job.began and not job.disconnected
-            return [JobDisconnected(attempt=attempt, reason=reason)] if tells else []
-        case Reconnect():
-            return _reconnected(job)
+        case Disconnect() | Reconnect():
+            return _silent(job, command) if isinstance(command, Disconnect) else _reconnected(job)
         case Checkpoint():
             return _checkpointed(job, command)
         case Tell():
             return _told(job, command)
         case End() | Pass():
             return _over(job, command) if isinstance(command, End) else _passed(job, command)
+        case NodeBegin() | NodeEnd():
+            return [*heard(job.gang, command)]
         case _:
             assert_never(command)
+
+
+def _silent(job: Job, command: Disconnect) -> list[JobEvent]:
+    tells = job.status == "running" and job.began and not job.disconnected
+    return [JobDisconnected(attempt=command.attempt, reason=command.reason)] if tells else []
 
 
 def _reconnected(job: Job) -> list[JobEvent]:
@@ -372,12 +386,9 @@ def _failed(job: Job, command: End, ending: Ending) -> list[JobEvent]:
 
 
 def _cool_down(job: Job, command: End, ending: Ending) -> float:
-    """None for the first mishap of one that ran: that was no failure of its start."""
-    if ending.code not in MAY_REPEAT or job.status not in {"running", "idle"}:
+    if job.status not in {"running", "idle"}:
         return 0.0
-    if job.began and not job.failures:
-        return 0.0
-    return Backoff(first=command.cool_down, longest=LONGEST_COOL_DOWN, spread=0.0).length(job.failures)
+    return cool_down(ending.code, job.failures, began=job.began, first=command.cool_down)
 
 
 def _act(job: Job, command: _Action) -> list[JobEvent]:
@@ -421,6 +432,7 @@ def evolve(job: Job, event: JobEvent) -> Job:
                 claim=event.claim,
                 failures=job.failures,
                 kept=job.kept,
+                gang=gang_of(event),
             )
         case JobStarted():
             return msgspec.structs.replace(job, began=True)
@@ -430,7 +442,7 @@ def evolve(job: Job, event: JobEvent) -> Job:
             return msgspec.structs.replace(job, disconnected=isinstance(event, JobDisconnected))
         case JobCheckpointed():
             return msgspec.structs.replace(job, checkpoint=event.number)
-        case JobTold() | JobStepped():
+        case JobTold() | JobStepped() | JobNodeStarted() | JobNodeEnded():
             return _after_saying(job, event)
         case JobOrdered():
             return msgspec.structs.replace(job, orders=ordered(job.orders, event))
@@ -441,7 +453,9 @@ def evolve(job: Job, event: JobEvent) -> Job:
             return _evolve_further(job, event)
 
 
-def _after_saying(job: Job, event: JobTold | JobStepped) -> Job:
+def _after_saying(job: Job, event: JobTold | JobStepped | JobNodeStarted | JobNodeEnded) -> Job:
+    if isinstance(event, JobNodeStarted | JobNodeEnded):
+        return msgspec.structs.replace(job, gang=evolved(job.gang, event))
     if isinstance(event, JobTold):
         return msgspec.structs.replace(job, told=event.id)
     return msgspec.structs.replace(job, checkpoint=event.first - 1 + len(event.steps))
@@ -464,9 +478,10 @@ def _evolve_further(job: Job, event: _Lasting) -> Job:
                 disconnected=False,
                 cooling=event.cool_down,
                 orders=NONE,
+                gang=None,
             )
         case JobCompleted():
-            return msgspec.structs.replace(job, status="completed", claim="", disconnected=False)
+            return msgspec.structs.replace(job, status="completed", claim="", disconnected=False, gang=None)
         case JobHeld():
             return msgspec.structs.replace(job, status="held", hold_code=event.code)
         case JobReleased():

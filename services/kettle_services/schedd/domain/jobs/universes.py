@@ -16,7 +16,7 @@ AT_HOME: Final[Mapping[int, str]] = {Universe.LOCAL: "Local", Universe.SCHEDULER
 """
 Those whose jobs run on the machine of their schedd, without matchmaking, by the word that attributes have for them.
 """
-CARRIED_OUT: Final = frozenset({Universe.VANILLA, *AT_HOME})
+CARRIED_OUT: Final = frozenset({Universe.VANILLA, Universe.PARALLEL, *AT_HOME})
 
 
 class Starting(msgspec.Struct, frozen=True):

@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 
 from kettle.classad import parse, references
+from kettle.jobs.nodes import SAME_GROUP, is_parallel
 from kettle.jobs.significant_attributes import BASIC, asks
 from kettle_wire.ads import Ad, Expr, Scalar
 
@@ -21,6 +22,9 @@ _MOST_EDITS: Final = 256
 """Different edits of one cluster's jobs that are remembered; the number of others is worked out again."""
 _HIDDEN: Final = ""
 """The name of a column that does not count: no attribute has it."""
+
+_OF_NODES: Final = frozenset({"maxhosts", SAME_GROUP.lower()})
+"""What else decides about jobs of several nodes."""
 
 _encode = msgspec.msgpack.Encoder(order="sorted").encode
 
@@ -44,6 +48,8 @@ def _reached(ad: Mapping[str, Scalar], extra: Iterable[str]) -> set[str]:
     What is significant by itself in an ad with names in lower case, and all that this mentions, be it there or not.
     """
     names = {name.lower() for name in (*BASIC, *extra)} | {name for name in ad if asks(name)}
+    if is_parallel({"JobUniverse": ad.get("jobuniverse", 0)}):
+        names |= _OF_NODES
     pending = list(names)
     while pending:
         value = ad.get(pending.pop())

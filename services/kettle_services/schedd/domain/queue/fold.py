@@ -16,6 +16,7 @@ from kettle_services.schedd.domain.claims.claim import Claim
 from kettle_services.schedd.domain.jobs import universes
 from kettle_services.schedd.domain.jobs.factory import Factory
 from kettle_services.schedd.domain.jobs.factory import evolve as evolve_factory
+from kettle_services.schedd.domain.jobs.gang import Gang
 from kettle_services.schedd.domain.jobs.job import Job, evolve
 from kettle_services.schedd.domain.jobs.leave_in_queue import LeaveInQueue
 from kettle_services.schedd.domain.negotiation.concurrency_limits import LimitsInUse
@@ -392,9 +393,17 @@ class Queue:
             self.cooling.update(jobs)
         elif state.runnable:
             self._ready(cluster, jobs)
+        elif state.gang is not None:
+            self._use(state.gang, jobs[-1])
         elif state.claim in self.claims:
             self.claims[state.claim] = msgspec.structs.replace(self.claims[state.claim], job=jobs[-1])
         self._attend(jobs, state, 1)
+
+    def _use(self, gang: Gang, job: JobId | None) -> None:
+        """The claims of all nodes are those of this job, or of none any more."""
+        for claim in gang.claims:
+            if claim in self.claims:
+                self.claims[claim] = msgspec.structs.replace(self.claims[claim], job=job)
 
     def _attend(self, jobs: list[JobId], state: Job, count: int) -> None:
         for job in jobs if state.claim else ():
@@ -413,6 +422,8 @@ class Queue:
         if state.runnable:
             offered = self.cooling or self.deferred
             self.withdraw(cluster, [job for job in jobs if self._offered(job)] if offered else jobs)
+        elif state.gang is not None:
+            self._use(state.gang, None)
         elif state.claim in self.claims:
             self.claims[state.claim] = msgspec.structs.replace(self.claims[state.claim], job=None)
 

@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 
 from kettle.jobs import fold_base
+from kettle.jobs.nodes import node_count
 from kettle_services.schedd.domain.jobs import deferral, policy
 from kettle_services.schedd.domain.jobs.factory import Factory, begun
 from kettle_services.schedd.domain.negotiation import concurrency_limits
@@ -105,6 +106,13 @@ class Cluster(msgspec.Struct):
             return self.universe
         value = self.submitted.rows[proc][self.submitted.columns.index("JobUniverse")]
         return value if isinstance(value, int) else Universe.VANILLA
+
+    def nodes_of(self, proc: int) -> int:
+        """How many slots a job needs at the same time, as it was submitted."""
+        if self.universe is not None and self.universe != Universe.PARALLEL:
+            return 1
+        row = dict(zip(self.submitted.columns, self.submitted.rows[proc], strict=True))
+        return node_count({**self.submitted.ad, **row})
 
     def edit(self, attributes: Ad) -> None:
         """

@@ -11,6 +11,7 @@ import msgspec
 
 from kettle.classad import ClassAdError, parse
 from kettle.jobs.concurrency_limits import LimitsError, limits_of
+from kettle.jobs.nodes import MOST_NODES
 from kettle.tasks.reading import FOLDED as TASKS
 from kettle.tasks.reading import TasksError, read_tasks
 from kettle_services.schedd.domain.jobs.factory import asked
@@ -72,6 +73,8 @@ def check(ad: Ad, columns: list[str], rows: list[list[Scalar]], *, limit: int) -
     _universes([ad[universe]] if universe in ad else [])
     if universe in columns:
         _universes(row[columns.index(universe)] for row in rows)
+    if ad.get(universe) == Universe.PARALLEL or universe in columns:
+        _nodes(ad, columns, rows, universe)
 
 
 def check_count(jobs: int, limit: int) -> None:
@@ -135,8 +138,23 @@ def _pace(ad: Ad, columns: list[str]) -> None:
 def _universes(values: Iterable[Scalar]) -> None:
     if any(type(value) is not int or value not in CARRIED_OUT for value in values):
         raise Unacceptable(
-            "only jobs of the vanilla, local and scheduler universes (JobUniverse 5, 12 and 7) can be run here"
+            "only jobs of the vanilla, parallel, local and scheduler universes (JobUniverse 5, 11, 12 and 7) can be run here"
         )
+
+
+def _nodes(ad: Ad, columns: list[str], rows: list[list[Scalar]], universe: str) -> None:
+    """A job of the parallel universe says on how many slots it runs, and is not run on fewer."""
+    shared = {name: ad.get(name) for name in (universe, "MinHosts", "MaxHosts")}
+    for row in rows:
+        own = shared | dict(zip(columns, row, strict=True))
+        least, most = own["MinHosts"], own["MaxHosts"]
+        if own[universe] == Universe.PARALLEL and (
+            type(most) is not int or least != most or not 1 <= most <= MOST_NODES
+        ):
+            raise Unacceptable(
+                "a job of the parallel universe has MinHosts and MaxHosts, which are the same number of nodes, "
+                f"from 1 to {MOST_NODES}"
+            )
 
 
 def _limits(values: Iterable[Scalar]) -> None:

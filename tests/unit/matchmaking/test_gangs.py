@@ -1,0 +1,95 @@
+"""Jobs that need several slots at the same time get all of them or none."""
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kettle.matchmaking import Allocation, Claimant, Demand, allocate
+from kettle_wire.ads import Scalar
+
+from .test_allocation import demand, given_to, offer, placed, slot
+
+
+def gang(number: int, nodes: int, jobs: int = 1, submitter: str = "ada", **more: Scalar) -> Demand:
+    """So many jobs of so many nodes."""
+    one = demand(number, submitter, nodes * jobs, **more)
+    near = more.get("WantParallelSchedulingGroups") is True
+    return msgspec.structs.replace(one, nodes=nodes, near=near)
+
+
+def left(allocation: Allocation) -> dict[int, int]:
+    return {unmet.demand.autocluster: unmet.count for unmet in allocation.unmet}
+
+
+def test_a_job_for_which_there_are_not_enough_slots_takes_none() -> None:
+    """What it could not use goes to others in the same cycle."""
+    allocation = allocate(offer(slot(1), slot(2)), [gang(1, 4), demand(2, count=9)])
+    assert {2: 3} == given_to(allocation)
+    assert {1: 1, 2: 6} == left(allocation)
+
+
+def test_nodes_are_spread_over_slots_of_any_size() -> None:
+    """In the order of the slots, those of one slot next to each other."""
+    allocation = allocate(offer(slot(2), slot(8)), [gang(1, 3)])
+    assert [(1, 0, 2), (1, 1, 1)] == placed(allocation)
+
+
+def test_slots_that_are_not_alike_are_paid_for_together() -> None:
+    """A slot that is not partitionable is taken whole, and counts as one node."""
+    whole = slot(4) | {"PartitionableSlot": False}
+    allocation = allocate(offer(slot(1), whole, whole), [gang(1, 3)])
+    assert [(1, 0, 1), (1, 1, 1), (1, 2, 1)] == placed(allocation)
+
+
+def test_machines_near_each_other_are_found_wherever_they_stand() -> None:
+    """Of two groups that are mixed only the larger one has room; machines of no group are near nobody."""
+    slots = [slot(1, ParallelSchedulingGroup=name) for name in ("red", "blue", "red", "blue", "blue")]
+    near = gang(1, 3, WantParallelSchedulingGroups=True)
+    assert [(1, 1, 1), (1, 3, 1), (1, 4, 1)] == placed(allocate(offer(*slots), [near]))
+    assert {} == given_to(allocate(offer(*[slot(1)] * 5), [near]))
+
+
+def test_a_job_may_exceed_its_share_as_one_of_a_single_node_may() -> None:
+    """Otherwise a large one would never run beside somebody who always wants more; the next one may not."""
+    everybody = [Claimant(name="ada"), Claimant(name="eve")]
+    demands = [gang(1, 6, 2), demand(2, "eve", 99)]
+    allocation = allocate(offer(slot(8)), demands, claimants=everybody)
+    assert {1: 6, 2: 2} == given_to(allocation)
+
+
+def test_a_ceiling_is_not_exceeded() -> None:
+    """It is for all nodes together."""
+    bounded = [Claimant(name="ada", ceiling=3)]
+    allocation = allocate(offer(slot(8)), [gang(1, 4)], claimants=bounded)
+    assert {} == given_to(allocation)
+    assert ["ceiling"] == [unmet.limit for unmet in allocation.unmet]
+
+
+@given(
+    st.lists(st.integers(1, 9), min_size=1, max_size=6),
+    st.lists(st.tuples(st.integers(2, 5), st.integers(1, 4)), min_size=1, max_size=4),
+)
+def test_nothing_is_given_in_part(sizes: list[int], gangs: list[tuple[int, int]]) -> None:
+    """
+    Of each autocluster whole jobs are given and unmet, and one is unmet only if too few slots are left for it.
+    """
+    demands = [gang(number, nodes, jobs, f"u{number}") for number, (nodes, jobs) in enumerate(gangs)]
+    allocation = allocate(offer(*map(slot, sizes)), demands)
+    given_slots, unmet = given_to(allocation), left(allocation)
+    free = sum(sizes) - sum(given_slots.values())
+    for number, (nodes, jobs) in enumerate(gangs):
+        assert given_slots.get(number, 0) + unmet.get(number, 0) * nodes == nodes * jobs
+        assert not unmet.get(number) or free < nodes
+
+
+@pytest.mark.parametrize("most", [0, 2, 3, 7])
+def test_a_concurrency_limit_lets_whole_jobs_run(most: int) -> None:
+    """Each node uses some of it."""
+    from kettle.matchmaking import Concurrency, LimitRules
+
+    concurrency = Concurrency(LimitRules(limits={"licence": float(most)}), {})
+    allocation = allocate(
+        offer(slot(9)), [gang(1, 3, 3, ConcurrencyLimits="licence")], concurrency=concurrency
+    )
+    assert most // 3 * 3 == given_to(allocation).get(1, 0)
