@@ -32,7 +32,7 @@ from kettle_wire.events import (
 from .evidence import Evidence
 from .job_log import logged
 
-# A job has some seconds for its first words before anything is done to it: also on a machine that stands still just then.
+# A job has some seconds for its first words before anything is done to it: also on a machine that is suspended just then.
 OWNERS: Final[dict[str, dict[str, Any]]] = {
     "startd": {
         "polling_interval": 0.2,
