@@ -16,7 +16,7 @@ from kettle.testing.servers import selection
 from kettle.testing.servers.locations import NotHereError
 
 # Examples are searched, not timed: on a loaded machine a slow example is not a wrong one, nor are slowly drawn ones.
-# They are those of the last time, so that whoever has changed nothing sees no failure; new ones are looked for on purpose, by
+# They are those of the last time, so that nobody who has changed nothing sees a failure; new ones are looked for on purpose, by
 # `make test pytest_arguments=--hypothesis-profile=search`.
 hypothesis.settings.register_profile(
     "kettle", deadline=None, derandomize=True, suppress_health_check=[hypothesis.HealthCheck.too_slow]

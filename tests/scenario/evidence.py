@@ -5,6 +5,7 @@ The log says what the system believes.  These jobs write down what happened, out
 manages: each run holds a lock for as long as it lives, and one that finds it taken says so.
 """
 
+import asyncio
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from kettle.client import JobEvent
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.events import JobAssigned, JobCompleted, JobHeld, JobRemoved, JobVacated
 from kettle_wire.jobs import JobId
@@ -66,6 +68,12 @@ queue seconds in ({" ".join(f"{each:.2f}" for each in seconds)})
     def let_go(self) -> None:
         """Have the witnesses end that live until then, those that begin later too."""
         (self.directory / "open").touch()
+
+    async def begun(self, number: int) -> None:
+        """Wait until a job says that it runs: of an attempt that is lost before that there is no evidence."""
+        async with asyncio.timeout(PATIENCE_S):
+            while not self.runs()[number]:
+                await asyncio.sleep(0.02)
 
     def runs(self) -> Counter[int]:
         """How often each job has begun."""

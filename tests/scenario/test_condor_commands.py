@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from kettle.testing.commands.running import Said, execute
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.events import JobRemoved, JobStarted, JobSuspended
 
@@ -401,7 +402,7 @@ async def test_a_pool_is_named(condor: Condor, pool: ThrowawayPool) -> None:
     assert "1\n" == (await condor("condor_q", *words, "-pool", str(pool.home), KETTLE_HOME=str(empty))).out
     assert "1\n" == (await condor("condor_q", *words, "-pool", pool.client.pool.pool)).out
     assert "1\n" == (await condor("condor_q", *words, "-name", "schedd")).out
-    said = await condor("condor_q", *words, "-name", "nobody", _condor_TOOL_PATIENCE="3")
+    said = await condor("condor_q", *words, "-name", "nobody")
     assert (1, "") == (said.status, said.out)
     assert "nobody" in said.err
 
@@ -411,8 +412,9 @@ async def test_a_schedd_that_is_away_for_a_moment_is_waited_for(condor: Condor, 
     cluster = await condor.submitted(f"{WAITS}queue\n")
     pid = pool.kill("schedd", signal.SIGSTOP)
     try:
-        asked = asyncio.create_task(condor("condor_q", f"{cluster}", "-af", "JobStatus"))
-        sent = asyncio.create_task(condor("condor_submit", typed=f"{WAITS}queue\n"))
+        long = {"_condor_TOOL_PATIENCE": f"{PATIENCE_S}"}
+        asked = asyncio.create_task(condor("condor_q", f"{cluster}", "-af", "JobStatus", **long))
+        sent = asyncio.create_task(condor("condor_submit", typed=f"{WAITS}queue\n", **long))
         failed = await condor("condor_q", f"{cluster}", "-af", "JobStatus", _condor_TOOL_PATIENCE="3")
     finally:
         os.kill(pid, signal.SIGCONT)

@@ -112,7 +112,7 @@ async def test_the_job_of_a_slot_leaves_it(condor: Condor, pool: ThrowawayPool) 
 async def test_there_is_nothing_to_reschedule(condor: Condor) -> None:
     sentence = "tells the negotiator of each change by itself: nothing to do"
     assert Said(0, f"The schedd schedd {sentence}\n", "") == await condor("condor_reschedule")
-    said = await condor("condor_reschedule", "nobody", _condor_TOOL_PATIENCE="3")
+    said = await condor("condor_reschedule", "nobody")
     assert (1, "") == (said.status, said.out)
     assert "nobody" in said.err
 

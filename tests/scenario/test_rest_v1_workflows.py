@@ -17,6 +17,7 @@ from .test_rest_v1 import SERVICES, V1, address, client, issuer, pytestmark
 from .test_rest_v1 import configuration as without_dagman
 from .test_rest_v1_jobs import RESOURCES, needs_containers, prominence_of, sent
 from .test_tutorials import follow
+from .waiting import WORKFLOW_S
 
 __all__ = ["issuer", "pytestmark", "without_dagman"]
 
@@ -39,7 +40,7 @@ def own_token(pool: ThrowawayPool) -> str:
 
 async def ended(ada: V1, workflow: int) -> dict[str, Any]:
     """A workflow as it is described when it has ended."""
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(WORKFLOW_S):
         while True:
             (found,) = await ada.ask("GET", f"/workflows/{workflow}")
             if found["status"] not in {"idle", "running"}:
@@ -133,7 +134,7 @@ async def test_the_stock_client_runs_workflows(pool: ThrowawayPool, tmp_path: Pa
         return said.out
 
     async def until(number: str, *statuses: str) -> dict[str, Any]:
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(WORKFLOW_S):
             while True:
                 found: dict[str, Any] = json.loads(await say("describe", "workflow", number))
                 if found["status"] in statuses:

@@ -13,7 +13,9 @@ import pytest_asyncio
 from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
 
+from .asking import patiently
 from .condor import Condor
+from .waiting import WORKFLOW_S
 
 pytestmark = [pytest.mark.scenario, pytest.mark.embedded]
 
@@ -57,7 +59,7 @@ class Rest:
 
     async def until(self, says: Callable[[Any], bool], path: str) -> Any:
         """The first answer that says so: what a workflow comes to comes when it comes."""
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(WORKFLOW_S):
             while True:
                 async with self.session.get(f"/v2/workflows{path}") as response:
                     answer = await response.json(content_type=None)
@@ -88,7 +90,8 @@ async def rest(pool: ThrowawayPool) -> AsyncIterator[Rest]:
     token = (pool.home / "gateway" / "token").read_text().strip()
     port = (pool.home / "gateway" / "port").read_text()
     headers = {"Authorization": f"Bearer {token}"}
-    async with aiohttp.ClientSession(f"http://127.0.0.1:{port}", headers=headers) as session:
+    address = f"http://127.0.0.1:{port}"
+    async with aiohttp.ClientSession(address, headers=headers, middlewares=(patiently,)) as session:
         yield Rest(session)
 
 

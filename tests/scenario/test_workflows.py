@@ -26,7 +26,7 @@ from kettle_wire.jobs import JobId
 from kettle_wire.workflows import unpacked
 
 from .condor import Condor
-from .waiting import happened
+from .waiting import WORKFLOW_S, happened
 
 NODE = """\
 executable = /bin/sh
@@ -113,7 +113,7 @@ async def submitted(condor: Condor, name: str, text: str, *options: str) -> int:
 async def runs(work: Path, count: int) -> list[str]:
     """What nodes and scripts have said when there are so many lines."""
     path = work / "runs"
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(WORKFLOW_S):
         while not path.exists() or len(path.read_text().splitlines()) < count:
             await asyncio.sleep(0.05)
     return path.read_text().splitlines()
@@ -127,7 +127,7 @@ async def nodes_of(pool: ThrowawayPool, cluster: int) -> list[object]:
 
 async def exit_code(client: Client, cluster: int) -> int | None:
     """With which the DAG job has ended."""
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(WORKFLOW_S):
         await client.wait(select(cluster))
     (end,) = [
         each.event for each in await client.events(JobId(cluster, 0)) if isinstance(each.event, JobCompleted)
@@ -292,6 +292,9 @@ async def test_the_nodes_of_a_dag_are_in_the_queue_of_their_dag_job(
     pool: ThrowawayPool, condor: Condor, work: Path
 ) -> None:
     """A host may have several schedds."""
+    async with asyncio.timeout(PATIENCE_S):
+        while len(await pool.client.ads("Scheduler", projection=["Name"])) < 2:  # it is found by its ad
+            await asyncio.sleep(0.05)
     cluster = await submitted(condor, "there.dag", "JOB A node.sub\n", "-r", "ap1")
     assert 0 == await exit_code(pool.client.at("ap1"), cluster)
     assert ["A job 0"] == await runs(work, 1)

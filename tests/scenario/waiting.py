@@ -4,7 +4,7 @@ import asyncio
 import time
 from contextlib import aclosing
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from kettle.client import Client, job_id
 from kettle.client.explanations.job_state import answer
@@ -12,6 +12,9 @@ from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.events import Event
 from kettle_wire.jobs import JobId
+
+WORKFLOW_S: Final = 3 * PATIENCE_S
+"""For the end of a workflow: many jobs, one after the other, of which each may be slow."""
 
 T = TypeVar("T", bound=Event)
 

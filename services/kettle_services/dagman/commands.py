@@ -120,6 +120,9 @@ class WorkflowCommands:
         workflow = await self._known(request.workflow, caller)
         history = self._record.histories[request.workflow]
         await history.after(request.after, within=request.wait)
+        # What is ordered may be on its way to the log, and so is then what it follows from: a POST script is told of both.
+        orders = list(workflow.orders)
+        await self._record.shard.committed()
         events: list[RecordedWorkflowEvent] = []
         size = 0
         for event in history.events[request.after : request.after + EVENTS]:
@@ -130,7 +133,8 @@ class WorkflowCommands:
         if request.after + len(events) < len(history.events):
             return WorkflowNews(events=events, complete=False)
         removals = [number for number, cluster in workflow.clusters.items() if cluster.removing]
-        return WorkflowNews(events=events, complete=True, orders=list(workflow.orders), removals=removals)
+        still = [step for step in orders if step in workflow.orders]
+        return WorkflowNews(events=events, complete=True, orders=still, removals=removals)
 
     async def failed(self, request: ReportFailures, caller: Identity) -> Decision[WorkflowChanged]:
         """Jobs cannot be submitted."""

@@ -2,7 +2,9 @@
 
 import asyncio
 from pathlib import Path
+from urllib.parse import urlsplit
 
+import msgspec
 import pytest
 
 from kettle.bus.large_requests import LARGEST
@@ -11,6 +13,7 @@ from kettle.client import (
     ClientError,
     CommandRefusedError,
     JobId,
+    PoolFile,
     PoolUnreachableError,
     Progress,
     SubmitError,
@@ -18,6 +21,7 @@ from kettle.client import (
     job_id,
     select,
 )
+from kettle.testing.chaos.proxy import BLACKHOLE, CLEAR, Proxy
 from kettle.testing.patience import PATIENCE_S
 from kettle_wire.attempts import ExitRecord
 from kettle_wire.commands.negotiator import Verdict
@@ -280,6 +284,27 @@ async def test_the_synchronous_client(world: World) -> None:
             return seen
 
     assert ["ClusterSubmitted", "JobHeld", "JobReleased"] == await asyncio.to_thread(work)
+
+
+async def test_a_bus_that_is_slow_to_greet_is_waited_for(world: World) -> None:
+    """Patience is for answers: a bus that takes connections is there."""
+    known, patience = PoolFile.load(world.home), 0.3
+    address = urlsplit(known.nats_url)
+    proxy = Proxy((str(address.hostname), address.port or 0))
+    await proxy.set(BLACKHOLE)
+    msgspec.structs.replace(known, nats_url=f"nats://127.0.0.1:{await proxy.listen()}").save(world.home)
+
+    async def connected() -> str:
+        async with Client.connect(environ=world.environ, patience=patience) as client:
+            return client.pool.pool
+
+    try:
+        connecting = asyncio.create_task(connected())
+        await asyncio.sleep(2 * patience)
+        await proxy.set(CLEAR)
+        assert "test" == await connecting
+    finally:
+        await proxy.close()
 
 
 async def test_no_bus(tmp_path: Path) -> None:

@@ -1,11 +1,22 @@
 """What is recorded of workflows, and when."""
 
+import asyncio
+
+from kettle.bus.memory import MemoryBus
+from kettle.bus.memory_server import MemoryServer
 from kettle.eventsourcing.memory import MemoryLog, MemoryWorkingSet
 from kettle.eventsourcing.shard import Shard
+from kettle.testing.gated_log import GatedLog
+from kettle_services.dagman.commands import WorkflowCommands
+from kettle_services.dagman.domain.decisions import react
 from kettle_services.dagman.domain.workflow import Workflow
+from kettle_services.dagman.following import Following
 from kettle_services.dagman.record import Record
 from kettle_wire.codes import NodeJobKind, NodePart, NodeState
+from kettle_wire.commands.dagman import FollowWorkflow
 from kettle_wire.events.workflow import NodeChange, NodeJobFact, NodeJobsSeen, NodesChanged, NodeStep
+from kettle_wire.identity import Identity
+from kettle_wire.subjects import Subjects
 from kettle_wire.workflows import Plan
 
 from .interpreter import started
@@ -29,3 +40,28 @@ async def test_what_asks_for_nothing_is_recorded_with_what_comes_next() -> None:
     assert 3 == shard.backlog
     record.flush()
     assert 4 == shard.version("workflow/7")
+
+
+async def test_what_is_ordered_is_told_with_what_it_follows_from() -> None:
+    """
+    Also when both are on their way to the log while somebody asks: a POST script would be told of a result that is not there yet.
+    """
+    log = GatedLog()
+    shard = Shard(log, await log.take("dagman.ap", owner="one"), [], answers=10)
+    record = await Record.recall(log, MemoryWorkingSet(log), shard, interval=60.0)
+    subjects, dagman = Subjects("pool"), Identity(kind="daemon", name="dagman")
+    bus = MemoryBus(MemoryServer(), subjects=subjects, identity=dagman)
+    asked = WorkflowCommands(bus, "ap", record, Following(bus, subjects, "ap", record), lambda _caller: False)
+    workflow = Workflow(started(Plan(names=["A"])))
+    record.begin(workflow)
+    log.gate.clear()
+    record.write({7: [workflow.started, *react(workflow, [], 0.0)]})
+    committing = asyncio.create_task(shard.run())
+    telling = asyncio.create_task(asked.follow(FollowWorkflow(workflow=7, after=0), dagman))
+    for _ in range(20):  # turns of what waits for nothing but its turn
+        await asyncio.sleep(0)
+    assert not telling.done()
+    log.gate.set()
+    news = await telling
+    committing.cancel()
+    assert (shard.version("workflow/7"), [NodeStep(0, 0, NodePart.JOB)]) == (len(news.events), news.orders)

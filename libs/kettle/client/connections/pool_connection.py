@@ -24,6 +24,11 @@ from kettle_wire.subjects import Subjects
 if TYPE_CHECKING:
     from kettle.bus.nats import NatsBus
 
+GREETING_S: Final = 15.0
+"""
+So long a bus that takes connections may need to greet, whatever the patience is: that is for answers, and a machine that is busy for
+some seconds has a bus.
+"""
 _AGAIN: Final = Backoff(first=0.05, longest=0.3)
 """While an iam is away the server itself takes two seconds to say no."""
 
@@ -94,8 +99,8 @@ async def connect_pool(
     """
     Connect to a pool; a job can only ask through its starter, and follows nothing.
 
-    `patience` is how many seconds a connection is waited for, and then an answer. `token`: what is shown for each connection instead of
-    what the pool's file names.
+    `patience` is how many seconds a connection is waited for, and then an answer; see `GREETING_S`.
+    `token`: what is shown for each connection instead of what the pool's file names.
 
     Raises:
         PoolUnreachableError: there is none.
@@ -155,6 +160,8 @@ async def _connected(
     """The bus; one that takes no token because its iam is away is asked again."""
     from kettle.bus.nats import NatsBus  # the only import here that costs time
 
+    there = patience < GREETING_S and await asyncio.to_thread(_listens, pool.nats_url)
+    greeting = Deadline(GREETING_S if there else patience)
     whole = Deadline(patience)  # the pool's time, not that of our own start
 
     async def connect() -> NatsBus:
@@ -165,7 +172,7 @@ async def _connected(
             credentials=pool.credentials,
             ca=pool.ca,
             name="client",
-            patience=max(0.1, whole.left()),
+            patience=max(0.1, whole.left(), greeting.left()),
             token=shown.token if shown is not None else None,
         )
         try:

@@ -7,7 +7,6 @@ from typing import Final
 
 from kettle.classad.printing import quoted_string
 from kettle.client import Client, select
-from kettle.client.connections.transport import SIDE_QUESTION_S
 from kettle.client.errors import ClientError
 from kettle.dag.node_order import estimates, urgency
 from kettle.dag.node_runs import NodeRun, node_runs
@@ -23,6 +22,8 @@ _RUNS: Final = 5
 """So many earlier runs are looked at, the newest: what was long then may be short now."""
 _JOBS: Final = 50
 """So many DAG jobs of the same directory."""
+_PATIENCE_S: Final = 30.0
+"""For the history of jobs: a run that begins a moment later in the better order is the shorter one."""
 _log: Final = logging.getLogger(__name__)
 
 
@@ -51,7 +52,7 @@ async def _earlier(client: Client, source: NodesInCommon) -> AsyncIterator[dict[
         owners=[client.pool.user] if client.pool.user else [],
         constraint=f"JobUniverse == {int(Universe.SCHEDULER)} && Iwd == {directory}",
     )
-    ended = await client.history(dag_jobs, limit=_JOBS, patience=SIDE_QUESTION_S)
+    ended = await client.history(dag_jobs, limit=_JOBS, patience=_PATIENCE_S)
     same = [ad for ad in ended if _files(ad) == source.options.dag_files]
     for ad in same[:_RUNS]:
         cluster = ad.get("ClusterId")

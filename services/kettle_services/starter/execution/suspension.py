@@ -53,9 +53,9 @@ class JobSuspension:
         """Have everything go on."""
         self._at_once = False
         if self._still or self._told:
-            self._told = False
-            self.lift(tree)
-            self.said = self._report(Continued(at=time.time()))
+            self._told, at = False, time.time()
+            self.lift(tree)  # it may run from then on, and we may be slow to say so
+            self.said = self._report(Continued(at=at))
 
     def lift(self, tree: ProcessTree) -> None:
         """End the suspension without a report, for a job that has to receive its end."""
