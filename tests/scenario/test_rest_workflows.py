@@ -166,6 +166,9 @@ async def looked_at(rest: Rest, one: str, shown: Any) -> None:
 async def changed(rest: Rest, one: str, pool: ThrowawayPool) -> None:
     """Limits, halt, removal."""
     await rest.ask("PATCH", one, 422, json={})
+    assert (
+        "did you mean slow" in (await rest.ask("PATCH", one, 422, json={"categories": {"slw": 2}}))["detail"]
+    )
     await rest.ask("PATCH", one, json={"max_jobs": 7, "categories": {"slow": 2}, "priority": 3})
     slow = await rest.until(lambda said: said["limits"]["max_jobs"] == 7, one)
     assert {"slow": 2} == slow["limits"]["categories"]

@@ -209,7 +209,8 @@ class WorkflowCommands:
         workflow = await self._record.find(number)
         if workflow is None:
             raise RefusedError(
-                RefusalCode.NOT_FOUND, f"there is no workflow {number}: no DAG job of this number has run"
+                RefusalCode.NOT_FOUND,
+                f"there is no workflow {number}: no DAG job of this number has run (kettle why {number} says where it is)",
             )
         return workflow
 
