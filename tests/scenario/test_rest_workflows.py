@@ -179,6 +179,7 @@ async def changed(rest: Rest, one: str, pool: ThrowawayPool) -> None:
     number = one[1:].partition("@")[0]
     assert 0 == (await pool.kettle("dag", "halt", number, "--reason", "again"))[0]
     assert "again" == (await rest.until(lambda said: said["state"] == "halted", one))["reason"]
+    assert "is halted: again." in (await pool.kettle("dag", "show", number)).out
     assert 0 == (await pool.kettle("dag", "resume", number))[0]
     await rest.until(lambda said: said["state"] == "running", one)
 

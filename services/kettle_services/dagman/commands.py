@@ -177,6 +177,7 @@ class WorkflowCommands:
             held=workflow.procs[NodeJobKind.HELD],
             options=workflow.options,
             halted=workflow.halted,
+            halted_because=workflow.halted_because,
             status=None if ended is None else ended.status,
             exit_code=None if ended is None else ended.exit_code,
             names=workflow.plan.names if request.nodes else [],
