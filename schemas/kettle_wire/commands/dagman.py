@@ -115,7 +115,7 @@ class WorkflowState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     options: WorkflowOptions
     halted: bool = False
     halted_because: str = ""
-    """What was said by whoever halted it."""
+    """The reason that was given."""
     status: int | None = None
     """`DagStatus`, of one that is over."""
     exit_code: int | None = None
