@@ -10,11 +10,15 @@ import aiohttp
 import pytest
 import pytest_asyncio
 
+from kettle.testing.container_images import busybox_root, tar_of
 from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
 
 from .asking import patiently
 from .condor import Condor
+from .test_containers import WORKING
+from .test_rest_v1 import V1
+from .test_rest_v1_jobs import RESOURCES, needs_containers, sent
 from .waiting import WORKFLOW_S
 
 pytestmark = [pytest.mark.scenario, pytest.mark.embedded]
@@ -41,8 +45,9 @@ CYCLE = (
 @pytest.fixture(scope="module")
 def configuration() -> dict[str, Any]:
     # The process of a DAG job is this Python, which an account of a slot may not reach.
-    gateway = {"rest": True, "request_burst": 1e6, "requests_per_second": 1e6}
-    return {"settings": {"gateway": gateway, "startd": {"job_account": "own"}}}
+    gateway = {"rest": True, "prominence": True, "request_burst": 1e6, "requests_per_second": 1e6}
+    startd = {"job_account": "own", "container_runtimes": WORKING}
+    return {"settings": {"gateway": gateway, "startd": startd}}
 
 
 class Rest:
@@ -164,6 +169,9 @@ async def looked_at(rest: Rest, one: str, shown: Any) -> None:
 async def changed(rest: Rest, one: str, pool: ThrowawayPool) -> None:
     """Limits, halt, removal."""
     await rest.ask("PATCH", one, 422, json={})
+    assert (
+        "did you mean slow" in (await rest.ask("PATCH", one, 422, json={"categories": {"slw": 2}}))["detail"]
+    )
     await rest.ask("PATCH", one, json={"max_jobs": 7, "categories": {"slow": 2}, "priority": 3})
     slow = await rest.until(lambda said: said["limits"]["max_jobs"] == 7, one)
     assert {"slow": 2} == slow["limits"]["categories"]
@@ -174,6 +182,7 @@ async def changed(rest: Rest, one: str, pool: ThrowawayPool) -> None:
     number = one[1:].partition("@")[0]
     assert 0 == (await pool.kettle("dag", "halt", number, "--reason", "again"))[0]
     assert "again" == (await rest.until(lambda said: said["state"] == "halted", one))["reason"]
+    assert "is halted: again." in (await pool.kettle("dag", "show", number)).out
     assert 0 == (await pool.kettle("dag", "resume", number))[0]
     await rest.until(lambda said: said["state"] == "running", one)
 
@@ -253,3 +262,37 @@ async def test_a_workflow_is_submitted_as_text(rest: Rest) -> None:
     refused = await rest.ask("POST", "", 422, data=lacking, headers={"Content-Type": "text/plain"})
     assert 2 == len(refused["errors"])
     await rest.ask("POST", "", 415, data=text, headers={"Content-Type": "text/x-dag"})
+
+
+@needs_containers
+async def test_a_document_of_prominence_is_submitted(rest: Rest, tmp_path: Path) -> None:
+    """
+    A document of PROMINENCE runs to its end in the name of who sends it, once for each key; its nodes and what they write are asked for
+    as those of every workflow.
+    """
+    ada = V1(rest.session)
+    image = await sent(ada, "busybox.tar", tar_of(busybox_root(tmp_path / "root")))
+
+    def job(name: str, script: str) -> dict[str, Any]:
+        task = {"image": image, "runtime": "udocker", "cmd": f"/bin/sh -c '{script}'"}
+        return {"name": name, "resources": RESOURCES, "tasks": [task]}
+
+    parameters = [{"name": "x", "start": 1, "end": 2, "step": 1}]
+    document = {
+        "name": "squares",
+        "jobs": [job("square", "echo $(($x * $x))"), job("report", "echo all")],
+        "dependencies": {"square": ["report"]},
+        "factories": [{"name": "f", "type": "parameterSweep", "jobs": ["square"], "parameters": parameters}],
+    }
+    headers = {"Idempotency-Key": "squares"}
+    made = await rest.ask("POST", "", 201, json=document, headers=headers)
+    assert made == await rest.ask("POST", "", 201, json=document, headers=headers)
+    assert ("prominence", 2, 3, 2) == (made["kind"], made["jobs"], made["nodes"], made["height"])
+    ended = await rest.until(lambda said: "ended" in said and "exit_code" in said, f"/{made['id']}")
+    assert ("done", 0, {"done": 3}) == (ended["state"], ended["exit_code"], ended["counts"])
+    nodes = (await rest.ask("GET", f"/{made['id']}/nodes"))["nodes"]
+    jobs = {each["name"]: each["attempts"][0]["jobs"] for each in nodes}
+    assert {"square/0", "square/1", "report"} == set(jobs)
+    assert all([0] == [each["value"] for each in of_node] for of_node in jobs.values())
+    number = made["id"].partition("@")[0]
+    assert "4\n" == await ada.ask("GET", f"/workflows/{number}/square/1/stdout")

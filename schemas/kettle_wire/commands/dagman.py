@@ -114,6 +114,8 @@ class WorkflowState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     held: int
     options: WorkflowOptions
     halted: bool = False
+    halted_because: str = ""
+    """The reason that was given."""
     status: int | None = None
     """`DagStatus`, of one that is over."""
     exit_code: int | None = None

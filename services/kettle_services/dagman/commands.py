@@ -181,6 +181,7 @@ class WorkflowCommands:
             held=workflow.procs[NodeJobKind.HELD],
             options=workflow.options,
             halted=workflow.halted,
+            halted_because=workflow.halted_because,
             status=None if ended is None else ended.status,
             exit_code=None if ended is None else ended.exit_code,
             names=workflow.plan.names if request.nodes else [],
@@ -213,7 +214,8 @@ class WorkflowCommands:
         workflow = await self._record.find(number)
         if workflow is None:
             raise RefusedError(
-                RefusalCode.NOT_FOUND, f"there is no workflow {number}: no DAG job of this number has run"
+                RefusalCode.NOT_FOUND,
+                f"there is no workflow {number}: no DAG job of this number has run (kettle why {number} says where it is)",
             )
         return workflow
 

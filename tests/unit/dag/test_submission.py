@@ -73,6 +73,7 @@ def test_description(work: Path) -> None:
         "should_transfer_files = NO",
         "remove_kill_sig = SIGUSR1",
         'My.OtherJobRemoveRequirements = "DAGManJobId =?= $(cluster)"',
+        "My.RequestCpus = 0",
         "on_exit_remove = (ExitSignal =?= 11 || (ExitCode =!= UNDEFINED && ExitCode >=0 && ExitCode <= 2))",
         ARGUMENTS,
         'environment = "_CONDOR_DAGMAN_LOG=a.dag.dagman.out _CONDOR_MAX_DAGMAN_LOG=0"',
@@ -91,7 +92,7 @@ def test_description_is_understood(work: Path) -> None:
     job = submission.job(0)
     words = split_v2(str(job["Arguments"]))
 
-    assert job["JobUniverse"] == 7
+    assert (job["JobUniverse"], job["RequestCpus"]) == (7, 0)
     assert words[words.index("-Dag") + 1] == "it's $(X).dag"
     assert job["JobBatchName"] == 'a "b"'
     assert str(job["Out"]).endswith("it's $(X).dag.lib.out")

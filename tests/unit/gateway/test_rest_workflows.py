@@ -135,6 +135,10 @@ def test_a_workflow_is_its_owners_and_administrators() -> None:
         ("halted", {"DAG_Status": 6}, True),
         ("failed", {"JobStatus": 4, "ExitCode": 1}, True),
         ("done", {"JobStatus": 4, "ExitCode": 1}, False),
+        ("done", {"JobStatus": 3, "ExitCode": 0, "CompletionDate": 9}, True),
+        ("removed", {"JobStatus": 3, "ExitCode": 0, "CompletionDate": 9}, False),
+        ("removed", {"JobStatus": 3, "CompletionDate": 0}, True),
+        ("removed", {"JobStatus": 3}, True),
         ("running", {"JobUniverse": 5}, False),
     ],
 )
@@ -143,6 +147,18 @@ def test_lists_find_workflows_by_their_dag_jobs(state: WorkflowStateName, ad: Ad
     wanted = Filters(KnownAttributes()).read(filter_of([state], "A.dag"))
     assert wanted is not None
     assert is_found == wanted.holds(DAG_JOB | ad)
+
+
+def test_what_has_ended_stays_so_when_it_leaves_its_queue() -> None:
+    """A DAG job that has ended and is removed then is shown with what it came to, and when that was."""
+    ended: dict[str, Any] = {
+        "id": "7.0@ap", "schedd": "ap", "cluster": 7, "proc": 0, "owner": "ada", "state": "removed", "exit_code": 1,
+        "submitted": "2026-11-25T14:00:00Z", "left": "2026-11-25T15:00:00Z",
+    }  # fmt: skip
+    removed = of_job(msgspec.convert(ended | {"exit_code": None}, Job))
+    failed = of_job(msgspec.convert(ended | {"attributes": {"CompletionDate": 1}}, Job))
+    assert ("removed", "failed") == (removed.state, failed.state)
+    assert ("15:00:00", "00:00:01") == tuple(f"{each.ended:%H:%M:%S}" for each in (removed, failed))
 
 
 @pytest.mark.parametrize(

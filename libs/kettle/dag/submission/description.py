@@ -52,6 +52,8 @@ def lines(
     yield "should_transfer_files = NO"
     yield "remove_kill_sig = SIGUSR1"
     yield 'My.OtherJobRemoveRequirements = "DAGManJobId =?= $(cluster)"'
+    # It only waits: with a core it would keep its own scripts, and the DAGs within it, from those that local jobs share.
+    yield "My.RequestCpus = 0"
     yield "# Note: default on_exit_remove expression:"
     yield f"# {ON_EXIT_REMOVE}"
     yield "# attempts to ensure that DAGMan is automatically"

@@ -98,9 +98,7 @@ class RunView:
                     self._change(at, change)
             case NodeJobsSeen():
                 for place, fact in enumerate(event.facts):
-                    if reason := event.reasons.get(place):
-                        self.said[fact.step.node] = reason
-                    self._see(at, fact)
+                    self._see(at, fact, event.reasons.get(place, ""))
             case SubmissionsFailed():
                 for failure in event.failures:
                     self.said[failure.step.node] = failure.reason
@@ -176,8 +174,12 @@ class RunView:
 
     # -- jobs ------------------------------------------------------------------------------------------------------------
 
-    def _see(self, at: float, fact: NodeJobFact) -> None:
+    def _see(self, at: float, fact: NodeJobFact, reason: str) -> None:
         node = fact.step.node
+        if fact.kind == NodeJobKind.RELEASED:
+            self.said.pop(node, None)
+        elif reason:
+            self.said[node] = reason
         if fact.kind == NodeJobKind.SUBMITTED:
             made = PartJobs(fact.step.attempt, fact.step.part, fact.cluster, fact.value)
             self.jobs.setdefault(node, []).append(made)

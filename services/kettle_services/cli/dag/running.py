@@ -60,6 +60,7 @@ def _figures(state: WorkflowState, states: Sequence[NodeState]) -> dict[str, obj
         "counts": _counts(states),
         "jobs": {"idle": state.idle, "running": state.running, "held": state.held},
         "halted": state.halted,
+        "halted_because": state.halted_because,
         "status": None if state.status is None else DagStatus(state.status).name.lower(),
         "exit_code": state.exit_code,
     }
@@ -70,7 +71,8 @@ def _told(state: WorkflowState, states: Sequence[NodeState]) -> Iterator[str]:
     if state.status is not None:
         yield f"Workflow {state.workflow} ({files}) of {state.owner} is over: {DagStatus(state.status).name.lower()}, exit code {state.exit_code}."
     elif state.halted:
-        yield f"Workflow {state.workflow} ({files}) of {state.owner} is halted."
+        because = f": {state.halted_because}" if state.halted_because else ""
+        yield f"Workflow {state.workflow} ({files}) of {state.owner} is halted{because}."
     else:
         yield f"Workflow {state.workflow} ({files}) of {state.owner} runs."
     yield f"Nodes: {', '.join(f'{count} {name}' for name, count in _counts(states).items())}."

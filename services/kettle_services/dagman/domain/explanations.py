@@ -52,11 +52,14 @@ def _sentences(workflow: Workflow, node: int, cluster: int, now: float) -> list[
 
 def _failed(workflow: Workflow, node: int) -> list[str]:
     value = workflow.values.get(node, 0)
-    removal = workflow.removals.get(node, "") if value == NodeValue.REMOVED else ""
-    said = [f"It has failed: {_value(value)}{f' ({removal})' if removal else ''}."]
-    if value == NodeValue.SUBMIT_FAILED:
-        said.append(f"The reason is in {workflow.started.files[0]}.dagman.out.")
-    return said
+    match value:
+        case NodeValue.REMOVED:
+            reason = workflow.removals.get(node, "")
+        case NodeValue.SUBMIT_FAILED:
+            reason = workflow.refusals.get(node, "")
+        case _:
+            reason = ""
+    return [f"It has failed: {_value(value)}{f' ({reason})' if reason else ''}."]
 
 
 def _value(value: int) -> str:

@@ -72,6 +72,8 @@ class Workflow:
         """Node values other than 0 of nodes that have ended."""
         self.removals: dict[int, str] = {}
         """Of nodes of which a job was removed why that was."""
+        self.refusals: dict[int, str] = {}
+        """Of nodes of which something could not be submitted why that was."""
         self.causes: dict[int, int] = {}
         """Of futile nodes the one because of which they are."""
         self.clusters: dict[int, Cluster] = {}
@@ -113,6 +115,7 @@ class Workflow:
         self.submitted = 0
         self.completed = 0
         self.halted = False
+        self.halted_because = ""
         self.provisioned = plan.provisioner is None
         self.stop: Stop | None = None
         self.stopping: WorkflowStopping | None = None
@@ -143,6 +146,7 @@ class Workflow:
                         self.removals[event.facts[place].step.node] = reason
             case SubmissionsFailed():
                 for failure in event.failures:
+                    self.refusals[failure.step.node] = failure.reason
                     self._not_submitted(failure.step)
             case ScriptsOrdered():
                 for step in event.steps:
@@ -158,8 +162,10 @@ class Workflow:
                         self.clusters[cluster].removing = True
             case WorkflowThrottled():
                 self.options, self.category_limits = event.options, dict(event.categories)
-            case WorkflowHalted() | WorkflowResumed():
-                self.halted = isinstance(event, WorkflowHalted)
+            case WorkflowHalted():
+                self.halted, self.halted_because = True, event.reason
+            case WorkflowResumed():
+                self.halted, self.halted_because = False, ""
             case WorkflowAborted():
                 status = DagStatus.ABORTED if event.exit_code else DagStatus.OK
                 self.stop = self.stop or Stop(status, event.exit_code)

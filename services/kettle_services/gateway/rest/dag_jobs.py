@@ -91,7 +91,7 @@ class DagJobs:
             "ShouldTransferFiles": "YES",
             "WhenToTransferOutput": "ON_EXIT",
             "TransferInput": ",".join(file.path for file in dag.files),
-            "RequestCpus": 1,
+            "RequestCpus": 0,  # it only waits, and takes no core from other local jobs
             "RequestMemory": 128,
             "RequestDisk": 1024 * 1024,
             "Requirements": Expr("true"),

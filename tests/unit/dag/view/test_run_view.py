@@ -7,8 +7,8 @@ from tests.unit.dag.files.story import CHECK, MAKE, PLAN, SEND, SKIP, START, STO
 from kettle.dag.view.reasons import Reasons
 from kettle.dag.view.run_view import PartJobs, RunView
 from kettle.dag.view.steps import Phase
-from kettle_wire.codes import NodePart, NodeState
-from kettle_wire.events.workflow import WorkflowHalted, WorkflowStarted
+from kettle_wire.codes import NodeJobKind, NodePart, NodeState
+from kettle_wire.events.workflow import NodeJobFact, NodeJobsSeen, NodeStep, WorkflowHalted, WorkflowStarted
 from kettle_wire.workflows import Plan, WorkflowOptions, packed
 
 
@@ -59,6 +59,15 @@ def test_states_are_those_of_the_moment() -> None:
 def test_each_state_has_its_reason(node: int, upto: float, reason: str) -> None:
     """Why a node is where it is follows from what is recorded."""
     assert reason == Reasons(seen(upto)).of(node)
+
+
+def test_a_release_takes_the_reason_of_the_hold_away() -> None:
+    """Why a job was held and released is not said of how it has ended."""
+    view = seen(11)
+    released = NodeJobFact(NodeStep(SEND, 0, NodePart.JOB), 14, 0, NodeJobKind.RELEASED)
+    view.apply(START + 12, NodeJobsSeen(frame=1, facts=[released], reasons={0: "Data files spooled"}))
+    view.apply(START + 13, changed((SEND, NodeState.FAILED, 0, 1)))
+    assert "exit code 1" == Reasons(view).of(SEND)
 
 
 def test_parents_are_seen_through_joins() -> None:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Final
 
 from kettle.classad.printing import quoted_string
@@ -12,14 +13,16 @@ from kettle_wire.rest.workflows import Workflow, WorkflowJobs, WorkflowStateName
 
 _IS_ONE: Final = f"JobUniverse == {Universe.SCHEDULER:d} && MY.OtherJobRemoveRequirements =!= undefined"
 _HALTED: Final = f"MY.DAG_Status =?= {DagStatus.HALTED:d}"
+_OVER: Final = "(JobStatus == 4 || JobStatus == 3 && CompletionDate > 0)"
+"""It has ended by itself; a job that stays in its queue then is removed in the end."""
 _STATES: Final[dict[WorkflowStateName, str]] = {
     "waiting": "JobStatus == 1",
     "running": f"JobStatus == 2 && !({_HALTED})",
     "halted": f"JobStatus == 2 && {_HALTED}",
     "held": "JobStatus == 5",
-    "done": "JobStatus == 4 && ExitCode =?= 0",
-    "failed": "JobStatus == 4 && ExitCode =!= 0",
-    "removed": "JobStatus == 3",
+    "done": f"{_OVER} && ExitCode =?= 0",
+    "failed": f"{_OVER} && ExitCode =!= 0",
+    "removed": "JobStatus == 3 && (CompletionDate > 0) =!= true",
 }
 _ENDED: Final = frozenset({"done", "failed", "removed"})
 _COUNTS: Final = {
@@ -33,7 +36,15 @@ _COUNTS: Final = {
     "futile": "DAG_NodesFutile",
 }
 _JOBS: Final = ("DAG_JobsIdle", "DAG_JobsRunning", "DAG_JobsHeld")
-FIELDS: Final = (*_COUNTS.values(), *_JOBS, "DAG_Status", "DAG_NodesTotal", "JobBatchName", "JobStartDate")
+FIELDS: Final = (
+    *_COUNTS.values(),
+    *_JOBS,
+    "DAG_Status",
+    "DAG_NodesTotal",
+    "JobBatchName",
+    "JobStartDate",
+    "CompletionDate",
+)
 """Attributes of DAG jobs that are looked at."""
 
 
@@ -68,7 +79,7 @@ def of_job(job: Job) -> Workflow:
         name=name if isinstance(name, str) else "",
         state=state,
         submitted=job.submitted,
-        ended=(job.left or job.entered) if state in _ENDED else None,
+        ended=_ended(job, ad) if state in _ENDED else None,
         nodes=_number(ad, "DAG_NodesTotal"),
         counts=counts,
         jobs=WorkflowJobs(idle, running, held) if known and state not in _ENDED else None,
@@ -83,12 +94,18 @@ def _state(job: Job, ad: Ad) -> WorkflowStateName:
             return "waiting"
         case "held":
             return "held"
-        case "removed":
+        case "removed" if not _number(ad, "CompletionDate"):
             return "removed"
-        case "completed":
+        case "removed" | "completed":
             return "done" if job.exit_code == 0 else "failed"
         case _:
             return "halted" if ad.get("DAG_Status") == DagStatus.HALTED else "running"
+
+
+def _ended(job: Job, ad: Ad) -> datetime | None:
+    if job.state == "removed" and (completed := _number(ad, "CompletionDate")):
+        return datetime.fromtimestamp(completed, UTC)
+    return job.left or job.entered
 
 
 def _number(ad: Ad, name: str) -> int:

@@ -5,6 +5,8 @@ from typing import Final
 
 import msgspec
 
+from kettle.dag.view.run_view import RunView
+from kettle.terminal.nearest_names import did_you_mean
 from kettle_services.gateway.rest.access_points import AccessPoints
 from kettle_services.gateway.rest.application import Answer, Asked
 from kettle_services.gateway.rest.connections import PersonConnections
@@ -60,7 +62,7 @@ class WorkflowOrders:
         watched = await self._living(asked, parameters.id)
         view = watched.view
         limits = {name: value for name in _LIMITS if (value := getattr(wanted, name)) is not None}
-        categories = _categories(view.categories, wanted.categories or {})
+        categories = _categories(view, wanted.categories or {})
         if not limits and categories is None and wanted.priority is None:
             raise refused_field(
                 "/body", "the body names nothing to change", code=ProblemCode.BODY_INVALID, status=422
@@ -131,8 +133,21 @@ class WorkflowOrders:
         return self._repeats.answered(asked, Answer(told))
 
 
-def _categories(known: Mapping[str, int], wanted: Mapping[str, int]) -> dict[str, int] | None:
-    """All limits of categories as they are to be; None: they stay. A limit of 0 is none."""
+def _categories(view: RunView, wanted: Mapping[str, int]) -> dict[str, int] | None:
+    """
+    All limits of categories as they are to be; None: they stay.  A limit of 0 is none.
+
+    Raises RequestRefused for a category that the workflow has not.
+    """
     if not wanted:
         return None
-    return {name: most for name, most in {**known, **wanted}.items() if most}
+    known = {*view.plan.categories.values(), *view.categories}
+    for name in wanted:
+        if name not in known:
+            raise refused_field(
+                "/body/categories",
+                f"the workflow has no category {name}{did_you_mean(name, known)}",
+                code=ProblemCode.BODY_INVALID,
+                status=422,
+            )
+    return {name: most for name, most in {**view.categories, **wanted}.items() if most}

@@ -252,6 +252,6 @@ def _state(view: RunView, of_job: WorkflowStateName) -> WorkflowStateName:
 def _reason(view: RunView, found: Workflow) -> str:
     if view.ended is not None:
         status = DagStatus(view.ended[1].status)
-        words = "" if status is DagStatus.OK else status.name.lower().replace("_", " ")
+        words = "" if status in {DagStatus.OK, DagStatus.REMOVED} else status.name.lower().replace("_", " ")
         return view.ended[1].reason or words
     return found.reason or (view.halted_because if view.halted else "")
