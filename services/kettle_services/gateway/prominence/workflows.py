@@ -169,7 +169,8 @@ class Workflows(Resource):
             raise refused(f"workflow {found.number} has not ended: delete it")
         await self.let_go(asked, Select(clusters=[found.number]))
         if found.is_dag:
-            await self.let_go(asked, Select(constraint=f"{WORKFLOW_OF} =?= {found.number}"))
+            of_nodes = f"{WORKFLOW_OF} =?= {found.number}"
+            await self.let_go(asked, Select(owners=[asked.person.name], constraint=of_nodes))
         return reply({})
 
     async def clone(self, asked: Asked) -> web.StreamResponse:
