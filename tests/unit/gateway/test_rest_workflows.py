@@ -2,10 +2,11 @@
 
 import asyncio
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import msgspec
 import pytest
+from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 from tests.unit.dag.files.story import PLAN, START, STORY
 
@@ -15,6 +16,8 @@ from kettle.auth.mapping.principals import local
 from kettle.bus.ports import Bus, RefusedError
 from kettle.submit.known_attributes import KnownAttributes
 from kettle_services.gateway.rest.application import Answer, Asked
+from kettle_services.gateway.rest.connections import PersonConnections
+from kettle_services.gateway.rest.dag_jobs import DagJobs
 from kettle_services.gateway.rest.filters import Filters
 from kettle_services.gateway.rest.freshness import Freshness
 from kettle_services.gateway.rest.job_tables import JobTables
@@ -24,6 +27,7 @@ from kettle_services.gateway.rest.workflows.access import WorkflowAccess
 from kettle_services.gateway.rest.workflows.choosing import chosen
 from kettle_services.gateway.rest.workflows.happenings import happening
 from kettle_services.gateway.rest.workflows.listing import filter_of, of_job
+from kettle_services.gateway.rest.workflows.making import NewWorkflows
 from kettle_services.gateway.rest.workflows.questions import WorkflowQuestions
 from kettle_services.gateway.rest.workflows.views import WorkflowViews
 from kettle_wire.ads.types import Ad
@@ -32,6 +36,7 @@ from kettle_wire.commands.dagman import FollowWorkflow, RecordedWorkflowEvent, W
 from kettle_wire.events import encode
 from kettle_wire.events.workflow import WorkflowStarted
 from kettle_wire.rest.jobs import Job, Jobs, ListHistory, ListJobs
+from kettle_wire.rest.workflow_making import SubmitWorkflow
 from kettle_wire.rest.workflows import ListNodes, ListWorkflows, Workflows, WorkflowStateName
 from kettle_wire.workflows import packed
 
@@ -213,3 +218,33 @@ def test_events_are_told_with_names() -> None:
     )
     assert ("workflow.ended/1", "node_failed", 1) == (told[-1].type, told[-1].status, told[-1].exit_code)
     assert ("ada", "x.dag") == (told[0].by, told[0].reason)
+
+
+class _Sent:
+    """A request with a text, as it comes."""
+
+    content_type = "text/plain"
+    headers: ClassVar[dict[str, str]] = {}
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    async def read(self) -> bytes:
+        return self.text.encode()
+
+
+@pytest.mark.parametrize(
+    ("text", "faults", "sentence"),
+    [
+        ("X\n" * 10_000, 1_000, "no more are looked for"),
+        ("JOB A {\nqueue\n}\n" + "".join(f'VARS A x{n}="1"\n' for n in range(6_000)), 1, "times"),
+    ],
+)
+async def test_a_text_that_is_sent_is_read_within_bounds(text: str, faults: int, sentence: str) -> None:
+    """A text of any kind is looked at for seconds at most, and what is not read of it is told."""
+    new = NewWorkflows(cast("PersonConnections", None), cast("DagJobs", None))
+    request = cast("web.Request", _Sent(text))
+    with pytest.raises(RequestRefused) as refused:
+        await new.submit(Asked(ADA, SubmitWorkflow(dry_run=True), None, request, headers={}))
+    assert faults == len(refused.value.errors)
+    assert sentence in refused.value.errors[-1].detail
