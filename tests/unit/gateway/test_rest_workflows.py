@@ -1,6 +1,8 @@
 """Workflows over HTTP: who may look, what is found in lists, and that events are folded once."""
 
 import asyncio
+import gc
+import weakref
 from types import SimpleNamespace
 from typing import Any, ClassVar, cast
 
@@ -107,6 +109,18 @@ async def test_events_are_folded_once_for_all_who_look() -> None:
     assert before == len(told.asked)  # it is over, and nothing more happens
     with pytest.raises(RefusedError):
         await views.of("ap", 8)
+
+
+async def test_what_is_not_there_is_not_remembered() -> None:
+    """Somebody who asks for one number after the other does not fill the memory."""
+    views = WorkflowViews(cast("Bus", Told(100)))
+    found = weakref.ref(await views.of("ap", 7))
+    assert found() is not None
+    for number in range(100, 300):
+        with pytest.raises(RefusedError):
+            await views.of("ap", number)
+    gc.collect()
+    assert found() is None
 
 
 async def test_nodes_are_chosen_out_of_all_and_page_by_page() -> None:
