@@ -158,13 +158,16 @@ def test_names_of_attributes_are_not_kept_without_end() -> None:
     """
     What is remembered, so that submissions like one before are looked at faster, is small, however long the names of somebody's are.
     """
+
+    def submit(number: int) -> None:
+        names = [f"A{number}_{place}_{'x' * 1000}" for place in range(500)]
+        check({"Cmd": "/bin/true"}, names, [[1] * len(names)], limit=1)
+
     tracemalloc.start()
     try:
         before, _ = tracemalloc.get_traced_memory()
         for number in range(20):
-            names = [f"A{number}_{place}_{'x' * 1000}" for place in range(500)]
-            check({"Cmd": "/bin/true"}, names, [[1] * len(names)], limit=1)
-        del names
+            submit(number)
         after, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
