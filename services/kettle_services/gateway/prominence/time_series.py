@@ -47,7 +47,9 @@ class Point(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
 
 
 class Used(msgspec.Struct):
-    """What the points of one owner's jobs take: nothing else bounds how many jobs one who runs a workflow says that there are."""
+    """
+    What the points of one owner's jobs take: nothing else bounds how many jobs one who runs a workflow says that there are.
+    """
 
     jobs: int = 0
     size: int = 0
@@ -58,9 +60,7 @@ class TimeSeries:
     """Keeps them in a directory of the gateway, where nobody else writes while this process lives."""
 
     def __init__(self, directory: Path, kept: float, most: Used, signer: Signer, lists: JobLists) -> None:
-        """
-        `kept`: seconds after the last point of a job for which its points stay; `most`: of one owner.
-        """
+        """`kept`: seconds after the last point of a job for which its points stay; `most`: of one owner."""
         self._directory = private_directory(directory)
         self._kept = kept
         self._most = most
