@@ -3,6 +3,8 @@
 import asyncio
 import gc
 import weakref
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any, ClassVar, cast
 
@@ -17,6 +19,8 @@ from kettle.auth.mapping.policy import Mapped
 from kettle.auth.mapping.principals import local
 from kettle.bus.ports import Bus, RefusedError
 from kettle.submit.known_attributes import KnownAttributes
+from kettle_services.gateway.pages.live import Watch
+from kettle_services.gateway.pages.workflows.watching import WorkflowWatch
 from kettle_services.gateway.rest.application import Answer, Asked
 from kettle_services.gateway.rest.connections import PersonConnections
 from kettle_services.gateway.rest.dag_jobs import DagJobs
@@ -144,6 +148,37 @@ def test_a_workflow_is_its_owners_and_administrators() -> None:
     access().require_may_look(asked(ROOT, ListWorkflows()), "ada", "7")
     with pytest.raises(RequestRefused, match="workflow 7 is eve's"):
         access().require_may_look(asked(ADA, ListWorkflows()), "eve", "7")
+
+
+class _Tables:
+    """Tables in which ada has submitted cluster 7."""
+
+    @asynccontextmanager
+    async def read(self) -> AsyncIterator["_Tables"]:
+        yield self
+
+    async def frames(self) -> dict[str, int]:
+        return {"schedd.ap": 1}
+
+    async def fetch(self, _query: str, *_arguments: object) -> list[dict[str, str]]:
+        return [{"shard": "schedd.ap", "owner": "ada"}]
+
+
+async def test_no_workflow_is_read_for_who_may_not_look_at_it() -> None:
+    """It may be large, and be over for long; also who watches its page is refused before."""
+    told = Told(100)
+    found = WorkflowAccess(
+        cast("JobTables", _Tables()), WorkflowViews(cast("Bus", told)), lambda _who, _level: False
+    )
+    eve = asked(Person(local("eve"), Mapped(owner="eve", domain="pool")), ListWorkflows())
+    for refused in (
+        found.watched(eve, "7"),
+        found.watched(eve, "7@ap"),
+        WorkflowWatch(found, eve, "7", cast("Watch", None)).behind({}),
+    ):
+        with pytest.raises(RequestRefused, match="is ada's"):
+            await refused
+    assert [] == told.asked
 
 
 @pytest.mark.parametrize(
