@@ -3,7 +3,7 @@
 import asyncio
 import gc
 import weakref
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any, ClassVar, cast
@@ -154,7 +154,7 @@ class _Tables:
     """Tables in which ada has submitted cluster 7."""
 
     @asynccontextmanager
-    async def read(self) -> AsyncIterator["_Tables"]:
+    async def read(self) -> AsyncGenerator["_Tables"]:
         yield self
 
     async def frames(self) -> dict[str, int]:
