@@ -39,7 +39,7 @@ class Faults:
     """Collects what is wrong, or stops at the first fault."""
 
     def __init__(self, *, stop: bool, most: int | None = None) -> None:
-        """`most`: so many faults end it, too, and more warnings are not told; None: there may be any number."""
+        """`most`: so many faults end it, too, and more warnings are not told; None: there may be any."""
         self._stop = stop
         self._most = most
         self._found: list[Fault] = []
