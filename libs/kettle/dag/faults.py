@@ -38,8 +38,10 @@ class PlacelessFault(ValueError):  # noqa: N818 - what it becomes is a Fault
 class Faults:
     """Collects what is wrong, or stops at the first fault."""
 
-    def __init__(self, *, stop: bool) -> None:
+    def __init__(self, *, stop: bool, most: int | None = None) -> None:
+        """`most`: so many faults end it, too, and more warnings are not told; None: there may be any."""
         self._stop = stop
+        self._most = most
         self._found: list[Fault] = []
         self._warnings: list[Fault] = []
 
@@ -49,10 +51,16 @@ class Faults:
         if self._stop:
             raise DagError(fault)
         self._found.append(fault)
+        if self._most is not None and len(self._found) >= self._most:
+            raise DagError(Fault(file, line, f"{self._most:,} faults are found, and no more are looked for"))
 
     def warn(self, file: str, line: int, sentence: str) -> None:
         """Record something that is strange and can be carried out."""
-        self._warnings.append(Fault(file, line, sentence))
+        count = len(self._warnings)
+        if self._most is None or count < self._most:
+            self._warnings.append(Fault(file, line, sentence))
+        elif count == self._most:
+            self._warnings.append(Fault(file, line, "more warnings are not told"))
 
     @property
     def found(self) -> Sequence[Fault]:

@@ -28,6 +28,7 @@ from kettle_wire.commands.dagman import (
     WorkflowState,
 )
 from kettle_wire.commands.queue import QUERY_JOBS, QueryJobs, Select
+from kettle_wire.endpoint import Caller
 from kettle_wire.events.workflow import (
     SubmissionsFailed,
     WorkflowEvent,
@@ -36,12 +37,13 @@ from kettle_wire.events.workflow import (
     WorkflowStarted,
     WorkflowThrottled,
 )
-from kettle_wire.identity import Identity
+from kettle_wire.identity import Identity, user
 
 EVENTS: Final = 5_000
 """So many events are one answer at most."""
 EVENT_BYTES: Final = 4 * 1024 * 1024
 _WITHIN_S: Final = 10.0
+_GATEWAY: Final = ("daemon", Caller.GATEWAY.value)
 
 
 class WorkflowCommands:
@@ -202,9 +204,9 @@ class WorkflowCommands:
         return explained(workflow, node, time.time())
 
     async def _known(self, number: int, caller: Identity) -> Workflow:
-        """A workflow that the caller may look at: services may look at all."""
+        """A workflow that the caller may look at: the gateway may look at all, and knows who may."""
         workflow = await self._found(number)
-        if caller.kind == "user":
+        if (caller.kind, caller.role) != _GATEWAY:
             self._require_owner(workflow, caller)
         return workflow
 
@@ -220,5 +222,5 @@ class WorkflowCommands:
         return workflow
 
     def _require_owner(self, workflow: Workflow, caller: Identity) -> None:
-        if caller.name != workflow.owner:
+        if caller != user(workflow.owner):
             raise RefusedError(RefusalCode.DENIED, f"workflow {workflow.number} belongs to {workflow.owner}")

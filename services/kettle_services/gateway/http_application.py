@@ -67,7 +67,7 @@ async def http_application(
 
     def watch_of(asked: Asked) -> WorkflowWatch:
         wanted: ShowWorkflow = asked.parameters
-        return WorkflowWatch(parts.workflows, wanted.id, watch)
+        return WorkflowWatch(parts.workflows, asked, wanted.id, watch)
 
     pages.add_to(application, front, shown, LiveParts(watch, watched), {WORKFLOW: watch_of})
     if settings.prominence:

@@ -2,9 +2,10 @@
 
 import pytest
 
-from kettle.dag.building.options import Options
+from kettle.dag.building.options import Bounds, Options
 from kettle.dag.building.parser import check, parse
 from kettle.dag.faults import DagError
+from kettle.dag.structure import Dag
 
 from .dag_files import dag_of, faults_of, read_from
 
@@ -189,3 +190,27 @@ def test_names_that_are_not_munged() -> None:
 
     assert [node.name for node in dag.nodes] == ["A", "B"]
     assert [str(fault) for fault in faults] == ["b.dag, line 1: A is already a node: a.dag, line 1"]
+
+
+def test_texts_of_strangers_are_read_within_bounds() -> None:
+    """
+    After so many faults, or so many changes of nodes, no more is read, and that is a fault; of more warnings it is said that there are
+    more.
+    """
+
+    def bounded(text: str, bounds: Bounds) -> tuple[Dag, list[str]]:
+        dag, faults = check(["a.dag"], read_from({"a.dag": text}), bounds=bounds)
+        return dag, [str(fault) for fault in faults]
+
+    _, found = bounded("X\n" * 5, Bounds(faults=3))
+    assert ["a.dag, line 3: 3 faults are found, and no more are looked for"] == found[3:]
+    nodes = "JOB A a.sub\nJOB B a.sub\nJOB C a.sub\n"
+    _, found = bounded(nodes + "RETRY ALL_NODES 1\n" * 3, Bounds(changes=8))
+    (only,) = found
+    assert only.startswith("a.dag, line 6: the commands change nodes more than 8 times")
+    many = "".join(f'VARS A x{number}="1"\n' for number in range(100))
+    assert bounded(nodes + many, Bounds(changes=300))[1]
+    assert not bounded(nodes + many, Bounds(changes=1_000))[1]
+    dag, _ = bounded(nodes + "PRIORITY A 1\nPRIORITY A 2\n" * 4, Bounds(faults=3))
+    assert 4 == len(dag.warnings)
+    assert str(dag.warnings[-1]).endswith("more warnings are not told")

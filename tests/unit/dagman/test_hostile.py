@@ -1,6 +1,7 @@
 """What people say who want no workflow, but to stop those of others."""
 
 import zlib
+from typing import get_args
 
 import msgspec
 import pytest
@@ -28,7 +29,7 @@ from kettle_wire.commands.dagman import (
 from kettle_wire.events import encode
 from kettle_wire.events.cluster import ClusterSubmitted
 from kettle_wire.frames import Entry, Frame
-from kettle_wire.identity import Identity
+from kettle_wire.identity import Identity, Kind
 from kettle_wire.subjects import Subjects
 from kettle_wire.workflows import MOST_NODES, Plan, WorkflowOptions, unpacked
 
@@ -73,6 +74,10 @@ async def test_a_workflow_is_its_owners_alone() -> None:
         with pytest.raises(RefusedError, match="belongs to ann"):
             await answer
     assert not workflow.halted
+    for kind in get_args(Kind):
+        if kind != "user":
+            with pytest.raises(RefusedError, match="belongs to ann"):
+                await asked.show(ShowWorkflow(workflow=7), Identity(kind=kind, name="ann"))
     gateway = Identity(kind="daemon", name="gateway")
     assert (await asked.follow(FollowWorkflow(workflow=7, after=0), gateway)).complete
     assert "A" == (await asked.explain(ExplainNode(workflow=7, node="A"), gateway)).node

@@ -18,8 +18,10 @@ from kettle.auth.mapping.principals import Principal
 from kettle.prominence.addresses import Place, file_name, signature
 from kettle_services.gateway.prominence.application import PREFIX, as_errors
 from kettle_services.gateway.prominence.data import Data, group_of, place_of
+from kettle_services.gateway.prominence.job_lists import Written
 from kettle_services.gateway.prominence.object_directory import Limits, ObjectDirectory
 from kettle_services.gateway.prominence.signatures import Signer
+from kettle_services.gateway.prominence.submitting import Submitting
 from kettle_services.gateway.rest.persons import Person
 from kettle_services.gateway.rest.refusals import RequestRefused
 
@@ -93,6 +95,18 @@ def test_the_holder_of_a_permit_makes_no_address_beside_it() -> None:
     for within in ({"within": "secret/"}, {"within": ""}, {}):
         with pytest.raises(RequestRefused, match="not one that was given"):
             SIGNER.permitted("PUT", place, forged | within, now=1.0)
+
+
+def test_no_document_makes_a_permit_for_good() -> None:
+    """
+    However long a job may take by its document, its files are open to it for a year at most, as are those of groups that its owner has left.
+    """
+    submitting = Submitting(SIGNER, Written(), documents=None)  # type: ignore[arg-type]  # none is kept here
+    found = submitting.permits(person("fusion"), "secret/0", seconds=1e12, now=0.0)
+    (group,) = found.groups
+    for permit in (found.uploads, group, found.outputs, found.job):
+        assert 0 < permit.expires <= 367 * 86400
+    assert 86400 + 10 == submitting.permits(person(), "secret/0", seconds=10, now=0.0).job.expires
 
 
 def test_the_owner_of_a_place_cannot_be_moved_into_its_name() -> None:

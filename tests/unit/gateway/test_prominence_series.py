@@ -13,7 +13,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from kettle.prominence.addresses import AS_JOB, JobToken
 from kettle_services.gateway.prominence.application import as_errors
 from kettle_services.gateway.prominence.signatures import Signer
-from kettle_services.gateway.prominence.time_series import LARGEST, Point, TimeSeries, means
+from kettle_services.gateway.prominence.time_series import LARGEST, Point, TimeSeries, Used, means
 from kettle_services.gateway.rest.refusals import RequestRefused
 
 FAR = 4e9
@@ -23,8 +23,8 @@ TOKEN = JobToken.of(PERMIT, "secret/1").text()
 HEADERS = {"Authorization": f"Bearer {TOKEN}"}
 
 
-def series(path: Path) -> TimeSeries:
-    return TimeSeries(path, 3600.0, SIGNER, lists=None)  # type: ignore[arg-type]  # nobody asks for a job here
+def series(path: Path, most: Used = Used(jobs=100, size=1 << 20)) -> TimeSeries:  # noqa: B008 - nobody changes it
+    return TimeSeries(path, 3600.0, most, SIGNER, lists=None)  # type: ignore[arg-type]  # nobody asks for a job here
 
 
 @asynccontextmanager
@@ -121,3 +121,27 @@ async def test_points_are_forgotten_after_a_time(tmp_path: Path) -> None:
     assert file.exists()
     kept.forget(before=1001.0)
     assert [] == await kept.points("ada", "secret/1")
+
+
+@pytest.mark.parametrize(
+    ("most", "sentence"), [(Used(2, 1 << 20), "too many jobs"), (Used(9, 120), "more than 120 bytes")]
+)
+async def test_the_points_of_one_owner_are_bounded(tmp_path: Path, most: Used, sentence: str) -> None:
+    """
+    Also of one who makes tokens for jobs that do not exist; for others there is room, and a gateway that starts again knows what is there.
+    """
+
+    async def sent(kept: TimeSeries, owner: str, job: int) -> tuple[int, str]:
+        permit = SIGNER.permit(AS_JOB, "scratch", owner, within="secret", expires=FAR)
+        headers = {"Authorization": f"Bearer {JobToken.of(permit, f'secret/{job}').text()}"}
+        said = {"measurement": "m", "fields": {"x": 1}, "time": 1}
+        async with serving(kept) as client, client.post("/ts", json=said, headers=headers) as response:
+            return response.status, await response.text()
+
+    kept = series(tmp_path, most)
+    assert [201, 201] == [(await sent(kept, "ada", job))[0] for job in (1, 2)]
+    for again in (kept, series(tmp_path, most)):
+        status, told = await sent(again, "ada", 3)
+        assert (400, True) == (status, sentence in told)
+        assert 201 == (await sent(again, "bob", 3))[0]
+    assert [] == await kept.points("ada", "secret/3")

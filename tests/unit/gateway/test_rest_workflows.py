@@ -1,11 +1,16 @@
 """Workflows over HTTP: who may look, what is found in lists, and that events are folded once."""
 
 import asyncio
+import gc
+import weakref
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import msgspec
 import pytest
+from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 from tests.unit.dag.files.story import PLAN, START, STORY
 
@@ -14,7 +19,11 @@ from kettle.auth.mapping.policy import Mapped
 from kettle.auth.mapping.principals import local
 from kettle.bus.ports import Bus, RefusedError
 from kettle.submit.known_attributes import KnownAttributes
+from kettle_services.gateway.pages.live import Watch
+from kettle_services.gateway.pages.workflows.watching import WorkflowWatch
 from kettle_services.gateway.rest.application import Answer, Asked
+from kettle_services.gateway.rest.connections import PersonConnections
+from kettle_services.gateway.rest.dag_jobs import DagJobs
 from kettle_services.gateway.rest.filters import Filters
 from kettle_services.gateway.rest.freshness import Freshness
 from kettle_services.gateway.rest.job_tables import JobTables
@@ -24,6 +33,7 @@ from kettle_services.gateway.rest.workflows.access import WorkflowAccess
 from kettle_services.gateway.rest.workflows.choosing import chosen
 from kettle_services.gateway.rest.workflows.happenings import happening
 from kettle_services.gateway.rest.workflows.listing import filter_of, of_job
+from kettle_services.gateway.rest.workflows.making import NewWorkflows
 from kettle_services.gateway.rest.workflows.questions import WorkflowQuestions
 from kettle_services.gateway.rest.workflows.views import WorkflowViews
 from kettle_wire.ads.types import Ad
@@ -32,6 +42,7 @@ from kettle_wire.commands.dagman import FollowWorkflow, RecordedWorkflowEvent, W
 from kettle_wire.events import encode
 from kettle_wire.events.workflow import WorkflowStarted
 from kettle_wire.rest.jobs import Job, Jobs, ListHistory, ListJobs
+from kettle_wire.rest.workflow_making import SubmitWorkflow
 from kettle_wire.rest.workflows import ListNodes, ListWorkflows, Workflows, WorkflowStateName
 from kettle_wire.workflows import packed
 
@@ -104,6 +115,18 @@ async def test_events_are_folded_once_for_all_who_look() -> None:
         await views.of("ap", 8)
 
 
+async def test_what_is_not_there_is_not_remembered() -> None:
+    """Somebody who asks for one number after the other does not fill the memory."""
+    views = WorkflowViews(cast("Bus", Told(100)))
+    found = weakref.ref(await views.of("ap", 7))
+    assert found() is not None
+    for number in range(100, 300):
+        with pytest.raises(RefusedError):
+            await views.of("ap", number)
+    gc.collect()
+    assert found() is None
+
+
 async def test_nodes_are_chosen_out_of_all_and_page_by_page() -> None:
     """State and name are looked at for every node; a token leads on, and belongs to its question."""
     watched = await WorkflowViews(cast("Bus", Told(100))).of("ap", 7)
@@ -125,6 +148,37 @@ def test_a_workflow_is_its_owners_and_administrators() -> None:
     access().require_may_look(asked(ROOT, ListWorkflows()), "ada", "7")
     with pytest.raises(RequestRefused, match="workflow 7 is eve's"):
         access().require_may_look(asked(ADA, ListWorkflows()), "eve", "7")
+
+
+class _Tables:
+    """Tables in which ada has submitted cluster 7."""
+
+    @asynccontextmanager
+    async def read(self) -> AsyncGenerator["_Tables"]:
+        yield self
+
+    async def frames(self) -> dict[str, int]:
+        return {"schedd.ap": 1}
+
+    async def fetch(self, _query: str, *_arguments: object) -> list[dict[str, str]]:
+        return [{"shard": "schedd.ap", "owner": "ada"}]
+
+
+async def test_no_workflow_is_read_for_who_may_not_look_at_it() -> None:
+    """It may be large, and be over for long; also who watches its page is refused before."""
+    told = Told(100)
+    found = WorkflowAccess(
+        cast("JobTables", _Tables()), WorkflowViews(cast("Bus", told)), lambda _who, _level: False
+    )
+    eve = asked(Person(local("eve"), Mapped(owner="eve", domain="pool")), ListWorkflows())
+    for refused in (
+        found.watched(eve, "7"),
+        found.watched(eve, "7@ap"),
+        WorkflowWatch(found, eve, "7", cast("Watch", None)).behind({}),
+    ):
+        with pytest.raises(RequestRefused, match="is ada's"):
+            await refused
+    assert [] == told.asked
 
 
 @pytest.mark.parametrize(
@@ -229,3 +283,33 @@ def test_events_are_told_with_names() -> None:
     )
     assert ("workflow.ended/1", "node_failed", 1) == (told[-1].type, told[-1].status, told[-1].exit_code)
     assert ("ada", "x.dag") == (told[0].by, told[0].reason)
+
+
+class _Sent:
+    """A request with a text, as it comes."""
+
+    content_type = "text/plain"
+    headers: ClassVar[dict[str, str]] = {}
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    async def read(self) -> bytes:
+        return self.text.encode()
+
+
+@pytest.mark.parametrize(
+    ("text", "faults", "sentence"),
+    [
+        ("X\n" * 10_000, 1_000, "no more are looked for"),
+        ("JOB A {\nqueue\n}\n" + "".join(f'VARS A x{n}="1"\n' for n in range(6_000)), 1, "times"),
+    ],
+)
+async def test_a_text_that_is_sent_is_read_within_bounds(text: str, faults: int, sentence: str) -> None:
+    """A text of any kind is looked at for seconds at most, and what is not read of it is told."""
+    new = NewWorkflows(cast("PersonConnections", None), cast("DagJobs", None))
+    request = cast("web.Request", _Sent(text))
+    with pytest.raises(RequestRefused) as refused:
+        await new.submit(Asked(ADA, SubmitWorkflow(dry_run=True), None, request, headers={}))
+    assert faults == len(refused.value.errors)
+    assert sentence in refused.value.errors[-1].detail

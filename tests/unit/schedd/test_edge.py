@@ -1,6 +1,7 @@
 """What comes from outside is bounded before it does anything."""
 
 import math
+import tracemalloc
 
 import msgspec
 import pytest
@@ -151,3 +152,23 @@ def test_a_value_that_nothing_can_carry_is_refused(value: str | float) -> None:
     """Before it is recorded: later it would be in everybody's way."""
     with pytest.raises(Unacceptable, match=r"NUL|finite"):
         check({"Cmd": "/bin/true"}, ["Note"], [[value]], limit=10)
+
+
+def test_names_of_attributes_are_not_kept_without_end() -> None:
+    """
+    What is remembered, so that submissions like one before are looked at faster, is small, however long the names of somebody's are.
+    """
+
+    def submit(number: int) -> None:
+        names = [f"A{number}_{place}_{'x' * 1000}" for place in range(500)]
+        check({"Cmd": "/bin/true"}, names, [[1] * len(names)], limit=1)
+
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        for number in range(20):
+            submit(number)
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert after - before < 1_000_000

@@ -16,11 +16,11 @@ from kettle.dag.building.drafts import Drafts, beside
 from kettle.dag.building.lookup import node_called
 from kettle.dag.building.modifying import modified
 from kettle.dag.building.node_making import add_node, refuse_name
-from kettle.dag.building.options import Options
+from kettle.dag.building.options import UNBOUNDED, Bounds, Options
 from kettle.dag.building.ordering import order
 from kettle.dag.building.scope import Scope, SplicedScope
 from kettle.dag.building.settings import say
-from kettle.dag.faults import Faults, PlacelessFault
+from kettle.dag.faults import DagError, Fault, Faults, PlacelessFault
 from kettle.dag.language.commands import (
     Category,
     Command,
@@ -43,19 +43,25 @@ from kettle.dag.language.commands import (
 )
 from kettle.dag.language.keywords import is_all_nodes
 from kettle.dag.language.reading import Reader
-from kettle.dag.structure import Dot, NodeStatusFile, SpliceUse
+from kettle.dag.structure import Dot, Node, NodeStatusFile, SpliceUse
 
 MOST_NESTED: Final = 100
 """Files within files: splices in splices, and what they include."""
+_VARIABLES: Final = 8
+"""So many variables of a node cost as much as a change."""
 
 
 class Builder:
     """Reads files and carries their commands out."""
 
-    def __init__(self, read: Callable[[str], str], options: Options, faults: Faults) -> None:
+    def __init__(
+        self, read: Callable[[str], str], options: Options, faults: Faults, bounds: Bounds = UNBOUNDED
+    ) -> None:
         self._read = read
         self._options = options
         self._faults = faults
+        self._most_changes = bounds.changes
+        self._changes = 0
         self._open: list[str] = []
         self.drafts = Drafts()
 
@@ -164,8 +170,18 @@ class Builder:
         command = self._completed(command, path, scope)
         warn = self._warning(path, line)
         nodes = self.drafts.nodes
+        if self._most_changes is not None:
+            self._count(nodes, indices, line, path, self._most_changes)
         for index in indices:
             nodes[index] = modified(nodes[index], command, warn)
+
+    def _count(self, nodes: Sequence[Node], indices: Sequence[int], line: int, path: str, most: int) -> None:
+        """Raises `DagError`: it is too much.  Another variable costs more, the more a node has."""
+        for index in indices:
+            self._changes += 1 + len(nodes[index].variables) // _VARIABLES
+            if self._changes > most:
+                sentence = f"the commands change nodes more than {most:,} times: say less with ALL_NODES, or send the DAG in parts"
+                raise DagError(Fault(path, line, sentence))
 
     def _completed(self, command: Modifier, path: str, scope: Scope) -> Modifier:
         """A command with what depends on the place where it stands."""

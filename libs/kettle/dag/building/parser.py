@@ -3,9 +3,10 @@
 from collections.abc import Callable, Sequence
 
 from kettle.dag.building.builder import Builder
-from kettle.dag.building.options import Options
+from kettle.dag.building.options import UNBOUNDED, Bounds, Options
 from kettle.dag.building.scope import Scope
-from kettle.dag.faults import Fault, Faults, PlacelessFault
+from kettle.dag.edges import EdgeCollector
+from kettle.dag.faults import DagError, Fault, Faults, PlacelessFault
 from kettle.dag.structure import Dag
 
 Read = Callable[[str], str]
@@ -24,17 +25,38 @@ def parse(paths: Sequence[str], read: Read, options: Options = _DEFAULT, *, part
 
 
 def check(
-    paths: Sequence[str], read: Read, options: Options = _DEFAULT, *, partial: str = ""
+    paths: Sequence[str],
+    read: Read,
+    options: Options = _DEFAULT,
+    *,
+    partial: str = "",
+    bounds: Bounds = UNBOUNDED,
 ) -> tuple[Dag, Sequence[Fault]]:
-    """What could be understood of the files, and all that is wrong with them, by files and lines."""
-    faults = Faults(stop=False)
-    dag = _built(paths, read, options, faults, partial)
+    """
+    What could be understood of the files, and all that is wrong with them, by files and lines.
+
+    `bounds` are for texts that anybody sends, of which a few could keep a service at work for days: that they are reached is the last
+    fault, and then nothing is understood.
+    """
+    faults = Faults(stop=False, most=bounds.faults)
+    try:
+        dag = _built(paths, read, options, faults, partial, bounds)
+    except DagError as error:
+        nothing = Dag(files=tuple(paths), nodes=(), edges=EdgeCollector().edges(0))
+        return nothing, [*faults.found, error.fault]
     places = {file: place for place, file in reversed(list(enumerate(dag.files)))}
     return dag, sorted(faults.found, key=lambda fault: (places.get(fault.file, len(places)), fault.line))
 
 
-def _built(paths: Sequence[str], read: Read, options: Options, faults: Faults, partial: str) -> Dag:
-    builder = Builder(read, options, faults)
+def _built(
+    paths: Sequence[str],
+    read: Read,
+    options: Options,
+    faults: Faults,
+    partial: str,
+    bounds: Bounds = UNBOUNDED,
+) -> Dag:
+    builder = Builder(read, options, faults, bounds)
     is_munged = len(paths) > 1 and options.munge_names
     common = Scope()
     for number, path in enumerate(paths):

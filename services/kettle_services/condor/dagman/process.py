@@ -249,8 +249,8 @@ class Hands:
         """
         Send the files of jobs that an earlier process has submitted, and then it was killed: they are held until these come.
         """
-        waiting = f"{self._of_nodes} && HoldReasonCode =?= {HoldCode.SpoolingInput:d}"
-        held = await self._client.jobs(Select(constraint=waiting), projection=["ClusterId", STEP])
+        waiting = self._of_nodes(f"HoldReasonCode =?= {HoldCode.SpoolingInput:d}")
+        held = await self._client.jobs(waiting, projection=["ClusterId", STEP])
         clusters = {step_in(str(ad[STEP])): int(str(ad["ClusterId"])) for ad in held}
         prepared = await self._prepared([*clusters])
         sending = {
@@ -273,14 +273,17 @@ class Hands:
     async def _fetch_all(self) -> None:
         """Bring here what all nodes have left, so that it is fetched with what this job leaves."""
         try:
-            await self._client.spools.fetch(Select(constraint=self._of_nodes))
+            await self._client.spools.fetch(self._of_nodes())
         except ClientError as error:
             _log.warning("the results of some nodes stay where they are: %s", error)
 
-    @property
-    def _of_nodes(self) -> str:
-        """What is true of the jobs of the nodes."""
-        return f"DAGManJobId =?= {self._source.workflow}"
+    def _of_nodes(self, *more: str) -> Select:
+        """
+        The jobs of the nodes, of which more is true. Anybody may say of a job that it belongs to this workflow: those of its owner do.
+        """
+        user = self._client.pool.user
+        constraint = " && ".join([f"DAGManJobId =?= {self._source.workflow}", *more])
+        return Select(owners=[user] if user else [], constraint=constraint)
 
     async def _remove(self, clusters: list[int]) -> None:
         """Take jobs out of the queue, once each; what this process has not done the next one does again."""

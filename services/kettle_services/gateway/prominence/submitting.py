@@ -35,6 +35,10 @@ from kettle_wire.prominence.workflow import Workflow
 _DAY_S: Final = 86400.0
 _IN_QUEUE_S: Final = 31 * _DAY_S
 """As long as a document may let a job wait."""
+_LONGEST_S: Final = 366 * _DAY_S
+"""
+So long somebody's jobs may fetch and send files, whatever their document says: a permit stays good for who is in a group no longer.
+"""
 _LARGEST: Final = 64 << 20
 """Characters of all jobs that are submitted together."""
 _UNDEFINED: Final = Expr("undefined")
@@ -130,7 +134,8 @@ class Submitting:
 
     def permits(self, person: Person, identifier: str, *, seconds: float, now: float) -> Permits:
         """What somebody's jobs may fetch and send; `seconds`: how long they may take."""
-        expires, within = now + seconds + _DAY_S, identifier.partition("/")[0]
+        expires = now + min(seconds, _LONGEST_S) + _DAY_S
+        within = identifier.partition("/")[0]
         return Permits(
             arch=Site.here().arch,
             uploads=self._signer.permit("GET", "uploads", person.name, expires=expires),

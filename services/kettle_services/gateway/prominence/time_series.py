@@ -28,6 +28,8 @@ LARGEST: Final = 16_384
 """Bytes of one point."""
 MOST: Final = 16 << 20
 """Bytes of all points of one job."""
+MOST_JOBS: Final = 500_000
+"""Jobs of one owner that have points, each of which is a file."""
 _LOOK_S: Final = 3600.0
 _MINUTE_S: Final = 60.0
 
@@ -44,13 +46,26 @@ class Point(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
     """Seconds since the epoch; None: when it came."""
 
 
-class TimeSeries:
-    """Keeps them in a directory of the gateway."""
+class Used(msgspec.Struct):
+    """
+    What the points of one owner's jobs take: nothing else bounds how many jobs one who runs a workflow says that there are.
+    """
 
-    def __init__(self, directory: Path, kept: float, signer: Signer, lists: JobLists) -> None:
-        """`kept`: seconds after the last point of a job for which its points stay."""
+    jobs: int = 0
+    size: int = 0
+    """Bytes."""
+
+
+class TimeSeries:
+    """Keeps them in a directory of the gateway, where nobody else writes while this process lives."""
+
+    def __init__(self, directory: Path, kept: float, most: Used, signer: Signer, lists: JobLists) -> None:
+        """`kept`: seconds after the last point of a job for which its points stay; `most`: of one owner."""
         self._directory = private_directory(directory)
         self._kept = kept
+        self._most = most
+        self._used: dict[str, Used] = {}
+        """By owner, of those who have sent something since it was looked at last."""
         self._signer = signer
         self._lists = lists
 
@@ -77,8 +92,23 @@ class TimeSeries:
             point = msgspec.structs.replace(point, time=now)
         if not all(map(math.isfinite, point.fields.values())):
             raise refused("a field of a point is a finite number")
-        await asyncio.to_thread(_append, self._file(owner, identifier), msgspec.json.encode(point))
+        await self._add(owner, self._file(owner, identifier), b"\n" + msgspec.json.encode(point))
         return reply({}, 201)
+
+    async def _add(self, owner: str, path: Path, line: bytes) -> None:
+        """Raises RequestRefused: there is no room for it."""
+        if owner not in self._used:
+            found = await asyncio.to_thread(_measured, path.parent)
+            self._used.setdefault(owner, found)
+        used, most = self._used[owner], self._most
+        if used.size + len(line) > most.size:
+            raise refused(
+                f"the points of all jobs of {owner} would have more than {most.size:,} bytes: there is room again when older ones are gone"
+            )
+        room = used.jobs < most.jobs
+        if await asyncio.to_thread(_append, path, line, is_new_welcome=room):
+            used.jobs += 1
+        used.size += len(line)
 
     async def show(self, asked: Asked) -> web.StreamResponse:
         """The points of a job from some minutes ago on, to some minutes ago; or the mean of each field."""
@@ -105,6 +135,7 @@ class TimeSeries:
         """Remove what was sent long ago; never returns."""
         while True:
             await asyncio.to_thread(self.forget, time.time() - self._kept)
+            self._used.clear()
             await asyncio.sleep(_LOOK_S)
 
     def forget(self, before: float) -> None:
@@ -135,12 +166,26 @@ def _minutes(asked: Asked, name: str, now: float) -> float | None:
     return now - asked.number(name) * _MINUTE_S if asked.has(name) else None
 
 
-def _append(path: Path, line: bytes) -> None:
+def _append(path: Path, line: bytes, *, is_new_welcome: bool) -> bool:
+    """Whether it is the first one of a job.  Raises RequestRefused: these are too many."""
     private_directory(path.parent)
+    is_new = not path.exists()
+    if is_new and not is_new_welcome:
+        raise refused("too many jobs of this owner have points: there is room again when older ones are gone")
     with path.open("ab") as file:
         if file.tell() + len(line) > MOST:
             raise refused(f"the points of a job have {MOST >> 20} MiB at most together")
-        file.write(b"\n" + line)
+        file.write(line)
+    return is_new
+
+
+def _measured(directory: Path) -> Used:
+    used = Used()
+    for path in directory.glob("*"):
+        with suppress(FileNotFoundError):  # it is forgotten at this moment
+            used.size += path.stat().st_size
+            used.jobs += 1
+    return used
 
 
 def _read(path: Path) -> list[Point]:

@@ -21,7 +21,7 @@ from kettle_services.gateway.prominence.running_jobs import RunningJobs
 from kettle_services.gateway.prominence.signatures import Signer
 from kettle_services.gateway.prominence.streams import Streams
 from kettle_services.gateway.prominence.submitting import Submitting
-from kettle_services.gateway.prominence.time_series import TimeSeries
+from kettle_services.gateway.prominence.time_series import MOST_JOBS, TimeSeries, Used
 from kettle_services.gateway.prominence.workflows import Workflows
 from kettle_services.gateway.rest.application import Front
 from kettle_services.gateway.rest.dag_jobs import DagJobs
@@ -69,7 +69,8 @@ def add_prominence(
     jobs = JobHandlers(of_both, objects, signer)
     workflows = Workflows(of_both, DagWorkflows(DagJobs(settings.home_path), submitting, written))
     parts.new_workflows.run_documents_by(workflows.submit_dag)
-    series = TimeSeries(place / "series", settings.prominence_kept, signer, lists)
+    most = Used(jobs=MOST_JOBS, size=settings.prominence_quota)
+    series = TimeSeries(place / "series", settings.prominence_kept, most, signer, lists)
     rt.loop(series.keep_house(), name="series")
     routes = [
         route for part in (jobs, running, workflows, values, data, series, pool) for route in part.routes()

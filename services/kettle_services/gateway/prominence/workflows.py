@@ -5,6 +5,7 @@ Those whose jobs wait for nothing but machines are one cluster, with a job for e
 others are a DAG job, and the jobs that it submits name it.
 """
 
+import asyncio
 import secrets
 import time
 from collections.abc import Iterator, Sequence
@@ -80,7 +81,7 @@ class Workflows(Resource):
     async def submit(self, asked: Asked) -> web.StreamResponse:
         """All of its jobs, or none."""
         try:
-            workflow = seeded(read_workflow(await asked.body()), _seeds())
+            workflow = await _read(await asked.body())
         except DocumentRefused as error:
             raise refused(first_fault(error)) from error
         return await self._submitted(asked, workflow)
@@ -96,7 +97,7 @@ class Workflows(Resource):
         The number of a workflow that is run by a DAG job, whatever it has.  Raises DocumentRefused, and RequestRefused for what is not
         carried out.
         """
-        workflow = seeded(read_workflow(text), _seeds())
+        workflow = await _read(text)
         _require_no_reruns(workflow)
         return await self._dags.submit(client, person, workflow)
 
@@ -169,7 +170,8 @@ class Workflows(Resource):
             raise refused(f"workflow {found.number} has not ended: delete it")
         await self.let_go(asked, Select(clusters=[found.number]))
         if found.is_dag:
-            await self.let_go(asked, Select(constraint=f"{WORKFLOW_OF} =?= {found.number}"))
+            of_nodes = f"{WORKFLOW_OF} =?= {found.number}"
+            await self.let_go(asked, Select(owners=[asked.person.name], constraint=of_nodes))
         return reply({})
 
     async def clone(self, asked: Asked) -> web.StreamResponse:
@@ -269,6 +271,11 @@ def _require_no_reruns(workflow: Workflow) -> None:
         raise refused(
             "no part of a workflow is run again by itself: leave maximumReruns out, and give maximumRetries"
         )
+
+
+async def _read(text: bytes | str) -> Workflow:
+    """As it is to run.  It may take seconds, in which others are answered.  Raises DocumentRefused."""
+    return seeded(await asyncio.to_thread(read_workflow, text), _seeds())
 
 
 def _seeds() -> Iterator[int]:

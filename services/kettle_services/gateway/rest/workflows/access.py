@@ -56,9 +56,21 @@ class WorkflowAccess:
             )
         return schedds[0], int(number)
 
+    async def own_place(self, asked: Asked, text: str) -> tuple[str, int]:
+        """
+        The place of a workflow that somebody may look at, as far as the tables know whose it is: to read all of it only to refuse it
+        would be work that anybody could have done.  Raises RequestRefused.
+        """
+        schedd, number = await self.place(text)
+        async with self._tables.read() as reading:
+            rows = await reading.fetch(QUERIES["owners"], [SCHEDD + schedd], [number])
+        for row in rows:
+            self.require_may_look(asked, str(row["owner"]), text)
+        return schedd, number
+
     async def watched(self, asked: Asked, text: str) -> Watched:
         """A workflow that has begun, as it is now; raises RequestRefused."""
-        schedd, number = await self.place(text)
+        schedd, number = await self.own_place(asked, text)
         try:
             found = await self.views.of(schedd, number)
         except RefusedError as error:

@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from kettle.client import Client
+from kettle.dag.building.options import Bounds
 from kettle.dag.building.parser import check
 from kettle.dag.faults import Fault as DagFault
 from kettle.dag.structure import Dag, NodeKind
@@ -35,6 +36,9 @@ _NEITHER: Final = (
     "the document is no workflow: one of PROMINENCE has jobs, and an instance of WfFormat a schemaVersion"
 )
 _MOST_TOLD: Final = 1_000
+_BOUNDS: Final = Bounds(faults=_MOST_TOLD - 1, changes=2_000_000)
+_LOOKS: Final = 2
+"""Workflows that are looked at at a time: each may take seconds, and other work waits for the same threads."""
 _SHOWN: Final = 200
 """Nodes of a critical path that are named."""
 
@@ -50,6 +54,7 @@ class NewWorkflows:
         self._people = people
         self._dag_jobs = dag_jobs
         self._repeats = Repeats()
+        self._looking = asyncio.Semaphore(_LOOKS)
         self._run_document: RunDocument | None = None
 
     def run_documents_by(self, run: RunDocument) -> None:
@@ -63,7 +68,8 @@ class NewWorkflows:
         asked = msgspec.structs.replace(asked, body=text)
         if (first := self._repeats.first_answer(asked)) is not None:
             return first
-        sent = await asyncio.to_thread(_look, text, asked.request.content_type, parameters)
+        async with self._looking:
+            sent = await asyncio.to_thread(_look, text, asked.request.content_type, parameters)
         if parameters.dry_run:
             return Answer(sent.shape)
         async with self._people.of(asked.person) as client:
@@ -133,7 +139,7 @@ def _look_at_dag(text: str) -> _Sent:
             return text
         raise ValueError("a DAG that is sent as text has no other files")
 
-    dag, found = check([DAG_NAME], read)
+    dag, found = check([DAG_NAME], read, bounds=_BOUNDS)
     faults = [*found, *cycle_faults(dag)]
     if faults:
         raise refused_workflow([_of_dag(fault) for fault in faults])

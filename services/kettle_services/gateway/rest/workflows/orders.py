@@ -124,7 +124,7 @@ class WorkflowOrders:
         async with self._people.of(asked.person) as client:
             there = await self._access_points.at(client, watched.schedd, "/path/id")
             await there.requests.ask(EDIT_JOBS, edit("job", Select(clusters=[number])))
-            of_nodes = Select(constraint=f"DAGManJobId =?= {number}")
+            of_nodes = Select(owners=[watched.view.started.owner], constraint=f"DAGManJobId =?= {number}")
             told = await there.requests.ask(EDIT_JOBS, edit("nodes", of_nodes))
         return self._answered(asked, watched.id, told.position)
 

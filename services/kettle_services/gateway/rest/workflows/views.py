@@ -119,6 +119,7 @@ class WorkflowViews:
             if kept.coming is None or kept.coming.done():
                 kept.coming = asyncio.create_task(self._catch_up(kept, LONGEST_WAIT_S))
             await asyncio.shield(kept.coming)  # others wait for it, too
+            self._forget_some()
         return kept.events
 
     def is_over(self, schedd: str, number: int) -> bool:
@@ -135,6 +136,8 @@ class WorkflowViews:
         if kept is None:
             kept = self._kept[schedd, number] = _Kept(schedd, number)
         self._kept.move_to_end((schedd, number))
+        while len(self._kept) > _MOST:
+            self._kept.popitem(last=False)
         return kept
 
     async def _catch_up(self, kept: _Kept, wait: float) -> None:
@@ -148,21 +151,23 @@ class WorkflowViews:
             wait = 0.0
 
     def _known(self, kept: _Kept) -> Watched:
-        """
-        What was looked at longest ago is forgotten. Raises RefusedError: its first event is not committed yet.
-        """
+        """Raises RefusedError: its first event is not committed yet."""
         if kept.watched is None:
             raise RefusedError(RefusalCode.NOT_FOUND, f"workflow {kept.number} is about to begin")
+        self._forget_some()
+        return kept.watched
+
+    def _forget_some(self) -> None:
+        """What was looked at longest ago, while there is too much, and the last one is not all of it."""
         nodes = {
             key: len(each.watched.view.states) if each.watched else 0 for key, each in self._kept.items()
         }
         total = sum(nodes.values())
         for key in list(self._kept)[:-1]:
-            if total <= MOST_NODES and len(self._kept) <= _MOST:
+            if total <= MOST_NODES:
                 break
             total -= nodes[key]
             del self._kept[key]
-        return kept.watched
 
 
 async def _take(kept: _Kept, after: int, events: Sequence[RecordedWorkflowEvent]) -> None:

@@ -30,6 +30,8 @@ _STATUSES: Final = (JobStatus.HELD, Expr("undefined"))
 JOB_BYTES: Final = 256 * 1024
 """A job ad travels in many messages, and with other ads in one."""
 _NUL: Final = "a value has a NUL in it, which no file, argument or variable can have"
+_REMEMBERED: Final = 8 * 1024
+"""Letters of all names of a submission together, at most, that are remembered; an ordinary one has a tenth of that."""
 _TOGETHER: Final = 128
 """Rows whose size is looked at together."""
 _encode = msgspec.msgpack.Encoder().encode
@@ -55,7 +57,9 @@ def check(ad: Ad, columns: list[str], rows: list[list[Scalar]], *, limit: int) -
         raise Unacceptable(
             f"the ad of a job would take {size + largest:,} bytes, and at most {JOB_BYTES:,} are allowed"
         )
-    spelled = _names((*ad, *columns))
+    names = (*ad, *columns)
+    # What somebody makes up is not remembered: it would fill the memory.
+    spelled = _names(names) if sum(map(len, names)) <= _REMEMBERED else _names.__wrapped__(names)
     _statuses(ad, columns, rows)
     _expressions(ad.values())
     _limits(value for name, value in ad.items() if name.lower() == ATTRIBUTE)
