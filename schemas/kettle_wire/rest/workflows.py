@@ -146,7 +146,10 @@ class NodeJobs(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Of the first of them, `CLUSTER.PROC@SCHEDD`."""
     count: int = 1
     value: int | None = None
-    """The exit code, or the number of the signal below zero, of the first that failed, else 0; absent: they have not ended."""
+    """
+    The exit code, the number of the signal below zero, or -1002 for one that was removed, of the first that failed, else 0; absent: they
+    have not ended.
+    """
 
 
 class NodeAttempt(msgspec.Struct, frozen=True, kw_only=True):
