@@ -294,5 +294,9 @@ async def test_a_document_of_prominence_is_submitted(rest: Rest, tmp_path: Path)
     jobs = {each["name"]: each["attempts"][0]["jobs"] for each in nodes}
     assert {"square/0", "square/1", "report"} == set(jobs)
     assert all([0] == [each["value"] for each in of_node] for of_node in jobs.values())
+    ids = (
+        "?state=done&name=squares"  # the tables, by which what was written is found, are told a moment later
+    )
+    await rest.until(lambda said: made["id"] in [each["id"] for each in said["workflows"]], ids)
     number = made["id"].partition("@")[0]
     assert "4\n" == await ada.ask("GET", f"/workflows/{number}/square/1/stdout")
