@@ -57,7 +57,8 @@ async def test_what_is_ordered_is_told_with_what_it_follows_from() -> None:
     log.gate.clear()
     record.write({7: [workflow.started, *react(workflow, [], 0.0)]})
     committing = asyncio.create_task(shard.run())
-    telling = asyncio.create_task(asked.follow(FollowWorkflow(workflow=7, after=0), dagman))
+    ann = Identity(kind="user", name="ann")
+    telling = asyncio.create_task(asked.follow(FollowWorkflow(workflow=7, after=0), ann))
     for _ in range(20):  # turns of what waits for nothing but its turn
         await asyncio.sleep(0)
     assert not telling.done()
