@@ -42,6 +42,14 @@ async def test_different_keys_do_not_contend(world: World) -> None:
         await lease.release()
 
 
+async def test_what_is_left_of_ones_own_lease_is_taken_over(world: World) -> None:
+    """A renewal that was carried out, and whose answer was lost, does not keep its holder waiting."""
+    bus, ours = await leases(world)
+    await bus.update(world.subjects.leases, "shard", b"a", expect=0, ttl=30 * PATIENCE_S)
+    async with asyncio.timeout(PATIENCE_S):
+        await (await ours.acquire("shard", "a", ttl=30.0)).release()
+
+
 async def test_a_lease_outlives_its_time_by_being_renewed(world: World) -> None:
     """Nobody else gets it meanwhile."""
     bus, ours = await leases(world)

@@ -113,12 +113,13 @@ class KeyLeases:
 
     async def acquire(self, key: str, holder: str, *, ttl: float) -> HeldLease:
         """
-        See `Leases.acquire`; `ttl` is at least `SHORTEST_S`. `holder` must be new with each process that tries.
+        See `Leases.acquire`; `ttl` is at least `SHORTEST_S`. `holder` must be new with each process that tries: an entry that names
+        it is left of a lease that it has lost, whose last renewal got no answer, and is taken over.
         """
         if ttl < SHORTEST_S:
             raise ValueError(f"a lease of {ttl} seconds is too short; at least {SHORTEST_S}")
         present: KeyChange | None = None
-        waits = Waits()
+        ours, waits = holder.encode(), Waits()
         async with (
             aclosing(self._bus.watch(self._bucket, key)) as changes,
             self._mourning(key) as mourn,
@@ -126,9 +127,9 @@ class KeyLeases:
             async for change in changes:
                 present = change or present
                 mourn(present)
-                while present is None or present.value is None:
+                while present is None or present.value in {None, ours}:
                     try:
-                        return await self._try(key, holder.encode(), present.revision if present else 0, ttl)
+                        return await self._try(key, ours, present.revision if present else 0, ttl)
                     except WrongSequenceError:
                         present = await _entry(self._bus, self._bucket, key)
                     except UNHEARD:

@@ -10,6 +10,8 @@ from kettle.bus.ports import KeyChange
 
 _SOON_S: Final = 0.1
 """The first wait where an entry whose time is over is there still."""
+_LATEST_S: Final = 10.0
+"""The longest."""
 
 
 class WatchedKeys:
@@ -60,9 +62,9 @@ class WatchedKeys:
         return found
 
     def put_off(self, key: str, now: float) -> None:
-        """An entry that is due is there still: it is due again, each time after a longer while."""
+        """An entry that is due is there still: it is due again, each time after a longer while, up to a limit."""
         if (until := self._until.get(key)) is not None:
-            self._look_at(key, now + max(_SOON_S, now - until))
+            self._look_at(key, now + min(max(_SOON_S, now - until), _LATEST_S))
 
     def _set(self, key: str, until: float) -> None:
         self._until[key] = until

@@ -62,7 +62,7 @@ async def serving(server: EmbeddedNats) -> AsyncIterator[EmbeddedNats]:
         identity=daemon("gateway"),
         credentials=credentials,
         patience=PATIENCE_S,
-        deadline=PATIENCE_S,
+        deadline=PATIENCE_S / 4,  # what a server that went away did not answer is sent again
     ) as bus:
         await bus.serve("test", "one", [Served(ECHO, echo)], version="1.0.0")
         yield server

@@ -41,7 +41,7 @@ async def bus_of(running: EmbeddedNats, role: str) -> AsyncGenerator[NatsBus]:
         identity=daemon(role),
         credentials=str(running.credentials(role)),
         patience=PATIENCE_S,
-        deadline=PATIENCE_S,
+        deadline=PATIENCE_S / 4,  # what a server that went away did not answer is sent again
     ) as bus:
         yield bus
 
