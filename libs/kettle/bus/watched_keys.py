@@ -62,7 +62,9 @@ class WatchedKeys:
         return found
 
     def put_off(self, key: str, now: float) -> None:
-        """An entry that is due is there still: it is due again, each time after a longer while, up to a limit."""
+        """
+        An entry that is due is there still: it is due again, each time after a longer while, up to a limit.
+        """
         if (until := self._until.get(key)) is not None:
             self._look_at(key, now + min(max(_SOON_S, now - until), _LATEST_S))
 

@@ -41,7 +41,9 @@ def test_a_deleted_entry_is_not_due() -> None:
 
 
 def test_what_is_there_still_is_looked_for_less_and_less_often() -> None:
-    """If the server keeps an entry that should be over; but who waits for its end need not wait long after it."""
+    """
+    If the server keeps an entry that should be over; but who waits for its end need not wait long after it.
+    """
     known = WatchedKeys()
     put(known, "k", 1.0)
     waits, now = list[float](), 1.0
