@@ -10,6 +10,7 @@ import logging
 import threading
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
+from itertools import count
 from typing import Final
 
 from kettle.bus.credentials import service_identity
@@ -27,6 +28,7 @@ _SIGN: Final = 0.5
 _KEPT: Final = 60.0
 """Seconds: a bucket that was lost is taken for empty after this, if nobody writes his lease into it again."""
 
+_numbers: Final = count(1)
 _log: Final = logging.getLogger(__name__)
 
 
@@ -37,6 +39,7 @@ class Candidacy:
         self._settings = settings
         self._role = role
         self._shard = shard
+        self._holder = presence(next(_numbers))
         self._service = asyncio.get_running_loop()
         self._signed = self._service.time()
         self._elected = asyncio.Event()
@@ -114,7 +117,7 @@ class Candidacy:
         """Be elected, and be elected again whenever the lease was lost; never returns."""
         while True:
             await self._responsive()
-            lease = await leases.acquire(token(self._shard), presence(), ttl=self._settings.owner_lease)
+            lease = await leases.acquire(token(self._shard), self._holder, ttl=self._settings.owner_lease)
             lost = asyncio.ensure_future(lease.lost)
             stalled = asyncio.create_task(self._stalled())
             try:

@@ -30,13 +30,20 @@ class ProcessIdentity(msgspec.Struct, frozen=True, kw_only=True):
     pid: int
     started: int
     """Clock ticks after the boot: a number that is given again is another process."""
+    candidate: int = 0
+    """Which one of those that the process has for the same thing; mostly it has one."""
 
 
-def presence() -> str:
-    """Of this process, as text that is the same as long as it lives."""
+def presence(candidate: int = 0) -> str:
+    """Of this process, or of a candidate in it, as text that is the same as long as it lives."""
     pid = os.getpid()
     mine = ProcessIdentity(
-        host=socket.gethostname(), boot=_boot(), namespace=_namespace(), pid=pid, started=_started(pid)
+        host=socket.gethostname(),
+        boot=_boot(),
+        namespace=_namespace(),
+        pid=pid,
+        started=_started(pid),
+        candidate=candidate,
     )
     return msgspec.json.encode(mine).decode()
 
