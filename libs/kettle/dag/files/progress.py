@@ -8,8 +8,7 @@ from here; what is appended (lines of logs) follows from the single events.
 from collections.abc import Iterator
 from typing import Final
 
-import msgspec
-
+from kettle.dag.cluster_jobs import ClusterJobs
 from kettle.dag.files.counts import Counts, Jobs
 from kettle_wire.codes import DagStatus, NodeJobKind, NodePart, NodeState, NodeStatus
 from kettle_wire.events.workflow import (
@@ -44,20 +43,11 @@ STATUSES: Final = {
 _RAN: Final = frozenset({NodeStatus.DONE, NodeStatus.ERROR})
 
 
-class NodeJobs(msgspec.Struct):
+class NodeJobs(ClusterJobs, kw_only=True):
     """The jobs of one try of a node."""
 
     cluster: int
-    left: int
-    """Those that have not left the queue, with those that have not been made yet."""
-    running: set[int] = msgspec.field(default_factory=set)
-    held: set[int] = msgspec.field(default_factory=set)
     failed: int = 0
-
-    @property
-    def idle(self) -> int:
-        """Those that wait for a machine."""
-        return self.left - len(self.running) - len(self.held)
 
 
 class Progress:
@@ -201,36 +191,16 @@ class Progress:
         if kind is NodeJobKind.SUBMITTED:
             self.failures.pop(node, None)
             self.clusters[node] = fact.cluster
-            self.jobs[node] = NodeJobs(fact.cluster, fact.value)
+            self.jobs[node] = NodeJobs(cluster=fact.cluster, left=fact.value)
             self._submitted += fact.value
             return
         jobs = self.jobs.get(node)
         if jobs is None or jobs.cluster != fact.cluster:
             return  # of a try that is over
-        self._job_fact(node, jobs, fact, kind)
-
-    def _job_fact(self, node: int, jobs: NodeJobs, fact: NodeJobFact, kind: NodeJobKind) -> None:
-        match kind:
-            case NodeJobKind.STARTED:
-                jobs.running.add(fact.proc)
-            case NodeJobKind.EVICTED:
-                jobs.running.discard(fact.proc)
-            case NodeJobKind.HELD:
-                jobs.running.discard(fact.proc)
-                jobs.held.add(fact.proc)
-            case NodeJobKind.RELEASED:
-                jobs.held.discard(fact.proc)
-            case NodeJobKind.UNMADE:
-                jobs.left -= fact.value
-            case NodeJobKind.COMPLETED | NodeJobKind.REMOVED:
-                self._left_queue(node, jobs, fact, kind)
-            case _:
-                pass
+        if jobs.take_in(fact):
+            self._left_queue(node, jobs, fact, kind)
 
     def _left_queue(self, node: int, jobs: NodeJobs, fact: NodeJobFact, kind: NodeJobKind) -> None:
-        jobs.running.discard(fact.proc)
-        jobs.held.discard(fact.proc)
-        jobs.left -= 1
         if kind is NodeJobKind.COMPLETED and not fact.value:
             self._completed += 1
             return

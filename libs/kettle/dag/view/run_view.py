@@ -5,6 +5,7 @@ from typing import Final
 
 import msgspec
 
+from kettle.dag.cluster_jobs import ClusterJobs
 from kettle.dag.view.steps import Phase, PhaseTimes, Steps
 from kettle_wire.codes import NodeJobKind, NodePart, NodeState, NodeValue
 from kettle_wire.events.workflow import (
@@ -43,15 +44,12 @@ class PartJobs(msgspec.Struct, gc=False):
     """The exit code, or the number of the signal below zero, of the first that failed, else 0; None: they have not ended."""
 
 
-class _Live(msgspec.Struct):
+class _Live(ClusterJobs, kw_only=True):
     """A cluster that has jobs in the queue."""
 
     node: int
     made: PartJobs
-    left: int
     value: int = 0
-    running: set[int] = msgspec.field(default_factory=set)
-    held: set[int] = msgspec.field(default_factory=set)
 
 
 class RunView:
@@ -183,36 +181,15 @@ class RunView:
         if fact.kind == NodeJobKind.SUBMITTED:
             made = PartJobs(fact.step.attempt, fact.step.part, fact.cluster, fact.value)
             self.jobs.setdefault(node, []).append(made)
-            self._live[fact.cluster] = _Live(node, made, fact.value)
+            self._live[fact.cluster] = _Live(node=node, made=made, left=fact.value)
             self.said.pop(node, None)
         elif (live := self._live.get(fact.cluster)) is not None:
-            self._happened(live, fact)
+            if live.take_in(fact):
+                removed = fact.kind == NodeJobKind.REMOVED
+                live.value = live.value or (int(NodeValue.REMOVED) if removed else fact.value)
         else:
             return
         self._look(at, node, fact.cluster)
-
-    def _happened(self, live: _Live, fact: NodeJobFact) -> None:
-        match NodeJobKind(fact.kind):
-            case NodeJobKind.STARTED:
-                live.held.discard(fact.proc)
-                live.running.add(fact.proc)
-            case NodeJobKind.EVICTED:
-                live.running.discard(fact.proc)
-            case NodeJobKind.HELD:
-                live.running.discard(fact.proc)
-                live.held.add(fact.proc)
-            case NodeJobKind.RELEASED:
-                live.held.discard(fact.proc)
-            case NodeJobKind.UNMADE:
-                live.left -= fact.value
-            case NodeJobKind.COMPLETED | NodeJobKind.REMOVED:
-                live.running.discard(fact.proc)
-                live.held.discard(fact.proc)
-                live.left -= 1
-                removed = fact.kind == NodeJobKind.REMOVED
-                live.value = live.value or (int(NodeValue.REMOVED) if removed else fact.value)
-            case _:
-                pass
 
     def _look(self, at: float, node: int, cluster: int) -> None:
         """What the jobs of a node make of it."""
