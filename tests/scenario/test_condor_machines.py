@@ -115,6 +115,7 @@ async def test_there_is_nothing_to_reschedule(condor: Condor) -> None:
     said = await condor("condor_reschedule", "nobody")
     assert (1, "") == (said.status, said.out)
     assert "nobody" in said.err
+    assert "the pool has no such schedd" in said.err
 
 
 # -- condor_userprio -----------------------------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ import sys
 from typing import Final
 
 from kettle.client.connections.condor_config import CondorConfig
-from kettle.client.short_lived import ShortLivedClient
 from kettle_services.condor.arguments.grammar import Option, understood
 from kettle_services.condor.connections.pool_client import client_of
 from kettle_services.condor.errors import ToolError
@@ -45,12 +44,10 @@ def run(_name: str, words: list[str]) -> int:
                 pass
             case refused:
                 raise ToolError(f"condor_reschedule: -{refused} is not carried out; name the schedd")
-    client = client_of(CondorConfig(os.environ), pool=pool)
-    for name in names or [client.pool.schedd]:
-        _look(client, name)
-        sys.stdout.write(f"The schedd {name} tells the negotiator of each change by itself: nothing to do\n")
+    knobs = CondorConfig(os.environ)
+    for name in names or [""]:
+        client = client_of(knobs, pool=pool, name=name)
+        client.run(lambda answering: answering.totals())
+        schedd = client.pool.schedd
+        sys.stdout.write(f"The schedd {schedd} tells the negotiator of each change by itself: nothing to do\n")
     return 0
-
-
-def _look(client: ShortLivedClient, schedd: str) -> None:
-    client.run(lambda pool: pool.at(schedd).totals())
