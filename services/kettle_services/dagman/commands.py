@@ -40,6 +40,7 @@ from kettle_wire.events.workflow import (
     WorkflowThrottled,
 )
 from kettle_wire.identity import Identity, user
+from kettle_wire.workflows import node_count
 
 EVENTS: Final = 5_000
 """So many events are one answer at most."""
@@ -89,7 +90,7 @@ class WorkflowCommands:
             followed=place,
         )
         try:
-            workflow = Workflow(started)
+            workflow = _made(started)
         except ValueError as error:
             raise RefusedError(RefusalCode.UNACCEPTABLE, str(error)) from error
         events: list[WorkflowEvent] = [started, *react(workflow, facts, time.time())]
@@ -237,3 +238,12 @@ class WorkflowCommands:
     def _require_owner(self, workflow: Workflow, caller: Identity) -> None:
         if caller != user(workflow.owner):
             raise RefusedError(RefusalCode.DENIED, f"workflow {workflow.number} belongs to {workflow.owner}")
+
+
+def _made(started: WorkflowStarted) -> Workflow:
+    """Raises ValueError for a plan that is none, or from whose beginning others would read another number of nodes."""
+    nodes = node_count(started.plan)
+    workflow = Workflow(started)
+    if nodes != len(workflow.states):
+        raise ValueError("that is no plan of a workflow: it has the names of its nodes twice")
+    return workflow
