@@ -75,6 +75,8 @@ async def _run(options: "SubmitDagOptions", words: list[str]) -> int:
         client.waiting = logging.getLogger(__name__).warning  # the reason of a wait without end is in lib.err
         began = await client.workflows.begun(job.cluster)
         common, source_of, rescued = await _read_again(client, began, job, options, knobs)
+        if job.sent:
+            _leave_among_results(options, job)
         run = _files(options, common, words, rescued, knobs, job)
         if DagFiles.are_complete(run) and (code := await _exit_code(client, job.cluster)) is not None:
             return code  # an earlier process had done all of it, and was killed as it ended
@@ -89,6 +91,14 @@ async def _run(options: "SubmitDagOptions", words: list[str]) -> int:
         files = DagFiles(common.dag, plan_of(common.dag), run, time.time())
         attempts = int(knobs.number("DAGMAN_MAX_SUBMIT_ATTEMPTS", _ATTEMPTS))
         return await Hands(client, source_of(common), start, files, attempts=max(1, attempts)).run()
+
+
+def _leave_among_results(options: "SubmitDagOptions", job: "OwnJob") -> None:
+    """
+    Have what was sent come back with the results: a new run can be made of it then.  What has a new time counts as written by the job.
+    """
+    for name in [job.document] if job.document else options.dag_files:
+        os.utime(job.directory / name)
 
 
 async def _read_again(
