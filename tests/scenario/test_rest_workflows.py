@@ -191,12 +191,14 @@ async def changed(rest: Rest, one: str, pool: ThrowawayPool) -> None:
     assert one[1:] == listed["workflows"][0]["id"]
     assert "is not over" in (await rest.ask("POST", f"{one}/rerun", 409))["detail"]
     told = await rest.ask("DELETE", f"{one}?reason=enough")
-    await rest.until(lambda said: said["state"] == "removed", one)
+    removed = await rest.until(lambda said: said["state"] == "removed", one)
+    assert "enough" in removed["reason"]
     await rest.ask("POST", f"{one}/halt", 409, json={})
     refused = await rest.ask("POST", f"{one}/rerun", 409)
     assert f"kettle dag rerun {number}" in refused["detail"]
     past = f"?state=removed&name=watched&at_least={told['position']}"
-    await rest.until(lambda said: one[1:] in [each["id"] for each in said["workflows"]], past)
+    listed = await rest.until(lambda said: one[1:] in [each["id"] for each in said["workflows"]], past)
+    assert any("enough" in each["reason"] for each in listed["workflows"])
     await rest.ask("GET", "/12345678@schedd", 404)
     await rest.ask("GET", "/1@nowhere", 404)
 
@@ -279,6 +281,9 @@ async def test_a_workflow_is_submitted_as_text(rest: Rest, evidence: Evidence) -
     ended = await rest.until(lambda said: "ended" in said and "exit_code" in said, f"/{new['id']}")
     assert ("done", 0, {"done": 2}) == (ended["state"], ended["exit_code"], ended["counts"])
     assert "of A\n" == (evidence.directory / "seen").read_text()
+    await rest.until(
+        lambda said: new["id"] in [each["id"] for each in said["workflows"]], "?state=done&name=again"
+    )
     assert 0 == (await rest.ask("POST", f"/{new['id']}/rerun"))["count"]
     lacking = text + "JOB C c.sub\nSCRIPT POST A post.sh\n"
     refused = await rest.ask("POST", "", 422, data=lacking, headers={"Content-Type": "text/plain"})
@@ -322,3 +327,7 @@ async def test_a_document_of_prominence_is_submitted(rest: Rest, tmp_path: Path)
     await rest.until(lambda said: made["id"] in [each["id"] for each in said["workflows"]], ids)
     number = made["id"].partition("@")[0]
     assert "4\n" == await ada.ask("GET", f"/workflows/{number}/square/1/stdout")
+    new = await rest.ask("POST", f"/{made['id']}/rerun?only=report", 201)
+    assert (2, ["report"]) == (new["done"], new["runs"])
+    ended = await rest.until(lambda said: "ended" in said, f"/{new['id']}")
+    assert ("done", {"done": 3}) == (ended["state"], ended["counts"])

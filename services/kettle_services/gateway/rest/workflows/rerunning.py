@@ -92,6 +92,10 @@ class Reruns:
         view, parameters = watched.view, asked.parameters
         number = view.started.workflow
         source = await source_of(client, JobId(number, 0))
+        if source.running:
+            raise _conflict(
+                f"the DAG job of workflow {watched.id} is about to end: try again in a moment", retry_after=1
+            )
         file, text = await self._sent(client, source, watched)
         plan = await asyncio.to_thread(_plan, view, file, text)
         found = _chosen(view, plan, parameters)
@@ -222,5 +226,5 @@ async def _read(source: JobSource, name: str) -> bytes:
     return b"".join([piece async for piece in pieces(source, name, opened, opened.size)])
 
 
-def _conflict(sentence: str) -> RequestRefused:
-    return RequestRefused(409, ProblemCode.NOT_RERUN, sentence)
+def _conflict(sentence: str, *, retry_after: float = 0.0) -> RequestRefused:
+    return RequestRefused(409, ProblemCode.NOT_RERUN, sentence, retry_after=retry_after)
