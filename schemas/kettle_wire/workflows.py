@@ -133,3 +133,25 @@ def unpacked(data: bytes) -> Plan:
         return _decode(plain)
     except (zlib.error, msgspec.MsgspecError) as error:
         raise ValueError(f"that is no plan of a workflow: {error}") from error
+
+
+_BEGINNING: Final = 32
+"""Bytes of an unpacked plan up to its first name, and more."""
+_NAMES: Final = b"\xa5names"
+
+
+def node_count(data: bytes) -> int:
+    """
+    How many nodes a packed plan has, of which no more is unpacked.
+
+    Raises ValueError for what is no plan, or does not begin with its names: all that is recorded does.
+    """
+    try:
+        head = zlib.decompressobj().decompress(data, _BEGINNING)
+    except zlib.error as error:
+        raise ValueError(f"that is no plan of a workflow: {error}") from error
+    at = head.find(_NAMES, 1, 1 + 2 + len(_NAMES)) + len(_NAMES)  # behind the size of the map
+    kind, size = head[at : at + 1], {b"\xdc": 2, b"\xdd": 4}.get(head[at : at + 1], 0)
+    if at < len(_NAMES) or not (size or b"\x90" <= kind <= b"\x9f"):
+        raise ValueError("that is no plan of a workflow: it does not begin with the names of its nodes")
+    return int.from_bytes(head[at + 1 : at + 1 + size]) if size else kind[0] & 0x0F

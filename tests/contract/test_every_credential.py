@@ -300,10 +300,11 @@ def test_who_only_reads_sends_no_commands() -> None:
 def test_a_job_submits_and_does_nothing_to_what_is_there() -> None:
     """Beside what a reader may, a job sends jobs and their files."""
     job, reader = set(rights("job")[0]), {as_another(each, "rita", "sam") for each in rights("rita")[0]}
-    assert {"submit", "submit_many", "spool_parts", "spool_jobs"} == {
+    assert {"submit_from_job", "submit_many_from_job", "spool_parts", "spool_jobs_from_job"} == {
         each.split(".")[-2] for each in job - reader
     }
     assert not reader - job
+    assert {"submit", "submit_many", "spool_jobs"}.isdisjoint(each.split(".")[-2] for each in job)
 
 
 async def test_a_sentinel_without_a_token_is_not_even_let_in(pool: Pool) -> None:

@@ -10,19 +10,26 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import aiohttp
+import msgspec
 import pytest
 from joserfc import jwt
 from joserfc.jwk import KeySet
 
 from kettle.bus.nats import NatsBus
 from kettle.bus.ports import Bus, BusError, RefusedError
-from kettle.client import select
+from kettle.client import Client, ClientError, select
+from kettle.client.connections.credentials import with_token
+from kettle.client.jobs.submission import prepare
 from kettle.storage import PgLog
 from kettle.testing.patience import PATIENCE_S
 from kettle.testing.shared_pool import SharedPool
 from kettle.testing.throwaway_pool import ThrowawayPool, merged
 from kettle_wire.codes import HoldCode, RefusalCode
 from kettle_wire.commands.job_credentials import ISSUE_JOB_TOKENS, IssueJobTokens
+from kettle_wire.commands.queue import SUBMIT, Submit, Submitted
+from kettle_wire.commands.schedd import FIND_SPOOL, FindSpool
+from kettle_wire.commands.spooling import SPOOL_JOBS_FROM_JOB, SpoolJobs
+from kettle_wire.commands.submissions import SUBMIT_MANY, SubmitMany
 from kettle_wire.events import Event, JobHeld, JobStarted, TokenRevoked, decode
 from kettle_wire.identity import daemon
 from kettle_wire.jobs import JobId
@@ -239,3 +246,68 @@ async def test_a_stored_credential_goes_to_the_jobs_of_its_owner(
     assert (1, "", "") == await condor("condor_store_cred", "query-oauth", "-s", "box", "-H", "mine")
     status, _, err = await condor("condor_store_cred", "add-pwd")
     assert (1, True) == (status, "keeps neither passwords" in err), err
+
+
+GIVES_ITS_TOKEN = """
+executable = /bin/sh
+arguments = "-c 'cp $BEARER_TOKEN_FILE {token}.new; mv {token}.new {token}; until test -e {go}; do sleep 0.05; done'"
+transfer_executable = false
+use_oauth_services = kettle
+queue
+"""
+ON_A_MACHINE = "executable = /bin/true\ntransfer_executable = false\nrequirements = false\nqueue\n"
+
+
+async def test_a_jobs_token_runs_nothing_on_the_access_point(
+    shared_pool: SharedPool, configuration: dict[str, Any], evidence: Evidence, place: Path, tmp_path: Path
+) -> None:
+    """
+    What runs there has its owner's own credential: by no command, alone or among others, a job has such jobs queued; others it has.
+    """
+    of_this_pool = {"iam": {"job_token_scopes": ["condor:/WRITE"], "job_token_audiences": []}}
+    go, shown = evidence.directory / "go", evidence.directory / "token"
+    async with shared_pool.lent(settings=merged(configuration["settings"], of_this_pool)) as pool:
+        parent = await pool.client.submit(GIVES_ITS_TOKEN.format(token=shown, go=go), cwd=tmp_path)
+        await happened(pool.client, JobId(parent.cluster, 0), JobStarted)
+        async with asyncio.timeout(PATIENCE_S):
+            while not shown.exists():
+                await asyncio.sleep(0.05)
+        condor = Condor(place, pool, tmp_path)
+        for universe in ("local", "scheduler"):
+            text = f"universe = {universe}\n{ON_A_MACHINE}"
+            said = await condor("condor_submit", typed=text, BEARER_TOKEN_FILE=str(shown))
+            assert (1, True) == (said.status, f"jobs of the {universe} universe" in said.err), said
+        said = await condor("condor_submit", typed=ON_A_MACHINE, BEARER_TOKEN_FILE=str(shown))
+        assert 0 == said.status, said
+
+        home = prepare(f"universe = scheduler\n{ON_A_MACHINE}", cwd=tmp_path)
+        away = prepare(ON_A_MACHINE, cwd=tmp_path)
+        in_rows = msgspec.structs.replace(
+            away,
+            ad={name: value for name, value in away.ad.items() if name != "JobUniverse"},
+            columns=["JobUniverse"],
+            rows=[[5], [12]],
+        )
+        known = with_token(
+            pool.client.pool, {"BEARER_TOKEN_FILE": str(shown)}, evidence.directory, lambda _knob: None
+        )
+        async with Client.connect(pool=known, token=shown.read_text) as job:
+            found = await job.submit_many({"home": home, "away": away, "rows": in_rows})
+            assert isinstance(found["away"], Submitted), found
+            for each in ("home", "rows"):
+                assert "a running job may not submit" in str(found[each])
+            request = Submit(id="1", ad=home.ad, columns=home.columns, rows=home.rows)
+            with pytest.raises(ClientError, match="does not let you ask the schedd for submit"):
+                await job.requests.ask(SUBMIT, request)
+            own = await pool.client.submit(home, spool=True)
+            spooled = await job.requests.ask(FIND_SPOOL, FindSpool(cluster=own.cluster))
+            manifest = SpoolJobs(cluster=own.cluster, manifest="0" * 64)
+            with pytest.raises(ClientError, match="may not send files for jobs of the scheduler universe"):
+                await job.requests.ask(SPOOL_JOBS_FROM_JOB, manifest, name=spooled.shadow)
+            await pool.client.remove(select(own.cluster))
+            with pytest.raises(ClientError, match="does not let you ask the schedd for submit"):
+                await job.requests.ask(SUBMIT_MANY, SubmitMany(submissions=[request]))
+        universes = {ad["JobUniverse"] for ad in await pool.client.jobs(select(), projection=["JobUniverse"])}
+        assert {5} == universes
+        go.touch()
+        await pool.client.remove(select())

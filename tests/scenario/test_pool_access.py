@@ -17,8 +17,10 @@ from kettle.bus.ports import Bus, RefusedError
 from kettle.client import select
 from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
+from kettle_wire.ads.types import Ad, Expr
+from kettle_wire.codes import Universe
 from kettle_wire.commands import schedd
-from kettle_wire.commands.schedd import JobCommand, QueryJobs
+from kettle_wire.commands.schedd import EditJobs, JobCommand, QueryJobs, Submit
 from kettle_wire.events import JobCompleted, JobStarted
 from kettle_wire.identity import daemon
 from kettle_wire.jobs import JobId
@@ -165,4 +167,19 @@ async def test_a_machine_cannot_give_what_the_submitter_did_not(pool: ThrowawayP
         assert "malformed" == await asked(allowed.cluster, body=b"\xc1")
         for verb in ("access", "run_now", "report", "matched", "sync", "job_command", "none"):
             assert "denied" == await asked(allowed.cluster, verb)
+        for number, universe in enumerate((Universe.SCHEDULER, Universe.LOCAL, Universe.VANILLA)):
+            ad: Ad = {"Cmd": "/bin/true", "JobUniverse": int(universe), "Requirements": Expr("false")}
+            submit = msgspec.msgpack.encode(Submit(id=f"{number}", ad=ad, columns=[], rows=[[]]))
+            refused = "" if universe is Universe.VANILLA else "unacceptable"
+            assert refused == await asked(allowed.cluster, "submit", body=submit)
+        here = await pool.client.submit(
+            "universe = local\nexecutable = /bin/true\nhold = true\nqueue\n", cwd=tmp_path
+        )
+        edit = EditJobs(id="e", select=select(here.cluster), attributes={"Cmd": "/bin/false"})
+        command = JobCommand(
+            job=JobId(allowed.cluster, 0), attempt=1, verb="edit_jobs", body=msgspec.msgpack.encode(edit)
+        )
+        answer = await bus.call(schedd.JOB_COMMAND, "schedd", command, deadline=PATIENCE_S)
+        outcomes = schedd.EDIT_JOBS.decode_reply(answer.body).outcomes
+        assert ["denied"] == [each.outcome for each in outcomes]
     await pool.client.remove(select())

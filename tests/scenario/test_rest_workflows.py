@@ -16,6 +16,7 @@ from kettle.testing.throwaway_pool import ThrowawayPool
 
 from .asking import patiently
 from .condor import Condor
+from .evidence import Evidence
 from .test_containers import WORKING
 from .test_rest_v1 import V1
 from .test_rest_v1_jobs import RESOURCES, needs_containers, sent
@@ -188,11 +189,16 @@ async def changed(rest: Rest, one: str, pool: ThrowawayPool) -> None:
 
     listed = await rest.until(lambda said: said["workflows"], "?name=WATCHED.dag&state=running&limit=1")
     assert one[1:] == listed["workflows"][0]["id"]
+    assert "is not over" in (await rest.ask("POST", f"{one}/rerun", 409))["detail"]
     told = await rest.ask("DELETE", f"{one}?reason=enough")
-    await rest.until(lambda said: said["state"] == "removed", one)
+    removed = await rest.until(lambda said: said["state"] == "removed", one)
+    assert "enough" in removed["reason"]
     await rest.ask("POST", f"{one}/halt", 409, json={})
+    refused = await rest.ask("POST", f"{one}/rerun", 409)
+    assert f"kettle dag rerun {number}" in refused["detail"]
     past = f"?state=removed&name=watched&at_least={told['position']}"
-    await rest.until(lambda said: one[1:] in [each["id"] for each in said["workflows"]], past)
+    listed = await rest.until(lambda said: one[1:] in [each["id"] for each in said["workflows"]], past)
+    assert any("enough" in each["reason"] for each in listed["workflows"])
     await rest.ask("GET", "/12345678@schedd", 404)
     await rest.ask("GET", "/1@nowhere", 404)
 
@@ -242,12 +248,18 @@ async def test_what_is_sent_is_looked_at_and_all_faults_are_told(rest: Rest) -> 
     await look("json", {"name": "nothing"}, 422)
 
 
-async def test_a_workflow_is_submitted_as_text(rest: Rest) -> None:
+async def test_a_workflow_is_submitted_as_text(rest: Rest, evidence: Evidence) -> None:
     """
-    A DAG file whose nodes have their descriptions runs in the name of who sends it, once for each key; what it lacks is refused before.
+    A DAG file whose nodes have their descriptions runs in the name of who sends it, once for each key, and again without what is done:
+    what that has left is there; what it lacks is refused before.
     """
+    go = evidence.directory / "go"
     text = (
-        NODE.format(name="A", command="true") + NODE.format(name="B", command="exit 4") + "PARENT A CHILD B\n"
+        NODE.format(name="A", command="echo of A > left")
+        + NODE.format(name="B", command=f"test -e {go} && cat left > {evidence.directory}/seen").replace(
+            "    request_memory", "    transfer_input_files = left\n    request_memory"
+        )
+        + "PARENT A CHILD B\n"
     )
     headers = {"Content-Type": "text/plain", "Idempotency-Key": "one"}
     made = await rest.ask("POST", "?name=sent", 201, data=text, headers=headers)
@@ -258,6 +270,21 @@ async def test_a_workflow_is_submitted_as_text(rest: Rest) -> None:
     await rest.until(
         lambda said: made["id"] in [each["id"] for each in said["workflows"]], "?state=failed&name=sent"
     )
+    again = f"/{made['id']}/rerun"
+    assert {"done": 1, "count": 1, "runs": ["B"]} == await rest.ask("POST", f"{again}?dry_run=1")
+    assert ["A", "B"] == (await rest.ask("POST", f"{again}?from=A&dry_run=1"))["runs"]
+    assert "no node X" in (await rest.ask("POST", f"{again}?only=X", 422))["detail"]
+    go.touch()
+    key = {"Idempotency-Key": "again"}
+    new = await rest.ask("POST", f"{again}?name=again", 201, headers=key)
+    assert new == await rest.ask("POST", f"{again}?name=again", 201, headers=key)
+    ended = await rest.until(lambda said: "ended" in said and "exit_code" in said, f"/{new['id']}")
+    assert ("done", 0, {"done": 2}) == (ended["state"], ended["exit_code"], ended["counts"])
+    assert "of A\n" == (evidence.directory / "seen").read_text()
+    await rest.until(
+        lambda said: new["id"] in [each["id"] for each in said["workflows"]], "?state=done&name=again"
+    )
+    assert 0 == (await rest.ask("POST", f"/{new['id']}/rerun"))["count"]
     lacking = text + "JOB C c.sub\nSCRIPT POST A post.sh\n"
     refused = await rest.ask("POST", "", 422, data=lacking, headers={"Content-Type": "text/plain"})
     assert 2 == len(refused["errors"])
@@ -300,3 +327,7 @@ async def test_a_document_of_prominence_is_submitted(rest: Rest, tmp_path: Path)
     await rest.until(lambda said: made["id"] in [each["id"] for each in said["workflows"]], ids)
     number = made["id"].partition("@")[0]
     assert "4\n" == await ada.ask("GET", f"/workflows/{number}/square/1/stdout")
+    new = await rest.ask("POST", f"/{made['id']}/rerun?only=report", 201)
+    assert (2, ["report"]) == (new["done"], new["runs"])
+    ended = await rest.until(lambda said: "ended" in said, f"/{new['id']}")
+    assert ("done", {"done": 3}) == (ended["state"], ended["counts"])

@@ -13,17 +13,18 @@ from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle.userlog import Disconnected, Executing, ImageSize, Reconnected, Submitted, Terminated
 from kettle.userlog.events import LogEvent
-from kettle_wire.events import JobAssigned
+from kettle_wire.events import JobAssigned, JobStarted
 
 from .evidence import Evidence
 from .job_log import logged
-from .waiting import the_machine
+from .waiting import happened, the_machine
 
 SETTINGS: Final[dict[str, dict[str, Any]]] = {
     "startd": {"start": "false", "local_overcommit": 2.0},
     "schedd": {
         "start_local_universe": "TotalLocalJobsRunning < 2",
         "start_scheduler_universe": "TARGET.Allowed =?= true",
+        "max_scheduler_jobs_per_owner": 2,
         "local_jobs_interval": 0.5,
         "periodic_expr_interval": 0.5,
     },
@@ -139,6 +140,24 @@ async def test_a_job_that_the_site_does_not_start_says_so(pool: ThrowawayPool, t
     assert "START_SCHEDULER_UNIVERSE of the schedd does not allow" in said[0]
     assert "has not enough left" in said[1]
     await pool.client.remove(select(forbidden, large))
+
+
+async def test_one_owner_does_not_take_all_places(
+    pool: ThrowawayPool, tmp_path: Path, evidence: Evidence
+) -> None:
+    """As many DAG jobs as one may have run; those that wait say what they wait for, and begin when one has ended."""
+    program = f"until [ -e {evidence.directory}/$1 ]; do sleep 0.1; done"
+    more = "universe = scheduler\n+Allowed = true\narguments = $(Process)\nqueue 3\n"
+    cluster = await submit(pool, tmp_path, program, more)
+    await until(pool.client, cluster, "running", 2)
+    said = (await pool.kettle("why", f"{cluster}.2"))[1]
+    assert "as may: 2 (max_scheduler_jobs_per_owner)" in said
+    (evidence.directory / "0").touch()
+    await happened(pool.client, job_id(f"{cluster}.2"), JobStarted)
+    for number in ("1", "2"):
+        (evidence.directory / number).touch()
+    async with asyncio.timeout(PATIENCE_S):
+        await pool.client.wait(select(cluster))
 
 
 async def test_a_local_job_outlives_its_schedd_and_its_shadow(

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import pytest
@@ -21,13 +21,14 @@ from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_services.master.domain.start_order import DAEMON_LIST
 from kettle_wire.commands.queue import Select, Submitted
-from kettle_wire.events import JobCompleted, JobStarted, JobVacated
+from kettle_wire.events import Event, JobCompleted, JobHeld, JobStarted, JobVacated
 from kettle_wire.jobs import JobId
 from kettle_wire.workflows import unpacked
 
 from .condor import Condor
 from .waiting import WORKFLOW_S, happened
 
+T = TypeVar("T", bound=Event)
 NODE = """\
 executable = /bin/sh
 arguments = "-c 'echo $(JOB) job $(RETRY) >> {work}/runs; test $(JOB) != C -o -e {work}/fixed'"
@@ -244,6 +245,44 @@ async def test_a_dag_is_held_released_and_removed_like_a_job(
     async with asyncio.timeout(PATIENCE_S):
         while await nodes_of(pool, cluster):
             await asyncio.sleep(0.05)
+
+
+async def test_a_dag_that_has_changed_is_held_until_it_is_as_it_was(
+    pool: ThrowawayPool, condor: Condor, work: Path
+) -> None:
+    """
+    When its process comes back: another graph, or none that can be read, would run one node for another. What is only read to run a
+    node may be another, as with DAGMan.
+    """
+    again = 'JOB A node.sub\nJOB B node.sub\nVARS B say="{said}"\nPARENT A CHILD B\nSCRIPT PRE A script.sh $NODE pre $RETRY\n'
+    cluster = await submitted(condor, "changed.dag", again.format(said="one"))
+    job, dag = JobId(cluster, 0), work / "changed.dag"
+    assert ["A pre 0"] == await runs(work, 1)
+    assert 0 == (await condor("condor_hold", str(cluster))).status
+    for text, reason in (
+        (f"JOB X node.sub\n{again}", "changed.dag has changed since workflow"),
+        (f"JOBS X node.sub\n{again}", "cannot be read any more: changed.dag, line 1"),
+    ):
+        holds = len(await events(pool.client, job, JobHeld))
+        dag.write_text(text)
+        assert 0 == (await condor("condor_release", str(cluster))).status
+        async with asyncio.timeout(WORKFLOW_S):
+            while len(found := await events(pool.client, job, JobHeld)) == holds:
+                await asyncio.sleep(0.05)
+        assert reason in found[-1].reason
+        assert f"kettle dag rerun {cluster}" in found[-1].reason
+    assert "1 node differs (X)" in found[-2].reason
+    dag.write_text(again.format(said="two"))
+    (work / "node.sub").write_text(NODE.format(work=work).replace("$(JOB) job", "$(JOB) $(say:none)"))
+    assert 0 == (await condor("condor_release", str(cluster))).status
+    (work / "go").touch()
+    assert 0 == await exit_code(pool.client, cluster)
+    assert ["A none 0", "A pre 0", "B two 0"] == sorted((work / "runs").read_text().splitlines())
+
+
+async def events(client: Client, job: JobId, kind: type[T]) -> list[T]:
+    """Those of a kind that are recorded of a job."""
+    return [each.event for each in await client.events(job) if isinstance(each.event, kind)]
 
 
 async def test_the_nodes_of_a_dag_that_is_removed_while_held_are_removed_with_it(

@@ -24,9 +24,9 @@ from kettle_wire.commands.iam import (
 )
 from kettle_wire.commands.job_credentials import END_JOB_TOKENS, ISSUE_JOB_TOKENS
 from kettle_wire.commands.log import READ_FRAMES
-from kettle_wire.commands.queue import SUBMIT
-from kettle_wire.commands.spooling import SPOOL_JOBS, SPOOL_PARTS
-from kettle_wire.commands.submissions import SUBMIT_MANY
+from kettle_wire.commands.queue import SUBMIT_FROM_JOB
+from kettle_wire.commands.spooling import SPOOL_JOBS_FROM_JOB, SPOOL_PARTS
+from kettle_wire.commands.submissions import SUBMIT_MANY_FROM_JOB
 from kettle_wire.commands.token_requests import (
     APPROVE_OWN_TOKEN_REQUEST,
     APPROVE_TOKEN_REQUEST,
@@ -87,7 +87,7 @@ READER: Final = "reader"
 SUBMITTER: Final = "submitter"
 """The role of a job whose token permits to submit in its owner's name: it does nothing to jobs that are there."""
 
-_SUBMITS: Final = (SUBMIT, SUBMIT_MANY, SPOOL_PARTS, SPOOL_JOBS)
+_SUBMITS: Final = (SUBMIT_FROM_JOB, SUBMIT_MANY_FROM_JOB, SPOOL_PARTS, SPOOL_JOBS_FROM_JOB)
 
 BEARER: Final = "bearer"
 """The role of a person who has shown a token."""

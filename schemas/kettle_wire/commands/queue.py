@@ -182,6 +182,10 @@ class JobAds(msgspec.Struct, frozen=True, kw_only=True):
 SUBMIT = Endpoint(
     "schedd", "submit", Submit, Submitted, callers=(Caller.USER, Caller.JOB), repeat=Repeat.FIRST_ANSWER
 )
+SUBMIT_FROM_JOB = Endpoint(
+    "schedd", "submit_from_job", Submit, Submitted, callers=(Caller.USER,), repeat=Repeat.FIRST_ANSWER
+)
+"""What the token of a running job submits: only jobs that do not run on the access point."""
 ASK_ROOM = Endpoint(
     "schedd", "ask_room", AskRoom, Room, callers=(Caller.USER, Caller.JOB), repeat=Repeat.QUERY
 )

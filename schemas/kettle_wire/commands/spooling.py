@@ -119,6 +119,17 @@ SPOOL_JOBS = Endpoint(
     limited=True,
     largest=LARGEST_REQUEST,
 )
+SPOOL_JOBS_FROM_JOB = Endpoint(
+    "shadow",
+    "spool_jobs_from_job",
+    SpoolJobs,
+    JobsSpooled,
+    callers=(Caller.USER,),
+    repeat=Repeat.HARMLESS,
+    limited=True,
+    largest=LARGEST_REQUEST,
+)
+"""What the token of a running job says of files that it has sent: not of those of jobs that run on the access point."""
 LIST_SPOOLED = Endpoint(
     "shadow",
     "list_spooled",

@@ -43,3 +43,14 @@ SUBMIT_MANY: Final = Endpoint(
     callers=(Caller.USER,),
     repeat=Repeat.HARMLESS,
 )
+
+
+SUBMIT_MANY_FROM_JOB: Final = Endpoint(
+    "schedd",
+    "submit_many_from_job",
+    SubmitMany,
+    ManySubmitted,
+    callers=(Caller.USER,),
+    repeat=Repeat.HARMLESS,
+)
+"""`submit_many` for the token of a running job: each of them is what it would be to `submit_from_job`."""

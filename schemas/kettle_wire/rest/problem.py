@@ -61,6 +61,8 @@ class ProblemCode(StrEnum):
     """The job waits for no machine."""
     WORKFLOW_OVER = "workflow.over"
     """The workflow has ended."""
+    NOT_RERUN = "workflow.not_rerun"
+    """The workflow cannot be run again: it is not over, or its files are not where they can be read."""
     WORKFLOW_FAULTS = "workflow.faults"
     """The DAG file or the document has faults; `errors` has all of them."""
     CHANGED = "changed"

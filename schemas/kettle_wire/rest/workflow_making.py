@@ -6,6 +6,8 @@ import msgspec
 
 from kettle_wire.rest.problem import FieldProblem
 from kettle_wire.rest.route import Route
+from kettle_wire.rest.streams import ClusterName
+from kettle_wire.rest.workflows import NodeName
 
 DAG_TEXT: Final = "text/plain"
 DOCUMENT: Final = "application/json"
@@ -60,6 +62,55 @@ SUBMIT_WORKFLOW = Route(
     level="WRITE",
     errors=(413, 415, 422),
     takes=(DAG_TEXT, DOCUMENT),
+    creates=True,
+    headers=("Idempotency-Key",),
+)
+
+
+MOST_SHOWN: Final = 1_000
+"""Nodes of a new run that are named."""
+
+
+class RerunWorkflow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """
+    Run a workflow again that is over and was sent over HTTP: what has succeeded counts as done. Its owner may. The files of other
+    workflows are where they were submitted: `kettle dag rerun`.
+    """
+
+    id: ClusterName
+    after: list[NodeName] = msgspec.field(name="from", default_factory=list)
+    """These nodes and all that wait for them run also where they have succeeded; none, or `failed`: what has not succeeded runs."""
+    only: list[NodeName] = []
+    """These nodes run, and no others."""
+    name: Annotated[str, msgspec.Meta(max_length=256)] = ""
+    """Of the new run in the queue; empty: that of a workflow that is sent."""
+    dry_run: bool = False
+    """Only say what would run."""
+
+
+class WorkflowRerun(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a new run does, or would do; with nothing to run there is none."""
+
+    id: str = ""
+    """`CLUSTER@SCHEDD` of the new run; absent if there is none."""
+    done: int
+    """So many nodes count as done."""
+    count: int
+    """So many run."""
+    runs: list[str]
+    """The first 1,000 of these."""
+    assumed: int = 0
+    """So many of those that count as done have never succeeded: `only` says that they are not wanted."""
+
+
+RERUN_WORKFLOW = Route(
+    "POST",
+    "/workflows/{id}/rerun",
+    "rerun_workflow",
+    parameters=RerunWorkflow,
+    reply=WorkflowRerun,
+    level="WRITE",
+    errors=(404, 409, 422),
     creates=True,
     headers=("Idempotency-Key",),
 )

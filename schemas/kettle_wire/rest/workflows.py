@@ -32,7 +32,7 @@ WORKFLOW_ERRORS = (404, 409)
 class ListWorkflows(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """
     List workflows, those in the queues first, of these the last submitted first: one's own; administrators may name others. How far
-    they are is as their DAG jobs have told it, at most half a minute ago.
+    they are is as their DAG jobs have told it, some seconds ago.
     """
 
     owner: list[Name] = []
@@ -89,7 +89,7 @@ class Workflow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How many nodes are in which state; states without nodes are left out."""
     jobs: WorkflowJobs | None = None
     reason: str = ""
-    """Why it is on hold or halted, or has ended like that."""
+    """Why it is on hold or halted, was removed, or has ended like that."""
     exit_code: int | None = None
     """Of its DAG job."""
     files: list[str] = []

@@ -6,13 +6,14 @@ from typing import Final
 
 from kettle.bus.ports import Bus, RefusedError
 from kettle.eventsourcing.command_pipeline import Decision
+from kettle.jobs.ad import over
 from kettle.terminal.nearest_names import did_you_mean
 from kettle_services.dagman.domain.decisions import react
 from kettle_services.dagman.domain.explanations import explained
 from kettle_services.dagman.domain.workflow import Workflow
-from kettle_services.dagman.following import Following
+from kettle_services.dagman.following import DAG_JOB, Following
 from kettle_services.dagman.record import STREAM, Record
-from kettle_wire.codes import NodeJobKind, NodeState, RefusalCode, Universe
+from kettle_wire.codes import JobStatus, NodeJobKind, NodeState, RefusalCode, Universe
 from kettle_wire.commands.dagman import (
     ChangeWorkflow,
     ExplainNode,
@@ -33,11 +34,13 @@ from kettle_wire.events.workflow import (
     SubmissionsFailed,
     WorkflowEvent,
     WorkflowHalted,
+    WorkflowRemoved,
     WorkflowResumed,
     WorkflowStarted,
     WorkflowThrottled,
 )
 from kettle_wire.identity import Identity, user
+from kettle_wire.workflows import node_count
 
 EVENTS: Final = 5_000
 """So many events are one answer at most."""
@@ -67,10 +70,10 @@ class WorkflowCommands:
     async def start(self, request: StartWorkflow, caller: Identity) -> Decision[WorkflowRuns]:
         """A workflow begins, or its process has come back."""
         number = request.workflow
-        place = 0
+        place, facts = 0, list[WorkflowEvent]()
         if (known := await self._record.find(number)) is None:
             place = await self._following.place()
-            await self._require_dag_job(number, caller)
+            facts = await self._said_before(number, caller)
             known = self._record.workflows.get(number)  # its process may ask twice at a time
         if known is not None:
             self._require_owner(known, caller)
@@ -87,22 +90,25 @@ class WorkflowCommands:
             followed=place,
         )
         try:
-            workflow = Workflow(started)
+            workflow = _made(started)
         except ValueError as error:
             raise RefusedError(RefusalCode.UNACCEPTABLE, str(error)) from error
-        events: list[WorkflowEvent] = [started, *react(workflow, [], time.time())]
+        events: list[WorkflowEvent] = [started, *react(workflow, facts, time.time())]
         self._record.begin(workflow)
         self._following.begin(workflow)
         changes = [(f"{STREAM}{number}", event) for event in events]
         return Decision(lambda position: WorkflowRuns(position=position, digest=request.digest), changes)
 
-    async def _require_dag_job(self, number: int, caller: Identity) -> None:
-        """The cluster is a DAG job of the caller."""
+    async def _said_before(self, number: int, caller: Identity) -> list[WorkflowEvent]:
+        """
+        What was said to a DAG job of the caller before its workflow begins: nothing, or that it is removed, which is in frames that nobody
+        reads for it.  Raises RefusedError: it is none, or is over.
+        """
         select = Select(clusters=[number])
         found = await self._bus.call(
             QUERY_JOBS,
             self._schedd,
-            QueryJobs(select=select, projection=["Owner", "JobUniverse"]),
+            QueryJobs(select=select, projection=DAG_JOB),
             deadline=_WITHIN_S,
         )
         mine = [
@@ -116,6 +122,14 @@ class WorkflowCommands:
                 f"cluster {number} is no DAG job of {caller.name} in the queue of {self._schedd}: it has to be one job "
                 "of the scheduler universe",
             )
+        if over(mine[0]):
+            raise RefusedError(
+                RefusalCode.DENIED,
+                f"DAG job {number} is over: submit the DAG again, its workflow has not begun",
+            )
+        if mine[0]["JobStatus"] == JobStatus.REMOVED:
+            return [WorkflowRemoved(by="", reason=str(mine[0].get("RemoveReason", "")))]
+        return []
 
     async def follow(self, request: FollowWorkflow, caller: Identity) -> WorkflowNews:
         """What has happened, and what is to be done."""
@@ -224,3 +238,12 @@ class WorkflowCommands:
     def _require_owner(self, workflow: Workflow, caller: Identity) -> None:
         if caller != user(workflow.owner):
             raise RefusedError(RefusalCode.DENIED, f"workflow {workflow.number} belongs to {workflow.owner}")
+
+
+def _made(started: WorkflowStarted) -> Workflow:
+    """Raises ValueError for a plan that is none, or from whose beginning others would read another number of nodes."""
+    nodes = node_count(started.plan)
+    workflow = Workflow(started)
+    if nodes != len(workflow.states):
+        raise ValueError("that is no plan of a workflow: it has the names of its nodes twice")
+    return workflow

@@ -13,6 +13,7 @@ from typing import Final
 from kettle.bus.ports import Bus
 from kettle.bus.retryable import retryable
 from kettle.eventsourcing.replay import head_frame, missing_frames
+from kettle.jobs.ad import over
 from kettle.retry.loop import retry
 from kettle_services.dagman.domain.decisions import next_time, react
 from kettle_services.dagman.domain.reading import Reader, Said
@@ -25,6 +26,8 @@ from kettle_wire.events.workflow import NodeJobsSeen, WorkflowEnded, WorkflowEve
 from kettle_wire.frames import Frame, Hollow
 from kettle_wire.subjects import Subjects
 
+DAG_JOB: Final = ["ClusterId", "Owner", "JobUniverse", "JobStatus", "CurrentHosts", "RemoveReason"]
+"""What is asked of a DAG job."""
 FRAMES: Final = 64
 """Frames that are fetched at once."""
 _WITHIN_S: Final = 10.0
@@ -84,7 +87,7 @@ class Following:
 
     async def _follow_while_needed(self, after: int) -> None:
         _log.info("follows %s from frame %s on", self._shard, after)
-        await self._end_left(list(self._live))
+        await self.end_left(list(self._live))
         reading = self._bus.consume(
             self._subjects.event_stream(self._shard),
             "",
@@ -98,7 +101,7 @@ class Following:
                 for message in batch.messages:
                     async for frame in self._frames(frames.decode(message.data)):
                         if removed := self.take(frame):
-                            await self._end_left(removed)
+                            await self.end_left(removed)
                 if not self._live:
                     self._frame = None
                     return
@@ -116,16 +119,16 @@ class Following:
         async for frame in missing_frames(self._bus, self._shard, read, arrived.number):
             yield frame
 
-    async def _end_left(self, numbers: list[int]) -> None:
+    async def end_left(self, numbers: list[int]) -> None:
         """
-        End those workflows whose DAG jobs are not in the queue any more: one that was removed while it did not run leaves it
-        without another word.
+        End those workflows whose DAG jobs are over: one that was removed while it did not run is so without another word, also if it stays
+        in the queue for its results.
         """
-        request = QueryJobs(select=Select(clusters=numbers), projection=["ClusterId"])
+        request = QueryJobs(select=Select(clusters=numbers), projection=DAG_JOB)
         found = await retry(
             lambda: self._bus.call(QUERY_JOBS, self._schedd, request, deadline=_WITHIN_S), retryable=retryable
         )
-        there = {ad["ClusterId"] for ad in found.jobs}
+        there = {ad["ClusterId"] for ad in found.jobs if not over(ad)}
         for number in numbers:
             workflow = self._live.get(number)
             if workflow is not None and workflow.ended is None and number not in there:

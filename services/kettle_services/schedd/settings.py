@@ -136,6 +136,11 @@ class ScheddSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_fi
     """
     start_scheduler_universe: ConditionText = "TotalSchedulerJobsRunning < 500"
     """START_SCHEDULER_UNIVERSE: the same for the scheduler universe."""
+    max_scheduler_jobs_per_owner: Annotated[int, msgspec.Meta(ge=0)] = 250
+    """
+    Running jobs of the scheduler universe of each owner, DAGs and those within them among them, so that one person's do not take all
+    places; 0: no limit.
+    """
     local_jobs_interval: Seconds = 5.0
     """
     Seconds after which these are evaluated again, and after which a refusal of the machine's startd is tried again.

@@ -50,7 +50,8 @@ from kettle_services.schedd.settings import ScheddSettings
 from kettle_services.schedd.shadows.dispatch import ShadowDispatch
 from kettle_wire.commands import schedd as commands
 from kettle_wire.commands.outputs import FIND_OUTPUTS
-from kettle_wire.commands.submissions import SUBMIT_MANY
+from kettle_wire.commands.queue import SUBMIT_FROM_JOB
+from kettle_wire.commands.submissions import SUBMIT_MANY, SUBMIT_MANY_FROM_JOB
 from kettle_wire.subjects import Subjects
 
 
@@ -180,6 +181,7 @@ def _answers(
     )
     attempt_reports = AttemptReports(recorder, claims, gangs, shadows, policies, settings)
     spooling = SpoolCommands(recorder, shadows, settings)
+    edits = JobEdits(recorder, settings, deeds, seal)
     pipeline = CommandPipeline(recorder, require_room=backlog.require_room)
     command, query = pipeline.command, pipeline.query
     served: list[Served[Any, Any]] = [
@@ -191,10 +193,18 @@ def _answers(
             parts=lambda request: request.submissions,
             answer=outcomes,
         ),
+        command(SUBMIT_FROM_JOB, submissions.submit_from_job),
+        pipeline.many(
+            SUBMIT_MANY_FROM_JOB,
+            SUBMIT_FROM_JOB,
+            submissions.submit_from_job,
+            parts=lambda request: request.submissions,
+            answer=outcomes,
+        ),
         query(commands.ASK_ROOM, submissions.ask_room),
         command(commands.ACT, JobActions(recorder, shadows, factories, settings, deeds).act),
         command(commands.EDIT, FactoryEdits(recorder, settings, deeds).edit),
-        command(commands.EDIT_JOBS, JobEdits(recorder, settings, deeds, seal).edit),
+        command(commands.EDIT_JOBS, edits.edit),
         command(commands.RUN_NOW, RunNowCommands(recorder, claims).run_now, remember=REMEMBERED_S),
         query(commands.QUERY_JOBS, questions.query_jobs),
         query(commands.QUERY_EVENTS, questions.query_events),
@@ -211,5 +221,10 @@ def _answers(
         query(commands.NEEDED_TOKENS, NeededTokens(recorder).needed_tokens),
     ]
     authorizer = Authorizer.of_service("schedd", lambda: settings.authorization, people=people)
-    from_jobs = JobCommands(recorder, settings, served, authorizer)
+    for_jobs = [
+        *served,
+        command(commands.SUBMIT, submissions.submit_from_job),
+        command(commands.EDIT_JOBS, edits.edit_from_job),
+    ]
+    from_jobs = JobCommands(recorder, settings, for_jobs, authorizer)
     return [*served, Served(commands.JOB_COMMAND, from_jobs.command)]

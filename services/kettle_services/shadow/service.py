@@ -137,7 +137,7 @@ class Shadow:
         self._inputs = Inputs(given, limits, cache_bytes=settings.cache_bytes)
         self._signer = Signer(lifetime=settings.presigned_url_lifetime)
         self.reporter = ScheddReporter(bus, settings, self.start)
-        self._commanding = Commanding(bus, settings.schedd, self.spooling.served())
+        self._commanding = Commanding(bus, settings.schedd, self.spooling.served_to_jobs())
         self._file_work = FileWork(settings.chirp_open_files)
         self._tokens = TokenRequests(bus, settings, joined=joined)
         self._side = AttemptContext(

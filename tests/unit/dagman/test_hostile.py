@@ -18,6 +18,7 @@ from kettle_services.dagman.domain.reading import STEP, Reader
 from kettle_services.dagman.domain.workflow import Workflow
 from kettle_services.dagman.following import Following
 from kettle_services.dagman.record import Record
+from kettle_wire.codes import JobStatus
 from kettle_wire.commands.dagman import (
     ChangeWorkflow,
     ExplainNode,
@@ -31,9 +32,10 @@ from kettle_wire.events.cluster import ClusterSubmitted
 from kettle_wire.frames import Entry, Frame
 from kettle_wire.identity import Identity, Kind
 from kettle_wire.subjects import Subjects
-from kettle_wire.workflows import MOST_NODES, Plan, WorkflowOptions, unpacked
+from kettle_wire.workflows import MOST_NODES, Plan, WorkflowOptions, node_count, packed, unpacked
 
 from .interpreter import started
+from .one_dagman import dag_job, dagman
 
 
 @pytest.mark.parametrize(("owner", "counts"), [("ann", True), ("eve", False)])
@@ -142,3 +144,36 @@ async def test_a_workflow_that_begins_while_somebody_asks_for_it_is_not_over() -
     for ended in range(100, 150):
         record.over(ended)
     assert live is record.workflows[7]
+
+
+def packed_fields(*fields: tuple[str, object]) -> bytes:
+    """A plan with these fields, in this order, also if one is there twice."""
+    said = b"".join(msgspec.msgpack.encode(each) for field in fields for each in field)
+    return zlib.compress(bytes([0x80 + len(fields)]) + said)
+
+
+@pytest.mark.parametrize("nodes", [0, 15, 16, 65_535, 65_536])
+def test_the_number_of_nodes_is_known_before_they_are_unpacked(nodes: int) -> None:
+    """In each of the forms that a list has, behind a map of few fields and of many."""
+    names = ["x"] * nodes
+    more = [(f"field{number}", 1) for number in range(10)]
+    assert nodes == node_count(packed(Plan(names=names)))
+    assert nodes == node_count(packed_fields(("names", names), *more))
+    many = zlib.compress(b"\xde\x00\x14" + msgspec.msgpack.encode("names") + msgspec.msgpack.encode(names))
+    assert nodes == node_count(many)
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        packed_fields(("joins", 0), ("names", ["A"])),
+        packed_fields(("names", ["A"]), ("names", ["A", "B"])),
+        packed_fields(("names", {"A": 1})),
+        zlib.compress(b""),
+        b"no plan",
+    ],
+)
+async def test_a_plan_that_hides_how_many_nodes_it_has_is_not_begun(plan: bytes) -> None:
+    """So that who reads what is recorded need not unpack it to know."""
+    with pytest.raises(RefusedError, match="no plan of a workflow"):
+        await (await dagman(dag_job(JobStatus.RUNNING, runs=True))).start(plan)

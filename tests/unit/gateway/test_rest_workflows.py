@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import weakref
+import zlib
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
@@ -35,7 +36,7 @@ from kettle_services.gateway.rest.workflows.happenings import happening
 from kettle_services.gateway.rest.workflows.listing import filter_of, of_job
 from kettle_services.gateway.rest.workflows.making import NewWorkflows
 from kettle_services.gateway.rest.workflows.questions import WorkflowQuestions
-from kettle_services.gateway.rest.workflows.views import WorkflowViews
+from kettle_services.gateway.rest.workflows.views import WorkflowViews, event_of
 from kettle_wire.ads.types import Ad
 from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.dagman import FollowWorkflow, RecordedWorkflowEvent, WorkflowNews
@@ -125,6 +126,23 @@ async def test_what_is_not_there_is_not_remembered() -> None:
             await views.of("ap", number)
     gc.collect()
     assert found() is None
+
+
+async def test_a_workflow_of_very_many_nodes_is_refused_before_it_is_unpacked() -> None:
+    """A plan of some bytes says of itself how large it would be; what follows its first name is not even looked at."""
+    told = Told(100)
+    large = zlib.compress(
+        b"\x81\xa5names\xdd" + (30).to_bytes(4) + b"\xa1A and nothing that could be unpacked"
+    )
+    start = event_of(told.events[0])
+    assert isinstance(start, WorkflowStarted)
+    start = msgspec.structs.replace(start, plan=large)
+    told.events[0] = RecordedWorkflowEvent(1, msgspec.Raw(encode(start)))
+    with pytest.raises(RefusedError, match=r"has 30 nodes, and the gateway looks at 29 at most"):
+        await WorkflowViews(cast("Bus", told), most_nodes=29).of("ap", 7)
+    assert len(PLAN.names) == len(
+        (await WorkflowViews(cast("Bus", Told(100)), most_nodes=29).of("ap", 7)).view.states
+    )
 
 
 async def test_nodes_are_chosen_out_of_all_and_page_by_page() -> None:

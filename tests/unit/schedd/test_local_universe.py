@@ -1,15 +1,22 @@
 """Jobs that run where they were submitted: which may start, in what order, and how they are counted."""
 
+from collections import Counter
+from pathlib import Path
+from typing import Any, cast
+
 import pytest
 
+from kettle.runtime.local_startd import LocalStartd, leave_word
 from kettle_services.schedd.domain.claims.claim import Claim
 from kettle_services.schedd.domain.jobs.job import Assign, End, decide
 from kettle_services.schedd.domain.queue.at_home import in_order, totals
 from kettle_services.schedd.domain.queue.fold import Queue, job_stream
 from kettle_services.schedd.domain.submission.validation import Unacceptable, check
+from kettle_services.schedd.jobs.local_universe import LocalUniverse
 from kettle_services.schedd.settings import ScheddSettings
 from kettle_wire.ads import Ad, Scalar
 from kettle_wire.attempts import AttemptResult, Ending
+from kettle_wire.commands.schedd import MatchedSlot
 from kettle_wire.events import ClaimGranted, ClusterSubmitted
 from kettle_wire.jobs import JobId
 
@@ -124,3 +131,31 @@ def test_other_universes_are_refused(universe: Scalar) -> None:
         check({**AD, "JobUniverse": universe}, [], [[]], limit=10)
     with pytest.raises(Unacceptable, match="vanilla, parallel, local and scheduler"):
         check(AD, ["JobUniverse"], [[12], [universe]], limit=10)
+
+
+class Claims:
+    """Notes for how many jobs of whom claims are asked."""
+
+    def __init__(self) -> None:
+        self.asked: Counter[tuple[str, int]] = Counter()
+
+    def request_matched(self, match: MatchedSlot, _refused: object) -> None:
+        self.asked[match.submitter, match.autocluster] += match.count
+
+
+async def test_no_owner_takes_all_places_of_the_scheduler_universe(tmp_path: Path) -> None:
+    """Others' jobs start behind very many of one owner, whose claims that are being asked for count."""
+    found = Queue("ap")
+    for cluster, (owner, jobs) in enumerate([("alice", 5), ("eve", 1)], start=1):
+        ad: Ad = {**AD, "JobUniverse": 7}
+        event = ClusterSubmitted(cluster=cluster, owner=owner, ad=ad, columns=[], rows=[[]] * jobs)
+        found.apply(f"cluster/{cluster}", event, cluster)
+    leave_word(tmp_path, LocalStartd(startd="m", slot="local", capability="x"))
+    claims = Claims()
+    settings = ScheddSettings(home=str(tmp_path), max_scheduler_jobs_per_owner=3)
+    universe = LocalUniverse(found, cast("Any", claims), settings)
+    for _ in range(2):
+        await universe.start_allowed()
+        assert {"alice": 3, "eve": 1} == {submitter: asked for (submitter, _), asked in claims.asked.items()}
+    assert "as many jobs of alice run" in universe.explain(JobId(1, 4))
+    assert "" == universe.explain(JobId(2, 0))

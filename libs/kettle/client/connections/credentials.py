@@ -37,7 +37,11 @@ class CredentialRefusedError(CommandRefusedError):
 
 
 class _Claims(msgspec.Struct, frozen=True):
+    """What a token says of itself: the pool looks whether that is true."""
+
     iss: str = ""
+    kettle_session: object = None
+    """`kettle.auth.tokens.verified.JOB_CLAIM`."""
 
 
 class _Owner(msgspec.Struct, frozen=True):
@@ -88,9 +92,15 @@ def with_token(
         issuer = _signed_in_at(place)
         if not issuer or issuer.rstrip("/") in {each.rstrip("/") for each in pool.issuers}:
             token = token_at(place, environ)
-            issuer = _issuer(token)
+            claims = _claims(token)
+            issuer = claims.iss
             if issuer in {*pool.issuers, pool.trust_domain}:
-                held = msgspec.structs.replace(pool, credentials=pool.sentinel, token=place)
+                held = msgspec.structs.replace(
+                    pool,
+                    credentials=pool.sentinel,
+                    token=place,
+                    by_job=claims.kettle_session is not None,
+                )
                 return msgspec.structs.replace(held, user=owner_of(held, token, home))
         others.append(f"{shown(place)} has one of {issuer or 'nobody'}")
     if pool.credentials:
@@ -157,15 +167,15 @@ def _signed_in_at(place: str) -> str:
     return place.rpartition(" ")[2] if place.startswith(LOGIN) else ""
 
 
-def _issuer(token: str) -> str:
-    """Who has issued it, by its own words: the pool looks whether that is true."""
+def _claims(token: str) -> _Claims:
+    """Empty ones of what is no token."""
     from base64 import urlsafe_b64decode
 
     body = token.split(".")[1] if token.count(".") == 2 else ""
     try:
-        return msgspec.json.decode(urlsafe_b64decode(body + "=" * (-len(body) % 4)), type=_Claims).iss
+        return msgspec.json.decode(urlsafe_b64decode(body + "=" * (-len(body) % 4)), type=_Claims)
     except (ValueError, msgspec.MsgspecError):
-        return ""
+        return _Claims()
 
 
 def shown(place: str) -> str:

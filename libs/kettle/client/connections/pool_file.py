@@ -57,6 +57,8 @@ class PoolFile(msgspec.Struct, frozen=True, kw_only=True):
     """The name by which its IDTOKENS call it."""
     token: str = ""
     """Where the token is that is shown (`kettle.client.connections.credentials`); it is never in this file."""
+    by_job: bool = False
+    """Whether that is the token of a running job, which may submit less."""
     lock: str = ""
     """Path of the lock that the pool's master holds on its machine; elsewhere it leads nowhere."""
 

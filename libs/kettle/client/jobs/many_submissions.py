@@ -8,7 +8,13 @@ import msgspec
 from kettle.client.errors import ClientError, CommandRefusedError
 from kettle.jobs.needed_tokens import SERVICES
 from kettle_wire.commands.queue import Submit, Submitted
-from kettle_wire.commands.submissions import MOST_TOGETHER, SUBMIT_MANY, Outcome, SubmitMany
+from kettle_wire.commands.submissions import (
+    MOST_TOGETHER,
+    SUBMIT_MANY,
+    SUBMIT_MANY_FROM_JOB,
+    Outcome,
+    SubmitMany,
+)
 
 if TYPE_CHECKING:
     from kettle.client.connections.transport import Requests
@@ -31,9 +37,10 @@ async def submit_many(
         for command, each in submissions.items()
         if command not in found
     ]
+    endpoint = SUBMIT_MANY_FROM_JOB if requests.pool.by_job else SUBMIT_MANY
     for together in _commands(sound, found):
         try:
-            reply = await requests.ask(SUBMIT_MANY, SubmitMany(submissions=together))
+            reply = await requests.ask(endpoint, SubmitMany(submissions=together))
         except ClientError as error:
             found |= {each.id: error for each in together}
         else:

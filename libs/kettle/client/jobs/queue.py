@@ -18,6 +18,7 @@ from kettle_wire.commands.queue import (
     EDIT_JOBS,
     QUERY_JOBS,
     SUBMIT,
+    SUBMIT_FROM_JOB,
     Act,
     Acted,
     Action,
@@ -99,8 +100,9 @@ class JobQueue:
             rows=submission.rows,
             spool=spool,
         )
+        endpoint = SUBMIT_FROM_JOB if self.requests.pool.by_job else SUBMIT
         try:
-            reply = await self.requests.ask(SUBMIT, request)
+            reply = await self.requests.ask(endpoint, request)
         except UnicodeEncodeError as error:
             text = repr(error.object)
             raise ClientError(

@@ -127,7 +127,9 @@ class SpoolTransfers:
 
     async def _deliver(self, shadow: str, cluster: int, cargo: InputFiles) -> None:
         request, before, tries = SpoolJobs(cluster=cluster, manifest=cargo.digest), list[str](), 0
-        while missing := (await self._ask(spooling.SPOOL_JOBS, shadow, request)).missing:
+        by_job = self._queue.requests.pool.by_job
+        endpoint = spooling.SPOOL_JOBS_FROM_JOB if by_job else spooling.SPOOL_JOBS
+        while missing := (await self._ask(endpoint, shadow, request)).missing:
             tries = tries + 1 if missing == before else 0
             if tries > _TRIES:
                 raise SpoolingError(_NOT_KEPT)

@@ -17,6 +17,7 @@ from kettle_wire.events.workflow import (
     WorkflowEnded,
     WorkflowEvent,
     WorkflowHalted,
+    WorkflowRemoved,
     WorkflowResumed,
     WorkflowStarted,
     WorkflowThrottled,
@@ -66,6 +67,7 @@ class RunView:
         self.ended: tuple[float, WorkflowEnded] | None = None
         self.halted = False
         self.halted_because = ""
+        self.removed_because = ""
         self.options: WorkflowOptions = started.options
         self.categories = dict(self.plan.category_limits)
         self.states: Final = bytearray(count)
@@ -106,6 +108,8 @@ class RunView:
                 self.halted, self.halted_because = True, event.reason
             case WorkflowResumed():
                 self.halted = False
+            case WorkflowRemoved():
+                self.removed_because = event.reason or (f"removed by {event.by}" if event.by else "")
             case WorkflowEnded():
                 self.ended = at, event
             case _:

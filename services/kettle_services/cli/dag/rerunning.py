@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from kettle.client import Client, ClientError, JobId, SubmitError, prepare
 from kettle.client.connections.condor_config import CondorConfig
 from kettle.dag.faults import DagError
-from kettle.dag.files.rescue import RescueNode, rescue, rescue_heading
+from kettle.dag.files.rerun_file import rerun_lines
 from kettle.dag.plan import plan_of
 from kettle.dag.rerun import Rerun, RerunError, rerun
 from kettle.dag.submission import preparing
@@ -26,7 +26,6 @@ from kettle_services.cli.errors import CommandError
 from kettle_services.cli.options import with_pool
 from kettle_services.cli.output.screen import Screen
 from kettle_wire.ads.daemon import CONDOR_VERSION
-from kettle_wire.codes import NodeState
 from kettle_wire.commands.dagman import WorkflowState
 from kettle_wire.events import ClusterSubmitted
 from kettle_wire.workflows import Plan
@@ -47,7 +46,8 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
             screen.say(sentence)
     cluster = None
     if not arguments.dry_run and found.runs:
-        lines = _done(state, plan, found)
+        states = dict(zip(state.names, state.states, strict=True))
+        lines = "".join(f"{line}\n" for line in rerun_lines(state.files, plan, found, states, time.time()))
         cluster = _submitted(arguments, options, directory, lines)
         if not screen.as_json:
             screen.say(f"The new run is workflow {cluster}.")
@@ -124,17 +124,6 @@ def _told(number: int, plan: Plan, found: Rerun) -> list[str]:
             f"{', ...' if len(found.assumed) > _MOST_NAMES else ''}."
         )
     return told
-
-
-def _done(state: WorkflowState, plan: Plan, found: Rerun) -> str:
-    """The text of the file that says what counts as done."""
-    failed = {name for name, each in zip(state.names, state.states, strict=True) if each == NodeState.FAILED}
-    done = set(found.done)
-    nodes = [
-        RescueNode(name, done=node in done, failed=name in failed) for node, name in enumerate(plan.names)
-    ]
-    lines = rescue(rescue_heading(state.files), time.time(), nodes, total=len(nodes), keep_retries=False)
-    return "".join(f"{line}\n" for line in lines)
 
 
 def _submitted(arguments: argparse.Namespace, options: SubmitDagOptions, directory: Path, done: str) -> int:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from kettle_services.condor.dagman.node_source import NodeSource
     from kettle_services.condor.dagman.own_job import OwnJob
     from kettle_wire.commands.dagman import StartWorkflow
+    from kettle_wire.events.workflow import WorkflowStarted
     from kettle_wire.workflows import WorkflowOptions
 
 HELP: Final = {
@@ -61,6 +62,7 @@ async def _run(options: "SubmitDagOptions", words: list[str]) -> int:
     from kettle.dag.files.dag_files import DagFiles
     from kettle.dag.plan import plan_of
     from kettle.dag.submission.options import CRITICAL_PATH
+    from kettle_services.condor.dagman.begun_with import held, why_not
     from kettle_services.condor.dagman.node_urgency import node_urgency
     from kettle_services.condor.dagman.own_job import own_job
     from kettle_services.condor.dagman.process import Hands
@@ -69,12 +71,13 @@ async def _run(options: "SubmitDagOptions", words: list[str]) -> int:
     knobs = CondorConfig(os.environ, given=knobs_in(Path(of_dag)) if of_dag else None)
     job = own_job()
     os.chdir(job.directory)  # the job may have one of its own
-    common, source_of, rescued = (
-        _of_document(job, options, knobs) if job.document else _of_dag(job, options, knobs)
-    )
-    run = _files(options, common, words, rescued, knobs, job)
     async with Client.connect(pool=pool_of(knobs, name=job.schedd), patience=float("inf")) as client:
         client.waiting = logging.getLogger(__name__).warning  # the reason of a wait without end is in lib.err
+        began = await client.workflows.begun(job.cluster)
+        common, source_of, rescued = await _read_again(client, began, job, options, knobs)
+        if job.sent:
+            _leave_among_results(options, job)
+        run = _files(options, common, words, rescued, knobs, job)
         if DagFiles.are_complete(run) and (code := await _exit_code(client, job.cluster)) is not None:
             return code  # an earlier process had done all of it, and was killed as it ended
         urgency: list[int] = []
@@ -83,9 +86,38 @@ async def _run(options: "SubmitDagOptions", words: list[str]) -> int:
             top = max(urgency, default=0)
             common = replace(common, priorities=[each - top for each in urgency])
         start = _start(common, options, knobs, urgency)
+        if began is not None and (reason := why_not(began, start.digest, plan_of(common.dag))):
+            await held(client, job.cluster, reason)
         files = DagFiles(common.dag, plan_of(common.dag), run, time.time())
         attempts = int(knobs.number("DAGMAN_MAX_SUBMIT_ATTEMPTS", _ATTEMPTS))
         return await Hands(client, source_of(common), start, files, attempts=max(1, attempts)).run()
+
+
+def _leave_among_results(options: "SubmitDagOptions", job: "OwnJob") -> None:
+    """
+    Have what was sent come back with the results: a new run can be made of it then.  What has a new time counts as written by the job.
+    """
+    for name in [job.document] if job.document else options.dag_files:
+        os.utime(job.directory / name)
+
+
+async def _read_again(
+    client: "Client",
+    began: "WorkflowStarted | None",
+    job: "OwnJob",
+    options: "SubmitDagOptions",
+    knobs: CondorConfig,
+) -> "tuple[NodesInCommon, Callable[[NodesInCommon], NodeSource], int]":
+    """What is to be run, as its files say it now; if they cannot be read, a workflow that has begun is not given up."""
+    from kettle.dag.faults import DagError
+    from kettle_services.condor.dagman.begun_with import held, unreadable
+
+    try:
+        return _of_document(job, options, knobs) if job.document else _of_dag(job, options, knobs)
+    except (DagError, OSError) as error:
+        if began is None:
+            raise
+        await held(client, job.cluster, unreadable(began, error))
 
 
 async def _exit_code(client: "Client", workflow: int) -> int | None:

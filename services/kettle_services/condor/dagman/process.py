@@ -93,6 +93,8 @@ class Hands:
         self._room = asyncio.Semaphore(AT_ONCE)
         self._ended: WorkflowEnded | None = None
         self._advertised = 0.0
+        self._untold = False
+        """Whether something has happened that the ad of the DAG job does not say."""
 
     async def run(self) -> int:
         """Until the workflow is over; the exit code of the DAG job."""
@@ -123,6 +125,7 @@ class Hands:
             self._remember(event)
         self._seen += len(events)
         if events:
+            self._untold = True
             await asyncio.to_thread(self._files.record, events)
 
     def _remember(self, event: WorkflowEvent) -> None:
@@ -301,9 +304,11 @@ class Hands:
     # -- files and the ad --------------------------------------------------------------------------------------------
 
     async def _refresh_files(self) -> None:
-        """Write the status files that are due."""
+        """Write the status files that are due, and what was not told yet because it came soon after something else."""
         while True:
             again = await asyncio.to_thread(self._files.refresh, time.time())
+            if self._untold:
+                await self._advertise()
             await asyncio.sleep(min(again or _ADVERTISE_S, _ADVERTISE_S))
 
     async def _advertise(self, *, last: bool = False) -> None:
@@ -311,7 +316,7 @@ class Hands:
         now = time.monotonic()
         if not last and now - self._advertised < _ADVERTISE_S:
             return
-        self._advertised = now
+        self._advertised, self._untold = now, False
         with suppress(CommandRefusedError):  # the DAG job may have left
             await self._client.edit_jobs(
                 Select(jobs=[JobId(self._source.workflow, 0)]),

@@ -7,7 +7,7 @@ import msgspec
 
 from kettle_services.dagman.domain.parts import Cluster
 from kettle_services.dagman.domain.workflow import Workflow
-from kettle_wire.codes import NodeJobKind
+from kettle_wire.codes import DagStatus, NodeJobKind
 from kettle_wire.event_expansion import each, stands_for_many
 from kettle_wire.events import (
     ClusterSubmitted,
@@ -77,8 +77,6 @@ class Reader:
             cluster: number for number, workflow in workflows.items() for cluster in workflow.clusters
         }
         """Of jobs of nodes, with the workflow of each."""
-        self._removed: set[int] = set()
-        """Workflows whose DAG job was removed while it ran."""
 
     def read(self, frame: Frame) -> dict[int, Said]:
         """What a frame says, by workflow. Raises UnknownEventError."""
@@ -145,16 +143,17 @@ class Reader:
             about.kinds[cluster, proc] = kind
 
     def _read_dag_job(self, entry: Entry, number: int, said: dict[int, Said]) -> None:
+        stop, about = self.workflows[number].stop, _of(said, number)
+        removed = stop is not None and stop.status == DagStatus.REMOVED
         for single in each(entry):
             event = decode(single.data)
             match event:
                 case JobRemoved():
-                    _of(said, number).removed = event
-                    self._removed.add(number)
+                    about.removed = event
                 case JobCompleted():
-                    _of(said, number).over = True
-                case JobVacated() if number in self._removed:
-                    _of(said, number).over = True
+                    about.over = True
+                case JobVacated() if removed or about.removed is not None:
+                    about.over = True
                 case _:
                     pass
 

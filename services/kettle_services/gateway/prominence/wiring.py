@@ -69,6 +69,7 @@ def add_prominence(
     jobs = JobHandlers(of_both, objects, signer)
     workflows = Workflows(of_both, DagWorkflows(DagJobs(settings.home_path), submitting, written))
     parts.new_workflows.run_documents_by(workflows.submit_dag)
+    parts.reruns.rerun_documents_by(workflows.rerun_dag)
     most = Used(jobs=MOST_JOBS, size=settings.prominence_quota)
     series = TimeSeries(place / "series", settings.prominence_kept, most, signer, lists)
     rt.loop(series.keep_house(), name="series")

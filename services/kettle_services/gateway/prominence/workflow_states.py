@@ -65,9 +65,12 @@ def is_dag(job: Job) -> bool:
 
 def runs_of(job: Job) -> list[int]:
     """The numbers of all runs of a workflow, this one at the end."""
-    said = (job.attributes or {}).get(RUNS)
-    before = [int(each) for each in said.split(",")] if isinstance(said, str) else []
-    return [*before, job.cluster]
+    return [*runs_said((job.attributes or {}).get(RUNS)), job.cluster]
+
+
+def runs_said(said: object) -> list[int]:
+    """The numbers of earlier runs, as the attribute of a DAG job says them."""
+    return [int(each) for each in said.split(",")] if isinstance(said, str) else []
 
 
 def described(jobs: Sequence[Job]) -> dict[str, Any] | None:

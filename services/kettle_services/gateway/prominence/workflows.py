@@ -23,7 +23,7 @@ from kettle.prominence.faults import DocumentRefused
 from kettle.prominence.instances import IDENTIFIER
 from kettle.prominence.nodes import WorkflowNode, WorkflowNodes, seeded
 from kettle.prominence.workflow_documents import read_workflow
-from kettle.prominence.workflow_orders import node_names, stays
+from kettle.prominence.workflow_orders import WorkflowOrder, node_names, stays
 from kettle_services.gateway.prominence.application import Asked, Route, refused, reply
 from kettle_services.gateway.prominence.dag_workflows import DagWorkflows
 from kettle_services.gateway.prominence.job_lists import (
@@ -41,6 +41,7 @@ from kettle_services.gateway.prominence.submitting import first_fault
 from kettle_services.gateway.prominence.workflow_states import FIELDS as OF_WORKFLOWS
 from kettle_services.gateway.prominence.workflow_states import (
     FIRST,
+    RUNS,
     SIZE,
     WORKFLOW,
     WORKFLOW_LABEL,
@@ -49,10 +50,12 @@ from kettle_services.gateway.prominence.workflow_states import (
     described,
     is_dag,
     runs_of,
+    runs_said,
 )
 from kettle_services.gateway.rest.persons import Person
 from kettle_wire.codes import NodeState, RefusalCode
 from kettle_wire.commands.queue import Select
+from kettle_wire.jobs import JobId
 from kettle_wire.prominence.workflow import Workflow
 from kettle_wire.rest.jobs import Job
 
@@ -100,6 +103,18 @@ class Workflows(Resource):
         workflow = await _read(text)
         _require_no_reruns(workflow)
         return await self._dags.submit(client, person, workflow)
+
+    async def rerun_dag(
+        self, client: Client, person: Person, number: int, order: WorkflowOrder, done: list[int]
+    ) -> int:
+        """The number of a new run of a workflow that was run by a DAG job: what that one was given, and the nodes that are done."""
+        select = Select(jobs=[JobId(number, 0)])
+        [ad] = await client.jobs(select, projection=[RUNS])
+        workflow = await asyncio.to_thread(read_workflow, bytes(order.document))
+        runs = [*runs_said(ad.get(RUNS)), number]
+        return await self._dags.submit(
+            client, person, workflow, done=done, identifier=order.identifier, runs=runs
+        )
 
     async def _number_of(self, client: Client, person: Person, workflow: Workflow) -> int:
         nodes = WorkflowNodes(workflow)

@@ -44,6 +44,8 @@ class DagJob(msgspec.Struct, frozen=True, kw_only=True):
     """With that one and all that belongs to it."""
     name: str = ""
     """Of the workflow in the queue; empty: that of the file and its number."""
+    rescue_file: str = ""
+    """One of the files, which says what of the DAG counts as done; empty: what that one says itself."""
     attributes: Ad = {}
     """What its ad says besides."""
     max_idle: int | None = None
@@ -76,7 +78,12 @@ class DagJobs:
         return submitted
 
     def _ad(self, person: Person, dag: DagJob) -> Ad:
-        options = SubmitDagOptions(dag_files=[dag.file], max_idle=dag.max_idle, max_jobs=dag.max_jobs)
+        options = SubmitDagOptions(
+            dag_files=[dag.file],
+            max_idle=dag.max_idle,
+            max_jobs=dag.max_jobs,
+            rescue_file=dag.rescue_file,
+        )
         names = file_names(options)
         ad: Ad = {
             "JobUniverse": int(Universe.SCHEDULER),
@@ -119,6 +126,8 @@ class DagJobs:
 
 def _arguments(options: SubmitDagOptions, lock: str) -> list[str]:
     found = ["-Lockfile", lock, "-Dag", options.primary]
+    if options.rescue_file:
+        found += ["-RescueFile", options.rescue_file]
     for flag, limit in (("-MaxIdle", options.max_idle), ("-MaxJobs", options.max_jobs)):
         if limit is not None:
             found += [flag, f"{limit}"]

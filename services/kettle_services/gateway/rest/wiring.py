@@ -60,6 +60,7 @@ from kettle_services.gateway.rest.streams import Streams
 from kettle_services.gateway.rest.usage import UsageQuestions
 from kettle_services.gateway.rest.workflows.access import WorkflowAccess
 from kettle_services.gateway.rest.workflows.making import NewWorkflows
+from kettle_services.gateway.rest.workflows.rerunning import Reruns
 from kettle_services.gateway.rest.workflows.views import WorkflowViews
 from kettle_services.gateway.rest.workflows.wiring import workflow_handlers
 from kettle_services.gateway.settings import GatewaySettings
@@ -113,6 +114,7 @@ class RestParts(msgspec.Struct, frozen=True):
     """None: no issuer is trusted."""
     workflows: WorkflowAccess
     new_workflows: NewWorkflows
+    reruns: Reruns
 
 
 async def rest_parts(rt: Runtime, settings: GatewaySettings, bus: Bus, said: People) -> RestParts:
@@ -188,9 +190,11 @@ async def rest_parts(rt: Runtime, settings: GatewaySettings, bus: Bus, said: Peo
         **_of_the_pool(bus, settings, tables, filters, freshness, seal),
     }
     workflows = WorkflowAccess(tables, WorkflowViews(bus), persons.may)
-    new_workflows = NewWorkflows(people, DagJobs(settings.home_path))
+    dag_jobs = DagJobs(settings.home_path)
+    new_workflows = NewWorkflows(people, dag_jobs)
+    reruns = Reruns(people, access_points, workflows, dag_jobs)
     handlers |= workflow_handlers(
-        workflows, new_workflows, bus, streams, people, access_points, asked, freshness
+        workflows, new_workflows, reruns, bus, streams, people, access_points, asked, freshness
     )
     limits = RequestLimits(
         rate=settings.requests_per_second,
@@ -199,7 +203,7 @@ async def rest_parts(rt: Runtime, settings: GatewaySettings, bus: Bus, said: Peo
         all_burst=settings.all_request_burst,
         proxies=frozenset(settings.proxies),
     )
-    return RestParts(handlers, persons, people, limits, tables, trust, workflows, new_workflows)
+    return RestParts(handlers, persons, people, limits, tables, trust, workflows, new_workflows, reruns)
 
 
 def _of_the_pool(

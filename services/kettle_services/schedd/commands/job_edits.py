@@ -12,6 +12,7 @@ from kettle.eventsourcing.command_pipeline import Decision
 from kettle.jobs.sealed_attributes import AttributeSeal
 from kettle_services.schedd.commands.deeds import DeedsForOthers
 from kettle_services.schedd.commands.selected_jobs import decide_each
+from kettle_services.schedd.domain.jobs.universes import at_home
 from kettle_services.schedd.domain.queue.entry import FRESH, QueuedJob
 from kettle_services.schedd.domain.queue.job_ads import QueuedJobAds
 from kettle_services.schedd.domain.submission import job_edits
@@ -45,6 +46,13 @@ class JobEdits:
 
         An addition to priorities is recorded at once: repeated after half of it was recorded it would be done twice.
         """
+        return await self._edit(request, caller, by_job=False)
+
+    async def edit_from_job(self, request: EditJobs, caller: Identity) -> Decision[Acted]:
+        """As `edit`, by a running job: `denied` are those jobs that run on the access point."""
+        return await self._edit(request, caller, by_job=True)
+
+    async def _edit(self, request: EditJobs, caller: Identity, *, by_job: bool) -> Decision[Acted]:
         edit = Edit(attributes=request.attributes, add_to_priority=request.add_to_priority, by=caller.name)
         try:
             job_edits.check(edit)
@@ -55,7 +63,7 @@ class JobEdits:
             self._settings,
             request.select,
             caller.name,
-            _Decisions(self._recorder, edit, self._seal).of,
+            _Decisions(self._recorder, edit, self._seal, by_job=by_job).of,
             at_once=bool(edit.add_to_priority),
         )
         factories = [] if request.select.jobs else self._untouched(outcomes)
@@ -80,7 +88,8 @@ class JobEdits:
 class _Decisions:
     """What an edit comes to; what jobs that come one after the other have in common is worked out once."""
 
-    def __init__(self, recorder: QueueRecorder, edit: Edit, seal: AttributeSeal) -> None:
+    def __init__(self, recorder: QueueRecorder, edit: Edit, seal: AttributeSeal, *, by_job: bool) -> None:
+        self._by_job = by_job
         self._edit = edit
         self._seal = seal
         self._sealed: dict[str, Edit] = {}
@@ -96,6 +105,8 @@ class _Decisions:
         """What is to be recorded of a job, and what to answer."""
         if entry.job.status in ("removed", "completed") and not entry.job.kept:
             return (), "bad_status"
+        if self._by_job and at_home(self._queue.universe(job)):
+            return (), "denied"
         try:
             event = self._decided(job, entry)
         except Unacceptable:

@@ -34,7 +34,10 @@ class JobCommands:
         served: Sequence[Served[Any, Any]],
         authorize: Authorize,
     ) -> None:
-        """`authorize` decides what the owners of jobs may command, as it does where they ask themselves."""
+        """
+        `served`: of two with the same verb the later one is for jobs; `authorize` decides what the owners of jobs may command, as it does
+        where they ask themselves.
+        """
         self._authorize = authorize
         self._queue = recorder.queue
         self._settings = settings

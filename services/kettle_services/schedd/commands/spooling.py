@@ -10,6 +10,7 @@ from typing import Final
 from kettle.bus.ports import RefusedError
 from kettle.eventsourcing.command_pipeline import Decision
 from kettle_services.schedd.domain.authorization import may_manage, refusal
+from kettle_services.schedd.domain.jobs.universes import universe_at_home
 from kettle_services.schedd.domain.submission.spooling import released
 from kettle_services.schedd.queue.chunked_recording import ChunkedRecording
 from kettle_services.schedd.queue.recorder import QueueRecorder
@@ -42,9 +43,16 @@ class SpoolCommands:
             raise RefusedError(
                 RefusalCode.NOT_FOUND, f"cluster {cluster} is not in the queue of {self._queue.schedd}"
             )
-        owner = self._queue.clusters[cluster].submitted.owner
+        submitted = self._queue.clusters[cluster].submitted
+        owner = submitted.owner
         if not may_manage(person, owner, self._settings.queue_super_users):
             raise RefusedError(RefusalCode.DENIED, refusal(person, f"move files of cluster {cluster}", owner))
+        if request.by_job and (universe := universe_at_home(submitted.ad, submitted.columns, submitted.rows)):
+            raise RefusedError(
+                RefusalCode.DENIED,
+                f"a running job may not send files for jobs of the {universe.lower()} universe, which run on the access point with all "
+                f"rights of {owner}: send them yourself, with a credential of your own",
+            )
         if for_others:
             return SpoolFound(shadow="", waiting=self._waiting(cluster) if request.waiting else [])
         shadow = self._shadows.any_alive()

@@ -18,7 +18,7 @@ from kettle.jobs.submitted_on_hold import REASON, on_hold
 from kettle.submit.submit_machine import machine_macros
 from kettle_services.schedd.domain.jobs.factory import asked, begun, paused
 from kettle_services.schedd.domain.jobs.job import Hold, Job, decide
-from kettle_services.schedd.domain.jobs.universes import at_home
+from kettle_services.schedd.domain.jobs.universes import at_home, universe_at_home
 from kettle_services.schedd.domain.queue.fold import factory_stream
 from kettle_services.schedd.domain.submission import job_sets, spooling
 from kettle_services.schedd.domain.submission.accounting_group import completed
@@ -92,10 +92,18 @@ class Submissions:
 
     async def submit(self, request: Submit, caller: Identity) -> Decision[Submitted]:
         """A cluster of jobs; `unacceptable` if it cannot be, or `busy`."""
-        owner = caller.name
+        return await self._submit(request, caller.name, by_job=False)
+
+    async def submit_from_job(self, request: Submit, caller: Identity) -> Decision[Submitted]:
+        """As `submit`, by a running job; also `unacceptable` if these jobs would run on the access point."""
+        return await self._submit(request, caller.name, by_job=True)
+
+    async def _submit(self, request: Submit, owner: str, *, by_job: bool) -> Decision[Submitted]:
         if not request.spool:
             await self._refuse_stranger(owner, "submit it with its files: condor_submit -spool")
         admitted = await self._admitted(request, owner)
+        if by_job:
+            _refuse_at_home(admitted, owner)
         if request.spool and self._accounts.privileged and at_home(admitted.ad.get("JobUniverse", 0)):
             await self._refuse_stranger(
                 owner, "a program that runs on it needs one: submit it as vanilla job"
@@ -221,6 +229,18 @@ class Submissions:
         refused = self._limits.refusal_of_factory if late else self._limits.refusal
         if refusal := refused(owner, jobs):
             raise RefusedError(RefusalCode.UNACCEPTABLE, refusal)
+
+
+def _refuse_at_home(admitted: Admitted, owner: str) -> None:
+    """
+    Jobs here have all that their owner's account has, a credential without an end too: more than was given to the one that asks.
+    """
+    if universe := universe_at_home(admitted.ad, admitted.columns, admitted.rows):
+        raise RefusedError(
+            RefusalCode.UNACCEPTABLE,
+            f"a running job may not submit jobs of the {universe.lower()} universe, because they run on the access point with all "
+            f"rights of {owner}: submit a vanilla job, or submit it yourself, with a credential of your own",
+        )
 
 
 def outcomes(found: list[Submitted | RefusedError]) -> ManySubmitted:

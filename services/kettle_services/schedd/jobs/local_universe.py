@@ -7,6 +7,7 @@ From there on they are jobs like all others: the same claims, leases, shadows, s
 import asyncio
 import logging
 import time
+from collections import Counter
 from functools import partial
 from typing import Final
 
@@ -18,6 +19,7 @@ from kettle_services.schedd.domain.queue.fold import Queue
 from kettle_services.schedd.queue.time_slice import TimeSlice
 from kettle_services.schedd.settings import ScheddSettings
 from kettle_wire.ads import Ad
+from kettle_wire.codes import Universe
 from kettle_wire.commands.schedd import MatchedSlot
 from kettle_wire.events import ClaimEnded, Event
 from kettle_wire.jobs import JobId
@@ -85,12 +87,15 @@ class LocalUniverse:
         now = time.monotonic()
         self._refusals = {key: said for key, said in self._refusals.items() if said[1] > now}
         ad, left, turn = self._under_way(), _MOST, TimeSlice()
+        running = self._scheduler_jobs()
         for job, autocluster, count in self._in_order():
             await turn.yield_if_over()
             if job not in self._queue.jobs:
                 continue  # something happened to it meanwhile
-            asked = self._allowed(job, min(count, left), ad)
+            room = self._room(job, running)
+            asked = self._allowed(job, min(count, left, room), ad)
             if asked:
+                running[self._queue.owner(job)] += asked
                 match = self._match(startd, job, autocluster, asked)
                 self._claims.request_matched(match, partial(self._refused, (match.submitter, autocluster)))
             left -= asked
@@ -108,6 +113,29 @@ class LocalUniverse:
             ad[running] = int(str(ad[running])) + 1
         return most
 
+    def _room(self, job: JobId, running: Counter[str]) -> int:
+        """How many jobs like this one may start beside those of its owner that run."""
+        most = self._settings.max_scheduler_jobs_per_owner
+        if not most or self._queue.universe(job) != Universe.SCHEDULER:
+            return _MOST
+        return max(0, most - running[self._queue.owner(job)])
+
+    def _scheduler_jobs(self) -> Counter[str]:
+        """By owner the jobs of the scheduler universe that run, or for which claims are being asked."""
+        queue, running = self._queue, Counter[str]()
+        for (submitter, universe), count in queue.attendance.items():
+            if universe == Universe.SCHEDULER:
+                running[queue.owners.get(submitter, submitter)] += count
+        for submitter, autoclusters in queue.at_home.items():
+            for autocluster in autoclusters:
+                asked, job = (
+                    self._claims.asked[submitter, autocluster],
+                    queue.next_job(submitter, autocluster),
+                )
+                if asked and job is not None and queue.universe(job) == Universe.SCHEDULER:
+                    running[queue.owner(job)] += asked
+        return running
+
     def _refused(self, key: tuple[str, int], reason: str) -> None:
         self._refusals[key] = reason, time.monotonic() + self._settings.local_jobs_interval
 
@@ -118,7 +146,12 @@ class LocalUniverse:
         refusal = self._refusals.get((self._queue.submitter(job), self._queue.autocluster(job)))
         if refusal is not None:
             return f"it runs on the machine of its schedd, whose startd refuses it: {refusal[0]}"
-        universe = self._queue.universe(job)
+        universe, owner = self._queue.universe(job), self._queue.owner(job)
+        if not self._room(job, self._scheduler_jobs()):
+            return (
+                f"as many jobs of {owner} run on the machine of their schedd, DAGs among them, as may: "
+                f"{self._settings.max_scheduler_jobs_per_owner} (max_scheduler_jobs_per_owner)"
+            )
         if self._may_start(job, universe, totals(self._queue)):
             return ""
         return (

@@ -24,12 +24,12 @@ from kettle_wire.commands.schedd import (
     ReleaseSpooled,
     ShadowOrders,
     ShadowSync,
-    SpoolFound,
 )
 from kettle_wire.commands.spooling import (
     FETCH_SPOOLED,
     LIST_SPOOLED,
     SPOOL_JOBS,
+    SPOOL_JOBS_FROM_JOB,
     SPOOL_PARTS,
     FetchSpooled,
     JobsSpooled,
@@ -71,10 +71,20 @@ class Spooling:
         self._asked_about: tuple[JobId, int] = JobId(0, 0), 0
 
     def served(self) -> list[Served[Any, Any]]:
-        """The requests of people."""
+        """The requests of people, and of jobs that have a token."""
+        return [
+            *self._of_all(),
+            Served(SPOOL_JOBS, self.jobs),
+            Served(SPOOL_JOBS_FROM_JOB, self.jobs_from_job),
+        ]
+
+    def served_to_jobs(self) -> list[Served[Any, Any]]:
+        """The requests of jobs that ask by way of their shadow."""
+        return [*self._of_all(), Served(SPOOL_JOBS, self.jobs_from_job)]
+
+    def _of_all(self) -> list[Served[Any, Any]]:
         return [
             Served(SPOOL_PARTS, self.parts),
-            Served(SPOOL_JOBS, self.jobs),
             Served(LIST_SPOOLED, self.results),
             Served(FETCH_SPOOLED, self.piece),
         ]
@@ -88,9 +98,19 @@ class Spooling:
 
     async def jobs(self, request: SpoolJobs, caller: Identity) -> JobsSpooled:
         """A submitter says that all was sent."""
+        return await self._settle(
+            FindSpool(cluster=request.cluster, person=caller.name, waiting=True), request
+        )
+
+    async def jobs_from_job(self, request: SpoolJobs, caller: Identity) -> JobsSpooled:
+        """A running job says so."""
+        asked = FindSpool(cluster=request.cluster, person=caller.name, waiting=True, by_job=True)
+        return await self._settle(asked, request)
+
+    async def _settle(self, asked: FindSpool, request: SpoolJobs) -> JobsSpooled:
         cluster = request.cluster
         async with self._turn(cluster):
-            found = await self._ask(cluster, caller, waiting=True)
+            found = await self._call(FIND_SPOOL, asked)
             settle = partial(self._files.settle, cluster, request.manifest, found.waiting)
             missing, ready = await self._on_disk(settle)
             if ready:
@@ -145,17 +165,14 @@ class Spooling:
         key = cluster, caller.name
         if self._trusted.get(key, 0.0) > now:
             return
-        await self._ask(cluster, caller)
+        await self._call(FIND_SPOOL, FindSpool(cluster=cluster, person=caller.name))
         self._trusted.pop(key, None)
         self._trusted[key] = now + _TRUSTED_S
         while len(self._trusted) > _TRUSTED:
             self._trusted.popitem(last=False)
 
-    async def _ask(self, cluster: int, caller: Identity, *, waiting: bool = False) -> SpoolFound:
-        """Raises RefusedError: the caller may not use the cluster, or the schedd does not answer."""
-        return await self._call(FIND_SPOOL, FindSpool(cluster=cluster, person=caller.name, waiting=waiting))
-
     async def _call(self, endpoint: Endpoint[Req, Rep], request: Req) -> Rep:
+        """Raises RefusedError: the schedd refuses it, or does not answer."""
         deadline = max(_PATIENCE_S, self._settings.call_deadline)
         try:
             return await self._bus.call(endpoint, self._settings.schedd, request, deadline=deadline)

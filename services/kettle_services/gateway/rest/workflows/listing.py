@@ -44,6 +44,7 @@ FIELDS: Final = (
     "JobBatchName",
     "JobStartDate",
     "CompletionDate",
+    "RemoveReason",
 )
 """Attributes of DAG jobs that are looked at."""
 
@@ -83,7 +84,7 @@ def of_job(job: Job) -> Workflow:
         nodes=_number(ad, "DAG_NodesTotal"),
         counts=counts,
         jobs=WorkflowJobs(idle, running, held) if known and state not in _ENDED else None,
-        reason=job.hold_reason or "",
+        reason=job.hold_reason or _removed_because(state, ad),
         exit_code=job.exit_code,
     )
 
@@ -106,6 +107,11 @@ def _ended(job: Job, ad: Ad) -> datetime | None:
     if job.state == "removed" and (completed := _number(ad, "CompletionDate")):
         return datetime.fromtimestamp(completed, UTC)
     return job.left or job.entered
+
+
+def _removed_because(state: WorkflowStateName, ad: Ad) -> str:
+    reason = ad.get("RemoveReason")
+    return reason if state == "removed" and isinstance(reason, str) else ""
 
 
 def _number(ad: Ad, name: str) -> int:

@@ -252,6 +252,8 @@ def _state(view: RunView, of_job: WorkflowStateName) -> WorkflowStateName:
 def _reason(view: RunView, found: Workflow) -> str:
     if view.ended is not None:
         status = DagStatus(view.ended[1].status)
+        if status is DagStatus.REMOVED and view.removed_because:
+            return view.removed_because
         words = "" if status in {DagStatus.OK, DagStatus.REMOVED} else status.name.lower().replace("_", " ")
         return view.ended[1].reason or words
-    return found.reason or (view.halted_because if view.halted else "")
+    return found.reason or view.removed_because or (view.halted_because if view.halted else "")

@@ -25,9 +25,9 @@ from kettle_wire.commands.dagman import (
 )
 from kettle_wire.events import decode
 from kettle_wire.events.workflow import WorkflowEvent, WorkflowStarted
+from kettle_wire.workflows import node_count
 
 MOST_NODES: Final = 1_000_000
-"""Of all workflows that are remembered together, and so of one."""
 _MOST: Final = 100
 _WITHIN_S: Final = 15.0
 _TURN_S: Final = 0.02
@@ -97,8 +97,10 @@ class _Kept:
 class WorkflowViews:
     """Knows them."""
 
-    def __init__(self, bus: Bus) -> None:
+    def __init__(self, bus: Bus, *, most_nodes: int = MOST_NODES) -> None:
+        """`most_nodes`: of all workflows that are remembered together, and so of one."""
         self._bus = bus
+        self._most_nodes = most_nodes
         self._kept: OrderedDict[tuple[str, int], _Kept] = OrderedDict()
 
     async def of(self, schedd: str, number: int) -> Watched:
@@ -145,7 +147,7 @@ class WorkflowViews:
             after = kept.events
             news = await self.news(kept.schedd, kept.number, after, wait=wait)
             async with kept.taking:
-                await _take(kept, after, news.events)
+                await self._take(kept, after, news.events)
             if news.complete:
                 return
             wait = 0.0
@@ -164,28 +166,34 @@ class WorkflowViews:
         }
         total = sum(nodes.values())
         for key in list(self._kept)[:-1]:
-            if total <= MOST_NODES:
+            if total <= self._most_nodes:
                 break
             total -= nodes[key]
             del self._kept[key]
 
+    async def _take(self, kept: _Kept, after: int, events: Sequence[RecordedWorkflowEvent]) -> None:
+        """Fold events; those that came twice, because two have asked, once."""
+        began = time.monotonic()
+        for recorded in events[kept.events - after :]:
+            event, at = event_of(recorded), recorded.at / 1e6
+            if kept.watched is None:
+                assert isinstance(event, WorkflowStarted), "a workflow begins with its start"
+                self._require_room(event)
+                kept.watched = Watched(kept.schedd, await asyncio.to_thread(RunView, at, event))
+            else:
+                kept.watched.view.apply(at, event)
+            if time.monotonic() - began > _TURN_S:
+                await asyncio.sleep(0)
+                began = time.monotonic()
 
-async def _take(kept: _Kept, after: int, events: Sequence[RecordedWorkflowEvent]) -> None:
-    """Fold events; those that came twice, because two have asked, once."""
-    began = time.monotonic()
-    for recorded in events[kept.events - after :]:
-        event, at = event_of(recorded), recorded.at / 1e6
-        if kept.watched is None:
-            assert isinstance(event, WorkflowStarted), "a workflow begins with its start"
-            view = await asyncio.to_thread(RunView, at, event)
-            if len(view.states) > MOST_NODES:
-                raise RefusedError(
-                    RefusalCode.TOO_LARGE,
-                    f"workflow {kept.number} has {len(view.states):,} nodes, and the gateway looks at {MOST_NODES:,} at most: use kettle dag show",
-                )
-            kept.watched = Watched(kept.schedd, view)
-        else:
-            kept.watched.view.apply(at, event)
-        if time.monotonic() - began > _TURN_S:
-            await asyncio.sleep(0)
-            began = time.monotonic()
+    def _require_room(self, started: WorkflowStarted) -> None:
+        """Raises RefusedError: it is too large, which is known before it is unpacked."""
+        try:
+            nodes = node_count(started.plan)
+        except ValueError as error:
+            raise RefusedError(RefusalCode.TOO_LARGE, f"workflow {started.workflow}: {error}") from error
+        if nodes > self._most_nodes:
+            raise RefusedError(
+                RefusalCode.TOO_LARGE,
+                f"workflow {started.workflow} has {nodes:,} nodes, and the gateway looks at {self._most_nodes:,} at most: use kettle dag show",
+            )

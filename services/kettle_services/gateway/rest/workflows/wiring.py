@@ -13,6 +13,7 @@ from kettle_services.gateway.rest.workflows.making import NewWorkflows
 from kettle_services.gateway.rest.workflows.orders import WorkflowOrders
 from kettle_services.gateway.rest.workflows.pictures import WorkflowPictures
 from kettle_services.gateway.rest.workflows.questions import WorkflowQuestions
+from kettle_services.gateway.rest.workflows.rerunning import Reruns
 from kettle_wire.rest import workflow_making, workflow_views, workflows
 from kettle_wire.rest.route import Route
 
@@ -20,6 +21,7 @@ from kettle_wire.rest.route import Route
 def workflow_handlers(
     access: WorkflowAccess,
     new: NewWorkflows,
+    again: Reruns,
     bus: Bus,
     streams: Streams,
     people: PersonConnections,
@@ -43,4 +45,5 @@ def workflow_handlers(
         workflow_views.GET_WORKFLOW_TIMELINE: pictures.timeline,
         workflow_views.FOLLOW_WORKFLOW_EVENTS: WorkflowFeed(access, streams).follow,
         workflow_making.SUBMIT_WORKFLOW: new.submit,
+        workflow_making.RERUN_WORKFLOW: again.rerun,
     }

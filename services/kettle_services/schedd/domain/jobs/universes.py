@@ -2,7 +2,7 @@
 The universes of jobs, as far as they are carried out: on machines that are matched, or where they were submitted.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -16,6 +16,7 @@ AT_HOME: Final[Mapping[int, str]] = {Universe.LOCAL: "Local", Universe.SCHEDULER
 """
 Those whose jobs run on the machine of their schedd, without matchmaking, by the word that attributes have for them.
 """
+_UNIVERSE: Final = "jobuniverse"
 CARRIED_OUT: Final = frozenset({Universe.VANILLA, Universe.PARALLEL, *AT_HOME})
 
 
@@ -37,3 +38,11 @@ class Starting(msgspec.Struct, frozen=True):
 def at_home(universe: Scalar) -> bool:
     """Whether jobs with this JobUniverse run on the machine of their schedd."""
     return isinstance(universe, int) and universe in AT_HOME
+
+
+def universe_at_home(ad: Ad, columns: Sequence[str], rows: Sequence[Sequence[Scalar]]) -> str:
+    """The universe of jobs of a submission that run on the machine of their schedd; empty: none does."""
+    said = [value for name, value in ad.items() if name.lower() == _UNIVERSE]
+    places = [place for place, name in enumerate(columns) if name.lower() == _UNIVERSE]
+    said += [row[place] for place in places for row in rows]
+    return next((AT_HOME[value] for value in said if isinstance(value, int) and value in AT_HOME), "")
