@@ -37,3 +37,19 @@ class BatchingDelay:
         with suppress(TimeoutError):
             async with asyncio.timeout(self._seconds):
                 await self._called.wait()
+
+
+class Pacing(BatchingDelay):
+    """
+    Lets messages be taken once in so many seconds: the first one after a pause at once, and together what comes quickly.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(seconds)
+        self._next = 0.0
+
+    async def wait(self) -> None:
+        """Until it is time to take what has come."""
+        loop = asyncio.get_running_loop()
+        await asyncio.sleep(self._next - loop.time())
+        self._next = loop.time() + self._seconds

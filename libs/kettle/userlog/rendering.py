@@ -67,7 +67,10 @@ def render(event: LogEvent, zone: tzinfo | None = None, written: Format = CLASSI
     else:
         head = f"{event.number:03d} ({event.job.cluster:03d}.{event.job.proc:03d}.000)"
     lines = [f"{head} {written.shown(event.at, zone)} {first}", *rest, TERMINATOR]
-    return "\n".join(one_line(line) for line in lines) + "\n"
+    together = "".join(lines)
+    if together.splitlines() != [together]:
+        lines = [one_line(line) for line in lines]
+    return "\n".join(lines) + "\n"
 
 
 def body(event: LogEvent) -> list[str]:
