@@ -11,6 +11,7 @@ import msgspec
 
 from kettle.classad import ClassAdError, parse
 from kettle.jobs.concurrency_limits import LimitsError, limits_of
+from kettle.jobs.lower_names import remembered_by_names
 from kettle.jobs.nodes import MOST_NODES
 from kettle.tasks.reading import FOLDED as TASKS
 from kettle.tasks.reading import TasksError, read_tasks
@@ -30,8 +31,6 @@ _STATUSES: Final = (JobStatus.HELD, Expr("undefined"))
 JOB_BYTES: Final = 256 * 1024
 """A job ad travels in many messages, and with other ads in one."""
 _NUL: Final = "a value has a NUL in it, which no file, argument or variable can have"
-_REMEMBERED: Final = 8 * 1024
-"""Letters of all names of a submission together, at most, that are remembered; an ordinary one has a tenth of that."""
 _TOGETHER: Final = 128
 """Rows whose size is looked at together."""
 _encode = msgspec.msgpack.Encoder().encode
@@ -57,9 +56,7 @@ def check(ad: Ad, columns: list[str], rows: list[list[Scalar]], *, limit: int) -
         raise Unacceptable(
             f"the ad of a job would take {size + largest:,} bytes, and at most {JOB_BYTES:,} are allowed"
         )
-    names = (*ad, *columns)
-    # What somebody makes up is not remembered: it would fill the memory.
-    spelled = _names(names) if sum(map(len, names)) <= _REMEMBERED else _names.__wrapped__(names)
+    spelled = _names((*ad, *columns))
     _statuses(ad, columns, rows)
     _expressions(ad.values())
     _limits(value for name, value in ad.items() if name.lower() == ATTRIBUTE)
@@ -194,7 +191,7 @@ def _fit_for_tasks(ad: Ad, spelled: Mapping[str, str]) -> None:
         )
 
 
-@lru_cache(maxsize=64)
+@remembered_by_names
 def _names(names: tuple[str, ...]) -> Mapping[str, str]:
     """
     How each attribute is spelled, by its lower-case name; most submissions have the same names as one before.
