@@ -5,6 +5,7 @@ Pure but for the zone: a time is shown as the clocks of `zone` show it, by defau
 """
 
 from datetime import tzinfo
+from functools import lru_cache
 
 from kettle.userlog.event_to_ad import attributes
 from kettle.userlog.events import (
@@ -252,6 +253,7 @@ def _times(times: CpuTimes, what: str, *, tabs: int = 2) -> str:
     return "\t" * tabs + f"Usr {_clock(times.user)}, Sys {_clock(times.system)}  -  {what} Usage"
 
 
+@lru_cache(maxsize=1024)
 def _clock(seconds: int) -> str:
     minutes, second = divmod(seconds, 60)
     hours, minute = divmod(minutes, 60)
