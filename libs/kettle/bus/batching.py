@@ -5,7 +5,7 @@ What costs a view is not the event but the transaction, the wake-up and the batc
 """
 
 import asyncio
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 
 
@@ -37,3 +37,22 @@ class BatchingDelay:
         with suppress(TimeoutError):
             async with asyncio.timeout(self._seconds):
                 await self._called.wait()
+
+
+class Pacing(BatchingDelay):
+    """
+    Lets messages be taken once in so many seconds: the first one after a pause at once, and together what comes quickly.
+    """
+
+    def __init__(self, seconds: float, *, wanted: Callable[[], bool] = lambda: True) -> None:
+        """`wanted`: whether a moment more is nothing at present."""
+        super().__init__(seconds)
+        self._wanted = wanted
+        self._next = 0.0
+
+    async def wait(self) -> None:
+        """Until it is time to take what has come."""
+        loop = asyncio.get_running_loop()
+        if self._wanted():
+            await asyncio.sleep(self._next - loop.time())
+        self._next = loop.time() + self._seconds

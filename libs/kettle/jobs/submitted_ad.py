@@ -4,10 +4,11 @@ The job ad as it was submitted: what all jobs of a cluster have in common, and w
 Pure.  `kettle.jobs.ad` changes it by each event of the job.
 """
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Mapping
 from typing import Final
 
 from kettle.jobs.ad import ALWAYS, DEFERRAL, KEPT, MEASURED, UNLESS_SAID
+from kettle.jobs.lower_names import lower_names, remembered_by_names
 from kettle_wire.ads.types import Ad, Expr, Scalar
 from kettle_wire.codes import JobStatus
 from kettle_wire.events.cluster import ClusterSubmitted
@@ -70,12 +71,11 @@ def _laid_out(submitted: ClusterSubmitted, queued_at: int) -> tuple[Ad, list[tup
     """
     An ad with the common values of all jobs and a place for everything else; and the places of the columns in it.
     """
-    spelled: dict[str, str] = dict(_SPELLING)
-    common: Ad = {}
-    for name, value in submitted.ad.items():
-        if (folded := name.lower()) not in KEPT:
-            common[spelled.setdefault(folded, name)] = _with_cluster(value, submitted.cluster)
+    places, known = _places(tuple(submitted.ad))
+    ad, cluster = submitted.ad, submitted.cluster
+    common: Ad = {place: _with_cluster(ad[name], cluster) for name, place in places}
     own: list[tuple[int, str]] = []
+    spelled = dict(known) if submitted.columns else {}
     for index, name in enumerate(submitted.columns):
         if (folded := name.lower()) not in KEPT:
             place = spelled.setdefault(folded, name)
@@ -84,6 +84,18 @@ def _laid_out(submitted: ClusterSubmitted, queued_at: int) -> tuple[Ad, list[tup
                 own.append((index, place))
     _settle(common, submitted, queued_at)
     return common, own
+
+
+@remembered_by_names
+def _places(names: tuple[str, ...]) -> tuple[list[tuple[str, str]], Mapping[str, str]]:
+    """
+    Which attributes of a submitted ad count, each with how it is spelled in the ads of jobs; and all spellings, by names in lower case.
+    """
+    spelled: dict[str, str] = dict(_SPELLING)
+    places = [
+        (name, spelled.setdefault(folded, name)) for name in names if (folded := name.lower()) not in KEPT
+    ]
+    return places, spelled
 
 
 def _settle(ad: Ad, submitted: ClusterSubmitted, queued_at: int) -> None:
@@ -119,10 +131,8 @@ def fold_base(submitted: ClusterSubmitted) -> Callable[[int], Ad]:
     # Of several spellings the last one counts, as in `job_ad`.
     columns = [i for i, name in enumerate(submitted.columns) if name.lower() == "requestcpus"]
     column = columns[-1] if columns else None
-    same = UNLESS_SAID["RequestCpus"]
-    for name, value in submitted.ad.items():
-        if name.lower() == "requestcpus":
-            same = _with_cluster(value, cluster)
+    said = lower_names(submitted.ad).get("requestcpus")
+    same = UNLESS_SAID["RequestCpus"] if said is None else _with_cluster(submitted.ad[said], cluster)
 
     def base(proc: int) -> Ad:
         cpus = same if column is None else _with_cluster(submitted.rows[proc][column], cluster)

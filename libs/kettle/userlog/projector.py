@@ -89,6 +89,9 @@ FIRST_OF_INPUT, FIRST_OF_OUTPUT = 1, 4
 """The kinds of event 040 that say that files wait for their turn."""
 
 
+_OF_JOBS: Final = get_args(JobEvent)
+
+
 class LogLine(NamedTuple):
     """One event for one file."""
 
@@ -178,7 +181,7 @@ class UserLogProjector:
             case _:
                 job = JobId.parse(name)
                 if job.cluster in self._state.clusters:
-                    if isinstance(event, get_args(JobEvent)):
+                    if isinstance(event, _OF_JOBS):
                         self._ads.happened(job, cast("JobEvent", event), at_us)
                     yield from self._of_staying(job, event, at)
 

@@ -5,6 +5,7 @@ from typing import Final
 
 import msgspec
 
+from kettle.jobs.lower_names import lower_names
 from kettle.userlog.job_ad_information import TrackedSubmission
 from kettle.userlog.usage import Allocation
 from kettle_wire.ads.types import Ad, Scalar
@@ -56,8 +57,13 @@ class Cluster(msgspec.Struct):
     def of(cls, event: ClusterSubmitted, options: str = "") -> "Cluster":
         """Keep only the attributes that log events show."""
         columns = [i for i, name in enumerate(event.columns) if name.lower() in _KEPT]
+        spelled = lower_names(event.ad)
         return cls(
-            ad={_KEPT[n.lower()]: _text(v, event.cluster) for n, v in event.ad.items() if n.lower() in _KEPT},
+            ad={
+                kept: _text(event.ad[spelled[name]], event.cluster)
+                for name, kept in _KEPT.items()
+                if name in spelled
+            },
             columns=[_KEPT[event.columns[i].lower()] for i in columns],
             rows=[[_text(row[i], event.cluster) for i in columns] for row in event.rows] if columns else [],
             live=len(event.rows),

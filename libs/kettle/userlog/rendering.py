@@ -5,6 +5,7 @@ Pure but for the zone: a time is shown as the clocks of `zone` show it, by defau
 """
 
 from datetime import tzinfo
+from functools import lru_cache
 
 from kettle.userlog.event_to_ad import attributes
 from kettle.userlog.events import (
@@ -67,7 +68,10 @@ def render(event: LogEvent, zone: tzinfo | None = None, written: Format = CLASSI
     else:
         head = f"{event.number:03d} ({event.job.cluster:03d}.{event.job.proc:03d}.000)"
     lines = [f"{head} {written.shown(event.at, zone)} {first}", *rest, TERMINATOR]
-    return "\n".join(one_line(line) for line in lines) + "\n"
+    together = "".join(lines)
+    if together.splitlines() != [together]:
+        lines = [one_line(line) for line in lines]
+    return "\n".join(lines) + "\n"
 
 
 def body(event: LogEvent) -> list[str]:
@@ -249,6 +253,7 @@ def _times(times: CpuTimes, what: str, *, tabs: int = 2) -> str:
     return "\t" * tabs + f"Usr {_clock(times.user)}, Sys {_clock(times.system)}  -  {what} Usage"
 
 
+@lru_cache(maxsize=1024)
 def _clock(seconds: int) -> str:
     minutes, second = divmod(seconds, 60)
     hours, minute = divmod(minutes, 60)

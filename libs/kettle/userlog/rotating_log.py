@@ -102,9 +102,8 @@ class RotatingLog:
         self._open(known)
         self._there = self._begun.before + self._events
 
-    def write(self, frame: int, lines: Sequence[LogLine]) -> None:
-        """Append what one frame adds, but for what is there already."""
-        del frame
+    def write(self, lines: Sequence[LogLine]) -> None:
+        """Append the next lines, but for those that are there already."""
         fault_point("event_log.before")
         new = lines[max(0, self._there - self._told) :]
         self._told += len(lines)

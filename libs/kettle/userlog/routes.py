@@ -5,6 +5,7 @@ Pure.  A job's own log, the log in which DAGMan reads about its nodes, and the l
 """
 
 from collections.abc import Collection, Mapping
+from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Final, NamedTuple, Protocol
 
@@ -100,7 +101,13 @@ def _path(ad: Mapping[str, Scalar], name: str) -> PurePosixPath | None:
     log, iwd = ad.get(name), ad.get("Iwd")
     if not isinstance(log, str) or not log:
         return None
-    path = PurePosixPath(iwd if isinstance(iwd, str) else "", log)
+    return _absolute(iwd if isinstance(iwd, str) else "", log)
+
+
+@lru_cache(maxsize=1024)
+def _absolute(directory: str, log: str) -> PurePosixPath | None:
+    """Jobs with the same log come together, each with several events."""
+    path = PurePosixPath(directory, log)
     return path if path.is_absolute() else None
 
 

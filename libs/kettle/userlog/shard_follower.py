@@ -8,11 +8,9 @@ makes the lines come again; they are then compared with the end of each file.
 import asyncio
 import os
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
-from functools import partial
-from itertools import groupby
-from pathlib import Path
-from typing import Protocol, TypeVar
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Generic, Protocol, TypeVar
 
 from kettle.userlog.appender import UserLogError
 from kettle.userlog.projector import LogLine
@@ -22,6 +20,8 @@ from kettle_wire.frames import Frame, Hollow
 
 _SAVE_EVERY = 64
 """Deliveries between two checkpoints: saving costs a file's flush, coming again costs a comparison."""
+_TOGETHER = 256
+"""Frames whose lines are written at once at most: those that were missed may be very many."""
 _SHARE = 50.0
 """
 So many times as long as a checkpoint took there is none: one of a hundred thousand jobs is not made for each 64.
@@ -52,8 +52,8 @@ class Projector(Protocol[L]):
 class Sink(Protocol[L_contra]):
     """Where it goes."""
 
-    def write(self, frame: int, lines: Sequence[L_contra]) -> None:
-        """Take what one frame adds.  Blocks on the disk."""
+    def write(self, added: Mapping[int, Sequence[L_contra]]) -> None:
+        """Take what frames add, by their numbers in order.  Blocks on the disk."""
         ...
 
 
@@ -137,19 +137,26 @@ class Writer:
         self._failed = failed
         self._tails: dict[Path, Tail] = {}
 
-    def write(self, frame: int, lines: Sequence[LogLine]) -> None:
-        """Append what one frame adds."""
-        again = frame <= self._redelivered
-        if not again:
+    def write(self, added: Mapping[int, Sequence[LogLine]]) -> None:
+        """Append what frames add: once to each file, however many frames have a line for it."""
+        again = [line for frame, lines in added.items() if frame <= self._redelivered for line in lines]
+        new = [line for frame, lines in added.items() if frame > self._redelivered for line in lines]
+        self._append(again, is_again=True)
+        if new:
             self._tails.clear()
-        for (path, owner), group in groupby(lines, key=lambda line: (Path(line.path), line.owner)):
-            texts = [line.text for line in group]
+        self._append(new, is_again=False)
+
+    def _append(self, lines: Sequence[LogLine], *, is_again: bool) -> None:
+        by_file: dict[tuple[PurePosixPath, str], list[str]] = {}
+        for line in lines:
+            by_file.setdefault((line.path, line.owner), []).append(line.text)
+        for (name, owner), texts in by_file.items():
+            path = Path(name)
             try:
-                if again:
-                    tail = self._tail(path, owner)
-                    texts = [text for text in texts if not tail.already_written(text)]
-                if texts:
-                    self._appender.append(path, "".join(texts), owner=owner)
+                tail = self._tail(path, owner) if is_again else None
+                missing = [text for text in texts if tail is None or not tail.already_written(text)]
+                if missing:
+                    self._appender.append(path, "".join(missing), owner=owner)
             except UserLogError as error:
                 self._failed(error)
 
@@ -157,6 +164,32 @@ class Writer:
         if path not in self._tails:
             self._tails[path] = Tail(self._appender.tail(path, owner=owner))
         return self._tails[path]
+
+
+class _Gathering(Generic[L]):
+    """What frames add, until it is written."""
+
+    def __init__(self, projector: Projector[L], writer: Sink[L]) -> None:
+        self._projector = projector
+        self._writer = writer
+        self._added: dict[int, Sequence[L]] = {}
+
+    async def take(self, frame: Frame) -> None:
+        """Keep what a frame adds; what was missed may be so much that it is written meanwhile."""
+        if lines := self._projector.feed(frame):
+            self._added[frame.number] = lines
+            if len(self._added) >= _TOGETHER:
+                await self.write()
+
+    async def write(self) -> None:
+        """Write what there is."""
+        if self._added:
+            await _finish(self.write_now)
+
+    def write_now(self) -> None:
+        """Write it in this thread."""
+        added, self._added = self._added, {}
+        self._writer.write(added)
 
 
 async def follow(
@@ -170,15 +203,16 @@ async def follow(
     Write what the frames say, until cancelled.
 
     What `deliveries` repeat is passed over; what they leave out, or bring without its entries, comes from `missing`.
-    A delivery is acknowledged when its lines are in the files.
+    What one delivery brings is written together, and it is acknowledged when its lines are in the files.
     """
     since, next_at = 0, 0.0
+    gathering = _Gathering(projector, writer)
     try:
         async for delivery in deliveries:
             for message in delivery.messages:
                 async for frame in _whole(frames.decode(message.data), projector.frame, missing):
-                    if lines := projector.feed(frame):
-                        await _finish(partial(writer.write, frame.number, lines))
+                    await gathering.take(frame)
+            await gathering.write()
             await delivery.ack()
             since += 1
             if since >= _SAVE_EVERY and (began := time.monotonic()) >= next_at:
@@ -186,6 +220,7 @@ async def follow(
                 since, next_at = 0, time.monotonic() + _SHARE * (time.monotonic() - began)
     except asyncio.CancelledError:
         # A failure saves nothing: it may have left the projector inside a frame.
+        gathering.write_now()
         checkpoint.save(projector.snapshot())
         raise
 

@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
 from typing import Final
 
+from kettle.bus.batching import Pacing
 from kettle.bus.ports import Bus
 from kettle.bus.retryable import retryable
 from kettle.eventsourcing.replay import head_frame, missing_frames
@@ -31,6 +32,9 @@ DAG_JOB: Final = ["ClusterId", "Owner", "JobUniverse", "JobStatus", "CurrentHost
 FRAMES: Final = 64
 """Frames that are fetched at once."""
 _WITHIN_S: Final = 10.0
+_GATHER_S: Final = 0.05
+"""So long frames may be gathered while many jobs wait."""
+_MANY: Final = 100
 
 _log: Final = logging.getLogger(__name__)
 
@@ -72,6 +76,10 @@ class Following:
     def _live(self) -> dict[int, Workflow]:
         return self._reader.workflows
 
+    def _many_wait(self) -> bool:
+        """Whether so many jobs of each workflow wait that none runs later if what follows is decided a moment later."""
+        return all(workflow.idle_jobs >= _MANY for workflow in self._live.values())
+
     def changed(self, number: int, decided: list[WorkflowEvent]) -> None:
         """Something was decided about a workflow elsewhere."""
         self._record.write({number: decided})
@@ -95,6 +103,7 @@ class Following:
             batch=FRAMES,
             after=after,
             ephemeral=True,
+            gather=Pacing(_GATHER_S, wanted=self._many_wait),
         )
         async with aclosing(reading) as batches:
             async for batch in batches:

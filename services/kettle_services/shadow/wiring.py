@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final
 
 from kettle import VERSION
-from kettle.bus.batching import BatchingDelay
+from kettle.bus.batching import BatchingDelay, Pacing
 from kettle.bus.ports import Batch, Bus, Served, StreamSpec
 from kettle.eventsourcing.replay import head_frame, missing_frames
 from kettle.runtime import Runtime, Telemetry
@@ -30,7 +30,7 @@ WORK_AGE: Final = 7 * 86400.0
 _REPORTS: Final = 1_000_000
 """Very small ones would cost the server more memory than their bytes."""
 GATHER_S: Final = 0.05
-"""How long an event may wait for others that are written into the access point's log, or a mail, with it."""
+"""How long an event may wait for others that are written into a log, or a mail, with it."""
 
 _log: Final = logging.getLogger(__name__)
 
@@ -121,8 +121,8 @@ async def _write_user_logs(bus: Bus, subjects: Subjects, settings: ShadowSetting
         redelivered=redelivered,
         failed=_not_written,
     )
-    # At once: scripts submit, and in the next line they look into the log.
-    frames = _frames(bus, subjects, shard, projector.frame, gather=None)
+    # After a pause at once: scripts submit, and in the next line they look into the log.
+    frames = _frames(bus, subjects, shard, projector.frame, gather=Pacing(GATHER_S))
     await follow(frames, projector, writer, checkpoint, partial(missing_frames, bus, shard))
 
 
@@ -183,7 +183,7 @@ async def _head(bus: Bus, subjects: Subjects, shard: str) -> int:
 
 
 def _frames(
-    bus: Bus, subjects: Subjects, shard: str, after: int, *, gather: BatchingDelay | None
+    bus: Bus, subjects: Subjects, shard: str, after: int, *, gather: BatchingDelay
 ) -> AsyncGenerator[Batch, None]:
     """The events after a frame, for the projections that write files for people."""
     return bus.consume(

@@ -87,7 +87,7 @@ async def test_an_address_that_is_none_costs_its_mail_only(
 ) -> None:
     """The mails before and behind it in the frame are kept, and so is how far the record is read."""
     outbox = MailOutbox(tmp_path / "mail", settings, head=1)
-    outbox.write(2, [mail("bob"), mail(to), mail("eve@example.com")])
+    outbox.write({2: [mail("bob"), mail(to), mail("eve@example.com")]})
     texts = [path.read_text() for path in outbox.waiting()]
     assert ["To: bob@example.org", "To: eve@example.com"] == [
         line for text in texts for line in text.splitlines() if line.startswith("To:")
@@ -100,12 +100,12 @@ async def test_a_mail_is_sent_when_its_frame_is_marked_as_written(
 ) -> None:
     """One that was left by a shadow that was killed before that is written again, and sent once."""
     before = MailOutbox(tmp_path / "mail", settings, head=1)
-    before.write(2, [mail("bob")])
+    before.write({2: [mail("bob")]})
     (tmp_path / "mail" / "written").write_bytes(b"1")
 
     outbox, server = MailOutbox(tmp_path / "mail", settings, head=1), MailServer()
     assert [] == outbox.waiting()
-    outbox.write(2, [mail("bob")])
+    outbox.write({2: [mail("bob")]})
     async with sending(outbox, settings, server):
         await until(lambda: not outbox.waiting())
     assert ["bob"] == server.taken
@@ -124,7 +124,7 @@ async def test_whatever_a_mail_does_to_libraries_stops_no_other(
 
     monkeypatch.setattr(EmailMessage, "set_content", fails)
     outbox, server = MailOutbox(tmp_path / "mail", settings, head=1), MailServer()
-    outbox.write(2, [mail("bob")._replace(body="bad"), mail("bob"), mail("eve")])
+    outbox.write({2: [mail("bob")._replace(body="bad"), mail("bob"), mail("eve")]})
     first, _ = outbox.waiting()
     first.write_bytes(b"To: a@\r\nFrom: b\r\n\r\n")
     async with sending(outbox, settings, server):
@@ -138,11 +138,11 @@ async def test_a_mail_that_is_not_taken_stops_no_other(
 ) -> None:
     """It waits for itself, also if the server hangs up over it, and is sent when it is taken at last."""
     outbox, server = MailOutbox(tmp_path / "mail", settings, head=1), MailServer(full=answer)
-    outbox.write(2, [mail("full"), mail("bob"), mail("eve")])
+    outbox.write({2: [mail("full"), mail("bob"), mail("eve")]})
     async with sending(outbox, settings, server):
         await until(lambda: server.taken == ["bob", "eve"])
         await until(lambda: len(server.asked) > 3)
-        outbox.write(3, [mail("dan")])
+        outbox.write({3: [mail("dan")]})
         await until(lambda: "dan" in server.taken)
         server.answers.clear()
         await until(lambda: not outbox.waiting())
@@ -152,7 +152,7 @@ async def test_a_mail_that_is_not_taken_stops_no_other(
 async def test_what_no_server_would_take_is_given_up(tmp_path: Path, settings: ShadowSettings) -> None:
     """A recipient that does not exist, and an address that takes an extension which the server has not."""
     outbox, server = MailOutbox(tmp_path / "mail", settings, head=1), MailServer(nobody="550 no")
-    outbox.write(2, [mail("nobody"), mail("bob"), mail("eve")])
+    outbox.write({2: [mail("nobody"), mail("bob"), mail("eve")]})
     path = outbox.waiting()[1]
     path.write_bytes("To: bob@exämple.org\r\nFrom: b@c\r\n\r\n".encode())
     async with sending(outbox, settings, server):
@@ -172,21 +172,21 @@ async def test_too_many_mails_are_dropped_and_said_once(
     monkeypatch.setattr(mail_delivery, "_MOST_WAITING", 5)
     outbox = MailOutbox(tmp_path / "mail", ShadowSettings(pool="test", home=".", mail_hourly=2), head=1)
     with caplog.at_level(logging.WARNING):
-        outbox.write(2, [mail("x") for _ in range(9)] + [mail("x", "bob")])
+        outbox.write({2: [mail("x") for _ in range(9)] + [mail("x", "bob")]})
         assert (3, []) == (len(outbox.waiting()), caplog.messages)
-        outbox.write(3, [mail("x", owner) for owner in ("eve", "eve", "dan")])
+        outbox.write({3: [mail("x", owner) for owner in ("eve", "eve", "dan")]})
         assert 5 == len(outbox.waiting())
 
         monkeypatch.setattr(mail_delivery, "_HOUR_S", 0.0)
         outbox = MailOutbox(tmp_path / "mail", ShadowSettings(pool="test", home=".", mail_hourly=2), head=1)
         outbox.waiting()[0].unlink()
-        outbox.write(4, [mail("x"), mail("x"), mail("x")])
+        outbox.write({4: [mail("x"), mail("x"), mail("x")]})
         async with asyncio.timeout(PATIENCE_S):
             await asyncio.to_thread(lambda: None)
             while not caplog.messages:
                 await asyncio.sleep(0)
         outbox.waiting()[0].unlink()
-        outbox.write(5, [mail("x")])
+        outbox.write({5: [mail("x")]})
 
     assert ["2 mails were dropped in the last hour: there are too many"] == caplog.messages
     assert 5 == len(outbox.waiting())

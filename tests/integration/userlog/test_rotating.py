@@ -67,7 +67,7 @@ def test_full_files_are_put_aside(tmp_path: Path, options: str) -> None:
     """Each file begins with what came before it, and a full one says how much it has."""
     log = opened(tmp_path / "EventLog", options=options)
     for number in range(1, 161):
-        log.write(number, [line(number, options)])
+        log.write([line(number, options)])
 
     assert list(range(told(tmp_path / "EventLog")[0], 161)) == told(tmp_path / "EventLog")
     assert ["EventLog.3", "EventLog.2", "EventLog.1", "EventLog"] == [
@@ -90,7 +90,7 @@ def test_one_old_file_is_called_old(tmp_path: Path) -> None:
     for rotations, names in ((1, ["EventLog", "EventLog.old"]), (0, ["EventLog"])):
         (tmp_path / str(rotations)).mkdir()
         log = opened(tmp_path / str(rotations) / "EventLog", rotations=rotations)
-        log.write(1, [line(number) for number in range(1, 100)])
+        log.write([line(number) for number in range(1, 100)])
         assert names == sorted(p.name for p in (tmp_path / str(rotations)).iterdir())
         assert 99 == told(tmp_path / str(rotations) / "EventLog")[-1]
 
@@ -102,14 +102,14 @@ def test_what_comes_again_is_passed_over(tmp_path: Path) -> None:
     path = tmp_path / "EventLog"
     log = opened(path)
     for number in range(1, 31):
-        log.write(number, [line(number)])
+        log.write([line(number)])
     log.close()
     with path.open("a") as file:
         file.write(line(31).text[:20])
 
     again = opened(path, known=5)
     for number in range(6, 41):
-        again.write(number, [line(number)])
+        again.write([line(number)])
     assert list(range(told(path)[0], 41)) == told(path)
 
 
@@ -117,9 +117,9 @@ def test_another_form_begins_another_file(tmp_path: Path) -> None:
     """Files have one form; counting goes on."""
     path = tmp_path / "EventLog"
     log = opened(path)
-    log.write(1, [line(1), line(2)])
+    log.write([line(1), line(2)])
     again = opened(path, known=1, options="JSON")
-    again.write(2, [line(2, "JSON"), line(3, "JSON")])
+    again.write([line(2, "JSON"), line(3, "JSON")])
     assert [1, 2, 3] == told(path)
     assert [Form.CLASSIC, Form.JSON] == [Form.of(file.read_text()) for file in files(path)]
 
@@ -128,10 +128,10 @@ def test_a_log_of_somebody_else(tmp_path: Path) -> None:
     """It is put aside as it is, and nothing of it is counted; what is no log at all is left alone."""
     path = tmp_path / "EventLog"
     theirs = opened(path, identity="theirs")
-    theirs.write(1, [line(1), line(2)])
+    theirs.write([line(1), line(2)])
     text = path.read_text()
     ours = opened(path, identity="ours")
-    ours.write(1, [line(3)])
+    ours.write([line(3)])
     assert text == (tmp_path / "EventLog.1").read_text()
     assert [1, 2, 3] == told(path)
 
@@ -147,13 +147,13 @@ def test_a_log_that_lost_its_end(tmp_path: Path) -> None:
     """What the cursor knows to be written is not written again, and the next file counts right."""
     path = tmp_path / "EventLog"
     log = opened(path)
-    log.write(1, [line(1), line(2), line(3)])
+    log.write([line(1), line(2), line(3)])
     log.close()
     text = path.read_text()
     path.write_text(text[: text.index("003 ") if "003 " in text else len(text) - 30])
 
     again = opened(path, known=3)
-    again.write(2, [line(4)])
+    again.write([line(4)])
     assert "3" == headings(path)[-1]["event_off"]
     assert 4 == told(path)[-1]
 
@@ -174,7 +174,7 @@ def run(directory: Path) -> None:
     known = int(cursor.read_text()) if cursor.exists() else 0
     log = opened(directory / "EventLog", known=known, rotations=9, max_size=700)
     for number in range(known + 1, 61):
-        log.write(number, [line(number)])
+        log.write([line(number)])
         if number % 5 == 0:
             log.sync()
             (directory / "new").write_text(str(number))

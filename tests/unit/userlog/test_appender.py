@@ -142,6 +142,50 @@ async def test_following_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert ["000", "000", "009"] == [event[:3] for event in log.read_text().split("...\n")[:-1]]
 
 
+class Counting(Appender):
+    """Remembers what was appended at a time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.appended: list[str] = []
+
+    def append(self, path: Path, text: str, *, owner: str = "") -> None:
+        self.appended.append(text)
+        super().append(path, text, owner=owner)
+
+
+async def test_what_comes_together_is_written_together(tmp_path: Path) -> None:
+    """A file is opened, locked and written once for all frames of a delivery, in their order."""
+    log, appender = tmp_path / "l", Counting()
+    delivery = OneDelivery(*two_frames(log))
+    await follow_until_acked(delivery, Checkpoint(tmp_path / "c"), Writer(appender, failed=unexpected))
+    assert [log.read_text()] == appender.appended
+    assert ["000", "000", "009"] == [event[:3] for event in log.read_text().split("...\n")[:-1]]
+
+
+async def test_what_waits_for_a_missing_frame_is_written_at_a_stop(tmp_path: Path) -> None:
+    """The checkpoint of a stop knows of no frame whose lines are not in the files."""
+    log, checkpoint = tmp_path / "l", Checkpoint(tmp_path / "c")
+    first, second = two_frames(log)
+    asked = asyncio.Event()
+
+    async def missing(after: int, until: int) -> AsyncGenerator[Frame, None]:
+        asked.set()
+        await asyncio.Event().wait()
+        yield second
+
+    projector = UserLogProjector("ap", zone=UTC)
+    deliveries = OneDelivery(first, hollow(second)).forever()
+    writer = Writer(Appender(), failed=unexpected)
+    following = asyncio.ensure_future(follow(deliveries, projector, writer, checkpoint, missing))
+    async with asyncio.timeout(PATIENCE_S):
+        await asked.wait()
+    following.cancel()
+    await asyncio.wait([following])
+    assert 1 == UserLogProjector("ap", snapshot=checkpoint.load()).frame
+    assert ["000", "000"] == [event[:3] for event in log.read_text().split("...\n")[:-1]]
+
+
 async def test_a_lost_checkpoint_writes_nothing_twice(tmp_path: Path) -> None:
     """Frames that come again after a crash are compared with what the files say."""
     log = tmp_path / "l"

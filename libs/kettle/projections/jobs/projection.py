@@ -28,7 +28,9 @@ INLINE: Final = 100
 """Up to so many events are folded on the loop; more would hold it up for others, and go to a thread."""
 
 _REMEMBERED: Final = 256
-"""Submissions that are kept decoded: a cluster of many jobs is spoken of in frame after frame."""
+"""Submissions of many jobs that are kept decoded: such a cluster is spoken of in frame after frame."""
+_ALONE: Final = 1_536
+"""And those of one job, for the few events that are to come: as many as the nodes of a workflow that wait at a time, and more."""
 _PRESENT: Final = 4_096
 """Jobs whose ads are kept between transactions, for the next event of theirs; each takes about 5 KB."""
 _QUERIES: Final = load(HERE / "queries.sql")
@@ -45,6 +47,30 @@ class _Present(msgspec.Struct):
     runs: dict[JobId, Run]
 
 
+class _Submissions:
+    """Submissions that were spoken of lately, by shard and number."""
+
+    def __init__(self) -> None:
+        self._alone: OrderedDict[tuple[str, int], Submission] = OrderedDict()
+        self._large: OrderedDict[tuple[str, int], Submission] = OrderedDict()
+
+    def find(self, shard: str, cluster: int) -> Submission | None:
+        """One of them; it is spoken of again."""
+        for known in (self._alone, self._large):
+            if (found := known.get((shard, cluster))) is not None:
+                known.move_to_end((shard, cluster))
+                return found
+        return None
+
+    def keep(self, shard: str, cluster: int, submission: Submission) -> None:
+        """Remember one."""
+        is_alone = len(submission.event.rows) == 1
+        known, most = (self._alone, _ALONE) if is_alone else (self._large, _REMEMBERED)
+        known[shard, cluster] = submission
+        while len(known) > most:
+            known.popitem(last=False)
+
+
 class MissingRowError(Exception):
     """The tables lack a job that is in the queue: they were changed by somebody else."""
 
@@ -58,7 +84,7 @@ class Jobs:
         self.kinds: Final = ("schedd",)
         self.directory: Final = HERE
         self._present: dict[str, _Present] = {}
-        self._submissions: OrderedDict[tuple[str, int], Submission] = OrderedDict()
+        self._submissions = _Submissions()
         self._sweeper = Sweeper(KEPT)
 
     async def apply(self, tx: Tx, frames: Sequence[Decoded]) -> None:
@@ -75,6 +101,8 @@ class Jobs:
             statements, changes = await asyncio.to_thread(_folded, past, frames)
         else:
             statements, changes = _folded(past, frames)
+        for number, submission in changes.submitted.items():
+            self._submissions.keep(shard, number, submission)
         for name, columns in statements:
             done = await tx.execute(_QUERIES[name], shard, *columns)
             if name in _EXACT and int(done.rpartition(" ")[2]) != len(columns[0]):
@@ -106,18 +134,15 @@ class Jobs:
     async def _clusters(self, tx: Tx, shard: str, wanted: set[int]) -> dict[int, Submission]:
         found: dict[int, Submission] = {}
         for cluster in wanted:
-            known = self._submissions.get((shard, cluster))
-            if known is not None:
-                self._submissions.move_to_end((shard, cluster))
+            if (known := self._submissions.find(shard, cluster)) is not None:
                 found[cluster] = known
         if missing := list(wanted - found.keys()):
             for row in await tx.fetch(_QUERIES["clusters"], shard, missing):
                 event = events.decode(row["event"])
                 if isinstance(event, ClusterSubmitted):  # nothing else is ever written there
                     submission = Submission(microseconds(row["submitted_at"]), event)
-                    found[row["cluster"]] = self._submissions[shard, row["cluster"]] = submission
-        while len(self._submissions) > _REMEMBERED:
-            self._submissions.popitem(last=False)
+                    found[row["cluster"]] = submission
+                    self._submissions.keep(shard, row["cluster"], submission)
         return found
 
 

@@ -1,5 +1,6 @@
 """What a fold has changed, as the columns that statements take."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, TypeAlias
 
@@ -55,9 +56,10 @@ def of_jobs(changes: Changes) -> list[Statement]:
 def history(changes: Changes) -> Iterator[tuple[object, ...]]:
     """Of each job that has left the queue the columns `HISTORY` of its row."""
     known: dict[int, Common] = {}
+    together = Counter(one.job.cluster for one in changes.departed)
     for one in changes.departed:
         common = known.get(one.job.cluster)
-        if common is None and is_like_others(one.ad):
+        if common is None and together[one.job.cluster] > 1 and is_like_others(one.ad):
             common = known[one.job.cluster] = Common(one.ad, changes.left[one.job.cluster].event.columns)
         numbers, search = searchable(one.ad) if common is None else common.searchable(one.ad)
         yield (

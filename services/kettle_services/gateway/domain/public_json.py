@@ -12,6 +12,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
+from kettle.jobs.lower_names import remembered_by_names
 from kettle.jobs.private_attributes import PRIVATE as OF_JOBS
 from kettle_wire.ads.types import Ad, Expr, Scalar
 from kettle_wire.events import ClaimGranted, ClusterSubmitted
@@ -22,6 +23,9 @@ PRIVATE: Final = OF_JOBS | {
 }  # fmt: skip
 """Attributes that are left out, in lower case: HTCondor's private ones, environments, and what has such in it."""
 _PRIVATE_PREFIX: Final = "_condor_priv"
+
+_NULLS: Final = (b":null", b",null", b"[null")
+"""How a null stands in JSON. Text may have the same in it; that most jobs read and write /dev/null does not count."""
 
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -35,7 +39,7 @@ def to_json(event: Recorded) -> bytes:
     """
     event = _public(event)
     data = _encode(event)
-    if b"null" not in data:  # which is what the encoder makes of them
+    if not any(null in data for null in _NULLS):  # which is what the encoder makes of them
         return data
     return _encode(_finite(msgspec.to_builtins(_expressed(event))))
 
@@ -68,7 +72,12 @@ def _public_cluster(event: ClusterSubmitted) -> ClusterSubmitted:
 
 
 def _has_private(names: Mapping[str, object] | Sequence[str]) -> bool:
-    return any(is_private(name) for name in names)
+    return _any_private(tuple(names))
+
+
+@remembered_by_names
+def _any_private(names: tuple[str, ...]) -> bool:
+    return any(map(is_private, names))
 
 
 def _public_ad(ad: Ad) -> Ad:

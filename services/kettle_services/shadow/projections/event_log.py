@@ -7,7 +7,7 @@ crash at any moment makes lines come again and none be missing; the log counts t
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Final
 
@@ -61,9 +61,9 @@ class EventLog(Checkpoint):
             creator=settings.schedd,
         )
 
-    def write(self, frame: int, lines: Sequence[LogLine]) -> None:
-        """Append what one frame adds. Raises UserLogError."""
-        self._log.write(frame, lines)
+    def write(self, added: Mapping[int, Sequence[LogLine]]) -> None:
+        """Append what frames add. Raises UserLogError."""
+        self._log.write([line for lines in added.values() for line in lines])
 
     def save(self, state: bytes) -> None:
         """Move the cursor. Raises OSError."""

@@ -13,7 +13,7 @@ import socket
 import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from email import message_from_bytes, policy
 from email.message import EmailMessage
 from pathlib import Path
@@ -66,16 +66,20 @@ class MailOutbox:
             self._put(self._mark, str(head).encode())
         self._written = int(self._mark.read_bytes())
 
-    def write(self, frame: int, lines: Sequence[Mail]) -> None:
+    def write(self, added: Mapping[int, Sequence[Mail]]) -> None:
         """
-        Keep the mails about one frame; a frame that comes again is passed over.  Blocks on the disk.
+        Keep the mails about some frames; a frame that comes again is passed over.  Blocks on the disk.
 
         Raises OSError if the disk does not take them.
         """
+        for frame, mails in added.items():
+            self._keep(frame, mails)
+
+    def _keep(self, frame: int, mails: Sequence[Mail]) -> None:
         if frame <= self._written:
             return
         waiting = len(self.waiting())
-        for number, mail in enumerate(lines):
+        for number, mail in enumerate(mails):
             path = self._directory / f"{frame:020}-{number:06}{_SUFFIX}"
             if not self._has_room(mail.owner, waiting):
                 continue

@@ -18,7 +18,8 @@ from kettle_wire.attempts import ExitRecord
 
 _CRON: Final = {name.lower(): name for name in FIELDS}
 _NOOP: Final = "IsNoopJob"
-_TIMED: Final = frozenset({"deferraltime", _NOOP.lower(), *_CRON})
+ATTRIBUTES: Final = frozenset({"deferraltime", _NOOP.lower(), *_CRON})
+"""What jobs say, in lower case, that start at a time of their own, or are none for any machine."""
 _PREP_TIME: Final = 300
 _SCHEDD_INTERVAL: Final = 300
 
@@ -43,7 +44,7 @@ class Senseless(msgspec.Struct, frozen=True):
 
 def timed(attributes: Iterable[str]) -> bool:
     """Whether jobs with these attributes start at a time of their own, or are none for any machine."""
-    return any(name.lower() in _TIMED for name in attributes)
+    return any(name.lower() in ATTRIBUTES for name in attributes)
 
 
 def plan(ad: Ad, now: float) -> Wait | Move | Senseless | ExitRecord:

@@ -71,7 +71,7 @@ class Factory(msgspec.Struct, frozen=True):
 
 def asked(names: Iterable[str]) -> bool:
     """Whether a submission with these attributes has its jobs made little by little."""
-    return any(name.lower() in _ASKING for name in names)
+    return not _ASKING.isdisjoint(map(str.lower, names))
 
 
 def begun(event: ClusterSubmitted) -> Factory:

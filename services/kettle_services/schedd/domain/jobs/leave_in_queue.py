@@ -1,15 +1,16 @@
 """Which jobs say something about staying in the queue after their end, and which stay."""
 
 from collections.abc import Iterable, Mapping
-from itertools import chain
 from typing import Final
 
 import msgspec
 
+from kettle.jobs.lower_names import lower_names
 from kettle_wire.ads import Scalar
 from kettle_wire.jobs import JobId
 
 ATTRIBUTE: Final = "LeaveJobInQueue"
+_LOWER: Final = ATTRIBUTE.lower()
 
 
 class LeaveInQueue(msgspec.Struct):
@@ -24,6 +25,6 @@ class LeaveInQueue(msgspec.Struct):
         """
         Jobs of a cluster have these attributes from now on, and each a value of `columns`. A literal false says nothing.
         """
-        said = (name for name, value in ad.items() if value is not False)
-        if any(name.lower() == ATTRIBUTE.lower() for name in chain(said, columns)):
+        name = lower_names(ad).get(_LOWER)
+        if (name is not None and ad[name] is not False) or _LOWER in map(str.lower, columns):
             self.clusters.add(cluster)

@@ -59,6 +59,8 @@ _AT_EXIT: Final = frozenset(_PERIODIC) - {"periodicvacate", "periodicrelease"} |
     "onexitremove",
 }
 
+ATTRIBUTES: Final = _AT_EXIT.union(_PERIODIC)
+"""What jobs say of policies of their own, in lower case."""
 _FALSE_COUNTS: Final = frozenset({"onexitremove", "timerremove"})
 """The one fires just then, and for the other it is no time."""
 

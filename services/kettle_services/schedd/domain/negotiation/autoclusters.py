@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 
 from kettle.classad import parse, references
+from kettle.jobs.lower_names import lower_names, remembered_by_names
 from kettle.jobs.nodes import SAME_GROUP, is_parallel
 from kettle.jobs.significant_attributes import BASIC, asks
 from kettle_wire.ads import Ad, Expr, Scalar
@@ -38,26 +39,34 @@ def mentioned(text: str) -> frozenset[str]:
 
 def significant(ad: Mapping[str, Scalar], extra: Iterable[str] = ()) -> list[str]:
     """The names, as `ad` spells them, of the attributes that decide its autocluster, sorted."""
-    spelling = {name.lower(): name for name in ad}
-    names = _reached({lower: ad[name] for lower, name in spelling.items()}, extra)
-    return sorted(spelling[name] for name in names if name in spelling)
+    spelled = lower_names(ad)
+    return _there(_reached(ad, spelled, extra), spelled)
 
 
-def _reached(ad: Mapping[str, Scalar], extra: Iterable[str]) -> set[str]:
+def _there(reached: set[str], spelled: Mapping[str, str]) -> list[str]:
+    return sorted(spelled[name] for name in reached if name in spelled)
+
+
+def _reached(ad: Mapping[str, Scalar], spelled: Mapping[str, str], extra: Iterable[str]) -> set[str]:
     """
-    What is significant by itself in an ad with names in lower case, and all that this mentions, be it there or not.
+    The names in lower case of what is significant by itself in an ad, and of all that this mentions, be it there or not.
     """
-    names = {name.lower() for name in (*BASIC, *extra)} | {name for name in ad if asks(name)}
-    if is_parallel({"JobUniverse": ad.get("jobuniverse", 0)}):
+    names = {name.lower() for name in (*BASIC, *extra)} | _amounts(tuple(spelled))
+    if is_parallel({"JobUniverse": ad.get(spelled.get("jobuniverse", ""), 0)}):
         names |= _OF_NODES
     pending = list(names)
     while pending:
-        value = ad.get(pending.pop())
+        value = ad.get(spelled.get(pending.pop(), ""))
         if isinstance(value, Expr):
             more = mentioned(value.expr) - names
             names |= more
             pending.extend(more)
     return names
+
+
+@remembered_by_names
+def _amounts(names: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(filter(asks, names))
 
 
 def signature(ad: Mapping[str, Scalar], names: Iterable[str]) -> int:
@@ -77,11 +86,12 @@ class Autoclusters:
         self._ad = ad
         self._extra = tuple(extra)
         self._columns = columns
-        reached = _reached({name.lower(): value for name, value in ad.items()}, self._extra)
+        spelled = lower_names(ad)
+        reached = _reached(ad, spelled, self._extra)
         self._varying = [i for i, name in enumerate(columns) if name.lower() in reached or asks(name.lower())]
         self._known: dict[bytes, int] = {}
         self._others: dict[bytes, Autoclusters] = {}
-        self.same: Final = None if self._varying else signature(ad, significant(ad, self._extra))
+        self.same: Final = None if self._varying else signature(ad, _there(reached, spelled))
         """The autocluster of all of them; None: they differ in it."""
 
     def edited(self, attributes: Ad) -> "Autoclusters":

@@ -17,7 +17,9 @@ NICE: Final = "nice-user"
 EVERYBODY: Final = "*"
 _GROUP: Final = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 _LONGEST: Final = 128
-_SAID: Final = ("accountinggroup", "acctgroup", "acctgroupuser")
+CHARGED: Final = "accountinggroup"
+"""The attribute, in lower case, that says of a recorded submission who is charged."""
+_SAID: Final = (CHARGED, "acctgroup", "acctgroupuser")
 _SPELLED: Final = ("AccountingGroup", "AcctGroup", "AcctGroupUser")
 Members = Mapping[str, Sequence[str]]
 """Group -> who may use it."""
@@ -122,10 +124,10 @@ def charged(ad: Ad, columns: list[str], owner: str) -> Callable[[list[Scalar]], 
     Only who has the owner's name at the end: submissions were recorded before anybody looked at it. The group is in lower
     case, so that however it was written it is one claimant.
     """
-    places = [i for i, name in enumerate(columns) if name.lower() == _SAID[0]]
+    places = [i for i, name in enumerate(columns) if name.lower() == CHARGED]
     if places:
         return lambda row: _owned(row[places[-1]], owner)
-    return next((_owned(value, owner) for name, value in ad.items() if name.lower() == _SAID[0]), owner)
+    return next((_owned(value, owner) for name, value in ad.items() if name.lower() == CHARGED), owner)
 
 
 def _owned(said: Scalar, owner: str) -> str:

@@ -1,11 +1,12 @@
 """One submission in the queue: what was submitted, which of its jobs exist, and which have left."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 import msgspec
 
 from kettle.jobs import fold_base
+from kettle.jobs.lower_names import lower_names
 from kettle.jobs.nodes import node_count
 from kettle_services.schedd.domain.jobs import deferral, policy
 from kettle_services.schedd.domain.jobs.factory import Factory, begun
@@ -25,6 +26,13 @@ WISHES: Final = frozenset(
 """
 Attributes, in lower case, that are looked at when a job is given a machine: most jobs have none of them.
 """
+
+_LOOKED_AT: Final = (
+    WISHES
+    | policy.ATTRIBUTES
+    | deferral.ATTRIBUTES
+    | {concurrency_limits.ATTRIBUTE, accounting_group.CHARGED}
+)
 
 
 class Cluster(msgspec.Struct):
@@ -131,6 +139,7 @@ def cluster_of(
     if event.late:
         factory = factory or begun(event)
         event = msgspec.structs.replace(event, rows=PackedRows(event.rows).as_list())
+    ad = {name: event.ad[name] for name in _looked_at(lower_names(event.ad))}
     return Cluster(
         event,
         at,
@@ -139,13 +148,18 @@ def cluster_of(
         gone,
         factory,
         universe=_universe(event),
-        periodic=policy.periodic(event.ad) | policy.periodic(event.columns),
-        at_exit=policy.at_exit(event.ad) or policy.at_exit(event.columns),
-        charged=accounting_group.charged(event.ad, event.columns, event.owner),
-        timed=deferral.timed(event.ad) or deferral.timed(event.columns),
-        limited=concurrency_limits.said(event.ad) or concurrency_limits.said(event.columns),
-        wishes=_wishes(event.ad) | _wishes(event.columns),
+        periodic=policy.periodic(ad) | policy.periodic(event.columns),
+        at_exit=policy.at_exit(ad) or policy.at_exit(event.columns),
+        charged=accounting_group.charged(ad, event.columns, event.owner),
+        timed=deferral.timed(ad) or deferral.timed(event.columns),
+        limited=concurrency_limits.said(ad) or concurrency_limits.said(event.columns),
+        wishes=_wishes(ad) | _wishes(event.columns),
     )
+
+
+def _looked_at(spelled: Mapping[str, str]) -> list[str]:
+    """The few attributes that what a queue keeps of a submission is made of, but for its autoclusters."""
+    return [spelled[name] for name in _LOOKED_AT & spelled.keys()]
 
 
 def _wishes(names: Iterable[str]) -> frozenset[str]:
