@@ -31,7 +31,7 @@ from kettle_wire.commands.chirp import (
     Wish,
     WriteFile,
 )
-from kettle_wire.commands.questions import Command
+from kettle_wire.commands.questions import Command, OnNode
 
 LONGEST_VALUE: Final = 993
 """Bytes of a value that is set without hurry, as in HTCondor."""
@@ -40,6 +40,10 @@ MOST_DELAYED: Final = 100
 VERSION: Final = 2
 _IDENTITY: Final = b"CONDOR"
 """Who anybody is here, as HTCondor says it: a job has one owner, and nobody is asked for his name."""
+
+
+Asked = Wish | Command | OnNode
+"""What the submit side is asked."""
 
 
 class HangUpError(Exception):
@@ -59,14 +63,20 @@ class ReadBytes(msgspec.Struct, frozen=True):
 class AskSubmitSide(msgspec.Struct, frozen=True):
     """What the submit side answers to a wish."""
 
-    wish: Wish | Command
+    wish: Asked
 
 
 class WaitForRoom(msgspec.Struct, frozen=True):
     """The other side has read most of the output."""
 
 
-Wait = ReadLine | ReadBytes | AskSubmitSide | WaitForRoom
+class Pause(msgspec.Struct, frozen=True):
+    """Nothing, for so many seconds."""
+
+    seconds: float
+
+
+Wait = ReadLine | ReadBytes | AskSubmitSide | WaitForRoom | Pause
 Talk = Generator[Wait, Any, None]
 
 _ON_PATH: Final[Mapping[str, tuple[int, int]]] = {
@@ -134,6 +144,8 @@ class Dialogue:
         self._delayed = delayed
         self._say = say
         self.open_files: set[int] = set()
+        self.sessions: set[tuple[int, str]] = set()
+        """Programs on other nodes that have not ended, each with its node."""
         self.trusted = False
         """Whether the cookie was right."""
 
@@ -173,6 +185,8 @@ class Dialogue:
                 self._data(Chirped(len(_IDENTITY), _IDENTITY))
             case ["kettle", role, name, verb, length] if self._policy.commands:
                 yield from self._on_pool(role, name, verb, natural(length))
+            case ["kettle_node", node, length] if self._policy.nodes:
+                yield from self._on_node(natural(node), natural(length))
             case [verb, *rest] if self._policy.files:
                 yield from self._on_files(verb, rest)
             case _:
@@ -211,6 +225,17 @@ class Dialogue:
         said = {"type": "command", "role": role, "name": name, "verb": verb, "body": body}
         self._data((yield AskSubmitSide(msgspec.convert(said, Command))))
         yield WaitForRoom()
+
+    # -- other nodes -------------------------------------------------------------------------------------------------
+
+    def _on_node(self, node: int, length: int) -> Talk:
+        """A request of Kettle's own, for `kettle_rsh`."""
+        from kettle_services.starter.chirp.other_nodes import LONGEST_COMMAND, run  # rarely needed, as above
+
+        if length > LONGEST_COMMAND:
+            raise HangUpError  # as above
+        command: bytes = yield ReadBytes(length)
+        yield from run(node, command, self._say, self.sessions)
 
     # -- files -------------------------------------------------------------------------------------------------------
 
