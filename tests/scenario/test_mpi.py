@@ -1,6 +1,7 @@
 """Launchers of MPI, as Debian has them, in jobs of several nodes of a real pool."""
 
 import asyncio
+import json
 import os
 import shutil
 from typing import Any
@@ -20,6 +21,9 @@ LAUNCHERS = {
     "openmpi": ("openmpi-bin", "mpirun.openmpi", "OMPI_COMM_WORLD_RANK"),
     "mpich": ("mpich", "mpiexec.hydra", "PMI_RANK"),
 }
+
+ENVIRONMENT = "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_oob_tcp_if_include=lo HYDRA_USE_LOCALHOST=1"
+"""That a test may run as root, and where there is no network but the loopback device."""
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +64,7 @@ universe = parallel
 machine_count = {nodes}
 shell = {first} ./{name} {evidence.directory}
 transfer_input_files = {name}{also}
-environment = "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_oob_tcp_if_include=lo HYDRA_USE_LOCALHOST=1"
+environment = "{ENVIRONMENT}"
 output = out.$(Node)
 error = err.$(Node)
 log = log
@@ -97,7 +101,9 @@ async def test_ranks_run_on_all_nodes(
 async def test_a_rank_that_is_killed_ends_the_job(
     pool: ThrowawayPool, evidence: Evidence, launcher: tuple[str, str]
 ) -> None:
-    """The others, which would run on for ten minutes, are ended, and the launcher's exit code is the job's."""
+    """
+    The others, which would run on for ten minutes, are ended, and the launcher's exit code is the job's.
+    """
     program, _ = launcher
     script = """\
 #!/bin/sh
@@ -173,3 +179,47 @@ done
     ]
     assert said == (evidence.work / "out.0").read_text().splitlines()
     await pool.client.remove(select(str(other)), "over")
+
+
+async def test_mpi_tasks_of_one_job_run_on_all_of_its_nodes(
+    pool: ThrowawayPool, evidence: Evidence, launcher: tuple[str, str]
+) -> None:
+    """
+    A plain task runs on node 0, and the ranks of each MPI task on all: with its variables, in its directory, as many as it says.
+    """
+    script = """\
+#!/bin/sh
+echo "$PROMINENCE_NODE_NUM of $PROMINENCE_NODES, task $PROMINENCE_TASK_NUM: $WHAT, ${PWD#"$_CONDOR_SCRATCH_DIR"}"
+"""
+    (evidence.work / "there").mkdir()
+    for name in ("rank.sh", "there/rank.sh"):
+        (evidence.work / name).write_text(script)
+        (evidence.work / name).chmod(0o755)
+    kind = "openmpi" if launcher[0].startswith("mpirun") else "mpich"
+    tasks = [
+        {"cmd": ["/bin/sh", "-c", "echo once"]},
+        {"cmd": ["./rank.sh"], "type": kind, "env": {"WHAT": 'it\'s "one"'}, "ranks": 1},
+        {"cmd": ["./rank.sh"], "type": kind, "env": {"WHAT": "two"}, "ranks": 2, "workdir": "there"},
+    ]
+    (evidence.work / "tasks.json").write_text(json.dumps({"tasks": tasks}))
+    description = f"""\
+universe = parallel
+machine_count = 2
+tasks = tasks.json
+transfer_input_files = rank.sh, there
+environment = "{ENVIRONMENT}"
+output = out
+error = err
+log = log
+request_cpus = 2
+request_memory = 64
+request_disk = 1024
+queue
+"""
+    submitted = await pool.client.submit(description, cwd=evidence.work)
+    done = await happened(pool.client, JobId(submitted.cluster, 0), JobCompleted)
+    assert done.exit.code == 0, (evidence.work / "err").read_text()
+    said = (evidence.work / "out").read_text().splitlines()
+    assert "once" == said[0]
+    assert [f'{node} of 2, task 1: it\'s "one", ' for node in (0, 1)] == sorted(said[1:3])
+    assert [f"{node} of 2, task 2: two, /there" for node in (0, 0, 1, 1)] == sorted(said[3:])

@@ -7,11 +7,12 @@ import pytest
 
 from kettle.execution.attempts.job_spec import ChirpPolicy
 from kettle.execution.job_environment.job_ad import JobAd
-from kettle_services.starter.chirp.conversation import (
+from kettle_services.starter.chirp.conversation import Delayed, Dialogue
+from kettle_services.starter.chirp.server import allowed
+from kettle_services.starter.chirp.syntax import words
+from kettle_services.starter.chirp.waits import (
     Asked,
     AskSubmitSide,
-    Delayed,
-    Dialogue,
     HangUpError,
     Pause,
     ReadBytes,
@@ -19,8 +20,6 @@ from kettle_services.starter.chirp.conversation import (
     Wait,
     WaitForRoom,
 )
-from kettle_services.starter.chirp.server import allowed
-from kettle_services.starter.chirp.syntax import words
 from kettle_wire.ads import Ad, Expr
 from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.access import Exchanged, Opened, Output
@@ -253,7 +252,9 @@ def test_what_makes_no_sense_is_refused(line: bytes) -> None:
 
 
 def test_a_node_runs_a_command_on_another() -> None:
-    """What has not begun, or is not reached, is asked again; then its output comes line by line, and how it ended."""
+    """
+    What has not begun, or is not reached, is asked again; then its output comes line by line, and how it ended.
+    """
     answers = iter([
         Commanded(code=RefusalCode.NOT_RUNNING, reason="it has not begun"),
         Trouble.OFFLINE,

@@ -15,8 +15,9 @@ from kettle.execution.attempts.messages import Question, Reply
 from kettle.execution.job_environment.job_ad import JobAd
 from kettle.execution.sandbox.directory import Sandbox
 from kettle_services.starter.chirp.connection import Connection
-from kettle_services.starter.chirp.conversation import Asked, Delayed
+from kettle_services.starter.chirp.conversation import Delayed
 from kettle_services.starter.chirp.server import CONFIG, Proxy
+from kettle_services.starter.chirp.waits import Asked
 from kettle_services.starter.submit_side_questions import SubmitSideQuestions
 from kettle_wire.commands.chirp import PIECE, Chirped, CloseFile, OpenFile
 from kettle_wire.commands.questions import OnNode

@@ -9,6 +9,8 @@ import msgspec
 
 from kettle.bus.ports import RefusedError
 from kettle.jobs.nodes import of_node, waits_for_all
+from kettle.tasks.reading import FOLDED
+from kettle.transfer.submit_side_paths import NULL
 from kettle_services.shadow.attempts.attempt import AttemptFollower
 from kettle_services.shadow.attempts.submit_side import AttemptContext
 from kettle_services.shadow.domain.gang import decided, together, with_others
@@ -217,4 +219,6 @@ def node_assignment(assignment: Assignment, number: int) -> Assignment:
         return of(ad=of_node(assignment.ad, 0))
     node = assignment.nodes[number - 1]
     ad = of_node({**assignment.ad, **node.differs}, number)
+    if FOLDED in map(str.lower, ad):
+        ad |= dict.fromkeys(("Out", "Err"), NULL)  # its nodes have one file, in which node 0 prints for all
     return of(key=node.key, startd=node.startd, slot=node.slot, ad=ad)

@@ -7,11 +7,11 @@ from typing import Any, Final
 
 from kettle.execution.attempts.job_spec import ChirpPolicy
 from kettle.execution.system.linux import boottime
-from kettle_services.starter.chirp.conversation import (
+from kettle_services.starter.chirp.conversation import Delayed, Dialogue
+from kettle_services.starter.chirp.syntax import LONGEST_LINE
+from kettle_services.starter.chirp.waits import (
     Asked,
     AskSubmitSide,
-    Delayed,
-    Dialogue,
     HangUpError,
     Pause,
     ReadBytes,
@@ -19,7 +19,6 @@ from kettle_services.starter.chirp.conversation import (
     Wait,
     WaitForRoom,
 )
-from kettle_services.starter.chirp.syntax import LONGEST_LINE
 from kettle_wire.commands.chirp import PIECE, Chirped
 
 _READ: Final = 64 * 1024

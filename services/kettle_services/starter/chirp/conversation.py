@@ -5,15 +5,23 @@ No I/O. What only the submit side can do is a wish to it; attributes that are se
 """
 
 import hmac
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from kettle.execution.attempts.job_spec import ChirpPolicy
 from kettle.execution.job_environment.job_ad import JobAd, old_form
 from kettle_services.starter.chirp.syntax import NoSuchRequestError, integer, natural, words
+from kettle_services.starter.chirp.waits import (
+    AskSubmitSide,
+    HangUpError,
+    ReadBytes,
+    ReadLine,
+    Talk,
+    WaitForRoom,
+)
 from kettle_wire.commands import questions
 from kettle_wire.commands.chirp import (
     PIECE,
@@ -28,10 +36,9 @@ from kettle_wire.commands.chirp import (
     SeekFile,
     SetAttribute,
     Trouble,
-    Wish,
     WriteFile,
 )
-from kettle_wire.commands.questions import Command, OnNode
+from kettle_wire.commands.questions import Command
 
 LONGEST_VALUE: Final = 993
 """Bytes of a value that is set without hurry, as in HTCondor."""
@@ -41,43 +48,6 @@ VERSION: Final = 2
 _IDENTITY: Final = b"CONDOR"
 """Who anybody is here, as HTCondor says it: a job has one owner, and nobody is asked for his name."""
 
-
-Asked = Wish | Command | OnNode
-"""What the submit side is asked."""
-
-
-class HangUpError(Exception):
-    """The connection has to be closed, because it cannot continue."""
-
-
-class ReadLine(msgspec.Struct, frozen=True):
-    """The next line, without its end; None if it is too long."""
-
-
-class ReadBytes(msgspec.Struct, frozen=True):
-    """Exactly so many of the bytes that follow."""
-
-    count: int
-
-
-class AskSubmitSide(msgspec.Struct, frozen=True):
-    """What the submit side answers to a wish."""
-
-    wish: Asked
-
-
-class WaitForRoom(msgspec.Struct, frozen=True):
-    """The other side has read most of the output."""
-
-
-class Pause(msgspec.Struct, frozen=True):
-    """Nothing, for so many seconds."""
-
-    seconds: float
-
-
-Wait = ReadLine | ReadBytes | AskSubmitSide | WaitForRoom | Pause
-Talk = Generator[Wait, Any, None]
 
 _ON_PATH: Final[Mapping[str, tuple[int, int]]] = {
     "unlink": (1, 0), "rename": (2, 0), "mkdir": (1, 1), "rmdir": (1, 0), "rmall": (1, 0), "link": (2, 0),

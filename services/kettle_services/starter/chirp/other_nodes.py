@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import msgspec
 
-from kettle_services.starter.chirp.conversation import AskSubmitSide, Pause, Talk, Wait, WaitForRoom
 from kettle_services.starter.chirp.syntax import NoSuchRequestError
+from kettle_services.starter.chirp.waits import AskSubmitSide, Pause, Talk, Wait, WaitForRoom
 from kettle_wire.codes import NOT_NOW, RefusalCode
 from kettle_wire.commands.access import EXCHANGE, Output
 from kettle_wire.commands.chirp import Chirped, Trouble

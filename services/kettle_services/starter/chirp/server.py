@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     import select
 
     from kettle_services.starter.chirp.connection import Connection
-    from kettle_services.starter.chirp.conversation import Asked, Delayed
+    from kettle_services.starter.chirp.conversation import Delayed
+    from kettle_services.starter.chirp.waits import Asked
 
 CONFIG: Final = ".chirp.config"
 _HOST: Final = "127.0.0.1"

@@ -12,6 +12,7 @@ import msgspec
 from kettle.classad import ClassAdError, parse
 from kettle.jobs.concurrency_limits import LimitsError, limits_of
 from kettle.jobs.nodes import MOST_NODES
+from kettle.tasks.nodes import on_node
 from kettle.tasks.reading import FOLDED as TASKS
 from kettle.tasks.reading import TasksError, read_tasks
 from kettle_services.schedd.domain.jobs.factory import asked
@@ -66,8 +67,10 @@ def check(ad: Ad, columns: list[str], rows: list[list[Scalar]], *, limit: int) -
     for place in (i for i, name in enumerate(columns) if name.lower() == ATTRIBUTE):
         _limits(row[place] for row in rows)
     if TASKS in spelled:
-        _tasks([ad[spelled[TASKS]]] if spelled[TASKS] in ad else [])
-        _tasks(row[place] for place, name in enumerate(columns) if name == spelled[TASKS] for row in rows)
+        parallel = ad.get(spelled.get("jobuniverse", "")) == Universe.PARALLEL
+        _tasks([ad[spelled[TASKS]]] if spelled[TASKS] in ad else [], nodes=parallel)
+        own = (row[place] for place, name in enumerate(columns) if name == spelled[TASKS] for row in rows)
+        _tasks(own, nodes=parallel)
         _fit_for_tasks(ad, spelled)
     _all_expressions(rows)
     _pace(ad, columns)
@@ -170,11 +173,13 @@ def _limits(values: Iterable[Scalar]) -> None:
         raise Unacceptable(f"ConcurrencyLimits: {error}") from error
 
 
-def _tasks(values: Iterable[Scalar]) -> None:
-    """What jobs of several tasks say of them."""
+def _tasks(values: Iterable[Scalar], *, nodes: bool = False) -> None:
+    """What jobs of several tasks say of them; `nodes`: the jobs are of the parallel universe."""
     try:
         for value in dict.fromkeys(values):
-            read_tasks(value)
+            listed = read_tasks(value)
+            if nodes:
+                on_node(listed, 0)
     except TasksError as error:
         raise Unacceptable(str(error)) from error
 
@@ -188,9 +193,9 @@ def _fit_for_tasks(ad: Ad, spelled: Mapping[str, str]) -> None:
         raise Unacceptable(
             "tasks share a sandbox, which a job has whose files are transferred (ShouldTransferFiles)"
         )
-    if said["jobuniverse"] not in {None, Universe.VANILLA}:
+    if said["jobuniverse"] not in {None, Universe.VANILLA, Universe.PARALLEL}:
         raise Unacceptable(
-            "a job of several tasks runs on a machine: it is of the vanilla universe (JobUniverse 5)"
+            "a job of several tasks runs on machines: it is of the vanilla or parallel universe (JobUniverse 5 or 11)"
         )
 
 
