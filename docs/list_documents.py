@@ -131,5 +131,9 @@ Dependencies mean exactly the job of that name; where it has a factory, all of i
 
 **Labels** are attributes `ProminenceLabel_<name>` of the job's ad, and its name is `ProminenceName`.
 
-**Not carried out yet**, and refused with its place: jobs of several nodes, tasks of the MPI types, mounted storage, credentials for images, applications of SCIF images.
+**Several nodes** (`nodes`) run MPI tasks: `cmd` is the program of each rank, and `procsPerNode` how many a node has.
+All of them have the same image; tasks of other types run on node 0 alone, with the results and the output.
+[How MPI programs run](../how-to/run-mpi-programs.md).
+
+**Not carried out yet**, and refused with its place: mounted storage, credentials for images, applications of SCIF images, `totalCpusRange`, `runSerialTasksOnAllNodes` and ranges of CPUs with several nodes.
 """

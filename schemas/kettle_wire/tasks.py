@@ -27,7 +27,8 @@ Digest = Annotated[str, msgspec.Meta(pattern=r"^([0-9a-f]{64})?$")]
 Retries = Annotated[int, msgspec.Meta(ge=0, le=100)]
 
 TaskKind = Literal["basic", "sidecar", "openmpi", "mpich", "intelmpi"]
-"""The last three are of programs of several processes; nothing runs them yet, and they are refused in a sentence."""
+"""The last three are MPI programs, each started by the launcher of that implementation on all nodes of the job."""
+MPI: Final = frozenset({"openmpi", "mpich", "intelmpi"})
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -46,6 +47,8 @@ class Task(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
     """Where it begins: relative to the sandbox, or an absolute path of its container."""
     type: TaskKind = "basic"
     """A sidecar runs beside those that come after it; it is ended with the last of them, and its failure counts for nothing."""
+    ranks: Annotated[int, msgspec.Meta(ge=0, le=100_000)] = 0
+    """Of an MPI program, how many processes it has on each node; 0: as many as the job has CPUs there."""
     retries: Retries | None = None
     """How often it is tried again in its place after a failure; None: as often as the job says of all."""
     stdout: Line = ""

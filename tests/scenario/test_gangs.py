@@ -4,8 +4,6 @@ import asyncio
 import os
 import signal
 from collections import Counter
-from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,7 +18,7 @@ from kettle_wire.jobs import JobId
 
 from .evidence import Evidence
 from .job_log import logged
-from .waiting import explained, happened
+from .waiting import explained, happened, there
 
 SMALL = "request_memory = 16\nrequest_disk = 1024\n"
 MEET = """\
@@ -60,18 +58,10 @@ log = log
     return JobId(submitted.cluster, 0)
 
 
-async def there(paths: Iterable[Path]) -> None:
-    """Wait until all these files exist."""
-    wanted = list(paths)
-    async with asyncio.timeout(PATIENCE_S):
-        while not all(path.exists() for path in wanted):
-            await asyncio.sleep(0.05)
-
-
 async def have_run(evidence: Evidence, times: int) -> None:
     """Wait until each of three nodes has said so many times that it runs, and no more."""
     files = [evidence.directory / str(node) for node in range(3)]
-    await there(files)
+    await there(*files)
     async with asyncio.timeout(PATIENCE_S):
         while [times] * 3 != [len(file.read_text().split()) for file in files]:
             await asyncio.sleep(0.05)
@@ -162,7 +152,7 @@ while [ "$(cat "$1"/[12] | wc -l)" -lt 4 ]; do sleep 0.05; done
 """
     job = await submit(pool, evidence, script)
     node = await happened(pool.client, job, JobNodeStarted, times=3)
-    await there(evidence.directory / str(number) for number in range(3))
+    await there(*(evidence.directory / str(number) for number in range(3)))
     os.kill(int((evidence.directory / f"starter.{node.node}").read_text()), signal.SIGKILL)
     done = await happened(pool.client, job, JobCompleted)
     assert (2, 0) == (done.attempt, done.exit.code)
@@ -204,7 +194,7 @@ exit $_CONDOR_PROCNO
     wish = '+ParallelShutdownPolicy = "WAIT_FOR_ALL"\n'
     job = await submit(pool, evidence, script, more=wish)
     await happened(pool.client, job, JobStarted)
-    await there(evidence.directory / str(node) for node in range(3))
+    await there(*(evidence.directory / str(node) for node in range(3)))
     for name in ("schedd", "shadow", "startd", "negotiator"):
         await pool.restarted(name, after=pool.kill(name))
     (evidence.directory / "go").touch()

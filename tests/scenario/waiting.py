@@ -32,10 +32,10 @@ async def happened(client: Client, job: str | JobId, kind: type[T], *, times: in
     raise AssertionError(f"{kind.__name__} did not happen {times} times to job {job}")
 
 
-async def there(path: Path) -> None:
-    """Wait for what a job makes."""
+async def there(*paths: Path) -> None:
+    """Wait for what jobs make."""
     async with asyncio.timeout(PATIENCE_S):
-        while not path.exists():
+        while not all(path.exists() for path in paths):
             await asyncio.sleep(0.05)
 
 

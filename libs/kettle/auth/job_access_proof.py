@@ -2,12 +2,16 @@
 The proof that a person may look into a job that runs: made by the schedd, checked by the machine.
 
 Both know the secret of the job's claim, and nobody else but its shadow does. A proof names the person, the job and the
-attempt, so it is worth nothing to another person, and nothing after the attempt.
+attempt, so it is worth nothing to another person, and nothing after the attempt. The shadow makes its own.
 """
 
 import hmac
+from typing import Final
 
 from kettle_wire.jobs import JobId
+
+SHADOW: Final = "\0shadow"
+"""Whom a proof names that a shadow has made for itself: no person is called so."""
 
 
 def proof(secret: str, *, claim: str, job: JobId, attempt: int, person: str) -> str:

@@ -94,7 +94,7 @@ def submission(job: Job, around: Surroundings) -> JobSubmission:
     except TasksError as error:
         raise DocumentRefused([Fault("/tasks", str(error))]) from error
     ad: Ad = {
-        "JobUniverse": int(Universe.VANILLA),
+        **_universe(job.resources.nodes),
         "Cmd": _shown_program(job.tasks[0]),
         "TransferExecutable": False,
         "ShouldTransferFiles": "YES",
@@ -120,6 +120,12 @@ def submission(job: Job, around: Surroundings) -> JobSubmission:
     if job.notifications:
         ad["JobNotification"] = MAIL_AT_THE_END
     return JobSubmission(ad=ad, inputs=inputs)
+
+
+def _universe(nodes: int) -> Ad:
+    if nodes == 1:
+        return {"JobUniverse": int(Universe.VANILLA)}
+    return {"JobUniverse": int(Universe.PARALLEL), "MinHosts": nodes, "MaxHosts": nodes}
 
 
 def _json(value: object) -> str:
@@ -180,6 +186,7 @@ def _task(task: Task, given: Mapping[str, str], around: Surroundings) -> wire.Ta
         env={name: text_of_value(value) for name, value in task.env.items()} | dict(given),
         workdir=task.workdir or "",
         type=task.type,
+        ranks=task.procs_per_node or 0,
         stdout=task.stdout or "",
         sha256=(task.image_sha256 or "").lower(),
     )

@@ -25,6 +25,7 @@ from kettle_wire.prominence.job import (
     Task,
     WebDav,
 )
+from kettle_wire.tasks import MPI
 
 PLACES: Final[Mapping[type[msgspec.Struct], str]] = {
     Job: "job description",
@@ -44,7 +45,6 @@ PLACES: Final[Mapping[type[msgspec.Struct], str]] = {
 }
 """What the parts of a job are called, in the words of the service that people know."""
 
-MPI: Final = frozenset({"openmpi", "mpich", "intelmpi"})
 _DEFAULT_NODES: Final = 1
 
 

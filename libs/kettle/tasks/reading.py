@@ -7,11 +7,10 @@ from typing import Final
 import msgspec
 
 from kettle.transfer.file_lists import ManifestError, is_inside, is_url, name_of_url, scheme_of
-from kettle_wire.tasks import ATTRIBUTE, MOST_STEPS, Artifact, Output, Task, TaskList
+from kettle_wire.tasks import ATTRIBUTE, MOST_STEPS, MPI, Artifact, Output, Task, TaskList
 
 FOLDED: Final = ATTRIBUTE.lower()
 _DOCKER: Final = "docker"
-_PLAIN: Final = frozenset({"basic", "sidecar"})
 _OURS: Final = (".", "_condor_")
 """How names of files in a sandbox begin that are not the job's."""
 
@@ -85,11 +84,10 @@ def fetched_images(listed: TaskList) -> dict[str, str]:
 
 def _of_task(task: Task) -> str:
     """What is wrong with a task by itself; empty if nothing is."""
-    if task.type not in _PLAIN:
-        return (
-            f"is of type {task.type}: programs of several processes are not started yet; "
-            "run mpirun in a basic task if one machine is enough"
-        )
+    if task.type in MPI and not task.cmd:
+        return f"is of type {task.type} and has no cmd: write the program that runs on each rank"
+    if task.ranks and task.type not in MPI:
+        return "has ranks, which are those of a task of type openmpi, mpich or intelmpi"
     if not task.cmd and not task.image:
         return "has neither cmd nor image: write cmd, a list of the program and its arguments"
     if task.cmd and not task.cmd[0]:

@@ -1,5 +1,7 @@
 """
 What a person asks of a job that runs, of the machine where it runs: a look at its files, a program beside it.
+
+A shadow asks for the latter, too: for a program on another node of the same job (`kettle_wire.commands.questions.OnNode`).
 """
 
 from typing import Annotated
@@ -21,14 +23,14 @@ LONGEST_WAIT = 5.0
 """Seconds that an answer may be waited for."""
 
 _Text = Annotated[str, msgspec.Meta(max_length=4096, pattern=r"^[^\x00]+$")]
-_Word = Annotated[str, msgspec.Meta(max_length=65536, pattern=r"^[^\x00]*$")]
+Word = Annotated[str, msgspec.Meta(max_length=65536, pattern=r"^[^\x00]*$")]
 _Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 _Lines = Annotated[int, msgspec.Meta(ge=1, le=65535)]
 
 
 class Access(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """
-    The right of one person to one attempt. A schedd gives it, and the machine checks it; it ends with the attempt.
+    The right of one person, or of its shadow, to one attempt. A schedd gives it, and the machine checks it; it ends with the attempt.
     """
 
     claim: str
@@ -92,7 +94,7 @@ class OpenSession(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     access: Access
     session: Annotated[str, msgspec.Meta(min_length=1, max_length=64, pattern=r"^[!-~]+$")]
     """Made by the asker; said again with the same name it starts nothing twice."""
-    command: Annotated[list[_Word], msgspec.Meta(min_length=1, max_length=1000)]
+    command: Annotated[list[Word], msgspec.Meta(min_length=1, max_length=1000)]
     terminal: Terminal | None = None
     """None: pipes."""
 
@@ -172,7 +174,7 @@ OPEN_SESSION = Endpoint(
     "open_session",
     OpenSession,
     Opened,
-    callers=(Caller.USER,),
+    callers=(Caller.USER, Caller.SHADOW),
     repeat=Repeat.HARMLESS,
     limited=True,
     largest=LARGEST_QUESTION,
@@ -182,7 +184,7 @@ EXCHANGE = Endpoint(
     "exchange",
     Exchange,
     Exchanged,
-    callers=(Caller.USER,),
+    callers=(Caller.USER, Caller.SHADOW),
     repeat=Repeat.HARMLESS,
     limited=True,
     largest=LARGEST_QUESTION,
@@ -192,7 +194,7 @@ CLOSE_SESSION = Endpoint(
     "close_session",
     CloseSession,
     Closed,
-    callers=(Caller.USER,),
+    callers=(Caller.USER, Caller.SHADOW),
     repeat=Repeat.HARMLESS,
     limited=True,
     largest=LARGEST_QUESTION,

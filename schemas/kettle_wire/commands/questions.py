@@ -8,6 +8,7 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
+from kettle_wire.commands.access import Word
 from kettle_wire.commands.chirp import Chirped, Natural, Wish
 from kettle_wire.commands.startd import ClaimKey
 from kettle_wire.job_tokens import JobToken
@@ -77,6 +78,24 @@ class Commanded(msgspec.Struct, frozen=True, omit_defaults=True, tag="commanded"
     """Milliseconds, see `kettle_wire.endpoint.Refusal`."""
 
 
+class OnNode(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="on_node"):
+    """
+    Have a program run beside another node of the same job, which is how launchers of MPI reach it; the answer is `Commanded`, with
+    the reply of the verb.
+
+    The job's shadow knows the nodes and has the right to them, so no other job can be named here.
+    """
+
+    node: Natural
+    session: Annotated[str, msgspec.Meta(min_length=1, max_length=64, pattern=r"^[!-~]+$")]
+    """Made by the asker; one question of each is asked at a time."""
+    verb: Literal["open_session", "exchange", "close_session"]
+    command: Annotated[list[Word], msgspec.Meta(max_length=1000)] = []
+    """What is to run, of `open_session`; it has no input."""
+    after: Natural = 0
+    """The number of the last piece of output that has come, of `exchange`."""
+
+
 class FetchTokens(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="fetch_tokens"):
     """
     Have the tokens that the job was submitted to have (`use_oauth_services`), each time with a whole life.
@@ -89,7 +108,7 @@ class JobTokens(msgspec.Struct, frozen=True, tag="job_tokens"):
     tokens: list[JobToken]
 
 
-Question = Wish | SignUrls | StreamPiece | Command | FetchTokens
+Question = Wish | SignUrls | StreamPiece | Command | OnNode | FetchTokens
 Answer = Chirped | SignedUrls | Commanded | JobTokens
 
 

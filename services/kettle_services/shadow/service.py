@@ -19,6 +19,7 @@ from kettle.runtime import Telemetry
 from kettle_services.shadow.attempts.attempt import AttemptFollower
 from kettle_services.shadow.attempts.gang import GangFollower
 from kettle_services.shadow.attempts.job_tokens import TokenRequests
+from kettle_services.shadow.attempts.other_nodes import OtherNodes
 from kettle_services.shadow.attempts.submit_side import AttemptContext
 from kettle_services.shadow.attempts.unmatched_reports import UnmatchedReports
 from kettle_services.shadow.chirp.pool_access import Commanding
@@ -41,7 +42,7 @@ from kettle_services.shadow.spool.job_files import SpooledFiles
 from kettle_services.shadow.spool.submitter_transfers import Spooling
 from kettle_wire.codes import RefusalCode
 from kettle_wire.commands import schedd
-from kettle_wire.commands.questions import Answered, Ask, Command, FetchTokens, SignUrls, StreamPiece
+from kettle_wire.commands.questions import Answered, Ask, Command, FetchTokens, OnNode, SignUrls, StreamPiece
 from kettle_wire.commands.schedd import SYNC, ShadowOrders, ShadowSync
 from kettle_wire.commands.shadow import (
     ANSWER,
@@ -138,6 +139,7 @@ class Shadow:
         self._signer = Signer(lifetime=settings.presigned_url_lifetime)
         self.reporter = ScheddReporter(bus, settings, self.start)
         self._commanding = Commanding(bus, settings.schedd, self.spooling.served_to_jobs())
+        self._other_nodes = OtherNodes(bus)
         self._file_work = FileWork(settings.chirp_open_files)
         self._tokens = TokenRequests(bus, settings, joined=joined)
         self._side = AttemptContext(
@@ -316,6 +318,8 @@ class Shadow:
         ad, question = node.assignment.ad, request.question
         if isinstance(question, Command):
             return Answered(await self._commanding.carry_out(question, node.assignment))
+        if isinstance(question, OnNode):
+            return Answered(await self._other_nodes.carry_out(question, self._attempts[request.job].attempt))
         if isinstance(question, FetchTokens):
             return Answered(await self._tokens.fetch(node.assignment))
         if not isinstance(question, SignUrls | StreamPiece):

@@ -211,11 +211,10 @@ def test_the_document_in_the_ad_has_no_secrets_and_no_contents() -> None:
 
 
 def test_what_nothing_carries_out_is_refused_with_its_place() -> None:
-    """It is not passed over: several nodes, MPI, storage, credentials, applications."""
+    """It is not passed over: storage, credentials, applications, a number of nodes that is to be chosen."""
     document = {
-        "resources": {"cpus": 1, "memory": 1, "nodes": 2},
+        "resources": {"cpus": 1, "memory": 1, "totalCpusRange": [2, 4]},
         "tasks": [
-            {"image": "a", "runtime": "singularity", "cmd": "x", "type": "openmpi"},
             {"image": "a", "runtime": "singularity", "app": "x"},
             {"image": "a", "runtime": "udocker", "imagePullCredential": {"username": "u", "token": "t"}},
         ],
@@ -224,8 +223,46 @@ def test_what_nothing_carries_out_is_refused_with_its_place() -> None:
     with pytest.raises(DocumentRefused) as refusal:
         submission(read_job(json.dumps(document)), HERE)
     assert [
-        "/resources/nodes", "/storage", "/tasks/0/type", "/tasks/1/app", "/tasks/2/imagePullCredential",
+        "/resources/totalCpusRange", "/storage", "/tasks/0/app", "/tasks/1/imagePullCredential",
     ] == [fault.pointer for fault in refusal.value.faults]  # fmt: skip
+
+
+def ranks(image: str = "a", **more: Any) -> dict[str, Any]:
+    return {"image": image, "runtime": "udocker", "cmd": "solve", "type": "mpich", **more}
+
+
+def test_a_job_of_several_nodes_is_one_of_the_parallel_universe() -> None:
+    """
+    Each node has the CPUs, and its part of the disk; an MPI task says its kind, and how many ranks a node has.
+    """
+    resources = {"cpus": 4, "memory": 1, "nodes": 3, "disk": 10}
+    ad = submitted(resources=resources, tasks=[ranks(procsPerNode=2), ranks(cmd="b")])
+    assert not unknown(ad)
+    assert (11, 3, 3, 4 << 20) == tuple(
+        ad[name] for name in ("JobUniverse", "MinHosts", "MaxHosts", "RequestDisk")
+    )
+    assert [("mpich", 2, ("solve",)), ("mpich", 0, ("b",))] == [
+        (task.type, task.ranks, task.cmd) for task in read_tasks(ad["KettleTasks"]).tasks
+    ]
+    assert 5 == submitted(tasks=[ranks()])["JobUniverse"]
+
+
+@pytest.mark.parametrize(
+    ("parts", "pointer"),
+    [
+        ({"tasks": [{"image": "a", "runtime": "udocker"}]}, "/resources/nodes"),
+        ({"tasks": [ranks(), ranks("b")]}, "/tasks/1/image"),
+        ({"policies": {"runSerialTasksOnAllNodes": True}}, "/policies/runSerialTasksOnAllNodes"),
+        ({"resources": {"cpusRange": [1, 2], "memory": 1, "nodes": 2}}, "/resources/cpusRange"),
+        ({"resources": {"cpus": 1, "memory": 1, "nodes": 1001}}, "/resources/nodes"),
+    ],
+)
+def test_nodes_that_cannot_work_together_are_refused(parts: dict[str, Any], pointer: str) -> None:
+    """With the place of what makes them impossible."""
+    document = {"resources": {"cpus": 1, "memory": 1, "nodes": 2}, "tasks": [ranks()], **parts}
+    with pytest.raises(DocumentRefused) as refusal:
+        submitted(**document)
+    assert [pointer] == [fault.pointer for fault in refusal.value.faults]
 
 
 def test_dollars_of_a_document_mean_nothing_to_the_schedd() -> None:

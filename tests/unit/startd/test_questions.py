@@ -12,7 +12,7 @@ from kettle.execution.attempts.messages import Question, Reply, Unanswered
 from kettle_services.startd.access_point import questions as startd_questions
 from kettle_services.startd.access_point.questions import QuestionRelay
 from kettle_wire.commands.chirp import Chirped, Note
-from kettle_wire.commands.questions import Answered, Ask, SignedUrls, SignUrls
+from kettle_wire.commands.questions import Answered, Ask, Commanded, OnNode, SignedUrls, SignUrls
 from kettle_wire.commands.startd import ClaimKey
 from kettle_wire.jobs import JobId
 
@@ -142,3 +142,38 @@ async def test_a_shadow_that_starts_anew_is_waited_for() -> None:
         asked.add(ONE, Question(1, "shadow", Note("x")))
 
     assert [(ONE, Reply(1, Chirped()))] == heard
+
+
+async def test_programs_on_other_nodes_do_not_wait_for_each_other() -> None:
+    """
+    Each is asked about by itself, in order, while another waits for output; those that are far too many are put off.
+    """
+    begun: list[OnNode] = []
+    gate = asyncio.Event()
+
+    async def answer(ask: Ask) -> Answered:
+        assert isinstance(ask.question, OnNode)
+        begun.append(ask.question)
+        if ask.question.node == 0:
+            await gate.wait()
+        return Answered(Commanded())
+
+    def on_node(number: int, node: int) -> Question:
+        return Question(number, "shadow", OnNode(node=node, session=str(node), verb="exchange", after=number))
+
+    async with asyncio.TaskGroup() as tasks:
+        asked, heard = questions(answer, tasks)
+        for number in range(3):
+            asked.add(ONE, on_node(number, 0))
+            asked.add(ONE, on_node(10 + number, 1))
+        while len(heard) < 3:
+            await asyncio.sleep(0)
+        assert [10, 11, 12] == [reply.number for _, reply in heard]
+        assert [0] == [question.after for question in begun if question.node == 0]
+        for number in range(1000):
+            asked.add(ONE, on_node(100 + number, 2 + number))
+        late = sum(isinstance(reply.answer, Unanswered) for _, reply in heard)
+        assert 300 < late < 1000
+        gate.set()
+
+    assert [0, 1, 2] == [question.after for question in begun if question.node == 0]

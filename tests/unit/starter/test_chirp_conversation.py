@@ -2,23 +2,27 @@
 
 from collections.abc import Callable
 
+import msgspec
 import pytest
 
 from kettle.execution.attempts.job_spec import ChirpPolicy
 from kettle.execution.job_environment.job_ad import JobAd
-from kettle_services.starter.chirp.conversation import (
+from kettle_services.starter.chirp.conversation import Delayed, Dialogue
+from kettle_services.starter.chirp.server import allowed
+from kettle_services.starter.chirp.syntax import words
+from kettle_services.starter.chirp.waits import (
+    Asked,
     AskSubmitSide,
-    Delayed,
-    Dialogue,
     HangUpError,
+    Pause,
     ReadBytes,
     ReadLine,
     Wait,
     WaitForRoom,
 )
-from kettle_services.starter.chirp.server import allowed
-from kettle_services.starter.chirp.syntax import words
 from kettle_wire.ads import Ad, Expr
+from kettle_wire.codes import RefusalCode
+from kettle_wire.commands.access import Exchanged, Opened, Output
 from kettle_wire.commands.chirp import (
     Chirped,
     CloseFile,
@@ -29,25 +33,24 @@ from kettle_wire.commands.chirp import (
     ReadFile,
     SetAttribute,
     Trouble,
-    Wish,
     WriteFile,
 )
-from kettle_wire.commands.questions import COMMAND, Command
+from kettle_wire.commands.questions import COMMAND, Command, Commanded, OnNode
 
 EVERYTHING = ChirpPolicy(files=True, updates=True, delayed=("Chirp*",))
 STAT = b"1 2 3 4 5 6 7 5 9 10 11 12 13\n"
-Answer = Callable[[Wish | Command], Chirped]
+Answer = Callable[[Asked], Chirped]
 
 
-def nothing(_wish: Wish | Command) -> Chirped:
+def nothing(_wish: Asked) -> Chirped:
     return Chirped()
 
 
 def hold(
     said: bytes, *, answer: Answer = nothing, policy: ChirpPolicy = EVERYTHING
-) -> tuple[bytes, list[Wish | Command]]:
+) -> tuple[bytes, list[Asked]]:
     """What is answered to what is said after the cookie, and what the submit side was asked."""
-    heard, answers, asked = bytearray(b"cookie secret\n" + said), bytearray(), list[Wish | Command]()
+    heard, answers, asked = bytearray(b"cookie secret\n" + said), bytearray(), list[Asked]()
     dialogue = Dialogue(
         "secret", policy, Delayed(JobAd({"Own": Expr("1 + 1")}), policy.delayed), answers.extend
     )
@@ -66,7 +69,7 @@ def hold(
             case AskSubmitSide(wish=wish):
                 asked.append(wish)
                 wait = talk.send(answer(wish))
-            case WaitForRoom():
+            case WaitForRoom() | Pause():
                 wait = talk.send(None)
             case _:
                 return bytes(answers).removeprefix(b"0\n"), asked
@@ -179,7 +182,7 @@ def test_who_did_not_ask_for_the_pool_does_not_command_it() -> None:
 def test_a_file_is_fetched_in_pieces() -> None:
     """Its length comes first, then its bytes; it is closed afterwards."""
 
-    def answer(wish: Wish | Command) -> Chirped:
+    def answer(wish: Asked) -> Chirped:
         match wish:
             case OpenFile():
                 return Chirped(3, STAT)
@@ -204,7 +207,7 @@ def test_a_file_that_became_shorter_ends_the_connection() -> None:
 def test_a_file_is_put_there() -> None:
     """Two answers, as the protocol has it: it can be written, and so much was."""
 
-    def answer(wish: Wish | Command) -> Chirped:
+    def answer(wish: Asked) -> Chirped:
         match wish:
             case OpenFile():
                 return Chirped(4, STAT)
@@ -246,3 +249,39 @@ def test_what_makes_no_sense_is_refused(line: bytes) -> None:
 
     assert b"-8\n0\n" == answered
     assert [OnPath("unlink", ["x"])] == asked
+
+
+def test_a_node_runs_a_command_on_another() -> None:
+    """
+    What has not begun, or is not reached, is asked again; then its output comes line by line, and how it ended.
+    """
+    answers = iter([
+        Commanded(code=RefusalCode.NOT_RUNNING, reason="it has not begun"),
+        Trouble.OFFLINE,
+        Commanded(body=msgspec.msgpack.encode(Opened(pid=7))),
+        Commanded(body=msgspec.msgpack.encode(Exchanged(number=1, output=[Output(1, b"a b\n"), Output(2, b"%")]))),
+        Commanded(body=msgspec.msgpack.encode(Exchanged(number=2, over=True, exit_signal=9))),
+    ])  # fmt: skip
+
+    def answer(_asked: Asked) -> Chirped:
+        said = next(answers)
+        if isinstance(said, Trouble):
+            return Chirped(said)
+        data = msgspec.msgpack.encode(said)
+        return Chirped(len(data), data)
+
+    policy = allowed(ChirpPolicy(nodes=True), JobAd({"Node": 0}))
+    answered, asked = hold(b"kettle_node 3 4\ndate", answer=answer, policy=policy)
+    assert b"0\nout a\\0040b\\0012\nerr \\0045\nexit 137\n" == answered
+    said = [each for each in asked if isinstance(each, OnNode)]
+    assert [3] * 5 == [each.node for each in said]
+    assert ["open_session"] * 3 + ["exchange"] * 2 == [each.verb for each in said]
+    assert ["/bin/sh", "-c", "date"] == said[0].command
+    assert [0, 1] == [each.after for each in said[3:]]
+
+
+def test_what_a_node_may_not_or_cannot_do_it_is_told() -> None:
+    """A job of no nodes knows no such request; a command with a NUL is none."""
+    assert b"-8\n-8\n" == hold(b"kettle_node 1 0\n\n", policy=allowed(ChirpPolicy(nodes=True), JobAd({})))[0]
+    answered, asked = hold(b"kettle_node 1 1\n\0", policy=ChirpPolicy(nodes=True))
+    assert (b"-8\n", []) == (answered, asked)

@@ -17,13 +17,14 @@ from kettle.execution.sandbox.directory import Sandbox
 from kettle_services.starter.chirp.connection import Connection
 from kettle_services.starter.chirp.conversation import Delayed
 from kettle_services.starter.chirp.server import CONFIG, Proxy
+from kettle_services.starter.chirp.waits import Asked
 from kettle_services.starter.submit_side_questions import SubmitSideQuestions
-from kettle_wire.commands.chirp import PIECE, Chirped, CloseFile, OpenFile, Wish
-from kettle_wire.commands.questions import Command
+from kettle_wire.commands.chirp import PIECE, Chirped, CloseFile, OpenFile
+from kettle_wire.commands.questions import OnNode
 from kettle_wire.commands.startd import ClaimKey
 from kettle_wire.jobs import JobId
 
-POLICY = ChirpPolicy(files=True, updates=True)
+POLICY = ChirpPolicy(files=True, updates=True, nodes=True)
 ABANDONED = 40
 LONG = PIECE // 8
 
@@ -39,7 +40,9 @@ class Programs:
             began=0.0, deadline=0.0, sequence=0, chirp=POLICY,
         )  # fmt: skip
         self.proxy = Proxy(
-            spec, JobAd({"WantIOProxy": True}), SubmitSideQuestions("shadow", self.wished.append).ask
+            spec,
+            JobAd({"WantIOProxy": True, "Node": 0}),
+            SubmitSideQuestions("shadow", self.wished.append).ask,
         )
         self.proxy.furnish(Sandbox(str(sandbox)), contained=False)
         self._host, port, self._cookie = (sandbox / CONFIG).read_text().split()
@@ -97,6 +100,17 @@ def test_a_file_that_nobody_waits_for_is_closed(programs: Programs) -> None:
     assert [CloseFile(7)] == [each.asks for each in programs.wished[1:]]
 
 
+def test_a_program_on_another_node_ends_with_who_had_it_started(programs: Programs) -> None:
+    """The connection ends while nothing is said on it: the program's session is closed, once."""
+    sock = programs.call("kettle_node 1 4\ndate")
+    (asked,) = programs.wished
+    assert isinstance(asked.asks, OnNode)
+    sock.close()
+    programs.go_on()
+    (_, closed) = programs.wished
+    assert OnNode(node=1, session=asked.asks.session, verb="close_session") == closed.asks
+
+
 def test_who_takes_no_answers_is_asked_for_no_questions() -> None:
     """
     What is kept for a program that does not read stays within its bound, and all of it arrives when it does.
@@ -104,7 +118,7 @@ def test_who_takes_no_answers_is_asked_for_no_questions() -> None:
     ours, theirs = socket.socketpair()
     theirs.setblocking(False)
     ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
-    asked: list[Wish | Command] = []
+    asked: list[Asked] = []
     talk = Connection(ours, "c", POLICY, Delayed(JobAd({}), ()), lambda _, wish: asked.append(wish))
     questions = b"cookie c\n" + b"whoami x\nget_job_attr A\n" * 100_000
     said = answered = 0

@@ -82,6 +82,8 @@ class ChirpPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """Patterns of the names of attributes that are set without hurry."""
     commands: bool = False
     """The queue: to submit jobs, and act on those of the owner."""
+    nodes: bool = False
+    """The other nodes of the job, to run programs there."""
 
 
 class JobHooks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

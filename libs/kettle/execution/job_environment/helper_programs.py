@@ -8,7 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-_SOURCES: Final = {"condor_chirp": "condor_chirp.py"}
+_SOURCES: Final = {
+    "condor_chirp": "condor_chirp.py",
+    "kettle_mpi": "kettle_mpi.sh",
+    "kettle_rsh": "kettle_rsh.sh",
+}
 """Files beside this one, by name of the program."""
 
 

@@ -49,5 +49,7 @@ def run(_name: str, words: list[str]) -> int:
         client = client_of(knobs, pool=pool, name=name)
         client.run(lambda answering: answering.totals())
         schedd = client.pool.schedd
-        sys.stdout.write(f"The schedd {schedd} tells the negotiator of each change by itself: nothing to do\n")
+        sys.stdout.write(
+            f"The schedd {schedd} tells the negotiator of each change by itself: nothing to do\n"
+        )
     return 0

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
+from kettle.jobs.nodes import node_count
 from kettle.prominence.instances import HELD, IDENTIFIER, PARAMETERS
 from kettle.prominence.job_ads import DOCUMENT, QUEUE_TIME_REASON
 from kettle.tasks.sentences import step_sentence
@@ -179,7 +180,7 @@ def _execution(ad: Ad, steps: Sequence[Step]) -> dict[str, Any]:
             "cpus": _amount(ad, "CpusProvisioned"),
             "memory": _amount(ad, "MemoryProvisioned") / _MIB_PER_GB,
             "disk": _amount(ad, "DiskProvisioned") / _KIB_PER_GIB,
-            "nodes": 1,
+            "nodes": node_count(ad),
         },
     }
     if memory := _amount(ad, "ResidentSetSize"):

@@ -9,10 +9,13 @@ import msgspec
 
 from kettle.bus.ports import RefusedError
 from kettle.jobs.nodes import of_node, waits_for_all
+from kettle.tasks.reading import FOLDED
+from kettle.transfer.submit_side_paths import NULL
 from kettle_services.shadow.attempts.attempt import AttemptFollower
 from kettle_services.shadow.attempts.submit_side import AttemptContext
 from kettle_services.shadow.domain.gang import decided, together, with_others
 from kettle_wire.attempts import AttemptResult, Ending, Usage
+from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.node_reports import NodeBegan, NodeEnded
 from kettle_wire.commands.schedd import (
     AttemptReport,
@@ -71,6 +74,22 @@ class GangFollower:
     def part(self, claim: str) -> AttemptFollower | None:
         """The node that has a claim."""
         return next((node for node in self._nodes if node.assignment.key.claim == claim), None)
+
+    def living(self, number: int) -> Assignment:
+        """
+        One of the nodes, to have a program run there.
+
+        Raises:
+            RefusedError: there is no such node, or it has ended.
+        """
+        job, last = self.assignment.job, len(self._nodes) - 1
+        if number > last:
+            raise RefusedError(
+                RefusalCode.NOT_FOUND, f"job {job} has no node {number}: its nodes are 0 to {last}"
+            )
+        if number in self._results:
+            raise RefusedError(RefusalCode.REFUSED, f"node {number} of job {job} has ended")
+        return self._nodes[number].assignment
 
     async def run(self) -> None:
         """Have all nodes run, end them together, and have the end recorded."""
@@ -200,4 +219,6 @@ def node_assignment(assignment: Assignment, number: int) -> Assignment:
         return of(ad=of_node(assignment.ad, 0))
     node = assignment.nodes[number - 1]
     ad = of_node({**assignment.ad, **node.differs}, number)
+    if FOLDED in map(str.lower, ad):
+        ad |= dict.fromkeys(("Out", "Err"), NULL)  # its nodes have one file, in which node 0 prints for all
     return of(key=node.key, startd=node.startd, slot=node.slot, ad=ad)

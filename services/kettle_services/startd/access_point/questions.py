@@ -4,7 +4,7 @@ What starters ask of the submit side: carried to the shadow that looks after the
 
 import asyncio
 import logging
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from typing import Final
 
@@ -15,7 +15,7 @@ from kettle.retry.backoff import steady
 from kettle.retry.deadline import Deadline
 from kettle.retry.loop import retry
 from kettle_wire.codes import NOT_NOW, RefusalCode
-from kettle_wire.commands.questions import Answer, Ask
+from kettle_wire.commands.questions import Answer, Ask, OnNode
 from kettle_wire.commands.shadow import ANSWER
 from kettle_wire.commands.startd import ClaimKey
 
@@ -27,13 +27,18 @@ _BACKOFF: Final = steady(0.5)
 _PASSING: Final = NOT_NOW | {RefusalCode.NOT_FOUND}
 """Refusals that another try may change: a shadow that was restarted does not know its jobs at once."""
 _MOST_WAITING: Final = 64
-"""Questions of one job; its starter has fewer in hand."""
+"""Questions of one lane of a job; its starter has fewer in hand."""
+_MOST_LANES: Final = 600
+"""Lanes of one job: a launcher has one for each node that it reaches itself."""
 _BUSY: Final = Unanswered("later", "too many questions of the job wait for an answer")
+
+_Lane = tuple[AttemptId, str]
+"""An attempt, and the program on another node that a question is about: for its output it is asked long, which delays no other."""
 
 
 class QuestionRelay:
     """
-    Asked one by one for each attempt, in their order; `key` is what an attempt's claim is known by, None if it is over.
+    Asked one by one for each attempt, in their order, and so about each program on another node; `key` is what an attempt's claim is known by, None if it is over.
     """
 
     def __init__(
@@ -48,16 +53,22 @@ class QuestionRelay:
         self._tasks = tasks
         self._key = key
         self._reply = reply
-        self._waiting: dict[AttemptId, deque[Question]] = {}
+        self._waiting: dict[_Lane, deque[Question]] = {}
         """The first one of each is being asked."""
+        self._lanes: Counter[AttemptId] = Counter()
         self._working: set[asyncio.Task[None]] = set()
 
     def add(self, attempt: AttemptId, question: Question) -> None:
         """Have it asked in its turn; said again while it waits, it is asked once."""
-        waiting = self._waiting.get(attempt)
+        lane = attempt, question.asks.session if isinstance(question.asks, OnNode) else ""
+        waiting = self._waiting.get(lane)
         if waiting is None:
-            self._waiting[attempt] = deque([question])
-            task = self._tasks.create_task(self._work(attempt), name=f"questions {attempt.name}")
+            if self._lanes[attempt] >= _MOST_LANES:
+                self._reply(attempt, Reply(question.number, _BUSY))
+                return
+            self._lanes[attempt] += 1
+            self._waiting[lane] = deque([question])
+            task = self._tasks.create_task(self._work(lane), name=f"questions {attempt.name}")
             self._working.add(task)
             task.add_done_callback(self._working.discard)
         elif any(known.number == question.number for known in waiting):
@@ -72,8 +83,8 @@ class QuestionRelay:
         for task in self._working:
             task.cancel()
 
-    async def _work(self, attempt: AttemptId) -> None:
-        waiting = self._waiting[attempt]
+    async def _work(self, lane: _Lane) -> None:
+        attempt, waiting = lane[0], self._waiting[lane]
         try:
             while waiting:
                 question = waiting[0]
@@ -81,7 +92,10 @@ class QuestionRelay:
                     self._reply(attempt, Reply(question.number, await self._ask(key, attempt, question)))
                 waiting.popleft()
         finally:
-            del self._waiting[attempt]
+            del self._waiting[lane]
+            self._lanes[attempt] -= 1
+            if not self._lanes[attempt]:
+                del self._lanes[attempt]
 
     async def _ask(self, key: ClaimKey, attempt: AttemptId, question: Question) -> Answer | Unanswered:
         """Nothing is asked twice that may have been done: only what was refused for the moment is."""

@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from kettle.auth.job_access_proof import proves
+from kettle.auth.job_access_proof import SHADOW, proves
 from kettle.bus.ports import RefusedError, Served
 from kettle.execution.attempts.job_spec import AttemptId
 from kettle.execution.attempts.messages import AccessReply
@@ -28,7 +28,7 @@ from kettle_wire.identity import Identity
 
 _log: Final = logging.getLogger(__name__)
 _MOST_ASKED: Final = 128
-"""The number of requests of one person that are handled at once."""
+"""The number of requests of one person, or of one job for its other nodes, that are handled at once."""
 _BUSY_MS: Final = 500
 _PATIENCE_S: Final = LONGEST_WAIT + 5.0
 _encode: Final = msgspec.msgpack.Encoder().encode
@@ -63,7 +63,8 @@ class JobAccess:
                 _log.info(
                     "session", extra={"by": caller.name, "job": str(attempt.job), "session": request.session}
                 )
-            answer = await self._ask(attempt, endpoint.verb, _encode(request), caller.name)
+            person = caller.name if caller.kind == "user" else f"job {attempt.job}"
+            answer = await self._ask(attempt, endpoint.verb, _encode(request), person)
             reply: msgspec.Struct = endpoint.decode_reply(answer.body)
             return reply
 
@@ -108,7 +109,7 @@ class JobAccess:
             claim=access.claim,
             job=access.job,
             attempt=access.attempt,
-            person=caller.name,
+            person=caller.name if caller.kind == "user" else SHADOW,
         ):
             raise RefusedError(RefusalCode.DENIED, f"{caller.name} may not look into job {access.job}")
         return attempt

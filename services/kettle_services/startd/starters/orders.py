@@ -97,6 +97,7 @@ class StarterOrders:
                 if self._settings.enable_chirp and self._settings.enable_chirp_delayed
                 else (),
                 commands=self._settings.enable_chirp and self._settings.enable_pool_access,
+                nodes=self._settings.enable_chirp,
             ),
         )
 

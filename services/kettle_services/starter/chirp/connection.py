@@ -7,19 +7,19 @@ from typing import Any, Final
 
 from kettle.execution.attempts.job_spec import ChirpPolicy
 from kettle.execution.system.linux import boottime
-from kettle_services.starter.chirp.conversation import (
+from kettle_services.starter.chirp.conversation import Delayed, Dialogue
+from kettle_services.starter.chirp.syntax import LONGEST_LINE
+from kettle_services.starter.chirp.waits import (
+    Asked,
     AskSubmitSide,
-    Delayed,
-    Dialogue,
     HangUpError,
+    Pause,
     ReadBytes,
     ReadLine,
     Wait,
     WaitForRoom,
 )
-from kettle_services.starter.chirp.syntax import LONGEST_LINE
-from kettle_wire.commands.chirp import PIECE, Chirped, Wish
-from kettle_wire.commands.questions import Command
+from kettle_wire.commands.chirp import PIECE, Chirped
 
 _READ: Final = 64 * 1024
 _MUCH: Final = 2 * PIECE
@@ -35,7 +35,7 @@ class Connection:
         cookie: str,
         policy: ChirpPolicy,
         delayed: Delayed,
-        ask: Callable[["Connection", Wish | Command], object],
+        ask: Callable[["Connection", Asked], object],
     ) -> None:
         sock.setblocking(False)
         self._socket = sock
@@ -45,6 +45,8 @@ class Connection:
         self._dialogue = Dialogue(cookie, policy, delayed, self._unsaid.extend)
         self._talk = self._dialogue.talk()
         self._wait: Wait | None = None
+        self.pauses_until = float("inf")
+        """When it goes on that waits for nothing but time, on `boottime`."""
         self._ended = False
         self.since: Final = boottime()
         self.over = False
@@ -66,6 +68,11 @@ class Connection:
         return self._dialogue.open_files
 
     @property
+    def sessions(self) -> set[tuple[int, str]]:
+        """What it has had started on other nodes that has not ended."""
+        return self._dialogue.sessions
+
+    @property
     def events(self) -> int:
         """What a poll is to watch for."""
         return (select.POLLIN if self._listens else 0) | (select.POLLOUT if self._unsaid else 0)
@@ -75,6 +82,8 @@ class Connection:
         """
         Whether requests are read: a client that does not read its answers is not asked for more requests.
         """
+        if self._dialogue.sessions:
+            return True  # nothing is expected but the end of the connection, with which the program is ended
         return isinstance(self._wait, ReadLine | ReadBytes) and len(self._unsaid) < _MUCH
 
     def go_on(self) -> None:
@@ -89,6 +98,9 @@ class Connection:
                 return
             if listens:
                 self._heard += data
+                if self._dialogue.sessions and len(self._heard) > LONGEST_LINE:
+                    self.over = True
+                    return
         except BlockingIOError:
             pass  # there is nothing, or no room
         except OSError:
@@ -100,6 +112,13 @@ class Connection:
         """The submit side has."""
         if isinstance(self._wait, AskSubmitSide):
             self._advance(answer)
+            self._pump()
+
+    def go_on_in_time(self, now: float) -> None:
+        """Its pause is over, if it is."""
+        if now >= self.pauses_until:
+            self.pauses_until = float("inf")
+            self._advance(None)
             self._pump()
 
     def close(self) -> None:
@@ -146,3 +165,5 @@ class Connection:
         else:
             if isinstance(self._wait, AskSubmitSide):
                 self._ask(self, self._wait.wish)
+            elif isinstance(self._wait, Pause):
+                self.pauses_until = boottime() + self._wait.seconds

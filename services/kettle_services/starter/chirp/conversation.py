@@ -5,15 +5,23 @@ No I/O. What only the submit side can do is a wish to it; attributes that are se
 """
 
 import hmac
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from kettle.execution.attempts.job_spec import ChirpPolicy
 from kettle.execution.job_environment.job_ad import JobAd, old_form
 from kettle_services.starter.chirp.syntax import NoSuchRequestError, integer, natural, words
+from kettle_services.starter.chirp.waits import (
+    AskSubmitSide,
+    HangUpError,
+    ReadBytes,
+    ReadLine,
+    Talk,
+    WaitForRoom,
+)
 from kettle_wire.commands import questions
 from kettle_wire.commands.chirp import (
     PIECE,
@@ -28,7 +36,6 @@ from kettle_wire.commands.chirp import (
     SeekFile,
     SetAttribute,
     Trouble,
-    Wish,
     WriteFile,
 )
 from kettle_wire.commands.questions import Command
@@ -41,33 +48,6 @@ VERSION: Final = 2
 _IDENTITY: Final = b"CONDOR"
 """Who anybody is here, as HTCondor says it: a job has one owner, and nobody is asked for his name."""
 
-
-class HangUpError(Exception):
-    """The connection has to be closed, because it cannot continue."""
-
-
-class ReadLine(msgspec.Struct, frozen=True):
-    """The next line, without its end; None if it is too long."""
-
-
-class ReadBytes(msgspec.Struct, frozen=True):
-    """Exactly so many of the bytes that follow."""
-
-    count: int
-
-
-class AskSubmitSide(msgspec.Struct, frozen=True):
-    """What the submit side answers to a wish."""
-
-    wish: Wish | Command
-
-
-class WaitForRoom(msgspec.Struct, frozen=True):
-    """The other side has read most of the output."""
-
-
-Wait = ReadLine | ReadBytes | AskSubmitSide | WaitForRoom
-Talk = Generator[Wait, Any, None]
 
 _ON_PATH: Final[Mapping[str, tuple[int, int]]] = {
     "unlink": (1, 0), "rename": (2, 0), "mkdir": (1, 1), "rmdir": (1, 0), "rmall": (1, 0), "link": (2, 0),
@@ -134,6 +114,8 @@ class Dialogue:
         self._delayed = delayed
         self._say = say
         self.open_files: set[int] = set()
+        self.sessions: set[tuple[int, str]] = set()
+        """Programs on other nodes that have not ended, each with its node."""
         self.trusted = False
         """Whether the cookie was right."""
 
@@ -173,6 +155,8 @@ class Dialogue:
                 self._data(Chirped(len(_IDENTITY), _IDENTITY))
             case ["kettle", role, name, verb, length] if self._policy.commands:
                 yield from self._on_pool(role, name, verb, natural(length))
+            case ["kettle_node", node, length] if self._policy.nodes:
+                yield from self._on_node(natural(node), natural(length))
             case [verb, *rest] if self._policy.files:
                 yield from self._on_files(verb, rest)
             case _:
@@ -211,6 +195,17 @@ class Dialogue:
         said = {"type": "command", "role": role, "name": name, "verb": verb, "body": body}
         self._data((yield AskSubmitSide(msgspec.convert(said, Command))))
         yield WaitForRoom()
+
+    # -- other nodes -------------------------------------------------------------------------------------------------
+
+    def _on_node(self, node: int, length: int) -> Talk:
+        """A request of Kettle's own, for `kettle_rsh`."""
+        from kettle_services.starter.chirp.other_nodes import LONGEST_COMMAND, run  # rarely needed, as above
+
+        if length > LONGEST_COMMAND:
+            raise HangUpError  # as above
+        command: bytes = yield ReadBytes(length)
+        yield from run(node, command, self._say, self.sessions)
 
     # -- files -------------------------------------------------------------------------------------------------------
 

@@ -19,19 +19,23 @@ from kettle.execution.job_environment.job_ad import JobAd
 from kettle.execution.sandbox.directory import Sandbox
 from kettle.execution.system.linux import boottime
 from kettle.jobs import pool_access
-from kettle_wire.commands.chirp import Chirped, CloseFile, OpenFile, Trouble, Wish
-from kettle_wire.commands.questions import Command, Commanded
+from kettle.jobs.nodes import HOSTS, NUMBER
+from kettle_wire.commands.chirp import Chirped, CloseFile, OpenFile, Trouble
+from kettle_wire.commands.questions import Commanded, OnNode
 
 if TYPE_CHECKING:
     import select
 
     from kettle_services.starter.chirp.connection import Connection
     from kettle_services.starter.chirp.conversation import Delayed
+    from kettle_services.starter.chirp.waits import Asked
 
 CONFIG: Final = ".chirp.config"
 _HOST: Final = "127.0.0.1"
 _MOST: Final = 16
-"""Connections of one job at once, with those that went away before they were answered."""
+"""Connections of one job at once, with those that went away before they were answered; of a node there may be more."""
+_MOST_NODES: Final = 256
+"""How many more: a launcher has one to each node, and beyond some dozens it goes by way of others."""
 _UNANSWERED_S: Final = 300.0
 """After that time a request is not answered any more, because the startd that received it has ended."""
 _COOKIE_BYTES: Final = 16
@@ -57,11 +61,12 @@ class Proxy:
     Listens for the job's programs, if the machine lets them ask anything; `ask` passes on what they want, under a number.
     """
 
-    def __init__(self, spec: JobSpec, job: JobAd, ask: Callable[[Wish | Command], int]) -> None:
+    def __init__(self, spec: JobSpec, job: JobAd, ask: "Callable[[Asked], int]") -> None:
         self._spec = spec
         self._job = job
         self._ask_shadow = ask
         self._policy = allowed(spec.chirp, job)
+        self._most = _MOST + min(_MOST_NODES, len((job.text(HOSTS) or "").split()))
         self._cookie = ""
         self._listener: socket.socket | None = None
         self._connections: dict[int, Connection] = {}
@@ -97,7 +102,7 @@ class Proxy:
         from kettle.execution.containers.loopback import loopback_listener  # rarely needed, as below
 
         try:
-            self.listen(loopback_listener(pid, self._spec.account, _MOST))
+            self.listen(loopback_listener(pid, self._spec.account, self._most))
             self._write(sandbox)
         except OSError as error:
             sys.excepthook(type(error), error, error.__traceback__)
@@ -109,7 +114,7 @@ class Proxy:
         if listener is None:
             listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
             listener.bind((_HOST, 0))
-            listener.listen(_MOST)
+            listener.listen(self._most)
         if self._listener is not None:
             self._listener.close()
         listener.setblocking(False)
@@ -125,8 +130,11 @@ class Proxy:
     @property
     def due(self) -> float:
         """When something has to be done that no descriptor tells, on `boottime`."""
-        strangers = (each.since + _OFFER_S for each in self._connections.values() if not each.trusted)
-        return min(strangers, default=float("inf"))
+        times = (
+            each.pauses_until if each.trusted else each.since + _OFFER_S
+            for each in self._connections.values()
+        )
+        return min(times, default=float("inf"))
 
     def register(self, poll: "select.poll") -> None:
         """Add the sockets to a poll, for new clients, requests and answers."""
@@ -146,6 +154,7 @@ class Proxy:
             try:
                 if fd in ready:
                     connection.go_on()
+                connection.go_on_in_time(now)
                 if not connection.trusted and now >= connection.since + _OFFER_S:
                     connection.over = True
             except Exception as error:  # noqa: BLE001 - see above
@@ -187,7 +196,7 @@ class Proxy:
             sock, _ = listener.accept()
         except OSError:
             return  # it has disconnected again, or there is no room for it: it will try again
-        if len(self._connections) + self._abandoned() >= _MOST:
+        if len(self._connections) + self._abandoned() >= self._most:
             strangers = [each for each in self._connections.values() if not each.trusted]
             if not strangers:
                 sock.close()
@@ -205,7 +214,7 @@ class Proxy:
             del self._asked[number]
         return sum(each.connection is not None and each.connection.over for each in self._asked.values())
 
-    def _ask(self, connection: "Connection | None", wish: Wish | Command) -> None:
+    def _ask(self, connection: "Connection | None", wish: "Asked") -> None:
         number = self._ask_shadow(wish)
         self._asked[number] = _Asked(connection, isinstance(wish, OpenFile), boottime())
 
@@ -217,6 +226,8 @@ class Proxy:
         connection.close()
         for fd in connection.open_files:
             self._close_file(fd)
+        for node, session in connection.sessions:
+            self._ask(None, OnNode(node=node, session=session, verb="close_session"))
 
 
 def _network(pid: int) -> str:
@@ -244,4 +255,5 @@ def allowed(policy: ChirpPolicy, job: JobAd) -> ChirpPolicy:
         files=policy.files and proxy,
         updates=policy.updates and proxy,
         commands=policy.commands and job.flag(pool_access.ATTRIBUTE, default=False),
+        nodes=policy.nodes and job.number(NUMBER) is not None,
     )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from kettle.execution.attempts.job_spec import JobSpec
 from kettle.execution.attempts.messages import AccessReply, AccessRequest
 from kettle.execution.job_environment.job_ad import JobAd
+from kettle.execution.processes.launch import Program
 from kettle.execution.sandbox.directory import Sandbox
 from kettle.execution.system.cgroup import Cgroup
 from kettle_services.starter.execution.process_tree import ProcessTree
@@ -42,6 +43,8 @@ class AccessRequestQueue:
         self._say = say
         self._visits: AccessRequests | None = None
         self._asked: deque[AccessRequest] = deque()
+        self.program: Program | None = None
+        """What runs, where it is not what the job's ad says: in its place and environment others run beside it."""
 
     def enqueue(self, asked: AccessRequest) -> None:
         """A question has come; it is answered when it is its turn."""
@@ -56,7 +59,7 @@ class AccessRequestQueue:
         asked = self._asked.popleft()
         try:
             visits = self._visited()
-            visits.meet(tree, container, still=still)
+            visits.meet(tree, container, self.program, still=still)
             answer = visits.hear(asked)
         except Exception as error:  # noqa: BLE001 - the job must not pay for those who look at it
             # Our modules may have been replaced by later ones since we began, or theirs ask what we do not know.

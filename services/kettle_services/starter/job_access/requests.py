@@ -65,13 +65,24 @@ class AccessRequests:
         self._cgroup = cgroup
         self._tree: ProcessTree | None = None
         self._container: JobContainer | None = None
+        self._program: Program | None = None
         self._still = False
         self._say = say
         self._sessions = Sessions(self._answer, self._refuse)
 
-    def meet(self, tree: ProcessTree | None, container: "JobContainer | None", *, still: bool) -> None:
-        """The job's processes, as far as there are any; `still`: they are suspended."""
-        self._tree, self._container, self._still = tree, container, still
+    def meet(
+        self,
+        tree: ProcessTree | None,
+        container: "JobContainer | None",
+        program: Program | None,
+        *,
+        still: bool,
+    ) -> None:
+        """
+        The job's processes, as far as there are any; `program`: what they execute, if not what the ad says; `still`: they are
+        suspended.
+        """
+        self._tree, self._container, self._program, self._still = tree, container, program, still
 
     @property
     def due(self) -> float:
@@ -200,7 +211,7 @@ class AccessRequests:
             )
             start = partial(container.beside, tree.pid, cgroup)
         else:
-            job = program_of(self._spec, self._job, self._sandbox.path)
+            job = self._program or program_of(self._spec, self._job, self._sandbox.path)
             program = msgspec.structs.replace(
                 job, path=_SHELL, arguments=words, environment={**job.environment, **environment}
             )

@@ -17,7 +17,7 @@ from kettle.tasks.reading import fetched_image, mounted
 from kettle.transfer.file_lists import name_of_url
 from kettle_services.starter.execution.program import program_of
 from kettle_wire.codes import HoldCode
-from kettle_wire.tasks import HOME, Task, TaskList
+from kettle_wire.tasks import HOME, MPI, Task, TaskList
 
 if TYPE_CHECKING:
     from kettle.execution.containers.job_container import JobContainer
@@ -30,6 +30,8 @@ _OF_IMAGES: Final = frozenset({
 """Attributes by which a job says its image, in lower case: a task says its own."""
 _TMP: Final = "/tmp"  # noqa: S108 - the container's own
 _MB_IN_GB: Final = 1000
+_LAUNCHERS: Final = {"openmpi": "mpirun", "mpich": "mpiexec.hydra", "intelmpi": "mpiexec.hydra"}
+"""The name of a launcher that is not another implementation's where several are installed."""
 
 
 def ad_of(job: JobAd, task: Task) -> JobAd:
@@ -86,12 +88,14 @@ def program_of_task(
     environment = {
         **program.environment,
         **home,
-        **_said_to_tasks(spec, listed, number),
+        **_said_to_tasks(spec, listed, number, program.environment),
+        **_said_to_ranks(task),
         **task.env,
         **{name: value for name, value in program.environment.items() if name.startswith(MARK)},
     }
     directory = posixpath.join(inside or sandbox, task.workdir)
-    path, arguments = (task.cmd[0], list(task.cmd[1:])) if task.cmd else ("", [])
+    words = _launched(task, program.environment)
+    path, arguments = (words[0], words[1:]) if words else ("", [])
     if path and not inside:
         path = _found(path, directory, environment)
     return msgspec.structs.replace(
@@ -104,13 +108,30 @@ def program_of_task(
     )
 
 
-def _said_to_tasks(spec: JobSpec, listed: TaskList, number: int) -> dict[str, str]:
+def _launched(task: Task, environment: Mapping[str, str]) -> list[str]:
+    """Program and arguments: of an MPI task those of its launcher, as it is started in a job of ours."""
+    if task.type not in MPI:
+        return list(task.cmd)
+    return [f"{environment['_CONDOR_BIN']}/kettle_mpi", _LAUNCHERS[task.type], *task.cmd]
+
+
+def _said_to_ranks(task: Task) -> dict[str, str]:
+    """What `kettle_mpi` and `kettle_rsh` are told in the environment of a task."""
+    if task.type not in MPI:
+        return {}
+    ranks = {"KETTLE_RANKS": str(task.ranks)} if task.ranks else {}
+    return {"KETTLE_MPI_ENV": " ".join(["PROMINENCE_TASK_NUM", *task.env]), **ranks}
+
+
+def _said_to_tasks(
+    spec: JobSpec, listed: TaskList, number: int, environment: Mapping[str, str]
+) -> dict[str, str]:
     """What a task is told in its environment, with the names of PROMINENCE."""
     own = {
         "CPUS": spec.cpus,
         "MEMORY": max(1, round(spec.memory / _MB_IN_GB)),
-        "NODES": 1,
-        "NODE_NUM": 0,
+        "NODES": environment.get("_CONDOR_NPROCS", "1"),
+        "NODE_NUM": environment.get("_CONDOR_PROCNO", "0"),
         "TASK_NUM": number,
         "JOB_ID": spec.job.cluster,
         "CONTAINER_RUNTIME": "none",

@@ -15,6 +15,8 @@ from kettle.execution.processes.launch import LaunchError, Program, launch
 from kettle.execution.sandbox.directory import acting_as
 from kettle.execution.sandbox.output_files import STDERR, STDOUT
 from kettle.execution.system.linux import boottime, forget_peak
+from kettle.jobs.nodes import NUMBER
+from kettle.tasks.nodes import on_node
 from kettle.tasks.reading import TasksError, read_tasks
 from kettle.tasks.sequence import (
     Exit,
@@ -91,6 +93,8 @@ class TaskStarter(Starter):
     def _live(self) -> None:
         try:
             listed = read_tasks(self._job.value(ATTRIBUTE))
+            if (node := self._job.number(NUMBER)) is not None:
+                listed = on_node(listed, int(node))
         except TasksError as error:  # it was edited, or comes from an access point that does not look
             reason = f"cannot start the job: {error}"
             self._ending = Ending(code=HoldCode.FailedToCreateProcess, subcode=errno.EINVAL, reason=reason)
@@ -276,6 +280,8 @@ class TaskStarter(Starter):
         if contained is None:
             program = program_of_task(self._spec, ad, listed, number, path)
             program = msgspec.structs.replace(program, appends=True)
+            if task.type != "sidecar":
+                self._access_requests.program = program
             self._remains.enclosed(program.enclosure)
             self._check()
             forget_peak()

@@ -13,6 +13,7 @@ from kettle.classad import ClassAdError, parse
 from kettle.jobs.concurrency_limits import LimitsError, limits_of
 from kettle.jobs.lower_names import remembered_by_names
 from kettle.jobs.nodes import MOST_NODES
+from kettle.tasks.nodes import on_node
 from kettle.tasks.reading import FOLDED as TASKS
 from kettle.tasks.reading import TasksError, read_tasks
 from kettle_services.schedd.domain.jobs.factory import asked
@@ -63,7 +64,8 @@ def check(ad: Ad, columns: list[str], rows: list[list[Scalar]], *, limit: int) -
     if ATTRIBUTE in spelled:
         _limits(_values(spelled[ATTRIBUTE], ad, columns, rows))
     if TASKS in spelled:
-        _tasks(_values(spelled[TASKS], ad, columns, rows))
+        parallel = ad.get(spelled.get("jobuniverse", "")) == Universe.PARALLEL
+        _tasks(_values(spelled[TASKS], ad, columns, rows), nodes=parallel)
         _fit_for_tasks(ad, spelled)
     _all_expressions(rows)
     _pace(ad, columns)
@@ -173,11 +175,13 @@ def _limits(values: Iterable[Scalar]) -> None:
         raise Unacceptable(f"ConcurrencyLimits: {error}") from error
 
 
-def _tasks(values: Iterable[Scalar]) -> None:
-    """What jobs of several tasks say of them."""
+def _tasks(values: Iterable[Scalar], *, nodes: bool = False) -> None:
+    """What jobs of several tasks say of them; `nodes`: the jobs are of the parallel universe."""
     try:
         for value in dict.fromkeys(values):
-            read_tasks(value)
+            listed = read_tasks(value)
+            if nodes:
+                on_node(listed, 0)
     except TasksError as error:
         raise Unacceptable(str(error)) from error
 
@@ -191,9 +195,9 @@ def _fit_for_tasks(ad: Ad, spelled: Mapping[str, str]) -> None:
         raise Unacceptable(
             "tasks share a sandbox, which a job has whose files are transferred (ShouldTransferFiles)"
         )
-    if said["jobuniverse"] not in {None, Universe.VANILLA}:
+    if said["jobuniverse"] not in {None, Universe.VANILLA, Universe.PARALLEL}:
         raise Unacceptable(
-            "a job of several tasks runs on a machine: it is of the vanilla universe (JobUniverse 5)"
+            "a job of several tasks runs on machines: it is of the vanilla or parallel universe (JobUniverse 5 or 11)"
         )
 
 
