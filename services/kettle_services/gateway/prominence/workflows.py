@@ -107,7 +107,9 @@ class Workflows(Resource):
     async def rerun_dag(
         self, client: Client, person: Person, number: int, order: WorkflowOrder, done: list[int]
     ) -> int:
-        """The number of a new run of a workflow that was run by a DAG job: what that one was given, and the nodes that are done."""
+        """
+        The number of a new run of a workflow that was run by a DAG job: what that one was given, and the nodes that are done.
+        """
         select = Select(jobs=[JobId(number, 0)])
         [ad] = await client.jobs(select, projection=[RUNS])
         workflow = await asyncio.to_thread(read_workflow, bytes(order.document))
