@@ -84,7 +84,7 @@ class Workflows(Resource):
     async def submit(self, asked: Asked) -> web.StreamResponse:
         """All of its jobs, or none."""
         try:
-            workflow = await _read(await asked.body())
+            workflow = await _read(await asked.described())
         except DocumentRefused as error:
             raise refused(first_fault(error)) from error
         return await self._submitted(asked, workflow)
