@@ -90,8 +90,8 @@ compile := uv pip compile --quiet --no-config --universal --python-version 3.11 
 
 lock: $(stamp)  ## pin the newest allowed releases in requirements/
 	@command -v uv >/dev/null || $(bin)/python -m pip --quiet install --require-hashes -r requirements/tools.txt
-	PATH="$$PATH:$(bin)" $(compile) --upgrade --extra archive --extra embedded --extra fast pyproject.toml -o requirements/run.txt
-	PATH="$$PATH:$(bin)" $(compile) --upgrade --extra archive --extra embedded --extra fast --group dev \
+	PATH="$$PATH:$(bin)" $(compile) --upgrade --extra archive --extra embedded --extra fast --extra yaml pyproject.toml -o requirements/run.txt
+	PATH="$$PATH:$(bin)" $(compile) --upgrade --extra archive --extra embedded --extra fast --extra yaml --group dev \
 		--constraints requirements/run.txt pyproject.toml -o requirements/dev.txt
 	printf 'uv\nhatchling\neditables\n' | PATH="$$PATH:$(bin)" $(compile) \
 		--upgrade --constraints requirements/dev.txt - -o requirements/tools.txt

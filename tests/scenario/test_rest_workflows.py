@@ -38,6 +38,15 @@ COMMANDS = {"A": "true", "B": "sleep 1000", "C": "exit 3", "D": "true"}
 DAG = "".join(NODE.format(name=name, command=command) for name, command in COMMANDS.items()) + (
     "PARENT A CHILD B C\nPARENT B C CHILD D\nRETRY C 1\nCATEGORY B slow\nMAXJOBS slow 5\n"
 )
+YAML = """\
+name: w
+jobs:
+- name: fit
+  tasks: [{image: busybox, runtime: singularity}]
+  resources: {cpus: 1, memory: 1, disk: 1, nodes: 1, walltime: 10}
+factories:
+- {type: repeat, name: r, jobs: [fit], number: 4}
+"""
 CYCLE = (
     "JOB A a.sub\nJOB B {\nexecutable = /bin/true\n}\nPARENT A CHILD B\nPARENT B CHILD A\nPARENT A CHILD Bx\n"
 )
@@ -230,6 +239,11 @@ async def test_what_is_sent_is_looked_at_and_all_faults_are_told(rest: Rest) -> 
         found["width"],
         found["seconds"],
     )
+    as_yaml = {"data": YAML, "headers": {"Content-Type": "application/yaml"}}
+    found = await rest.ask("POST", "?dry_run=1", **as_yaml)
+    assert ("prominence", 4) == (found["kind"], found["nodes"])
+    as_yaml["data"] = "a: &a [x]\nb: *a\n"
+    assert "line 1: &a is an anchor" in (await rest.ask("POST", "?dry_run=1", 422, **as_yaml))["detail"]
     many = {
         "name": "w",
         "jobs": [job, job],

@@ -145,7 +145,9 @@ async def test_a_job_that_the_site_does_not_start_says_so(pool: ThrowawayPool, t
 async def test_one_owner_does_not_take_all_places(
     pool: ThrowawayPool, tmp_path: Path, evidence: Evidence
 ) -> None:
-    """As many DAG jobs as one may have run; those that wait say what they wait for, and begin when one has ended."""
+    """
+    As many DAG jobs as one may have run; those that wait say what they wait for, and begin when one has ended.
+    """
     program = f"until [ -e {evidence.directory}/$1 ]; do sleep 0.1; done"
     more = "universe = scheduler\n+Allowed = true\narguments = $(Process)\nqueue 3\n"
     cluster = await submit(pool, tmp_path, program, more)

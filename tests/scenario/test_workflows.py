@@ -271,7 +271,7 @@ async def test_a_dag_that_has_changed_is_held_until_it_is_as_it_was(
                 await asyncio.sleep(0.05)
         assert reason in found[-1].reason
         assert f"kettle dag rerun {cluster}" in found[-1].reason
-    assert "1 node differs (X)" in found[-2].reason
+    assert "1 node differs (X)" in (await events(pool.client, job, JobHeld))[-2].reason
     dag.write_text(again.format(said="two"))
     (work / "node.sub").write_text(NODE.format(work=work).replace("$(JOB) job", "$(JOB) $(say:none)"))
     assert 0 == (await condor("condor_release", str(cluster))).status
@@ -281,7 +281,7 @@ async def test_a_dag_that_has_changed_is_held_until_it_is_as_it_was(
 
 
 async def events(client: Client, job: JobId, kind: type[T]) -> list[T]:
-    """Those of a kind that are recorded of a job."""
+    """All events of one kind that are recorded of a job."""
     return [each.event for each in await client.events(job) if isinstance(each.event, kind)]
 
 

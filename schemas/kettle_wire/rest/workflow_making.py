@@ -11,11 +11,12 @@ from kettle_wire.rest.workflows import NodeName
 
 DAG_TEXT: Final = "text/plain"
 DOCUMENT: Final = "application/json"
+YAML_DOCUMENT: Final = "application/yaml"
 
 
 class SubmitWorkflow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """
-    Submit a workflow: a DAG file as text, in which each node has its description in braces, or as JSON a document of PROMINENCE or an
+    Submit a workflow: a DAG file as text, in which each node has its description in braces, or as JSON or YAML a document of PROMINENCE or an
     instance of WfFormat 1.5 or 1.6. All that is wrong is told at once.
     """
 
@@ -61,7 +62,7 @@ SUBMIT_WORKFLOW = Route(
     reply=NewWorkflow,
     level="WRITE",
     errors=(413, 415, 422),
-    takes=(DAG_TEXT, DOCUMENT),
+    takes=(DAG_TEXT, DOCUMENT, YAML_DOCUMENT),
     creates=True,
     headers=("Idempotency-Key",),
 )

@@ -241,7 +241,9 @@ class WorkflowCommands:
 
 
 def _made(started: WorkflowStarted) -> Workflow:
-    """Raises ValueError for a plan that is none, or from whose beginning others would read another number of nodes."""
+    """
+    Raises ValueError for a plan that is none, or from whose beginning others would read another number of nodes.
+    """
     nodes = node_count(started.plan)
     workflow = Workflow(started)
     if nodes != len(workflow.states):

@@ -41,7 +41,9 @@ def found(now: str) -> PlanChanges:
     ],
 )
 def test_what_differs(now: str, nodes: str, order: bool, limits: bool) -> None:
-    """By names: a node in front of others gives these other numbers, and does not change them; what is only read to run a node counts not."""
+    """
+    By names: a node in front of others gives these other numbers, and does not change them; what is only read to run a node counts not.
+    """
     assert (nodes, order, limits) == ("".join((is_now := found(now)).nodes), is_now.order, is_now.limits)
     assert bool(nodes or order or limits) == bool(is_now)
 

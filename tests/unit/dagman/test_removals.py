@@ -1,4 +1,6 @@
-"""A workflow whose DAG job is removed hears of it, also if that is before it begins, or while its service is away."""
+"""
+A workflow whose DAG job is removed hears of it, also if that is before it begins, or while its service is away.
+"""
 
 import time
 
@@ -28,7 +30,9 @@ def frame(*events: Event) -> Frame:
 
 @pytest.mark.parametrize("apart", [False, True])
 async def test_the_end_of_a_process_ends_a_removed_workflow_after_a_restart(apart: bool) -> None:
-    """The service that hears of the end is another one than that which has heard of the removal, or hears of both at once."""
+    """
+    The service that hears of the end is another one than that which has heard of the removal, or hears of both at once.
+    """
     begun = Workflow(started(PLAN))
     react(begun, [], time.time())
     if apart:

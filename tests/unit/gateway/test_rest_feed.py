@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import ExitStack, asynccontextmanager, suppress
 from typing import Any, cast
-from unittest import mock
 
 import msgspec
 import pytest
@@ -19,7 +18,6 @@ from kettle.bus.ports import Message, Post, StreamSpec
 from kettle.client import Client, PoolUnreachableError
 from kettle.client.events.published import Published, Wanted
 from kettle.testing.patience import PATIENCE_S
-from kettle_services.gateway.rest import event_sender
 from kettle_services.gateway.rest.admission import Admission
 from kettle_services.gateway.rest.application import Asked
 from kettle_services.gateway.rest.changes import MOST, Changes
@@ -130,7 +128,9 @@ async def world(people: People | None = None) -> AsyncGenerator[World]:
     before = [Post(SUBJECTS.tail("ada", 1, 0, "job.held"), envelope("ada", n)) for n in (1, 2)]
     await bus.append_together(before, expect_last=0, note="")
     hub, streams = EventHub(bus, SPEC.name), Streams(4, most_of_one=3)
-    feed = EventFeed(bus, SPEC.name, people or People(), cast("PastQuestions", None), hub, streams)
+    feed = EventFeed(
+        bus, SPEC.name, people or People(), cast("PastQuestions", None), hub, streams, heartbeat=HEARTBEAT_S
+    )
 
     def answers(
         follow: Callable[[Asked], Awaitable[web.StreamResponse]], parameters: msgspec.Struct
@@ -152,9 +152,8 @@ async def world(people: People | None = None) -> AsyncGenerator[World]:
         async with asyncio.timeout(WITHIN_S):
             while not hub.began:
                 await asyncio.sleep(0)
-        with mock.patch.object(event_sender, "HEARTBEAT_S", HEARTBEAT_S):
-            async with TestClient(TestServer(application)) as client:
-                yield World(bus, client, streams)
+        async with TestClient(TestServer(application)) as client:
+            yield World(bus, client, streams)
     finally:
         for task in tasks:
             task.cancel()

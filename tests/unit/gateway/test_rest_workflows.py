@@ -129,7 +129,9 @@ async def test_what_is_not_there_is_not_remembered() -> None:
 
 
 async def test_a_workflow_of_very_many_nodes_is_refused_before_it_is_unpacked() -> None:
-    """A plan of some bytes says of itself how large it would be; what follows its first name is not even looked at."""
+    """
+    A plan of some bytes says of itself how large it would be; what follows its first name is not even looked at.
+    """
     told = Told(100)
     large = zlib.compress(
         b"\x81\xa5names\xdd" + (30).to_bytes(4) + b"\xa1A and nothing that could be unpacked"

@@ -108,7 +108,9 @@ async def _read_again(
     options: "SubmitDagOptions",
     knobs: CondorConfig,
 ) -> "tuple[NodesInCommon, Callable[[NodesInCommon], NodeSource], int]":
-    """What is to be run, as its files say it now; if they cannot be read, a workflow that has begun is not given up."""
+    """
+    What is to be run, as its files say it now; if they cannot be read, a workflow that has begun is not given up.
+    """
     from kettle.dag.faults import DagError
     from kettle_services.condor.dagman.begun_with import held, unreadable
 

@@ -304,7 +304,9 @@ class Hands:
     # -- files and the ad --------------------------------------------------------------------------------------------
 
     async def _refresh_files(self) -> None:
-        """Write the status files that are due, and what was not told yet because it came soon after something else."""
+        """
+        Write the status files that are due, and what was not told yet because it came soon after something else.
+        """
         while True:
             again = await asyncio.to_thread(self._files.refresh, time.time())
             if self._untold:

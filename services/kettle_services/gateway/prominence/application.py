@@ -5,6 +5,7 @@ Its client takes 404 for a wrong address and understands no other status than th
 not go, is 400 with one sentence.
 """
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
@@ -15,6 +16,8 @@ from aiohttp import web
 from kettle.auth.mapping.levels import Level
 from kettle.bus.ports import BusError
 from kettle.client import ClientError
+from kettle.prominence.faults import DocumentRefused
+from kettle.prominence.yaml_documents import YAML_TYPES, YamlMissingError, json_of
 from kettle_services.gateway.rest.application import VARY, Admitted, Front, refusal_of
 from kettle_services.gateway.rest.parameters import LARGEST
 from kettle_services.gateway.rest.persons import Person
@@ -61,6 +64,16 @@ class Asked(msgspec.Struct, frozen=True):
     async def body(self) -> bytes:
         """All of it, as far as a body may be."""
         return await self.request.read()
+
+    async def described(self) -> bytes:
+        """The document of a job or a workflow, as JSON, whatever it came as; raises RequestRefused."""
+        body = await self.body()
+        if self.request.content_type not in YAML_TYPES:
+            return body
+        try:
+            return await asyncio.to_thread(json_of, body)
+        except (DocumentRefused, YamlMissingError) as error:
+            raise refused(str(error)) from error
 
     async def document(self, kind: Any) -> Any:
         """The body as a value of this type; raises RequestRefused."""

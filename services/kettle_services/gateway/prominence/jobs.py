@@ -50,7 +50,7 @@ class JobHandlers(Resource):
 
     async def submit(self, asked: Asked) -> web.StreamResponse:
         """A job as its document describes it."""
-        return await self._submitted(asked, await asked.body())
+        return await self._submitted(asked, await asked.described())
 
     async def _submitted(self, asked: Asked, text: bytes) -> web.StreamResponse:
         async with self._parts.people.of(asked.person) as client:

@@ -84,7 +84,7 @@ class Workflows(Resource):
     async def submit(self, asked: Asked) -> web.StreamResponse:
         """All of its jobs, or none."""
         try:
-            workflow = await _read(await asked.body())
+            workflow = await _read(await asked.described())
         except DocumentRefused as error:
             raise refused(first_fault(error)) from error
         return await self._submitted(asked, workflow)
@@ -107,7 +107,9 @@ class Workflows(Resource):
     async def rerun_dag(
         self, client: Client, person: Person, number: int, order: WorkflowOrder, done: list[int]
     ) -> int:
-        """The number of a new run of a workflow that was run by a DAG job: what that one was given, and the nodes that are done."""
+        """
+        The number of a new run of a workflow that was run by a DAG job: what that one was given, and the nodes that are done.
+        """
         select = Select(jobs=[JobId(number, 0)])
         [ad] = await client.jobs(select, projection=[RUNS])
         workflow = await asyncio.to_thread(read_workflow, bytes(order.document))

@@ -22,6 +22,7 @@ from kettle_services.gateway.rest.connections import PersonConnections
 from kettle_services.gateway.rest.event_hub import EventHub, Happening, sent
 from kettle_services.gateway.rest.event_sender import (
     AGAIN,
+    HEARTBEAT_S,
     EventSender,
     StreamCut,
     place_of_reader,
@@ -71,14 +72,20 @@ class EventFeed:
         past: PastQuestions,
         hub: EventHub,
         streams: Streams,
+        *,
+        heartbeat: float = HEARTBEAT_S,
     ) -> None:
-        """`monitor`: the stream of published events; `streams`: how many there may be."""
+        """
+        `monitor`: the stream of published events; `streams`: how many there may be; `heartbeat`: seconds of silence after which
+        something is sent.
+        """
         self._bus = bus
         self._monitor = monitor
         self._people = people
         self._past = past
         self._hub = hub
         self._streams = streams
+        self._heartbeat = heartbeat
         self._changes = Changes()
         hub.hear(self._changes.heard)
 
@@ -125,7 +132,7 @@ class EventFeed:
         """Send which things have changed."""
         parameters: FollowChanges = asked.parameters
         with self._streams.one_more(asked.person.name), self._changes.reader(parameters) as reader:
-            sender = await EventSender.begun(asked)
+            sender = await EventSender.begun(asked, heartbeat=self._heartbeat)
 
             async def told() -> AsyncGenerator[bytes]:
                 while True:
@@ -152,7 +159,7 @@ class EventFeed:
             ):  # a refusal cannot be told any more when the answer has begun
                 async with self._people.of(asked.person):
                     pass
-            sender = await EventSender.begun(asked)
+            sender = await EventSender.begun(asked, heartbeat=self._heartbeat)
             return await sender.send_all(self._all(asked, choice, begins, since, lost))
 
     async def _all(

@@ -33,17 +33,18 @@ class StreamCut(Exception):  # noqa: N818 - the end of a stream
 class EventSender:
     """Sends a stream to one reader."""
 
-    def __init__(self, asked: Asked, response: web.StreamResponse) -> None:
+    def __init__(self, asked: Asked, response: web.StreamResponse, heartbeat: float) -> None:
         assert asked.admission is not None, "a stream is of somebody who was admitted"
         self._admission = asked.admission
         self._over = asked.person.expires
         self._request = asked.request
         self._written = time.monotonic()
         self._response = response
+        self._heartbeat = heartbeat
 
     @classmethod
-    async def begun(cls, asked: Asked) -> "EventSender":
-        """The answer has begun."""
+    async def begun(cls, asked: Asked, *, heartbeat: float = HEARTBEAT_S) -> "EventSender":
+        """The answer has begun; `heartbeat`: seconds of silence after which something is sent."""
         response = web.StreamResponse(
             headers={
                 "Cache-Control": "no-store",
@@ -53,7 +54,7 @@ class EventSender:
             }
         )
         await response.prepare(asked.request)
-        return cls(asked, response)
+        return cls(asked, response, heartbeat)
 
     async def send_all(self, events: AsyncGenerator[bytes]) -> web.StreamResponse:
         """Send what comes until the reader leaves, reads too slowly, or there is a reason to end."""
@@ -69,7 +70,7 @@ class EventSender:
                         if done:
                             data, coming = coming.result(), None
                             await self._write(data)
-                        elif time.monotonic() > self._written + HEARTBEAT_S - LOOK_AGAIN_S:
+                        elif time.monotonic() > self._written + self._heartbeat - LOOK_AGAIN_S:
                             await self._write(_HEARTBEAT)
                         elif self._request.transport is None or self._request.transport.is_closing():
                             raise ConnectionResetError("it has left")

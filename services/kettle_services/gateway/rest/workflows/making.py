@@ -18,6 +18,7 @@ from kettle.prominence.dry_run import dry_run
 from kettle.prominence.faults import DocumentRefused
 from kettle.prominence.job_documents import parsed
 from kettle.prominence.workflow_documents import is_workflow, read_workflow
+from kettle.prominence.yaml_documents import YAML_TYPES, YamlMissingError, json_of
 from kettle_services.gateway.rest.application import Answer, Asked
 from kettle_services.gateway.rest.connections import PersonConnections
 from kettle_services.gateway.rest.dag_jobs import DagJob, DagJobs
@@ -28,7 +29,7 @@ from kettle_services.gateway.rest.spooling import SmallFile
 from kettle_wire.prominence.dry_run import DryRun
 from kettle_wire.prominence.faults import Fault
 from kettle_wire.rest.problem import FieldProblem, ProblemCode
-from kettle_wire.rest.workflow_making import DAG_TEXT, DOCUMENT, NewWorkflow, SubmitWorkflow
+from kettle_wire.rest.workflow_making import DAG_TEXT, DOCUMENT, YAML_DOCUMENT, NewWorkflow, SubmitWorkflow
 
 DAG_NAME: Final = "workflow.dag"
 """What a DAG file is called that was sent as text."""
@@ -101,15 +102,23 @@ class NewWorkflows:
 
     async def _text(self, asked: Asked) -> str:
         """Raises RequestRefused: it is no text, or nobody reads its kind."""
-        if asked.request.content_type not in {DAG_TEXT, DOCUMENT}:
+        kind = asked.request.content_type
+        if kind not in {DAG_TEXT, DOCUMENT, *YAML_TYPES}:
             raise RequestRefused(
                 415,
                 ProblemCode.BODY_TYPE,
-                f"a workflow is a DAG file as {DAG_TEXT}, or a document of PROMINENCE or WfFormat as {DOCUMENT}; say so in the "
-                "header Content-Type",
+                f"a workflow is a DAG file as {DAG_TEXT}, or a document of PROMINENCE or WfFormat as {DOCUMENT} or "
+                f"{YAML_DOCUMENT}; say so in the header Content-Type",
             )
+        body = await asked.request.read()
         try:
-            return (await asked.request.read()).decode()
+            if kind in YAML_TYPES:
+                body = await asyncio.to_thread(json_of, body)
+            return body.decode()
+        except DocumentRefused as refusal:
+            raise refused_workflow(list(_fields(refusal.faults))) from refusal
+        except YamlMissingError as error:
+            raise RequestRefused(415, ProblemCode.BODY_TYPE, str(error)) from error
         except UnicodeDecodeError as error:
             raise refused_field(
                 "/body", "the body is no text in UTF-8", code=ProblemCode.BODY_INVALID

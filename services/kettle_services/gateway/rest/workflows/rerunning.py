@@ -115,7 +115,9 @@ class Reruns:
         return self._repeats.answered(asked, Answer(again, status=201))
 
     async def _sent(self, client: Client, source: JobSource, watched: Watched) -> tuple[str, bytes]:
-        """The file of a workflow that was sent, by its name; raises RequestRefused: it was not, or is not kept any more."""
+        """
+        The file of a workflow that was sent, by its name; raises RequestRefused: it was not, or is not kept any more.
+        """
         number, name = watched.view.started.workflow, watched.id
         select = Select(jobs=[JobId(number, 0)])
         projection = [WORKFLOW_FILE, "StageInStart"]
