@@ -125,6 +125,8 @@ class WorkflowState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     running: int
     held: int
     options: WorkflowOptions
+    reused: int = 0
+    """Nodes that were not run, because what one like them has left is still there."""
     halted: bool = False
     halted_because: str = ""
     """The reason that was given."""

@@ -200,6 +200,7 @@ class WorkflowCommands:
             running=workflow.procs[NodeJobKind.STARTED],
             held=workflow.procs[NodeJobKind.HELD],
             options=workflow.options,
+            reused=len(workflow.reuses),
             halted=workflow.halted,
             halted_because=workflow.halted_because,
             status=None if ended is None else ended.status,

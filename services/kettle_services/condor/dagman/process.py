@@ -242,9 +242,14 @@ class Hands:
 
     async def _tell_what_is_left(self, steps: list[NodeStep]) -> None:
         """What nodes have left that have run well; the workflow does not end before that is told."""
-        if steps and self._memo is not None:
+        if not steps:
+            return
+        if self._memo is None:  # an earlier process had another configuration
+            nodes = [step.node for step in steps]
+            told = RememberNodes(workflow=self._source.workflow, others=nodes)
+        else:
             told = await self._memo.left(steps, self._files.progress.clusters)
-            await self._client.workflows.remember(told)
+        await self._client.workflows.remember(told)
 
     def _is_sent(self, step: NodeStep) -> bool:
         """Whether the access point gets the files of a step with its jobs."""

@@ -310,8 +310,8 @@ class Workflow:
     def _leave_part(self, node: int, *, is_done: bool) -> None:
         """The attempt is over; if the node is done by its job, what this has left may be used again."""
         part = self.parts.pop(node, None)
-        by_job = part is not None and part.cluster and part.step.part == NodePart.JOB
-        if is_done and self.options.memo and part is not None and by_job:
+        is_asked = is_done and self.options.memo and node not in self.joins_nobody
+        if is_asked and part is not None and part.cluster and part.step.part == NodePart.JOB:
             self.to_remember[part.step] = None
         self.settling.pop(node, None)
         self.to_defer.pop(node, None)
