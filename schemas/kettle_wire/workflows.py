@@ -112,6 +112,8 @@ class WorkflowOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     """HOLD scripts at a time."""
     always_run_post: bool = False
     """Whether a POST script runs after its PRE script has failed."""
+    memo: bool = False
+    """Whether a node is not run that is the same as one that has run, and whose files are still there."""
 
 
 _encode: Final = msgspec.msgpack.Encoder().encode

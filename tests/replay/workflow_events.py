@@ -7,6 +7,8 @@ Everything that a dagman ever records, decided by its own decider about workflow
 import sys
 from typing import Final
 
+import msgspec
+
 from kettle_services.dagman.domain.decisions import next_time, react
 from kettle_services.dagman.domain.workflow import Workflow
 from kettle_wire.codes import NodeJobKind, NodePart
@@ -14,6 +16,10 @@ from kettle_wire.events import encode, tag_of
 from kettle_wire.events.workflow import (
     NodeJobFact,
     NodeJobsSeen,
+    NodeMemory,
+    NodeReuse,
+    NodesRemembered,
+    NodesReused,
     NodeStep,
     StepFailure,
     SubmissionsFailed,
@@ -131,6 +137,21 @@ def _removed() -> _Life:
     return life
 
 
+def _reused() -> _Life:
+    """One node has its result from an earlier run, and of those that run one is remembered."""
+    plan = Plan(names=["A", "B", "C"], starts=_words(0, 0, 0, 0))
+    life = _Life(msgspec.structs.replace(_started(40, plan), options=WorkflowOptions(memo=True)))
+    reuse = NodeReuse(
+        NodeStep(0, 0, NodePart.JOB), "0" * 64, {"/home/ann/a": "1" * 64}, 9, "A", 10, 1_795_600_000
+    )
+    life.feed(NodesReused(reuses=[reuse]))
+    life.see(NodeStep(1, 0, NodePart.JOB), 41, (NodeJobKind.COMPLETED, 0))
+    life.see(NodeStep(2, 0, NodePart.JOB), 42, (NodeJobKind.COMPLETED, 0))
+    memory = NodeMemory(1, 41, "2" * 64, {"/home/ann/b": "3" * 64})
+    life.feed(NodesRemembered(memories=[memory], others=[2]))
+    return life
+
+
 def _words(*numbers: int) -> bytes:
     return b"".join(number.to_bytes(4, "little") for number in numbers)
 
@@ -139,7 +160,7 @@ def frames() -> list[Frame]:
     """One commit after the other."""
     made: list[Frame] = []
     position = 1
-    for life in (_diamond(), _aborted(), _removed()):
+    for life in (_diamond(), _aborted(), _removed(), _reused()):
         version = 0
         for events in filter(None, life.commits):
             entries: list[Entry] = []

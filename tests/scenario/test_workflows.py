@@ -67,6 +67,23 @@ JOB B node.sub
 JOB D node.sub
 PARENT B CHILD D
 """
+COPY = """\
+executable = /bin/sh
+arguments = "-c 'echo $(JOB) >> {work}/runs; cat $(from) > $(JOB)'"
+transfer_executable = false
+transfer_input_files = $(from)
+transfer_output_files = $(JOB)
+request_memory = 16
+request_disk = 1024
+queue
+"""
+COPIED = """\
+JOB one copy.sub
+JOB two copy.sub
+VARS one from="source"
+VARS two from="one"
+PARENT one CHILD two
+"""
 LONG = """\
 JOB A {
     executable = /bin/sleep
@@ -217,6 +234,38 @@ async def test_a_dag_is_ordered_by_its_critical_path(pool: ThrowawayPool, condor
     begun = await pool.client.workflows.begun(second)
     assert begun is not None
     assert packed(urgency(dag, estimates(dag, [taken]))) == unpacked(begun.plan).urgency
+
+
+async def test_nodes_that_are_unchanged_are_not_run_again(
+    pool: ThrowawayPool, condor: Condor, work: Path
+) -> None:
+    """
+    If that is wanted: only what has lost its result, then what reads something new. It is told whose result a node has.
+    """
+    (work / "copy.sub").write_text(COPY.format(work=work))
+    (work / "source").write_text("1\n")
+
+    async def run(*ran: str) -> int:
+        """Run it, and look whether these nodes did; the cluster of its DAG job when it is in the history."""
+        before = len(await runs(work, 0)) if (work / "runs").exists() else 0
+        cluster = await submitted(condor, "copied.dag", COPIED, "-memo", "-f")
+        assert 0 == await exit_code(pool.client, cluster)
+        assert [*ran] == (work / "runs").read_text().splitlines()[before:]
+        async with asyncio.timeout(PATIENCE_S):
+            while not await pool.client.history(select(cluster)):
+                await asyncio.sleep(0.05)
+        return cluster
+
+    first = await run("one", "two")
+    (work / "two").unlink()
+    second = await run("two")
+    state = await pool.client.workflows.show(second)
+    assert ({"done": 2}, 1) == (state.counts, state.reused)
+    said = await pool.kettle("dag", "why", str(second), "one")
+    assert f"It was not run: it is the same as node one of workflow {first}, which ran as job " in said.out
+    (work / "source").write_text("2\n")
+    await run("one", "two")
+    assert "2\n" == (work / "two").read_text()
 
 
 async def test_a_dag_is_held_released_and_removed_like_a_job(

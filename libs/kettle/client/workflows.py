@@ -12,6 +12,7 @@ from kettle_wire.commands.dagman import (
     EXPLAIN_NODE,
     FOLLOW_WORKFLOW,
     LONGEST_WAIT_S,
+    REMEMBER_NODES,
     REPORT_FAILURES,
     SHOW_WORKFLOW,
     START_WORKFLOW,
@@ -20,6 +21,7 @@ from kettle_wire.commands.dagman import (
     FollowWorkflow,
     NodeExplained,
     RecordedWorkflowEvent,
+    RememberNodes,
     ReportFailures,
     ShowWorkflow,
     StartWorkflow,
@@ -81,6 +83,10 @@ class Workflows:
     async def failed(self, workflow: int, failures: list[StepFailure]) -> None:
         """Jobs that were ordered cannot be submitted."""
         await self._requests.ask(REPORT_FAILURES, ReportFailures(workflow=workflow, failures=failures))
+
+    async def remember(self, request: RememberNodes) -> None:
+        """What nodes have left, and which are not run because it is still there."""
+        await self._requests.ask(REMEMBER_NODES, request)
 
     async def halt(self, workflow: int, reason: str = "") -> None:
         """Submit nothing new and run no PRE script; when all that runs has ended, the workflow ends."""

@@ -5,7 +5,7 @@ from typing import Annotated
 import msgspec
 
 from kettle_wire.endpoint import Caller, Endpoint, Position, Repeat
-from kettle_wire.events.workflow import NodeStep, StepFailure
+from kettle_wire.events.workflow import NodeMemory, NodeReuse, NodeStep, StepFailure
 from kettle_wire.jobs import Number
 from kettle_wire.workflows import PLAN_BYTES, WorkflowOptions
 
@@ -65,6 +65,8 @@ class WorkflowNews(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """Jobs to be submitted. They stay until the schedd has them, so that some may be there twice."""
     removals: list[int] = []
     """Clusters of which what is left is to be removed."""
+    remember: list[NodeStep] = []
+    """Of nodes that have run well: what they have left is to be told."""
 
 
 class ReportFailures(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -72,6 +74,16 @@ class ReportFailures(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
     workflow: Number
     failures: Annotated[list[StepFailure], msgspec.Meta(max_length=1000)]
+
+
+class RememberNodes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What nodes have left, and which are not run because it is still there."""
+
+    workflow: Number
+    reuses: Annotated[list[NodeReuse], msgspec.Meta(max_length=1000)] = []
+    memories: Annotated[list[NodeMemory], msgspec.Meta(max_length=1000)] = []
+    others: Annotated[list[Number], msgspec.Meta(max_length=1000)] = []
+    """Nodes that have left nothing that could be used again."""
 
 
 class ChangeWorkflow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -113,6 +125,8 @@ class WorkflowState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     running: int
     held: int
     options: WorkflowOptions
+    reused: int = 0
+    """Nodes that were not run, because what one like them has left is still there."""
     halted: bool = False
     halted_because: str = ""
     """The reason that was given."""
@@ -157,6 +171,9 @@ FOLLOW_WORKFLOW = Endpoint(
 """The gateway asks for everybody, and knows itself who may look."""
 REPORT_FAILURES = Endpoint(
     "dagman", "failed", ReportFailures, WorkflowChanged, callers=(Caller.USER,), repeat=Repeat.HARMLESS
+)
+REMEMBER_NODES = Endpoint(
+    "dagman", "remember", RememberNodes, WorkflowChanged, callers=(Caller.USER,), repeat=Repeat.HARMLESS
 )
 CHANGE_WORKFLOW = Endpoint(
     "dagman", "change", ChangeWorkflow, WorkflowChanged, callers=(Caller.USER,), repeat=Repeat.HARMLESS

@@ -195,6 +195,48 @@ class SavePointReached(Event, frozen=True, tag="workflow.save_point_reached/1"):
     node: int
 
 
+class NodeMemory(msgspec.Struct, frozen=True, array_like=True):
+    """What a node has left that ran well, and of what it was made."""
+
+    node: int
+    cluster: int
+    """Its job was number 0 of this one."""
+    key: str
+    """SHA-256, in hexadecimal, of its command, its environment, its image, and the contents of its input files."""
+    outputs: dict[str, str]
+    """SHA-256 in hexadecimal by path, of each file that it left on the access point."""
+
+
+class NodesRemembered(Event, frozen=True, tag="workflow.nodes_remembered/1"):
+    """What may be used again instead of running a node that is the same."""
+
+    memories: list[NodeMemory]
+    others: list[int] = []
+    """Nodes that have left nothing that could be used again."""
+
+
+class NodeReuse(msgspec.Struct, frozen=True, array_like=True):
+    """A node that is not run, because what one has left that was the same is still there."""
+
+    step: NodeStep
+    key: str
+    outputs: dict[str, str]
+    """See `NodeMemory`."""
+    workflow: int
+    """The one whose node has run."""
+    name: str
+    """Of that node."""
+    cluster: int
+    at: int
+    """When that was remembered, seconds since the epoch."""
+
+
+class NodesReused(Event, frozen=True, tag="workflow.nodes_reused/1"):
+    """Nodes that are done without a job."""
+
+    reuses: list[NodeReuse]
+
+
 WorkflowEvent = (
     WorkflowStarted
     | NodesChanged
@@ -211,4 +253,6 @@ WorkflowEvent = (
     | WorkflowStopping
     | WorkflowEnded
     | SavePointReached
+    | NodesRemembered
+    | NodesReused
 )

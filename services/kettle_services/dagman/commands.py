@@ -8,7 +8,7 @@ from kettle.bus.ports import Bus, RefusedError
 from kettle.eventsourcing.command_pipeline import Decision
 from kettle.jobs.ad import over
 from kettle.terminal.nearest_names import did_you_mean
-from kettle_services.dagman.domain.decisions import react
+from kettle_services.dagman.domain.decisions import may_be_reused, react
 from kettle_services.dagman.domain.explanations import explained
 from kettle_services.dagman.domain.workflow import Workflow
 from kettle_services.dagman.following import DAG_JOB, Following
@@ -20,6 +20,7 @@ from kettle_wire.commands.dagman import (
     FollowWorkflow,
     NodeExplained,
     RecordedWorkflowEvent,
+    RememberNodes,
     ReportFailures,
     ShowWorkflow,
     StartWorkflow,
@@ -31,6 +32,8 @@ from kettle_wire.commands.dagman import (
 from kettle_wire.commands.queue import QUERY_JOBS, QueryJobs, Select
 from kettle_wire.endpoint import Caller
 from kettle_wire.events.workflow import (
+    NodesRemembered,
+    NodesReused,
     SubmissionsFailed,
     WorkflowEvent,
     WorkflowHalted,
@@ -45,6 +48,8 @@ from kettle_wire.workflows import node_count
 EVENTS: Final = 5_000
 """So many events are one answer at most."""
 EVENT_BYTES: Final = 4 * 1024 * 1024
+_REMEMBERED: Final = 200
+"""Nodes of which is asked at a time what they have left."""
 _WITHIN_S: Final = 10.0
 _GATEWAY: Final = ("daemon", Caller.GATEWAY.value)
 
@@ -148,15 +153,28 @@ class WorkflowCommands:
             events.append(event)
         if request.after + len(events) < len(history.events):
             return WorkflowNews(events=events, complete=False)
+        remember = list(workflow.to_remember)[:_REMEMBERED]
         removals = [number for number, cluster in workflow.clusters.items() if cluster.removing]
         still = [step for step in orders if step in workflow.orders]
-        return WorkflowNews(events=events, complete=True, orders=still, removals=removals)
+        return WorkflowNews(events=events, complete=True, orders=still, removals=removals, remember=remember)
 
     async def failed(self, request: ReportFailures, caller: Identity) -> Decision[WorkflowChanged]:
         """Jobs cannot be submitted."""
         workflow = await self._known(request.workflow, caller)
         failures = [each for each in request.failures if each.step in workflow.orders]
         facts: list[WorkflowEvent] = [SubmissionsFailed(failures=failures)] if failures else []
+        return self._changed(workflow, facts)
+
+    async def remember(self, request: RememberNodes, caller: Identity) -> Decision[WorkflowChanged]:
+        """What nodes have left, and which are not run because it is still there."""
+        workflow = await self._known(request.workflow, caller)
+        reuses = [each for each in request.reuses if may_be_reused(workflow, each.step)]
+        asked = {step.node for step in workflow.to_remember}
+        memories = [each for each in request.memories if each.node in asked]
+        others = [node for node in request.others if node in asked]
+        facts: list[WorkflowEvent] = [NodesReused(reuses=reuses)] if reuses else []
+        if memories or others:
+            facts.append(NodesRemembered(memories=memories, others=others))
         return self._changed(workflow, facts)
 
     async def change(self, request: ChangeWorkflow, caller: Identity) -> Decision[WorkflowChanged]:
@@ -196,6 +214,7 @@ class WorkflowCommands:
             running=workflow.procs[NodeJobKind.STARTED],
             held=workflow.procs[NodeJobKind.HELD],
             options=workflow.options,
+            reused=len(workflow.reuses),
             halted=workflow.halted,
             halted_because=workflow.halted_because,
             status=None if ended is None else ended.status,

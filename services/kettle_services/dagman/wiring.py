@@ -50,6 +50,7 @@ async def serve(rt: Runtime, settings: DagmanSettings) -> None:
             pipeline.command(commands.START_WORKFLOW, asked.start),
             pipeline.query(commands.FOLLOW_WORKFLOW, asked.follow),
             pipeline.command(commands.REPORT_FAILURES, asked.failed),
+            pipeline.command(commands.REMEMBER_NODES, asked.remember),
             pipeline.command(commands.CHANGE_WORKFLOW, asked.change),
             pipeline.query(commands.SHOW_WORKFLOW, asked.show),
             pipeline.query(commands.EXPLAIN_NODE, asked.explain),

@@ -14,12 +14,14 @@ import msgspec
 from kettle.dag.files.counts import table
 from kettle.dag.files.progress import Progress, how
 from kettle.dag.files.times import in_logs
+from kettle.dag.memo import reused
 from kettle_wire.codes import NodeJobKind, NodePart, NodeState, NodeStatus
 from kettle_wire.events.workflow import (
     NodeChange,
     NodeJobFact,
     NodeJobsSeen,
     NodesChanged,
+    NodesReused,
     StepFailure,
     SubmissionsFailed,
     WorkflowAborted,
@@ -122,6 +124,7 @@ class DagmanOut:
                 for failure in event.failures:
                     yield from self._not_submitted(at, failure)
             case _:
+                yield from self._left_out(event)
                 yield from self._as_a_whole(event)
         is_over = isinstance(event, WorkflowEnded)
         if is_over or at - self._table_at >= _TABLE_SECONDS:
@@ -153,6 +156,11 @@ class DagmanOut:
             cluster = progress.clusters.get(node)
             yield f" HTCondor Job ID: {'[not yet submitted]' if cluster is None else f'({cluster}.0.0)'}"
         yield f"{'-' * 39}\t<END>"
+
+    def _left_out(self, event: WorkflowEvent) -> Iterator[str]:
+        if isinstance(event, NodesReused):
+            for each in event.reuses:
+                yield f"Node {self._names[each.step.node]} is not run: {reused(each)}."
 
     def _as_a_whole(self, event: WorkflowEvent) -> Iterator[str]:
         match event:

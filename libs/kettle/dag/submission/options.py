@@ -65,6 +65,8 @@ class SubmitDagOptions(msgspec.Struct):
     verbose: bool = False
     add_to_env: list[str] = []
     get_from_env: list[str] = []
+    memo: bool | None = None
+    """Whether nodes are left out that are the same as ones that have run; None: as it is configured."""
     order: str = ""
     """One of `ORDERS`; empty: as it is configured."""
 
@@ -142,6 +144,11 @@ FLAGS: Final = {
     "-MaxJobs": Flag("max_jobs", "number", "N", "how many nodes are submitted at a time"),
     "-MaxPost": Flag("max_post", "number", "N", "how many POST scripts run at a time"),
     "-MaxPre": Flag("max_pre", "number", "N", "how many PRE scripts run at a time"),
+    "-Memo": Flag(
+        "memo",
+        "switch",
+        help="leave out nodes that are the same as in an earlier run, if their results are there",
+    ),
     "-no_recurse": Flag(
         "recurse", "switch", help="write no descriptions of DAGs within this one", value=False
     ),

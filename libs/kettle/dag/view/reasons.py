@@ -3,6 +3,7 @@
 from typing import Final
 
 from kettle.dag.edges import Adjacency, Edges
+from kettle.dag.memo import reused
 from kettle.dag.view.run_view import RunView
 from kettle.dag.view.steps import Phase
 from kettle_wire.codes import NodePart, NodeState, NodeValue
@@ -28,7 +29,7 @@ class Reasons:
         self._parents: Adjacency = edges_of(view.plan).parents()
 
     def of(self, node: int) -> str:
-        """Empty for a node that has succeeded."""
+        """Empty for a node that has run well."""
         view = self._view
         said = view.said.get(node, "")
         match view.state(node):
@@ -42,8 +43,11 @@ class Reasons:
                 return f"its {state.name} script {f'is job {job.cluster}.0' if job else 'is to be run'}"
             case NodeState.QUEUED:
                 return _queued(view.phase(node), said)
-            case NodeState.RUNNING | NodeState.DONE:
+            case NodeState.RUNNING:
                 return ""
+            case NodeState.DONE:
+                reuse = view.reuses.get(node)
+                return "" if reuse is None else f"it was not run: {reused(reuse)}"
             case NodeState.FAILED:
                 words = words_of_value(view.values.get(node, 0))
                 return f"{words}: {said}" if said else words

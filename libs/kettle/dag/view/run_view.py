@@ -12,7 +12,9 @@ from kettle_wire.events.workflow import (
     NodeChange,
     NodeJobFact,
     NodeJobsSeen,
+    NodeReuse,
     NodesChanged,
+    NodesReused,
     SubmissionsFailed,
     WorkflowEnded,
     WorkflowEvent,
@@ -79,6 +81,8 @@ class RunView:
         self.jobs: Final[dict[int, list[PartJobs]]] = {}
         self.said: Final[dict[int, str]] = {}
         """Why jobs of a node were held or removed last, or could not be submitted."""
+        self.reuses: Final[dict[int, NodeReuse]] = {}
+        """Of nodes that are done without a job whose result they have."""
         self.values: Final[dict[int, int]] = {}
         """Node values other than 0; of a futile node the one because of which it is."""
         self.steps: Final = Steps(count)
@@ -102,6 +106,8 @@ class RunView:
             case SubmissionsFailed():
                 for failure in event.failures:
                     self.said[failure.step.node] = failure.reason
+            case NodesReused():
+                self.reuses.update({each.step.node: each for each in event.reuses})
             case WorkflowThrottled():
                 self.options, self.categories = event.options, dict(event.categories)
             case WorkflowHalted():

@@ -58,6 +58,7 @@ def _figures(state: WorkflowState, states: Sequence[NodeState]) -> dict[str, obj
         "owner": state.owner,
         "files": state.files,
         "counts": _counts(states),
+        "reused": state.reused,
         "jobs": {"idle": state.idle, "running": state.running, "held": state.held},
         "halted": state.halted,
         "halted_because": state.halted_because,
@@ -76,6 +77,8 @@ def _told(state: WorkflowState, states: Sequence[NodeState]) -> Iterator[str]:
     else:
         yield f"Workflow {state.workflow} ({files}) of {state.owner} runs."
     yield f"Nodes: {', '.join(f'{count} {name}' for name, count in _counts(states).items())}."
+    if state.reused:
+        yield f"Not run, because their results were there: {state.reused} (kettle dag why {state.workflow} NODE says from where)."
     yield f"Jobs of nodes: {state.idle} idle, {state.running} running, {state.held} held."
 
 

@@ -63,6 +63,7 @@ async def _run(options: "SubmitDagOptions", words: list[str]) -> int:
     from kettle.dag.plan import plan_of
     from kettle.dag.submission.options import CRITICAL_PATH
     from kettle_services.condor.dagman.begun_with import held, why_not
+    from kettle_services.condor.dagman.node_memo import NodeMemo
     from kettle_services.condor.dagman.node_urgency import node_urgency
     from kettle_services.condor.dagman.own_job import own_job
     from kettle_services.condor.dagman.process import Hands
@@ -85,12 +86,14 @@ async def _run(options: "SubmitDagOptions", words: list[str]) -> int:
             urgency = await node_urgency(client, common)
             top = max(urgency, default=0)
             common = replace(common, priorities=[each - top for each in urgency])
-        start = _start(common, options, knobs, urgency)
+        start = _start(common, options, knobs, urgency, memo=_has_memo(options, knobs, job))
         if began is not None and (reason := why_not(began, start.digest, plan_of(common.dag))):
             await held(client, job.cluster, reason)
         files = DagFiles(common.dag, plan_of(common.dag), run, time.time())
+        memo = await NodeMemo.of_earlier_runs(client, common) if start.options.memo else None
         attempts = int(knobs.number("DAGMAN_MAX_SUBMIT_ATTEMPTS", _ATTEMPTS))
-        return await Hands(client, source_of(common), start, files, attempts=max(1, attempts)).run()
+        hands = Hands(client, source_of(common), start, files, attempts=max(1, attempts), memo=memo)
+        return await hands.run()
 
 
 def _leave_among_results(options: "SubmitDagOptions", job: "OwnJob") -> None:
@@ -220,8 +223,19 @@ def _order(options: "SubmitDagOptions", knobs: CondorConfig) -> str:
     return order
 
 
+def _has_memo(options: "SubmitDagOptions", knobs: CondorConfig, job: "OwnJob") -> bool:
+    """Whether nodes are left out that are unchanged: not where their files come and go with the DAG job."""
+    wanted = knobs.flag("DAGMAN_MEMO", default=False) if options.memo is None else options.memo
+    return wanted and not (job.sent or job.document)
+
+
 def _start(
-    source: "NodesInCommon", options: "SubmitDagOptions", knobs: CondorConfig, urgency: "Sequence[int]"
+    source: "NodesInCommon",
+    options: "SubmitDagOptions",
+    knobs: CondorConfig,
+    urgency: "Sequence[int]",
+    *,
+    memo: bool,
 ) -> "StartWorkflow":
     from kettle.dag import node_order
     from kettle.dag.plan import plan_of
@@ -234,7 +248,7 @@ def _start(
         directory=str(source.directory),
         digest=hashlib.sha256(msgspec.msgpack.encode(source.dag)).hexdigest(),
         plan=packed(plan_of(source.dag, node_order.packed(urgency))),
-        options=_limits(options, knobs),
+        options=replace(_limits(options, knobs), memo=memo),
     )
 
 

@@ -25,9 +25,10 @@ from kettle.retry.backoff import Backoff
 from kettle.retry.loop import Waits
 from kettle.submit.errors import SubmitError
 from kettle_services.condor.dagman.macros import NodeSoFar
+from kettle_services.condor.dagman.node_memo import NodeMemo
 from kettle_services.condor.dagman.node_source import STEP, NodeSource, step_in, step_text
 from kettle_wire.codes import HoldCode, NodeJobKind, NodePart, NodeState
-from kettle_wire.commands.dagman import StartWorkflow, WorkflowNews
+from kettle_wire.commands.dagman import RememberNodes, StartWorkflow, WorkflowNews
 from kettle_wire.commands.queue import Select
 from kettle_wire.events.workflow import (
     NodeJobFact,
@@ -72,14 +73,24 @@ class Hands:
     """One process of one DAG job."""
 
     def __init__(
-        self, client: Client, source: NodeSource, start: StartWorkflow, files: DagFiles, *, attempts: int
+        self,
+        client: Client,
+        source: NodeSource,
+        start: StartWorkflow,
+        files: DagFiles,
+        *,
+        attempts: int,
+        memo: NodeMemo | None = None,
     ) -> None:
-        """`attempts`: how often a job is tried to be submitted whose description is refused."""
+        """
+        `attempts`: how often a job is tried to be submitted whose description is refused; `memo`: by which nodes are left out.
+        """
         self._client = client
         self._source = source
         self._start = start
         self._files = files
         self._attempts = attempts
+        self._memo = memo
         self._seen = 0
         self._known: dict[int, NodeSoFar] = {}
         """By node what a POST script will be told."""
@@ -110,6 +121,7 @@ class Hands:
                 if news.complete and self._ended is None:
                     self._submit_orders(news, tasks)
                     await self._remove(news.removals)
+                    await self._tell_what_is_left(news.remember)
                     await self._advertise()
             refreshing.cancel()
         if self._source.sent:
@@ -205,11 +217,11 @@ class Hands:
                 )
             except ClientError as error:
                 return dict.fromkeys(steps, f"what nodes before it have left cannot be fetched: {error}")
-        prepared = await self._prepared(steps)
-        ids = {step: f"dag/{step_text(self._source.workflow, step)}" for step in steps}
+        prepared = await self._leave_out(await self._prepared(steps))
+        ids = {step: f"dag/{step_text(self._source.workflow, step)}" for step in prepared}
         results = await self._client.submit_many(
             {ids[step]: each for step, each in prepared.items() if not isinstance(each, Exception)},
-            spool=frozenset(ids[step] for step in steps if self._is_sent(step)),
+            spool=frozenset(ids[step] for step in prepared if self._is_sent(step)),
         )
         refused: dict[NodeStep, str] = {}
         sending: dict[NodeStep, tuple[Submission, int]] = {}
@@ -220,6 +232,27 @@ class Hands:
             elif self._is_sent(step) and not isinstance(each, Exception):
                 sending[step] = each, result.cluster
         return refused | await self._send(sending)
+
+    async def _leave_out(
+        self, prepared: "dict[NodeStep, Submission | SubmitError | ClientError]"
+    ) -> "dict[NodeStep, Submission | SubmitError | ClientError]":
+        """What is left to be submitted, after those nodes whose result is there."""
+        reuses = {} if self._memo is None else await self._memo.reusable(prepared)
+        if reuses:
+            request = RememberNodes(workflow=self._source.workflow, reuses=[*reuses.values()])
+            await self._client.workflows.remember(request)
+        return {step: each for step, each in prepared.items() if step not in reuses}
+
+    async def _tell_what_is_left(self, steps: list[NodeStep]) -> None:
+        """What nodes have left that have run well; the workflow does not end before that is told."""
+        if not steps:
+            return
+        if self._memo is None:  # an earlier process had another configuration
+            nodes = [step.node for step in steps]
+            told = RememberNodes(workflow=self._source.workflow, others=nodes)
+        else:
+            told = await self._memo.left(steps, self._files.progress.clusters)
+        await self._client.workflows.remember(told)
 
     def _is_sent(self, step: NodeStep) -> bool:
         """Whether the access point gets the files of a step with its jobs."""

@@ -52,6 +52,17 @@ def next_time(workflow: Workflow) -> float | None:
     return min((until for _, until in workflow.deferred.values()), default=None)
 
 
+def may_be_reused(workflow: Workflow, step: NodeStep) -> bool:
+    """Whether the job of a step that is to be submitted may be left out for a result that is there."""
+    return (
+        workflow.options.memo
+        and workflow.stop is None
+        and step in workflow.orders
+        and step.part == NodePart.JOB
+        and step.node not in workflow.joins_nobody
+    )
+
+
 class _Deciding:
     """One reaction."""
 
@@ -343,6 +354,8 @@ class _Deciding:
             return False
         if workflow.stop is not None:
             return True
+        if workflow.to_remember:
+            return False
         if any(part.value is None or part.step.part == NodePart.JOB for part in workflow.parts_of_graph()):
             return False  # a POST script waits for its turn
         if workflow.halted:

@@ -1,5 +1,6 @@
 """Why a node is where it is, in sentences."""
 
+from kettle.dag.memo import reused
 from kettle_services.dagman.domain.decisions import ORDERS
 from kettle_services.dagman.domain.workflow import Workflow
 from kettle_wire.codes import NodePart, NodeState, NodeValue
@@ -38,12 +39,11 @@ def _sentences(workflow: Workflow, node: int, cluster: int, now: float) -> list[
             return ["All nodes that it waits for have finished.", *turn]
         case NodeState.PRE | NodeState.QUEUED | NodeState.RUNNING | NodeState.POST:
             return _under_way(workflow, node, cluster, now)
-        case NodeState.DONE | NodeState.SKIPPED:
-            return [
-                "It has finished."
-                if state is NodeState.DONE
-                else "Its PRE script said that nothing is to be done."
-            ]
+        case NodeState.DONE:
+            reuse = workflow.reuses.get(node)
+            return ["It has finished." if reuse is None else f"It was not run: {reused(reuse)}."]
+        case NodeState.SKIPPED:
+            return ["Its PRE script said that nothing is to be done."]
         case NodeState.FAILED:
             return _failed(workflow, node)
         case NodeState.FUTILE:

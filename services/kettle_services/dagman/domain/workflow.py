@@ -12,7 +12,10 @@ from kettle_wire.events.workflow import (
     NodeChange,
     NodeJobFact,
     NodeJobsSeen,
+    NodeReuse,
     NodesChanged,
+    NodesRemembered,
+    NodesReused,
     NodeStep,
     SavePointReached,
     ScriptsDeferred,
@@ -93,6 +96,10 @@ class Workflow:
         """Nodes whose last part is over."""
         self.to_defer: dict[int, None] = {}
         """Nodes whose script wants to run again later."""
+        self.to_remember: dict[NodeStep, None] = {}
+        """Jobs of nodes that have ended well, of which is to be told what they have left."""
+        self.reuses: dict[int, NodeReuse] = {}
+        """Of nodes that are done without a job whose result they have."""
         self.exceeded: dict[int, None] = {}
         """Clusters of which more have failed than is tolerated."""
         urgency = words(plan.urgency)
@@ -175,6 +182,13 @@ class Workflow:
                 self.stopping = event
             case WorkflowEnded():
                 self.ended = event
+            case NodesReused():
+                for reuse in event.reuses:
+                    self._reused(reuse)
+            case NodesRemembered():
+                told = {*event.others, *(memory.node for memory in event.memories)}
+                for step in [step for step in self.to_remember if step.node in told]:
+                    del self.to_remember[step]
             case SavePointReached() | WorkflowStarted():
                 pass
             case _:
@@ -184,7 +198,7 @@ class Workflow:
         """One node comes into another state."""
         node, state = change.node, NodeState(change.state)
         if state not in _LIVE:
-            self._leave_part(node)
+            self._leave_part(node, is_done=state == NodeState.DONE)
         self._enter(node, state)
         match state:
             case NodeState.READY:
@@ -293,9 +307,12 @@ class Workflow:
             case _:
                 return None
 
-    def _leave_part(self, node: int) -> None:
-        """The attempt is over."""
-        self.parts.pop(node, None)
+    def _leave_part(self, node: int, *, is_done: bool) -> None:
+        """The attempt is over; if the node is done by its job, what this has left may be used again."""
+        part = self.parts.pop(node, None)
+        is_asked = is_done and self.options.memo and node not in self.joins_nobody
+        if is_asked and part is not None and part.cluster and part.step.part == NodePart.JOB:
+            self.to_remember[part.step] = None
         self.settling.pop(node, None)
         self.to_defer.pop(node, None)
         self.deferred.pop(node, None)
@@ -393,6 +410,15 @@ class Workflow:
         part = self.parts.get(step.node)
         if part is not None and part.step == step:
             self._part_over(step.node, part, NodeValue.SUBMIT_FAILED)
+
+    def _reused(self, reuse: NodeReuse) -> None:
+        """A node has the result of another one: its job is over before it was submitted."""
+        if self.orders.pop(reuse.step, False) is False:
+            return
+        part = self.parts.get(reuse.step.node)
+        if part is not None and part.step == reuse.step:
+            self.reuses[reuse.step.node] = reuse
+            self._part_over(reuse.step.node, part, 0)
 
     # -- nodes -------------------------------------------------------------------------------------------------------
 

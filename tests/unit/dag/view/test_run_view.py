@@ -8,7 +8,15 @@ from kettle.dag.view.reasons import Reasons
 from kettle.dag.view.run_view import PartJobs, RunView
 from kettle.dag.view.steps import Phase
 from kettle_wire.codes import NodeJobKind, NodePart, NodeState
-from kettle_wire.events.workflow import NodeJobFact, NodeJobsSeen, NodeStep, WorkflowHalted, WorkflowStarted
+from kettle_wire.events.workflow import (
+    NodeJobFact,
+    NodeJobsSeen,
+    NodeReuse,
+    NodesReused,
+    NodeStep,
+    WorkflowHalted,
+    WorkflowStarted,
+)
 from kettle_wire.workflows import Plan, WorkflowOptions, packed
 
 
@@ -114,3 +122,16 @@ def test_waiting_is_told_apart_from_running() -> None:
         for step, following in zip(steps, [*(each.at for each in steps[1:]), START + 14], strict=True):
             total[step.phase] += following - step.at
     assert [total[phase] for phase in list(Phase)[:-1]] == pytest.approx(list(seconds)[:-1])
+
+
+def test_of_a_node_that_was_not_run_is_said_whose_result_it_has() -> None:
+    """It is done, and there is something to be said about it."""
+    view = seen(0)
+    reuse = NodeReuse(NodeStep(MAKE, 0, NodePart.JOB), "0" * 64, {}, 3, "old", 4, 1_795_651_200)
+    view.apply(START + 1, NodesReused(reuses=[reuse]))
+    view.apply(START + 1, changed((MAKE, NodeState.DONE)))
+    assert (
+        Reasons(view)
+        .of(MAKE)
+        .startswith("it was not run: it is the same as node old of workflow 3, which ran as job 4.0")
+    )

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from kettle.dag.memo import reused
 from kettle_services.gateway.rest.workflows.choosing import PARTS, STATE_NAMES, moment
 from kettle_wire.codes import DagStatus, NodeJobKind, NodeState
 from kettle_wire.events.workflow import (
@@ -10,6 +11,8 @@ from kettle_wire.events.workflow import (
     NodeJobFact,
     NodeJobsSeen,
     NodesChanged,
+    NodesRemembered,
+    NodesReused,
     NodeStep,
     SavePointReached,
     ScriptsDeferred,
@@ -61,6 +64,13 @@ def happening(  # noqa: C901, PLR0912 - a case for each event
             status, exit_code = DagStatus(event.status).name.lower(), event.exit_code
         case WorkflowEnded():
             status, exit_code, reason = DagStatus(event.status).name.lower(), event.exit_code, event.reason
+        case NodesReused():
+            jobs = [_step(each.step, "reused", reused(each), names) for each in event.reuses]
+        case NodesRemembered():
+            jobs = [
+                NodeJobHappened(node=names[each.node], job=f"{each.cluster}.0", what="remembered")
+                for each in event.memories
+            ]
         case SavePointReached():
             reason = names[event.node]
     return WorkflowHappening(
