@@ -1,0 +1,1 @@
+"""provisioner: makes the machines that the scaler orders, and removes them, through providers."""
