@@ -1,0 +1,1 @@
+"""Commands of people about pools of workers and their leases."""
