@@ -91,6 +91,7 @@ _WRITERS: Final[Mapping[str, tuple[str, str, str]]] = {
     "machine": ("collector", "collector", "machine/<name>"),
     "principal": ("negotiator", "negotiator", "principal/<submitter>"),
     "workflow": ("dagman", "dagman.<name of the schedd>", "workflow/<cluster>"),
+    "plan": ("scaler", "scaler", "plan/made"),
     "issuer": ("iam", "identity", "issuer/<URL>"),
     "rules": ("iam", "identity", "rules/<path>"),
     "ban": ("iam", "identity", "ban/<whom>"),

@@ -15,6 +15,7 @@ from kettle_wire.events.iam import IdentityEvent
 from kettle_wire.events.job import JobCompletedV1, JobEvent, JobVacatedV1
 from kettle_wire.events.machine import MachineJoined, MachineLeft
 from kettle_wire.events.many_jobs import JobsChanged
+from kettle_wire.events.plan import PlanMade
 from kettle_wire.events.pool import PoolEvent
 from kettle_wire.events.principal import PrincipalEvent
 from kettle_wire.events.workflow import WorkflowEvent
@@ -32,6 +33,7 @@ Recorded = (
     | PrincipalEvent
     | IdentityEvent
     | WorkflowEvent
+    | PlanMade
     | PoolEvent
 )
 

@@ -18,7 +18,7 @@ POOL = WorkerPool(name="cloud", offers=[Offer(name="small", provider="process", 
 def after(*decisions: list[PoolEvent], state: PoolState | None = None) -> PoolState:
     """The pool after what was decided."""
     for event in (event for decided in decisions for event in decided):
-        state = fold_pool(state, event)
+        state = fold_pool(state, event, 0.0)
     assert state is not None
     return state
 

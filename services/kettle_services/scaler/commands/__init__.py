@@ -1,1 +1,1 @@
-"""Commands of people about pools of workers and their leases."""
+"""What people and leased machines ask of a scaler, each part in its own module."""

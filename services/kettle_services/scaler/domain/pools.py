@@ -1,11 +1,14 @@
 """What people decided about each pool of workers, and how their next order is decided."""
 
-from typing import assert_never
+from typing import Final, assert_never
 
 import msgspec
 
 from kettle_wire.events.pool import PoolChanged, PoolEvent, PoolPaused, PoolResumed, PoolRetired
 from kettle_wire.worker_pools import WorkerPool
+
+KIND: Final = "pool"
+"""The first word of the streams."""
 
 
 class PoolRefused(Exception):  # noqa: N818 - a refusal is no error of ours
@@ -22,7 +25,7 @@ class Paused(msgspec.Struct, frozen=True):
     """Those that it has are removed, too."""
 
 
-class PoolState(msgspec.Struct, frozen=True, kw_only=True, tag="pool"):
+class PoolState(msgspec.Struct, frozen=True, kw_only=True):
     """A pool of workers as people want it."""
 
     pool: WorkerPool
@@ -48,11 +51,12 @@ class PoolState(msgspec.Struct, frozen=True, kw_only=True, tag="pool"):
 
 def stream(name: str) -> str:
     """Where what is decided about a pool is recorded."""
-    return f"pool/{name}"
+    return f"{KIND}/{name}"
 
 
-def fold_pool(state: PoolState | None, event: PoolEvent) -> PoolState:
+def fold_pool(state: PoolState | None, event: PoolEvent, at: float) -> PoolState:
     """The pool after an event."""
+    del at  # events say when somebody decided
     match event:
         case PoolChanged():
             return PoolState(
