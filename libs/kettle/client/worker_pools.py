@@ -73,6 +73,10 @@ class WorkerPools:
                 raise
             return None
 
+    async def explain(self, pool: str, *, dry_run: bool = False) -> wire.PlanExplained:
+        """The last plan, or one that is made for the question and not carried out."""
+        return await self._ask(wire.EXPLAIN_PLAN, wire.ExplainPlan(pool=pool, dry_run=dry_run))
+
     async def pause(self, pool: str, *, reason: str = "", drain: bool = False) -> None:
         """Make no more machines; with `drain` have those go that there are."""
         await self._ask(

@@ -2,12 +2,14 @@
 What people ask the scaler about pools of workers and their leases; administrators change them, and everybody may look.
 """
 
+from enum import StrEnum
 from typing import Annotated, Final, Literal
 
 import msgspec
 
 from kettle_wire.commands.iam import Recorded
 from kettle_wire.endpoint import Caller, CommandId, Endpoint, Position, Repeat
+from kettle_wire.events.plan import PlanMade
 from kettle_wire.jobs import Name as ServiceName
 from kettle_wire.leases import ErrorClass, LeaseId, LeaseState
 from kettle_wire.worker_pools import Name, Offer, WorkerPool
@@ -134,6 +136,16 @@ class ExplainPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     pool: Name
     dry_run: bool = False
     """Make a plan of what waits now, and do not carry it out."""
+
+
+class PlanExplained(msgspec.Struct, frozen=True, kw_only=True):
+    """A plan; it is for all pools together, because a job may run in several of them."""
+
+    plan: PlanMade
+    at: float
+    """When it was made, seconds since the epoch."""
+    carried_out: bool
+    """False: it was only made for the question."""
 
 
 class PausePool(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -271,11 +283,25 @@ class ExplainWait(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     autocluster: int
 
 
-OutlookKind = Literal["planned", "closed", "impossible", "bounded", "budget", "paused", "unknown"]
-"""
-Machines come for it; those that could run it cannot be had now; no offer can hold it; a bound of the pool is reached; its budget
-is used up; the pool makes none; no plan has looked at it yet.
-"""
+class OutlookKind(StrEnum):
+    """What comes of it that jobs wait, in one pool of workers."""
+
+    PLANNED = "planned"
+    """Machines come, or are there."""
+    YOUNG = "young"
+    """They have not waited long enough to be a reason for machines."""
+    CLOSED = "closed"
+    """Offers that could hold them failed, and are tried again later."""
+    BUDGET = "budget"
+    """Its budget of this day is used up."""
+    BOUNDED = "bounded"
+    """It may not have more machines; the words are the bound."""
+    PAUSED = "paused"
+    """Somebody has paused it; the words are who, and the reason."""
+    LIMITED = "limited"
+    """Their submitter or group has as much as it may have, so that machines would not help."""
+    IMPOSSIBLE = "impossible"
+    """No offer can hold them; the words are why."""
 
 
 class Outlook(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -283,16 +309,22 @@ class Outlook(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     pool: str
     kind: OutlookKind
-    sentence: str
+    offer: str = ""
+    words: str = ""
     leases: list[str] = []
+    """The machines that come, some of them if they are many."""
+    state: LeaseState | None = None
+    """How far the first of them is."""
     next_try: float = 0.0
-    """Seconds since the epoch; 0: it is not known."""
+    """When a closed offer is tried again, or the first machine is expected to be ready, seconds since the epoch; 0: it is not known."""
 
 
 class Outlooks(msgspec.Struct, frozen=True, kw_only=True):
-    """What each pool does, the most promising first; none, if the pool has no pools of workers."""
+    """What each pool does, the most promising first; none: no plan has looked at these jobs yet."""
 
     outlooks: list[Outlook]
+    plan: int = 0
+    """The number of the plan that it is taken from."""
 
 
 class ReportPool(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -330,6 +362,9 @@ RESUME_POOL = Endpoint(
 )
 RETIRE_POOL = Endpoint(
     "scaler", "retire_pool", RetirePool, Recorded, callers=_ADMINISTRATOR, repeat=Repeat.FIRST_ANSWER
+)
+EXPLAIN_PLAN = Endpoint(
+    "scaler", "explain_plan", ExplainPlan, PlanExplained, callers=_USER, repeat=Repeat.QUERY
 )
 LIST_LEASES = Endpoint("scaler", "list_leases", ListLeases, Leases, callers=_USER, repeat=Repeat.QUERY)
 LEASE_TIMELINE = Endpoint(
