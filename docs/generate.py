@@ -96,6 +96,7 @@ _WRITERS: Final[Mapping[str, tuple[str, str, str]]] = {
     "offer": ("scaler", "scaler", "offer/<pool>.<offer>"),
     "template": ("scaler", "scaler", "template/<pool>.<key>"),
     "provider": ("scaler", "scaler", "provider/<name>"),
+    "plan": ("scaler", "scaler", "plan/made"),
     "issuer": ("iam", "identity", "issuer/<URL>"),
     "rules": ("iam", "identity", "rules/<path>"),
     "ban": ("iam", "identity", "ban/<whom>"),

@@ -16,6 +16,7 @@ from kettle_wire.events.job import JobCompletedV1, JobEvent, JobVacatedV1
 from kettle_wire.events.lease import BreakerEvent, LeaseEvent, OrphanEvent
 from kettle_wire.events.machine import MachineJoined, MachineLeft
 from kettle_wire.events.many_jobs import JobsChanged
+from kettle_wire.events.plan import PlanMade
 from kettle_wire.events.principal import PrincipalEvent
 from kettle_wire.events.workflow import WorkflowEvent
 
@@ -35,6 +36,7 @@ Recorded = (
     | LeaseEvent
     | OrphanEvent
     | BreakerEvent
+    | PlanMade
 )
 
 EVENT_TYPES: Final[tuple[type[Event], ...]] = get_args(Recorded)
