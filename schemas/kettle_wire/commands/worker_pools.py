@@ -194,6 +194,8 @@ class LeaseShown(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     requested: float
     ready: float = 0.0
     ended: float = 0.0
+    cost: float = 0.0
+    """In `currency`; of one that is not over, so far."""
     expected: float = 0.0
     """When it is expected to be ready; 0: it is, or was."""
     handle: str = ""
@@ -226,9 +228,9 @@ class LeaseMoment(msgspec.Struct, frozen=True, kw_only=True):
     """One event of a lease."""
 
     at: float
-    what: str
-    """The type of the event."""
-    sentence: str
+    """Seconds since the epoch."""
+    data: bytes
+    """The event, as it is in the log."""
 
 
 class LeaseHistory(msgspec.Struct, frozen=True, kw_only=True):
