@@ -192,6 +192,8 @@ class LeaseShown(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     deadline: float = 0.0
     """When something is done about it if nothing is heard; 0: there is none."""
     requested: float
+    accepted: float = 0.0
+    """When its provider had a name for it: from then on it costs."""
     ready: float = 0.0
     ended: float = 0.0
     cost: float = 0.0

@@ -10,7 +10,7 @@ from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
-from kettle_services.scaler.domain import plans
+from kettle_services.scaler.domain import plans, pools
 from kettle_services.scaler.domain.leases import breakers, lease
 from kettle_services.scaler.domain.leases.book import Book
 from kettle_services.scaler.domain.leases.timers import Timers
