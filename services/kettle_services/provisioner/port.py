@@ -11,23 +11,9 @@ from typing import Protocol
 
 import msgspec
 
+from kettle_wire.bootstrap import Bootstrap
 from kettle_wire.leases import ErrorClass, Handle, MachineFound, Order
 from kettle_wire.worker_pools import Offer
-
-
-class Bootstrap(msgspec.Struct, frozen=True, kw_only=True):
-    """What a new machine is told: nothing that lasts, since user data can be read by others."""
-
-    url: str
-    """Of iam, where it joins."""
-    token: str
-    """A join token for one machine of this name; secret, of short life."""
-    lease: str
-    deployment: str
-    life: float
-    """Seconds until it ends itself."""
-    settings: dict[str, str] = {}
-    """Settings of its startd."""
 
 
 class ProviderError(Exception):
