@@ -13,12 +13,12 @@ import pytest
 
 from kettle.testing.patience import PATIENCE_S
 from kettle_services.provisioner.port import (
-    Bootstrap,
     InDoubtError,
     Provider,
     ProviderError,
     UnavailableError,
 )
+from kettle_wire.bootstrap import Bootstrap
 from kettle_wire.leases import ErrorClass, MachineState, Order
 from kettle_wire.worker_pools import Offer
 
@@ -72,11 +72,13 @@ def stand_in(place: Path) -> Path:
     program = place / "kettle"
     program.write_text(f"""\
 #!/bin/sh
-[ "$1 $2 $3" = "worker run --bootstrap" ] || exit 64
-lease=$(sed 's/.*"lease":"\\([^"]*\\)".*/\\1/' "$4")
+[ "$1 $2 $3 $4 $5" = "worker run --bootstrap - --home" ] || exit 64
+mkdir "$6" || exit 65
+told=$(cat)
+lease=$(printf %s "$told" | sed 's/.*"lease":"\\([^"]*\\)".*/\\1/')
 trap 'echo term >{place}/$lease.term; kill $sleeper; exit 0' TERM
 echo "the worker of $lease begins"
-cp "$4" {place}/$lease.part && mv {place}/$lease.part {place}/$lease.json
+printf %s "$told" >{place}/$lease.part && mv {place}/$lease.part {place}/$lease.json
 sleep 600 &
 sleeper=$!
 wait $sleeper

@@ -1,29 +1,34 @@
-"""What a new machine runs: a script of the shell that starts the worker's program with its bootstrap."""
+"""What a new machine runs: a script of the shell that starts the worker's program and tells it its bootstrap."""
 
 import math
 import shlex
 from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 
-from kettle_services.provisioner.port import Bootstrap
+from kettle_wire.bootstrap import Bootstrap
 
-_END = "END-OF-BOOTSTRAP"
+_END: Final = "END-OF-BOOTSTRAP"
 
 
 def worker_script(bootstrap: Bootstrap, program: str, before: Sequence[str] = ()) -> str:
     """
-    A script whose process becomes the worker's program, so that signals reach it.
+    A script that passes SIGTERM on to the worker's program, and removes its directory at the end.
 
-    The bootstrap has a token that admits one machine once.  It goes into a file of the machine's own account, never into a
-    command line or an environment, which others on the machine may read.
+    The bootstrap has a token that admits one machine once.  The program reads it from its standard input: it is in no command line
+    and no environment, which others on the machine may read.
     """
     return "\n".join((
         "#!/bin/sh",
         "umask 077",
         *before,
-        *_bootstrap_file(bootstrap),
-        f'exec {shlex.quote(program)} worker run --bootstrap "$directory/bootstrap.json"',
+        *_begun(bootstrap, program, background=True),
+        "worker=$!",
+        """trap 'kill -TERM "$worker"' TERM""",
+        'while kill -0 "$worker" 2>/dev/null; do wait "$worker"; status=$?; done',
+        'rm -rf "$directory"',
+        'exit "$status"',
         "",
     ))  # fmt: skip
 
@@ -39,17 +44,17 @@ def machine_script(bootstrap: Bootstrap, program: str, before: Sequence[str], po
         "umask 077",
         f"{power_off} +{minutes}",
         *before,
-        *_bootstrap_file(bootstrap),
-        f'{shlex.quote(program)} worker run --bootstrap "$directory/bootstrap.json"',
+        *_begun(bootstrap, program, background=False),
         f"{power_off} now",
         "",
     ))  # fmt: skip
 
 
-def _bootstrap_file(bootstrap: Bootstrap) -> tuple[str, ...]:
+def _begun(bootstrap: Bootstrap, program: str, *, background: bool) -> tuple[str, ...]:
+    words = f'{shlex.quote(program)} worker run --bootstrap - --home "$directory/home"'
     return (
         'directory=$(mktemp -d "${TMPDIR:-/tmp}/kettle-worker.XXXXXXXX") || exit 1',
-        f"cat >\"$directory/bootstrap.json\" <<'{_END}'",
-        msgspec.json.encode(bootstrap).decode(),
+        f"{words} <<'{_END}'{' &' if background else ''}",
+        msgspec.json.encode(bootstrap).decode(),  # of one line: it cannot be the line that ends it
         _END,
     )

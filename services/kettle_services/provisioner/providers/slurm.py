@@ -11,7 +11,6 @@ from kettle_services.provisioner.domain import slurm_answers
 from kettle_services.provisioner.domain.identity import mark
 from kettle_services.provisioner.domain.words import cleaned
 from kettle_services.provisioner.port import (
-    Bootstrap,
     Found,
     InDoubtError,
     ProviderError,
@@ -21,6 +20,7 @@ from kettle_services.provisioner.port import (
 from kettle_services.provisioner.providers.bootstrapping import worker_script
 from kettle_services.provisioner.providers.commands import LocalCommands, Ran
 from kettle_services.provisioner.providers.settings import ProviderSettings, options_of
+from kettle_wire.bootstrap import Bootstrap
 from kettle_wire.leases import ErrorClass, Handle, MachineFound, MachineState, Order
 from kettle_wire.worker_pools import Offer
 
