@@ -58,6 +58,8 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     made: float
     """When it was requested."""
     attempt: int = 0
+    asked: float = 0.0
+    """When its provider was asked the last time."""
     again: float = 0.0
     """It is not asked for before."""
     handle: str = ""
@@ -99,6 +101,11 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.accepted + self.requested.life if self.accepted else 0.0
 
 
+def with_handle(lease: Lease, handle: str) -> Lease:
+    """The lease as it is when its provider has a name for it."""
+    return msgspec.structs.replace(lease, handle=handle, state=LeaseState.ACCEPTED)
+
+
 COMING: Final = frozenset(
     {
         LeaseState.REQUESTED,
@@ -111,11 +118,15 @@ COMING: Final = frozenset(
     }
 )
 """It may become ready."""
-STARTING: Final = frozenset({LeaseState.ACCEPTED, LeaseState.BOOTING, LeaseState.JOINING, LeaseState.VALIDATING})
+STARTING: Final = frozenset(
+    {LeaseState.ACCEPTED, LeaseState.BOOTING, LeaseState.JOINING, LeaseState.VALIDATING}
+)
 """There is a machine that is not ready yet."""
 SERVING: Final = frozenset({LeaseState.READY, LeaseState.BUSY})
 """It takes jobs."""
-LEAVING: Final = frozenset({LeaseState.DRAINING, LeaseState.QUARANTINED, LeaseState.TERMINATING, LeaseState.LOST})
+LEAVING: Final = frozenset(
+    {LeaseState.DRAINING, LeaseState.QUARANTINED, LeaseState.TERMINATING, LeaseState.LOST}
+)
 """It takes no more jobs."""
 
 
@@ -129,17 +140,21 @@ def fold(before: Lease | None, event: LeaseEvent, at: float) -> Lease | None:
     return msgspec.structs.replace(before, **_changed(before, event, at))
 
 
-def _changed(before: Lease, event: LeaseEvent, at: float) -> dict[str, object]:  # noqa: C901, PLR0911 - one case for each event
+def _changed(before: Lease, event: LeaseEvent, at: float) -> dict[str, object]:  # noqa: C901, PLR0912 - one case for each event
     match event:
         case LeaseSubmitting(attempt=attempt):
-            return _into(LeaseState.SUBMITTING, at, event.until) | {"attempt": attempt}
+            return _into(LeaseState.SUBMITTING, at, event.until) | {"attempt": attempt, "asked": at}
         case LeaseInDoubt():
             since = before.since if before.state is LeaseState.IN_DOUBT else at
             return _into(LeaseState.IN_DOUBT, since, event.until) | {"words": event.words}
         case LeaseDeferred(again=again, words=words):
             return _into(LeaseState.REQUESTED, at, event.until) | {"again": again, "words": words}
         case LeaseAccepted(handle=handle):
-            return _into(LeaseState.ACCEPTED, at, event.until) | {"handle": handle, "accepted": at, "words": ""}
+            return _into(LeaseState.ACCEPTED, at, event.until) | {
+                "handle": handle,
+                "accepted": at,
+                "words": "",
+            }
         case LeaseBooting():
             return _into(LeaseState.BOOTING, at, event.until)
         case LeaseJoining():

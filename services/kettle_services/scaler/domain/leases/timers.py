@@ -9,7 +9,7 @@ import msgspec
 class Timers(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds, but for `attempts`, `extensions` and the two of the guard."""
 
-    answer: float = 100.0
+    answer: float = 75.0
     """A provisioner has not answered a request for a machine: it is in doubt."""
     visibility: float = 10.0
     """A machine may not be shown by its provider before it is so old, if the provider says nothing else."""
