@@ -10,6 +10,8 @@ from kettle.eventsourcing.command_pipeline import CommandPipeline, Decision
 from kettle.worker_pools.comparison import changes, digest
 from kettle_services.scaler.domain.leases.book import Book, standing
 from kettle_services.scaler.domain.leases.breakers import Closure, template_of
+from kettle_services.scaler.domain.leases.reopening import reopened
+from kettle_services.scaler.domain.leases.timers import Timers
 from kettle_services.scaler.domain.outlooks import outlooks, waiting_jobs
 from kettle_services.scaler.domain.plans import LastPlan
 from kettle_services.scaler.domain.pools import (
@@ -25,6 +27,7 @@ from kettle_services.scaler.record import Record
 from kettle_wire.codes import RefusalCode
 from kettle_wire.commands import worker_pools as wire
 from kettle_wire.commands.iam import Recorded
+from kettle_wire.commands.outlooks import EXPLAIN_WAIT, ExplainWait, PoolOutlooks
 from kettle_wire.commands.worker_pools import OfferStanding, PoolStanding, PoolSummary
 from kettle_wire.events import Event
 from kettle_wire.events.plan import PlanMade
@@ -44,16 +47,13 @@ class PoolCommands:
         *,
         changed: Callable[[], None],
         plan_now: Callable[[], PlanMade],
-        reopen: Callable[[PoolState, float], list[tuple[str, Event]]],
     ) -> None:
         """
         `changed`: somebody has decided something, so that another plan is due.  `plan_now`: a plan that is not carried out.
-        `reopen`: what is recorded for what is closed of a pool to be tried again.
         """
         self._record: Final = record
         self._changed: Final = changed
         self._plan_now: Final = plan_now
-        self._reopen: Final = reopen
 
     def served(self, pipeline: CommandPipeline) -> list[Served[Any, Any]]:
         """The endpoints with their handlers."""
@@ -65,7 +65,7 @@ class PoolCommands:
             pipeline.query(wire.LIST_POOLS, self.list),
             pipeline.query(wire.SHOW_POOL, self.show),
             pipeline.query(wire.EXPLAIN_PLAN, self.explain),
-            pipeline.query(wire.EXPLAIN_WAIT, self.explain_wait),
+            pipeline.query(EXPLAIN_WAIT, self.explain_wait),
         ]
 
     async def apply(self, request: wire.ApplyPool, caller: Identity) -> Decision[wire.PoolApplied]:
@@ -99,7 +99,7 @@ class PoolCommands:
             events = decide_resume(state, by=caller.name, now=now)
         except PoolRefused as refused:
             raise RefusedError(RefusalCode.REFUSED, str(refused)) from refused
-        opened = self._reopen(state, now)
+        opened = reopened(self._book(), state.pool, f"{caller.name} resumed the pool")
         return self._recorded([*((stream(request.pool), event) for event in events), *opened])
 
     async def retire(self, request: wire.RetirePool, caller: Identity) -> Decision[Recorded]:
@@ -136,15 +136,18 @@ class PoolCommands:
             )
         return wire.PlanExplained(plan=last.plan, at=last.at, carried_out=True)
 
-    async def explain_wait(self, request: wire.ExplainWait, caller: Identity) -> wire.Outlooks:
+    async def explain_wait(self, request: ExplainWait, caller: Identity) -> PoolOutlooks:
         """What is planned for jobs of one kind."""
         last = self._last()
         if last is None:
-            return wire.Outlooks(outlooks=[])
+            return PoolOutlooks(outlooks=[])
         waiting = waiting_jobs(last.plan, request.submitter, request.schedd, request.autocluster)
         pools = {name: state for name, state in self._record.state.pools.states.items() if not state.retired}
         found = outlooks(waiting, pools, self._record.state.leases.states) if waiting is not None else []
-        return wire.Outlooks(outlooks=found, plan=last.plan.number)
+        return PoolOutlooks(outlooks=found, plan=last.plan.number)
+
+    def _book(self) -> Book:
+        return self._record.state.book(Timers())  # how long things take does not matter for what is closed
 
     def _last(self) -> LastPlan | None:
         return self._record.state.plans.states.get("made")
@@ -169,7 +172,7 @@ class PoolCommands:
             for lease in self._record.state.leases.states.values()
             if lease.requested.pool == pool.name
         )
-        book = self._record.state.book()
+        book = self._book()
         closed = sum(standing(book, pool.name, offer, now).limit == 0 for offer in pool.offers)
         return PoolSummary(
             name=pool.name,
@@ -186,7 +189,7 @@ class PoolCommands:
         )
 
     def _offer(self, state: PoolState, offer: Offer) -> OfferStanding:
-        pool, now, book = state.pool.name, time.time(), self._record.state.book()
+        pool, now, book = state.pool.name, time.time(), self._book()
         measured = book.offers.get(f"{pool}.{offer.name}")
         closure = _closure(book, pool, offer, now)
         boots = sorted(measured.boots) if measured is not None else []

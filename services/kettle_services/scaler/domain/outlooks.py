@@ -5,7 +5,7 @@ from typing import Final
 
 from kettle_services.scaler.domain.leases.lease import COMING, Lease
 from kettle_services.scaler.domain.pools import PoolState
-from kettle_wire.commands.worker_pools import Outlook, OutlookKind
+from kettle_wire.commands.outlooks import OutlookKind, PoolOutlook
 from kettle_wire.events.plan import Bound, Obstacle, OfferObstacle, PlanMade, WaitingJobs
 
 _MOST_LEASES: Final = 10
@@ -37,7 +37,7 @@ def waiting_jobs(plan: PlanMade, submitter: str, schedd: str, autocluster: int) 
 
 def outlooks(
     waiting: WaitingJobs, pools: Mapping[str, PoolState], leases: Mapping[str, Lease]
-) -> list[Outlook]:
+) -> list[PoolOutlook]:
     """What each pool does about them, the most promising first."""
     found = [*_coming(waiting, leases)]
     planned = {each.pool for each in found}
@@ -51,7 +51,7 @@ def outlooks(
     return sorted(found, key=lambda each: (_ORDER.index(each.kind), each.pool))
 
 
-def _coming(waiting: WaitingJobs, leases: Mapping[str, Lease]) -> Iterator[Outlook]:
+def _coming(waiting: WaitingJobs, leases: Mapping[str, Lease]) -> Iterator[PoolOutlook]:
     """The machines that come for them, by pool."""
     by_pool: dict[str, list[Lease]] = {}
     for lease in leases.values():
@@ -59,12 +59,12 @@ def _coming(waiting: WaitingJobs, leases: Mapping[str, Lease]) -> Iterator[Outlo
             by_pool.setdefault(lease.requested.pool, []).append(lease)
     for pool, coming in by_pool.items():
         coming.sort(key=expected)
-        yield Outlook(
+        yield PoolOutlook(
             pool=pool,
             kind=OutlookKind.PLANNED,
             offer=coming[0].offer.name,
             leases=[lease.id for lease in coming[:_MOST_LEASES]],
-            state=coming[0].state,
+            state=coming[0].state.value,
             next_try=expected(coming[0]),
         )
 
@@ -82,7 +82,7 @@ def expected(lease: Lease) -> float:
     return (lease.accepted or lease.made) + lease.offer.boot
 
 
-def _blocked(pool: str, obstacles: list[OfferObstacle], state: PoolState | None) -> Outlook:
+def _blocked(pool: str, obstacles: list[OfferObstacle], state: PoolState | None) -> PoolOutlook:
     """Why no machine of a pool comes: what is the matter with its most promising offer."""
     found = min(obstacles, key=lambda each: (_ORDER.index(_kind(each)), each.until or float("inf")))
     kind, words = _kind(found), found.words
@@ -91,7 +91,7 @@ def _blocked(pool: str, obstacles: list[OfferObstacle], state: PoolState | None)
         words = f"by {state.paused.by}{reason}"
     elif kind is OutlookKind.IMPOSSIBLE:
         words = "; ".join(f"{each.offer}: {each.words or each.obstacle.value}" for each in obstacles[:4])
-    return Outlook(pool=pool, kind=kind, offer=found.offer, words=words, next_try=found.until)
+    return PoolOutlook(pool=pool, kind=kind, offer=found.offer, words=words, next_try=found.until)
 
 
 def _kind(obstacle: OfferObstacle) -> OutlookKind:
@@ -100,12 +100,12 @@ def _kind(obstacle: OfferObstacle) -> OutlookKind:
     return _KINDS[obstacle.obstacle]
 
 
-def _elsewhere(waiting: WaitingJobs, pools: Mapping[str, PoolState]) -> Iterator[Outlook]:
+def _elsewhere(waiting: WaitingJobs, pools: Mapping[str, PoolState]) -> Iterator[PoolOutlook]:
     """Jobs that need no machine, or may have none yet; of all pools alike."""
     for name in pools:
         if waiting.free or waiting.coming:
-            yield Outlook(pool=name, kind=OutlookKind.PLANNED)
+            yield PoolOutlook(pool=name, kind=OutlookKind.PLANNED)
         elif waiting.limited:
-            yield Outlook(pool=name, kind=OutlookKind.LIMITED)
+            yield PoolOutlook(pool=name, kind=OutlookKind.LIMITED)
         elif waiting.young:
-            yield Outlook(pool=name, kind=OutlookKind.YOUNG)
+            yield PoolOutlook(pool=name, kind=OutlookKind.YOUNG)
