@@ -94,6 +94,8 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     """ClassAd expressions of its ad, besides those of the offer."""
     start: str = ""
     """START of its slot, besides that of the offer."""
+    whole: bool = False
+    """Each job gets all of the machine."""
 
 
 class MachineState(StrEnum):

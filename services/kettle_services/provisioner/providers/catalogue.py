@@ -10,6 +10,7 @@ from kettle.terminal.nearest_names import did_you_mean
 from kettle_services.provisioner.providers.settings import ProviderSettings
 
 KINDS: Final[Mapping[str, str]] = {
+    "process": "kettle_services.provisioner.providers.process:ProcessSettings",
     "slurm": "kettle_services.provisioner.providers.slurm:SlurmSettings",
     "ssh": "kettle_services.provisioner.providers.ssh:SshSettings",
     "ec2": "kettle_services.provisioner.providers.ec2:Ec2Settings",

@@ -43,7 +43,20 @@ class Look(msgspec.Struct, frozen=True):
     handle: str
 
 
-Act = Create | Remove | Look
+class Drain(msgspec.Struct, frozen=True):
+    """Have a machine take no more jobs, if none has anything of it now."""
+
+    lease: str
+    why: str
+
+
+class Dismiss(msgspec.Struct, frozen=True):
+    """Have a machine that is gone be let in no more."""
+
+    lease: str
+
+
+Act = Create | Remove | Look | Drain | Dismiss
 
 
 class Book:

@@ -1,6 +1,6 @@
 """How leases end: what closes with a failure, how a machine is removed, and what is recorded when it is gone."""
 
-from kettle_services.scaler.domain.leases.book import Decision
+from kettle_services.scaler.domain.leases.book import Decision, Dismiss
 from kettle_services.scaler.domain.leases.breakers import (
     OFFER,
     PROVIDER,
@@ -130,6 +130,7 @@ def gone(decision: Decision, lease: Lease, words: str) -> None:
         lease,
         LeaseGone(words=words, seconds=seconds, cost=cost, currency=lease.offer.currency, boot=boot),
     )
+    decision.acts.append(Dismiss(lease.id))
     decision.seen.forget(lease.id, lease.provider, lease.handle)
     record, stream = decision.book.providers.get(lease.provider), f"{PROVIDER}/{lease.provider}"
     if (

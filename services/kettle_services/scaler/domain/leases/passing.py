@@ -16,6 +16,7 @@ from kettle_wire.events.lease import (
     LeaseInDoubt,
     LeaseSubmitting,
     OrphanRemoving,
+    Shape,
 )
 from kettle_wire.leases import LeaseState, Order
 
@@ -29,8 +30,13 @@ def restarted(decision: Decision) -> None:
 
 def due(decision: Decision) -> None:
     """What is to happen because it is time; to be asked after each change, and at least each second."""
-    asked: dict[str, int] = {}
+    asked: dict[
+        str, int
+    ] = {}  # by the provider how many are asked for now, and by the template how many more
     leases = decision.book.leases.values()
+    for lease in leases:
+        if lease.state is LeaseState.SUBMITTING:
+            asked[lease.provider] = asked.get(lease.provider, 0) + 1
     for lease in sorted(leases, key=lambda each: (each.made, each.requested.ordinal, each.id)):
         _due(decision, lease, asked)
     for name, orphan in decision.book.orphans.items():
@@ -96,7 +102,10 @@ def _ask(decision: Decision, lease: Lease, asked: dict[str, int]) -> None:
         return
     if stands.limit is not None and on_their_way(book, pool, offer) + asked.get(key, 0) >= stands.limit:
         return
-    asked[key] = asked.get(key, 0) + 1
+    if asked.get(offer.provider, 0) >= decision.timers.at_once:
+        return
+    for each in (key, offer.provider):
+        asked[each] = asked.get(each, 0) + 1
     attempt = lease.attempt + 1
     decision.on(lease, LeaseSubmitting(attempt=attempt, until=now + decision.timers.answer))
     order = Order(
@@ -108,6 +117,7 @@ def _ask(decision: Decision, lease: Lease, asked: dict[str, int]) -> None:
         owner=lease.requested.owner,
         attributes=lease.requested.attributes,
         start=lease.requested.start,
+        whole=lease.requested.shape is Shape.DEDICATED,
     )
     decision.acts.append(Create(lease.provider, order))
 
