@@ -79,9 +79,7 @@ class WorkerPools:
 
     async def pause(self, pool: str, *, reason: str = "", drain: bool = False) -> None:
         """Make no more machines; with `drain` have those go that there are."""
-        await self._ask(
-            wire.PAUSE_POOL, wire.PausePool(id=new_id(), pool=pool, reason=reason, drain=drain)
-        )
+        await self._ask(wire.PAUSE_POOL, wire.PausePool(id=new_id(), pool=pool, reason=reason, drain=drain))
 
     async def resume(self, pool: str) -> None:
         """Make machines again, and try closed offers at once."""

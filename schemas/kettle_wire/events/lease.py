@@ -356,4 +356,3 @@ BreakerEvent = (
     | ProviderFrozen
     | ProviderThawed
 )
-

@@ -5,7 +5,12 @@ from typing import Final
 
 import msgspec
 
-from kettle_services.scaler.domain.leases.breakers import OfferRecord, ProviderRecord, TemplateRecord, template_of
+from kettle_services.scaler.domain.leases.breakers import (
+    OfferRecord,
+    ProviderRecord,
+    TemplateRecord,
+    template_of,
+)
 from kettle_services.scaler.domain.leases.lease import COMING, Lease, Orphan
 from kettle_services.scaler.domain.leases.timers import Timers
 from kettle_wire.events.base import Event
@@ -107,7 +112,9 @@ def standing(book: Book, pool: str, offer: Offer, now: float) -> Standing:
         if closed is not None:
             single = f"{name} was closed, and is tried with one machine: {closed.words}"
     if not single and (template is None or not template.proven):
-        single = f"no machine of the template of offer {offer.name} has become ready yet: it is tried with one"
+        single = (
+            f"no machine of the template of offer {offer.name} has become ready yet: it is tried with one"
+        )
     return Standing(1, single) if single else Standing()
 
 

@@ -98,7 +98,13 @@ def template_of(pool: str, offer: Offer) -> str:
     import hashlib
 
     said = msgspec.msgpack.encode(
-        [offer.provider, offer.template, sorted(offer.options.items()), offer.start, sorted(offer.attributes.items())]
+        [
+            offer.provider,
+            offer.template,
+            sorted(offer.options.items()),
+            offer.start,
+            sorted(offer.attributes.items()),
+        ]
     )
     return f"{pool}.{hashlib.sha256(said).hexdigest()[:16]}"
 

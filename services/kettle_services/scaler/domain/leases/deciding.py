@@ -5,7 +5,15 @@ An attempt to have a machine made is recorded before it is sent, and is sent onc
 is looked for (`reconciling`), and a second one is asked for only when it is certain that there is none.
 """
 
-from kettle_services.scaler.domain.leases.book import Book, Create, Decided, Look, Remove, on_their_way, standing
+from kettle_services.scaler.domain.leases.book import (
+    Book,
+    Create,
+    Decided,
+    Look,
+    Remove,
+    on_their_way,
+    standing,
+)
 from kettle_services.scaler.domain.leases.breakers import OFFER, PROVIDER, TEMPLATE, template_of
 from kettle_services.scaler.domain.leases.ending import fail, terminate
 from kettle_services.scaler.domain.leases.lease import (
@@ -68,9 +76,7 @@ def due(book: Book, seen: Seen, now: float) -> Decided:
     return decided
 
 
-def _due(
-    book: Book, seen: Seen, decided: Decided, lease: Lease, asked: dict[str, int], now: float
-) -> None:
+def _due(book: Book, seen: Seen, decided: Decided, lease: Lease, asked: dict[str, int], now: float) -> None:
     match lease.state:
         case LeaseState.REQUESTED:
             _ask(book, seen, decided, lease, asked, now)
@@ -105,9 +111,7 @@ def _due(
             decided.acts.append(Look(lease.provider, handle))
 
 
-def _ask(
-    book: Book, seen: Seen, decided: Decided, lease: Lease, asked: dict[str, int], now: float
-) -> None:
+def _ask(book: Book, seen: Seen, decided: Decided, lease: Lease, asked: dict[str, int], now: float) -> None:
     """Have its provider asked for a machine, if that is possible now."""
     pool, offer = lease.requested.pool, lease.offer
     stands = standing(book, pool, offer, now)
@@ -128,9 +132,7 @@ def _ask(
         return
     asked[key] = asked.get(key, 0) + 1
     attempt = lease.attempt + 1
-    decided.record(
-        f"{KIND}/{lease.id}", LeaseSubmitting(attempt=attempt, until=now + book.timers.answer)
-    )
+    decided.record(f"{KIND}/{lease.id}", LeaseSubmitting(attempt=attempt, until=now + book.timers.answer))
     order = Order(
         lease=lease.id,
         attempt=attempt,

@@ -29,14 +29,18 @@ from kettle_wire.leases import ErrorClass, LeaseState
 _HOUR_S = 3600.0
 
 
-def fail(book: Book, decided: Decided, lease: Lease, words: str, error: ErrorClass | None, now: float) -> None:
+def fail(
+    book: Book, decided: Decided, lease: Lease, words: str, error: ErrorClass | None, now: float
+) -> None:
     """There is no machine, and there never was one."""
     decided.record(f"{KIND}/{lease.id}", LeaseFailed(words=words, error=error))
     if error is not None:
         blame(book, decided, lease, words, error, now)
 
 
-def blame(book: Book, decided: Decided, lease: Lease, words: str, error: ErrorClass | None, now: float) -> None:
+def blame(
+    book: Book, decided: Decided, lease: Lease, words: str, error: ErrorClass | None, now: float
+) -> None:
     """
     What is not used for a while because a machine did not come up; `error`: what the provider said, if it said something.
     """
@@ -131,7 +135,9 @@ def terminate(
     """
     removal = lease.removal + 1
     failed = failed or lease.failed
-    pause = jittered(doubled(book.timers.removal, book.timers.longest_removal, removal), f"{lease.id}{removal}")
+    pause = jittered(
+        doubled(book.timers.removal, book.timers.longest_removal, removal), f"{lease.id}{removal}"
+    )
     decided.record(
         f"{KIND}/{lease.id}", LeaseTerminating(why=why, removal=removal, until=now + pause, failed=failed)
     )

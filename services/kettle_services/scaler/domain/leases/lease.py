@@ -111,11 +111,15 @@ COMING: Final = frozenset(
     }
 )
 """It may become ready."""
-STARTING: Final = frozenset({LeaseState.ACCEPTED, LeaseState.BOOTING, LeaseState.JOINING, LeaseState.VALIDATING})
+STARTING: Final = frozenset(
+    {LeaseState.ACCEPTED, LeaseState.BOOTING, LeaseState.JOINING, LeaseState.VALIDATING}
+)
 """There is a machine that is not ready yet."""
 SERVING: Final = frozenset({LeaseState.READY, LeaseState.BUSY})
 """It takes jobs."""
-LEAVING: Final = frozenset({LeaseState.DRAINING, LeaseState.QUARANTINED, LeaseState.TERMINATING, LeaseState.LOST})
+LEAVING: Final = frozenset(
+    {LeaseState.DRAINING, LeaseState.QUARANTINED, LeaseState.TERMINATING, LeaseState.LOST}
+)
 """It takes no more jobs."""
 
 
@@ -139,7 +143,11 @@ def _changed(before: Lease, event: LeaseEvent, at: float) -> dict[str, object]: 
         case LeaseDeferred(again=again, words=words):
             return _into(LeaseState.REQUESTED, at, event.until) | {"again": again, "words": words}
         case LeaseAccepted(handle=handle):
-            return _into(LeaseState.ACCEPTED, at, event.until) | {"handle": handle, "accepted": at, "words": ""}
+            return _into(LeaseState.ACCEPTED, at, event.until) | {
+                "handle": handle,
+                "accepted": at,
+                "words": "",
+            }
         case LeaseBooting():
             return _into(LeaseState.BOOTING, at, event.until)
         case LeaseJoining():
