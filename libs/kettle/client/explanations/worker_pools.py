@@ -22,11 +22,11 @@ BOUNDS: Final[Mapping[Bound, str]] = {
 REMOVALS: Final[Mapping[RemovalCause, str]] = {
     RemovalCause.UNNEEDED: "what it was for is gone",
     RemovalCause.IDLE: "it was idle for as long as its pool lets it",
-    RemovalCause.RETIRED: "its life is near its end",
-    RemovalCause.QUARANTINED: "jobs fail on it",
+    RemovalCause.PATIENCE: "the jobs that it was made for waited too long for it",
     RemovalCause.MAX: "its pool is to be smaller",
     RemovalCause.BUDGET: "its pool has spent what it may on this day",
     RemovalCause.GANG: "others of its gang did not come in time",
+    RemovalCause.POOL: "its pool is given up, or paused with its machines",
 }
 STATES: Final[Mapping[LeaseState, str]] = {
     LeaseState.REQUESTED: "planned",
