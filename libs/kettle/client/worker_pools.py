@@ -28,8 +28,8 @@ class NoScalerError(ClientError):
 
     def __init__(self) -> None:
         super().__init__(
-            "this pool has no scaler, which keeps pools of workers: start it with kettle up --elastic, or add "
-            "iam, scaler and provisioner to daemon_list of [master]"
+            "this pool has no scaler, or it does not answer: pools of workers need iam, scaler and provisioner in daemon_list of "
+            "[master] in kettle.toml, see docs/how-to/grow-and-shrink-the-pool.md"
         )
 
 
