@@ -18,11 +18,9 @@ MARGIN_S: Final = 60.0
 """A job has to be over so long before the machine is, for its files."""
 _UNKNOWN_DISK_KIB: Final = 2**40
 _KIB_PER_MB: Final = 1024
-RUN_TIME: Final = (
-    "(TARGET.ProminenceWallTime ?: TARGET.AllowedExecuteDuration ?: TARGET.AllowedJobDuration ?: 0)"
-)
-"""Seconds that a job is expected to run at most, if it says so."""
-LIFE: Final = f"{RUN_TIME} <= MY.TimeToLive"
+RUN_TIME: Final = ("ProminenceWallTime", "AllowedExecuteDuration", "AllowedJobDuration")
+"""Attributes of jobs: seconds that one is expected to run at most; the first that it has counts."""
+LIFE: Final = f"({' ?: '.join(f'TARGET.{name}' for name in RUN_TIME)} ?: 0) <= MY.TimeToLive"
 _LIMITS: Final = "TARGET.RequestCpus <= MY.Cpus && TARGET.RequestMemory <= MY.Memory"
 _LEARNED: Final = frozenset({"arch", "opsys", "opsysandver", "opsysmajorver", "opsyslongname", "microarch"})
 
