@@ -6,11 +6,14 @@ made by a call whose answer was lost is found again, and never made twice.
 """
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Final
 
 import msgspec
 
 from kettle_wire.worker_pools import Offer
+
+LIVES_ENOUGH: Final = "(TARGET.AllowedExecuteDuration ?: (TARGET.AllowedJobDuration ?: 0)) <= MY.TimeToLive"
+"""What START of a machine with a lease says of jobs besides: it is there for as long as they may run."""
 
 LeaseId = Annotated[str, msgspec.Meta(min_length=1, max_length=63, pattern=r"^[a-z][a-z0-9-]*$")]
 """`<pool>-<number of the plan>-<ordinal>`; also a host name (RFC 1123 label)."""
@@ -83,10 +86,16 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     offer: Offer
     life: float
     """Seconds after which it ends itself, whatever happens."""
+    pool: str = ""
+    """The pool of workers that it belongs to."""
     owner: str = ""
     """Whose jobs alone it will run."""
     attributes: dict[str, str] = {}
     """ClassAd expressions of its ad, besides those of the offer."""
+    start: str = ""
+    """START of its slot, besides that of the offer."""
+    whole: bool = False
+    """Each job gets all of the machine."""
 
 
 class MachineState(StrEnum):

@@ -135,8 +135,7 @@ class Client(JobQueue):
     @cached_property
     def workflows(self) -> "Workflows":
         """Workflows of this access point."""
-        from kettle.client.worker_pools import WorkerPools
-    from kettle.client.workflows import Workflows
+        from kettle.client.workflows import Workflows
 
         return Workflows(self.requests)
 

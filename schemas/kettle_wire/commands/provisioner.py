@@ -15,7 +15,7 @@ from kettle_wire.worker_pools import Name, Offer
 
 ORDERS = 50
 """So many machines are made by one command at most."""
-ANSWER_S = 90.0
+ANSWER_S = 70.0
 """So long a provisioner may take for one command: after that nobody knows what became of it."""
 
 _Handles = Annotated[list[Handle], msgspec.Meta(min_length=1, max_length=200)]

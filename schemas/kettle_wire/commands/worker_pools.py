@@ -2,7 +2,6 @@
 What people ask the scaler about pools of workers and their leases; administrators change them, and everybody may look.
 """
 
-from enum import StrEnum
 from typing import Annotated, Final, Literal
 
 import msgspec
@@ -10,7 +9,6 @@ import msgspec
 from kettle_wire.commands.iam import Recorded
 from kettle_wire.endpoint import Caller, CommandId, Endpoint, Position, Repeat
 from kettle_wire.events.plan import PlanMade
-from kettle_wire.jobs import Name as ServiceName
 from kettle_wire.leases import ErrorClass, LeaseId, LeaseState
 from kettle_wire.worker_pools import Name, Offer, WorkerPool
 
@@ -192,8 +190,12 @@ class LeaseShown(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     deadline: float = 0.0
     """When something is done about it if nothing is heard; 0: there is none."""
     requested: float
+    accepted: float = 0.0
+    """When its provider had a name for it: from then on it costs."""
     ready: float = 0.0
     ended: float = 0.0
+    cost: float = 0.0
+    """In `currency`; of one that is not over, so far."""
     expected: float = 0.0
     """When it is expected to be ready; 0: it is, or was."""
     handle: str = ""
@@ -226,9 +228,9 @@ class LeaseMoment(msgspec.Struct, frozen=True, kw_only=True):
     """One event of a lease."""
 
     at: float
-    what: str
-    """The type of the event."""
-    sentence: str
+    """Seconds since the epoch."""
+    data: bytes
+    """The event, as it is in the log."""
 
 
 class LeaseHistory(msgspec.Struct, frozen=True, kw_only=True):
@@ -273,58 +275,6 @@ class GiveUpLease(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     reason: Reason = ""
     force: bool = False
     """Do not wait for its jobs, which run again elsewhere."""
-
-
-class ExplainWait(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is planned for waiting jobs of one kind."""
-
-    submitter: Annotated[str, msgspec.Meta(max_length=1024)]
-    schedd: ServiceName
-    autocluster: int
-
-
-class OutlookKind(StrEnum):
-    """What comes of it that jobs wait, in one pool of workers."""
-
-    PLANNED = "planned"
-    """Machines come, or are there."""
-    YOUNG = "young"
-    """They have not waited long enough to be a reason for machines."""
-    CLOSED = "closed"
-    """Offers that could hold them failed, and are tried again later."""
-    BUDGET = "budget"
-    """Its budget of this day is used up."""
-    BOUNDED = "bounded"
-    """It may not have more machines; the words are the bound."""
-    PAUSED = "paused"
-    """Somebody has paused it; the words are who, and the reason."""
-    LIMITED = "limited"
-    """Their submitter or group has as much as it may have, so that machines would not help."""
-    IMPOSSIBLE = "impossible"
-    """No offer can hold them; the words are why."""
-
-
-class Outlook(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What one pool of workers does about waiting jobs."""
-
-    pool: str
-    kind: OutlookKind
-    offer: str = ""
-    words: str = ""
-    leases: list[str] = []
-    """The machines that come, some of them if they are many."""
-    state: LeaseState | None = None
-    """How far the first of them is."""
-    next_try: float = 0.0
-    """When a closed offer is tried again, or the first machine is expected to be ready, seconds since the epoch; 0: it is not known."""
-
-
-class Outlooks(msgspec.Struct, frozen=True, kw_only=True):
-    """What each pool does, the most promising first; none: no plan has looked at these jobs yet."""
-
-    outlooks: list[Outlook]
-    plan: int = 0
-    """The number of the plan that it is taken from."""
 
 
 class ReportPool(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -379,5 +329,4 @@ ORDER_LEASE = Endpoint(
 GIVE_UP_LEASE = Endpoint(
     "scaler", "give_up_lease", GiveUpLease, Recorded, callers=_ADMINISTRATOR, repeat=Repeat.FIRST_ANSWER
 )
-EXPLAIN_WAIT = Endpoint("scaler", "explain_wait", ExplainWait, Outlooks, callers=_USER, repeat=Repeat.QUERY)
 REPORT_POOL = Endpoint("scaler", "report_pool", ReportPool, PoolReport, callers=_USER, repeat=Repeat.QUERY)

@@ -11,8 +11,12 @@ from kettle.runtime.people import People
 from kettle.runtime.pool_connections import join_bus, join_log
 from kettle.runtime.shard_ownership import own_shard
 from kettle.storage import PgWorkingSet
+from kettle_services.scaler.commands.renewals import Renewals
+from kettle_services.scaler.provisioning import Provisioning
+from kettle_services.scaler.reconciling import Reconciling
 from kettle_services.scaler.record import SHARD, Record
 from kettle_services.scaler.settings import ScalerSettings
+from kettle_wire.commands.scaler import RENEW
 
 
 async def serve(rt: Runtime, settings: ScalerSettings) -> None:
@@ -27,8 +31,15 @@ async def serve(rt: Runtime, settings: ScalerSettings) -> None:
     )
     fault_point("takeover.restored")
     rt.loop(record.checkpoint(), name="checkpoint")
+    provisioning = Provisioning(bus, record, settings)
+    reconciling = Reconciling(bus, provisioning, settings)
+    rt.loop(provisioning.run(), name="provisioning")
+    rt.loop(reconciling.run(), name="reconciling")
+    rt.loop(reconciling.listen(), name="listening")
     pipeline = CommandPipeline(record)
-    await bus.serve("scaler", settings.name, _served(pipeline, record), version=VERSION)
+    renewals = Renewals(provisioning, settings)
+    served = [pipeline.command(RENEW, renewals.renew), *_served(pipeline, record)]
+    await bus.serve("scaler", settings.name, served, version=VERSION)
     rt.ready()
     await rt.stopping.wait()
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from kettle.terminal.quantities import counted, duration
-from kettle_wire.commands.worker_pools import Outlook, OutlookKind
+from kettle_wire.commands.outlooks import OutlookKind, PoolOutlook
 from kettle_wire.events.plan import Bound, Obstacle, OfferObstacle, PlannedMachines, RemovalCause, WaitingJobs
 from kettle_wire.leases import LeaseState
 
@@ -55,7 +55,7 @@ def clock(at: float, *, now: float) -> str:
     return time.strftime(form, time.localtime(at))
 
 
-def outlook_sentence(outlook: Outlook, *, now: float) -> str:
+def outlook_sentence(outlook: PoolOutlook, *, now: float) -> str:
     """What one pool of workers does about a job that waits."""
     pool = f"pool {outlook.pool}"
     again = f"; it is tried again at {clock(outlook.next_try, now=now)}" if outlook.next_try > now else ""
@@ -79,11 +79,11 @@ def outlook_sentence(outlook: Outlook, *, now: float) -> str:
             return f"{pool}: no machine of its offers could run it: {outlook.words}"
 
 
-def _coming(outlook: Outlook, *, now: float) -> str:
+def _coming(outlook: PoolOutlook, *, now: float) -> str:
     """Which machines come for a job."""
     if not outlook.leases:
         return "there is room for it, or it comes free"
-    how = STATES[outlook.state] if outlook.state is not None else "planned"
+    how = STATES[LeaseState(outlook.state)] if outlook.state else "planned"
     when = f", ready about {clock(outlook.next_try, now=now)}" if outlook.next_try > now else ""
     others = f" or {len(outlook.leases) - 1} more" if len(outlook.leases) > 1 else ""
     return f"it is planned on {outlook.leases[0]} ({how}{when}){others}"
@@ -91,24 +91,26 @@ def _coming(outlook: Outlook, *, now: float) -> str:
 
 def obstacle_sentence(obstacle: OfferObstacle, *, now: float) -> str:
     """Why one offer is nothing for waiting jobs."""
-    words = obstacle.words
-    match obstacle.obstacle:
+    return f"{obstacle.pool}.{obstacle.offer}: {_obstacle(obstacle.obstacle, obstacle.words, obstacle.until, now=now)}"
+
+
+def _obstacle(obstacle: Obstacle, words: str, until: float, *, now: float) -> str:
+    match obstacle:
         case Obstacle.CLAUSE:
-            said = f"this is not met: {words}"
+            return f"this is not met: {words}"
         case Obstacle.LIFE:
-            said = f"its machines do not live long enough{f' ({words})' if words else ''}"
+            return f"its machines do not live long enough{f' ({words})' if words else ''}"
         case Obstacle.OWNER:
-            said = "its pool is for others"
+            return "its pool is for others"
         case Obstacle.SCALING:
-            said = words or "the jobs ask for machines of another shape, or for none"
+            return words or "the jobs ask for machines of another shape, or for none"
         case Obstacle.CLOSED:
-            again = f", until {clock(obstacle.until, now=now)}" if obstacle.until else ""
-            said = f"it is closed{again}{f': {words}' if words else ''}"
+            again = f", until {clock(until, now=now)}" if until else ""
+            return f"it is closed{again}{f': {words}' if words else ''}"
         case Obstacle.PAUSED:
-            said = "its pool is paused"
+            return "its pool is paused"
         case Obstacle.BOUND:
-            said = _bound(words)
-    return f"{obstacle.pool}.{obstacle.offer}: {said}"
+            return _bound(words)
 
 
 def _bound(words: str) -> str:

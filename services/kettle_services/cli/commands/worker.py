@@ -14,6 +14,7 @@ and is to be kept like a password.  The machine makes its own key, so no secret 
 examples:
   kettle worker token create                              on the pool: a token for one machine
   kettle worker token create --owner ada --max-uses 10    ten machines that run ada's jobs only
+  kettle worker token create --own                        without an administrator: a machine for your own jobs
   kettle worker token list                                which tokens there are
   kettle worker join https://pool.example/ --token-file t    on the new machine
   kettle worker list                                      who has joined

@@ -11,6 +11,9 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 
 from kettle_services.scaler.domain import plans, pools
+from kettle_services.scaler.domain.leases import breakers, lease
+from kettle_services.scaler.domain.leases.book import Book
+from kettle_services.scaler.domain.leases.timers import Timers
 from kettle_wire.events import Event
 
 _State = TypeVar("_State", bound=msgspec.Struct)
@@ -47,7 +50,31 @@ class ScalerState:
     def __init__(self) -> None:
         self.plans: Final = Streams(plans.LastPlan, plans.fold)
         self.pools: Final = Streams(pools.PoolState, pools.fold_pool)
-        self._kinds: Final[dict[str, Streams[Any]]] = {plans.KIND: self.plans, pools.KIND: self.pools}
+        self.leases: Final = Streams(lease.Lease, lease.fold)
+        self.orphans: Final = Streams(lease.Orphan, lease.fold_orphan)
+        self.offers: Final = Streams(breakers.OfferRecord, breakers.fold_offer)
+        self.templates: Final = Streams(breakers.TemplateRecord, breakers.fold_template)
+        self.providers: Final = Streams(breakers.ProviderRecord, breakers.fold_provider)
+        self._kinds: Final[dict[str, Streams[Any]]] = {
+            plans.KIND: self.plans,
+            pools.KIND: self.pools,
+            lease.KIND: self.leases,
+            lease.ORPHAN: self.orphans,
+            breakers.OFFER: self.offers,
+            breakers.TEMPLATE: self.templates,
+            breakers.PROVIDER: self.providers,
+        }
+
+    def book(self, timers: Timers) -> Book:
+        """All that is decided about leases on; it changes with the state."""
+        return Book(
+            self.leases.states,
+            self.orphans.states,
+            self.offers.states,
+            self.templates.states,
+            self.providers.states,
+            timers,
+        )
 
     def apply(self, stream: str, event: Event, at: float) -> bytes | None:
         """Change what an event changes; the row of its stream in the working set after it, None: there is none any more."""

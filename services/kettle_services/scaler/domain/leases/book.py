@@ -11,9 +11,11 @@ from kettle_services.scaler.domain.leases.breakers import (
     TemplateRecord,
     template_of,
 )
-from kettle_services.scaler.domain.leases.lease import COMING, Lease, Orphan
-from kettle_services.scaler.domain.leases.timers import Timers
+from kettle_services.scaler.domain.leases.lease import COMING, KIND, Lease, Orphan
+from kettle_services.scaler.domain.leases.seen import Seen
+from kettle_services.scaler.domain.leases.timers import Timers, doubled, jittered
 from kettle_wire.events.base import Event
+from kettle_wire.events.lease import LeaseEvent
 from kettle_wire.leases import LeaseState, Order
 from kettle_wire.worker_pools import Offer
 
@@ -41,22 +43,20 @@ class Look(msgspec.Struct, frozen=True):
     handle: str
 
 
-Act = Create | Remove | Look
+class Drain(msgspec.Struct, frozen=True):
+    """Have a machine take no more jobs, if none has anything of it now."""
+
+    lease: str
+    why: str
 
 
-class Decided:
-    """What is recorded, each event with its stream, and what is done when that is committed."""
+class Dismiss(msgspec.Struct, frozen=True):
+    """Have a machine that is gone be let in no more."""
 
-    def __init__(self) -> None:
-        self.changes: Final[list[tuple[str, Event]]] = []
-        self.acts: Final[list[Act]] = []
+    lease: str
 
-    def record(self, stream: str, *events: Event) -> None:
-        """These events happen."""
-        self.changes.extend((stream, event) for event in events)
 
-    def __bool__(self) -> bool:
-        return bool(self.changes or self.acts)
+Act = Create | Remove | Look | Drain | Dismiss
 
 
 class Book:
@@ -82,6 +82,55 @@ class Book:
     def of_provider(self, provider: str) -> Iterable[Lease]:
         """The leases of a provider."""
         return [lease for lease in self.leases.values() if lease.provider == provider]
+
+
+class Decision:
+    """
+    What is recorded, each event with its stream, and what is done when that is committed; decided at one moment of what is there.
+    """
+
+    def __init__(self, book: Book, seen: Seen, now: float) -> None:
+        self.book: Final = book
+        self.seen: Final = seen
+        self.now: Final = now
+        self.timers: Final = book.timers
+        self.changes: Final[list[tuple[str, Event]]] = []
+        self.acts: Final[list[Act]] = []
+
+    def __bool__(self) -> bool:
+        return bool(self.changes or self.acts)
+
+    def record(self, stream: str, event: Event) -> None:
+        """It happens."""
+        self.changes.append((stream, event))
+
+    def on(self, lease: Lease, event: LeaseEvent) -> None:
+        """It happens to a lease."""
+        self.changes.append((f"{KIND}/{lease.id}", event))
+
+    def changes_of(self, stream: str) -> list[Event]:
+        """What is decided already about a stream."""
+        return [event for known, event in self.changes if known == stream]
+
+    def look(self, provider: str, handle: str) -> None:
+        """See how a machine is, if that was not done just now."""
+        if provider in self.seen.listed and self.seen.may_look(
+            provider, handle, self.now, self.timers.look, self.timers.longest_look
+        ):
+            self.acts.append(Look(provider, handle))
+
+    def remove(self, provider: str, handle: str, *, console: bool = False) -> None:
+        """
+        Have a machine removed; not before its provider has answered once since this process began, so that a restart alone removes
+        nothing.
+        """
+        if provider in self.seen.listed:
+            self.acts.append(Remove(provider, handle, console))
+
+    def removal_pause(self, name: str, count: int) -> float:
+        """From the `count`-th request for a removal, or a machine, to the next."""
+        timers = self.timers
+        return jittered(doubled(timers.removal, timers.longest_removal, count), f"{name}{count}")
 
 
 class Standing(msgspec.Struct, frozen=True):

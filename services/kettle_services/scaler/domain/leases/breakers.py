@@ -186,6 +186,7 @@ def template_trial_end(times: int, name: str, now: float, timers: Timers) -> flo
     return 0.0 if times >= _IN_A_ROW else pause_end(times, name, now, timers)
 
 
-def fails_in_a_row(record: OfferRecord | None) -> bool:
-    """Whether one more failure closes an offer."""
-    return record is not None and record.failures + 1 >= _IN_A_ROW
+def fails_in_a_row(record: OfferRecord | None, more: int) -> bool:
+    """Whether so many more failures close an offer; one that was closed needs a single one."""
+    known = record or OfferRecord()
+    return known.closed is not None or known.failures + more >= _IN_A_ROW

@@ -1,18 +1,17 @@
-"""How leases end: what closes with a failure, how a machine is removed, and what proves that it is gone."""
+"""How leases end: what closes with a failure, how a machine is removed, and what is recorded when it is gone."""
 
-from kettle_services.scaler.domain.leases.book import Book, Decided, Remove
+from kettle_services.scaler.domain.leases.book import Decision, Dismiss
 from kettle_services.scaler.domain.leases.breakers import (
     OFFER,
     PROVIDER,
     TEMPLATE,
+    Closure,
     fails_in_a_row,
     pause_end,
     template_of,
     template_trial_end,
 )
-from kettle_services.scaler.domain.leases.lease import KIND, LEAVING, Lease
-from kettle_services.scaler.domain.leases.seen import Seen
-from kettle_services.scaler.domain.leases.timers import doubled, jittered
+from kettle_services.scaler.domain.leases.lease import LEAVING, Lease
 from kettle_wire.events.lease import (
     LeaseFailed,
     LeaseGone,
@@ -29,143 +28,115 @@ from kettle_wire.leases import ErrorClass, LeaseState
 _HOUR_S = 3600.0
 
 
-def fail(
-    book: Book, decided: Decided, lease: Lease, words: str, error: ErrorClass | None, now: float
-) -> None:
-    """There is no machine, and there never was one."""
-    decided.record(f"{KIND}/{lease.id}", LeaseFailed(words=words, error=error))
+def fail(decision: Decision, lease: Lease, words: str, error: ErrorClass | None) -> None:
+    """There is no machine, and there never was one; `error`: what its provider said."""
+    decision.on(lease, LeaseFailed(words=words, error=error))
     if error is not None:
-        blame(book, decided, lease, words, error, now)
+        blame(decision, lease, words, error)
 
 
-def blame(
-    book: Book, decided: Decided, lease: Lease, words: str, error: ErrorClass | None, now: float
-) -> None:
+def blame(decision: Decision, lease: Lease, words: str, error: ErrorClass | None) -> None:
     """
-    What is not used for a while because a machine did not come up; `error`: what the provider said, if it said something.
+    Close what is not used for a while because a machine did not come up; `error` None: its provider has said nothing.
     """
-    offer = f"{lease.requested.pool}.{lease.offer.name}"
     match error:
         case ErrorClass.AUTH | ErrorClass.CONFIG | ErrorClass.QUOTA:
-            close_provider(book, decided, lease.provider, words, error, now)
+            close_provider(decision, lease.provider, words, error)
         case ErrorClass.IMAGE:
-            _close_template(book, decided, lease, words, error, now, for_good=True)
+            _close_template(decision, lease, words, error)
         case ErrorClass.RATE:
-            pass
+            pass  # its provisioner asks more slowly
         case ErrorClass.CAPACITY | ErrorClass.REQUEST | ErrorClass.TRANSIENT:
-            _close_offer(book, decided, offer, words, error, now)
+            _close_offer(decision, lease, words, error)
         case None:
-            decided.record(f"{OFFER}/{offer}", OfferMeasured(lease=lease.id))
-            template = book.templates.get(template_of(lease.requested.pool, lease.offer))
+            name = _offer(lease)
+            decision.record(f"{OFFER}/{name}", OfferMeasured(lease=lease.id))
+            template = decision.book.templates.get(template_of(lease.requested.pool, lease.offer))
             if template is None or not template.proven:
-                _close_template(book, decided, lease, words, None, now)
-            elif fails_in_a_row(book.offers.get(offer)):
-                _close_offer(book, decided, offer, words, None, now)
+                _close_template(decision, lease, words, None)
+            elif fails_in_a_row(decision.book.offers.get(name), len(decision.changes_of(f"{OFFER}/{name}"))):
+                _close_offer(decision, lease, words, None)
 
 
-def close_provider(
-    book: Book, decided: Decided, provider: str, words: str, error: ErrorClass, now: float
-) -> None:
-    """
-    Nothing is asked of a provider for a while; if it does not know us, until it does. What is closed already stays as it is.
-    """
-    record = book.providers.get(provider)
+def _offer(lease: Lease) -> str:
+    return f"{lease.requested.pool}.{lease.offer.name}"
+
+
+def _is_closed(decision: Decision, closed: Closure | None, stream: str, kind: type[object]) -> bool:
+    """Whether something is closed already: one failure of many that were on their way together is enough."""
+    decided = any(isinstance(event, kind) for event in decision.changes_of(stream))
+    return decided or (closed is not None and not closed.is_over(decision.now))
+
+
+def close_provider(decision: Decision, provider: str, words: str, error: ErrorClass) -> None:
+    """Nothing is asked of a provider for a while; if it does not know us, until it does."""
+    record = decision.book.providers.get(provider)
     stream = f"{PROVIDER}/{provider}"
-    if record is not None and record.closed is not None and not record.closed.is_over(now):
+    if _is_closed(decision, record.closed if record else None, stream, ProviderClosed):
         return
-    if any(known == stream and isinstance(event, ProviderClosed) for known, event in decided.changes):
-        return
-    times = (record.times if record is not None else 0) + 1
-    waits = error not in {ErrorClass.AUTH, ErrorClass.CONFIG}
-    until = pause_end(times, provider, now, book.timers) if waits else 0.0
-    decided.record(stream, ProviderClosed(error=error, words=words, until=until, times=times))
+    times = (record.times if record else 0) + 1
+    for_good = error in {ErrorClass.AUTH, ErrorClass.CONFIG}
+    until = 0.0 if for_good else pause_end(times, provider, decision.now, decision.timers)
+    decision.record(stream, ProviderClosed(error=error, words=words, until=until, times=times))
 
 
-def _close_offer(
-    book: Book, decided: Decided, offer: str, words: str, error: ErrorClass | None, now: float
-) -> None:
-    record = book.offers.get(offer)
-    stream = f"{OFFER}/{offer}"
-    if record is not None and record.closed is not None and not record.closed.is_over(now):
+def _close_offer(decision: Decision, lease: Lease, words: str, error: ErrorClass | None) -> None:
+    name = _offer(lease)
+    record, stream = decision.book.offers.get(name), f"{OFFER}/{name}"
+    if _is_closed(decision, record.closed if record else None, stream, OfferClosed):
         return
-    if any(known == stream and isinstance(event, OfferClosed) for known, event in decided.changes):
-        return
-    times = (record.times if record is not None else 0) + 1
-    until = pause_end(times, offer, now, book.timers)
-    decided.record(stream, OfferClosed(words=words, until=until, times=times, error=error))
+    times = (record.times if record else 0) + 1
+    until = pause_end(times, name, decision.now, decision.timers)
+    decision.record(stream, OfferClosed(words=words, until=until, times=times, error=error))
 
 
-def _close_template(
-    book: Book,
-    decided: Decided,
-    lease: Lease,
-    words: str,
-    error: ErrorClass | None,
-    now: float,
-    *,
-    for_good: bool = False,
-) -> None:
+def _close_template(decision: Decision, lease: Lease, words: str, error: ErrorClass | None) -> None:
     key = template_of(lease.requested.pool, lease.offer)
-    stream = f"{TEMPLATE}/{key}"
-    record = book.templates.get(key)
-    if record is not None and record.closed is not None and not record.closed.is_over(now):
+    record, stream = decision.book.templates.get(key), f"{TEMPLATE}/{key}"
+    if _is_closed(decision, record.closed if record else None, stream, TemplateClosed):
         return
-    if any(known == stream for known, _ in decided.changes):
-        return
-    times = (record.times if record is not None else 0) + 1
-    until = 0.0 if for_good else template_trial_end(times, key, now, book.timers)
-    decided.record(stream, TemplateClosed(words=words, until=until, times=times, error=error))
+    times = (record.times if record else 0) + 1
+    for_good = error is ErrorClass.IMAGE
+    until = 0.0 if for_good else template_trial_end(times, key, decision.now, decision.timers)
+    decision.record(stream, TemplateClosed(words=words, until=until, times=times, error=error))
 
 
 def terminate(
-    book: Book,
-    seen: Seen,
-    decided: Decided,
-    lease: Lease,
-    why: str,
-    now: float,
-    *,
-    failed: bool = False,
-    error: ErrorClass | None = None,
+    decision: Decision, lease: Lease, why: str, *, failed: bool = False, error: ErrorClass | None = None
 ) -> None:
     """
-    Have the machine of a lease removed, which has one; `failed`: it did not come up or does not work, and is counted so.
-
-    Until its provider has answered once since this process began, that is only recorded.
+    Have the machine of a lease removed; `failed`: it did not come up or does not work, and counts against its offer.
     """
+    first = lease.state is not LeaseState.TERMINATING
     removal = lease.removal + 1
     failed = failed or lease.failed
-    pause = jittered(
-        doubled(book.timers.removal, book.timers.longest_removal, removal), f"{lease.id}{removal}"
-    )
-    decided.record(
-        f"{KIND}/{lease.id}", LeaseTerminating(why=why, removal=removal, until=now + pause, failed=failed)
-    )
-    if failed and lease.state is not LeaseState.TERMINATING:
-        blame(book, decided, lease, why, error, now)
-    if lease.provider in seen.listed:
-        decided.acts.append(Remove(lease.provider, lease.handle, console=failed and not lease.console))
+    until = decision.now + decision.removal_pause(lease.id, removal)
+    decision.on(lease, LeaseTerminating(why=why, removal=removal, until=until, failed=failed))
+    if failed and first:
+        blame(decision, lease, why, error)
+    decision.remove(lease.provider, lease.handle, console=failed and not lease.console)
 
 
-def gone(book: Book, seen: Seen, decided: Decided, lease: Lease, words: str, now: float) -> None:
+def gone(decision: Decision, lease: Lease, words: str) -> None:
     """The machine of a lease is gone, which its provider has proven."""
-    stream = f"{KIND}/{lease.id}"
     if lease.state not in LEAVING:
-        decided.record(stream, LeaseLost(words=words, until=now))
+        decision.on(lease, LeaseLost(words=words, until=decision.now))
         if not lease.ready:
-            blame(book, decided, lease, words, None, now)
-    seconds = max(0.0, now - lease.accepted)
-    decided.record(
-        stream,
-        LeaseGone(
-            words=words,
-            seconds=seconds,
-            cost=lease.offer.price * seconds / _HOUR_S,
-            currency=lease.offer.currency,
-            boot=max(0.0, lease.ready - lease.accepted) if lease.ready else 0.0,
-        ),
+            blame(decision, lease, words, None)
+    seconds = max(0.0, decision.now - lease.accepted)
+    boot = max(0.0, lease.ready - lease.accepted) if lease.ready else 0.0
+    cost = lease.offer.price * seconds / _HOUR_S
+    decision.on(
+        lease,
+        LeaseGone(words=words, seconds=seconds, cost=cost, currency=lease.offer.currency, boot=boot),
     )
-    seen.forget(lease.id, lease.provider, lease.handle)
-    record = book.providers.get(lease.provider)
-    if record is not None and record.closed is not None and record.closed.error is ErrorClass.QUOTA:
-        decided.record(f"{PROVIDER}/{lease.provider}", ProviderOpened(why=f"{lease.id} has left room"))
+    decision.acts.append(Dismiss(lease.id))
+    decision.seen.forget(lease.id, lease.provider, lease.handle)
+    record, stream = decision.book.providers.get(lease.provider), f"{PROVIDER}/{lease.provider}"
+    if (
+        record is not None
+        and record.closed is not None
+        and record.closed.error is ErrorClass.QUOTA
+        and not decision.changes_of(stream)
+    ):
+        decision.record(stream, ProviderOpened(why=f"{lease.id} has left room"))

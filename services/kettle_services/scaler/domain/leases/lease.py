@@ -58,6 +58,8 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     made: float
     """When it was requested."""
     attempt: int = 0
+    asked: float = 0.0
+    """When its provider was asked the last time."""
     again: float = 0.0
     """It is not asked for before."""
     handle: str = ""
@@ -99,6 +101,11 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.accepted + self.requested.life if self.accepted else 0.0
 
 
+def with_handle(lease: Lease, handle: str) -> Lease:
+    """The lease as it is when its provider has a name for it."""
+    return msgspec.structs.replace(lease, handle=handle, state=LeaseState.ACCEPTED)
+
+
 COMING: Final = frozenset(
     {
         LeaseState.REQUESTED,
@@ -133,10 +140,10 @@ def fold(before: Lease | None, event: LeaseEvent, at: float) -> Lease | None:
     return msgspec.structs.replace(before, **_changed(before, event, at))
 
 
-def _changed(before: Lease, event: LeaseEvent, at: float) -> dict[str, object]:  # noqa: C901, PLR0911 - one case for each event
+def _changed(before: Lease, event: LeaseEvent, at: float) -> dict[str, object]:  # noqa: C901, PLR0912 - one case for each event
     match event:
         case LeaseSubmitting(attempt=attempt):
-            return _into(LeaseState.SUBMITTING, at, event.until) | {"attempt": attempt}
+            return _into(LeaseState.SUBMITTING, at, event.until) | {"attempt": attempt, "asked": at}
         case LeaseInDoubt():
             since = before.since if before.state is LeaseState.IN_DOUBT else at
             return _into(LeaseState.IN_DOUBT, since, event.until) | {"words": event.words}

@@ -16,6 +16,8 @@ class Absence(msgspec.Struct):
     """When a complete list was first without it."""
     lists: int = 0
     """Complete lists without it."""
+    witness: bool = False
+    """Whether the last of them had another machine of ours."""
     gone: int = 0
     """Times that its provider said that it is gone, when asked for it alone."""
     at: float = 0.0
@@ -33,6 +35,8 @@ class Seen:
         """When a provider was last asked for all of its machines and answered."""
         self.visibility: Final[dict[str, float]] = {}
         """What providers say about how late they show a machine."""
+        self.trouble: Final[dict[str, str]] = {}
+        """Why a provider could not be asked the last time."""
         self.absent: Final[dict[str, Absence]] = {}
         """By the lease."""
         self.sound: float | None = None

@@ -7,14 +7,16 @@ import msgspec
 
 
 class Timers(msgspec.Struct, frozen=True, kw_only=True):
-    """Seconds, but for `attempts`, `extensions` and the two of the guard."""
+    """Seconds, but for `at_once`, `attempts`, `extensions` and the two of the guard."""
 
-    answer: float = 100.0
+    answer: float = 75.0
     """A provisioner has not answered a request for a machine: it is in doubt."""
     visibility: float = 10.0
     """A machine may not be shown by its provider before it is so old, if the provider says nothing else."""
     doubt: float = 600.0
     """What could not be looked for by then is still in doubt, and people are told so."""
+    at_once: int = 100
+    """So many machines of a provider are asked for at the same time."""
     attempts: int = 5
     """So often a machine is asked for whose provider refuses for a moment."""
     shortest_boot: float = 120.0
