@@ -73,6 +73,7 @@ class Planner:
         self._learned: dict[str, dict[str, Scalar]] = {}
         self._wake = asyncio.Event()
         record.on_commit(self._committed)
+        watching.on_change(self.wake)
 
     def wake(self) -> None:
         """Something has changed."""

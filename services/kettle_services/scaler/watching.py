@@ -29,11 +29,10 @@ _A = TypeVar("_A")
 class Watching:
     """What there is on the bus. The keys of slots are their machines and names, both as tokens with a dot between them."""
 
-    def __init__(self, bus: Bus, subjects: Subjects, *, changed: Callable[[], None]) -> None:
-        """`changed`: something is there that was not, or has gone."""
+    def __init__(self, bus: Bus, subjects: Subjects) -> None:
         self._bus = bus
         self._subjects = subjects
-        self._changed = changed
+        self._listeners: list[Callable[[], None]] = []
         self.slots: Final = Table(quiet=_PULSE)
         self.submitters: Final[dict[str, SubmitterAd]] = {}
         self.listed: Final = asyncio.Event()
@@ -42,6 +41,14 @@ class Watching:
         self._owners = MachineOwners()
         self._owners_known = asyncio.Event()
         self._unreadable: set[str] = set()
+
+    def on_change(self, listener: Callable[[], None]) -> None:
+        """Have somebody told that something is there that was not, or has gone."""
+        self._listeners.append(listener)
+
+    def _changed(self) -> None:
+        for listener in self._listeners:
+            listener()
 
     async def watch_owners(self) -> None:
         """Follow whose jobs alone machines take; never returns."""
