@@ -86,11 +86,15 @@ class Lab:
         """`proven`: machines of every template have become ready before."""
         self.now = NOW
         self.number = 0
-        self.pools = {each.name: PoolState(pool=each, digest="", version=1, by="root", at=0.0) for each in pools}
+        self.pools = {
+            each.name: PoolState(pool=each, digest="", version=1, by="root", at=0.0) for each in pools
+        }
         self.leases: dict[str, Lease] = {}
         self.offers: dict[str, OfferRecord] = {}
         self.templates = {
-            template_of(each.name, one): TemplateRecord(proven=proven) for each in pools for one in each.offers
+            template_of(each.name, one): TemplateRecord(proven=proven)
+            for each in pools
+            for one in each.offers
         }
         self.rooms: dict[str, Room] = {}
         self.spent: dict[str, float] = {}
@@ -184,7 +188,7 @@ class Lab:
             self.record(lease, LeaseReady(until=self.now + 10_000))
             one = self.leases[lease]
             self.slots[f"{lease}.slot1"] = machine_slot(
-                lease, one.offer.cpus, one.offer.memory, Start=Expr(one.requested.start), TimeToLive=86_000,
+                lease, one.offer.cpus, one.offer.memory, Start=Expr(one.requested.start or "true"), TimeToLive=86_000,
                 PartitionableSlot=one.requested.shape.value == "shared",
             )  # fmt: skip
 
@@ -212,5 +216,3 @@ def machines(plan: Plan) -> dict[str, int]:
     for lease in plan.leases:
         found[lease.offer.name] = found.get(lease.offer.name, 0) + 1
     return found
-
-

@@ -40,7 +40,9 @@ def machine_costs(offers: Sequence[OfferInput], fits: Sequence[Fit], capacity: R
     preferred = np.array([one.offer.preference for one in offers]) / 100
     general: Reals = base * (1 + boots) / success * (1 - _WISH * preferred)
     liked = (
-        np.array([fit.liked for fit in fits]).reshape(-1, len(offers)) if fits else np.zeros((1, len(offers)))
+        np.array([fit.liked for fit in fits]).reshape(len(fits), len(offers))
+        if fits
+        else np.zeros((1, len(offers)))
     )
     costs: Reals = general[np.newaxis] * (1 - _WISH * liked)
     return costs

@@ -11,7 +11,7 @@ from kettle.classad import NOTHING, Context, EvaluationFailed, evaluate_attribut
 from kettle.classad.columnar import Evaluator, Table
 from kettle.matchmaking import Amounts, Explainer, Request
 from kettle.matchmaking.request import QUANTA, RESOURCES
-from kettle_services.scaler.domain.planning.templates import LIFE, slot_ad, start_of
+from kettle_services.scaler.domain.planning.templates import MARGIN_S, RUN_TIME, slot_ad, start_of
 from kettle_wire.events.lease import Shape
 from kettle_wire.events.plan import Obstacle, OfferObstacle
 from kettle_wire.worker_pools import PoolKind
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 SCALING: Final = "ProminenceAutoScalingType"
 PATIENCE: Final = "ProminenceMaximumIdleTime"
-_KIB_PER_MB: Final = 1024
+_LIFE: Final = "MY.TimeToLive"
 
 
 class Fit(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,7 +81,7 @@ class Market:
             )
             for one in offers
         )
-        self._explainer = Explainer(self._table, self._table.all_rows, context)
+        self._explainer = Explainer(self._table, self._table.all_rows, context, policies=True)
         custom = {
             name.lower().removeprefix("totalslot")
             for name in self._table.columns
@@ -113,7 +113,8 @@ class Market:
         wish = _text(group, SCALING, self._context)
         alone = self._alone(need, able, group, wish)
         usable = able & np.array(
-            [self._suits(one, wish, alone=alone) and one.grows and one.limit != 0 for one in self.offers], np.bool_
+            [self._suits(one, wish, alone=alone) and one.grows and one.limit != 0 for one in self.offers],
+            np.bool_,
         )
         fixed = {name: request.fixed.get(name, 0.0) for name in RESOURCES}
         return Fit(
@@ -208,8 +209,8 @@ class Market:
         pool, offer = one.pool.name, one.offer.name
         if not fit.able[row]:
             text = clauses.get(row, "")
-            life = text == LIFE
-            words = f"its jobs may run longer than {one.life - one.boot:.0f} s" if life else text
+            life = text.endswith(_LIFE)
+            words = self._lives(fit.group, one) if life else text
             kind = Obstacle.LIFE if life else Obstacle.OWNER if _of_owner(text) else Obstacle.CLAUSE
             return OfferObstacle(pool=pool, offer=offer, obstacle=kind, words=words)
         if not self._suits(one, wish, alone=fit.alone):
@@ -219,6 +220,10 @@ class Market:
         return OfferObstacle(
             pool=pool, offer=offer, obstacle=Obstacle.CLOSED, words=one.words, until=one.until
         )
+
+    def _lives(self, group: Group, one: OfferInput) -> str:
+        needs = next(filter(None, (_number(group, name, self._context) for name in RUN_TIME)), 0.0)
+        return f"needs {needs:.0f} s, lives {one.life - one.boot - MARGIN_S:.0f} s"
 
     def _clauses(self, fit: Fit) -> dict[int, str]:
         """For each offer the first clause that refuses, of either side."""

@@ -1,15 +1,15 @@
 """What a plan follows from, besides slots and demand: pools, leases, and how their offers stand."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
 
-from kettle_services.scaler.domain.leases.book import Book, on_their_way, standing
+from kettle_services.scaler.domain.leases.book import Book, standing
 from kettle_services.scaler.domain.leases.breakers import OfferRecord, template_of
 from kettle_services.scaler.domain.leases.lease import COMING, SERVING, Lease
 from kettle_services.scaler.domain.pools import PoolState
-from kettle_wire.leases import LeaseState
 from kettle_wire.worker_pools import Offer, PoolKind, WorkerPool
 
 LATELY_S: Final = 600.0
@@ -75,6 +75,8 @@ class Inputs(msgspec.Struct, frozen=True, kw_only=True):
     spent: dict[str, float] = {}
     """What leases that are over have cost on this day (UTC), by pool."""
     max_actions: int = 250
+    sound: bool = True
+    """Whether what is said on the bus is heard: else that nothing waits, or nothing runs, means nothing."""
 
     def of_pool(self, pool: str) -> list[Lease]:
         """Its leases."""
@@ -90,10 +92,16 @@ def gathered(
     rooms: Mapping[str, Room],
     spent: Mapping[str, float],
     max_actions: int,
+    sound: bool = True,
 ) -> Inputs:
     """The inputs, from what is recorded."""
     leases = sorted(book.leases.values(), key=lambda lease: (lease.made, lease.id))
-    ready = [lease for lease in leases if lease.ready and lease.ready > now - LATELY_S]
+    coming = Counter(
+        template_of(lease.requested.pool, lease.offer) for lease in leases if lease.state in COMING
+    )
+    lately = Counter(
+        (lease.requested.pool, lease.offer.name) for lease in leases if lease.ready > now - LATELY_S
+    )
     kept = [pools[name] for name in sorted(pools)]
     return Inputs(
         now=now,
@@ -101,7 +109,7 @@ def gathered(
         pools=kept,
         leases=leases,
         offers=[
-            _offer(book, state, offer, leases, ready, now)
+            _offer(book, state, offer, coming, lately, now)
             for state in kept
             if not state.retired and state.pool.kind is not PoolKind.STATIC
             for offer in state.pool.offers
@@ -109,21 +117,21 @@ def gathered(
         rooms=dict(rooms),
         spent=dict(spent),
         max_actions=max_actions,
+        sound=sound,
     )
 
 
 def _offer(
-    book: Book, state: PoolState, offer: Offer, leases: Sequence[Lease], ready: Iterable[Lease], now: float
+    book: Book,
+    state: PoolState,
+    offer: Offer,
+    coming: Mapping[str, int],
+    lately: Mapping[tuple[str, str], int],
+    now: float,
 ) -> OfferInput:
     pool = state.pool.name
     stands, template = standing(book, pool, offer, now), template_of(pool, offer)
     record = book.offers.get(f"{pool}.{offer.name}", OfferRecord())
-    planned = sum(
-        lease.state is LeaseState.REQUESTED
-        and lease.requested.pool == pool
-        and template_of(pool, lease.offer) == template
-        for lease in leases
-    )
     return OfferInput(
         pool=state.pool,
         offer=offer,
@@ -134,8 +142,8 @@ def _offer(
         template=template,
         success=record.success(now),
         boot=usual_boot(record, offer),
-        coming=on_their_way(book, pool, offer) + planned,
-        ready_lately=sum(lease.requested.pool == pool and lease.offer.name == offer.name for lease in ready),
+        coming=coming.get(template, 0),
+        ready_lately=lately.get((pool, offer.name), 0),
     )
 
 

@@ -62,9 +62,7 @@ class Snapshot:
         rows = self._rows(inputs)
         market = Market(inputs.offers, self._learned, context)
         asked = demands(self._submitters)
-        found = what_if(
-            self._table, rows, asked, self._rights, context, potential=_potential(inputs)
-        )
+        found = what_if(self._table, rows, asked, self._rights, context, potential=_potential(inputs))
         longest = max((state.pool.waits for state in inputs.pools), default=0.0)
         patience.note(found.groups, inputs.now, longest)
         helpless = unable(self._table, rows, found.groups, context)
