@@ -17,6 +17,7 @@ from kettle_wire.events.lease import BreakerEvent, LeaseEvent, OrphanEvent
 from kettle_wire.events.machine import MachineJoined, MachineLeft
 from kettle_wire.events.many_jobs import JobsChanged
 from kettle_wire.events.plan import PlanMade
+from kettle_wire.events.pool import PoolEvent
 from kettle_wire.events.principal import PrincipalEvent
 from kettle_wire.events.workflow import WorkflowEvent
 
@@ -37,6 +38,7 @@ Recorded = (
     | OrphanEvent
     | BreakerEvent
     | PlanMade
+    | PoolEvent
 )
 
 EVENT_TYPES: Final[tuple[type[Event], ...]] = get_args(Recorded)

@@ -10,6 +10,7 @@ from enum import StrEnum
 import msgspec
 
 from kettle_wire.events.base import Event
+from kettle_wire.events.lease import Shape
 
 
 class Bound(StrEnum):
@@ -31,15 +32,6 @@ class Bound(StrEnum):
     """The rest comes with the next plan."""
     GANG = "gang"
     """There is not room for all machines of a job, so none is made."""
-
-
-class Shape(StrEnum):
-    """How jobs share a machine."""
-
-    SHARED = "shared"
-    """As many as fit."""
-    DEDICATED = "dedicated"
-    """One job has it for itself."""
 
 
 class Obstacle(StrEnum):
@@ -78,8 +70,14 @@ class WaitingJobs(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     submitter: str
     schedd: str
     autocluster: int
+    example: str = ""
+    """The id of one of them."""
     jobs: int
     """How many wait."""
+    cpus: float = 0.0
+    memory: float = 0.0
+    """MiB that each asks for."""
+    shape: Shape = Shape.SHARED
     nodes: int = 1
     """Slots that each needs at the same time."""
     free: int = 0
@@ -110,27 +108,29 @@ class PlannedMachines(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     wanted: int
     bound: Bound = Bound.NEED
     """Why it is not more."""
+    price: float = 0.0
+    """Of a machine for an hour."""
     score: float = 0.0
-    """What a machine costs for what is used of it; of several offers the one with the least is taken."""
+    """Its price, with what is added for slow boots and likely failures, and less for what is liked: the least is taken."""
 
 
 class RemovalCause(StrEnum):
     """Why a machine is to go."""
 
     UNNEEDED = "unneeded"
-    """It was not asked for yet, and what it was for is gone."""
+    """There is no machine yet, and what it was for is gone."""
     IDLE = "idle"
     """It had no job for as long as its pool lets it, and none would run there."""
-    RETIRED = "retired"
-    """Its life is near its end."""
-    QUARANTINED = "quarantined"
-    """Jobs fail there."""
+    PATIENCE = "patience"
+    """It was not ready or had no job for as long as the jobs that it is made for wait for one machine."""
     MAX = "max"
     """Its pool is to be smaller."""
     BUDGET = "budget"
     """Its pool has spent what it may on this day."""
     GANG = "gang"
     """Others of its gang did not come in time."""
+    POOL = "pool"
+    """Its pool is given up, or paused with all that it has."""
 
 
 class Removal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -157,3 +157,5 @@ class PlanMade(Event, frozen=True, tag="plan.made/1"):
     """In the order in which they are served."""
     machines: list[PlannedMachines] = []
     removals: list[Removal] = []
+    took: float = 0.0
+    """Seconds that it took to be made."""

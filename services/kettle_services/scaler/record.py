@@ -39,8 +39,8 @@ class Record:
         cursor, rows = await working_set.load(shard.name)
         state = ScalerState()
         versions = {row.stream: row.version for row in rows}
-        for row in rows:
-            state.restore(row.stream, row.state)
+        for kept in rows:
+            state.restore(kept.stream, kept.state)
         checkpointer = Checkpointer(
             working_set, shard.name, epoch=shard.tenure.epoch, frame=cursor, interval=interval
         )

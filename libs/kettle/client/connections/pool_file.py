@@ -43,7 +43,8 @@ class PoolFile(msgspec.Struct, frozen=True, kw_only=True):
     negotiator: str = "negotiator"
     accounting: str = "accounting"
     iam: str = "iam"
-    scaler: str = "scaler"
+    scaler: str = ""
+    """The name of its scaler; empty: nobody knows whether there is one."""
     master: str = ""
     """The name of this host's master; empty: the host has none that is known."""
     database_url: str = ""
@@ -94,7 +95,7 @@ class PoolFile(msgspec.Struct, frozen=True, kw_only=True):
             case "iam":
                 return self.iam
             case "scaler":
-                return self.scaler
+                return self.scaler or role
             case "master":
                 import socket
 

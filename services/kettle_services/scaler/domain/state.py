@@ -10,7 +10,7 @@ from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
-from kettle_services.scaler.domain import plans
+from kettle_services.scaler.domain import plans, pools
 from kettle_services.scaler.domain.leases import breakers, lease
 from kettle_services.scaler.domain.leases.book import Book
 from kettle_services.scaler.domain.leases.timers import Timers
@@ -49,6 +49,7 @@ class ScalerState:
 
     def __init__(self) -> None:
         self.plans: Final = Streams(plans.LastPlan, plans.fold)
+        self.pools: Final = Streams(pools.PoolState, pools.fold_pool)
         self.leases: Final = Streams(lease.Lease, lease.fold)
         self.orphans: Final = Streams(lease.Orphan, lease.fold_orphan)
         self.offers: Final = Streams(breakers.OfferRecord, breakers.fold_offer)
@@ -56,6 +57,7 @@ class ScalerState:
         self.providers: Final = Streams(breakers.ProviderRecord, breakers.fold_provider)
         self._kinds: Final[dict[str, Streams[Any]]] = {
             plans.KIND: self.plans,
+            pools.KIND: self.pools,
             lease.KIND: self.leases,
             lease.ORPHAN: self.orphans,
             breakers.OFFER: self.offers,
