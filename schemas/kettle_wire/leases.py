@@ -86,10 +86,16 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     offer: Offer
     life: float
     """Seconds after which it ends itself, whatever happens."""
+    pool: str = ""
+    """The pool of workers that it belongs to."""
     owner: str = ""
     """Whose jobs alone it will run."""
     attributes: dict[str, str] = {}
     """ClassAd expressions of its ad, besides those of the offer."""
+    start: str = ""
+    """START of its slot, besides that of the offer."""
+    whole: bool = False
+    """Each job gets all of the machine."""
 
 
 class MachineState(StrEnum):

@@ -54,6 +54,9 @@ class Room(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Provider(Protocol):
     """Makes machines and removes them."""
 
+    visibility: float
+    """Seconds after its creation in which a machine may not be shown yet by `find` and `get`."""
+
     async def check(self, offer: Offer) -> Sequence[str]:
         """
         What is wrong with an offer, each in one sentence, found without making anything; empty: nothing.
