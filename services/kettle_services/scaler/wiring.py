@@ -1,9 +1,8 @@
 """How the parts of a scaler hang together."""
 
-from typing import Any
-
 from kettle import VERSION
-from kettle.bus.ports import Served
+from kettle.accounts.lookup import own_name
+from kettle.bus.ports import RefusedError
 from kettle.eventsourcing.command_pipeline import CommandPipeline
 from kettle.faults import fault_point
 from kettle.runtime import Runtime
@@ -11,12 +10,17 @@ from kettle.runtime.people import People
 from kettle.runtime.pool_connections import join_bus, join_log
 from kettle.runtime.shard_ownership import own_shard
 from kettle.storage import PgWorkingSet
+from kettle_services.scaler.commands.leases import LeaseCommands
 from kettle_services.scaler.commands.renewals import Renewals
+from kettle_services.scaler.commands.worker_pools import PoolCommands
+from kettle_services.scaler.lease_views import LeaseLog
 from kettle_services.scaler.provisioning import Provisioning
 from kettle_services.scaler.reconciling import Reconciling
 from kettle_services.scaler.record import SHARD, Record
 from kettle_services.scaler.settings import ScalerSettings
+from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.scaler import RENEW
+from kettle_wire.events.plan import PlanMade
 
 
 async def serve(rt: Runtime, settings: ScalerSettings) -> None:
@@ -36,15 +40,19 @@ async def serve(rt: Runtime, settings: ScalerSettings) -> None:
     rt.loop(provisioning.run(), name="provisioning")
     rt.loop(reconciling.run(), name="reconciling")
     rt.loop(reconciling.listen(), name="listening")
-    pipeline = CommandPipeline(record)
+    pipeline = CommandPipeline(record, administrators=lambda: {*settings.administrators, own_name()})
     renewals = Renewals(provisioning, settings)
-    served = [pipeline.command(RENEW, renewals.renew), *_served(pipeline, record)]
+    pools = PoolCommands(record, provisioning, changed=_nothing, plan_now=_no_plan)
+    leases = LeaseCommands(record, LeaseLog(log), pools, provisioning, bus, settings)
+    served = [pipeline.command(RENEW, renewals.renew), *pools.served(pipeline), *leases.served(pipeline)]
     await bus.serve("scaler", settings.name, served, version=VERSION)
     rt.ready()
     await rt.stopping.wait()
 
 
-def _served(pipeline: CommandPipeline, record: Record) -> list[Served[Any, Any]]:
-    """All endpoints with their handlers: a module of `commands` for each part."""
-    del pipeline, record
-    return []
+def _nothing() -> None:
+    """The planner is told."""
+
+
+def _no_plan() -> PlanMade:
+    raise RefusedError(RefusalCode.UNAVAILABLE, "there is no planner yet")
