@@ -2,8 +2,9 @@
 
 from kettle import VERSION
 from kettle.accounts.lookup import own_name
-from kettle.bus.ports import RefusedError
+from kettle.bus.ports import Bus
 from kettle.eventsourcing.command_pipeline import CommandPipeline
+from kettle.eventsourcing.log import Log
 from kettle.faults import fault_point
 from kettle.runtime import Runtime
 from kettle.runtime.people import People
@@ -14,13 +15,14 @@ from kettle_services.scaler.commands.leases import LeaseCommands
 from kettle_services.scaler.commands.renewals import Renewals
 from kettle_services.scaler.commands.worker_pools import PoolCommands
 from kettle_services.scaler.lease_views import LeaseLog
+from kettle_services.scaler.planner import Planner
 from kettle_services.scaler.provisioning import Provisioning
 from kettle_services.scaler.reconciling import Reconciling
 from kettle_services.scaler.record import SHARD, Record
 from kettle_services.scaler.settings import ScalerSettings
-from kettle_wire.codes import RefusalCode
+from kettle_services.scaler.watching import Watching
 from kettle_wire.commands.scaler import RENEW
-from kettle_wire.events.plan import PlanMade
+from kettle_wire.subjects import Subjects
 
 
 async def serve(rt: Runtime, settings: ScalerSettings) -> None:
@@ -40,9 +42,10 @@ async def serve(rt: Runtime, settings: ScalerSettings) -> None:
     rt.loop(provisioning.run(), name="provisioning")
     rt.loop(reconciling.run(), name="reconciling")
     rt.loop(reconciling.listen(), name="listening")
+    planner = await _planner(rt, settings, bus, log, record, provisioning)
     pipeline = CommandPipeline(record, administrators=lambda: {*settings.administrators, own_name()})
     renewals = Renewals(provisioning, settings)
-    pools = PoolCommands(record, provisioning, changed=_nothing, plan_now=_no_plan)
+    pools = PoolCommands(record, provisioning, changed=planner.wake, plan_now=planner.plan_now)
     leases = LeaseCommands(record, LeaseLog(log), pools, provisioning, bus, settings)
     served = [pipeline.command(RENEW, renewals.renew), *pools.served(pipeline), *leases.served(pipeline)]
     await bus.serve("scaler", settings.name, served, version=VERSION)
@@ -50,9 +53,16 @@ async def serve(rt: Runtime, settings: ScalerSettings) -> None:
     await rt.stopping.wait()
 
 
-def _nothing() -> None:
-    """The planner is told."""
-
-
-def _no_plan() -> PlanMade:
-    raise RefusedError(RefusalCode.UNAVAILABLE, "there is no planner yet")
+async def _planner(
+    rt: Runtime, settings: ScalerSettings, bus: Bus, log: Log, record: Record, provisioning: Provisioning
+) -> Planner:
+    """A planner that works."""
+    watching = Watching(bus, Subjects(settings.pool))
+    planner = Planner(bus, record, provisioning, watching, settings)
+    await planner.recall(log)
+    rt.loop(watching.watch_owners(), name="owners of machines")
+    rt.loop(watching.watch_slots(), name="slots")
+    rt.loop(watching.watch_submitters(), name="submitters")
+    rt.loop(planner.watch_rooms(), name="rooms")
+    rt.loop(planner.run(), name="plan")
+    return planner
