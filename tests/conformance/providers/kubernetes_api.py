@@ -60,6 +60,7 @@ class KubernetesApi:
     place: Path
     port: int = field(default_factory=held_port)
     pods: dict[str, RunningPod] = field(default_factory=dict)
+    removed: list[RunningPod] = field(default_factory=list)
     quota: int = 100
     """So many pods."""
     start: Callable[[str], dict[str, Any] | None] = lambda _name: None
@@ -151,7 +152,7 @@ class KubernetesApi:
         if options["preconditions"]["uid"] != pod.object["metadata"]["uid"]:
             return _status(409, "Conflict", "the UID in the precondition does not match")
         self._end(pod)
-        del self.pods[request.match_info["name"]]
+        self.removed.append(self.pods.pop(request.match_info["name"]))
         return web.json_response(pod.shown())
 
     async def _log(self, request: web.Request) -> web.Response:
@@ -169,7 +170,7 @@ class KubernetesApi:
 
     def end(self) -> None:
         """End every process."""
-        for pod in self.pods.values():
+        for pod in (*self.pods.values(), *self.removed):
             self._end(pod)
             if pod.process is not None:
                 pod.process.wait(PATIENCE_S)
