@@ -21,12 +21,14 @@ class Examination(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
 
     disk: Annotated[int, msgspec.Meta(ge=0)] = 0
     """MB that have to be free where jobs work."""
+    isolation: bool = False
+    """Control groups have to limit memory, and of a machine of root's jobs have to have directories of their own."""
     containers: bool = False
-    """A container has to run for a second."""
+    """A container has to run."""
     gpus: Annotated[int, msgspec.Meta(ge=0)] = 0
     """So many have to be found."""
-    skew: Span = 7200.0
-    """So far its clock may differ from the pool's."""
+    skew: Span = 86_400.0
+    """So far its clock may differ from the pool's, in seconds: the pool counts on nobody's clock, certificates do."""
     script: Annotated[str, msgspec.Meta(max_length=65_536)] = ""
     """Text of a program of the site, with its `#!` line; another status than 0 fails, and its last words are told."""
     script_timeout: Span = 120.0
@@ -38,7 +40,13 @@ class Notices(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, for
     file: str = ""
     """It is announced as soon as this file is there."""
     url: str = ""
-    """It is announced as soon as this answers with 200, as the metadata of EC2 and Google do."""
+    """It is announced as soon as this answers with 200, as the metadata of virtual machines do."""
+    headers: dict[str, str] = {}
+    """What is sent there, as `Metadata-Flavor: Google`."""
+    token_url: str = ""
+    """Where a token for it is made first, as EC2's metadata wants it (version 2)."""
+    says: str = ""
+    """What the answer has to say, such as `TRUE`; empty: that there is one is enough."""
     interval: Annotated[float, msgspec.Meta(gt=0, le=3600)] = 5.0
     """Seconds between two looks."""
     warning: Span = 120.0
@@ -75,5 +83,7 @@ class Bootstrap(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, f
     back_off: Span = 60.0
     """So long a machine that failed its examination stays before it ends: else one that is broken would be replaced at once,
     again and again."""
+    quarantine_after: Annotated[int, msgspec.Meta(ge=0, le=10_000)] = 5
+    """So many different jobs in a row that fail within seconds make it take no more (`quarantine_after` of the startd); 0: none do."""
     shutdown: bool = False
     """At the end it switches the machine off, which takes root."""

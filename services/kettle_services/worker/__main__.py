@@ -5,23 +5,24 @@ import asyncio
 import logging
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 from kettle.execution.system.linux import boottime
-from kettle.pool import PoolError
+from kettle.pool import PoolError, open_home
 from kettle.pool.joining import JoinError
 from kettle.runtime import logs
 from kettle_services.worker import bootstrap_file
 from kettle_services.worker.domain import course
 from kettle_services.worker.guard import Line, guard
-from kettle_services.worker.joining import join_pool
 from kettle_wire.bootstrap import Bootstrap
 
-_log = logging.getLogger(__name__)
-EXIT_FAILED = 1
-EXIT_BOOTSTRAP = 2
+_log: Final = logging.getLogger(__name__)
+EXIT_FAILED: Final = 1
+EXIT_BOOTSTRAP: Final = 2
 
 
 def main() -> int:
+    """Read the file, and be the guard of an agent."""
     parser = argparse.ArgumentParser(prog="kettle worker run")
     parser.add_argument("bootstrap", type=Path)
     parser.add_argument("--home", type=Path, required=True)
@@ -37,15 +38,18 @@ def main() -> int:
     return guard(agent, given.home, ends=began + told.life, shutdown=told.shutdown)
 
 
-def _agent(told: Bootstrap, file: Path, home: Path, began: float, line: Line) -> int:
-    """The child's whole life."""
-    from kettle_services.worker.agent import serve  # the guard, which stays small, needs none of it
+def _agent(told: Bootstrap, file: Path, place: Path, began: float, line: Line) -> int:
+    """The whole life of the agent."""
+    from kettle.bus.ports import BusError  # the guard, which stays small, needs none of this
+    from kettle_services.worker.joining import join_pool
+    from kettle_services.worker.life import serve
 
     try:
-        record = join_pool(told, home)
+        home = open_home(place)
+        record = join_pool(told, home, ends=began + told.life)
         bootstrap_file.remove(file)
         return asyncio.run(serve(told, home, record, course.begun(told, began), line))
-    except (JoinError, PoolError) as error:
+    except (JoinError, PoolError, BusError) as error:
         _log.error("%s", error)
         return EXIT_FAILED
 

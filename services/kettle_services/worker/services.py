@@ -27,7 +27,7 @@ class Services:
     async def start(self) -> None:
         """Returns when the machine is advertised.  Raises PoolError."""
         started = await asyncio.to_thread(
-            up, self._home, environ=_environ(os.environ), lifeline_fd=self._lifeline.read_fd
+            up, self._home, environ=own_environment(os.environ), lifeline_fd=self._lifeline.read_fd
         )
         if self._master >= 0:
             os.close(self._master)
@@ -58,7 +58,8 @@ class Services:
             os.close(self._master)
 
 
-def _environ(ours: Mapping[str, str]) -> dict[str, str]:
+def own_environment(ours: Mapping[str, str]) -> dict[str, str]:
+    """The environment of what is started here: nothing that was said of the pool of who started us."""
     return {
         name: value
         for name, value in ours.items()

@@ -1,7 +1,7 @@
 """Pilot jobs of a real Slurm."""
 
 from collections.abc import AsyncGenerator, Generator
-from contextlib import contextmanager
+from contextlib import asynccontextmanager
 
 import pytest
 from tests.conformance.providers.suite import (
@@ -43,22 +43,24 @@ async def world(cluster: SlurmCluster) -> AsyncGenerator[World]:
     program = stand_in(place)
     logs = str(cluster.place)
 
-    async def opened(deployment: str, patience: float = 30.0) -> Slurm:
-        settings = SlurmSettings(
-            configuration=str(cluster.configuration), program=str(program), logs=logs, patience=patience
-        )
+    async def opened(deployment: str) -> Slurm:
+        settings = SlurmSettings(configuration=str(cluster.configuration), program=str(program), logs=logs)
         return await settings.open(deployment)
 
-    @contextmanager
-    def away() -> Generator[None]:
+    async def hasty() -> Slurm:
+        settings = SlurmSettings(configuration=str(cluster.hasty_configuration), program=str(program))
+        return await settings.open(DEPLOYMENT)
+
+    @asynccontextmanager
+    async def away() -> AsyncGenerator[None]:
         cluster.stop_controller()
         try:
             yield
         finally:
             cluster.start_controller()
 
-    @contextmanager
-    def silent() -> Generator[None]:
+    @asynccontextmanager
+    async def silent() -> AsyncGenerator[None]:
         cluster.freeze_controller()
         try:
             yield
@@ -72,6 +74,7 @@ async def world(cluster: SlurmCluster) -> AsyncGenerator[World]:
         bootstraps=place,
         away=away,
         silent=silent,
+        hasty=hasty,
     )
     yield made
     for each in made.opened:

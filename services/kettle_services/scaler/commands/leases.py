@@ -144,7 +144,7 @@ class LeaseCommands:
         return wire.LeaseHistory(lease=lease, moments=moments)
 
     async def console(self, request: wire.LeaseConsole, caller: Identity) -> wire.Console:
-        """What it wrote; that of one that failed is in the record.  `not_found`, `unavailable`."""
+        """What it wrote; that of one that failed is in the record.  `not_found`, `refused`."""
         lease = self._record.state.leases.states.get(request.lease)
         if lease is None or lease.console or not lease.handle:
             return wire.Console(text=await self._kept_console(request.lease))
@@ -152,7 +152,7 @@ class LeaseCommands:
         read = await self._ask(provisioner.READ_CONSOLE, asked)
         if read.trouble is not None:
             raise RefusedError(
-                RefusalCode.UNAVAILABLE, f"its provider {lease.provider} does not say: {read.trouble.words}"
+                RefusalCode.REFUSED, f"its provider {lease.provider} does not say: {read.trouble.words}"
             )
         return wire.Console(text=read.text)
 
@@ -187,12 +187,12 @@ class LeaseCommands:
         return wire.OffersChecked(faults=faults)
 
     async def _ask(self, endpoint: Endpoint[Req, Rep], request: Req) -> Rep:
-        """What a provisioner answers; raises RefusedError (`unavailable`)."""
+        """What a provisioner answers; raises RefusedError."""
         try:
             return await self._bus.call(endpoint, self._provisioner, request, deadline=provisioner.ANSWER_S)
         except NoResponderError as error:
             raise RefusedError(
-                RefusalCode.UNAVAILABLE,
+                RefusalCode.REFUSED,
                 f"no provisioner {self._provisioner} answers, so no provider can be asked: is provisioner in daemon_list?",
             ) from error
 
