@@ -489,7 +489,7 @@ def _knows_owners(bus: _Bus, role: str) -> list[str]:
                 *bus.reads(f"KV_{owners}", f"$KV.{owners}.>"),
                 f"$KV.{owners}.*",
             ]
-        case "negotiator":
+        case "negotiator" | "scaler":
             return [*bus.makes(f"KV_{owners}"), *bus.reads(f"KV_{owners}", f"$KV.{owners}.>")]
         case _:
             return []

@@ -28,8 +28,8 @@ class NoScalerError(ClientError):
 
     def __init__(self) -> None:
         super().__init__(
-            "this pool has no scaler, which keeps pools of workers: start it with kettle up --elastic, or add "
-            "iam, scaler and provisioner to daemon_list of [master]"
+            "this pool has no scaler, or it does not answer: pools of workers need iam, scaler and provisioner in daemon_list of "
+            "[master] in kettle.toml, see docs/how-to/grow-and-shrink-the-pool.md"
         )
 
 
@@ -49,20 +49,20 @@ class WorkerPools:
 
     async def apply(self, pool: WorkerPool) -> wire.PoolApplied:
         """Have a pool be as its file says."""
-        return await self._ask(wire.APPLY_POOL, wire.ApplyPool(id=new_id(), pool=pool))
+        return await self.ask(wire.APPLY_POOL, wire.ApplyPool(id=new_id(), pool=pool))
 
     async def check(self, offers: Sequence[Offer]) -> list[wire.OfferFault]:
         """What providers say is wrong with offers; nothing is made."""
         request = wire.CheckOffers(offers=list(offers))
-        return (await self._ask(wire.CHECK_OFFERS, request, deadline=_PROVIDER_S)).faults
+        return (await self.ask(wire.CHECK_OFFERS, request, deadline=_PROVIDER_S)).faults
 
     async def list(self) -> list[wire.PoolSummary]:
         """All pools of workers."""
-        return (await self._ask(wire.LIST_POOLS, wire.ListPools())).pools
+        return (await self.ask(wire.LIST_POOLS, wire.ListPools())).pools
 
     async def show(self, pool: str) -> wire.PoolShown:
         """One of them."""
-        return await self._ask(wire.SHOW_POOL, wire.ShowPool(pool=pool))
+        return await self.ask(wire.SHOW_POOL, wire.ShowPool(pool=pool))
 
     async def find(self, pool: str) -> wire.PoolShown | None:
         """One of them, if there is one of this name."""
@@ -75,48 +75,48 @@ class WorkerPools:
 
     async def explain(self, pool: str, *, dry_run: bool = False) -> wire.PlanExplained:
         """The last plan, or one that is made for the question and not carried out."""
-        return await self._ask(wire.EXPLAIN_PLAN, wire.ExplainPlan(pool=pool, dry_run=dry_run))
+        return await self.ask(wire.EXPLAIN_PLAN, wire.ExplainPlan(pool=pool, dry_run=dry_run))
 
     async def pause(self, pool: str, *, reason: str = "", drain: bool = False) -> None:
         """Make no more machines; with `drain` have those go that there are."""
-        await self._ask(wire.PAUSE_POOL, wire.PausePool(id=new_id(), pool=pool, reason=reason, drain=drain))
+        await self.ask(wire.PAUSE_POOL, wire.PausePool(id=new_id(), pool=pool, reason=reason, drain=drain))
 
     async def resume(self, pool: str) -> None:
         """Make machines again, and try closed offers at once."""
-        await self._ask(wire.RESUME_POOL, wire.ResumePool(id=new_id(), pool=pool))
+        await self.ask(wire.RESUME_POOL, wire.ResumePool(id=new_id(), pool=pool))
 
     async def retire(self, pool: str) -> None:
         """Give a pool up."""
-        await self._ask(wire.RETIRE_POOL, wire.RetirePool(id=new_id(), pool=pool))
+        await self.ask(wire.RETIRE_POOL, wire.RetirePool(id=new_id(), pool=pool))
 
     async def leases(
         self, pool: str = "", *, states: Sequence[LeaseState] = (), limit: int = wire.MOST_LEASES
     ) -> wire.Leases:
         """Leases, the newest first; without `states` those that are not over."""
         request = wire.ListLeases(pool=pool, states=list(states), limit=limit)
-        return await self._ask(wire.LIST_LEASES, request)
+        return await self.ask(wire.LIST_LEASES, request)
 
     async def timeline(self, lease: str) -> wire.LeaseHistory:
         """What happened to a lease."""
-        return await self._ask(wire.LEASE_TIMELINE, wire.LeaseTimeline(lease=lease))
+        return await self.ask(wire.LEASE_TIMELINE, wire.LeaseTimeline(lease=lease))
 
     async def console(self, lease: str) -> str:
         """What a machine wrote while it started."""
         request = wire.LeaseConsole(lease=lease)
-        return (await self._ask(wire.LEASE_CONSOLE, request, deadline=_PROVIDER_S)).text
+        return (await self.ask(wire.LEASE_CONSOLE, request, deadline=_PROVIDER_S)).text
 
     async def order(self, pool: str, offer: str) -> str:
         """Have one machine more; its lease."""
-        return (await self._ask(wire.ORDER_LEASE, wire.OrderLease(id=new_id(), pool=pool, offer=offer))).lease
+        return (await self.ask(wire.ORDER_LEASE, wire.OrderLease(id=new_id(), pool=pool, offer=offer))).lease
 
     async def give_up(self, lease: str, *, reason: str = "", force: bool = False) -> None:
         """Have one machine go."""
         request = wire.GiveUpLease(id=new_id(), lease=lease, reason=reason, force=force)
-        await self._ask(wire.GIVE_UP_LEASE, request)
+        await self.ask(wire.GIVE_UP_LEASE, request)
 
     async def report(self, pool: str, *, since: float, now: float) -> PoolUse:
         """The machines that a pool had from one moment to another, and what ran on them."""
-        report = await self._ask(wire.REPORT_POOL, wire.ReportPool(pool=pool, since=since))
+        report = await self.ask(wire.REPORT_POOL, wire.ReportPool(pool=pool, since=since))
         if not report.leases:
             return PoolUse(report=report, used=[])
         usage = ReportUsage(
@@ -126,7 +126,8 @@ class WorkerPools:
         )
         return PoolUse(report=report, used=(await self._requests.ask(REPORT_USAGE, usage)).rows)
 
-    async def _ask(self, endpoint: Endpoint[Req, Rep], request: Req, *, deadline: float = 0.0) -> Rep:
+    async def ask(self, endpoint: Endpoint[Req, Rep], request: Req, *, deadline: float = 0.0) -> Rep:
+        """What the scaler answers; for who makes the ids of commands.  Raises NoScalerError."""
         patience = min(self._requests.transport.patience, PATIENCE_S)
         try:
             if deadline:

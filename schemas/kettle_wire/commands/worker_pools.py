@@ -241,7 +241,7 @@ class LeaseHistory(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LeaseConsole(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a machine wrote while it started; `not_found`, `unavailable`: its provider does not say."""
+    """What a machine wrote while it started; `not_found`, `refused`: its provider does not say."""
 
     lease: LeaseId
 

@@ -3,7 +3,7 @@
 import asyncio
 import stat
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -41,8 +41,10 @@ class World:
     """Where the program of machines puts what it was told, as `LEASE.json`."""
     away: Callable[[], AbstractContextManager[None]]
     """The peer does not answer while this lasts."""
-    silent: Callable[[], AbstractContextManager[None]]
+    silent: Callable[[], AbstractAsyncContextManager[None]]
     """The peer takes what it is asked, and does it, but no answer comes back while this lasts."""
+    hasty: Callable[[], Awaitable[Provider]] | None = None
+    """The provider with little patience, for questions that can have no answer; None: it is told at once."""
     wrong: Callable[[], Awaitable[Provider]] | None = None
     """The provider with a credential that is not accepted; None: it has none."""
     opened: list[Provider] = field(default_factory=list)
@@ -50,6 +52,14 @@ class World:
     async def provider(self, deployment: str = DEPLOYMENT) -> Provider:
         """One that is closed with the test."""
         made = await self.open(deployment)
+        self.opened.append(made)
+        return made
+
+    async def hasty_provider(self) -> Provider:
+        """One for questions that can have no answer."""
+        if self.hasty is None:
+            return await self.provider()
+        made = await self.hasty()
         self.opened.append(made)
         return made
 
@@ -76,7 +86,7 @@ def stand_in(place: Path) -> Path:
 mkdir "$6" || exit 65
 told=$(cat)
 lease=$(printf %s "$told" | sed 's/.*"lease":"\\([^"]*\\)".*/\\1/')
-trap 'echo term >{place}/$lease.term; kill $sleeper; exit 0' TERM
+trap 'echo term >{place}/$lease.term; kill $sleeper 2>/dev/null; exit 0' TERM
 echo "the worker of $lease begins"
 printf %s "$told" >{place}/$lease.part && mv {place}/$lease.part {place}/$lease.json
 sleep 600 &
@@ -181,12 +191,13 @@ class ProviderSuite:
         """While a provider is away nothing is known of any machine, and what was not sent was not made."""
         provider = await world.provider()
         handle = await provider.create(order(world.offer, "crowd-4-0"), bootstrap("crowd-4-0"))
+        hasty = await world.hasty_provider()
         with world.away():
-            for ask in (provider.find(), provider.get(handle), provider.delete(handle)):
+            for ask in (hasty.find(), hasty.get(handle), hasty.delete(handle)):
                 with pytest.raises(UnavailableError):
                     await ask
             with pytest.raises(ProviderError) as refused:
-                await provider.create(order(world.offer, "crowd-4-1"), bootstrap("crowd-4-1"))
+                await hasty.create(order(world.offer, "crowd-4-1"), bootstrap("crowd-4-1"))
             assert ErrorClass.TRANSIENT is refused.value.error
         assert [handle] == [each.handle for each in (await provider.find()).machines]
         await provider.delete(handle)
@@ -195,8 +206,10 @@ class ProviderSuite:
     async def test_a_lost_answer_is_a_doubt_that_looking_ends(self, world: World) -> None:
         """When the answer to a create is lost, nobody claims to know; the machine is found by its lease, and is there once."""
         provider = await world.provider()
-        with world.silent(), pytest.raises(InDoubtError) as doubt:
-            await provider.create(order(world.offer, "crowd-5-0"), bootstrap("crowd-5-0"))
+        hasty = await world.hasty_provider()
+        async with world.silent():
+            with pytest.raises(InDoubtError) as doubt:
+                await hasty.create(order(world.offer, "crowd-5-0"), bootstrap("crowd-5-0"))
         assert TOKEN not in str(doubt.value)
 
         async def is_found() -> bool:

@@ -1,7 +1,7 @@
 """Pilot jobs of a real Slurm."""
 
 from collections.abc import AsyncGenerator, Generator
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 
 import pytest
 from tests.conformance.providers.suite import (
@@ -43,11 +43,13 @@ async def world(cluster: SlurmCluster) -> AsyncGenerator[World]:
     program = stand_in(place)
     logs = str(cluster.place)
 
-    async def opened(deployment: str, patience: float = 30.0) -> Slurm:
-        settings = SlurmSettings(
-            configuration=str(cluster.configuration), program=str(program), logs=logs, patience=patience
-        )
+    async def opened(deployment: str) -> Slurm:
+        settings = SlurmSettings(configuration=str(cluster.configuration), program=str(program), logs=logs)
         return await settings.open(deployment)
+
+    async def hasty() -> Slurm:
+        settings = SlurmSettings(configuration=str(cluster.hasty_configuration), program=str(program))
+        return await settings.open(DEPLOYMENT)
 
     @contextmanager
     def away() -> Generator[None]:
@@ -57,8 +59,8 @@ async def world(cluster: SlurmCluster) -> AsyncGenerator[World]:
         finally:
             cluster.start_controller()
 
-    @contextmanager
-    def silent() -> Generator[None]:
+    @asynccontextmanager
+    async def silent() -> AsyncGenerator[None]:
         cluster.freeze_controller()
         try:
             yield
@@ -72,6 +74,7 @@ async def world(cluster: SlurmCluster) -> AsyncGenerator[World]:
         bootstraps=place,
         away=away,
         silent=silent,
+        hasty=hasty,
     )
     yield made
     for each in made.opened:

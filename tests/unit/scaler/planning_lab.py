@@ -188,7 +188,7 @@ class Lab:
             self.record(lease, LeaseReady(until=self.now + 10_000))
             one = self.leases[lease]
             self.slots[f"{lease}.slot1"] = machine_slot(
-                lease, one.offer.cpus, one.offer.memory, Start=Expr(one.requested.start), TimeToLive=86_000,
+                lease, one.offer.cpus, one.offer.memory, Start=Expr(one.requested.start or "true"), TimeToLive=86_000,
                 PartitionableSlot=one.requested.shape.value == "shared",
             )  # fmt: skip
 

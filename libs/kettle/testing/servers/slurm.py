@@ -36,6 +36,8 @@ class SlurmCluster:
     def __init__(self, place: Path) -> None:
         self.place: Final = place
         self.configuration: Final = place / "slurm.conf"
+        self.hasty_configuration: Final = place / "hasty.conf"
+        """For a client that soon gives up."""
         self.controller_port: Final = held_port()
         self._controller: subprocess.Popen[bytes] | None = None
 
@@ -143,12 +145,14 @@ SelectType=select/cons_tres
 SelectTypeParameters=CR_Core_Memory
 SchedulerParameters=batch_sched_delay=0,sched_interval=1
 KillWait=2
-MessageTimeout=2
+MessageTimeout=60
 ReturnToService=2
 NodeName={host} NodeAddr=127.0.0.1 CPUs=8 RealMemory=16000 State=UNKNOWN
 PartitionName={PARTITION} Nodes={host} Default=YES MaxTime=60 State=UP
 """
     )
+    text = cluster.configuration.read_text()
+    cluster.hasty_configuration.write_text(text.replace("MessageTimeout=60", "MessageTimeout=2"))
 
 
 def _path(program: str) -> str:

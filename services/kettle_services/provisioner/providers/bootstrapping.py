@@ -12,9 +12,14 @@ from kettle_wire.bootstrap import Bootstrap
 _END: Final = "END-OF-BOOTSTRAP"
 
 
-def worker_script(bootstrap: Bootstrap, program: str, before: Sequence[str] = ()) -> str:
+_TEMPORARY: Final = "${TMPDIR:-/tmp}"
+
+
+def worker_script(
+    bootstrap: Bootstrap, program: str, before: Sequence[str] = (), *, place: str = _TEMPORARY
+) -> str:
     """
-    A script that passes SIGTERM on to the worker's program, and removes its directory at the end.
+    A script that passes SIGTERM on to the worker's program, and removes the directory that it makes below `place` at the end.
 
     The bootstrap has a token that admits one machine once.  The program reads it from its standard input: it is in no command line
     and no environment, which others on the machine may read.
@@ -23,9 +28,9 @@ def worker_script(bootstrap: Bootstrap, program: str, before: Sequence[str] = ()
         "#!/bin/sh",
         "umask 077",
         *before,
-        *_begun(bootstrap, program, background=True),
+        *_begun(bootstrap, program, place, background=True),
         "worker=$!",
-        """trap 'kill -TERM "$worker"' TERM""",
+        """trap 'kill -TERM "$worker" 2>/dev/null' TERM""",
         'while kill -0 "$worker" 2>/dev/null; do wait "$worker"; status=$?; done',
         'rm -rf "$directory"',
         'exit "$status"',
@@ -44,16 +49,16 @@ def machine_script(bootstrap: Bootstrap, program: str, before: Sequence[str], po
         "umask 077",
         f"{power_off} +{minutes}",
         *before,
-        *_begun(bootstrap, program, background=False),
+        *_begun(bootstrap, program, _TEMPORARY, background=False),
         f"{power_off} now",
         "",
     ))  # fmt: skip
 
 
-def _begun(bootstrap: Bootstrap, program: str, *, background: bool) -> tuple[str, ...]:
+def _begun(bootstrap: Bootstrap, program: str, place: str, *, background: bool) -> tuple[str, ...]:
     words = f'{shlex.quote(program)} worker run --bootstrap - --home "$directory/home"'
     return (
-        'directory=$(mktemp -d "${TMPDIR:-/tmp}/kettle-worker.XXXXXXXX") || exit 1',
+        f'directory=$(mktemp -d "{place}/kettle-worker.XXXXXXXX") || exit 1',
         f"{words} <<'{_END}'{' &' if background else ''}",
         msgspec.json.encode(bootstrap).decode(),  # of one line: it cannot be the line that ends it
         _END,

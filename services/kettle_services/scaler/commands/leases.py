@@ -2,25 +2,27 @@
 
 import hashlib
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import Any, Final
 
-from kettle.bus.ports import Bus, RefusedError, Served
+from kettle.bus.ports import Bus, NoResponderError, RefusedError, Rep, Req, Served
 from kettle.eventsourcing.command_pipeline import CommandPipeline
 from kettle.eventsourcing.command_pipeline import Decision as Decided
 from kettle_services.scaler.commands.worker_pools import PoolCommands
 from kettle_services.scaler.domain.leases import lease as leases
-from kettle_services.scaler.domain.leases.book import Decision
 from kettle_services.scaler.domain.leases.ending import terminate
 from kettle_services.scaler.domain.leases.lease import LEAVING, Lease
 from kettle_services.scaler.domain.leases.wishes import drain
 from kettle_services.scaler.lease_views import LeaseLog, shown
+from kettle_services.scaler.provisioning import Provisioning
 from kettle_services.scaler.record import Record
+from kettle_services.scaler.settings import ScalerSettings
 from kettle_wire.codes import RefusalCode
 from kettle_wire.commands import provisioner
 from kettle_wire.commands import worker_pools as wire
 from kettle_wire.commands.iam import Recorded
 from kettle_wire.commands.worker_pools import LeaseShown, OfferFault
+from kettle_wire.endpoint import Endpoint
 from kettle_wire.events.lease import LeaseRequested
 from kettle_wire.identity import Identity
 from kettle_wire.leases import LeaseState
@@ -39,20 +41,16 @@ class LeaseCommands:
         record: Record,
         log: LeaseLog,
         pools: PoolCommands,
+        provisioning: Provisioning,
         bus: Bus,
-        *,
-        provisioner: str,
-        deciding: Callable[[], Decision],
-        act: Callable[[Decision], None],
+        settings: ScalerSettings,
     ) -> None:
-        """`provisioner`: its name.  `deciding`: a decision on what is there now; `act` does what follows when it is recorded."""
         self._record: Final = record
         self._log: Final = log
         self._pools: Final = pools
+        self._provisioning: Final = provisioning
         self._bus: Final = bus
-        self._provisioner: Final = provisioner
-        self._deciding: Final = deciding
-        self._act: Final = act
+        self._provisioner: Final = settings.provisioner
 
     def served(self, pipeline: CommandPipeline) -> list[Served[Any, Any]]:
         """The endpoints with their handlers."""
@@ -101,7 +99,6 @@ class LeaseCommands:
         return Decided(
             lambda position: wire.LeaseOrdered(lease=name, position=position),
             [(f"{leases.KIND}/{name}", event)],
-            effect=lambda: self._act(self._deciding()),
         )
 
     async def give_up(self, request: wire.GiveUpLease, caller: Identity) -> Decided[Recorded]:
@@ -112,7 +109,7 @@ class LeaseCommands:
                 RefusalCode.NOT_FOUND,
                 f"there is no lease {request.lease}, or it is over: kettle pool leases shows those that there are",
             )
-        decision = self._deciding()
+        decision = self._provisioning.decision()
         why = f"{caller.name} gave it up{f': {request.reason}' if request.reason else ''}"
         if request.force and lease.handle and lease.state is not LeaseState.TERMINATING:
             terminate(decision, lease, why)
@@ -121,7 +118,7 @@ class LeaseCommands:
         return Decided(
             lambda position: Recorded(position=position),
             decision.changes,
-            effect=lambda: self._act(decision),
+            effect=lambda: self._provisioning.act(decision.acts),
         )
 
     async def list(self, request: wire.ListLeases, caller: Identity) -> wire.Leases:
@@ -147,17 +144,15 @@ class LeaseCommands:
         return wire.LeaseHistory(lease=lease, moments=moments)
 
     async def console(self, request: wire.LeaseConsole, caller: Identity) -> wire.Console:
-        """What it wrote; that of one that failed is in the record.  `not_found`, `unavailable`."""
+        """What it wrote; that of one that failed is in the record.  `not_found`, `refused`."""
         lease = self._record.state.leases.states.get(request.lease)
         if lease is None or lease.console or not lease.handle:
             return wire.Console(text=await self._kept_console(request.lease))
         asked = provisioner.ReadConsole(provider=lease.provider, handle=lease.handle)
-        read = await self._bus.call(
-            provisioner.READ_CONSOLE, self._provisioner, asked, deadline=provisioner.ANSWER_S
-        )
+        read = await self._ask(provisioner.READ_CONSOLE, asked)
         if read.trouble is not None:
             raise RefusedError(
-                RefusalCode.UNAVAILABLE, f"its provider {lease.provider} does not say: {read.trouble.words}"
+                RefusalCode.REFUSED, f"its provider {lease.provider} does not say: {read.trouble.words}"
             )
         return wire.Console(text=read.text)
 
@@ -178,9 +173,7 @@ class LeaseCommands:
         faults: list[OfferFault] = []
         for provider, offers in by_provider.items():
             asked = provisioner.CheckOffers(provider=provider, offers=offers)
-            answer = await self._bus.call(
-                provisioner.CHECK_OFFERS, self._provisioner, asked, deadline=provisioner.ANSWER_S
-            )
+            answer = await self._ask(provisioner.CHECK_OFFERS, asked)
             if (trouble := answer.trouble) is not None:
                 faults += [
                     OfferFault(offer=offer.name, sentence=trouble.words, unanswered=trouble.error is None)
@@ -192,6 +185,16 @@ class LeaseCommands:
                 for sentence in answer.faults.get(offer.name, ())
             ]
         return wire.OffersChecked(faults=faults)
+
+    async def _ask(self, endpoint: Endpoint[Req, Rep], request: Req) -> Rep:
+        """What a provisioner answers; raises RefusedError."""
+        try:
+            return await self._bus.call(endpoint, self._provisioner, request, deadline=provisioner.ANSWER_S)
+        except NoResponderError as error:
+            raise RefusedError(
+                RefusalCode.REFUSED,
+                f"no provisioner {self._provisioner} answers, so no provider can be asked: is provisioner in daemon_list?",
+            ) from error
 
     def _leases(self) -> Collection[Lease]:
         return self._record.state.leases.states.values()

@@ -10,8 +10,7 @@ from kettle.eventsourcing.command_pipeline import CommandPipeline, Decision
 from kettle.worker_pools.comparison import changes, digest
 from kettle_services.scaler.domain.leases.book import Book, standing
 from kettle_services.scaler.domain.leases.breakers import Closure, template_of
-from kettle_services.scaler.domain.leases.reopening import reopened
-from kettle_services.scaler.domain.leases.timers import Timers
+from kettle_services.scaler.domain.leases.wishes import reopen
 from kettle_services.scaler.domain.outlooks import outlooks, waiting_jobs
 from kettle_services.scaler.domain.plans import LastPlan
 from kettle_services.scaler.domain.pools import (
@@ -23,6 +22,7 @@ from kettle_services.scaler.domain.pools import (
     decide_retire,
     stream,
 )
+from kettle_services.scaler.provisioning import Provisioning
 from kettle_services.scaler.record import Record
 from kettle_wire.codes import RefusalCode
 from kettle_wire.commands import worker_pools as wire
@@ -44,6 +44,7 @@ class PoolCommands:
     def __init__(
         self,
         record: Record,
+        provisioning: Provisioning,
         *,
         changed: Callable[[], None],
         plan_now: Callable[[], PlanMade],
@@ -52,6 +53,7 @@ class PoolCommands:
         `changed`: somebody has decided something, so that another plan is due.  `plan_now`: a plan that is not carried out.
         """
         self._record: Final = record
+        self._provisioning: Final = provisioning
         self._changed: Final = changed
         self._plan_now: Final = plan_now
 
@@ -99,8 +101,9 @@ class PoolCommands:
             events = decide_resume(state, by=caller.name, now=now)
         except PoolRefused as refused:
             raise RefusedError(RefusalCode.REFUSED, str(refused)) from refused
-        opened = reopened(self._book(), state.pool, f"{caller.name} resumed the pool")
-        return self._recorded([*((stream(request.pool), event) for event in events), *opened])
+        decision = self._provisioning.decision()
+        reopen(decision, state.pool, caller.name)
+        return self._recorded([*((stream(request.pool), event) for event in events), *decision.changes])
 
     async def retire(self, request: wire.RetirePool, caller: Identity) -> Decision[Recorded]:
         """Give a pool up; `not_found`."""
@@ -146,9 +149,6 @@ class PoolCommands:
         found = outlooks(waiting, pools, self._record.state.leases.states) if waiting is not None else []
         return PoolOutlooks(outlooks=found, plan=last.plan.number)
 
-    def _book(self) -> Book:
-        return self._record.state.book(Timers())  # how long things take does not matter for what is closed
-
     def _last(self) -> LastPlan | None:
         return self._record.state.plans.states.get("made")
 
@@ -172,7 +172,7 @@ class PoolCommands:
             for lease in self._record.state.leases.states.values()
             if lease.requested.pool == pool.name
         )
-        book = self._book()
+        book = self._provisioning.book
         closed = sum(standing(book, pool.name, offer, now).limit == 0 for offer in pool.offers)
         return PoolSummary(
             name=pool.name,
@@ -189,7 +189,7 @@ class PoolCommands:
         )
 
     def _offer(self, state: PoolState, offer: Offer) -> OfferStanding:
-        pool, now, book = state.pool.name, time.time(), self._book()
+        pool, now, book = state.pool.name, time.time(), self._provisioning.book
         measured = book.offers.get(f"{pool}.{offer.name}")
         closure = _closure(book, pool, offer, now)
         boots = sorted(measured.boots) if measured is not None else []

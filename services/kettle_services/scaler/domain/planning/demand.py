@@ -273,6 +273,12 @@ class Patience:
                     samples.pop(0)
                 self._seen[group.key] = samples
 
+    def copy(self) -> Patience:
+        """The same, to be asked what would be without being told anything."""
+        other = Patience()
+        other._seen = {key: list(samples) for key, samples in self._seen.items()}
+        return other
+
     def lasting(self, key: Key, seconds: float, now: float) -> int:
         """So many have been left over for so long."""
         samples = self._seen.get(key, [])

@@ -11,7 +11,7 @@ from kettle.classad import NOTHING, Context, EvaluationFailed, evaluate_attribut
 from kettle.classad.columnar import Evaluator, Table
 from kettle.matchmaking import Amounts, Explainer, Request
 from kettle.matchmaking.request import QUANTA, RESOURCES
-from kettle_services.scaler.domain.planning.templates import LIFE, MARGIN_S, RUN_TIME, slot_ad, start_of
+from kettle_services.scaler.domain.planning.templates import MARGIN_S, RUN_TIME, slot_ad, start_of
 from kettle_wire.events.lease import Shape
 from kettle_wire.events.plan import Obstacle, OfferObstacle
 from kettle_wire.worker_pools import PoolKind
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 SCALING: Final = "ProminenceAutoScalingType"
 PATIENCE: Final = "ProminenceMaximumIdleTime"
-_KIB_PER_MB: Final = 1024
+_LIFE: Final = "MY.TimeToLive"
 
 
 class Fit(msgspec.Struct, frozen=True, kw_only=True):
@@ -209,7 +209,7 @@ class Market:
         pool, offer = one.pool.name, one.offer.name
         if not fit.able[row]:
             text = clauses.get(row, "")
-            life = text == LIFE
+            life = text.endswith(_LIFE)
             words = self._lives(fit.group, one) if life else text
             kind = Obstacle.LIFE if life else Obstacle.OWNER if _of_owner(text) else Obstacle.CLAUSE
             return OfferObstacle(pool=pool, offer=offer, obstacle=kind, words=words)

@@ -75,6 +75,8 @@ class Inputs(msgspec.Struct, frozen=True, kw_only=True):
     spent: dict[str, float] = {}
     """What leases that are over have cost on this day (UTC), by pool."""
     max_actions: int = 250
+    sound: bool = True
+    """Whether what is said on the bus is heard: else that nothing waits, or nothing runs, means nothing."""
 
     def of_pool(self, pool: str) -> list[Lease]:
         """Its leases."""
@@ -90,6 +92,7 @@ def gathered(
     rooms: Mapping[str, Room],
     spent: Mapping[str, float],
     max_actions: int,
+    sound: bool = True,
 ) -> Inputs:
     """The inputs, from what is recorded."""
     leases = sorted(book.leases.values(), key=lambda lease: (lease.made, lease.id))
@@ -114,6 +117,7 @@ def gathered(
         rooms=dict(rooms),
         spent=dict(spent),
         max_actions=max_actions,
+        sound=sound,
     )
 
 

@@ -12,22 +12,22 @@ from kettle.matchmaking import Amounts
 from kettle_wire.ads import Ad, Expr
 from kettle_wire.ads.types import Scalar
 from kettle_wire.events.lease import Shape
+from kettle_wire.leases import LIVES_ENOUGH
 from kettle_wire.worker_pools import Offer, WorkerPool
 
 MARGIN_S: Final = 60.0
 """A job has to be over so long before the machine is, for its files."""
 _UNKNOWN_DISK_KIB: Final = 2**40
 _KIB_PER_MB: Final = 1024
-RUN_TIME: Final = ("ProminenceWallTime", "AllowedExecuteDuration", "AllowedJobDuration")
-"""Attributes of jobs: seconds that one is expected to run at most; the first that it has counts."""
-LIFE: Final = f"({' ?: '.join(f'TARGET.{name}' for name in RUN_TIME)} ?: 0) <= MY.TimeToLive"
+RUN_TIME: Final = ("AllowedExecuteDuration", "AllowedJobDuration")
+"""Attributes of jobs: seconds that one may run at most; the first that it has counts."""
 _LIMITS: Final = "TARGET.RequestCpus <= MY.Cpus && TARGET.RequestMemory <= MY.Memory"
 _LEARNED: Final = frozenset({"arch", "opsys", "opsysandver", "opsysmajorver", "opsyslongname", "microarch"})
 
 
 def start_of(pool: WorkerPool, offer: Offer, alone: Amounts | None = None) -> str:
     """
-    START of the machines of an offer: whose jobs they take, and that these end before the machine.
+    START of the machines of an offer, but for what every machine with a lease says of its life; empty: it is for everybody.
 
     `alone`: what the one job asks that a machine is made for; smaller ones are not to take its place.
     """
@@ -41,7 +41,7 @@ def start_of(pool: WorkerPool, offer: Offer, alone: Amounts | None = None) -> st
         clauses.append(
             f"TARGET.RequestCpus >= {asked['Cpus']:.15g} && TARGET.RequestMemory >= {asked['Memory']:.15g}"
         )
-    return " && ".join([*clauses, LIFE])
+    return " && ".join(clauses)
 
 
 def _of_group(group: str) -> str:
@@ -94,7 +94,7 @@ def slot_ad(
         **{key: place for key, place in places.items() if place},
         **{key: Expr(text) for key, text in said.items()},
         "WithinResourceLimits": Expr(_LIMITS),
-        "Start": Expr(start),
+        "Start": Expr(f"{start} && {LIVES_ENOUGH}" if start else LIVES_ENOUGH),
         "Requirements": Expr("START && WithinResourceLimits"),
     }
 

@@ -3,7 +3,7 @@
 import pytest
 
 from kettle.classad import ClassAd, evaluate_attribute
-from kettle_services.negotiator.domain.machine_owners import MachineOwners
+from kettle.matchmaking.machine_owners import MachineOwners
 from kettle_wire.ads import Ad, Expr
 from kettle_wire.machine_owners import owner_entry
 
