@@ -19,7 +19,12 @@ class Said(msgspec.Struct, frozen=True):
 
     status: int
     body: bytes
-    retry_after: str | None
+    headers: Mapping[str, str]
+
+    @property
+    def retry_after(self) -> str | None:
+        """The header of that name."""
+        return self.headers.get("Retry-After")
 
     @property
     def text(self) -> str:
@@ -64,7 +69,7 @@ class Web:
             async with self._session.request(
                 method, self._url + path, headers=headers, data=body, allow_redirects=False
             ) as answer:
-                return Said(answer.status, await answer.read(), answer.headers.get("Retry-After"))
+                return Said(answer.status, await answer.read(), answer.headers)
         except _UNSENT as error:
             raise UnavailableError(cleaned(f"{self._url}: {error}")) from None
         except (TimeoutError, aiohttp.ClientError) as error:
