@@ -88,15 +88,18 @@ class Agent:
     async def _until_drained(self) -> None:
         """Wait until it is to take no more jobs."""
         while not self.course.draining:
-            self._changed.clear()
-            await slept(max(0.0, self.course.due() - boottime()), self._changed)
-            self.turn(courses.at_moment(self.course, boottime()))
+            await self._pass_time()
 
     async def _until_last_call(self) -> None:
         """Wait until jobs that still run are asked to end."""
-        while (left := self.course.last_call - boottime()) > 0:
-            self._changed.clear()
-            await slept(left, self._changed)
+        while boottime() < self.course.last_call:
+            await self._pass_time()
+
+    async def _pass_time(self) -> None:
+        self._changed.clear()
+        now = boottime()
+        await slept(max(0.0, self.course.due(now) - now), self._changed)
+        self.turn(courses.at_moment(self.course, boottime()))
 
     # -- the lease ----------------------------------------------------------------------------------------------------
 

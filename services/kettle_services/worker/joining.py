@@ -6,6 +6,7 @@ import time
 from typing import Final
 
 from kettle.auth.private_files import write_private
+from kettle.client.errors import CommandRefusedError
 from kettle.pool.home import Home
 from kettle.pool.joined_files import Record, keep, record_of
 from kettle.pool.joining import Joined, JoinError, join
@@ -15,6 +16,8 @@ from kettle.retry.deadline import Deadline
 from kettle.retry.loop import Waits
 from kettle_wire.bootstrap import Bootstrap
 
+_MAY_PASS: Final = frozenset({"join.closed", "request.too_many"})
+"""Refusals of iam that are about the moment, and not about the machine."""
 _log: Final = logging.getLogger(__name__)
 _UPDATE_S: Final = 60.0
 """Between repeats of ads: they say how long the machine still lives."""
@@ -42,10 +45,16 @@ def _joined(told: Bootstrap, home: Home) -> Joined:
             return join(told.url, told.token, home=home.path, name=told.lease)
         except JoinError as error:
             pause = waits.delay()
-            if pause >= deadline.left():
+            if pause >= deadline.left() or _is_final(error):
                 raise
             _log.info("not joined yet: %s", error)
             time.sleep(pause)
+
+
+def _is_final(error: JoinError) -> bool:
+    """Whether iam has refused, and will again."""
+    refusal = error.__cause__
+    return isinstance(refusal, CommandRefusedError) and refusal.code not in _MAY_PASS
 
 
 def _settings(told: Bootstrap, home: Home, ends: float) -> str:

@@ -51,9 +51,10 @@ class Course(msgspec.Struct, frozen=True, kw_only=True):
         """
         return min(self.ends, self.renewed + self.grace + self.finish + self.hurry)
 
-    def due(self) -> float:
-        """The next moment at which something changes by itself."""
-        return self.last_call if self.draining else min(self.renewed + self.grace, self.ends - self.hurry)
+    def due(self, at: float) -> float:
+        """The next moment after this one at which something changes by itself."""
+        orphaned = self.renewed + self.grace
+        return min(self.last_call, orphaned) if at < orphaned else self.last_call
 
 
 def begun(told: Bootstrap, at: float) -> Course:
@@ -76,8 +77,11 @@ def entered(course: Course, phase: Phase) -> Course:
 
 
 def renewed(course: Course, answer: Renewed, at: float) -> Course:
-    """The scaler has answered; a life never becomes longer than it was."""
-    course = msgspec.structs.replace(course, renewed=at, ends=min(course.ends, at + answer.life))
+    """
+    The scaler has answered.  A life never becomes longer than it was, and when it is over jobs have their last moment yet.
+    """
+    ends = min(course.ends, at + max(answer.life, course.hurry))
+    course = msgspec.structs.replace(course, renewed=at, ends=ends)
     match answer.order:
         case "drain":
             by = at + answer.within if answer.within else course.ends - course.hurry
@@ -101,8 +105,6 @@ def quarantined(course: Course, why: str, at: float) -> Course:
 
 def at_moment(course: Course, at: float) -> Course:
     """What has changed by the passing of time alone."""
-    if course.draining:
-        return course
     if at >= course.ends - course.hurry:
         return _drained(course, at, "its life is over", Phase.DRAINING)
     if at >= course.renewed + course.grace:
