@@ -85,13 +85,15 @@ docs-check: $(stamp)  ## every relative link in docs/ leads somewhere
 	$(bin)/python -m pytest -q tests/packaging/test_docs.py
 
 # Exact versions and hashes of every file of every release, and no address of where they came from.
+# Every extra of pyproject.toml: an image has all of them.
+extras := $(foreach each,archive ec2 embedded fast ssh yaml,--extra $(each))
 compile := uv pip compile --quiet --no-config --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --no-annotate --no-header
 
 lock: $(stamp)  ## pin the newest allowed releases in requirements/
 	@command -v uv >/dev/null || $(bin)/python -m pip --quiet install --require-hashes -r requirements/tools.txt
-	PATH="$$PATH:$(bin)" $(compile) --upgrade --extra archive --extra embedded --extra fast --extra yaml pyproject.toml -o requirements/run.txt
-	PATH="$$PATH:$(bin)" $(compile) --upgrade --extra archive --extra embedded --extra fast --extra yaml --group dev \
+	PATH="$$PATH:$(bin)" $(compile) --upgrade $(extras) pyproject.toml -o requirements/run.txt
+	PATH="$$PATH:$(bin)" $(compile) --upgrade $(extras) --group dev \
 		--constraints requirements/run.txt pyproject.toml -o requirements/dev.txt
 	printf 'uv\nhatchling\neditables\n' | PATH="$$PATH:$(bin)" $(compile) \
 		--upgrade --constraints requirements/dev.txt - -o requirements/tools.txt

@@ -59,6 +59,8 @@ class Caller(StrEnum):
     AUDIT = "audit"
     IAM = "iam"
     DAGMAN = "dagman"
+    SCALER = "scaler"
+    PROVISIONER = "provisioner"
 
 
 class Repeat(StrEnum):

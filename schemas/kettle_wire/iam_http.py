@@ -19,3 +19,8 @@ JOIN_PREFIX: Final = "kettle-join-1"
 """How a join token begins: `kettle-join-1.<id>.<secret>.<pin>`."""
 REFRESH_PREFIX: Final = "kettle-refresh-1"
 """How a refresh token begins: `kettle-refresh-1.<session>.<secret>`."""
+
+
+def join_token(token: str, secret: str, pin: str) -> str:
+    """The text that a machine joins with."""
+    return f"{JOIN_PREFIX}.{token}.{secret}.{pin}"

@@ -201,8 +201,8 @@ class Subjects:
     @property
     def machine_owners(self) -> str:
         """
-        Key-value bucket, written by iam alone: the person whose jobs alone a machine takes, by `token` of its
-        name.
+        Key-value bucket, written by iam alone: whose jobs alone a machine takes, by `token` of its name
+        (`kettle_wire.machine_owners`).
         """
         return f"{self._asset}_OWNERS"
 

@@ -45,6 +45,8 @@ SERVICES = (
     "master",
     "iam",
     "dagman",
+    "scaler",
+    "provisioner",
 )
 WHO: dict[str, tuple[str, Identity]] = {role: (role, daemon(role)) for role in SERVICES} | {
     "startd": ("startd", worker("host")),

@@ -24,7 +24,8 @@ from kettle_wire.identity import Identity, daemon, user, visitor, worker
 from kettle_wire.subjects import Subjects
 
 SERVICES: Final = frozenset({
-    "schedd", "shadow", "collector", "negotiator", "accounting", "gateway", "audit", "master", "iam", "dagman",
+    "schedd", "shadow", "collector", "negotiator", "accounting", "gateway", "audit", "master", "iam", "dagman", "scaler",
+    "provisioner",
 })  # fmt: skip
 ALL: Final[dict[str, tuple[str, Identity]]] = {role: (role, daemon(role)) for role in sorted(SERVICES)} | {
     "startd": ("startd", worker("host")),
@@ -38,7 +39,7 @@ ALL: Final[dict[str, tuple[str, Identity]]] = {role: (role, daemon(role)) for ro
 }
 _VIOLATION: Final = re.compile(r'permissions violation for (publish|subscription) to "([^"]*)"')
 FOLLOWERS: Final = frozenset({"accounting", "audit", "dagman", "gateway", "shadow"})
-OWNERS: Final = frozenset({"schedd", "collector", "negotiator", "accounting", "iam", "dagman"})
+OWNERS: Final = frozenset({"schedd", "collector", "negotiator", "accounting", "iam", "dagman", "scaler"})
 
 ALSO: Final[dict[str, frozenset[str]]] = {
     # Answers: services at places for answers in their account, everybody where the server waits for those of another account.
@@ -55,7 +56,7 @@ ALSO: Final[dict[str, frozenset[str]]] = {
     "PUB $JS.API.CONSUMER.MSG.NEXT.KETTLE_pool_EVT_schedd_2Eschedd.*": frozenset({"dagman"}),
     # A collector makes the readers of reports for visitors; it and the negotiator follow all ads.
     "PUB $JS.API.CONSUMER.CREATE.KETTLE_pool_WORK.*.kettle.pool.work.>": frozenset({"collector"}),
-    "PUB $JS.API.CONSUMER.CREATE.KV_KETTLE_pool_ADS.>": frozenset({"collector", "negotiator"}),
+    "PUB $JS.API.CONSUMER.CREATE.KV_KETTLE_pool_ADS.>": frozenset({"collector", "negotiator", "scaler"}),
     # Owners of shards keep leases, and answer for frames.
     "PUB $JS.API.CONSUMER.DELETE.KV_KETTLE_pool_LEASES.*": OWNERS,
     "PUB $JS.API.CONSUMER.MSG.NEXT.KV_KETTLE_pool_LEASES.*": OWNERS,

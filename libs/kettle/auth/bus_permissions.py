@@ -55,6 +55,7 @@ SHARDS: Final[Mapping[str, Sequence[str]]] = {
     "accounting": ("accounting",),
     "iam": ("identity",),
     "dagman": ("dagman.schedd",),
+    "scaler": ("scaler",),
 }
 """The shards that each role owns in a personal pool; a larger one names its own."""
 
@@ -68,11 +69,11 @@ _ADS: Final[Mapping[str, Sequence[str]]] = {
 _FOLLOWS_EVENTS_OF: Final[Mapping[str, Sequence[str]]] = {
     "shadow": ("schedd",),
     "accounting": ("schedd", "collector", "negotiator"),
-    "audit": ("schedd", "collector", "negotiator", "iam", "dagman"),
+    "audit": ("schedd", "collector", "negotiator", "iam", "dagman", "scaler"),
     "dagman": ("schedd",),
-    "gateway": ("schedd", "collector", "negotiator", "accounting"),
+    "gateway": ("schedd", "collector", "negotiator", "accounting", "scaler"),
 }
-_FOLLOWS_ADS: Final = ("collector", "negotiator")
+_FOLLOWS_ADS: Final = ("collector", "negotiator", "scaler")
 _CALLERS: Final = frozenset(caller.value for caller in Caller)
 
 STARTD: Final = Caller.STARTD.value
@@ -488,7 +489,7 @@ def _knows_owners(bus: _Bus, role: str) -> list[str]:
                 *bus.reads(f"KV_{owners}", f"$KV.{owners}.>"),
                 f"$KV.{owners}.*",
             ]
-        case "negotiator":
+        case "negotiator" | "scaler":
             return [*bus.makes(f"KV_{owners}"), *bus.reads(f"KV_{owners}", f"$KV.{owners}.>")]
         case _:
             return []

@@ -21,11 +21,13 @@ _SEED: Final = "-----BEGIN USER NKEY SEED-----"
 
 class _User(msgspec.Struct, frozen=True):
     tags: list[str] = []
+    issuer_account: str = ""
 
 
 class _Statement(msgspec.Struct, frozen=True):
     nats: _User
     name: str = ""
+    iss: str = ""
 
 
 class Credential(msgspec.Struct, frozen=True):
@@ -59,6 +61,14 @@ class Credential(msgspec.Struct, frozen=True):
     def name(self) -> str:
         """The name that the statement gives, as a token of a subject; empty: there is none."""
         return self._stated().name if self.jwt else ""
+
+    @property
+    def account(self) -> str:
+        """The public key of the account of the bus that its holder is in; empty: the server knows the holder itself."""
+        if not self.jwt:
+            return ""
+        stated = self._stated()
+        return stated.nats.issuer_account or stated.iss
 
     def _stated(self) -> _Statement:
         body = self.jwt.split(".")[1]

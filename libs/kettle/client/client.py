@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from kettle.client.spooling.transfers import SpoolTransfers
     from kettle.client.token_requests import TokenRequestClient
     from kettle.client.why_report import WhyReport, WhyReports
+    from kettle.client.worker_pools import WorkerPools
     from kettle.client.workflows import Workflows
     from kettle_wire.commands.accounting import OwnerUsage
 
@@ -137,6 +138,13 @@ class Client(JobQueue):
         from kettle.client.workflows import Workflows
 
         return Workflows(self.requests)
+
+    @cached_property
+    def worker_pools(self) -> "WorkerPools":
+        """Pools of workers and their leases."""
+        from kettle.client.worker_pools import WorkerPools
+
+        return WorkerPools(self.requests)
 
     @cached_property
     def gateway(self) -> "GatewayClient":

@@ -20,6 +20,7 @@ from kettle_wire.commands.iam import (
     BeginSession,
     ClientShown,
     CreateJoinToken,
+    CreateOwnJoinToken,
     IssueToken,
     JoinTokenMade,
     JoinTokenShown,
@@ -50,7 +51,7 @@ from kettle_wire.commands.job_credentials import (
     StoreCredential,
 )
 from kettle_wire.events.iam import Joins
-from kettle_wire.iam_http import JOIN_PREFIX, REFRESH_PREFIX
+from kettle_wire.iam_http import REFRESH_PREFIX, join_token
 
 _ADMINISTRATOR: Final = Level.ADMINISTRATOR.scope
 PATIENCE_S: Final = 10.0
@@ -83,15 +84,36 @@ class IdentityClient:
     # -- machines ----------------------------------------------------------------------------------------------------
 
     async def create_join_token(
-        self, *, joins: Joins = "worker", owner: str = "", lifetime: float = 1800.0, max_uses: int = 1
+        self,
+        *,
+        joins: Joins = "worker",
+        owner: str = "",
+        group: str = "",
+        lifetime: float = 1800.0,
+        max_uses: int = 1,
     ) -> MadeJoinToken:
-        """Let machines join; `owner`: whose jobs alone they run, `lifetime`: of the token, in seconds."""
+        """
+        Let machines join; `owner`, `group`: whose jobs alone they run, `lifetime`: of the token, in seconds.
+        """
         secret, hash_ = new_secret()
         request = CreateJoinToken(
-            id=new_id(), hash=hash_, joins=joins, owner=owner, lifetime=lifetime, max_uses=max_uses
+            id=new_id(),
+            hash=hash_,
+            joins=joins,
+            owner=owner,
+            group=group,
+            lifetime=lifetime,
+            max_uses=max_uses,
         )
         made = await self._requests.ask(iam.CREATE_JOIN_TOKEN, request, patience=self._patience)
-        return MadeJoinToken(token=f"{JOIN_PREFIX}.{made.token}.{secret}.{made.pin}", made=made)
+        return MadeJoinToken(token=join_token(made.token, secret, made.pin), made=made)
+
+    async def create_own_join_token(self, *, lifetime: float = 1800.0, max_uses: int = 1) -> MadeJoinToken:
+        """Let machines join that run one's own jobs only."""
+        secret, hash_ = new_secret()
+        request = CreateOwnJoinToken(id=new_id(), hash=hash_, lifetime=lifetime, max_uses=max_uses)
+        made = await self._requests.ask(iam.CREATE_OWN_JOIN_TOKEN, request, patience=self._patience)
+        return MadeJoinToken(token=join_token(made.token, secret, made.pin), made=made)
 
     async def join_tokens(self) -> list[JoinTokenShown]:
         """Those that can be used."""

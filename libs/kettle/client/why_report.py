@@ -4,13 +4,14 @@ from typing import Final
 
 import msgspec
 
-from kettle.client.connections.transport import SIDE_QUESTION_S
+from kettle.client.connections.transport import SIDE_QUESTION_S, Requests
 from kettle.client.errors import ClientError, CommandRefusedError
 from kettle.client.jobs.queue import JobQueue
 from kettle.client.jobs.records import JobEvent
 from kettle_wire.ads.types import Ad
 from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.negotiator import WHY, Verdict, Why
+from kettle_wire.commands.outlooks import EXPLAIN_WAIT, ExplainWait, PoolOutlook
 from kettle_wire.commands.queue import Select
 from kettle_wire.commands.schedd import (
     EXPLAIN,
@@ -42,6 +43,8 @@ class WhyReport(msgspec.Struct, frozen=True, kw_only=True):
     """Why it is not in the queue yet, if it comes later (late materialization)."""
     trouble: str = ""
     """Why there is no verdict although there should be one."""
+    outlooks: list[PoolOutlook] = []
+    """What pools of workers do about it, the most promising first."""
 
 
 class WhyGroup(msgspec.Struct, frozen=True, kw_only=True):
@@ -124,8 +127,23 @@ async def _with_verdict(queue: JobQueue, explanation: Explanation, changes: Ad |
         autocluster=explanation.autocluster,
         changes=changes or {},
     )
+    outlooks = await _outlooks(requests, explanation) if requests.pool.scaler else []
     try:
         verdict = await requests.ask(WHY, question, patience=SIDE_QUESTION_S)
     except ClientError as error:
-        return WhyReport(job=job, explanation=explanation, trouble=str(error))
-    return WhyReport(job=job, explanation=explanation, verdict=verdict)
+        return WhyReport(job=job, explanation=explanation, trouble=str(error), outlooks=outlooks)
+    return WhyReport(job=job, explanation=explanation, verdict=verdict, outlooks=outlooks)
+
+
+async def _outlooks(requests: Requests, explanation: Explanation) -> list[PoolOutlook]:
+    """What pools of workers do about a job that waits; nothing, if their scaler does not say."""
+    assert explanation.autocluster is not None, "only a job that waits is asked about"
+    question = ExplainWait(
+        submitter=explanation.submitter,
+        schedd=requests.pool.schedd,
+        autocluster=explanation.autocluster,
+    )
+    try:
+        return (await requests.ask(EXPLAIN_WAIT, question, patience=SIDE_QUESTION_S)).outlooks
+    except ClientError:
+        return []

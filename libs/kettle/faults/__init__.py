@@ -48,6 +48,12 @@ POINTS: Final[Mapping[str, str]] = {
     "event_log.aside": "it has its other name, and there is no new one",
     "event_log.begun": "the new file has its heading and nothing else",
     "archive.written": "a piece of the log is in its archive, the database still has it",
+    "lease.submitting": "it is recorded that a machine is asked for, its provisioner was not",
+    "lease.answered": "a provisioner has answered, nothing of it is recorded",
+    "lease.removing": "it is recorded that a machine is to be removed, its provisioner was not asked",
+    "machine.ordered": "a provisioner has an order and a join token, its provider was not asked",
+    "machine.made": "there is a machine, and only its provider knows",
+    "machine.removed": "a provider was asked to remove a machine, its provisioner has not said so",
     "archive.dropped": "a piece of the log is in its archive alone",
 }
 """Every place, and how things stand there."""

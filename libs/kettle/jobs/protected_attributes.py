@@ -41,6 +41,6 @@ ACTED_ON: Final = frozenset({
     "outputdirectory", "retry", "retryrequestmemory", "runasowner", "skipifdataflow", "stacksize", "streamin",
     "commoninputfiles", "dagnodename", "failurefiles", "islinux", "iswindows", "jobaccount", "otherjobremoverequirements", "suspendjobatexec", "recentdaemoncoredutycycle", "startd",
     "jobrequiressandbox", "machinecount", "nodecount", "parallelhosts", "parallelschedulinggroup", "parallelshutdownpolicy",
-    "returnvalue", "terminatedbysignal",
+    "returnvalue", "terminatedbysignal", "timetolive",
 })  # fmt: skip
 """In lower case. Some are only words in the code, which a job does not need."""

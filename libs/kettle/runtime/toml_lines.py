@@ -2,7 +2,7 @@
 
 import tomllib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, cast
 
 Keys = tuple[str, ...]
@@ -50,16 +50,27 @@ def _lines(text: str) -> Iterator[tuple[int, Keys]]:
     for number, line in enumerate(text.splitlines(), 1):
         bare = line.strip()
         if bare.startswith("[["):
-            of = _keys(bare)
+            *around, last = _keys(bare) or ("",)
+            of = (*_within(around, seen), last)
             yield number, of
             table = (*of, str(seen[of]))
             seen[of] += 1
             yield number, table
         elif bare.startswith("["):
-            table = _keys(bare)
+            table = _within(_keys(bare), seen)
             yield number, table
         elif "=" in bare and not bare.startswith("#"):
             yield number, (*table, *_keys(f"{bare.partition('=')[0]} = 0"))
+
+
+def _within(keys: Sequence[str], lists: Mapping[Keys, int]) -> Keys:
+    """The keys with the place in each list of tables on the way: a head means the last table so far."""
+    found: Keys = ()
+    for key in keys:
+        found = (*found, key)
+        if found in lists:
+            found = (*found, str(lists[found] - 1))
+    return found
 
 
 def _keys(line: str) -> Keys:

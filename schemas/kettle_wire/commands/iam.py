@@ -13,6 +13,10 @@ from kettle_wire.events.iam import Joins
 
 LONGEST_JOIN_S: Final = 30 * 86_400.0
 """The longest life of a join token."""
+LONGEST_OWN_JOIN_S: Final = 86_400.0
+"""The longest life of a join token that somebody makes for machines of his own."""
+LONGEST_LEASE_JOIN_S: Final = 1800.0
+"""The longest life of a join token of a lease: it is sent with user data that others can read."""
 MOST_ACTS: Final = 10_000
 """The most entries of the record in one answer."""
 
@@ -48,6 +52,23 @@ class CreateJoinToken(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """Whose jobs alone the machines run; empty: everybody's."""
     lifetime: Annotated[float, msgspec.Meta(gt=0, le=LONGEST_JOIN_S)] = 1800.0
     max_uses: Annotated[int, msgspec.Meta(ge=1, le=100_000)] = 1
+    group: Login = ""
+    """The accounting group whose jobs alone the machines run; empty: any."""
+    machine: Login = ""
+    """
+    The only name under which a machine may join with it, and only once; a provisioner has to name that of its lease. Empty: any.
+    """
+    life: Annotated[float, msgspec.Meta(ge=0, le=400 * 86_400.0)] = 0.0
+    """Seconds after joining for which the machine's credential is valid; 0: as long as the pool gives them for."""
+
+
+class CreateOwnJoinToken(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Let machines join that run the caller's jobs only, with a secret that the caller has made."""
+
+    id: CommandId
+    hash: Sha256
+    lifetime: Annotated[float, msgspec.Meta(gt=0, le=LONGEST_OWN_JOIN_S)] = 1800.0
+    max_uses: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 1
 
 
 class JoinTokenMade(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,6 +100,8 @@ class JoinTokenShown(msgspec.Struct, frozen=True, kw_only=True):
     max_uses: int
     used: list[str]
     """The machines that have joined with it."""
+    group: str = ""
+    machine: str = ""
 
 
 class JoinTokens(msgspec.Struct, frozen=True, kw_only=True):
@@ -109,6 +132,8 @@ class WorkerShown(msgspec.Struct, frozen=True, kw_only=True):
     joined: float
     expires: float
     """0: never."""
+    group: str = ""
+    leased: bool = False
 
 
 class Workers(msgspec.Struct, frozen=True, kw_only=True):
@@ -366,13 +391,23 @@ class AccessExplained(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 
 _ADMINISTRATOR: Final = (Caller.ADMINISTRATOR,)
 _USER: Final = (Caller.USER,)
+_OF_LEASES: Final = (Caller.ADMINISTRATOR, Caller.PROVISIONER, Caller.SCALER)
+"""Who removes machines: of leases, those that have ordered them may, too."""
 
 CREATE_JOIN_TOKEN = Endpoint(
     "iam",
     "create_join_token",
     CreateJoinToken,
     JoinTokenMade,
-    callers=_ADMINISTRATOR,
+    callers=(Caller.ADMINISTRATOR, Caller.PROVISIONER),
+    repeat=Repeat.FIRST_ANSWER,
+)
+CREATE_OWN_JOIN_TOKEN = Endpoint(
+    "iam",
+    "create_own_join_token",
+    CreateOwnJoinToken,
+    JoinTokenMade,
+    callers=_USER,
     repeat=Repeat.FIRST_ANSWER,
 )
 LIST_JOIN_TOKENS = Endpoint(
@@ -385,7 +420,7 @@ LIST_WORKERS = Endpoint(
     "iam", "list_workers", ListWorkers, Workers, callers=_ADMINISTRATOR, repeat=Repeat.QUERY
 )
 REMOVE_WORKER = Endpoint(
-    "iam", "remove_worker", RemoveWorker, Recorded, callers=_ADMINISTRATOR, repeat=Repeat.FIRST_ANSWER
+    "iam", "remove_worker", RemoveWorker, Recorded, callers=_OF_LEASES, repeat=Repeat.FIRST_ANSWER
 )
 SET_BAN = Endpoint("iam", "set_ban", SetBan, Recorded, callers=_ADMINISTRATOR, repeat=Repeat.FIRST_ANSWER)
 LIFT_BAN = Endpoint("iam", "lift_ban", LiftBan, Recorded, callers=_ADMINISTRATOR, repeat=Repeat.FIRST_ANSWER)

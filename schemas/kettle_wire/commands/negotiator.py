@@ -194,6 +194,12 @@ class Priorities(msgspec.Struct, frozen=True, kw_only=True):
     submitters: list[Priority]
     groups: list[GroupStanding] = []
     """All accounting groups, if nobody in particular was asked about."""
+    concurrency_limits: dict[str, float] = {}
+    """Of what there is only so much, by the names that jobs use; the same with `groups`."""
+    concurrency_limit_defaults: dict[str, float] = {}
+    """The same of each `prefix.name` that has no limit, by prefix."""
+    concurrency_limit_default: float = 0.0
+    """The same of what has no limit otherwise; 0: that was not asked about."""
 
 
 class SetPrincipal(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -233,7 +239,7 @@ QUERY_PRIORITIES = Endpoint(
     "query_priorities",
     QueryPriorities,
     Priorities,
-    callers=(Caller.USER, Caller.GATEWAY),
+    callers=(Caller.USER, Caller.GATEWAY, Caller.SCALER),
     repeat=Repeat.QUERY,
 )
 SET_PRINCIPAL = Endpoint(

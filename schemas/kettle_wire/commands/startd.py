@@ -1,6 +1,6 @@
 """What a startd is asked to do. Claims are named by their public id and proved by their secret."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 
@@ -229,6 +229,11 @@ class Drain(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     """START meanwhile; empty: false."""
     resume: bool = False
     """Take work again when the machine is empty."""
+    idle: bool = False
+    """
+    Only if nothing of it is claimed and all results of its jobs have arrived, else nothing is drained: a claim that comes before
+    wins, one that comes after is refused.
+    """
 
 
 class CancelDrain(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -267,7 +272,8 @@ FETCH_OUTPUT = Endpoint(
     "startd", "fetch_output", FetchOutput, Piece, callers=(Caller.SHADOW, Caller.VISITOR), repeat=Repeat.QUERY
 )
 
-DRAIN = Endpoint("startd", "drain", Drain, Done, callers=(Caller.ADMINISTRATOR,), repeat=Repeat.HARMLESS)
-CANCEL_DRAIN = Endpoint(
-    "startd", "cancel_drain", CancelDrain, Done, callers=(Caller.ADMINISTRATOR,), repeat=Repeat.HARMLESS
-)
+_DRAINS: Final = (Caller.ADMINISTRATOR, Caller.SCALER)
+"""A scaler does so with machines of leases only."""
+DRAIN = Endpoint("startd", "drain", Drain, Done, callers=_DRAINS, repeat=Repeat.HARMLESS)
+"""`refused`: it is drained already, or is not as it has to be; nothing has changed."""
+CANCEL_DRAIN = Endpoint("startd", "cancel_drain", CancelDrain, Done, callers=_DRAINS, repeat=Repeat.HARMLESS)

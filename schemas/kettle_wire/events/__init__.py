@@ -82,6 +82,8 @@ from kettle_wire.events.job import (
 )
 from kettle_wire.events.machine import MachineJoined, MachineLeft
 from kettle_wire.events.many_jobs import JobsChanged, Procs
+from kettle_wire.events.plan import PlanMade
+from kettle_wire.events.pool import PoolChanged, PoolEvent, PoolPaused, PoolResumed, PoolRetired
 from kettle_wire.events.principal import (
     PrincipalCharged,
     PrincipalDeleted,
@@ -185,6 +187,12 @@ __all__ = [
     "NodesRemembered",
     "NodesReused",
     "NotWrittenError",
+    "PlanMade",
+    "PoolChanged",
+    "PoolEvent",
+    "PoolPaused",
+    "PoolResumed",
+    "PoolRetired",
     "PrincipalCharged",
     "PrincipalDeleted",
     "PrincipalEvent",

@@ -13,8 +13,11 @@ from kettle_wire.events.cycle import CycleNegotiated
 from kettle_wire.events.factory import FactoryEvent
 from kettle_wire.events.iam import IdentityEvent
 from kettle_wire.events.job import JobCompletedV1, JobEvent, JobVacatedV1
+from kettle_wire.events.lease import BreakerEvent, LeaseEvent, OrphanEvent
 from kettle_wire.events.machine import MachineJoined, MachineLeft
 from kettle_wire.events.many_jobs import JobsChanged
+from kettle_wire.events.plan import PlanMade
+from kettle_wire.events.pool import PoolEvent
 from kettle_wire.events.principal import PrincipalEvent
 from kettle_wire.events.workflow import WorkflowEvent
 
@@ -31,6 +34,11 @@ Recorded = (
     | PrincipalEvent
     | IdentityEvent
     | WorkflowEvent
+    | LeaseEvent
+    | OrphanEvent
+    | BreakerEvent
+    | PlanMade
+    | PoolEvent
 )
 
 EVENT_TYPES: Final[tuple[type[Event], ...]] = get_args(Recorded)

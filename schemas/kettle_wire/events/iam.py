@@ -88,6 +88,12 @@ class JoinTokenCreated(Event, frozen=True, kw_only=True, tag="jointoken.created/
     max_uses: int = 1
     by: str
     at: float
+    group: str = ""
+    """The accounting group whose jobs alone it runs; empty: any."""
+    machine: str = ""
+    """The only name under which it admits a machine, that of a lease; empty: any."""
+    life: float = 0.0
+    """Seconds for which the credential of that machine is valid; 0: as long as the pool gives them for."""
 
 
 class JoinTokenUsed(Event, frozen=True, kw_only=True, tag="jointoken.used/1"):
@@ -144,6 +150,10 @@ class WorkerJoined(Event, frozen=True, kw_only=True, tag="worker.joined/1"):
     expires: float
     """When its credential ends; 0: never."""
     at: float
+    group: str = ""
+    """As of the token."""
+    leased: bool = False
+    """It is of a lease, and nothing is kept of it when its credential has ended."""
 
 
 class WorkerLeft(Event, frozen=True, kw_only=True, tag="worker.left/1"):

@@ -10,8 +10,8 @@ from kettle.bus.ports import BusError, RefusedError
 from kettle_services.iam.alarms import DenialRecord
 from kettle_services.iam.domain import join_tokens
 from kettle_services.iam.domain.join_tokens import Joined, Joining, Misused
+from kettle_services.iam.domain.joining_states import JoinToken, Worker
 from kettle_services.iam.domain.refusals import Code, Denied
-from kettle_services.iam.domain.state import JoinToken, Worker
 from kettle_services.iam.host_names import HostNames
 from kettle_services.iam.machine_owners import MachineOwners
 from kettle_services.iam.ports import BusCredentials, PoolMaster, TokenKeys
@@ -47,7 +47,7 @@ class Admitted(msgspec.Struct, frozen=True, kw_only=True):
     nats_url: str
     expires: float
     by: str = ""
-    """Who made the token, and so administers the machine."""
+    """Who made the token, and so administers the machine; empty: it is of a lease, and its provider says who does."""
     bus_ca: str = ""
     """As in `Pool`."""
     services: dict[str, str] = {}
@@ -129,7 +129,7 @@ class Admissions:
             jwt=services.get("master") or services["worker"],
             nats_url=self._pool.bus_url,
             expires=worker.expires,
-            by=made.by if made is not None else "",
+            by=made.by if made is not None and not worker.leased else "",
             bus_ca=self._pool.bus_ca,
             services=services if worker.joins == "schedd" else {},
             people_account=people,

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Final
 from kettle.bus.ports import BusError
 from kettle.runtime import SettingsError
 from kettle_services.iam.domain import bans, job_tokens, join_tokens, sessions, token_requests
-from kettle_services.iam.domain.state import Issuer, Register, Rules, Worker
+from kettle_services.iam.domain.joining_states import Worker
+from kettle_services.iam.domain.state import Issuer, Register, Rules
 from kettle_services.iam.ports import PoolMaster, TokenKeys
 from kettle_services.iam.record import Record
 from kettle_services.iam.settings import IamSettings
@@ -44,6 +45,7 @@ async def keep_house(
         register = record.register
         over = [
             *join_tokens.over(register, kept=settings.join_tokens_kept, now=now),
+            *join_tokens.ended(register, now=now),
             *bans.over(register, now=now),
             *sessions.over(register, now=now),
             *token_requests.over(register, now=now),

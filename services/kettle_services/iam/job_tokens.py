@@ -15,7 +15,7 @@ from kettle_services.iam.commands.deciding import refusing
 from kettle_services.iam.domain import job_tokens
 from kettle_services.iam.domain.bans import require_welcome
 from kettle_services.iam.domain.job_tokens import JobTokenRules
-from kettle_services.iam.domain.state import Worker
+from kettle_services.iam.domain.joining_states import Worker
 from kettle_services.iam.ports import TokenKeys
 from kettle_services.iam.record import Record
 from kettle_services.iam.stored_credentials import StoredCredentials

@@ -1,5 +1,5 @@
 """
-Whose jobs alone a machine takes that has joined by a token for one person: told to negotiators, who look at nothing that the
+Whose jobs alone a machine takes that has joined by a token for one person or one accounting group: told to negotiators, who look at nothing that the
 machine says of itself about this.
 
 The bus may forget it; what counts is the record.
@@ -13,8 +13,9 @@ from typing import Final
 from kettle.bus.ports import BucketSpec, Bus, BusError, KeyChange
 from kettle.retry.backoff import Backoff
 from kettle.retry.loop import Waits
-from kettle_services.iam.domain.state import Worker
+from kettle_services.iam.domain.joining_states import Worker
 from kettle_services.iam.record import Record
+from kettle_wire.machine_owners import owner_entry
 from kettle_wire.subjects import Subjects, token
 
 _log: Final = logging.getLogger(__name__)
@@ -38,9 +39,9 @@ class MachineOwners:
 
     async def _tell(self) -> None:
         wanted = {
-            token(each.worker): each.owner.encode()
+            token(each.worker): owner_entry(each.owner, each.group)
             for each in self._record.register.all(Worker)
-            if each.joins == "worker" and each.owner
+            if each.joins == "worker" and (each.owner or each.group)
         }
         await self._bus.ensure_bucket(BucketSpec(name=self._bucket, memory=False))
         there = await self._there()

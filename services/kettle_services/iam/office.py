@@ -101,7 +101,13 @@ async def work(rt: Runtime, settings: IamSettings, bus: NatsBus, record: Record)
     commanders = partial(administrators, settings)
     pipeline = CommandPipeline(record, administrators=commanders)
     answering = (
-        MachineCommands(record, pool, open_to_machines=machines.require_open, master=master),
+        MachineCommands(
+            record,
+            pool,
+            open_to_machines=machines.require_open,
+            master=master,
+            most_own=settings.machines_per_person,
+        ),
         BanCommands(record, said),
         ClientCommands(record),
         TokenCommands(record, grants, pool, settings, administrators=commanders),

@@ -90,6 +90,8 @@ class IamSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_field
     """The collector that is asked whether a host of the pool has a name under which a machine wants to join."""
     worker_lifetime: Pause = 0.0
     """Seconds for which the credential of a machine is valid; 0: until it leaves."""
+    machines_per_person: Annotated[int, msgspec.Meta(ge=0, le=10_000)] = 10
+    """How many machines a person may have join by himself that run his own jobs only; 0: none."""
     bus_url: str = ""
     """Where machines that join reach the bus; empty: as this service does."""
     issuers: dict[str, tuple[str, ...]] = {}

@@ -312,12 +312,14 @@ class BringUp:
             PoolFile,  # the client's modules load while the services start
         )
 
-        schedds = [
-            each.name for each in map(Instance.parse, self._settings.daemon_list) if each.role == "schedd"
-        ]
+        named = {
+            each.role: each.name or each.role
+            for each in map(Instance.parse, reversed(self._settings.daemon_list))
+        }
         pool = PoolFile(
             pool=self._settings.pool,
-            schedd=(schedds[0] if schedds else "") or "schedd",
+            schedd=named.get("schedd", "schedd"),
+            scaler=named.get("scaler", ""),
             nats_url=self.nats_url,
             credentials=self.credentials(PERSON),
             ca=self._settings.nats_ca,

@@ -17,7 +17,7 @@ from kettle.eventsourcing.command_pipeline import CommandPipeline, Decision, Rec
 from kettle.eventsourcing.log import Log, WorkingSet
 from kettle.eventsourcing.shard import Shard
 from kettle.eventsourcing.working_set import Checkpointer
-from kettle.matchmaking import ROOT, GroupShare
+from kettle.matchmaking import ROOT, GroupShare, LimitRules
 from kettle_services.negotiator.domain import accountant_commands
 from kettle_services.negotiator.domain.accountant import Accountant, Standing
 from kettle_services.negotiator.domain.accountant_commands import Unacceptable
@@ -50,6 +50,7 @@ from kettle_wire.events import PrincipalCharged, PrincipalEvent, decode
 from kettle_wire.frames import Frame
 from kettle_wire.identity import Identity
 
+NO_LIMITS: Final = LimitRules()
 _FRAME: Final = 1_000
 """So many charges are in one frame at most."""
 
@@ -65,7 +66,10 @@ class Accounts:
         pool: Pool,
         *,
         administrators: Collection[str],
+        limits: LimitRules = NO_LIMITS,
     ) -> None:
+        """`limits`: how much there is of what jobs use by concurrency limits, for those who ask."""
+        self._limits = limits
         self.accountant = accountant
         self.shares: list[GroupShare] = []
         """How accounting groups stood after the last cycle."""
@@ -147,6 +151,9 @@ class Accounts:
             half_life=self.accountant.half_life,
             submitters=sorted(found, key=lambda each: (each.effective, each.name)),
             groups=[] if request.names else [_group(share, shown) for share in self.shares],
+            concurrency_limits={} if request.names else self._limits.limits,
+            concurrency_limit_defaults={} if request.names else self._limits.prefixes,
+            concurrency_limit_default=0.0 if request.names else self._limits.default,
         )
 
     def _shown(self, name: str, standing: Standing) -> Priority:

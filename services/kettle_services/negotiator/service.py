@@ -17,11 +17,11 @@ from kettle.runtime.daemon_ad import daemon_facts
 from kettle.runtime.duty_cycle import DutyCycle
 from kettle_services.negotiator.accountant import Accounts
 from kettle_services.negotiator.cycle_metrics import CycleMetrics
-from kettle_services.negotiator.domain.ad_limits import checked, checked_submitter
+from kettle.matchmaking.ad_limits import checked, checked_submitter
 from kettle_services.negotiator.domain.concurrency_limits import SETTLES
 from kettle_services.negotiator.domain.cycle import negotiate
 from kettle_services.negotiator.domain.cycle_ad import last_cycle
-from kettle_services.negotiator.domain.machine_owners import MachineOwners
+from kettle.matchmaking.machine_owners import MachineOwners
 from kettle_services.negotiator.domain.pool import Pool
 from kettle_services.negotiator.domain.rejections import Reasons
 from kettle_services.negotiator.record import Record

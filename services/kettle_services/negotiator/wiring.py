@@ -49,7 +49,14 @@ async def serve(rt: Runtime, settings: NegotiatorSettings) -> None:
     accountant.restore(principals)
     fault_point("takeover.restored")
     pool = Pool()
-    accounts = Accounts(shard, checkpointer, accountant, pool, administrators=administrators(settings))
+    accounts = Accounts(
+        shard,
+        checkpointer,
+        accountant,
+        pool,
+        administrators=administrators(settings),
+        limits=settings.limit_rules,
+    )
     negotiator = Negotiator(bus, subjects, record, settings, rt.telemetry, pool=pool, accounts=accounts)
     await bus.ensure_bucket(BucketSpec(name=subjects.machine_owners, memory=False))
     rt.loop(checkpointer.run(), name="checkpoint")

@@ -34,7 +34,7 @@ _LIFETIMES: Final = 3
 _VOLATILE: Final = frozenset({
     "MyCurrentTime", "UpdateSequenceNumber", "ClassAdLifetime", "KeyboardIdle", "ConsoleIdle", "ClockMin", "ClockDay",
     "LoadAvg", "TotalLoadAvg", "CondorLoadAvg", "TotalCondorLoadAvg", "InputCacheBytes", "InputCacheFiles",
-    "InputCacheHits", "RecentDaemonCoreDutyCycle", "InputFilesFetched", "InputBytesFetched", "InputBytesFromStore",
+    "TimeToLive", "InputCacheHits", "RecentDaemonCoreDutyCycle", "InputFilesFetched", "InputBytesFetched", "InputBytesFromStore",
 })  # fmt: skip
 
 

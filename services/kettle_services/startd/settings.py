@@ -12,6 +12,7 @@ from kettle.runtime.setting_types import KiB, MiB, Pause, Seconds
 from kettle_services.startd.domain.slots.layout import SlotType
 from kettle_services.startd.domain.state import policy_expressions as policy
 from kettle_wire.ads import Scalar
+from kettle_wire.leases import LIVES_ENOUGH
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
 AbsolutePath = Annotated[str, msgspec.Meta(pattern=r"^(/[^/\0]+)+$")]
@@ -220,6 +221,18 @@ class StartdSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     """Requests of jobs with `want_pool_access` to submit jobs and to act on those of their owner."""
     chirp_delayed_update_prefix: tuple[str, ...] = ("Chirp*",)
     """What those attributes are called (CHIRP_DELAYED_UPDATE_PREFIX)."""
+    lease_ends: Pause = 0.0
+    """
+    Seconds after the boot of this machine at which it goes, since it was made for a lease; 0: it stays. Its slots say how long that
+    is (`TimeToLive`), and take no job that may run for longer (`allowed_execute_duration`, `allowed_job_duration`).
+    """
+    quarantine_after: Count = 0
+    """
+    So many different jobs in a row that fail within `quarantine_within` make the machine take no more; four times as many if
+    all are of one cluster. 0: it takes jobs however many fail.
+    """
+    quarantine_within: Seconds = 10.0
+    """Seconds."""
     report_repeat: Seconds = 5.0
     """To the first repeat of a final report that nobody confirmed; later ones wait longer."""
     input_cache_mib: MiB = 1024
@@ -236,9 +249,10 @@ class StartdSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     @property
     def policy(self) -> dict[str, str]:
         """The texts of the policy's expressions, by HTCondor's names."""
-        return {
+        texts = {
             name: _text(getattr(self, _POLICY_FIELDS.get(name, name.lower()))) for name in policy.DEFAULTS
         }
+        return texts | {"START": f"({texts['START']}) && {LIVES_ENOUGH}"} if self.lease_ends else texts
 
     @property
     def state_path(self) -> Path:

@@ -52,6 +52,7 @@ from kettle_services.startd.machine import host
 from kettle_services.startd.machine.job_accounts import JobAccounts
 from kettle_services.startd.policy.backfill import Backfilling
 from kettle_services.startd.policy.evaluation import PolicyEvaluator
+from kettle_services.startd.policy.health import Health
 from kettle_services.startd.policy.load_and_keyboard import Observer
 from kettle_services.startd.settings import StartdSettings
 from kettle_services.startd.starters.cleanup_tasks import CleanupTasks
@@ -137,7 +138,9 @@ class Startd:
             observer,
             self._backfilling,
             interval=settings.polling_interval,
+            ends=settings.lease_ends,
         )
+        self.health: Final = Health(machine, settings, self.overseer.drain)
 
     def _backfill_changed(self) -> None:
         self._advertiser.now()
@@ -166,6 +169,7 @@ class Startd:
                 self._advertiser.now()
         for change in changes:
             self._act(change)
+        self.health.changed()
 
     def _act(self, change: Change) -> None:
         match change:
@@ -310,6 +314,7 @@ class Startd:
         """A final report is on disk."""
         if stored.id in self._evictions:
             return  # its slot is free when the eviction is done, and not before: `_evicted` finds the report
+        known = self._attempt(stored.id)
         changes = attempts.over(self.machine, stored.report, moment())
         self.checkpoints.over(stored.id)
         self.reporter.send_until_confirmed(_closing(stored, changes))
@@ -318,6 +323,8 @@ class Startd:
         self._trace(stored.report)
         self._starters.forget(stored.id)
         self.record(changes)
+        if known is not None:
+            self.health.ended(stored.report, asked=known.stop is not None)
 
     def _trace(self, report: Report) -> None:
         if isinstance(report.body, FinalReport) and report.trace:
@@ -372,6 +379,7 @@ class Startd:
         stored = StoredReport(schedd=claim.schedd, secret=claim.key.secret, report=report)
         self.reporter.store_and_send(_closing(stored, changes))
         self.record(changes)
+        self.health.ended(report, asked=known.stop is not None)
 
     # -- life --------------------------------------------------------------------------------------------------------
 

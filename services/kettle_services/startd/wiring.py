@@ -182,7 +182,9 @@ async def running(
             )
             try:
                 await startd.take_over()
-                handlers = Handlers(startd, administrators=host.administrators(settings))
+                handlers = Handlers(
+                    startd, administrators=host.administrators(settings), leased=bool(settings.lease_ends)
+                )
                 await bus.serve("startd", machine.facts.name, handlers.served(), version=VERSION)
                 _offer_local_slot(machine, settings)
                 # Clients that wait for the answer of the previous process do not need to wait longer.
@@ -195,6 +197,7 @@ async def running(
                     startd.watch_disk(),
                     startd.overseer.evaluate_forever(),
                     advertiser.run(),
+                    *([startd.health.tell()] if settings.lease_ends else []),
                 )
                 running_loops = [tasks.create_task(loop) for loop in loops]
                 yield startd

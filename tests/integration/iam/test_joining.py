@@ -6,14 +6,20 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from kettle.auth.trust.keys import KeyPair, Kind
+from kettle.bus.ports import RefusedError
+from kettle.client.errors import CommandRefusedError
+from kettle.client.iam import new_secret
 from kettle.testing.services import Backend, eventually, hosted
 from kettle_services.collector.settings import CollectorSettings
 from kettle_services.collector.wiring import serve as serve_collector
+from kettle_wire.commands import iam
 from kettle_wire.commands.collector import QUERY_ADS, QueryAds
 from kettle_wire.events import JoinTokenExpired, decode
-from kettle_wire.identity import daemon
+from kettle_wire.iam_http import join_token
+from kettle_wire.identity import daemon, user
 from kettle_wire.subjects import Subjects, ad_key
 
 from .conftest import Office, office_on
@@ -214,3 +220,50 @@ async def test_no_machine_takes_the_name_of_a_host(backend: Backend, tmp_path: P
                 assert (409, "join.name_taken") == (status, refusal["code"])
             assert 200 == (await office.join(made.token, "n1", machine()))[0]
             assert 200 == (await office.join(made.token, "ap", machine()))[0]
+
+
+async def test_a_provisioner_lets_in_one_machine_of_a_lease(office: Office) -> None:
+    """It asks for nothing else; when it says that the lease is over nothing joins under its name, however often it says so."""
+    lease = iam.CreateJoinToken(id="1", hash="0" * 64, machine="p-1-1", life=60.0)
+    async with office.backend.bus(daemon("provisioner")) as bus:
+        for wrong in (
+            replace(lease, id="2", machine=""),
+            replace(lease, id="3", life=0.0),
+            replace(lease, id="4", lifetime=iam.LONGEST_LEASE_JOIN_S + 1.0),
+        ):
+            with pytest.raises(RefusedError, match="one machine of a lease"):
+                await bus.call(iam.CREATE_JOIN_TOKEN, "iam", wrong)
+        secret, hash_ = new_secret()
+        made = await bus.call(iam.CREATE_JOIN_TOKEN, "iam", replace(lease, hash=hash_))
+        token = join_token(made.token, secret, made.pin)
+        status, refusal = await office.join(token, "p-1-2", machine())
+        assert (403, "join.other_machine") == (status, refusal["code"])
+        status, joined = await office.join(token, "p-1-1", machine())
+        assert (200, "", 60) == (
+            status,
+            joined["by"],
+            round(joined["expires"] - made.expires + lease.lifetime),
+        )
+        [shown] = await office.administrator.workers()
+        assert ("p-1-1", True) == (shown.worker, shown.leased)
+        for again in ("5", "6"):
+            await bus.call(iam.REMOVE_WORKER, "iam", iam.RemoveWorker(id=again, worker="p-1-1"))
+        assert [] == await office.administrator.workers()
+        other = await office.administrator.create_join_token()
+        await office.join(other.token, "n1", machine())
+        with pytest.raises(RefusedError, match="is no machine of a lease"):
+            await bus.call(iam.REMOVE_WORKER, "iam", iam.RemoveWorker(id="7", worker="n1"))
+
+
+async def test_a_person_has_machines_of_his_own(office: Office) -> None:
+    """They take his jobs only, whatever he asks for, and there are no more of them than the pool permits."""
+    async with office.backend.bus(user("bob")) as bus:
+        bob = office.asked_by(bus)
+        made = await bob.create_own_join_token(max_uses=office.settings.machines_per_person)
+        status, joined = await office.join(made.token, "laptop", machine())
+        assert (200, "bob", "bob") == (status, joined["owner"], joined["by"])
+        assert {"laptop": b"bob"} == await told_owners(office)
+        with pytest.raises(CommandRefusedError, match="machines_per_person"):
+            await bob.create_own_join_token()
+        with pytest.raises(CommandRefusedError, match="has not the level ADMINISTRATOR"):
+            await bob.create_join_token(owner="ada")

@@ -107,3 +107,63 @@ def test_what_is_no_join_token_is_refused(text: str) -> None:
     """With what it has to look like."""
     with pytest.raises(Denied, match=r"kettle-join-1\.ID\.SECRET\.PIN"):
         join_tokens.parse(text)
+
+
+def test_the_token_of_a_lease_admits_its_machine_alone() -> None:
+    """Under the lease's name and no other, with a credential that ends with the lease."""
+    known = register(machine="p-1-1", life=50.0)
+    with pytest.raises(Denied) as refusal:
+        join(known, machine("p-1-2"))
+    assert Code.JOIN_OTHER_MACHINE == refusal.value.code
+    worker = join(known, machine("p-1-1")).worker
+    assert (True, 200.0) == (worker.leased, worker.expires)
+
+
+def test_the_shorter_life_of_a_credential_counts() -> None:
+    """The pool's, or the token's."""
+    for lifetime, expires in ((10.0, 160.0), (0.0, 200.0), (100.0, 200.0)):
+        found = join_tokens.joined(
+            register(machine="n1", life=50.0), machine(), pin=PIN, lifetime=lifetime, now=150.0
+        )
+        assert expires == found.worker.expires
+
+
+def test_a_lease_is_withdrawn_whatever_has_become_of_it() -> None:
+    """Its machine is cut off, or may not join any more; said again it changes nothing; others are not for it to remove."""
+    waiting = register(machine="n1", life=50.0)
+    for stream, event in join_tokens.withdrawn(waiting, "n1", by="scaler", now=160.0):
+        waiting.apply(stream, event)
+    assert "revoked" == refused(waiting, machine())
+    assert [] == join_tokens.withdrawn(waiting, "n1", by="scaler", now=161.0)
+
+    there = register(machine="n1", life=50.0)
+    join(there, machine())
+    changes = join_tokens.withdrawn(there, "n1", by="scaler", now=160.0)
+    assert ["jointoken/t", "worker/n1"] == [stream for stream, _ in changes]
+
+    of_somebody = register()
+    join(of_somebody, machine())
+    with pytest.raises(Denied, match="is no machine of a lease"):
+        join_tokens.withdrawn(of_somebody, "n1", by="scaler", now=160.0)
+
+
+def test_a_machine_of_a_lease_is_forgotten_when_its_credential_has_ended() -> None:
+    """Other machines stay known: their administrators ask for them."""
+    leased = register(machine="n1", life=50.0)
+    join(leased, machine())
+    assert [] == join_tokens.ended(leased, now=199.0)
+    assert ["worker/n1"] == [stream for stream, _ in join_tokens.ended(leased, now=200.0)]
+    other = register(life=50.0)
+    join(other, machine())
+    assert [] == join_tokens.ended(other, now=1e9)
+
+
+def test_nobody_has_more_machines_of_his_own_than_the_pool_lets_him() -> None:
+    """Those that are there and those that may still come count together; what others made for him does not."""
+    known = register(owner="ada", by="ada", max_uses=3)
+    join(known, machine())
+    join_tokens.require_own_room(known, "ada", more=2, limit=5, now=150.0)
+    with pytest.raises(Denied, match=r"has 1 machine\(s\) and join tokens for 2 more"):
+        join_tokens.require_own_room(known, "ada", more=3, limit=5, now=150.0)
+    join_tokens.require_own_room(known, "ada", more=4, limit=5, now=200.0)  # the token is over
+    join_tokens.require_own_room(register(owner="ada", max_uses=5), "ada", more=1, limit=1, now=150.0)

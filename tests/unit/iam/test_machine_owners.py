@@ -7,7 +7,8 @@ from typing import cast
 from kettle.bus.memory import MemoryBus
 from kettle.bus.memory_server import MemoryServer
 from kettle.bus.ports import BucketSpec
-from kettle_services.iam.domain.state import Register, Worker
+from kettle_services.iam.domain.joining_states import Worker
+from kettle_services.iam.domain.state import Register
 from kettle_services.iam.machine_owners import MachineOwners
 from kettle_services.iam.record import Record
 from kettle_wire.identity import daemon

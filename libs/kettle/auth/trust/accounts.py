@@ -66,7 +66,7 @@ def uses(subjects: Subjects) -> Sequence[Use]:
     return [
         *(_asked(_POOL, _PEOPLE, subjects.commands_at(role)) for role in roles),
         *(_asked(_WORKERS, by, subjects.commands_at("startd")) for by in (_POOL, _PEOPLE, _OUTSIDERS)),
-        *(_asked(_POOL, _WORKERS, subjects.commands_at(role)) for role in ("shadow", "iam")),
+        *(_asked(_POOL, _WORKERS, subjects.commands_at(role)) for role in ("shadow", "iam", "scaler")),
         _asked(_WORKERS, _POOL, subjects.commands_at("master")),
         # A visiting schedd's name has an `@`, and no schedd of ours has.
         *(_asked(_OUTSIDERS, _POOL, subjects.commands_at(role)) for role in _VISITORS),

@@ -43,6 +43,8 @@ class PoolFile(msgspec.Struct, frozen=True, kw_only=True):
     negotiator: str = "negotiator"
     accounting: str = "accounting"
     iam: str = "iam"
+    scaler: str = ""
+    """The name of its scaler; empty: nobody knows whether there is one."""
     master: str = ""
     """The name of this host's master; empty: the host has none that is known."""
     database_url: str = ""
@@ -94,6 +96,8 @@ class PoolFile(msgspec.Struct, frozen=True, kw_only=True):
                 return role  # all gateways of a pool answer as one
             case "iam":
                 return self.iam
+            case "scaler":
+                return self.scaler or role
             case "master":
                 import socket
 

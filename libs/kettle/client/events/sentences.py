@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Final, assert_never
 
+from kettle.client.events.lease_sentences import ElasticEvent, elastic_sentence
 from kettle.tasks.sentences import step_sentence
 from kettle.terminal.quantities import counted, duration, size
 from kettle_wire.events import (
@@ -82,6 +83,8 @@ def sentence(event: Event, *, since_start: float | None = None) -> tuple[str, st
 
     `since_start`: seconds since the program of the job was started, if that is known.
     """
+    if isinstance(event, ElasticEvent):
+        return elastic_sentence(event)
     if isinstance(event, _Pools):
         return _of_pool(event)
     return _of_job(event, since_start) if isinstance(event, _Told) else (type(event).__name__, "")

@@ -13,6 +13,7 @@ from kettle.terminal.quantities import counted, duration, size
 from kettle_wire.ads.types import Ad, Expr, Scalar
 from kettle_wire.codes import DagStatus, HoldCode, JobStatus, Universe
 from kettle_wire.commands.negotiator import Analysis, Verdict
+from kettle_wire.commands.outlooks import PoolOutlook
 from kettle_wire.commands.schedd import Explanation
 from kettle_wire.events import FactorySubmitted
 from kettle_wire.events.cycle import Clause, Rejection
@@ -61,6 +62,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """What is on record of the last negotiation."""
     analysis: Analysis | None = None
     """The job against all machines as they are now."""
+    pools: list[PoolOutlook] = []
+    """What pools of workers do about it, the most promising first."""
     outlook: Outlook | None = None
     """
     By that: some slot could take one `now`; some may `when` they are free or what they wait for has come; or `never`, unless
@@ -88,7 +91,8 @@ def answer(report: WhyReport, *, now: float, files: bool = True) -> Answer:
         case "running":
             return _running(report.job, explanation, lasting)
         case "idle":
-            return _idle(report, explanation, lasting, now)
+            told = _idle(report, explanation, lasting, now)
+            return _with_outlooks(told, report, now) if report.outlooks else told
         case status:
             because = f": {_stripped(explanation.reason)}" if explanation.reason else ""
             return Answer(
@@ -96,6 +100,15 @@ def answer(report: WhyReport, *, now: float, files: bool = True) -> Answer:
                 status=status,
                 sentences=[f"Job {report.job} is {status}{because}.", _still(report.job, explanation.ad)],
             )
+
+
+def _with_outlooks(told: Answer, report: WhyReport, now: float) -> Answer:
+    """With what pools of workers do about it."""
+    from kettle.client.explanations.worker_pools import outlook_sentence  # only where there are such pools
+
+    more = [f"{sentence[0].upper()}{sentence[1:]}." for sentence in
+            (outlook_sentence(each, now=now) for each in report.outlooks)]  # fmt: skip
+    return msgspec.structs.replace(told, sentences=[*told.sentences, *more], pools=report.outlooks)
 
 
 def _still(job: JobId, ad: Ad) -> str:

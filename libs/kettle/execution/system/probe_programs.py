@@ -4,7 +4,8 @@ import contextlib
 import os
 import signal
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -23,21 +24,36 @@ class ProgramResult(msgspec.Struct, frozen=True):
     err: str
 
 
-def ask(command: Sequence[str]) -> ProgramResult:
-    """Run a program to its end, with a time limit."""
+def ask(
+    command: Sequence[str],
+    *,
+    patience_s: float = _PATIENCE_S,
+    told: bytes = b"",
+    environ: Mapping[str, str] | None = None,
+    directory: Path | None = None,
+) -> ProgramResult:
+    """
+    Run a program to its end, with a time limit; `told`: what it reads.
+
+    Raises:
+        OSError: it cannot be run.
+        TimeoutExpired: it did not end, and was killed with what it had started.
+    """
     with contextlib.ExitStack() as pipes:
         process = subprocess.Popen(
             command,
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE if told else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            env=environ,
+            cwd=directory,
             start_new_session=True,  # what it started goes with it
         )
-        for pipe in (process.stdout, process.stderr):
-            assert pipe is not None, "as asked for"
-            pipes.enter_context(pipe)
+        for pipe in (process.stdout, process.stderr, process.stdin):
+            if pipe is not None:
+                pipes.enter_context(pipe)
         try:
-            out, err = process.communicate(timeout=_PATIENCE_S)
+            out, err = process.communicate(told or None, timeout=patience_s)
         except subprocess.TimeoutExpired:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)

@@ -65,6 +65,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "run": "be one service of a pool",
         "drain": "empty a machine, or have it take work again",
         "site": "set up the server of a pool of many machines",
+        "pool": "machines that come when jobs wait, and go when they are idle",
         "worker": "let machines join by a token",
         "schedd": "let access points join by a token",
         "ban": "let somebody in no more",

@@ -24,9 +24,12 @@ roles:
   negotiator   matches jobs with slots
   accounting   what was used, by whom, and the history
   iam          who may do what: machines that join, tokens, bans
+  dagman       the workflows of one access point
+  scaler       decides which machines are made and removed
+  provisioner  makes and removes machines at providers
   gateway      events for monitoring, as JSON
 
-A schedd, a negotiator or a collector may run several times under one name, on one machine or on several: one of them does
+A schedd, a negotiator, a collector or a scaler may run several times under one name, on one machine or on several: one of them does
 the work, the others are standbys and take over when it ends.
 
 examples:
@@ -45,6 +48,8 @@ ROLES: Final = (
     "accounting",
     "iam",
     "dagman",
+    "scaler",
+    "provisioner",
     "gateway",
 )
 

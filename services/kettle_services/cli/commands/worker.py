@@ -3,7 +3,7 @@
 import argparse
 from typing import Final
 
-from kettle_services.cli.machines import joining, leaving, tokens
+from kettle_services.cli.machines import joining, leaving, running, tokens
 from kettle_services.cli.options import json_option, reach_options
 from kettle_services.cli.output.screen import Screen
 
@@ -14,6 +14,7 @@ and is to be kept like a password.  The machine makes its own key, so no secret 
 examples:
   kettle worker token create                              on the pool: a token for one machine
   kettle worker token create --owner ada --max-uses 10    ten machines that run ada's jobs only
+  kettle worker token create --own                        without an administrator: a machine for your own jobs
   kettle worker token list                                which tokens there are
   kettle worker join https://pool.example/ --token-file t    on the new machine
   kettle worker list                                      who has joined
@@ -29,6 +30,14 @@ credential and the settings of a startd into the pool's directory (--home).  Not
 if the answer is lost, say it again within a minute.  Settings that are there already stay.
 
 Where systemd runs, the unit kettle-worker is written, enabled and started; elsewhere, --start starts it, as kettle up does.
+"""
+
+_RUN: Final = """\
+Be the machine of a lease, in the foreground, from joining to the end: what the providers of elastic pools start on the machines
+that they make.  It joins under the name of its lease, examines itself, takes jobs, renews its lease at the scaler, and
+ends everything that it has started when the lease is over, however that comes.
+
+The file is JSON; it holds a join token, has to be readable by its owner only, and is removed when the token was used.
 """
 
 _LEAVE: Final = """\
@@ -53,6 +62,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "join", help="have this machine join a pool", description=_JOIN, formatter_class=form
     )
     joining.arguments(join)
+    machine = commands.add_parser(
+        "run", help="be the machine of a lease", description=_RUN, formatter_class=form
+    )
+    running.arguments(machine)
     leave = commands.add_parser(
         "leave", help="empty a machine and remove it", description=_LEAVE, formatter_class=form
     )
@@ -66,6 +79,8 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
             return tokens.run(arguments, screen, "worker")
         case "join":
             return joining.run(arguments, screen, "worker")
+        case "run":
+            return running.run(arguments, screen)
         case "leave":
             return leaving.run(arguments, screen, "worker")
         case _:

@@ -17,6 +17,8 @@ from kettle_services.iam.settings import IamSettings
 from kettle_services.master.domain.start_order import Instance
 from kettle_services.master.settings import MasterSettings
 from kettle_services.negotiator.settings import NegotiatorSettings
+from kettle_services.provisioner.settings import ProvisionerSettings
+from kettle_services.scaler.settings import ScalerSettings
 from kettle_services.schedd.settings import ScheddSettings
 from kettle_services.shadow.settings import ShadowSettings
 from kettle_services.startd.settings import StartdSettings
@@ -29,6 +31,8 @@ SETTINGS: Final[Mapping[str, type[Settings]]] = {
     "iam": IamSettings,
     "master": MasterSettings,
     "negotiator": NegotiatorSettings,
+    "provisioner": ProvisionerSettings,
+    "scaler": ScalerSettings,
     "schedd": ScheddSettings,
     "shadow": ShadowSettings,
     "startd": StartdSettings,

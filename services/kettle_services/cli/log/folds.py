@@ -21,6 +21,7 @@ from kettle_services.iam.domain import state as identity
 from kettle_services.negotiator.domain.principals import LEAST, Principal, at_time
 from kettle_services.negotiator.domain.principals import fold as fold_principal
 from kettle_services.negotiator.domain.principals import row_of as row_of_principal
+from kettle_services.scaler.domain.state import ScalerState
 from kettle_services.schedd.domain.queue.fold import Queue
 from kettle_services.schedd.domain.queue.replay import Replay
 from kettle_wire.events import (
@@ -99,11 +100,23 @@ def dagman_fold(shard: str) -> Fold:
     return fold
 
 
+def scaler_fold(shard: str) -> Fold:
+    """What the events of a scaler's shard make of its working set."""
+    del shard
+    state = ScalerState()
+
+    def fold(stream: str, event: Event, at: int) -> Iterable[tuple[str, bytes | None]]:
+        return [(stream, state.apply(stream, event, at / 1e6))]
+
+    return fold
+
+
 WORKING_SETS: Final[Folds] = {
     "schedd": schedd_fold,
     "collector": collector_fold,
     "dagman": dagman_fold,
     "negotiator": negotiator_fold,
+    "scaler": scaler_fold,
     identity.SHARD: identity_fold,
 }
 """By kind of shard."""

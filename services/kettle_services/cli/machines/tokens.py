@@ -6,6 +6,8 @@ import argparse
 from datetime import datetime
 from typing import Final
 
+from kettle.client import Client
+from kettle.client.iam import MadeJoinToken
 from kettle_services.cli.options import at_least, json_option, login_argument, reach_options, with_pool
 from kettle_services.cli.output.screen import Screen
 from kettle_services.cli.times import span_up_to
@@ -23,12 +25,25 @@ def arguments(parser: argparse.ArgumentParser, joins: Joins) -> None:
     form = argparse.RawDescriptionHelpFormatter
     create = commands.add_parser("create", help="make one", description=_CREATE, formatter_class=form)
     if joins == "worker":
-        create.add_argument(
+        whose = create.add_mutually_exclusive_group()
+        whose.add_argument(
+            "--own",
+            action="store_true",
+            help="the machines run your own jobs only: this takes no administrator",
+        )
+        whose.add_argument(
             "--owner",
             type=login_argument,
             default="",
             metavar="NAME",
             help="whose jobs alone the machines run",
+        )
+        whose.add_argument(
+            "--group",
+            type=login_argument,
+            default="",
+            metavar="NAME",
+            help="the accounting group whose jobs alone they run",
         )
     create.add_argument(
         "--lifetime", type=span_up_to("30d"), default=1800.0, metavar="TIME", help="default: 30m"
@@ -68,15 +83,20 @@ def _done(screen: Screen, sentence: str) -> int:
 
 
 def _create(arguments: argparse.Namespace, screen: Screen, joins: Joins) -> int:
-    made = with_pool(
-        arguments,
-        lambda pool: pool.iam.create_join_token(
+    async def work(pool: Client) -> MadeJoinToken:
+        if getattr(arguments, "own", False):
+            return await pool.iam.create_own_join_token(
+                lifetime=arguments.lifetime, max_uses=arguments.max_uses
+            )
+        return await pool.iam.create_join_token(
             joins=joins,
             owner=getattr(arguments, "owner", ""),
+            group=getattr(arguments, "group", ""),
             lifetime=arguments.lifetime,
             max_uses=arguments.max_uses,
-        ),
-    )
+        )
+
+    made = with_pool(arguments, work)
     if screen.as_json:
         screen.json(
             {
@@ -106,7 +126,7 @@ def _show_tokens(arguments: argparse.Namespace, screen: Screen, joins: Joins) ->
         (
             each.token,
             each.joins,
-            each.owner or "everybody",
+            _whose(each.owner, each.group),
             each.by,
             _when(each.expires),
             f"{len(each.used)} of {each.max_uses}",
@@ -127,7 +147,7 @@ def show_members(arguments: argparse.Namespace, screen: Screen, joins: Joins) ->
         (
             each.worker,
             each.joins,
-            each.owner or "everybody",
+            _whose(each.owner, each.group),
             _when(each.joined),
             _when(each.expires) if each.expires else "it leaves",
             each.token,
@@ -136,6 +156,11 @@ def show_members(arguments: argparse.Namespace, screen: Screen, joins: Joins) ->
     ]
     screen.table(("NAME", "IS A", "FOR JOBS OF", "JOINED", "UNTIL", "BY TOKEN"), rows)
     return 0
+
+
+def _whose(owner: str, group: str) -> str:
+    """Whose jobs a machine takes."""
+    return owner or (f"group {group}" if group else "everybody")
 
 
 def _when(at: float) -> str:

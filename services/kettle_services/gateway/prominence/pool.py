@@ -64,9 +64,9 @@ class PoolQuestions:
         return reply({"usage": {"groups" if by_group else "users": used}})
 
     async def token(self, asked: Asked) -> web.StreamResponse:
-        """With what a machine joins that runs the jobs of who asks; iam says who may have that."""
+        """With what a machine joins that runs the jobs of who asks only; iam says how many he may have."""
         async with self._people.of(asked.person) as client:
-            made = await client.iam.create_join_token(owner=asked.person.name)
+            made = await client.iam.create_own_join_token()
         return reply({"token": made.token}, 201)
 
 

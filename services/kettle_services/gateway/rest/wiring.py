@@ -58,6 +58,7 @@ from kettle_services.gateway.rest.spooling import SpoolCommands
 from kettle_services.gateway.rest.standings import StandingQuestions
 from kettle_services.gateway.rest.streams import Streams
 from kettle_services.gateway.rest.usage import UsageQuestions
+from kettle_services.gateway.rest.worker_pools import WorkerPoolQuestions
 from kettle_services.gateway.rest.workflows.access import WorkflowAccess
 from kettle_services.gateway.rest.workflows.making import NewWorkflows
 from kettle_services.gateway.rest.workflows.rerunning import Reruns
@@ -80,6 +81,7 @@ from kettle_wire.rest import (
     spooling,
     standings,
     usage,
+    worker_pools,
 )
 from kettle_wire.rest import past as of_past
 from kettle_wire.rest import streams as events
@@ -187,6 +189,7 @@ async def rest_parts(rt: Runtime, settings: GatewaySettings, bus: Bus, said: Peo
         machines.EMPTY_MACHINE: MachineOrders(bus, settings.collector, people).empty,
         alerts.LIST_ALERTS: (await _alerts(rt, settings, bus, tables)).list,
         **_of_administration(people),
+        **_of_worker_pools(people),
         **_of_the_pool(bus, settings, tables, filters, freshness, seal),
     }
     workflows = WorkflowAccess(tables, WorkflowViews(bus), persons.may)
@@ -246,6 +249,23 @@ def _of_administration(people: PersonConnections) -> dict[Route, Handler]:
         administration.LIST_BANS: asked.bans,
         administration.LIST_LOGINS: asked.sessions,
         administration.LIST_WORKERS: asked.workers,
+    }
+
+
+def _of_worker_pools(people: PersonConnections) -> dict[Route, Handler]:
+    """What is asked of the scaler."""
+    asked = WorkerPoolQuestions(people)
+    return {
+        worker_pools.APPLY_POOL: asked.apply,
+        worker_pools.GET_CONSOLE: asked.console,
+        worker_pools.GET_PLAN: asked.plan,
+        worker_pools.GET_POOL: asked.get,
+        worker_pools.GET_TIMELINE: asked.timeline,
+        worker_pools.GIVE_UP_LEASE: asked.give_up,
+        worker_pools.LIST_LEASES: asked.leases,
+        worker_pools.LIST_POOLS: asked.list,
+        worker_pools.ORDER_LEASE: asked.order_lease,
+        worker_pools.ORDER_POOL: asked.order,
     }
 
 

@@ -12,7 +12,8 @@ from kettle.eventsourcing.command_pipeline import CommandPipeline, Decision
 from kettle_services.iam.admissions import Pool
 from kettle_services.iam.commands.deciding import recorded, refusing
 from kettle_services.iam.domain import join_tokens
-from kettle_services.iam.domain.state import JoinToken, Worker
+from kettle_services.iam.domain.bans import require_welcome
+from kettle_services.iam.domain.joining_states import JoinToken, Worker
 from kettle_services.iam.ports import PoolMaster
 from kettle_services.iam.record import Record
 from kettle_wire.codes import RefusalCode
@@ -32,8 +33,10 @@ class MachineCommands:
         *,
         open_to_machines: Callable[[], None],
         master: PoolMaster,
+        most_own: int,
     ) -> None:
-        """`open_to_machines` raises Denied if no machine could join."""
+        """`open_to_machines` raises Denied if no machine could join; `most_own`: machines that a person may have by himself."""
+        self._most_own = most_own
         self._record: Final = record
         self._pool = pool
         self._open_to_machines = open_to_machines
@@ -43,6 +46,7 @@ class MachineCommands:
         """The endpoints with their handlers."""
         return [
             pipeline.command(iam.CREATE_JOIN_TOKEN, self.create_join_token),
+            pipeline.command(iam.CREATE_OWN_JOIN_TOKEN, self.create_own_join_token),
             pipeline.query(iam.LIST_JOIN_TOKENS, self.list_join_tokens),
             pipeline.command(iam.REVOKE_JOIN_TOKEN, self.revoke_join_token),
             pipeline.query(iam.LIST_WORKERS, self.list_workers),
@@ -53,24 +57,49 @@ class MachineCommands:
     async def create_join_token(
         self, request: iam.CreateJoinToken, caller: Identity
     ) -> Decision[iam.JoinTokenMade]:
-        """Let machines join."""
-        now = time.time()
-        with refusing():
-            self._open_to_machines()
-        if request.joins == "schedd" and request.owner:
-            raise RefusedError(
-                RefusalCode.UNACCEPTABLE, "an access point is no one owner's: leave the owner out"
-            )
+        """Let machines join, or, for a provisioner, the one of a lease."""
+        _require_sense(request)
+        if caller.kind == "daemon":
+            _require_lease(request)
         event = JoinTokenCreated(
             token=secrets.token_hex(6),
             hash=request.hash,
             joins=request.joins,
             owner=request.owner,
-            expires=now + request.lifetime,
+            expires=(now := time.time()) + request.lifetime,
             max_uses=request.max_uses,
             by=caller.name,
             at=now,
+            group=request.group,
+            machine=request.machine,
+            life=request.life,
         )
+        return self._created(event)
+
+    async def create_own_join_token(
+        self, request: iam.CreateOwnJoinToken, caller: Identity
+    ) -> Decision[iam.JoinTokenMade]:
+        """Let machines join that run the jobs of who asks only."""
+        now, person = time.time(), caller.name
+        with refusing():
+            require_welcome(self._record.register, f"user:{person}", now=now)
+            join_tokens.require_own_room(
+                self._record.register, person, more=request.max_uses, limit=self._most_own, now=now
+            )
+        event = JoinTokenCreated(
+            token=secrets.token_hex(6),
+            hash=request.hash,
+            owner=person,
+            expires=now + request.lifetime,
+            max_uses=request.max_uses,
+            by=person,
+            at=now,
+        )
+        return self._created(event)
+
+    def _created(self, event: JoinTokenCreated) -> Decision[iam.JoinTokenMade]:
+        with refusing():
+            self._open_to_machines()
 
         def reply(position: Position) -> iam.JoinTokenMade:
             return iam.JoinTokenMade(
@@ -102,6 +131,8 @@ class MachineCommands:
                     expires=each.expires,
                     max_uses=each.max_uses,
                     used=[use.name for use in each.uses],
+                    group=each.group,
+                    machine=each.machine,
                 )
                 for each in sorted(usable, key=lambda each: (each.expires, each.token))
             ]
@@ -124,7 +155,16 @@ class MachineCommands:
     async def remove_worker(self, request: iam.RemoveWorker, caller: Identity) -> Decision[iam.Recorded]:
         """
         Have the credential of a machine be invalid; `not_found`, or `unavailable`: nobody could tell the server.
+
+        Of a lease, for those who have ordered it: it is over, whether its machine has joined, may still do so, or is gone.
         """
+        if caller.kind == "daemon":
+            with refusing():
+                changes = join_tokens.withdrawn(
+                    self._record.register, request.worker, by=caller.name, now=time.time()
+                )
+            await self._cut_off(request.worker)
+            return recorded(changes)
         return await self._removed(request.worker, by=caller.name)
 
     async def leave(self, request: iam.Leave, caller: Identity) -> Decision[iam.Recorded]:
@@ -135,6 +175,10 @@ class MachineCommands:
     async def _removed(self, worker: str, *, by: str) -> Decision[iam.Recorded]:
         with refusing():
             left = join_tokens.left(self._record.register, worker, by=by, now=time.time())
+        await self._cut_off(worker)
+        return recorded(left)
+
+    async def _cut_off(self, worker: str) -> None:
         known = self._record.register.find(Worker, f"worker/{worker}")
         if known is not None:
             try:
@@ -146,4 +190,29 @@ class MachineCommands:
                     RefusalCode.UNAVAILABLE,
                     f"{worker} was not removed, for its connection could not be ended: {error}",
                 ) from error
-        return recorded(left)
+
+
+def _require_sense(request: iam.CreateJoinToken) -> None:
+    if request.joins == "schedd" and (request.owner or request.group or request.machine):
+        raise RefusedError(
+            RefusalCode.UNACCEPTABLE, "an access point is no one's: leave owner, group and machine out"
+        )
+    if request.owner and request.group:
+        raise RefusedError(
+            RefusalCode.UNACCEPTABLE,
+            "a machine is for the jobs of an owner or of a group: leave one of them out",
+        )
+    if request.machine and request.max_uses != 1:
+        raise RefusedError(
+            RefusalCode.UNACCEPTABLE, f"one machine {request.machine} joins once: leave max_uses out"
+        )
+
+
+def _require_lease(request: iam.CreateJoinToken) -> None:
+    """What is sent where others can read it is good for one machine, once, and soon."""
+    if not request.machine or not request.life or request.lifetime > iam.LONGEST_LEASE_JOIN_S:
+        raise RefusedError(
+            RefusalCode.DENIED,
+            "a provisioner may let in one machine of a lease: name it, give the life of its credential, and no more than "
+            f"{iam.LONGEST_LEASE_JOIN_S:g} s for the token",
+        )

@@ -11,8 +11,9 @@ from typing import Final
 
 import msgspec
 
+from kettle_services.iam.domain.joining_states import JoinToken, Worker, worker_of
 from kettle_services.iam.domain.refusals import Code, Denied
-from kettle_services.iam.domain.state import JoinToken, Register, Worker
+from kettle_services.iam.domain.state import Register
 from kettle_wire.events.iam import (
     IdentityEvent,
     Joins,
@@ -28,6 +29,9 @@ from kettle_wire.iam_http import JOIN_PREFIX
 
 LOST_ANSWER_S: Final = 60.0
 """For so long a machine that asks again, with the same key, gets the same answer: the first one may have been lost."""
+
+EXPIRED: Final = "configuration"
+"""Who removes a machine whose credential has ended by itself."""
 
 _SENTENCES: Final[dict[Misuse, str]] = {
     "unknown": "this pool has made no such join token, or it is over",
@@ -137,11 +141,7 @@ def joined(register: Register, joining: Joining, *, pin: str, lifetime: float, n
         raise Misused("secret")
     if again := _again(register, token, joining, now):
         return Joined(again, [])
-    if token.joins != joining.joins:
-        raise Denied(
-            Code.JOIN_KIND,
-            f"the join token admits a {token.joins}, not a {joining.joins}: kettle {token.joins} join",
-        )
+    _require_meant(token, joining)
     if (why := _misuse(register, token, joining, now)) is not None:
         raise Misused(why)
     known = register.find(Worker, f"worker/{joining.name}")
@@ -169,11 +169,31 @@ def joined(register: Register, joining: Joining, *, pin: str, lifetime: float, n
         key=joining.key,
         owner=token.owner,
         token=token.token,
-        expires=now + lifetime if lifetime else 0.0,
+        expires=_expires(token, lifetime, now),
         at=now,
+        group=token.group,
+        leased=bool(token.machine),
     )
-    worker = Worker(event.worker, event.joins, event.key, event.owner, event.token, now, event.expires)
-    return Joined(worker, [(stream(token.token), use), (f"worker/{joining.name}", event)])
+    return Joined(worker_of(event), [(stream(token.token), use), (f"worker/{joining.name}", event)])
+
+
+def _require_meant(token: JoinToken, joining: Joining) -> None:
+    """Raise Denied for a machine that the token is not for."""
+    if token.joins != joining.joins:
+        raise Denied(
+            Code.JOIN_KIND,
+            f"the join token admits a {token.joins}, not a {joining.joins}: kettle {token.joins} join",
+        )
+    if token.machine and joining.name != token.machine:
+        raise Denied(
+            Code.JOIN_OTHER_MACHINE, f"the join token admits the machine {token.machine} and no other"
+        )
+
+
+def _expires(token: JoinToken, lifetime: float, now: float) -> float:
+    """When the credential of a machine ends: the shorter of the pool's and the token's life counts; 0: never."""
+    lives = [each for each in (lifetime, token.life) if each]
+    return now + min(lives) if lives else 0.0
 
 
 def _again(register: Register, token: JoinToken, joining: Joining, now: float) -> Worker | None:
@@ -219,6 +239,56 @@ def over(register: Register, *, kept: float, now: float) -> list[tuple[str, Iden
         for token in register.all(JoinToken)
         if now >= token.expires + kept
     ]
+
+
+def require_own_room(register: Register, person: str, *, more: int, limit: int, now: float) -> None:
+    """Raise Denied if somebody would have more machines of his own, or could have them, than the pool lets people have."""
+    there = sum(
+        each.owner == person and not each.leased and (not each.expires or now < each.expires)
+        for each in register.all(Worker)
+    )
+    coming = sum(
+        each.max_uses - len(each.uses)
+        for each in register.all(JoinToken)
+        if each.by == each.owner == person and not each.revoked and now < each.expires
+    )
+    if there + coming + more > limit:
+        raise Denied(
+            Code.JOIN_TOO_MANY,
+            f"{person} has {there} machine(s) and join tokens for {coming} more, and may have {limit} in all ([iam] "
+            "machines_per_person); ask an administrator: kettle worker token create --owner",
+        )
+
+
+def ended(register: Register, *, now: float) -> list[tuple[str, IdentityEvent]]:
+    """Forget machines of leases whose credential has ended: nobody asks for them to be removed any more."""
+    return [
+        (f"worker/{worker.worker}", WorkerLeft(worker=worker.worker, by=EXPIRED, at=now))
+        for worker in register.all(Worker)
+        if worker.leased and worker.expires and worker.expires <= now
+    ]
+
+
+def withdrawn(register: Register, worker: str, *, by: str, now: float) -> list[tuple[str, IdentityEvent]]:
+    """
+    Have a lease be over: the credential of its machine is invalid, and no machine joins under its name any more. Said of one
+    that is over already it changes nothing.
+
+    Raises:
+        Denied: there is a machine of this name, and it is of no lease.
+    """
+    known = register.find(Worker, f"worker/{worker}")
+    if known is not None and not known.leased:
+        raise Denied(
+            Code.JOIN_KIND, f"{worker} is no machine of a lease: who administers the pool removes it"
+        )
+    tokens = [
+        (stream(token.token), JoinTokenRevoked(token=token.token, by=by, at=now))
+        for token in register.all(JoinToken)
+        if token.machine == worker and not token.revoked
+    ]
+    gone = [(f"worker/{worker}", WorkerLeft(worker=worker, by=by, at=now))] if known is not None else []
+    return [*tokens, *gone]
 
 
 def left(register: Register, worker: str, *, by: str, now: float) -> list[tuple[str, IdentityEvent]]:

@@ -10,6 +10,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from kettle_services.iam.domain.joining_states import JoinToken, Worker, fold_join_token, worker_of
 from kettle_services.iam.domain.kept_values import KeptValues, fold_values
 from kettle_wire.events.iam import (
     AccessDenied,
@@ -27,7 +28,6 @@ from kettle_wire.events.iam import (
     IssuerAdded,
     IssuerRemoved,
     JobTokensOver,
-    Joins,
     JoinTokenCreated,
     JoinTokenExpired,
     JoinTokenMisused,
@@ -82,41 +82,6 @@ class Ban(msgspec.Struct, frozen=True, tag=True):
     until: float
     by: str
     at: float
-
-
-class Use(msgspec.Struct, frozen=True):
-    """A machine that has joined with a token."""
-
-    name: str
-    key: str
-    at: float
-
-
-class JoinToken(msgspec.Struct, frozen=True, tag=True):
-    """A token with which machines may join."""
-
-    token: str
-    hash: str
-    joins: Joins
-    owner: str
-    created: float
-    expires: float
-    max_uses: int
-    by: str
-    uses: tuple[Use, ...] = ()
-    revoked: bool = False
-
-
-class Worker(msgspec.Struct, frozen=True, tag=True):
-    """A machine with a credential of its own."""
-
-    worker: str
-    joins: Joins
-    key: str
-    owner: str
-    token: str
-    joined: float
-    expires: float
 
 
 class ClientRules(msgspec.Struct, frozen=True, tag=True):
@@ -288,7 +253,7 @@ def fold(state: State | None, event: IdentityEvent) -> State | None:
         ):
             return None
         case JoinTokenCreated() | JoinTokenUsed() | JoinTokenRevoked():
-            return _join_token(state, event)
+            return fold_join_token(state if isinstance(state, JoinToken) else None, event)
         case SessionOpened() | SessionRenewed():
             return _session(state, event)
         case TokenRequested() | TokenRequestApproved() | TokenRequestCollected():
@@ -313,9 +278,7 @@ def _made(
         case BanSet():
             return Ban(event.whom, event.reason, event.until, event.by, event.at)
         case WorkerJoined():
-            return Worker(
-                event.worker, event.joins, event.key, event.owner, event.token, event.at, event.expires
-            )
+            return worker_of(event)
         case ClientRegistered():
             return _client(event)
         case AutoApprovalSet():
@@ -353,28 +316,6 @@ def _access_token(state: State | None, event: TokenRevoked | TokenIssued) -> Rev
 
 def _credential(event: CredentialStored) -> StoredCredential:
     return StoredCredential(event.owner, event.service, event.handle, event.kind, event.at)
-
-
-def _join_token(
-    state: State | None, event: JoinTokenCreated | JoinTokenUsed | JoinTokenRevoked
-) -> State | None:
-    if isinstance(event, JoinTokenCreated):
-        return JoinToken(
-            event.token,
-            event.hash,
-            event.joins,
-            event.owner,
-            event.at,
-            event.expires,
-            event.max_uses,
-            event.by,
-        )
-    if not isinstance(state, JoinToken):
-        return state
-    if isinstance(event, JoinTokenRevoked):
-        return msgspec.structs.replace(state, revoked=True)
-    use = Use(event.name, event.key, event.at)
-    return msgspec.structs.replace(state, uses=(*state.uses, use))
 
 
 def _session(state: State | None, event: SessionOpened | SessionRenewed) -> State | None:

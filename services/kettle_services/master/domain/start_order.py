@@ -13,7 +13,7 @@ DAEMON_LIST: Final = (
 """HTCondor's name for what a master runs; here a pool of one machine."""
 
 NEEDS_DATABASE: Final = frozenset(
-    {"accounting", "collector", "dagman", "gateway", "iam", "negotiator", "schedd"}
+    {"accounting", "collector", "dagman", "gateway", "iam", "negotiator", "scaler", "schedd"}
 )
 """The others learn everything over the bus, so they are not given a way into the database."""
 

@@ -9,7 +9,7 @@ import numpy as np
 from kettle.classad.columnar.column import Tag
 from kettle.matchmaking import weights
 from kettle_services.negotiator.domain.accountant import NOTHING, Use
-from kettle_services.negotiator.domain.ad_limits import LONGEST_NAME
+from kettle.matchmaking.ad_limits import LONGEST_NAME
 
 if TYPE_CHECKING:
     import numpy.typing as npt

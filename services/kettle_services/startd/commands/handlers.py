@@ -17,7 +17,7 @@ from kettle_services.startd.commands.authorization import (
 from kettle_services.startd.commands.job_access import JobAccess
 from kettle_services.startd.domain.claims import activation as attempts
 from kettle_services.startd.domain.claims import requests
-from kettle_services.startd.domain.policy.draining import DrainRefused
+from kettle_services.startd.domain.policy.draining import DrainRefused, require_idle
 from kettle_services.startd.domain.state.changes import AttemptAccepted
 from kettle_services.startd.domain.state.claim import DrainInForce as Wish
 from kettle_services.startd.startd import Startd, moment
@@ -61,8 +61,9 @@ _PIECE_BYTES: Final = 512 * 1024
 class Handlers:
     """What schedds, shadows and administrators ask of this machine."""
 
-    def __init__(self, startd: Startd, *, administrators: Collection[str] = ()) -> None:
-        """`administrators` may drain it."""
+    def __init__(self, startd: Startd, *, administrators: Collection[str] = (), leased: bool = False) -> None:
+        """`administrators` may drain it, and if it is `leased` the pool's scaler may."""
+        self._leased = leased
         self._administrators = lambda: administrators
         self._startd = startd
         self._machine = startd.machine
@@ -145,6 +146,7 @@ class Handlers:
 
     async def drain(self, command: Drain, caller: Identity) -> Done:
         """Empty the machine."""
+        self._may_drain(caller)
         for name, text in (("check", command.check), ("start", command.start)):
             _expression(name, text)
         wish = Wish(
@@ -157,14 +159,24 @@ class Handlers:
             resume=command.resume,
         )
         try:
+            if command.idle:
+                require_idle(self._machine, wish, results=self._startd.reporter.unconfirmed)
             self._startd.overseer.drain(wish, command.check)
         except DrainRefused as refusal:
             raise RefusedError(RefusalCode.REFUSED, str(refusal)) from refusal
         _log.info("draining", extra={"by": caller.name, "speed": command.speed, "request": command.id})
         return Done()
 
+    def _may_drain(self, caller: Identity) -> None:
+        if caller.kind == "daemon" and not self._leased:
+            raise RefusedError(
+                RefusalCode.DENIED,
+                "this machine is of no lease: its administrators drain it, no service does",
+            )
+
     async def cancel_drain(self, command: CancelDrain, caller: Identity) -> Done:
         """Take work again."""
+        self._may_drain(caller)
         try:
             self._startd.overseer.cancel(command.request)
         except DrainRefused as refusal:

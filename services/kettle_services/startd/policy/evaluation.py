@@ -25,8 +25,10 @@ class PolicyEvaluator:
         backfilling: Backfilling,
         *,
         interval: float,
+        ends: float,
     ) -> None:
-        """`interval`: seconds between two looks."""
+        """`interval`: seconds between two looks; `ends`: seconds since boot at which the machine goes, 0: it stays."""
+        self._ends = ends
         self._machine = machine
         self._record = record
         self._moment = moment
@@ -56,6 +58,8 @@ class PolicyEvaluator:
         now, machine = self._moment(), self._machine
         running = [claim.attempt.pid for claim in machine.claims.values() if claim.attempt is not None]
         machine.conditions = self._observer.observe([*running, *self._backfilling.pids.values()], now)
+        if self._ends:
+            machine.conditions |= {"TimeToLive": max(0, int(self._ends - now.clock))}
         owned = evaluation.owned(machine, now)
         if owned != machine.owned:
             machine.owned, machine.changed = owned, now.time
@@ -64,7 +68,7 @@ class PolicyEvaluator:
         self._record(draining.proceed(machine, now))
         self._backfilling.evaluate()
 
-    def drain(self, wish: DrainInForce, check: str) -> None:
+    def drain(self, wish: DrainInForce, check: str = "") -> None:
         """
         Begin to empty the machine.
 

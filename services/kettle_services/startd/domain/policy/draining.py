@@ -57,6 +57,19 @@ def begin(machine: Machine, wish: DrainInForce, check: str, now: Now) -> list[Ch
     return [Draining(wish), *waiting, *_end(machine, wish, _present(machine, wish), now)]
 
 
+def require_idle(machine: Machine, wish: DrainInForce, *, results: int) -> None:
+    """
+    Raise DrainRefused if a slot is claimed, somebody waits for one, or `results` of jobs have not arrived at their access
+    points; not for a repeat, which has won already.
+    """
+    if machine.drain is not None and machine.drain.id == wish.id:
+        return
+    if claims := len(machine.shared) + len(machine.waiting):
+        raise DrainRefused(f"the machine has {claims} claim(s); nothing was drained")
+    if results:
+        raise DrainRefused(f"the results of {results} job(s) have not arrived; nothing was drained")
+
+
 def _unfit(machine: Machine, check: str, now: Now) -> str:
     """The name of a slot that does not meet the check; empty if all do."""
     expression = parse(check)

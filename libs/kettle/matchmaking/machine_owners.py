@@ -1,11 +1,12 @@
 """
-Machines that take the jobs of one person only: iam says so when they join, whatever they say of themselves.
+Machines that take the jobs of one person only, or of one accounting group: iam says so when they join, whatever they say of themselves.
 """
 
 from typing import Final
 
 from kettle.classad.printing import quoted_string
 from kettle_wire.ads import Ad, Expr
+from kettle_wire.machine_owners import owner_of
 
 _REQUIREMENTS: Final = "Requirements"
 _OWN: Final = "KettleMachineRequirements"
@@ -16,13 +17,13 @@ class MachineOwners:
     """By the token of a machine's name."""
 
     def __init__(self) -> None:
-        self._owners: dict[str, str] = {}
+        self._owners: dict[str, bytes] = {}
 
     def change(self, machine: str, owner: bytes | None) -> bool:
         """A machine has an owner now, or (None) has none; whether that is new."""
         before = self._owners.pop(machine, None)
         if owner is not None:
-            self._owners[machine] = owner.decode(errors="replace")
+            self._owners[machine] = owner
         return before != self._owners.get(machine)
 
     def bound(self, slot: str, ad: Ad) -> Ad:
@@ -33,5 +34,9 @@ class MachineOwners:
         hidden = {_REQUIREMENTS.lower(), _OWN.lower()}
         own = next((value for name, value in ad.items() if name.lower() == _REQUIREMENTS.lower()), True)
         rest = {name: value for name, value in ad.items() if name.lower() not in hidden}
-        condition = f"TARGET.Owner =?= {quoted_string(owner)} && {_OWN}"
+        person, group = owner_of(owner)
+        whose = f"TARGET.AcctGroup == {quoted_string(group)}"  # schedds spell it as they want
+        if person:
+            whose = f"TARGET.Owner =?= {quoted_string(person)}"
+        condition = f"({whose}) && {_OWN}"
         return rest | {_OWN: own, _REQUIREMENTS: Expr(condition)}

@@ -3,8 +3,9 @@
 import pytest
 
 from kettle.classad import ClassAd, evaluate_attribute
-from kettle_services.negotiator.domain.machine_owners import MachineOwners
+from kettle.matchmaking.machine_owners import MachineOwners
 from kettle_wire.ads import Ad, Expr
+from kettle_wire.machine_owners import owner_entry
 
 SLOT = "n1=2Eexample.slot1"
 
@@ -50,3 +51,17 @@ def test_a_change_is_told_once() -> None:
     """Said twice is said once; a machine that left has no owner."""
     made = MachineOwners()
     assert [True, False, True, False] == [made.change("n1", value) for value in (b"ada", b"ada", None, None)]
+
+
+def test_a_machine_of_a_group_takes_the_jobs_of_its_members_alone() -> None:
+    """Schedds say which group a job is in, and whoever has the group's name as his own is not in it."""
+    made = MachineOwners()
+    made.change("n1=2Eexample", owner_entry("", "physics"))
+    slot = ClassAd.from_wire(made.bound(SLOT, {"Requirements": True}))
+    jobs: list[Ad] = [
+        {"Owner": "ada", "AcctGroup": "physics"},
+        {"Owner": "physics"},
+        {"AcctGroup": "biology"},
+    ]
+    taken = [evaluate_attribute("Requirements", slot, ClassAd.from_wire(job)) is True for job in jobs]
+    assert [True, False, False] == taken

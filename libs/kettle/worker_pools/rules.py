@@ -1,0 +1,86 @@
+"""What must hold of a pool besides the form of each value: that it can work at all."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from kettle.worker_pools.values import money_text, size_text, span_text
+from kettle_wire.worker_pools import Offer, PoolKind, WorkerPool
+
+SMALLEST_MB: Final = 128
+"""What a job asks for that says nothing of its memory (JOB_DEFAULT_REQUESTMEMORY)."""
+
+
+def offer_faults(offer: Offer) -> Iterator[tuple[str, str]]:
+    """What is wrong with one offer: the key, and a sentence."""
+    if offer.memory < SMALLEST_MB:
+        yield (
+            "memory",
+            f"memory: {size_text(offer.memory)} is too little for any job: one that says nothing of it asks for {SMALLEST_MB} MB",
+        )
+    if offer.price and not offer.currency:
+        yield (
+            "price",
+            f'price: {money_text(offer.price, "")} of which currency? Write "{money_text(offer.price, "EUR")}", or currency = "EUR"',
+        )
+    if offer.start == "false":
+        yield "start", "start: no job would ever run on its machines"
+    if offer.life and offer.life <= offer.boot:
+        yield (
+            "life",
+            f"life: its machines are gone after {span_text(offer.life)}, before they are ready ({span_text(offer.boot)})",
+        )
+
+
+def pool_faults(pool: WorkerPool) -> Iterator[tuple[tuple[str, ...], str]]:
+    """What is wrong with a pool whose offers are sound: the keys, and a sentence."""
+    yield from _bounds(pool)
+    yield from _names(pool)
+    yield from _costs(pool)
+    if pool.kind is PoolKind.USER and not (pool.owners or pool.groups):
+        yield ("kind",), "kind: a pool of kind user needs owners or groups, whose jobs alone it runs"
+
+
+def _bounds(pool: WorkerPool) -> Iterator[tuple[tuple[str, ...], str]]:
+    for name, count in (("min", pool.min), ("spare", pool.spare)):
+        if count > pool.max:
+            yield (name,), f"{name}: {count} machines are more than max allows ({pool.max})"
+    if not pool.life:
+        yield ("life",), "life: a machine that lives for no time runs nothing"
+    if pool.least_life > pool.life:
+        yield (
+            ("least_life",),
+            f"least_life: {span_text(pool.least_life)} is longer than life ({span_text(pool.life)})",
+        )
+    for number, offer in enumerate(pool.offers):
+        if pool.life and offer.boot >= pool.life:
+            yield (
+                ("offer", str(number), "boot"),
+                f"boot: {offer.name}: machines are gone after {span_text(pool.life)}, before they are ready ({span_text(offer.boot)})",
+            )
+
+
+def _names(pool: WorkerPool) -> Iterator[tuple[tuple[str, ...], str]]:
+    seen: set[str] = set()
+    for number, offer in enumerate(pool.offers):
+        if offer.name in seen:
+            yield ("offer", str(number), "name"), f"name: two offers are called {offer.name}"
+        seen.add(offer.name)
+
+
+def _costs(pool: WorkerPool) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Prices and the budget are compared, so they are in one currency."""
+    if pool.budget and not pool.currency:
+        yield (
+            ("budget",),
+            f'budget: {money_text(pool.budget, "")} of which currency? Write "{money_text(pool.budget, "EUR")}", or currency = "EUR"',
+        )
+    priced = [(number, offer) for number, offer in enumerate(pool.offers) if offer.price]
+    if pool.budget and not priced:
+        yield ("budget",), "budget: none of the offers has a price, so nothing would ever count"
+    first = pool.currency or next((offer.currency for _, offer in priced), "")
+    for number, offer in priced:
+        if offer.currency != first:
+            yield (
+                ("offer", str(number), "price"),
+                f"price: {offer.currency}, but {first} elsewhere: prices of one pool are compared, so they need one currency",
+            )

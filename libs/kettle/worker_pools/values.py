@@ -1,0 +1,154 @@
+"""
+Values of pool files in the forms that people write, and back: times as "10m", sizes as "16 GB", money as "0.05 EUR".
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Final, cast
+
+import msgspec
+
+from kettle.submit.units import amount
+from kettle.worker_pools.faults import ValueRefused
+
+_UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+_SPAN: Final = re.compile(r"(?:\d+(?:\.\d+)?\s*[smhdw]\s*)+")
+_PART: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw])")
+_MONEY: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]{3})")
+_CURRENCY: Final = re.compile(r"[A-Z]{3}")
+_NAME: Final = re.compile(r"[a-z][a-z0-9-]*")
+_ATTRIBUTE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,255}")
+
+
+class Money(msgspec.Struct, frozen=True):
+    """An amount; `currency` is empty if only a number was given."""
+
+    amount: float
+    currency: str
+
+
+def span(value: object) -> float:
+    """Seconds of "10m", "2h30m", or of a number of them."""
+    if is_number(value):
+        return float(value)  # type: ignore[arg-type]  # as it was asked
+    if isinstance(value, str) and _SPAN.fullmatch(value.strip()):
+        return sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(value))
+    raise ValueRefused(f'{shown(value)} is no time: write seconds, or "90s", "10m", "2h30m", "7d"')
+
+
+def megabytes(value: object) -> int:
+    """MB of "16 GB", or of a whole number of them."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    found = amount(value, unit="M") if isinstance(value, str) else None
+    if found is None:
+        raise ValueRefused(f'{shown(value)} is no size: write MB, or "512 MB", "16 GB", "1.5 TB"')
+    return found
+
+
+def money(value: object) -> Money:
+    """An amount with its currency, if it has one."""
+    if is_number(value):
+        return Money(float(value), "")  # type: ignore[arg-type]  # as it was asked
+    if isinstance(value, str) and (match := _MONEY.fullmatch(value.strip())):
+        return Money(float(match[1]), currency(match[2]))
+    raise ValueRefused(f'{shown(value)} is no amount of money: write it with its currency, as "0.05 EUR"')
+
+
+def currency(value: object) -> str:
+    """Three capital letters."""
+    if isinstance(value, str) and _CURRENCY.fullmatch(value):
+        return value
+    raise ValueRefused(f"{shown(value)} is no currency: write its code of three capital letters, as EUR")
+
+
+def name(value: object) -> str:
+    """What becomes part of names of machines."""
+    if isinstance(value, str) and len(value) <= 32 and _NAME.fullmatch(value):
+        return value
+    raise ValueRefused(
+        f"{shown(value)} is no name: it has small letters, digits and -, begins with a letter, and is no longer than 32"
+    )
+
+
+def attributes(value: object) -> dict[str, str]:
+    """Attributes of an ad with their values as expressions: a text is a text, a number a number, true is true."""
+    if not isinstance(value, dict):
+        raise ValueRefused('attributes is a table, as { Site = "north", HasFastDisk = true }')
+    return {
+        _attribute(each): _literal(each, one) for each, one in cast("Mapping[str, object]", value).items()
+    }
+
+
+def _attribute(text: str) -> str:
+    if not _ATTRIBUTE.fullmatch(text):
+        raise ValueRefused(
+            f"'{text}' cannot be an attribute: it has letters, digits and _, and begins with no digit"
+        )
+    return text
+
+
+def _literal(attribute: str, value: object) -> str:
+    from kettle.classad.printing import quoted_string
+
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case int() | float():
+            return repr(value)
+        case str():
+            return quoted_string(value)
+        case _:
+            raise ValueRefused(
+                f"{attribute} is {shown(value)}: an attribute is a text, a number, true or false"
+            )
+
+
+def condition(value: object) -> str:
+    """A ClassAd expression that is true or not."""
+    from kettle.runtime.expression_types import Expression, complaint
+
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if not isinstance(value, str):
+        raise ValueRefused(f"{shown(value)} is no expression: write it as a text")
+    if value.strip() and (wrong := complaint(Expression((), "condition", value))):
+        raise ValueRefused(wrong)
+    return value.strip()
+
+
+def is_number(value: object) -> bool:
+    """Whether a value of a file is a number."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def shown(value: object) -> str:
+    """A value in a sentence."""
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= 60 else f"{text[:60]}..."
+
+
+def span_text(seconds: float) -> str:
+    """A time as a file has it."""
+    if seconds != int(seconds) or not seconds:
+        return f"{seconds:g}s"
+    rest, parts = int(seconds), []
+    for unit in "dhms":
+        count, rest = divmod(rest, _UNITS[unit])
+        if count:
+            parts.append(f"{count}{unit}")
+    return "".join(parts)
+
+
+def size_text(mb: int) -> str:
+    """A size as a file has it."""
+    for unit, factor in (("TB", 1 << 20), ("GB", 1 << 10)):
+        if mb and not mb % factor:
+            return f"{mb // factor} {unit}"
+    return f"{mb} MB"
+
+
+def money_text(value: float, currency: str) -> str:
+    """An amount as a file has it."""
+    return f"{value:.10g} {currency}".strip()

@@ -1,0 +1,61 @@
+"""`kettle pool report`: what the machines of a pool were used for."""
+
+import argparse
+import time
+
+from kettle.client.explanations.pool_use import PoolFigures, figures
+from kettle.client.explanations.worker_pools import clock
+from kettle.terminal.quantities import counted, duration
+from kettle.worker_pools.values import money_text
+from kettle_services.cli.options import with_pool
+from kettle_services.cli.output.screen import Screen
+
+
+def run(arguments: argparse.Namespace, screen: Screen) -> int:
+    """Show it."""
+    now = time.time()
+    use = with_pool(
+        arguments,
+        lambda client: client.worker_pools.report(arguments.pool, since=now - arguments.since, now=now),
+    )
+    found = figures(use.report.leases, use.used, now=now)
+    if screen.as_json:
+        screen.json({"since": use.report.since, "figures": found, "leases": use.report.leases})
+        return 0
+    screen.say(
+        screen.paint(f"Pool {arguments.pool} since {clock(use.report.since, now=now)}", "strong")
+        + f": {counted(found.machines, 'machine')}"
+        + (f", {found.failed} that never became ready" if found.failed else "")
+    )
+    for line in lines(found):
+        screen.say(f"  {line}")
+    if found.owners:
+        screen.say()
+        rows = [
+            (
+                each.owner or "(nobody)",
+                each.jobs,
+                duration(each.used),
+                duration(each.lost),
+                money_text(round(each.cost, 4), found.currency) if found.cost else "-",
+            )
+            for each in found.owners
+        ]
+        titles = ("OWNER", "JOBS", "CORE TIME", "LOST", "COST")
+        screen.table(titles, rows, right=frozenset(titles[1:]))
+    return 0
+
+
+def lines(found: PoolFigures) -> list[str]:
+    """The figures, one in each line."""
+    said = [
+        f"provided  {duration(found.provided)} of cores",
+        f"used      {duration(found.used)}; idle {duration(found.idle)}",
+    ]
+    if found.ratio:
+        said.append(f"over-provisioning  {found.ratio:.2f} core-seconds provided for each one used")
+    if found.boot:
+        said.append(f"boot      {duration(found.boot)} (median)")
+    if found.cost:
+        said.append(f"cost      {money_text(round(found.cost, 4), found.currency)}")
+    return said

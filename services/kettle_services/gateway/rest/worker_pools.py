@@ -1,0 +1,254 @@
+"""Pools of workers and leases over HTTP: the scaler is asked in people's own names, so it decides itself what they may."""
+
+from datetime import UTC, datetime
+from typing import Final
+
+from kettle.client import Client
+from kettle.client.events.sentences import sentence
+from kettle.client.worker_pools import WorkerPools
+from kettle.worker_pools.comparison import changes
+from kettle.worker_pools.faults import PoolFileRefused
+from kettle.worker_pools.reading import read_pool
+from kettle.worker_pools.rules import offer_faults, pool_faults
+from kettle_services.gateway.rest.application import Answer, Asked
+from kettle_services.gateway.rest.connections import PersonConnections
+from kettle_services.gateway.rest.idempotency import Repeats, command_id
+from kettle_services.gateway.rest.refusals import RequestRefused
+from kettle_wire.commands import worker_pools as wire
+from kettle_wire.events import decode, tag_of
+from kettle_wire.rest import worker_pools as rest
+from kettle_wire.rest.problem import FieldProblem, ProblemCode
+from kettle_wire.worker_pools import WorkerPool
+
+_FILE: Final = "the pool file"
+
+
+class WorkerPoolQuestions:
+    """Answers them."""
+
+    def __init__(self, people: PersonConnections) -> None:
+        self._people: Final = people
+        self._repeats: Final = Repeats()
+
+    async def list(self, asked: Asked) -> Answer:
+        """All pools."""
+        async with self._people.of(asked.person) as client:
+            found = await client.worker_pools.list()
+        return Answer(rest.Pools(pools=[_glance(each) for each in found]))
+
+    async def get(self, asked: Asked) -> Answer:
+        """One."""
+        parameters: rest.GetPool = asked.parameters
+        async with self._people.of(asked.person) as client:
+            found = await client.worker_pools.show(parameters.pool)
+        offers = [_offer(each) for each in found.offers]
+        return Answer(rest.Pool(summary=_glance(found.summary), pool=found.pool, offers=offers))
+
+    async def apply(self, asked: Asked) -> Answer:
+        """Have a pool be as it is said, or say what would be different."""
+        parameters: rest.ApplyPool = asked.parameters
+        pool = _pool_of(asked.body)
+        if (first := self._repeats.first_answer(asked)) is not None:
+            return first
+        async with self._people.of(asked.person) as client:
+            if parameters.dry_run:
+                return Answer(await _difference(client, pool))
+            request = wire.ApplyPool(id=command_id(asked), pool=pool)
+            applied = await client.worker_pools.ask(wire.APPLY_POOL, request)
+        answer = rest.PoolApplied(pool=pool.name, version=applied.version, changes=applied.changes)
+        return self._repeats.answered(asked, Answer(answer))
+
+    async def order(self, asked: Asked) -> Answer:
+        """Pause, resume, drain or retire one; how it is then."""
+        parameters: rest.OrderPool = asked.parameters
+        order: rest.PoolOrder = asked.body
+        if (first := self._repeats.first_answer(asked)) is not None:
+            return first
+        id_, pool = command_id(asked), parameters.pool
+        async with self._people.of(asked.person) as client:
+            pools = client.worker_pools
+            match parameters.action:
+                case "resume":
+                    await pools.ask(wire.RESUME_POOL, wire.ResumePool(id=id_, pool=pool))
+                case "retire":
+                    await pools.ask(wire.RETIRE_POOL, wire.RetirePool(id=id_, pool=pool))
+                case action:
+                    drain = action == "drain"
+                    request = wire.PausePool(id=id_, pool=pool, reason=order.reason, drain=drain)
+                    await pools.ask(wire.PAUSE_POOL, request)
+            shown = await pools.show(pool)
+        return self._repeats.answered(asked, Answer(_glance(shown.summary)))
+
+    async def plan(self, asked: Asked) -> Answer:
+        """The last plan, or one made for the question."""
+        parameters: rest.GetPlan = asked.parameters
+        async with self._people.of(asked.person) as client:
+            found = await client.worker_pools.explain(parameters.pool, dry_run=parameters.dry_run)
+        plan = found.plan
+        return Answer(
+            rest.Plan(
+                number=plan.number,
+                at=_moment(found.at),
+                carried_out=found.carried_out,
+                slots=plan.slots,
+                leases=plan.leases,
+                waiting=plan.waiting,
+                machines=plan.machines,
+                removals=plan.removals,
+            )
+        )
+
+    async def leases(self, asked: Asked) -> Answer:
+        """A list."""
+        parameters: rest.ListLeases = asked.parameters
+        async with self._people.of(asked.person) as client:
+            found = await client.worker_pools.leases(
+                parameters.pool, states=parameters.state, limit=parameters.limit
+            )
+        return Answer(rest.Leases(leases=[_lease(each) for each in found.leases], more=found.more))
+
+    async def order_lease(self, asked: Asked) -> Answer:
+        """One machine more."""
+        order: rest.LeaseOrder = asked.body
+        if (first := self._repeats.first_answer(asked)) is not None:
+            return first
+        request = wire.OrderLease(id=command_id(asked), pool=order.pool, offer=order.offer)
+        async with self._people.of(asked.person) as client:
+            ordered = await client.worker_pools.ask(wire.ORDER_LEASE, request)
+        answer = Answer(rest.LeaseOrdered(id=ordered.lease))
+        self._repeats.answered(asked, answer)
+        return Answer(answer.reply, status=201)
+
+    async def give_up(self, asked: Asked) -> Answer:
+        """Have one go; how it is then."""
+        parameters: rest.GiveUpLease = asked.parameters
+        if (first := self._repeats.first_answer(asked)) is not None:
+            return first
+        request = wire.GiveUpLease(
+            id=command_id(asked), lease=parameters.id, reason=parameters.reason, force=parameters.force
+        )
+        async with self._people.of(asked.person) as client:
+            await client.worker_pools.ask(wire.GIVE_UP_LEASE, request)
+            history = await client.worker_pools.timeline(parameters.id)
+        return self._repeats.answered(asked, Answer(_lease(history.lease)))
+
+    async def timeline(self, asked: Asked) -> Answer:
+        """What happened to one."""
+        parameters: rest.GetTimeline = asked.parameters
+        async with self._people.of(asked.person) as client:
+            history = await client.worker_pools.timeline(parameters.id)
+        told = [(each.at, decode(each.data)) for each in history.moments]
+        moments = [
+            rest.LeaseMoment(at=_moment(at), type=tag_of(event), sentence=sentence(event)[0])
+            for at, event in told
+        ]
+        return Answer(rest.LeaseTimeline(lease=_lease(history.lease), moments=moments))
+
+    async def console(self, asked: Asked) -> Answer:
+        """What one wrote."""
+        parameters: rest.GetConsole = asked.parameters
+        async with self._people.of(asked.person) as client:
+            return Answer(rest.Console(text=await client.worker_pools.console(parameters.id)))
+
+
+def _pool_of(body: WorkerPool | str) -> WorkerPool:
+    """The pool that was sent; raises RequestRefused with everything that is wrong."""
+    if isinstance(body, str):
+        try:
+            return read_pool(body, _FILE)
+        except PoolFileRefused as refused:
+            raise _refused(
+                [(f"/body ({fault.where})", fault.sentence) for fault in refused.faults]
+            ) from refused
+    found = [
+        (f"/body/offers/{number}/{key}", sentence)
+        for number, offer in enumerate(body.offers)
+        for key, sentence in offer_faults(offer)
+    ]
+    found += [(f"/body/{'/'.join(keys)}", sentence) for keys, sentence in pool_faults(body)]
+    if found:
+        raise _refused(found)
+    return body
+
+
+def _refused(found: list[tuple[str, str]]) -> RequestRefused:
+    return RequestRefused(
+        422,
+        ProblemCode.BODY_INVALID,
+        found[0][1],
+        errors=[FieldProblem(pointer, sentence) for pointer, sentence in found],
+    )
+
+
+async def _difference(client: Client, pool: WorkerPool) -> rest.PoolApplied:
+    """What applying would change."""
+    pools: WorkerPools = client.worker_pools
+    before = await pools.find(pool.name)
+    kept = before if before is not None and not before.summary.standing.startswith("retir") else None
+    version = before.summary.version if before is not None else 0
+    return rest.PoolApplied(
+        pool=pool.name, version=version, changes=changes(kept.pool if kept is not None else None, pool)
+    )
+
+
+def _glance(summary: wire.PoolSummary) -> rest.PoolAtAGlance:
+    return rest.PoolAtAGlance(
+        name=summary.name,
+        kind=summary.kind,
+        standing=summary.standing,
+        by=summary.by,
+        reason=summary.reason,
+        min=summary.min,
+        max=summary.max,
+        leases=summary.leases,
+        closed_offers=summary.closed,
+        version=summary.version,
+        changed=_moment(summary.changed),
+    )
+
+
+def _offer(standing: wire.OfferStanding) -> rest.OfferStanding:
+    return rest.OfferStanding(
+        offer=standing.offer,
+        provider=standing.provider,
+        leases=standing.leases,
+        closed=bool(standing.closed_until),
+        closed_until=_maybe(max(0.0, standing.closed_until)),
+        error=standing.error or "",
+        words=standing.words,
+        boot=standing.boot,
+        success=standing.success,
+    )
+
+
+def _lease(lease: wire.LeaseShown) -> rest.Lease:
+    return rest.Lease(
+        id=lease.lease,
+        pool=lease.pool,
+        offer=lease.offer,
+        provider=lease.provider,
+        state=lease.state,
+        since=_moment(lease.since),
+        deadline=_maybe(lease.deadline),
+        requested=_moment(lease.requested),
+        accepted=_maybe(lease.accepted),
+        ready=_maybe(lease.ready),
+        expected=_maybe(lease.expected),
+        ended=_maybe(lease.ended),
+        handle=lease.handle,
+        owner=lease.owner,
+        attempt=lease.attempt,
+        cpus=lease.cpus,
+        cost=lease.cost,
+        currency=lease.currency,
+        error=lease.error or "",
+        words=lease.words,
+    )
+
+
+def _moment(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def _maybe(seconds: float) -> datetime | None:
+    return _moment(seconds) if seconds else None

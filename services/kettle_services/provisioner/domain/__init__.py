@@ -1,0 +1,1 @@
+"""What answers of providers mean: pure, so that each mapping can be tested without its provider."""

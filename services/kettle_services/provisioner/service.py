@@ -1,0 +1,244 @@
+"""What a provisioner does when it is asked: each call of a provider in its turn and within its time."""
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final, TypeVar
+
+from kettle.bus.ports import RefusedError, Served
+from kettle.faults import fault_point
+from kettle.retry.deadline import Deadline
+from kettle_services.provisioner.domain.bootstraps import bootstrap_of
+from kettle_services.provisioner.hosted import Hosted
+from kettle_services.provisioner.join_tokens import JoinTokens
+from kettle_services.provisioner.port import InDoubtError, ProviderError, UnavailableError
+from kettle_wire.codes import RefusalCode
+from kettle_wire.commands import provisioner as commands
+from kettle_wire.commands.provisioner import (
+    AskRoom,
+    CheckOffers,
+    ConsoleRead,
+    Created,
+    CreateMachines,
+    FindMachines,
+    ListProviders,
+    LookAtMachines,
+    MachineLooked,
+    MachineRemoved,
+    MachinesCreated,
+    MachinesFound,
+    MachinesLooked,
+    MachinesRemoved,
+    OffersChecked,
+    Providers,
+    ProviderShown,
+    ReadConsole,
+    RemoveMachines,
+    RoomLeft,
+    Trouble,
+)
+from kettle_wire.identity import Identity
+from kettle_wire.leases import ErrorClass, Order
+
+T = TypeVar("T")
+_LONGEST: Final = 4096
+_REMEMBERED: Final = 10_000
+"""So many orders are remembered, so that one that arrives twice is carried out once."""
+
+_log: Final = logging.getLogger(__name__)
+
+
+class Provisioner:
+    """Answers the scaler."""
+
+    def __init__(
+        self,
+        hosted: dict[str, Hosted],
+        tokens: JoinTokens,
+        *,
+        call_deadline: float,
+        secret: Callable[[], str],
+    ) -> None:
+        self._hosted: Final = hosted
+        self._tokens = tokens
+        self._deadline = call_deadline
+        self._secret = secret
+        self._taken: OrderedDict[tuple[str, int], None] = OrderedDict()
+
+    def served(self) -> Sequence[Served[Any, Any]]:
+        """All that is answered."""
+        return [
+            Served(commands.LIST_PROVIDERS, self.list_providers),
+            Served(commands.CREATE_MACHINES, self.create),
+            Served(commands.FIND_MACHINES, self.find),
+            Served(commands.LOOK_AT_MACHINES, self.look),
+            Served(commands.REMOVE_MACHINES, self.remove),
+            Served(commands.CHECK_OFFERS, self.check),
+            Served(commands.ASK_ROOM, self.room),
+            Served(commands.READ_CONSOLE, self.console),
+        ]
+
+    async def list_providers(self, request: ListProviders, caller: Identity) -> Providers:
+        """All that are set up."""
+        del request, caller
+        return Providers(
+            providers=[
+                ProviderShown(
+                    name=each.name,
+                    kind=each.kind,
+                    visibility=each.provider.visibility if each.provider is not None else 0.0,
+                    trouble=each.trouble,
+                )
+                for each in self._hosted.values()
+            ]
+        )
+
+    async def create(self, request: CreateMachines, caller: Identity) -> MachinesCreated:
+        """Make machines, all at the same time as far as the provider's pace lets them."""
+        del caller
+        hosted = self._of(request.provider)
+        return MachinesCreated(
+            created=await asyncio.gather(*(self._created(hosted, order) for order in request.orders))
+        )
+
+    async def _created(self, hosted: Hosted, order: Order) -> Created:
+        key = (order.lease, order.attempt)
+        if key in self._taken:
+            return _unsure(order, "this order was taken before")
+        self._taken[key] = None
+        if len(self._taken) > _REMEMBERED:
+            self._taken.popitem(last=False)
+        deadline = Deadline(self._deadline)
+        try:
+            provider = hosted.use()
+            joining = await self._tokens.joining(order, secret=self._secret())
+            bootstrap = bootstrap_of(order, joining)
+            async with hosted.pace.turn():
+                fault_point("machine.ordered")
+                async with asyncio.timeout(deadline.left()):
+                    handle = await provider.create(order, bootstrap)
+                fault_point("machine.made")
+        except ProviderError as error:
+            return Created(lease=order.lease, attempt=order.attempt, trouble=self._trouble(hosted, error))
+        except ValueError as error:
+            trouble = Trouble(error=ErrorClass.REQUEST, words=_cut(f"offer {order.offer.name}: {error}"))
+            return Created(lease=order.lease, attempt=order.attempt, trouble=trouble)
+        except (InDoubtError, UnavailableError) as error:
+            return _unsure(order, str(error))
+        except TimeoutError:
+            return _unsure(order, f"the provider did not answer within {self._deadline:.0f} s")
+        return Created(lease=order.lease, attempt=order.attempt, handle=handle)
+
+    async def find(self, request: FindMachines, caller: Identity) -> MachinesFound:
+        """All of ours."""
+        del caller
+        hosted = self._of(request.provider)
+        found = await self._asked(hosted, lambda: hosted.use().find())
+        if isinstance(found, Trouble):
+            return MachinesFound(trouble=found)
+        return MachinesFound(
+            machines=found.machines, complete=found.complete, visibility=hosted.use().visibility
+        )
+
+    async def look(self, request: LookAtMachines, caller: Identity) -> MachinesLooked:
+        """How some are."""
+        del caller
+        hosted = self._of(request.provider)
+
+        async def one(handle: str) -> MachineLooked:
+            machine = await self._asked(hosted, lambda: hosted.use().get(handle))
+            if isinstance(machine, Trouble):
+                return MachineLooked(handle=handle, trouble=machine)
+            return MachineLooked(handle=handle, machine=machine)
+
+        return MachinesLooked(machines=await asyncio.gather(*map(one, request.handles)))
+
+    async def remove(self, request: RemoveMachines, caller: Identity) -> MachinesRemoved:
+        """Remove some, and look how they are then."""
+        del caller
+        hosted = self._of(request.provider)
+
+        async def one(handle: str) -> MachineRemoved:
+            console = (
+                await self._asked(hosted, lambda: hosted.use().console(handle)) if request.console else ""
+            )
+            said = "" if isinstance(console, Trouble) else console[-_LONGEST:]
+            done = await self._asked(hosted, lambda: hosted.use().delete(handle))
+            fault_point("machine.removed")
+            if isinstance(done, Trouble):
+                return MachineRemoved(handle=handle, trouble=done, console=said)
+            machine = await self._asked(hosted, lambda: hosted.use().get(handle))
+            if isinstance(machine, Trouble):
+                return MachineRemoved(handle=handle, trouble=machine, console=said)
+            return MachineRemoved(handle=handle, machine=machine, console=said)
+
+        return MachinesRemoved(machines=await asyncio.gather(*map(one, request.handles)))
+
+    async def check(self, request: CheckOffers, caller: Identity) -> OffersChecked:
+        """What is wrong with some offers."""
+        del caller
+        hosted = self._of(request.provider)
+        faults: dict[str, list[str]] = {}
+        for offer in request.offers:
+            said = await self._asked(hosted, lambda offer=offer: hosted.use().check(offer))
+            if isinstance(said, Trouble):
+                return OffersChecked(faults=faults, trouble=said)
+            if said:
+                faults[offer.name] = [_cut(each) for each in said]
+        return OffersChecked(faults=faults)
+
+    async def room(self, request: AskRoom, caller: Identity) -> RoomLeft:
+        """How much more there may be."""
+        del caller
+        hosted = self._of(request.provider)
+        room = await self._asked(hosted, lambda: hosted.use().room())
+        if isinstance(room, Trouble):
+            return RoomLeft(trouble=room)
+        return RoomLeft(machines=room.machines, cpus=room.cpus, memory=room.memory)
+
+    async def console(self, request: ReadConsole, caller: Identity) -> ConsoleRead:
+        """What one wrote."""
+        del caller
+        hosted = self._of(request.provider)
+        text = await self._asked(hosted, lambda: hosted.use().console(request.handle))
+        return ConsoleRead(trouble=text) if isinstance(text, Trouble) else ConsoleRead(text=text[-_LONGEST:])
+
+    def _of(self, name: str) -> Hosted:
+        hosted = self._hosted.get(name)
+        if hosted is None:
+            there = ", ".join(self._hosted)
+            raise RefusedError(
+                RefusalCode.NOT_FOUND,
+                f"no provider {name} is set up here: add a table [provisioner.providers.{name}], or name one of {there}",
+            )
+        return hosted
+
+    async def _asked(self, hosted: Hosted, call: Callable[[], Awaitable[T]]) -> T | Trouble:
+        """One question to a provider."""
+        try:
+            async with hosted.pace.turn(), asyncio.timeout(self._deadline):
+                return await call()
+        except ProviderError as error:
+            return self._trouble(hosted, error)
+        except (UnavailableError, InDoubtError) as error:
+            return Trouble(error=None, words=_cut(str(error)))
+        except TimeoutError:
+            return Trouble(error=None, words=f"{hosted.name} did not answer within {self._deadline:.0f} s")
+
+    def _trouble(self, hosted: Hosted, error: ProviderError) -> Trouble:
+        if error.error is ErrorClass.RATE:
+            hosted.pace.slower()
+        _log.warning(
+            "a provider refuses",
+            extra={"provider": hosted.name, "class": error.error.value, "cause": _cut(str(error))},
+        )
+        return Trouble(error=error.error, words=_cut(str(error)), retry_after=error.retry_after)
+
+
+def _unsure(order: Order, words: str) -> Created:
+    return Created(lease=order.lease, attempt=order.attempt, words=_cut(words))
+
+
+def _cut(words: str) -> str:
+    return words[:_LONGEST]

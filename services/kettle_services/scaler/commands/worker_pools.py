@@ -1,0 +1,228 @@
+"""What people ask and order about pools of workers."""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from kettle.bus.ports import RefusedError, Served
+from kettle.eventsourcing.command_pipeline import CommandPipeline, Decision
+from kettle.worker_pools.comparison import changes, digest
+from kettle_services.scaler.domain.leases.book import Book, standing
+from kettle_services.scaler.domain.leases.breakers import Closure, template_of
+from kettle_services.scaler.domain.leases.wishes import reopen
+from kettle_services.scaler.domain.outlooks import outlooks, waiting_jobs
+from kettle_services.scaler.domain.plans import LastPlan
+from kettle_services.scaler.domain.pools import (
+    PoolRefused,
+    PoolState,
+    decide_apply,
+    decide_pause,
+    decide_resume,
+    decide_retire,
+    stream,
+)
+from kettle_services.scaler.provisioning import Provisioning
+from kettle_services.scaler.record import Record
+from kettle_wire.codes import RefusalCode
+from kettle_wire.commands import worker_pools as wire
+from kettle_wire.commands.iam import Recorded
+from kettle_wire.commands.outlooks import EXPLAIN_WAIT, ExplainWait, PoolOutlooks
+from kettle_wire.commands.worker_pools import OfferStanding, PoolStanding, PoolSummary
+from kettle_wire.events import Event
+from kettle_wire.events.plan import PlanMade
+from kettle_wire.identity import Identity
+from kettle_wire.worker_pools import Offer
+
+_FOR_GOOD: Final = -1.0
+"""A closed offer that only somebody opens."""
+
+
+class PoolCommands:
+    """Answers people."""
+
+    def __init__(
+        self,
+        record: Record,
+        provisioning: Provisioning,
+        *,
+        changed: Callable[[], None],
+        plan_now: Callable[[], PlanMade],
+    ) -> None:
+        """
+        `changed`: somebody has decided something, so that another plan is due.  `plan_now`: a plan that is not carried out.
+        """
+        self._record: Final = record
+        self._provisioning: Final = provisioning
+        self._changed: Final = changed
+        self._plan_now: Final = plan_now
+
+    def served(self, pipeline: CommandPipeline) -> list[Served[Any, Any]]:
+        """The endpoints with their handlers."""
+        return [
+            pipeline.command(wire.APPLY_POOL, self.apply),
+            pipeline.command(wire.PAUSE_POOL, self.pause),
+            pipeline.command(wire.RESUME_POOL, self.resume),
+            pipeline.command(wire.RETIRE_POOL, self.retire),
+            pipeline.query(wire.LIST_POOLS, self.list),
+            pipeline.query(wire.SHOW_POOL, self.show),
+            pipeline.query(wire.EXPLAIN_PLAN, self.explain),
+            pipeline.query(EXPLAIN_WAIT, self.explain_wait),
+        ]
+
+    async def apply(self, request: wire.ApplyPool, caller: Identity) -> Decision[wire.PoolApplied]:
+        """Have a pool be as its file says."""
+        before = self._record.state.pools.states.get(request.pool.name)
+        events = decide_apply(before, request.pool, digest(request.pool), by=caller.name, now=time.time())
+        was = before.pool if before is not None and not before.retired else None
+        told = changes(was, request.pool) if events else []
+        version = (before.version if before is not None else 0) + len(events)
+        return Decision(
+            lambda position: wire.PoolApplied(version=version, changes=told, position=position),
+            [(stream(request.pool.name), event) for event in events],
+            effect=self._changed,
+        )
+
+    async def pause(self, request: wire.PausePool, caller: Identity) -> Decision[Recorded]:
+        """Make no more machines; `not_found`, `refused`: it is retired."""
+        state = self.require(request.pool)
+        try:
+            events = decide_pause(
+                state, by=caller.name, now=time.time(), reason=request.reason, drain=request.drain
+            )
+        except PoolRefused as refused:
+            raise RefusedError(RefusalCode.REFUSED, str(refused)) from refused
+        return self._recorded((stream(request.pool), event) for event in events)
+
+    async def resume(self, request: wire.ResumePool, caller: Identity) -> Decision[Recorded]:
+        """Make machines again, and try what is closed; `not_found`, `refused`: it is retired."""
+        state, now = self.require(request.pool), time.time()
+        try:
+            events = decide_resume(state, by=caller.name, now=now)
+        except PoolRefused as refused:
+            raise RefusedError(RefusalCode.REFUSED, str(refused)) from refused
+        decision = self._provisioning.decision()
+        reopen(decision, state.pool, caller.name)
+        return self._recorded([*((stream(request.pool), event) for event in events), *decision.changes])
+
+    async def retire(self, request: wire.RetirePool, caller: Identity) -> Decision[Recorded]:
+        """Give a pool up; `not_found`."""
+        events = decide_retire(self.require(request.pool), by=caller.name, now=time.time())
+        return self._recorded((stream(request.pool), event) for event in events)
+
+    async def list(self, request: wire.ListPools, caller: Identity) -> wire.Pools:
+        """All that are not gone; a retired one is there as long as it has machines."""
+        summaries = [self._summary(state) for state in self._record.state.pools.states.values()]
+        shown = [each for each in summaries if each.standing != "retired"]
+        return wire.Pools(pools=sorted(shown, key=lambda each: each.name))
+
+    async def show(self, request: wire.ShowPool, caller: Identity) -> wire.PoolShown:
+        """One; `not_found`."""
+        state = self.require(request.pool)
+        return wire.PoolShown(
+            summary=self._summary(state),
+            pool=state.pool,
+            digest=state.digest,
+            applied_by=state.by,
+            offers=[self._offer(state, offer) for offer in state.pool.offers],
+        )
+
+    async def explain(self, request: wire.ExplainPlan, caller: Identity) -> wire.PlanExplained:
+        """The last plan, or one that is made now; `not_found`: no plan was made yet."""
+        self.require(request.pool)
+        if request.dry_run:
+            return wire.PlanExplained(plan=self._plan_now(), at=time.time(), carried_out=False)
+        last = self._last()
+        if last is None:
+            raise RefusedError(
+                RefusalCode.NOT_FOUND, "no plan was made yet: nothing that could be planned for was seen"
+            )
+        return wire.PlanExplained(plan=last.plan, at=last.at, carried_out=True)
+
+    async def explain_wait(self, request: ExplainWait, caller: Identity) -> PoolOutlooks:
+        """What is planned for jobs of one kind."""
+        last = self._last()
+        if last is None:
+            return PoolOutlooks(outlooks=[])
+        waiting = waiting_jobs(last.plan, request.submitter, request.schedd, request.autocluster)
+        pools = {name: state for name, state in self._record.state.pools.states.items() if not state.retired}
+        found = outlooks(waiting, pools, self._record.state.leases.states) if waiting is not None else []
+        return PoolOutlooks(outlooks=found, plan=last.plan.number)
+
+    def _last(self) -> LastPlan | None:
+        return self._record.state.plans.states.get("made")
+
+    def require(self, name: str) -> PoolState:
+        """Raises RefusedError: there is no such pool."""
+        state = self._record.state.pools.states.get(name)
+        if state is None:
+            known = ", ".join(sorted(self._record.state.pools.states)) or "none"
+            raise RefusedError(
+                RefusalCode.NOT_FOUND, f"there is no pool of workers {name}; there are: {known}"
+            )
+        return state
+
+    def _recorded(self, recorded: Iterable[tuple[str, Event]]) -> Decision[Recorded]:
+        return Decision(lambda position: Recorded(position=position), list(recorded), effect=self._changed)
+
+    def _summary(self, state: PoolState) -> PoolSummary:
+        pool, now = state.pool, time.time()
+        counts = Counter(
+            lease.state.value
+            for lease in self._record.state.leases.states.values()
+            if lease.requested.pool == pool.name
+        )
+        book = self._provisioning.book
+        closed = sum(standing(book, pool.name, offer, now).limit == 0 for offer in pool.offers)
+        return PoolSummary(
+            name=pool.name,
+            kind=pool.kind.value,
+            standing=_standing(state, has_machines=bool(counts)),
+            by=state.paused.by if state.paused is not None else "",
+            reason=state.paused.reason if state.paused is not None else "",
+            min=pool.min,
+            max=pool.max,
+            leases=dict(counts),
+            closed=closed,
+            version=state.version,
+            changed=state.at,
+        )
+
+    def _offer(self, state: PoolState, offer: Offer) -> OfferStanding:
+        pool, now, book = state.pool.name, time.time(), self._provisioning.book
+        measured = book.offers.get(f"{pool}.{offer.name}")
+        closure = _closure(book, pool, offer, now)
+        boots = sorted(measured.boots) if measured is not None else []
+        return OfferStanding(
+            offer=offer.name,
+            provider=offer.provider,
+            leases=sum(
+                lease.requested.pool == pool and lease.offer.name == offer.name
+                for lease in book.leases.values()
+            ),
+            closed_until=(closure.until or _FOR_GOOD) if closure is not None else 0.0,
+            error=closure.error if closure is not None else None,
+            words=closure.words if closure is not None else "",
+            boot=boots[len(boots) // 2] if boots else 0.0,
+            success=measured.success(now) if measured is not None else 0.0,
+        )
+
+
+def _standing(state: PoolState, *, has_machines: bool) -> PoolStanding:
+    if state.retired:
+        return "retiring" if has_machines else "retired"
+    if state.paused is None:
+        return "active"
+    return "draining" if state.paused.drain else "paused"
+
+
+def _closure(book: Book, pool: str, offer: Offer, now: float) -> Closure | None:
+    """Why no machine of an offer is ordered now: the provider, the template or the offer itself is closed."""
+    for record in (
+        book.providers.get(offer.provider),
+        book.templates.get(template_of(pool, offer)),
+        book.offers.get(f"{pool}.{offer.name}"),
+    ):
+        if record is not None and record.closed is not None and not record.closed.is_over(now):
+            return record.closed
+    return None

@@ -1,0 +1,154 @@
+"""What is there at one moment, and the plan that follows from it: from ads to a plan, and nothing else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kettle.classad import NOTHING, Context
+from kettle_services.scaler.domain.planning.demand import (
+    COMING,
+    Group,
+    Key,
+    Patience,
+    Rights,
+    demands,
+    unable,
+    what_if,
+)
+from kettle_services.scaler.domain.planning.fitting import Market
+from kettle_services.scaler.domain.planning.inputs import is_coming, serves
+from kettle_services.scaler.domain.planning.planning import Demand, Plan, plan, slots_digest
+from kettle_services.scaler.domain.planning.templates import slot_ad
+from kettle_wire.leases import LeaseState
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy.typing as npt
+
+    from kettle.classad.columnar import Table
+    from kettle_services.scaler.domain.leases.lease import Lease
+    from kettle_services.scaler.domain.planning.inputs import Inputs
+    from kettle_wire.ads.daemon import SubmitterAd
+    from kettle_wire.ads.types import Scalar
+
+_SHOWN_S = 60.0
+"""A machine that is ready shows its slots within so many seconds, else it is not counted on."""
+
+
+class Snapshot:
+    """Slots and demand."""
+
+    def __init__(
+        self,
+        table: Table,
+        submitters: Sequence[tuple[str, SubmitterAd]],
+        rights: Rights,
+        learned: Mapping[str, Mapping[str, Scalar]],
+    ) -> None:
+        """
+        `table`: the slots that there are, by the keys of their ads; those of machines on their way come and go in it.
+        `learned`: what machines of a template say, by its key.
+        """
+        self._table = table
+        self._submitters = submitters
+        self._rights = rights
+        self._learned = learned
+
+    def plan(self, inputs: Inputs, patience: Patience, context: Context = NOTHING) -> Plan:
+        """Plan."""
+        self._announce(inputs)
+        rows = self._rows(inputs)
+        market = Market(inputs.offers, self._learned, context)
+        asked = demands(self._submitters)
+        found = what_if(self._table, rows, asked, self._rights, context, potential=_potential(inputs))
+        longest = max((state.pool.waits for state in inputs.pools), default=0.0)
+        patience.note(found.groups, inputs.now, longest)
+        helpless = unable(self._table, rows, found.groups, context)
+        needed = frozenset(self._lease(row) for row in found.needed)
+        demand = Demand(
+            groups=found.groups,
+            lasting={
+                group.key: _lasting(group, helpless, patience, longest, inputs.now)
+                for group in found.groups
+                if group.left
+            },
+            needed=needed,
+            slots=found.slots,
+            digest=self._digest(rows),
+        )
+        return plan(inputs, demand, market)
+
+    def _announce(self, inputs: Inputs) -> None:
+        """Have the slots of machines in the table that are on their way, and no others of these."""
+        there = {self._table.keys[row].partition(".")[0] for row in range(len(self._table))}
+        expected = {
+            f"{COMING}{lease.id}": lease
+            for lease in inputs.leases
+            if lease.id not in there and _is_expected(lease, inputs.now)
+        }
+        for key in [key for key in self._table.keys if key.startswith(COMING) and key not in expected]:
+            self._table.remove(key)
+        templates = {(one.pool.name, one.offer.name): one.template for one in inputs.offers}
+        pools = {state.pool.name: state.pool for state in inputs.pools}
+        for key, lease in expected.items():
+            request = lease.requested
+            if key not in self._table and request.pool in pools:
+                self._table.put(
+                    key,
+                    slot_ad(
+                        lease.id,
+                        pools[request.pool],
+                        lease.offer,
+                        life=request.life,
+                        start=request.start,
+                        shape=request.shape,
+                        learned=self._learned.get(templates.get((request.pool, lease.offer.name), "")),
+                        attributes=request.attributes,
+                    ),
+                )
+
+    def _rows(self, inputs: Inputs) -> npt.NDArray[np.int64]:
+        """Slots that take jobs, of machines that are to stay."""
+        leaving = {lease.id for lease in inputs.leases if not is_coming(lease) and not serves(lease)}
+        free = self._table.says("State", "Unclaimed") | self._table.says("State", "Backfill")
+        free &= ~self._table.truths("Draining")
+        if leaving:
+            keys = self._table.keys
+            free &= np.array([key.partition(".")[0] not in leaving for key in keys], np.bool_)
+        return np.flatnonzero(free)
+
+    def _lease(self, row: int) -> str:
+        """The lease, or another machine, that a slot belongs to."""
+        return self._table.keys[row].removeprefix(COMING).partition(".")[0]
+
+    def _digest(self, rows: npt.NDArray[np.int64]) -> bytes:
+        cpus, memory = (self._table.numbers(name) for name in ("Cpus", "Memory"))
+        return slots_digest(
+            (self._table.keys[row], [int(cpus[row]), int(memory[row])])
+            for row in rows.tolist()
+            if cpus[row] >= 0 and memory[row] >= 0
+        )
+
+
+def _is_expected(lease: Lease, now: float) -> bool:
+    there = lease.state is LeaseState.READY and not lease.unwanted
+    return is_coming(lease) or (there and now - lease.ready < _SHOWN_S)
+
+
+def _lasting(group: Group, helpless: frozenset[Key], patience: Patience, longest: float, now: float) -> int:
+    """How many jobs are a reason for new machines: those for which what is there had its chance, or could never do."""
+    if group.key in helpless:
+        return group.left
+    return min(group.left, patience.lasting(group.key, longest, now))
+
+
+def _potential(inputs: Inputs) -> float:
+    """What the machines count for that may still be made."""
+    total = 0.0
+    for state in inputs.pools:
+        largest = max((offer.cpus for offer in state.pool.offers), default=0)
+        total += largest * max(0, state.pool.max - len(inputs.of_pool(state.pool.name)))
+    return total
