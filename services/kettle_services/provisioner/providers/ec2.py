@@ -85,6 +85,8 @@ class Ec2Options(msgspec.Struct, frozen=True, kw_only=True):
 class Ec2:
     """Instances of one deployment."""
 
+    visibility = 30.0
+
     def __init__(self, settings: Ec2Settings, deployment: str) -> None:
         self._settings: Final = settings
         self._deployment: Final = deployment

@@ -65,6 +65,8 @@ class SlurmOptions(msgspec.Struct, frozen=True, kw_only=True):
 class Slurm:
     """Pilot jobs of one account of a cluster."""
 
+    visibility = 2.0
+
     def __init__(self, settings: SlurmSettings, deployment: str) -> None:
         self._settings: Final = settings
         self._deployment: Final = deployment

@@ -74,6 +74,8 @@ class SshOptions(msgspec.Struct, frozen=True):
 class Ssh:
     """Processes on hosts."""
 
+    visibility = 0.0
+
     def __init__(self, settings: SshSettings, deployment: str, hosts: Mapping[str, Host]) -> None:
         self._settings: Final = settings
         self._deployment: Final = deployment
