@@ -87,6 +87,8 @@ class Ec2Settings(ProviderSettings, frozen=True, kw_only=True, forbid_unknown_fi
 class Ec2:
     """Instances of one deployment."""
 
+    visibility = 30.0
+
     def __init__(self, settings: Ec2Settings, deployment: str) -> None:
         self._settings: Final = settings
         self._deployment: Final = deployment

@@ -55,6 +55,8 @@ class KubernetesSettings(ProviderSettings, frozen=True, kw_only=True, forbid_unk
 class Kubernetes:
     """Pods of one deployment."""
 
+    visibility = 0.0
+
     def __init__(self, settings: KubernetesSettings, deployment: str, web: Web) -> None:
         self._settings: Final = settings
         self._deployment: Final = deployment

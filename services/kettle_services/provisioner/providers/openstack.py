@@ -68,6 +68,8 @@ class _Output(msgspec.Struct, frozen=True):
 class OpenStack:
     """Servers of one deployment."""
 
+    visibility = 10.0
+
     def __init__(self, settings: OpenStackSettings, deployment: str) -> None:
         self._settings: Final = settings
         self._deployment: Final = deployment

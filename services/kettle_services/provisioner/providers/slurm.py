@@ -67,6 +67,8 @@ class SlurmSettings(ProviderSettings, frozen=True, kw_only=True, forbid_unknown_
 class Slurm:
     """Pilot jobs of one account of a cluster."""
 
+    visibility = 2.0
+
     def __init__(self, settings: SlurmSettings, deployment: str) -> None:
         self._settings: Final = settings
         self._deployment: Final = deployment

@@ -70,6 +70,8 @@ class SshSettings(ProviderSettings, frozen=True, kw_only=True, forbid_unknown_fi
 class Ssh:
     """Processes on hosts."""
 
+    visibility = 0.0
+
     def __init__(self, settings: SshSettings, deployment: str, hosts: Mapping[str, Host]) -> None:
         self._settings: Final = settings
         self._deployment: Final = deployment
