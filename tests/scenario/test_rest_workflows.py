@@ -239,11 +239,11 @@ async def test_what_is_sent_is_looked_at_and_all_faults_are_told(rest: Rest) -> 
         found["width"],
         found["seconds"],
     )
-    as_yaml = {"data": YAML, "headers": {"Content-Type": "application/yaml"}}
-    found = await rest.ask("POST", "?dry_run=1", **as_yaml)
+    as_yaml = {"Content-Type": "application/yaml"}
+    found = await rest.ask("POST", "?dry_run=1", data=YAML, headers=as_yaml)
     assert ("prominence", 4) == (found["kind"], found["nodes"])
-    as_yaml["data"] = "a: &a [x]\nb: *a\n"
-    assert "line 1: &a is an anchor" in (await rest.ask("POST", "?dry_run=1", 422, **as_yaml))["detail"]
+    refused = await rest.ask("POST", "?dry_run=1", 422, data="a: &a [x]\nb: *a\n", headers=as_yaml)
+    assert "line 1: &a is an anchor" in refused["detail"]
     many = {
         "name": "w",
         "jobs": [job, job],

@@ -28,7 +28,9 @@ class YamlMissingError(Exception):
 
 @functools.cache
 def _yaml() -> Any:
-    """PyYAML, which has no types of its own and is only loaded where somebody sends YAML.  Raises YamlMissingError."""
+    """
+    PyYAML, which has no types of its own and is only loaded where somebody sends YAML.  Raises YamlMissingError.
+    """
     try:
         return importlib.import_module("yaml")
     except ModuleNotFoundError as error:

@@ -101,6 +101,16 @@ def test_description_is_understood(work: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("line", ["request_cpus = 2", "RequestCpus = 2", "My.RequestCpus = 2"])
+def test_a_dag_job_may_ask_for_cores(work: Path, line: str) -> None:
+    """It asks for none, unless a line of its submitter does."""
+    prepared(work, "-append", line, "a.dag")
+    source = work / "a.dag.condor.sub"
+    here = SubmitSite(arch="X86_64", opsys="LINUX", file_system_domain="example.org", check_files=False)
+    submission = expand(parse(source.read_text(), source=str(source), cwd=work, environ={}), here)
+    assert 2 == submission.job(0)["RequestCpus"]
+
+
 def test_all_options(work: Path) -> None:
     """Every option reaches the description or the arguments."""
     (work / "c.config").write_text("")

@@ -4,6 +4,7 @@ The submit description of the job that runs a DAG, in the words that programs lo
 It is a job of the scheduler universe: it runs on the access point, as the person who submitted it.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
@@ -19,6 +20,8 @@ _TAKEN_ALONG: Final = (
 )
 """Variables of the submitter's environment that every such job gets."""
 ON_EXIT_REMOVE: Final = "(ExitSignal =?= 11 || (ExitCode =!= UNDEFINED && ExitCode >=0 && ExitCode <= 2))"
+_CPUS: Final = re.compile(r"[ \t]*request_?cpus[ \t]*=", re.IGNORECASE)
+"""A line that asks for cores, and would lose against an attribute."""
 
 
 def lines(
@@ -53,7 +56,8 @@ def lines(
     yield "remove_kill_sig = SIGUSR1"
     yield 'My.OtherJobRemoveRequirements = "DAGManJobId =?= $(cluster)"'
     # It only waits: with a core it would keep its own scripts, and the DAGs within it, from those that local jobs share.
-    yield "My.RequestCpus = 0"
+    if not any(_CPUS.match(line) for line in (*inserted, *options.append_lines)):
+        yield "My.RequestCpus = 0"
     yield "# Note: default on_exit_remove expression:"
     yield f"# {ON_EXIT_REMOVE}"
     yield "# attempts to ensure that DAGMan is automatically"
