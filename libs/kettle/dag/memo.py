@@ -8,7 +8,6 @@ the files that it names.  Everything else that an ad says counts, known or not: 
 import hashlib
 import re
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 from typing import Final
 
 import msgspec
@@ -28,7 +27,6 @@ from kettle.transfer.submit_side_paths import (
 )
 from kettle_wire.ads.types import Ad, Expr, Scalar
 from kettle_wire.codes import Universe
-from kettle_wire.events.workflow import NodeReuse
 
 _FORM: Final = "kettle-memo-1"
 """What is made into a key may change: keys of another form are those of other nodes."""
@@ -97,7 +95,7 @@ def left_by(ad: Ad) -> Iterator[str]:
 
 def key(ad: Ad, contents: Mapping[str, str]) -> str:
     """
-    The same for nodes that are the same, in hexadecimal; `contents`: SHA-256 of each file that it reads, by its name in the sandbox.
+    What nodes that are the same have in common, in hexadecimal; `contents`: SHA-256 of each file that it reads, by its name in the sandbox.
     """
     said = {name.lower(): _plain(value) for name, value in ad.items() if name.lower() not in _BESIDE}
     return hashlib.sha256(_encode((_FORM, said, dict(contents)))).hexdigest()
@@ -105,12 +103,3 @@ def key(ad: Ad, contents: Mapping[str, str]) -> str:
 
 def _plain(value: Scalar) -> object:
     return ("expr", value.expr) if isinstance(value, Expr) else value
-
-
-def reused(reuse: NodeReuse) -> str:
-    """From where a node has its result."""
-    when = datetime.fromtimestamp(reuse.at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-    return (
-        f"it is the same as node {reuse.name} of workflow {reuse.workflow}, which ran as job {reuse.cluster}.0 ({when}), "
-        "and what that left is still there"
-    )

@@ -77,7 +77,7 @@ class Following:
         return self._reader.workflows
 
     def _many_wait(self) -> bool:
-        """Whether so many jobs of each workflow wait that none runs later if what follows is decided a moment later."""
+        """Whether so many jobs of each workflow wait that none runs later for a moment of patience."""
         return all(workflow.idle_jobs >= _MANY for workflow in self._live.values())
 
     def changed(self, number: int, decided: list[WorkflowEvent]) -> None:

@@ -1,7 +1,5 @@
 """Which nodes are the same, and which are run in any case."""
 
-from typing import Any
-
 import pytest
 
 from kettle.dag import memo
@@ -75,22 +73,21 @@ def test_a_job_leaves_its_results_where_they_are_to_be() -> None:
 @pytest.mark.parametrize(
     ("node", "changed", "reason"),
     [
-        ({"kind": NodeKind.FINAL}, {}, "it is no JOB"),
-        ({"post": Script("x")}, {}, "it has a script"),
-        ({}, {"JobUniverse": 12}, "not of the vanilla universe"),
-        ({}, {"ShouldTransferFiles": "NO"}, "not transferred"),
-        ({}, {"TransferOutput": Expr("undefined")}, "does not name its results"),
-        ({}, {"TransferOutput": "directory/"}, "has no name on the access point"),
-        ({}, {"TransferInput": "in.txt, https://example.org/x"}, "an input of it is a URL"),
-        ({}, {"ContainerImage": "docker://debian:12"}, "named by a tag"),
-        ({}, {"DockerImage": "debian"}, "named by a tag"),
-        ({}, {"ContainerImage": "/images/a.sif", "ContainerImageSource": "local"}, "named by a tag"),
+        (Node("A", NodeKind.FINAL, "a.sub"), {}, "it is no JOB"),
+        (Node("A", NodeKind.JOB, "a.sub", post=Script("x")), {}, "it has a script"),
+        (NODE, {"JobUniverse": 12}, "not of the vanilla universe"),
+        (NODE, {"ShouldTransferFiles": "NO"}, "not transferred"),
+        (NODE, {"TransferOutput": Expr("undefined")}, "does not name its results"),
+        (NODE, {"TransferOutput": "directory/"}, "has no name on the access point"),
+        (NODE, {"TransferInput": "in.txt, https://example.org/x"}, "an input of it is a URL"),
+        (NODE, {"ContainerImage": "docker://debian:12"}, "named by a tag"),
+        (NODE, {"DockerImage": "debian"}, "named by a tag"),
+        (NODE, {"ContainerImage": "/images/a.sif", "ContainerImageSource": "local"}, "named by a tag"),
     ],
 )
-def test_what_may_have_changed_unseen_is_run(node: dict[str, Any], changed: Ad, reason: str) -> None:
+def test_what_may_have_changed_unseen_is_run(node: Node, changed: Ad, reason: str) -> None:
     """A node is left out only if all that it reads, runs and leaves is known."""
-    made = Node(**{"name": "A", "kind": NodeKind.JOB, "submit": "a.sub", **node})
-    assert reason in memo.refusal(made, {**AD, **changed}, 1)
+    assert reason in memo.refusal(node, {**AD, **changed}, 1)
 
 
 def test_what_is_known_may_be_left_out() -> None:

@@ -7,7 +7,7 @@ def test_names_are_found_whatever_their_case() -> None:
 
 
 def test_what_somebody_makes_up_is_not_remembered() -> None:
-    """The same ordinary names are looked at once; very many, or very long ones, each time."""
+    """Ordinary names are looked at once; very many, or very long ones, each time."""
     asked: list[int] = []
 
     @remembered_by_names

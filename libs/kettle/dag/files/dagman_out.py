@@ -14,7 +14,7 @@ import msgspec
 from kettle.dag.files.counts import table
 from kettle.dag.files.progress import Progress, how
 from kettle.dag.files.times import in_logs
-from kettle.dag.memo import reused
+from kettle.dag.reuse import reused
 from kettle_wire.codes import NodeJobKind, NodePart, NodeState, NodeStatus
 from kettle_wire.events.workflow import (
     NodeChange,

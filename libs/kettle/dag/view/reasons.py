@@ -3,7 +3,7 @@
 from typing import Final
 
 from kettle.dag.edges import Adjacency, Edges
-from kettle.dag.memo import reused
+from kettle.dag.reuse import reused
 from kettle.dag.view.run_view import RunView
 from kettle.dag.view.steps import Phase
 from kettle_wire.codes import NodePart, NodeState, NodeValue

@@ -24,7 +24,7 @@ _PATIENCE_S: Final = 30.0
 async def earlier_runs(
     client: Client, source: NodesInCommon
 ) -> AsyncIterator[tuple[int, Sequence[tuple[float, WorkflowEvent]]]]:
-    """The numbers of their workflows and their events with the times, the newest first. Raises ClientError."""
+    """The numbers of their workflows and their events with times, the newest first; raises ClientError."""
     directory = quoted_string(str(source.directory))
     dag_jobs = select(
         owners=[client.pool.user] if client.pool.user else [],

@@ -91,7 +91,9 @@ class NodeMemo:
     def _identified(
         self, step: NodeStep, made: "Submission", known: dict[Path, str]
     ) -> tuple[str, list[str]] | None:
-        """The key of a node, and what it leaves; None: it is run in any case. `known`: files that were read just now."""
+        """
+        The key of a node, and what it leaves; None: it is run in any case. `known`: files that were read just now.
+        """
         node = self._dag.nodes[step.node]
         ad: Ad = {**made.ad, **dict(zip(made.columns, made.rows[0], strict=True))} if made.rows else made.ad
         try:
@@ -128,7 +130,7 @@ class NodeMemo:
 
 
 def _remembered(cluster: int, events: Sequence[tuple[float, WorkflowEvent]]) -> dict[str, Ran]:
-    """The nodes of one workflow that are remembered, by their keys; those that it left out as those that ran."""
+    """The nodes of one workflow that are remembered, by their keys; those left out as those that ran."""
     names: Sequence[str] = ()
     found: dict[str, Ran] = {}
     for at, event in events:

@@ -1,6 +1,6 @@
 """Why a node is where it is, in sentences."""
 
-from kettle.dag.memo import reused
+from kettle.dag.reuse import reused
 from kettle_services.dagman.domain.decisions import ORDERS
 from kettle_services.dagman.domain.workflow import Workflow
 from kettle_wire.codes import NodePart, NodeState, NodeValue

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from kettle.dag.memo import reused
+from kettle.dag.reuse import reused
 from kettle_services.gateway.rest.workflows.choosing import PARTS, STATE_NAMES, moment
 from kettle_wire.codes import DagStatus, NodeJobKind, NodeState
 from kettle_wire.events.workflow import (
