@@ -82,6 +82,10 @@ class Unmet(msgspec.Struct, frozen=True, kw_only=True):
     """There may be slots for it, which its submitter may not have."""
     reached: tuple[str, ...] = ()
     """Its concurrency limits that are reached, if it is that."""
+    there: int = 0
+    """How many slots there are for a job that needs several."""
+    kept: bool = False
+    """They are kept for it."""
 
 
 class Allocation(msgspec.Struct, frozen=True, kw_only=True):
@@ -110,6 +114,9 @@ class _Open:
         """More than its share keeps it from them."""
         self.limit: Limit = ""
         """What it is, if it is capped."""
+        self.keeps = False
+        """What there is for it is kept while others are served."""
+        self._there = 0
         self._reached: tuple[str, ...] = ()
         self._granted: dict[tuple[object, ...], Grant] = {}
         self._concurrency = concurrency
@@ -152,7 +159,9 @@ class _Open:
 
     def _serve_whole_jobs(self, offer: Offer, ranking: Ranking, purse: Purse) -> None:
         """Take all slots of a job that needs several, or none; then those of the next one."""
-        while self.left and (places := self._places(offer, ranking)) is not None:
+        if self.keeps:
+            offer.let_go()
+        while self.left and (places := self._places(offer, ranking).whole) is not None:
             cost = sum(map(partial(self._cost_of, offer), places))
             if not purse.affords(np.array([cost]))[0]:
                 self.limited = True
@@ -164,9 +173,19 @@ class _Open:
                 self._concurrency.take(uses, int(counts.sum()))
         self.stuck = bool(self.left) and not self.limited
         self.capped = self.limited and purse.capped
+        if self.keeps and self.stuck:
+            self.keep(offer, ranking)
 
-    def _places(self, offer: Offer, ranking: Ranking) -> list[Place] | None:
-        """The slots of one more job; None if there are not enough."""
+    def keep(self, offer: Offer, ranking: Ranking) -> None:
+        """Have the slots of one more job kept, as far as there are any."""
+        self.keeps = True
+        for found, _, counts in self._places(offer, ranking).most:
+            for position, (row, count) in enumerate(zip(found.rows.tolist(), counts.tolist(), strict=True)):
+                if count:
+                    offer.keep(row, self.request.amounts(found.asked, position), count)
+
+    def _places(self, offer: Offer, ranking: Ranking) -> Places:
+        """The slots of one more job, as far as there are any."""
         places = Places(self.demand.nodes, near=self.demand.near)
         for found in self._candidates(offer, ranking):
             parts = self.uses.divided(
@@ -174,9 +193,12 @@ class _Open:
             )
             for part, uses in parts:
                 room = min(self._concurrency.room(uses), self.demand.nodes)
-                if (enough := places.add(part, uses, int(room), offer)) is not None:
-                    return enough
-        return None
+                if places.add(part, uses, int(room), offer):
+                    break
+            if places.whole is not None:
+                break
+        self._there = places.there
+        return places
 
     def _cost_of(self, offer: Offer, place: Place) -> float:
         cores = quantized("Cpus", place.found.asked["Cpus"])
@@ -300,6 +322,8 @@ class _Open:
             fault=self.uses.fault or self.request.failure(),
             limit=self.limit if self.capped else "",
             reached=self._reached,
+            there=self._there,
+            kept=self.keeps,
         )
 
 
@@ -314,6 +338,7 @@ def allocate(
     used: Mapping[str, float] | None = None,
     concurrency: Concurrency | None = None,
     ranks: Ranks = NO_RANKS,
+    keeps: tuple[str, str, int] | None = None,
 ) -> Allocation:
     """
     Share an offer (which is changed by it) among `demands`, given in each submitter's order of priority.
@@ -322,7 +347,8 @@ def allocate(
     weight of the whole pool; None: what is offered, and what the claimants use. With `groups` it is divided among these
     first; `used` is then what each submitter has, also of those who are not claimants. `concurrency` is the current use
     of concurrency limits; what is given here is added to it. `ranks` are the pool's, before and after those of the
-    jobs. No content of an ad makes it fail: what cannot be evaluated does not match.
+    jobs. `keeps` is the submitter, schedd and autocluster of jobs that need several slots each: what there is for one of them
+    nobody else gets. No content of an ad makes it fail: what cannot be evaluated does not match.
     """
     concurrency = concurrency or Concurrency(LimitRules(), {})
     queues: dict[str, list[_Open]] = {}
@@ -332,7 +358,11 @@ def allocate(
     known |= {name: Claimant(name=name) for name in queues if name not in known}
     if pie is None:
         pie = offer.weight + sum(one.used for one in known.values())
-    sharing = _Sharing(offer, Ranking(offer, context, ranks), queues, known)
+    ranking = Ranking(offer, context, ranks)
+    for one in (one for queue in queues.values() for one in queue if keeps is not None):
+        if (one.demand.submitter, one.demand.schedd, one.demand.autocluster) == keeps and not one.stuck:
+            one.keep(offer, ranking)
+    sharing = _Sharing(offer, ranking, queues, known)
     shares: list[GroupShare] = []
     if groups is None or len(groups.tree) == 1:
         sharing.run(list(known), pie, math.inf)

@@ -40,10 +40,23 @@ class Places:
         self._missing: dict[str, int] = {}
         self._picked: dict[str, list[Place]] = {}
 
-    def add(self, found: Candidates, uses: Uses, most: int, offer: Offer) -> list[Place] | None:
-        """
-        Some more slots, of which at most so many may be used; all places of the job, as soon as there are enough.
-        """
+    @property
+    def whole(self) -> list[Place] | None:
+        """All places of the job; None: there are not enough."""
+        return next((self._picked[group] for group, left in self._missing.items() if not left), None)
+
+    @property
+    def most(self) -> list[Place]:
+        """As many as there are together."""
+        return self._picked[min(self._missing, key=self._missing.__getitem__)] if self._missing else []
+
+    @property
+    def there(self) -> int:
+        """How many nodes have a place among those."""
+        return self._nodes - min(self._missing.values(), default=self._nodes)
+
+    def add(self, found: Candidates, uses: Uses, most: int, offer: Offer) -> bool:
+        """Some more slots, of which at most so many may be used; whether there are enough."""
         for group, room in self._by_group(found, offer):
             picked = self._picked.setdefault(group, [])
             used = sum(int(place.counts.sum()) for place in picked if place.uses == uses)
@@ -55,8 +68,8 @@ class Places:
                 picked.append(Place(found, uses, counts))
                 self._missing[group] -= taken
             if not self._missing[group]:
-                return picked
-        return None
+                return True
+        return False
 
     def _by_group(self, found: Candidates, offer: Offer) -> Iterable[tuple[str, Integers]]:
         if not self._near:

@@ -70,17 +70,25 @@ class Offer:
         occupied: bool = False,
         tenants: Tenants | None = None,
         parts: tuple[Integers, Integers] | None = None,
+        emptied: bool = False,
     ) -> None:
         """
         `occupied`: jobs run on all of them, and only a job that the slot's Rank prefers may replace it; with `tenants`
         also one of equal Rank, if the pool prefers its submitter. `parts`: rows of dynamic slots that are offered
-        together with what is left of the slots that they are parts of, and for each the row of that.
+        together with what is left of the slots that they are parts of, and for each the row of that. `emptied`: as if nothing ran
+        on them.
         """
         self.table = table
         self.occupied = occupied
         self.tenants = tenants
         self.free: dict[str, Integers] = {name: _whole(table.numbers(name)) for name in RESOURCES}
         self.custom: dict[str, Integers] = {name: _pieces(table, name) for name in _resources(table)}
+        if emptied:
+            totals = whole_amounts(table)
+            self.free = {name: totals[name.lower()] for name in RESOURCES}
+            self.custom = {name: _pieces(table, f"{_WHOLE}{name}") for name in self.custom}
+        self._kept: dict[str, Integers] = {}
+        """What of each slot is kept for a job that is not being served now, by resource."""
         self.partitionable = table.truths("PartitionableSlot")
         whole, cores = weights(table), self.free["Cpus"]
         if parts is not None:
@@ -151,7 +159,7 @@ class Offer:
         """
         least: Integers | None = None
         for name in RESOURCES:
-            amount, free = asked[name], self.free[name][rows]
+            amount, free = asked[name], self._left(name, self.free[name], rows)
             times = (
                 _times(name, amount, free)
                 if isinstance(amount, np.ndarray)
@@ -161,14 +169,34 @@ class Offer:
         assert least is not None, "there are resources"
         for name, count in custom.items():
             if name in self.custom:
-                least = np.minimum(least, self.custom[name][rows] // count, out=least)
+                left = self._left(name, self.custom[name], rows)
+                least = np.minimum(least, left // count, out=least)
         whole = self.partitionable[rows]
         if whole.all():
             return least
         known = np.full(len(rows), fill_value=True)
         for amount in asked.values():
             known &= ~np.isnan(amount)
-        return np.where(whole, least, (self.free["Cpus"][rows] > 0) & known)
+        return np.where(whole, least, (self._left("Cpus", self.free["Cpus"], rows) > 0) & known)
+
+    def keep(self, row: int, amounts: Amounts, count: int) -> None:
+        """There is room for nobody in so much of a slot, until it is let go."""
+        whole = not self.partitionable[row]
+        pieces = {name: number * count for name, number in self._pieces_of(amounts)}
+        parts = {name: int(amounts.quantized(name)) * count for name in RESOURCES} | pieces
+        for name, part in parts.items():
+            free = self.free.get(name, self.custom.get(name))
+            assert free is not None, "it is a resource of the slot"
+            kept = self._kept.setdefault(name, np.zeros_like(free))
+            kept[row] = free[row] if whole else min(int(free[row]), int(kept[row]) + part)
+
+    def let_go(self) -> None:
+        """What was kept may be had again."""
+        self._kept = {}
+
+    def _left(self, name: str, free: Integers, rows: Integers) -> Integers:
+        kept = self._kept.get(name)
+        return free[rows] if kept is None else np.maximum(0, free[rows] - kept[rows])
 
     def take(self, row: int, amounts: Amounts, count: int) -> None:
         """

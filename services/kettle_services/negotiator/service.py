@@ -24,6 +24,7 @@ from kettle_services.negotiator.domain.cycle_ad import last_cycle
 from kettle.matchmaking.machine_owners import MachineOwners
 from kettle_services.negotiator.domain.pool import Pool
 from kettle_services.negotiator.domain.rejections import Reasons
+from kettle_services.negotiator.domain.reservations import Reservations
 from kettle_services.negotiator.record import Record
 from kettle_services.negotiator.settings import NegotiatorSettings
 from kettle_wire.ads import Ad
@@ -115,6 +116,7 @@ class Negotiator:
         self._limits = settings.limit_rules
         self._ranks = settings.ranks
         self._preemption = settings.preemption
+        self._reservations = Reservations(settings.reservations)
         for cycle, matches in record.recent:
             pool.pendings.add(matches, cycle, time.monotonic() + SETTLES)
         self._awaited = {"slots", "secrets", "submitters"}
@@ -254,6 +256,7 @@ class Negotiator:
             preemption=self._preemption,
             recorded=recorded,
             cycle=self._record.cycle + 1,
+            reservations=self._reservations,
         )
         self._accounts.shares = outcome.groups
         await self._record.write(outcome, started=started, duration=time.monotonic() - began)

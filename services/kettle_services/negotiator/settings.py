@@ -14,6 +14,7 @@ from kettle.runtime.setting_types import Pause, Seconds
 from kettle.runtime.settings_problems import SettingRefused
 from kettle_services.negotiator.domain.preemption import RANK, Preemption
 from kettle_services.negotiator.domain.principals import Factors
+from kettle_services.negotiator.domain.reservations import ReservationTerms
 
 Count = Annotated[float, msgspec.Meta(ge=0, le=1e15)]
 _Factor = Annotated[float, msgspec.Meta(ge=1, le=1e18)]
@@ -29,6 +30,13 @@ class NegotiatorSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknow
     """Seconds from the start of a cycle to the start of the next."""
     trust: Pause = 2.0
     """Seconds for which a match counts as used before the slot's own ad shows it."""
+    gang_patience: Seconds = 300.0
+    """Seconds for which a job of several nodes finds too few free slots before these are kept for it."""
+    gang_reservation: Annotated[float, msgspec.Meta(ge=0)] = 1800.0
+    """
+    Seconds for which free slots are kept for the job of several nodes that has waited longest, and then are not, by turns; 0: no
+    slot is kept.
+    """
     match_deadline: Seconds = 5.0
     """Seconds for a schedd to accept its matches."""
     remembered: int = 500
@@ -112,6 +120,13 @@ class NegotiatorSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknow
         if self.preemption_requirements:
             rules += [self.preemption_requirements, self.preemption_rank]
         return [text for text in rules if text]
+
+    @property
+    def reservations(self) -> ReservationTerms:
+        """When slots are kept for jobs of several nodes."""
+        if not self.gang_reservation:
+            return ReservationTerms()
+        return ReservationTerms(patience=self.gang_patience, longest=self.gang_reservation)
 
     @property
     def preemption(self) -> Preemption:

@@ -93,3 +93,44 @@ def test_a_concurrency_limit_lets_whole_jobs_run(most: int) -> None:
         offer(slot(9)), [gang(1, 3, 3, ConcurrencyLimits="licence")], concurrency=concurrency
     )
     assert most // 3 * 3 == given_to(allocation).get(1, 0)
+
+
+KEEPS = ("ada", "ap", 1)
+
+
+def test_what_there_is_for_a_job_is_kept_from_others_until_there_is_enough() -> None:
+    """A job of four nodes keeps the three places that there are, and no more; with a fourth one it runs."""
+    demands = [gang(1, 4), demand(2, "eve", 9)]
+    some = allocate(offer(slot(1), slot(2)), demands, keeps=KEEPS)
+    assert {} == given_to(some)
+    assert [(1, 3, True), (2, 0, False)] == [
+        (one.demand.autocluster, one.there, one.kept) for one in some.unmet
+    ]
+    assert {1: 4, 2: 2} == given_to(allocate(offer(slot(1), slot(2), slot(3)), demands, keeps=KEEPS))
+
+
+def test_of_a_slot_only_as_much_is_kept_as_the_job_takes() -> None:
+    """
+    Two nodes of three cores each need one slot more: the two cores beside the one that fits are for others.
+    """
+    large = gang(1, 2, RequestCpus=3)
+    assert {2: 2} == given_to(allocate(offer(slot(5)), [large, demand(2, "eve", 9)], keeps=KEEPS))
+
+
+def test_of_machines_near_each_other_those_are_kept_of_which_most_are_there() -> None:
+    """Two of the three of one group, and the single one of another is for others."""
+    slots = [slot(1, ParallelSchedulingGroup=name) for name in ("red", "blue", "blue")]
+    near = gang(1, 3, WantParallelSchedulingGroups=True)
+    allocation = allocate(offer(*slots), [near, demand(2, "eve", 9)], keeps=KEEPS)
+    assert [(2, 0, 1)] == placed(allocation)
+
+
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=6), st.integers(2, 9), st.integers(0, 30))
+def test_keeping_costs_at_most_what_one_job_takes(sizes: list[int], nodes: int, others: int) -> None:
+    """The others get all that is left, and the job itself gets what it would get alone."""
+    total = sum(sizes)
+    given_away = given_to(
+        allocate(offer(*map(slot, sizes)), [gang(1, nodes), demand(2, "eve", others)], keeps=KEEPS)
+    )
+    assert (nodes if total >= nodes else 0) == given_away.get(1, 0)
+    assert min(others, max(0, total - nodes)) == given_away.get(2, 0)

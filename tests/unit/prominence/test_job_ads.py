@@ -261,7 +261,7 @@ def test_nodes_that_cannot_work_together_are_refused(parts: dict[str, Any], poin
     """With the place of what makes them impossible."""
     document = {"resources": {"cpus": 1, "memory": 1, "nodes": 2}, "tasks": [ranks()], **parts}
     with pytest.raises(DocumentRefused) as refusal:
-        submitted(**document)
+        submission(read_job(json.dumps(document)), HERE)
     assert [pointer] == [fault.pointer for fault in refusal.value.faults]
 
 

@@ -27,6 +27,7 @@ from kettle_services.negotiator.domain.pool import Pool
 from kettle_services.negotiator.domain.preemption import USUAL, Preempting, Preemption
 from kettle_services.negotiator.domain.preemption_refusals import PreemptionRefusals
 from kettle_services.negotiator.domain.rejections import Holding, Reasons
+from kettle_services.negotiator.domain.reservations import Reservations, ReservationTerms
 from kettle_wire.commands.schedd import MatchedSlot
 from kettle_wire.events import Match, Rejection
 
@@ -63,21 +64,25 @@ def negotiate(
     preemption: Preemption = USUAL,
     recorded: AbstractSet[str] = frozenset(),
     cycle: int = 0,
+    reservations: Reservations | None = None,
 ) -> Outcome:
     """
     Match open demand with free slots; remember in `pool` what was given, in `reasons` why the rest was not.
 
     `standings` are those of submitters with the accountant; who has none is new. `recorded` are those who had slots when that
     was last recorded, whose schedds may be away. `cycle` is the number that this one will have on record if it gives anything.
+    `reservations` remember which jobs of several nodes have waited how long; without them nothing is kept for any.
     """
     pool.expire(now)
     offer = pool.offer()
     used = pool.used(recorded)
     claimants = pool.claimants(used, standings)
     concurrency = Concurrency(limits, pool.in_use())
+    reservations = reservations or Reservations(ReservationTerms())
+    demands = pool.demands()
     allocation = allocate(
         offer,
-        pool.demands(),
+        demands,
         context,
         claimants=claimants,
         pie=pool.weight,
@@ -85,6 +90,7 @@ def negotiate(
         used=used,
         concurrency=concurrency,
         ranks=ranks,
+        keeps=reservations.holder(pool, demands, now, context),
     )
     preempting = Preempting(
         rules=preemption,
@@ -97,6 +103,7 @@ def negotiate(
         context=context,
     )
     allocation = preempting.extend(pool, allocation)
+    reservations.note(allocation.unmet, now)
     pool.stirred = False  # what has not been given now cannot be given until something changes
     matches: list[Match] = []
     messages: dict[str, list[MatchedSlot]] = {}
@@ -144,7 +151,9 @@ def negotiate(
         matches=matches,
         rejections=rejections,
         messages=messages,
-        again=min((at for at in (pool.expires(), later) if at is not None), default=None),
+        again=min(
+            (at for at in (pool.expires(), later, reservations.changes(now)) if at is not None), default=None
+        ),
         groups=allocation.groups,
     )
 

@@ -1,7 +1,7 @@
 """Why demand is not met, worked out as far as it is new and as a cycle has time for."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -52,6 +52,15 @@ class Holding(msgspec.Struct, frozen=True):
     """There is nobody to share with."""
 
 
+class Kept(NamedTuple):
+    """What is kept for jobs of several nodes."""
+
+    own: int
+    """Slots that are kept for this one."""
+    others: bool
+    """Some are kept for another one."""
+
+
 class Reason(msgspec.Struct):
     """A rejection, for which job, slots and fault it was worked out, and when."""
 
@@ -60,16 +69,19 @@ class Reason(msgspec.Struct):
     fault: str | None
     limit: Limit
     reached: tuple[str, ...]
+    kept: Kept
     at: float
     rejection: Rejection
 
-    def holds(self, unmet: Unmet, job: Ad, version: int, now: float) -> bool:
+    def holds(self, unmet: Unmet, job: Ad, version: int, now: float, kept: Kept) -> bool:
         """Whether there is no cause to work it out again."""
         if (self.fault, self.limit, self.reached) != (
             unmet.fault,
             unmet.limit,
             unmet.reached,
         ) or self.job != job:
+            return False
+        if self.kept != kept:
             return False
         return self.version == version or (now < self.at + _EVERY and self.rejection.slots > 0)
 
@@ -98,7 +110,13 @@ class Reasons:
         waiting = {_key(one): one for one in unmet}
         jobs = pool.jobs()
         self._said = {key: said for key, said in self._said.items() if key in waiting}
-        stale = [key for key in waiting if not self._holds(pool, key, waiting[key], jobs[key], now)]
+        some = any(one.kept for one in unmet)
+        kept = {
+            key: Kept(one.there if one.kept else 0, some and not one.kept) for key, one in waiting.items()
+        }
+        stale = [
+            key for key in waiting if not self._holds(pool, key, waiting[key], jobs[key], now, kept[key])
+        ]
         stale.sort(key=lambda key: said.at if (said := self._said.get(key)) is not None else float("-inf"))
         most = max(1, min(_MOST, _LOOKS // max(1, len(pool.slots))))
         if stale:
@@ -107,9 +125,16 @@ class Reasons:
             most = max(1, min(most, _LOOKS // max(1, len(slots) + protected.slots)))
             for key in stale[:most]:
                 one = waiting[key]
-                rejection = _reject(explainer, protected, len(slots), one)
+                rejection = _reject(explainer, protected, len(slots), one, kept[key])
                 self._said[key] = Reason(
-                    jobs[key], pool.slots.news, one.fault, one.limit, one.reached, now, rejection
+                    jobs[key],
+                    pool.slots.news,
+                    one.fault,
+                    one.limit,
+                    one.reached,
+                    kept[key],
+                    now,
+                    rejection,
                 )
         rejections = [
             _in_figures(said.rejection, one, holdings[one.demand.submitter])
@@ -118,9 +143,9 @@ class Reasons:
         ]
         return rejections, now if len(stale) > most else self._outdated(pool)
 
-    def _holds(self, pool: Pool, key: Key, unmet: Unmet, job: Ad, now: float) -> bool:
+    def _holds(self, pool: Pool, key: Key, unmet: Unmet, job: Ad, now: float, kept: Kept) -> bool:
         said = self._said.get(key)
-        return said is not None and said.holds(unmet, job, pool.slots.news, now)
+        return said is not None and said.holds(unmet, job, pool.slots.news, now, kept)
 
     def _outdated(self, pool: Pool) -> float | None:
         """When the first explanation is due that was worked out for other slots."""
@@ -151,15 +176,25 @@ def _key(unmet: Unmet) -> Key:
     return unmet.demand.submitter, unmet.demand.schedd, unmet.demand.autocluster
 
 
-def _reject(explainer: Explainer, protected: PreemptionRefusals, slots: int, unmet: Unmet) -> Rejection:
+def _with_kept(busy: str, unmet: Unmet, kept: Kept) -> str:
+    """What keeps a job waiting, with what is kept for it, or for another."""
+    if unmet.demand.nodes > 1:
+        busy = f"{busy}; it needs {unmet.demand.nodes} slots at the same time"
+    if unmet.kept:
+        return f"{busy}, and {kept.own} of them are kept for it"
+    if kept.others and not unmet.limit:
+        return f"{busy}, or kept for a job of several nodes that has waited longer"
+    return busy
+
+
+def _reject(
+    explainer: Explainer, protected: PreemptionRefusals, slots: int, unmet: Unmet, kept: Kept
+) -> Rejection:
     explained = Explanation(able=0, refusals=[], fault=unmet.fault)
     if unmet.fault is None:
         explained = explainer.explain(unmet.demand.job)
-    busy = _LIMITS[unmet.limit]
-    if unmet.reached:
-        busy = f"{CONCURRENCY}: {', '.join(unmet.reached)}"
-    elif unmet.demand.nodes > 1:
-        busy = f"{busy}; it needs {unmet.demand.nodes} slots at the same time"
+    reached = f"{CONCURRENCY}: {', '.join(unmet.reached)}"
+    busy = reached if unmet.reached else _with_kept(_LIMITS[unmet.limit], unmet, kept)
     reason = explained.fault or (NO_SLOTS if not slots else busy if explained.able else NO_MATCH)
     cause = "fault" if explained.fault else _CAUSES.get(reason) or unmet.limit or "busy"
     most = _CLAUSES_OF_ABLE if explained.able else _CLAUSES
