@@ -185,8 +185,8 @@ async def leased(
     try:
         yield machine
     finally:
-        if process.returncode is None:
-            process.kill()
+        if process.returncode is None:  # the test has failed
+            os.kill(machine.agent(), signal.SIGKILL)
             await process.wait()
         await asyncio.to_thread(pools.down, machine.home)
 
@@ -244,8 +244,7 @@ async def test_a_machine_lives_from_its_bootstrap_to_its_lease(
         with pytest.raises(RefusedError, match=r"has 1 claim\(s\)"):
             await scaler.bus.call(DRAIN, machine.name, drain, deadline=PATIENCE_S)
         assert [] == machine.tells("kettle-join-1")
-        (sandbox,) = sandboxes(machine)
-        (sandbox / "end").touch()
+        (await sandbox(machine) / "end").touch()
         assert 0 == (await finished(pool, cluster))["ExitCode"]
         if os.geteuid() == 0:  # else the job has the account of the machine, which is that of its owner
             assert "closed" == (tmp_path / "out.0").read_text().strip()
@@ -261,12 +260,18 @@ async def slots(pool: ThrowawayPool, machine: Leased, also: str = "true") -> lis
     return await pool.client.ads("Machine", constraint=f'Machine == "{machine.name}" && {also}')
 
 
-def sandboxes(machine: Leased) -> list[Path]:
+async def sandbox(machine: Leased) -> Path:
+    """That of its only job."""
     places = (
         machine.home / "execute",
         machine.home / "startd" / "execute",
     )  # root's jobs cannot reach the first
-    return [path for place in places if place.exists() for path in place.glob("dir_*")]
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            found = [path for place in places if place.exists() for path in place.glob("dir_*")]
+            if len(found) == 1:
+                return found[0]
+            await asyncio.sleep(0.02)
 
 
 async def won(scaler: Scaler, machine: str, drain: Drain) -> None:
@@ -338,14 +343,14 @@ async def test_jobs_survive_the_master_of_a_machine(
     async with leased(pool, tmp_path) as machine:
         await scaler.heard(machine.name, lambda said: said.phase is Phase.READY)
         cluster = await running(pool, tmp_path, machine, "while test ! -e end; do sleep 0.05; done")
-        (sandbox,) = sandboxes(machine)
+        inside = await sandbox(machine)
         state = pools.state(machine.home)
         assert state is not None
         os.kill(state.pid, signal.SIGKILL)
         async with asyncio.timeout(PATIENCE_S):
             while (now := pools.state(machine.home)) is None or now.pid == state.pid or not now.ready:
                 await asyncio.sleep(0.05)
-        (sandbox / "end").touch()
+        (inside / "end").touch()
         ad = await finished(pool, cluster)
         assert (1, 0) == (ad["NumJobStarts"], ad["ExitCode"])
         machine.process.terminate()

@@ -1,7 +1,7 @@
 """Kubernetes: a machine is one pod, which nothing there starts again."""
 
 from http import HTTPStatus
-from typing import Annotated, Final, TypeVar
+from typing import Annotated, ClassVar, Final, TypeVar
 from urllib.parse import quote, urlencode
 
 import msgspec
@@ -33,6 +33,8 @@ _LINES: Final = 200
 
 class KubernetesSettings(ProviderSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One name space of a cluster.  The defaults are those of a provisioner that runs in it."""
+
+    OPTIONS: ClassVar[type[msgspec.Struct]] = objects.KubernetesOptions
 
     server: str = "https://kubernetes.default.svc"
     namespace: Annotated[str, msgspec.Meta(min_length=1, max_length=63)] = "default"
