@@ -7,10 +7,14 @@ Some always do; the others are those that the expressions of the machines ask fo
 from typing import Final
 
 BASIC: Final = (
+    "AllowedExecuteDuration",
+    "AllowedJobDuration",
     "ConcurrencyLimits",
     "FlockTo",
     "JobLeaseDuration",
     "JobUniverse",
+    "ProminenceAutoScalingType",
+    "ProminenceMaximumIdleTime",
     "Rank",
     "Requirements",
     "WantFlocking",

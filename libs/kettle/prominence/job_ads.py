@@ -38,6 +38,8 @@ NAME: Final = "ProminenceName"
 LABEL: Final = "ProminenceLabel_"
 """Beginning of the attribute that a label is."""
 SCALING: Final = "ProminenceAutoScalingType"
+NO_SCALING: Final = "none"
+"""What a document says that says nothing: no machines are made for its job."""
 LONGEST_IDLE: Final = "ProminenceMaximumIdleTime"
 """Seconds after which a machine that was made for the job is given up."""
 QUEUE_TIME_REASON: Final = "Maximum time queued was exceeded"
@@ -338,8 +340,7 @@ def _policies(policies: Policies) -> Ad:
         }
     if policies.leave_in_queue:
         ad["LeaveJobInQueue"] = said(_kept())
-    if policies.auto_scaling_type:
-        ad[SCALING] = policies.auto_scaling_type
+    ad[SCALING] = policies.auto_scaling_type or NO_SCALING
     if policies.maximum_idle_time_per_resource:
         ad[LONGEST_IDLE] = policies.maximum_idle_time_per_resource * 60
     return ad

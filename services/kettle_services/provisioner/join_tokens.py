@@ -8,7 +8,7 @@ from kettle.bus.ports import Asks, BusError, RefusedError
 from kettle_services.provisioner.domain.bootstraps import Joining
 from kettle_services.provisioner.port import ProviderError
 from kettle_wire.commands.iam import CREATE_JOIN_TOKEN, CreateJoinToken
-from kettle_wire.iam_http import JOIN_PREFIX
+from kettle_wire.iam_http import join_token
 from kettle_wire.leases import ErrorClass, Order
 
 _SLACK_S: Final = 600.0
@@ -48,5 +48,4 @@ class JoinTokens:
             raise ProviderError(ErrorClass.CONFIG, f"iam gives no join token: {error}") from error
         except BusError as error:
             raise ProviderError(ErrorClass.TRANSIENT, f"iam gives no join token: {error}") from error
-        token = f"{JOIN_PREFIX}.{made.token}.{secret}.{made.pin}"
-        return Joining(made.url, token, self._deployment)
+        return Joining(made.url, join_token(made.token, secret, made.pin), self._deployment)

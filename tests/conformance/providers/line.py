@@ -39,8 +39,8 @@ class Line:
         for end in list(self._ends):
             end.transport.abort()
 
-    @contextmanager
-    def cut(self) -> Generator[None]:
+    @asynccontextmanager
+    async def cut(self) -> AsyncGenerator[None]:
         """Nobody gets through while this lasts."""
         self._refusing = True
         self.lose()

@@ -3,7 +3,7 @@
 import asyncio
 import stat
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -39,7 +39,7 @@ class World:
     """One that the provider refuses when it is asked."""
     bootstraps: Path
     """Where the program of machines puts what it was told, as `LEASE.json`."""
-    away: Callable[[], AbstractContextManager[None]]
+    away: Callable[[], AbstractAsyncContextManager[None]]
     """The peer does not answer while this lasts."""
     silent: Callable[[], AbstractAsyncContextManager[None]]
     """The peer takes what it is asked, and does it, but no answer comes back while this lasts."""
@@ -192,7 +192,7 @@ class ProviderSuite:
         provider = await world.provider()
         handle = await provider.create(order(world.offer, "crowd-4-0"), bootstrap("crowd-4-0"))
         hasty = await world.hasty_provider()
-        with world.away():
+        async with world.away():
             for ask in (hasty.find(), hasty.get(handle), hasty.delete(handle)):
                 with pytest.raises(UnavailableError):
                     await ask

@@ -1,7 +1,7 @@
 """Pilot jobs of a real Slurm."""
 
 from collections.abc import AsyncGenerator, Generator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 
 import pytest
 from tests.conformance.providers.suite import (
@@ -51,8 +51,8 @@ async def world(cluster: SlurmCluster) -> AsyncGenerator[World]:
         settings = SlurmSettings(configuration=str(cluster.hasty_configuration), program=str(program))
         return await settings.open(DEPLOYMENT)
 
-    @contextmanager
-    def away() -> Generator[None]:
+    @asynccontextmanager
+    async def away() -> AsyncGenerator[None]:
         cluster.stop_controller()
         try:
             yield

@@ -103,6 +103,7 @@ class Lab:
         self.rights = Rights()
         self.patience = Patience()
         self.max_actions = 1000
+        self.sound = True
         self.learned: Mapping[str, Ad] = {}
 
     def queue(self, count: int, ad: Ad | None = None, *, submitter: str = "ann", nodes: int = 1) -> int:
@@ -130,6 +131,7 @@ class Lab:
             rooms=self.rooms,
             spent=self.spent,
             max_actions=self.max_actions,
+            sound=self.sound,
         )
 
     def snapshot(self) -> Snapshot:

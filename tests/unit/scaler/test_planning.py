@@ -126,10 +126,12 @@ def test_pools_are_for_those_whom_they_name() -> None:
 def test_pools_of_groups_serve_their_groups() -> None:
     """Also the groups below them."""
     lab = Lab(pool(groups=["physics"]))
-    lab.queue(1, job(AcctGroup="Physics.theory"), submitter="bob")
-    lab.queue(1, job(AcctGroup="physicists"), submitter="eve")
+    lab.queue(1, job(Owner="bob"), submitter="Physics.theory.bob")
+    lab.queue(1, job(Owner="eve"), submitter="physicists.eve")
     plan = lab.plan()
-    assert [("bob", 1), ("eve", 0)] == [(group.submitter, group.planned) for group in plan.made.waiting]
+    assert [("Physics.theory.bob", 1), ("physicists.eve", 0)] == [
+        (group.submitter, group.planned) for group in plan.made.waiting
+    ]
 
 
 @pytest.mark.parametrize(

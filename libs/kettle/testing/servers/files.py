@@ -20,6 +20,7 @@ from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers.held_port import held_port
@@ -126,10 +127,19 @@ class Bucket(FileServer):
 
 
 @contextmanager
-def s3(place: Path) -> Generator[Bucket]:
-    """moto, with an empty bucket."""
+def moto() -> Generator[str]:
+    """The URL of a moto, which speaks as Amazon's services do."""
     port = held_port()
     with serving([*_script("moto_server"), "-H", "127.0.0.1", "-p", str(port)], port):
+        yield f"http://127.0.0.1:{port}"
+
+
+@contextmanager
+def s3(place: Path) -> Generator[Bucket]:
+    """moto, with an empty bucket."""
+    with moto() as url:
+        port = urlsplit(url).port
+        assert port is not None
         yield Bucket(port, place)
 
 

@@ -35,13 +35,10 @@ def read(name: str, table: Mapping[str, object]) -> ProviderSettings:
         ValueError: what is wrong with the table, in one sentence.
     """
     where = f"provider {name}"
-    kind = table.get("kind")
-    if not isinstance(kind, str):
-        raise ValueError(f"{where}: say what kind of provider it is: kind = one of {', '.join(KINDS)}")
+    kind = str(table.get("kind", ""))
     if kind not in KINDS:
-        raise ValueError(
-            f"{where}: unknown kind {kind}{did_you_mean(kind, KINDS)}; there are {', '.join(KINDS)}"
-        )
+        said = f"unknown kind {kind}{did_you_mean(kind, KINDS)}" if kind else "it does not say its kind"
+        raise ValueError(f"{where}: {said}; there are {', '.join(KINDS)}")
     keys = {key: value for key, value in table.items() if key != "kind"}
     settings = settings_class(kind)
     known = [field.name for field in msgspec.structs.fields(settings)]

@@ -14,6 +14,7 @@ import numpy as np
 
 from kettle.classad import NOTHING, ClassAd, Context
 from kettle.classad.columnar import Table
+from kettle.jobs.nodes import SAME_GROUP
 from kettle.matchmaking import (
     Claimant,
     Concurrency,
@@ -22,6 +23,7 @@ from kettle.matchmaking import (
     LimitRules,
     Offer,
     Policy,
+    Request,
     allocate,
     weights,
 )
@@ -102,14 +104,16 @@ def demands(submitters: Iterable[tuple[str, SubmitterAd]]) -> list[Demand]:
 
 
 def _demand(key: str, ad: SubmitterAd, request: ResourceRequest) -> Demand:
-    from kettle.jobs.nodes import SAME_GROUP
-
+    job = ClassAd.from_wire(request.ad)
+    group, dot, _ = ad.name.partition("@")[0].rpartition(".")
+    if dot and job.find("acctgroup") is None:
+        job["AcctGroup"] = group  # schedds show it when machines are there that ask for it
     return Demand(
         submitter=ad.name,
         schedd=ad.schedd,
         autocluster=request.autocluster,
         count=request.count * request.nodes,
-        job=ClassAd.from_wire(request.ad),
+        job=job,
         nodes=request.nodes,
         near=request.nodes > 1 and request.ad.get(SAME_GROUP) is True,
         key=key,
@@ -234,8 +238,6 @@ def _endless() -> Ad:
 
 def _anywhere(job: ClassAd, context: Context) -> ClassAd:
     """The job as one that any slot suits: only its cores and its limits count."""
-    from kettle.matchmaking import Request
-
     cores = Request(job, context).fixed.get("Cpus", 1.0)
     kept = job.find("concurrencylimits")
     wire: Ad = {"RequestCpus": int(cores), "RequestMemory": 0, "RequestDisk": 0, "Requirements": True}

@@ -21,6 +21,7 @@ from kettle_services.scaler.domain.planning.fitting import Market
 from kettle_services.scaler.domain.planning.inputs import is_coming, serves
 from kettle_services.scaler.domain.planning.planning import Demand, Plan, plan, slots_digest
 from kettle_services.scaler.domain.planning.templates import slot_ad
+from kettle_wire.leases import LeaseState
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -133,7 +134,8 @@ class Snapshot:
 
 
 def _is_expected(lease: Lease, now: float) -> bool:
-    return is_coming(lease) or (serves(lease) and not lease.unwanted and now - lease.ready < _SHOWN_S)
+    there = lease.state is LeaseState.READY and not lease.unwanted
+    return is_coming(lease) or (there and now - lease.ready < _SHOWN_S)
 
 
 def _lasting(group: Group, helpless: frozenset[Key], patience: Patience, longest: float, now: float) -> int:
