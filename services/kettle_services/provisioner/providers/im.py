@@ -70,6 +70,8 @@ class _Message(msgspec.Struct, frozen=True):
 class Im:
     """Infrastructures of one deployment."""
 
+    visibility = 10.0
+
     def __init__(self, settings: ImSettings, deployment: str, web: Web) -> None:
         self._settings: Final = settings
         self._deployment: Final = deployment
