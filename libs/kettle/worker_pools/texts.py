@@ -9,7 +9,8 @@ def span_text(seconds: float) -> str:
     """A time as a file has it."""
     if seconds != int(seconds) or not seconds:
         return f"{seconds:g}s"
-    rest, parts = int(seconds), []
+    rest = int(seconds)
+    parts: list[str] = []
     for unit, length in _SPANS.items():
         count, rest = divmod(rest, length)
         if count:
