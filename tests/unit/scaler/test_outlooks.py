@@ -34,9 +34,15 @@ def lease(name: str, autocluster: int) -> Lease:
     return found
 
 
-def waiting(*obstacles: OfferObstacle, **figures: int) -> WaitingJobs:
+def waiting(*obstacles: OfferObstacle, limited: int = 0, young: int = 0) -> WaitingJobs:
     return WaitingJobs(
-        submitter="ada", schedd="ap1", autocluster=3, jobs=2, obstacles=list(obstacles), **figures
+        submitter="ada",
+        schedd="ap1",
+        autocluster=3,
+        jobs=2,
+        obstacles=list(obstacles),
+        limited=limited,
+        young=young,
     )
 
 
