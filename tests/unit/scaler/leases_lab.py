@@ -69,20 +69,19 @@ class LeaseLab:
     def made(self, *leases: str) -> None:
         """Their provider has made their machines."""
         for lease in leases:
-            attempt = self.book.leases[lease].attempt
-            created = Created(lease=lease, attempt=attempt, handle=f"i-{lease}")
-            self.decide(lambda decision, created=created: answered(decision, created))
+            self._answer(Created(lease=lease, attempt=self.book.leases[lease].attempt, handle=f"i-{lease}"))
+
+    def _answer(self, created: Created) -> None:
+        self.decide(lambda decision: answered(decision, created))
 
     def refused(self, lease: str, error: ErrorClass | None, words: str = "no") -> None:
         """Their provider has refused."""
         attempt = self.book.leases[lease].attempt
-        created = Created(lease=lease, attempt=attempt, trouble=Trouble(error=error, words=words))
-        self.decide(lambda decision: answered(decision, created))
+        self._answer(Created(lease=lease, attempt=attempt, trouble=Trouble(error=error, words=words)))
 
     def unheard(self, lease: str) -> None:
         """Nobody knows what became of a request."""
-        created = Created(lease=lease, attempt=self.book.leases[lease].attempt, words="no answer")
-        self.decide(lambda decision: answered(decision, created))
+        self._answer(Created(lease=lease, attempt=self.book.leases[lease].attempt, words="no answer"))
 
     def lists(self, *machines: MachineFound, complete: bool = True) -> list[Act]:
         """A provider lists its machines."""

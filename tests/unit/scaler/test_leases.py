@@ -159,9 +159,9 @@ def test_a_broken_template_costs_three_machines() -> None:
         for lease in lab.creates(lab.after(120.0)):
             made += 1
             lab.made(lease)
-        for name, lease in list(lab.book.leases.items()):
-            if lease.state is LeaseState.TERMINATING:
-                lab.gone(f"i-{name}")
+        for each in list(lab.book.leases.values()):
+            if each.state is LeaseState.TERMINATING:
+                lab.gone(f"i-{each.id}")
     assert 3 == made
     newer = msgspec.structs.replace(OFFER, template="image-2")
     assert 1 == standing(lab.book, "crowd", newer, lab.now).limit
