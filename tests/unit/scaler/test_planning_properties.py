@@ -220,7 +220,7 @@ def test_whatever_a_pool_says_has_an_effect(field: str) -> None:
 
 @pytest.mark.parametrize("field", Offer.__struct_fields__)
 def test_whatever_an_offer_says_has_an_effect(field: str) -> None:
-    """The same of offers: another machine is made, or it is another lease."""
+    """What an offer says otherwise gives another machine, or another lease."""
     scene, change = OF_OFFERS[field]
     before, after = (lab_of({}, said) for said in ({}, change))
     scene(before)

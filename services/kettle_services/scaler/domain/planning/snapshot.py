@@ -144,7 +144,9 @@ def _is_expected(lease: Lease, now: float) -> bool:
 
 
 def _lasting(group: Group, helpless: frozenset[Key], patience: Patience, longest: float, now: float) -> int:
-    """How many jobs are a reason for new machines: those for which what is there had its chance, or could never do."""
+    """
+    How many jobs are a reason for new machines: those for which what is there had its chance, or could never do.
+    """
     if group.key in helpless:
         return group.left
     return min(group.left, patience.lasting(group.key, longest, now))
