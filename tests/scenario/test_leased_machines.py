@@ -177,7 +177,7 @@ async def leased(
         "deployment": "test",
         "pool": "p",
         "life": 3600.0,
-        "hurry": 1.0,
+        "hurry": PATIENCE_S,
         "settings": {**STARTD, **(startd or {})},
         **told,
     }
