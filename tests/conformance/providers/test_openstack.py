@@ -144,5 +144,5 @@ class TestOpenStack(ProviderSuite):
         provider = await world.provider()
         (sentence,) = await provider.check(msgspec.structs.replace(_OFFER, cpus=4))
         assert "offer server: flavour m1.small has 2 cores, and the offer says 4" == sentence
-        (sentence,) = await provider.check(msgspec.structs.replace(_OFFER, flavour="m1.smal"))
-        assert "offer server: there is no flavour m1.smal; did you mean m1.small?" == sentence
+        (sentence,) = await provider.check(msgspec.structs.replace(_OFFER, flavour="m1.smalls"))
+        assert "offer server: there is no flavour m1.smalls; did you mean m1.small?" == sentence
