@@ -99,6 +99,7 @@ _WRITERS: Final[Mapping[str, tuple[str, str, str]]] = {
     "template": ("scaler", "scaler", "template/<pool>.<key>"),
     "provider": ("scaler", "scaler", "provider/<name>"),
     "plan": ("scaler", "scaler", "plan/made"),
+    "pool": ("scaler", "scaler", "pool/<name>"),
     "issuer": ("iam", "identity", "issuer/<URL>"),
     "rules": ("iam", "identity", "rules/<path>"),
     "ban": ("iam", "identity", "ban/<whom>"),

@@ -127,7 +127,9 @@ Each task has `PROMINENCE_PARAMETER_x` in its environment.
 A job of a workflow is shown as `WORKFLOW/JOB`, an instance of a factory as `WORKFLOW/JOB/INDEX` from 0 on.
 Dependencies mean exactly the job of that name; where it has a factory, all of its instances.
 
-**Placement** is about the attributes `Site` and `Region` of slots, which an administrator [sets](../how-to/set-a-machines-policy.md).
+**Placement** is about the attributes `Site` and `Region` of slots, which an administrator [sets](../how-to/set-a-machines-policy.md); offers of elastic pools say them as `site` and `region`.
+
+**Elastic pools** make machines for a job whose `autoScalingType` is `shared` or `dedicated` ([how](../how-to/grow-and-shrink-the-pool.md)). Such a machine is given up for another when the job has waited for it for `maximumIdleTimePerResource`.
 
 **Labels** are attributes `ProminenceLabel_<name>` of the job's ad, and its name is `ProminenceName`.
 

@@ -10,7 +10,7 @@ import secrets
 import signal
 import sys
 import time
-from asyncio.subprocess import PIPE, Process
+from asyncio.subprocess import DEVNULL, Process
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
@@ -59,7 +59,7 @@ KILLED: Final = 4
 
 @pytest.fixture(scope="module")
 def configuration() -> dict[str, Any]:
-    return {"settings": {"master": {"daemon_list": SERVICES}, "iam": {"machines_per_person": 2}}}
+    return {"settings": {"master": {"daemon_list": SERVICES}, "schedd": {"shortest_job_lease": 1.0}}}
 
 
 class Scaler:
@@ -143,15 +143,22 @@ class Leased:
     def tells(self, secret: str) -> list[str]:
         """Processes of it that show something in their command line or environment, which others may read."""
         home = pools.Home(self.home.resolve())
-        pids = [self.process.pid, self.agent()]
+        pids = [self.process.pid, *self.agents()]
         pids += [each.pid for each in processes.of_pool(home.pool_id(), home.execute)]
         places = [Path(f"/proc/{pid}/{what}") for pid in pids for what in ("cmdline", "environ")]
         return [str(place) for place in places if place.exists() and secret.encode() in place.read_bytes()]
 
-    def agent(self) -> int:
-        """The process id of the agent, the child of the guard."""
-        (child,) = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
-        return int(child)
+    def agents(self) -> list[int]:
+        """The process id of the agent, the child of the guard, as soon as there is one."""
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
+        return [int(pid) for pid in children.read_text().split()]
+
+    async def signal_agent(self, number: signal.Signals) -> None:
+        """Send it a signal, once it is there."""
+        async with asyncio.timeout(PATIENCE_S):
+            while not (agents := self.agents()):
+                await asyncio.sleep(0.02)
+        os.kill(agents[0], number)
 
 
 @asynccontextmanager
@@ -179,13 +186,15 @@ async def leased(
     words = ["worker", "run", "--bootstrap", str(own / "bootstrap.json"), "--home", str(own / "home")]
     with (own / "console").open("wb") as console:
         process = await asyncio.create_subprocess_exec(
-            sys.executable, *KETTLE, *words, env={**pool.environ}, stdin=PIPE, stderr=console
+            sys.executable, *KETTLE, *words, env={**pool.environ}, stdin=DEVNULL, stderr=console
         )
     machine = Leased(name, own, process)
     try:
         yield machine
     finally:
-        if process.returncode is None:
+        if process.returncode is None:  # the test has failed
+            for pid in machine.agents():
+                os.kill(pid, signal.SIGKILL)
             process.kill()
             await process.wait()
         await asyncio.to_thread(pools.down, machine.home)
@@ -202,11 +211,10 @@ def description(machine: Leased, program: str, *more: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-async def running(pool: ThrowawayPool, place: Path, machine: Leased, script: str) -> int:
+async def running(pool: ThrowawayPool, place: Path, machine: Leased, script: str, *more: str) -> int:
     """The cluster of a shell job on this machine, which has begun."""
-    shell = description(
-        machine, "/bin/sh", f"arguments = \"-c '{script}'\"", "output = out.$(ProcId)", "queue"
-    )
+    lines = [f"arguments = \"-c '{script}'\"", "output = out.$(ProcId)", *more, "queue"]
+    shell = description(machine, "/bin/sh", *lines)
     submitted = await pool.client.submit(shell, cwd=place)
     async with asyncio.timeout(PATIENCE_S), aclosing(pool.client.watch(select(submitted.cluster))) as watched:
         async for progress in watched:
@@ -227,12 +235,14 @@ async def test_a_machine_lives_from_its_bootstrap_to_its_lease(
     pool: ThrowawayPool, scaler: Scaler, tmp_path: Path
 ) -> None:
     """
-    It says how far it is, runs jobs that see nothing of how it came here, and is drained when it is idle and not before;
-    told to stop it ends, is out of the pool, and its credential is worth nothing.
+    It says how far it is, runs jobs that see nothing of how it came here and none that may outlive it, and is drained when it is
+    idle and not before; told to stop it ends, is out of the pool, and its credential is worth nothing.
     """
     async with leased(pool, tmp_path) as machine:
         await scaler.heard(machine.name, lambda said: said.phase is Phase.READY)
         assert not machine.bootstrap.exists()
+        long = description(machine, "/bin/true", "allowed_execute_duration = 7200", "queue")
+        waits = (await pool.client.submit(long, cwd=tmp_path)).cluster
         shown = machine.home / "credentials" / "worker.creds"
         look = f"cat {shown} || echo closed; while test ! -e end; do sleep 0.05; done"
         cluster = await running(pool, tmp_path, machine, look)
@@ -244,11 +254,13 @@ async def test_a_machine_lives_from_its_bootstrap_to_its_lease(
         with pytest.raises(RefusedError, match=r"has 1 claim\(s\)"):
             await scaler.bus.call(DRAIN, machine.name, drain, deadline=PATIENCE_S)
         assert [] == machine.tells("kettle-join-1")
-        (sandbox,) = sandboxes(machine)
-        (sandbox / "end").touch()
+        (await sandbox(machine) / "end").touch()
         assert 0 == (await finished(pool, cluster))["ExitCode"]
         if os.geteuid() == 0:  # else the job has the account of the machine, which is that of its owner
             assert "closed" == (tmp_path / "out.0").read_text().strip()
+        (ad,) = await pool.client.jobs(select(waits))
+        assert 0 == ad.get("NumJobStarts", 0)
+        await pool.client.remove(select(waits))
         await won(scaler, machine.name, drain)
         scaler.answer = Renewed(order="stop", life=3600.0, again=0.2, now=0.0)
         assert 0 == await machine.ended()
@@ -261,12 +273,18 @@ async def slots(pool: ThrowawayPool, machine: Leased, also: str = "true") -> lis
     return await pool.client.ads("Machine", constraint=f'Machine == "{machine.name}" && {also}')
 
 
-def sandboxes(machine: Leased) -> list[Path]:
+async def sandbox(machine: Leased) -> Path:
+    """That of its only job."""
     places = (
         machine.home / "execute",
         machine.home / "startd" / "execute",
     )  # root's jobs cannot reach the first
-    return [path for place in places if place.exists() for path in place.glob("dir_*")]
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            found = [path for place in places if place.exists() for path in place.glob("dir_*")]
+            if len(found) == 1:
+                return found[0]
+            await asyncio.sleep(0.02)
 
 
 async def won(scaler: Scaler, machine: str, drain: Drain) -> None:
@@ -295,6 +313,17 @@ async def test_a_machine_that_is_not_fit_is_never_seen(
         assert Phase.READY not in scaler.phases(machine.name)
 
 
+async def test_an_agent_that_hangs_ends_with_the_life_of_the_machine(
+    pool: ThrowawayPool, scaler: Scaler, tmp_path: Path
+) -> None:
+    """Its guard kills it, and takes away what it could show to the bus."""
+    wrong = {"disk": 2**40}
+    async with leased(pool, tmp_path, examination=wrong, back_off=3600.0, life=8.0) as machine:
+        await scaler.heard(machine.name, lambda said: said.phase is Phase.FAILED)
+        await machine.signal_agent(signal.SIGSTOP)
+        assert KILLED == await machine.ended()
+
+
 async def test_without_renewals_a_machine_ends(pool: ThrowawayPool, scaler: Scaler, tmp_path: Path) -> None:
     """After its grace it takes no more jobs, and the one that runs may finish, but not for ever."""
     async with leased(pool, tmp_path, orphan_grace=1.0, finish=1.0, renewal=0.2) as machine:
@@ -318,90 +347,39 @@ async def requeued(pool: ThrowawayPool, cluster: int) -> None:
     await pool.client.remove(select(cluster))
 
 
-async def test_a_notice_empties_a_machine(pool: ThrowawayPool, scaler: Scaler, tmp_path: Path) -> None:
-    """Its job is asked to end before the machine is taken away, and waits again."""
-    notices = {"file": str(tmp_path / "notice"), "interval": 0.1, "warning": 2.0}
-    async with leased(pool, tmp_path, notices=notices) as machine:
-        await scaler.heard(machine.name, lambda said: said.phase is Phase.READY)
-        cluster = await running(pool, tmp_path, machine, "sleep 600")
-        (tmp_path / "notice").write_text("maintenance at noon")
-        said = await scaler.heard(machine.name, lambda said: said.phase is Phase.DRAINING)
-        assert [("file", "maintenance at noon")] == [(each.kind, each.words) for each in said.notices]
-        assert 0 == await machine.ended()
-        await requeued(pool, cluster)
-
-
-async def test_jobs_survive_the_master_of_a_machine(
+async def test_a_killed_master_costs_no_job_and_failing_jobs_the_machine(
     pool: ThrowawayPool, scaler: Scaler, tmp_path: Path
 ) -> None:
-    """It is started again, and its startd takes the job over that runs."""
-    async with leased(pool, tmp_path) as machine:
+    """
+    It is started again, and its startd takes the job over that runs; jobs that end badly at once have the machine take no more and
+    end, and what has not begun stays where it is.
+    """
+    async with leased(pool, tmp_path, quarantine_after=2, startd={"num_cpus": 1}) as machine:
         await scaler.heard(machine.name, lambda said: said.phase is Phase.READY)
         cluster = await running(pool, tmp_path, machine, "while test ! -e end; do sleep 0.05; done")
-        (sandbox,) = sandboxes(machine)
+        inside = await sandbox(machine)
         state = pools.state(machine.home)
         assert state is not None
         os.kill(state.pid, signal.SIGKILL)
         async with asyncio.timeout(PATIENCE_S):
             while (now := pools.state(machine.home)) is None or now.pid == state.pid or not now.ready:
                 await asyncio.sleep(0.05)
-        (sandbox / "end").touch()
+        (inside / "end").touch()
         ad = await finished(pool, cluster)
         assert (1, 0) == (ad["NumJobStarts"], ad["ExitCode"])
-        machine.process.terminate()
+        bad = (await pool.client.submit(description(machine, "/bin/false", "queue 20"), cwd=tmp_path)).cluster
+        said = await scaler.heard(machine.name, lambda said: said.phase is Phase.QUARANTINED)
+        assert "8 different jobs in a row failed here" in said.progress
         assert 0 == await machine.ended()
+        assert 12 == len(await pool.client.jobs(select(bad)))
+        await pool.client.remove(select(bad))
 
 
-async def test_nothing_outlives_the_guard_or_the_agent(
-    pool: ThrowawayPool, scaler: Scaler, tmp_path: Path
-) -> None:
-    """A dead agent is the end of everything at once, and so is one that has stopped when the machine's life is over."""
+async def test_nothing_outlives_the_agent(pool: ThrowawayPool, scaler: Scaler, tmp_path: Path) -> None:
+    """Killed, it is the end of its services and of the job that runs."""
     async with leased(pool, tmp_path) as machine:
         await scaler.heard(machine.name, lambda said: said.phase is Phase.READY)
-        first = await running(pool, tmp_path, machine, "sleep 600")
-        os.kill(machine.agent(), signal.SIGKILL)
+        cluster = await running(pool, tmp_path, machine, "sleep 600", "job_lease_duration = 5")
+        await machine.signal_agent(signal.SIGKILL)
         assert KILLED == await machine.ended()
-    async with leased(pool, tmp_path, life=5.0) as machine:
-        await scaler.heard(machine.name, lambda said: said.phase is Phase.READY)
-        os.kill(machine.agent(), signal.SIGSTOP)
-        assert KILLED == await machine.ended()
-    await pool.client.remove(select(first))
-
-
-async def test_a_machine_on_which_jobs_fail_takes_no_more(
-    pool: ThrowawayPool, scaler: Scaler, tmp_path: Path
-) -> None:
-    """Jobs of several clusters end badly at once: it says so and ends, and what has not begun stays where it is."""
-    async with leased(pool, tmp_path, quarantine_after=2, startd={"num_cpus": 1}) as machine:
-        await scaler.heard(machine.name, lambda said: said.phase is Phase.READY)
-        clusters = [await submitted(pool, tmp_path, machine) for _ in range(2)]
-        said = await scaler.heard(machine.name, lambda said: said.phase is Phase.QUARANTINED)
-        assert "different jobs in a row failed here" in said.progress
-        assert 2 <= said.failing <= 4
-        assert 0 == await machine.ended()
-        for cluster in clusters:
-            await pool.client.remove(select(cluster))
-
-
-async def submitted(pool: ThrowawayPool, place: Path, machine: Leased) -> int:
-    return (await pool.client.submit(description(machine, "/bin/false", "queue 20"), cwd=place)).cluster
-
-
-async def test_a_job_that_may_outlive_the_machine_waits(
-    pool: ThrowawayPool, scaler: Scaler, tmp_path: Path
-) -> None:
-    """A shorter one runs there meanwhile."""
-    async with leased(pool, tmp_path, life=120.0) as machine:
-        await scaler.heard(machine.name, lambda said: said.phase is Phase.READY)
-        long = await pool.client.submit(
-            description(machine, "/bin/true", "allowed_execute_duration = 600", "queue"), cwd=tmp_path
-        )
-        short = await pool.client.submit(
-            description(machine, "/bin/true", "allowed_execute_duration = 10", "queue"), cwd=tmp_path
-        )
-        assert 0 == (await finished(pool, short.cluster))["ExitCode"]
-        (ad,) = await pool.client.jobs(select(long.cluster))
-        assert 0 == ad.get("NumJobStarts", 0)
-        await pool.client.remove(select(long.cluster))
-        machine.process.terminate()
-        assert 0 == await machine.ended()
+        await requeued(pool, cluster)

@@ -121,7 +121,7 @@ class WorkerPools:
             return PoolUse(report=report, used=[])
         usage = ReportUsage(
             by=["machine", "owner"],
-            cuts=[int(report.since * 1e6), int(now * 1e6)],
+            cuts=[report.since, now],
             machines=[lease.lease for lease in report.leases],
         )
         return PoolUse(report=report, used=(await self._requests.ask(REPORT_USAGE, usage)).rows)

@@ -24,7 +24,6 @@ from kettle_services.scaler.record import Record
 from kettle_services.scaler.settings import ScalerSettings
 from kettle_wire.commands.iam import REMOVE_WORKER, RemoveWorker
 from kettle_wire.commands.provisioner import (
-    ANSWER_S,
     CREATE_MACHINES,
     LOOK_AT_MACHINES,
     REMOVE_MACHINES,
@@ -47,6 +46,8 @@ _CHUNK: Final = 10
 _HANDLES: Final = 50
 _AT_ONCE: Final = 32
 """Commands to provisioners of one provider at the same time."""
+_HEARD: Final = 0.9
+"""Part of the time after which an attempt is in doubt, in which its answer is waited for."""
 _TICK_S: Final = 1.0
 _PAUSE_S: Final = 0.1
 """From one look at what is due to the next, at least."""
@@ -76,6 +77,7 @@ class Provisioning:
         self._record = record
         self._provisioner = settings.provisioner
         self._iam = settings.iam
+        self._patience = settings.answer * _HEARD
         self._acts: asyncio.Queue[Sequence[Act]] = asyncio.Queue()
         self._turns: dict[str, asyncio.Semaphore] = {}
         self._changed = asyncio.Event()
@@ -158,7 +160,7 @@ class Provisioning:
             id=f"{orders[0].lease}.{orders[0].attempt}", provider=provider, orders=list(orders)
         )
         try:
-            reply = await self._bus.call(CREATE_MACHINES, self._provisioner, request, deadline=ANSWER_S)
+            reply = await self._bus.call(CREATE_MACHINES, self._provisioner, request, deadline=self._patience)
             created = reply.created
         except (NoResponderError, RefusedError) as error:
             trouble = Trouble(error=_class_of(error), words=str(error))
@@ -179,7 +181,9 @@ class Provisioning:
     async def _look(self, provider: str, handles: Sequence[str]) -> None:
         request = LookAtMachines(provider=provider, handles=list(handles))
         try:
-            reply = await self._bus.call(LOOK_AT_MACHINES, self._provisioner, request, deadline=ANSWER_S)
+            reply = await self._bus.call(
+                LOOK_AT_MACHINES, self._provisioner, request, deadline=self._patience
+            )
         except BusError as error:
             _log.info("machines could not be looked at", extra={"provider": provider, "cause": str(error)})
             return
@@ -189,7 +193,7 @@ class Provisioning:
         fault_point("lease.removing")
         request = RemoveMachines(provider=provider, handles=list(handles), console=console)
         try:
-            reply = await self._bus.call(REMOVE_MACHINES, self._provisioner, request, deadline=ANSWER_S)
+            reply = await self._bus.call(REMOVE_MACHINES, self._provisioner, request, deadline=self._patience)
         except BusError as error:
             _log.warning("machines could not be removed", extra={"provider": provider, "cause": str(error)})
             return

@@ -13,7 +13,6 @@ from kettle_services.scaler.domain.leases.reconciling import listed
 from kettle_services.scaler.provisioning import Provisioning
 from kettle_services.scaler.settings import ScalerSettings
 from kettle_wire.commands.provisioner import (
-    ANSWER_S,
     FIND_MACHINES,
     LIST_PROVIDERS,
     FindMachines,
@@ -73,7 +72,7 @@ class Reconciling:
                     FIND_MACHINES,
                     self._settings.provisioner,
                     FindMachines(provider=provider),
-                    deadline=ANSWER_S,
+                    deadline=self._settings.answer,
                 )
             except BusError as error:
                 found = MachinesFound(trouble=Trouble(error=None, words=f"no provisioner answers: {error}"))

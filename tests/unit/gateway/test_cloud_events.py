@@ -14,6 +14,7 @@ from kettle.client.events.published import Wanted
 from kettle.jobs import trace_meta
 from kettle.schema_generation import documents
 from kettle.schema_generation.catalogue import event_path
+from kettle.testing.elastic_events import ELASTIC
 from kettle_services.gateway.domain.cloud_events import Publisher, owners_in, read
 from kettle_services.gateway.domain.public_json import PRIVATE, is_private, to_json
 from kettle_wire import cloud_events
@@ -162,6 +163,8 @@ EXAMPLES: list[tuple[str, Recorded]] = [
     ("principal/alice", PrincipalDeleted(principal="alice", at=61.0, by="grace")),
 ]
 
+ALL: list[tuple[str, Recorded]] = [*EXAMPLES, *ELASTIC]
+
 
 def frame(stream: str, event: Event, *, shard: str = "schedd.ap1", epoch: int = 3, number: int = 9) -> Frame:
     entry = Entry(stream, 2, tag_of(event), encode(event), trace_meta("ap1", stream))
@@ -204,10 +207,10 @@ def test_each_of_many_jobs_has_an_event_of_its_own() -> None:
 def test_every_type_of_event_has_an_example() -> None:
     """The examples below, which are those of the documentation, leave no type out that is published."""
     unpublished = {JobsChanged, *get_args(IdentityEvent), *get_args(WorkflowEvent)}
-    assert set(EVENT_TYPES) - unpublished == {type(event) for _, event in EXAMPLES}
+    assert set(EVENT_TYPES) - unpublished == {type(event) for _, event in ALL}
 
 
-@pytest.mark.parametrize(("stream", "event"), EXAMPLES, ids=lambda part: str(part)[:14])
+@pytest.mark.parametrize(("stream", "event"), ALL, ids=lambda part: str(part)[:14])
 def test_an_envelope_is_a_cloud_event(stream: str, event: Recorded) -> None:
     """The cloudevents library reads every envelope, and the data follow the schema that it names."""
     _, data = published(stream, event)
@@ -223,7 +226,7 @@ def test_an_envelope_is_a_cloud_event(stream: str, event: Recorded) -> None:
     jsonschema.validate(json.loads(data), DOCUMENTS["monitoring/cloudevent.json"])
 
 
-@pytest.mark.parametrize(("stream", "event"), EXAMPLES, ids=lambda part: str(part)[:14])
+@pytest.mark.parametrize(("stream", "event"), ALL, ids=lambda part: str(part)[:14])
 def test_extensions_are_what_cloudevents_allows(stream: str, event: Recorded) -> None:
     """Names of at most 20 lower-case letters and digits; values are text or integers of 32 bits."""
     _, data = published(stream, event)
@@ -236,7 +239,7 @@ def test_extensions_are_what_cloudevents_allows(stream: str, event: Recorded) ->
             assert not isinstance(value, int) or -(2**31) <= value < 2**31
 
 
-@pytest.mark.parametrize(("stream", "event"), EXAMPLES, ids=lambda part: str(part)[:14])
+@pytest.mark.parametrize(("stream", "event"), ALL, ids=lambda part: str(part)[:14])
 def test_the_event_is_read_back(stream: str, event: Recorded) -> None:
     """What was recorded is what is published."""
     _, data = published(stream, event)
@@ -432,7 +435,8 @@ def in_documentation(stream: str, event: Recorded) -> str:
     """The section of a type in the documentation."""
     tag = tag_of(event)
     shards = {"machine": "collector", "cycle": "negotiator", "principal": "negotiator"}
-    shard = shards.get(stream.partition("/")[0], "schedd.ap1")
+    of_scaler = any(event is each for _, each in ELASTIC)
+    shard = "scaler" if of_scaler else shards.get(stream.partition("/")[0], "schedd.ap1")
     made = frame(stream, event, shard=shard)
     [told] = read(made)
     post = Publisher(Subjects("POOL"), limit=1000).post(
@@ -445,10 +449,10 @@ def in_documentation(stream: str, event: Recorded) -> str:
 
 def test_the_documentation_shows_every_type() -> None:
     """Its examples are what the gateway makes of these events; to renew them, run this file as a program."""
-    shown = "".join(in_documentation(stream, event) for stream, event in EXAMPLES)
+    shown = "".join(in_documentation(stream, event) for stream, event in ALL)
     assert PAGE.read_text().partition("<!-- examples -->\n")[2] == shown
 
 
 if __name__ == "__main__":
     before, mark, _ = PAGE.read_text().partition("<!-- examples -->\n")
-    PAGE.write_text(before + mark + "".join(in_documentation(stream, event) for stream, event in EXAMPLES))
+    PAGE.write_text(before + mark + "".join(in_documentation(stream, event) for stream, event in ALL))

@@ -30,7 +30,7 @@ class PoolFigures(msgspec.Struct, frozen=True, kw_only=True):
     machines: int
     """That were there, or are."""
     failed: int
-    """Of those that were ordered, those that never became ready."""
+    """Of those that providers were asked for, those that never became ready; what was withdrawn before is not counted."""
     provided: float
     """From the moment on at which providers had the machines, until they were gone."""
     used: float
@@ -59,7 +59,10 @@ def figures(leases: Sequence[LeaseShown], usage: Sequence[UsageRow], *, now: flo
     total = sum(provided.values())
     return PoolFigures(
         machines=len(there),
-        failed=sum(bool(lease.ended) and not lease.ready for lease in leases),
+        failed=sum(
+            bool(lease.ended) and not lease.ready and (bool(lease.accepted) or lease.error is not None)
+            for lease in leases
+        ),
         provided=total,
         used=used,
         idle=max(0.0, total - used),

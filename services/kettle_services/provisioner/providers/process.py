@@ -246,7 +246,10 @@ class Processes:
             machine = self._load(handle)
             if machine is None:
                 return MachineFound(handle=handle, state=MachineState.GONE, words="there is no such machine")
-            return _shown(machine, self._state(machine, tree(self._mark(handle), self._root(machine))))
+            state = self._state(machine, tree(self._mark(handle), self._root(machine)))
+            if state is MachineState.GONE and machine.asked:
+                shutil.rmtree(self._top / handle)
+            return _shown(machine, state)
 
     async def delete(self, handle: Handle) -> None:
         """Ask it to end; when it was asked long enough ago, end everything of it."""
