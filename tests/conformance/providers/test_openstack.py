@@ -130,7 +130,9 @@ class TestOpenStack(ProviderSuite):
     async def test_a_token_that_is_over_is_replaced(
         self, world: World, cloud: Cloud, proxy: FaultProxy
     ) -> None:
-        """Tokens of Keystone last for hours: a refusal for that reason makes nothing, and is not told to anybody."""
+        """
+        Tokens of Keystone last for hours: a refusal for that reason makes nothing, and is not told to anybody.
+        """
         provider = await world.provider()
         await provider.find()
         cloud.tokens.clear()
