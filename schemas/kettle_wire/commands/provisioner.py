@@ -63,7 +63,9 @@ class CreateMachines(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class Created(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What became of one order: a handle; or trouble, and there is no machine; or neither, and nobody knows."""
+    """
+    What became of one order: a handle; or trouble, and there is no machine; or neither, and nobody knows.
+    """
 
     lease: LeaseId
     attempt: int

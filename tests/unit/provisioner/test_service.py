@@ -114,7 +114,9 @@ async def created(asked: Provisioner, *leases: str, attempt: int = 1) -> list[Cr
 
 
 async def test_each_order_has_its_own_answer() -> None:
-    """One that is made, refused, lost or late says nothing about the others; late and lost are no refusals."""
+    """
+    One that is made, refused, lost or late says nothing about the others; late and lost are no refusals.
+    """
     answers = await created(provisioner(Cloud(), Iam()), "good", "full", "lost", "late")
     assert ["i-good", "", "", ""] == [each.handle for each in answers]
     refused = answers[1].trouble
@@ -126,7 +128,9 @@ async def test_each_order_has_its_own_answer() -> None:
 
 
 async def test_an_order_is_carried_out_once() -> None:
-    """The same attempt again makes nothing, and nobody claims to know what became of it; the next attempt is another order."""
+    """
+    The same attempt again makes nothing, and nobody claims to know what became of it; the next attempt is another order.
+    """
     cloud = Cloud()
     asked = provisioner(cloud, Iam())
     await created(asked, "good")

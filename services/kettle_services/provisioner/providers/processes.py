@@ -17,7 +17,9 @@ _ROUNDS: Final = 20
 
 
 def marked(prefix: str) -> dict[str, set[int]]:
-    """The living processes by the mark that they carry, of marks that begin so; those that descend from them included."""
+    """
+    The living processes by the mark that they carry, of marks that begin so; those that descend from them included.
+    """
     found: dict[str, set[int]] = {}
     wanted = f"{MARK}={prefix}".encode()
     for entry in os.scandir("/proc"):
