@@ -88,7 +88,7 @@ class FindMachines(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class MachinesFound(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Those of this deployment."""
+    """The machines of this deployment."""
 
     machines: list[MachineFound] = []
     complete: bool = False

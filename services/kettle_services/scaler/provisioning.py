@@ -129,7 +129,7 @@ class Provisioning:
                 pass
 
     def _dispatch(self, tasks: asyncio.TaskGroup, acts: Sequence[Act]) -> None:
-        """Those of one kind at one provider travel together."""
+        """Acts of one kind at one provider travel together."""
         together: dict[tuple[str, type[Act], bool], list[Act]] = {}
         for act in acts:
             match act:

@@ -180,7 +180,9 @@ def test_a_machine_that_says_nothing_is_removed_with_what_it_wrote() -> None:
 
 
 def test_news_give_more_time_three_times() -> None:
-    """A machine that is slow but goes on is not taken for stuck; one that says something new for ever is."""
+    """
+    A machine that is slow but goes on is not taken for stuck; one that never ends to say something new is.
+    """
     lab = LeaseLab()
     [lease] = lab.request()
     lab.after(1.0)
