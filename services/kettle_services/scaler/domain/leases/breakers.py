@@ -175,7 +175,8 @@ def fold_provider(
 
 
 def _decayed(weight: float, seconds: float) -> float:
-    return weight * 0.5 ** (max(0.0, seconds) / _HALF_LIFE_S)
+    part: float = 0.5 ** (max(0.0, seconds) / _HALF_LIFE_S)
+    return weight * part
 
 
 def pause_end(times: int, name: str, now: float, timers: Timers) -> float:
