@@ -281,7 +281,7 @@ def _provider_tables() -> Iterator[str]:
             if field.name not in defaults or field.default != defaults[field.name]
         ]
         yield f'### kind = "{kind}"\n'
-        yield f"{' '.join(inspect.getdoc(settings).split())}\n"
+        yield f"{' '.join((inspect.getdoc(settings) or '').split())}\n"
         yield _settings_table(own, meanings(settings), {})
         if options := msgspec.structs.fields(settings.OPTIONS):
             yield "`options` of an offer:\n"

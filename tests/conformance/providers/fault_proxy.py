@@ -1,4 +1,6 @@
-"""Stands between a provider and a peer that speaks HTTP, and makes what networks and clouds do when they fail."""
+"""
+Stands between a provider and a peer that speaks HTTP, and makes what networks and clouds do when they fail.
+"""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager

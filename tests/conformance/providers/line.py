@@ -51,7 +51,9 @@ class Line:
 
     @contextmanager
     def deaf(self, after: int) -> Generator[None]:
-        """Once so many bytes have gone to the peer from now on, nothing comes back; what is asked still gets there."""
+        """
+        Once so many bytes have gone to the peer from now on, nothing comes back; what is asked still gets there.
+        """
         self._deaf_after, self._asked = after, 0
         try:
             yield

@@ -1,4 +1,6 @@
-"""The part of an OpenStack that servers need: a Keystone and a Nova, which runs the user data of each server as a process."""
+"""
+The part of an OpenStack that servers need: a Keystone and a Nova, which runs the user data of each server as a process.
+"""
 
 import base64
 import json

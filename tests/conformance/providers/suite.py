@@ -1,4 +1,6 @@
-"""What every provider has to do, whatever it makes machines of.  A module for each subclasses it with a `world`."""
+"""
+What every provider has to do, whatever it makes machines of.  A module for each subclasses it with a `world`.
+"""
 
 import asyncio
 import stat
@@ -168,7 +170,9 @@ class ProviderSuite:
         await gone(theirs, handle)
 
     async def test_an_offer_is_checked_without_making_anything(self, world: World) -> None:
-        """A good offer has nothing against it, a bad one is told apart by the provider, an unknown option gets the nearest."""
+        """
+        A good offer has nothing against it, a bad one is told apart by the provider, an unknown option gets the nearest.
+        """
         provider = await world.provider()
         assert [] == await provider.check(world.offer)
         (sentence,) = await provider.check(world.bad_offer)
@@ -204,7 +208,9 @@ class ProviderSuite:
         await gone(provider, handle)
 
     async def test_a_lost_answer_is_a_doubt_that_looking_ends(self, world: World) -> None:
-        """When the answer to a create is lost, nobody claims to know; the machine is found by its lease, and is there once."""
+        """
+        When the answer to a create is lost, nobody claims to know; the machine is found by its lease, and is there once.
+        """
         provider = await world.provider()
         hasty = await world.hasty_provider()
         async with world.silent():

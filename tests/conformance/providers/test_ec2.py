@@ -173,7 +173,9 @@ class TestEc2(ProviderSuite):
         assert [] == (await provider.find()).machines
 
     async def test_an_error_of_the_server_is_a_doubt(self, world: World, proxy: FaultProxy) -> None:
-        """Nobody knows at which moment a server failed, so a create that it answers so is in doubt, and not sent again."""
+        """
+        Nobody knows at which moment a server failed, so a create that it answers so is in doubt, and not sent again.
+        """
         provider = await world.provider()
         with (
             proxy.fault(answered(_action("RunInstances"), _error(500, "InternalError"))),
@@ -234,7 +236,9 @@ class TestEc2(ProviderSuite):
     async def test_spot_instances_are_told_where_their_notice_is(
         self, world: World, proxy: FaultProxy
     ) -> None:
-        """A spot instance is asked for as one that ends for good, and looks for the notice of its end by itself."""
+        """
+        A spot instance is asked for as one that ends for good, and looks for the notice of its end by itself.
+        """
         provider = await world.provider()
         spot = msgspec.structs.replace(_OFFER, market=Market.SPOT)
         handle = await provider.create(order(spot, "crowd-11-0"), bootstrap("crowd-11-0"))

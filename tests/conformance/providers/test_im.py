@@ -1,4 +1,6 @@
-"""A real Infrastructure Manager, whose Dummy cloud has machines that do not run: processes run in their place."""
+"""
+A real Infrastructure Manager, whose Dummy cloud has machines that do not run: processes run in their place.
+"""
 
 import asyncio
 import base64

@@ -163,7 +163,7 @@ class TestKubernetes(ProviderSuite):
         assert name in api.pods
         await gone(provider, f"{name}/another")
 
-    async def test_a_list_that_went_stale_is_begun_anew(
+    async def test_a_list_that_went_stale_is_begun_again(
         self, world: World, api: KubernetesApi, proxy: FaultProxy
     ) -> None:
         """Pages follow each other; one that is not to be had any more (410) is no reason to miss a pod."""
@@ -185,7 +185,9 @@ class TestKubernetes(ProviderSuite):
             await gone(provider, each)
 
     async def test_no_command_line_has_the_token(self, world: World, api: KubernetesApi) -> None:
-        """What every job in a pod may read of its first process is without the secret; its log is the console."""
+        """
+        What every job in a pod may read of its first process is without the secret; its log is the console.
+        """
         provider = await world.provider()
         handle = await provider.create(order(_OFFER, "crowd-12-0"), bootstrap("crowd-12-0"))
         (pod,) = api.pods.values()

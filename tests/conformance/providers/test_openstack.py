@@ -130,7 +130,9 @@ class TestOpenStack(ProviderSuite):
     async def test_a_token_that_is_over_is_replaced(
         self, world: World, cloud: Cloud, proxy: FaultProxy
     ) -> None:
-        """Tokens of Keystone last for hours: a refusal for that reason makes nothing, and is not told to anybody."""
+        """
+        Tokens of Keystone last for hours: a refusal for that reason makes nothing, and is not told to anybody.
+        """
         provider = await world.provider()
         await provider.find()
         cloud.tokens.clear()
@@ -144,5 +146,5 @@ class TestOpenStack(ProviderSuite):
         provider = await world.provider()
         (sentence,) = await provider.check(msgspec.structs.replace(_OFFER, cpus=4))
         assert "offer server: flavour m1.small has 2 cores, and the offer says 4" == sentence
-        (sentence,) = await provider.check(msgspec.structs.replace(_OFFER, flavour="m1.smal"))
-        assert "offer server: there is no flavour m1.smal; did you mean m1.small?" == sentence
+        (sentence,) = await provider.check(msgspec.structs.replace(_OFFER, flavour="m1.smalls"))
+        assert "offer server: there is no flavour m1.smalls; did you mean m1.small?" == sentence

@@ -131,7 +131,9 @@ class TestSsh(ProviderSuite):
             await gone(provider, each)
 
     async def test_the_host_ends_a_machine_by_itself(self, world: World) -> None:
-        """When its life is over a machine is ended there, also if nobody asks for it any more; its console can be read."""
+        """
+        When its life is over a machine is ended there, also if nobody asks for it any more; its console can be read.
+        """
         provider = await world.provider()
         handle = await provider.create(
             Order(lease="crowd-8-0", attempt=1, offer=_OFFER, life=1.0), bootstrap("crowd-8-0")

@@ -38,8 +38,7 @@ def test_states(state: str, reason: str, expected: tuple[MachineState, ErrorClas
             ErrorClass.REQUEST,
         ),
         (
-            "sbatch: error: Batch job submission failed: Job violates accounting/QOS policy (job submit limit, user's "
-            "size and/or time limits)",
+            "sbatch: error: Batch job submission failed: Job violates accounting/QOS policy (job submit limit)",
             ErrorClass.QUOTA,
         ),
         ("sbatch: error: Batch job submission failed: Access/permission denied", ErrorClass.AUTH),

@@ -86,7 +86,9 @@ class SlurmCluster:
 
 @contextmanager
 def slurm() -> Generator[SlurmCluster]:
-    """A cluster with one node of eight cores and 16 GB in partition `short`, where jobs last an hour at most."""
+    """
+    A cluster with one node of eight cores and 16 GB in partition `short`, where jobs last an hour at most.
+    """
     with tempfile.TemporaryDirectory(prefix="kettle-slurm-", dir="/tmp") as name, ExitStack() as stack:
         cluster = SlurmCluster(Path(name))
         cluster.place.chmod(0o755)

@@ -1,4 +1,6 @@
-"""A real OpenSSH server for tests, on the loopback interface, which lets the account of the tests in with one key."""
+"""
+A real OpenSSH server for tests, on the loopback interface, which lets the account of the tests in with one key.
+"""
 
 import os
 import pwd
@@ -44,9 +46,7 @@ class SshServer:
 
 @contextmanager
 def sshd(place: Path) -> Generator[SshServer]:
-    """
-    One with keys in `place`: `host` of the server, `key` that lets in, and `other` that nobody knows.
-    """
+    """One with keys in `place`: `host` of the server, `key` that lets in, and `other` that nobody knows."""
     server = SshServer(place)
     for name in ("host", "key", "other"):
         words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "test", "-f", str(place / name)]

@@ -3,7 +3,6 @@
 import hashlib
 import math
 from collections.abc import Iterator, Mapping
-from datetime import datetime
 from typing import Any, Final
 
 from kettle_services.provisioner.domain import web_answers
@@ -93,7 +92,7 @@ def _instance(said: Mapping[str, Any]) -> MachineFound:
         deployment=tags.get(DEPLOYMENT, ""),
         words=cleaned(f"{word}: {reason['Message']}" if reason.get("Message") else word),
         error=_reason(reason.get("Code", ""), state),
-        created=begun.timestamp() if isinstance(begun, datetime) else 0.0,
+        created=begun.timestamp() if begun is not None else 0.0,
     )
 
 

@@ -22,7 +22,7 @@ from kettle_wire.worker_pools import Offer
 
 WITNESS: Final = "description kettle ( purpose = 'witness' )\ncontextualize ()\n"
 """
-An infrastructure without machines, which costs nothing.  Whoever asks with a wrong password is shown an empty list, as if nothing were
+An infrastructure without machines, which costs nothing.  A request with a wrong password is answered by an empty list, as if nothing were
 there: a list is believed only if this is in it.
 """
 _TAGS: Final = re.compile(r"instance_tags\s*=\s*'kettle=(?P<mark>[^',]*)")

@@ -72,9 +72,7 @@ class Status(msgspec.Struct, frozen=True):
 
 
 def pod_name(deployment: str, lease: str) -> str:
-    """
-    Of a lease's pod: the same name for each try, and another one for each deployment.
-    """
+    """Of a lease's pod: the same name for each try, and another one for each deployment."""
     return f"{lease}-{hashlib.sha256(deployment.encode()).hexdigest()[:8]}"
 
 

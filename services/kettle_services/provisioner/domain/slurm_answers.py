@@ -64,7 +64,9 @@ class SlurmJob(msgspec.Struct, frozen=True):
 
 
 def jobs(output: str) -> Iterator[SlurmJob]:
-    """The machines in an answer of `squeue`; lines of jobs that are none of ours, or no lines of jobs, are passed over."""
+    """
+    The machines in an answer of `squeue`; lines of jobs that are none of ours, or no lines of jobs, are passed over.
+    """
     for line in output.splitlines():
         fields = line.split("|", _FIELDS - 1)
         if len(fields) != _FIELDS or not _NUMBER.fullmatch(fields[0]):
@@ -114,9 +116,7 @@ def standing(state: str, reason: str) -> tuple[MachineState, ErrorClass | None]:
 
 
 def accounted(output: str, deployment: str) -> MachineState | None:
-    """
-    What `sacct --format=State,JobName,Comment` has of a job: gone, or there; None: nothing of ours.
-    """
+    """What `sacct --format=State,JobName,Comment` has of a job: gone, or there; None: nothing of ours."""
     for line in output.splitlines():
         state, _, names = line.partition("|")
         if any(found is not None and found[0] == deployment for found in map(marked, names.split("|"))):

@@ -1,4 +1,6 @@
-"""What a new machine runs: a script of the shell that starts the worker's program and tells it its bootstrap."""
+"""
+What a new machine runs: a script of the shell that starts the worker's program and tells it its bootstrap.
+"""
 
 import math
 import shlex

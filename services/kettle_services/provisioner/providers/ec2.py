@@ -1,4 +1,6 @@
-"""EC2, and what speaks as it does: a machine is an instance, which is terminated when it switches itself off."""
+"""
+EC2, and what speaks as it does: a machine is an instance, which is terminated when it switches itself off.
+"""
 
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final
@@ -44,7 +46,9 @@ _NO_CREDENTIAL: Final = (
 
 
 class Ec2Options(msgspec.Struct, frozen=True, kw_only=True):
-    """What an offer may say besides image (`template`, an AMI or a launch template), type (`flavour`), zone and market."""
+    """
+    What an offer may say besides image (`template`, an AMI or a launch template), type (`flavour`), zone and market.
+    """
 
     subnet: str = ""
     """Its id; empty: that of the zone."""
@@ -122,9 +126,7 @@ class Ec2:
         raise UnavailableError("a dry run was answered as if it were none")
 
     async def create(self, order: Order, bootstrap: Bootstrap) -> Handle:
-        """
-        Run one instance.  Nothing here asks twice, and if the network does, ClientToken makes it one.
-        """
+        """Run one instance.  Nothing here asks twice, and if the network does, ClientToken makes it one."""
         spot = order.offer.market is Market.SPOT and not bootstrap.notices.url
         notices = msgspec.structs.replace(bootstrap.notices, url=_SPOT_NOTICE) if spot else bootstrap.notices
         told = msgspec.structs.replace(bootstrap, notices=notices)

@@ -1,4 +1,6 @@
-"""Infrastructure Manager: a machine is an infrastructure of one virtual machine, on whatever cloud it finds."""
+"""
+Infrastructure Manager: a machine is an infrastructure of one virtual machine, on whatever cloud it finds.
+"""
 
 import asyncio
 from http import HTTPStatus
@@ -200,7 +202,9 @@ class Im:
         return MachineFound(handle=handle, state=MachineState.GONE)
 
     async def delete(self, handle: Handle) -> None:
-        """Delete an infrastructure, if it is ours; it is asked again while its machine is still being added."""
+        """
+        Delete an infrastructure, if it is ours; it is asked again while its machine is still being added.
+        """
         if (await self.get(handle)).state is MachineState.GONE:
             return
         try:

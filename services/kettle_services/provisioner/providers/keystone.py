@@ -41,7 +41,7 @@ class OpenStackAccount(ProviderSettings, frozen=True, kw_only=True, forbid_unkno
 
 
 class Project:
-    """Asks Nova with a token, which is made anew when it is not taken any more."""
+    """Asks Nova with a token, which is made again when it is not taken any more."""
 
     def __init__(self, account: OpenStackAccount) -> None:
         self._account: Final = account

@@ -27,7 +27,7 @@ _T = TypeVar("_T")
 _ACCOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 _PAGE: Final = 500
 _BEGINNINGS: Final = 3
-"""A list that went stale between two pages (410) is begun anew so often."""
+"""A list that went stale between two pages (410) is begun again so often."""
 _LINES: Final = 200
 
 
@@ -66,7 +66,7 @@ class Kubernetes:
         self._pods: Final = f"/api/v1/namespaces/{quote(settings.namespace)}/pods"
 
     def _headers(self) -> dict[str, str]:
-        """The token is read anew: those of accounts are replaced every hour."""
+        """The token is read again: those of accounts are replaced every hour."""
         token = secret_in(self._settings.token_file, "token_file")
         return {
             "Authorization": f"Bearer {token}",

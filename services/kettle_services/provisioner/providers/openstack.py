@@ -140,7 +140,9 @@ class OpenStack:
         raise ProviderError(known, words, retry_after=web_answers.seconds_of(said.retry_after))
 
     async def find(self) -> Found:
-        """All servers of the project that have our mark, page by page; where a page fails it is not complete."""
+        """
+        All servers of the project that have our mark, page by page; where a page fails it is not complete.
+        """
         machines: list[MachineFound] = []
         path, marker = f"/servers/detail?limit={_PAGE}", ""
         while True:

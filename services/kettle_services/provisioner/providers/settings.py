@@ -63,7 +63,7 @@ def options_of(offer: Offer, kind: type[_T]) -> _T:
 
 def secret_in(path: str, key: str) -> str:
     """
-    The secret in a file, read anew each time, so that a changed one counts at once.
+    The secret in a file, read again each time, so that a changed one counts at once.
 
     Raises:
         ProviderError: there is none; its class is `config`.

@@ -111,7 +111,9 @@ class Slurm:
         return [*words, "--exclusive"] if options.exclusive else words
 
     async def create(self, order: Order, bootstrap: Bootstrap) -> Handle:
-        """Submit a pilot.  Its script reaches the controller by standard input: no command line shows the token."""
+        """
+        Submit a pilot.  Its script reaches the controller by standard input: no command line shows the token.
+        """
         words = self._sbatch(order.offer, order.life, mark(self._deployment, order.lease))
         script = worker_script(bootstrap, self._settings.program, self._settings.before)
         try:

@@ -1,4 +1,6 @@
-"""Hosts reached by SSH: a machine is a process of an account there, which is ended by `timeout` whatever happens to us."""
+"""
+Hosts reached by SSH: a machine is a process of an account there, which is ended by `timeout` whatever happens to us.
+"""
 
 import asyncio
 import math
@@ -108,9 +110,7 @@ class Ssh:
         )
 
     async def create(self, order: Order, bootstrap: Bootstrap) -> Handle:
-        """
-        Start a machine on the first host with room; each lease begins its search at another host.
-        """
+        """Start a machine on the first host with room; each lease begins its search at another host."""
         options_of(order.offer, NoOptions)
         started = worker_script(bootstrap, self._settings.program, self._settings.before, place="$machine")
         passed: list[Exception] = []

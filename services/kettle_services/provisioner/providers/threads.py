@@ -11,7 +11,9 @@ _T = TypeVar("_T")
 
 
 class Threads:
-    """A call that is cancelled goes on in its thread, and nobody hears how it ended: what it was to make is in doubt."""
+    """
+    A call that is cancelled goes on in its thread, and nobody hears how it ended: what it was to make is in doubt.
+    """
 
     def __init__(self, most: int, name: str) -> None:
         self._pool: Final = ThreadPoolExecutor(most, thread_name_prefix=name)

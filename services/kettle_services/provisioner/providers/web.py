@@ -40,9 +40,7 @@ class Web:
     """One service."""
 
     def __init__(self, url: str, *, ca_file: str = "", patience: float, at_once: int = 16) -> None:
-        """
-        With `ca_file` the service's certificate has to come from it.  Raises ProviderError.
-        """
+        """With `ca_file` the service's certificate has to come from it.  Raises ProviderError."""
         self._url: Final = url.rstrip("/")
         try:
             secure = ssl.create_default_context(cafile=ca_file) if ca_file else True
