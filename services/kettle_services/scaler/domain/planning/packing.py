@@ -179,9 +179,8 @@ class Packing:
         """How many jobs of a group have room on a machine besides those that it is for."""
         if not self._usable[group, one.offer]:
             return 0
-        free: Reals = np.ones(self._parts.shape[2])
-        for other, jobs in one.jobs:
-            free -= self._parts[other, one.offer] * jobs
+        used: Reals = np.sum([self._parts[other, one.offer] * jobs for other, jobs in one.jobs], axis=0)
+        free: Reals = 1.0 - used
         part = self._parts[group, one.offer]
         return int(np.floor((free[part > 0] + _EXACTLY) / part[part > 0]).min(initial=1e6))
 
