@@ -5,6 +5,7 @@ There is no real one to be had for tests; what this one takes is held to the sch
 no release knows is refused.
 """
 
+import importlib
 import json
 import os
 import signal
@@ -16,7 +17,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-import kubernetes_validate
 from aiohttp import web
 
 from kettle.testing.patience import PATIENCE_S
@@ -25,6 +25,8 @@ from kettle.testing.servers.held_port import held_port
 NAMESPACE: Final = "batch"
 TOKEN: Final = "token-of-an-account"
 _RELEASE: Final = "1.34"
+_SCHEMAS: Final[Any] = importlib.import_module("kubernetes_validate")
+"""It has no types."""
 
 
 @dataclass
@@ -90,8 +92,8 @@ class KubernetesApi:
     async def _create(self, request: web.Request) -> web.Response:
         made = json.loads(await request.read())
         try:
-            kubernetes_validate.validate(made, _RELEASE, strict=True)
-        except kubernetes_validate.ValidationError as error:
+            _SCHEMAS.validate(made, _RELEASE, strict=True)
+        except _SCHEMAS.ValidationError as error:
             return _status(422, "Invalid", str(error))
         name = made["metadata"]["name"]
         if "nosuchclass" in made["spec"].get("priorityClassName", ""):

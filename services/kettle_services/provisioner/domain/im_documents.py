@@ -147,9 +147,9 @@ def error_of(status: int) -> ErrorClass | None:
     return ErrorClass.CONFIG if status == HTTPStatus.UNSUPPORTED_MEDIA_TYPE else web_answers.error_of(status)
 
 
-def message(body: Any) -> str:
+def message(body: Mapping[str, Any]) -> str:
     """The words of an error."""
-    return str(body["message"]) if isinstance(body, dict) and "message" in body else str(body)
+    return str(body.get("message", body))
 
 
 def authorization(user: str, password: str, clouds: str) -> str:

@@ -29,13 +29,17 @@ class KubernetesOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What an offer may say besides its image, which is its `template`, and its zone."""
 
     service_account: str = ""
+    """Of the pod, which gets no token of it."""
     node_selector: list[str] = []
     """Each as `key=value`."""
     tolerations: list[str] = []
     """Taints that do not matter, each as `key` or `key=value`."""
     pull_secrets: list[str] = []
+    """Names of secrets with which the image is fetched."""
     priority_class: str = ""
+    """A low one lets others have the node."""
     runtime_class: str = ""
+    """What runs its container."""
     gpu: str = "nvidia.com/gpu"
     """The resource that its GPUs are."""
 
@@ -143,7 +147,7 @@ def _toleration(key: str, value: str) -> dict[str, str]:
 
 def machine(found: Pod) -> MachineFound:
     """What a pod is for us; it is there as long as its object is, also when it has ended."""
-    metadata, labels = found.metadata, found.metadata.get("labels") or {}
+    metadata, labels = found.metadata, web_answers.part(found.metadata, "labels")
     state, error, words = _standing(found)
     return MachineFound(
         handle=f"{metadata.get('name', '')}/{metadata.get('uid', '')}",
@@ -166,7 +170,7 @@ def _standing(found: Pod) -> tuple[MachineState, ErrorClass | None, str]:
     if phase != "Pending":
         return MachineState.RUNNING, None, said
     for container in status.get("containerStatuses") or ():
-        waiting = (container.get("state") or {}).get("waiting") or {}
+        waiting = web_answers.part(web_answers.part(container, "state"), "waiting")
         reason, words = waiting.get("reason", ""), f"{waiting.get('reason')}: {waiting.get('message', '')}"
         if reason in _IMAGE_REASONS:
             return MachineState.BROKEN, ErrorClass.IMAGE, words

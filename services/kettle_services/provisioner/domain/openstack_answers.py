@@ -26,8 +26,11 @@ class OpenStackOptions(msgspec.Struct, frozen=True, kw_only=True):
     networks: list[str] = []
     """UUIDs; empty: the network of the project."""
     security_groups: list[str] = []
+    """Their names; a worker needs no way in, only out."""
     key_name: str = ""
+    """The key pair that lets people in."""
     config_drive: bool = False
+    """Whether user data comes on a disk, for images that find no metadata service."""
 
 
 class Endpoint(msgspec.Struct, frozen=True):
@@ -124,9 +127,9 @@ def server(
 
 def machine(said: Mapping[str, Any]) -> MachineFound:
     """What a server is for us."""
-    metadata = said.get("metadata") or {}
+    metadata = web_answers.part(said, "metadata")
     status = str(said.get("status") or "")
-    fault = str((said.get("fault") or {}).get("message") or "")
+    fault = str(web_answers.part(said, "fault").get("message") or "")
     state, error = _standing(status, fault)
     leaving = said.get("OS-EXT-STS:task_state") == "deleting" and state is not MachineState.GONE
     return MachineFound(
@@ -171,12 +174,11 @@ def error_of(status: int, words: str) -> ErrorClass | None:
     return web_answers.error_of(status)
 
 
-def message(body: Any) -> str:
+def message(body: Mapping[str, Any]) -> str:
     """The words of an error, which are in an object of any name."""
-    if isinstance(body, dict):
-        for each in body.values():
-            if isinstance(each, dict) and "message" in each:
-                return str(each["message"])
+    for name in body:
+        if said := web_answers.part(body, name).get("message"):
+            return str(said)
     return str(body)
 
 

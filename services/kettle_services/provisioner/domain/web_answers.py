@@ -1,7 +1,8 @@
 """What the status of an answer over HTTP means for something that was asked once."""
 
+from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Final
+from typing import Any, Final, cast
 
 from kettle_wire.leases import ErrorClass
 
@@ -37,3 +38,9 @@ def is_in_doubt(status: int) -> bool:
 def seconds_of(retry_after: str | None) -> float:
     """Of a header `Retry-After`; 0: it names none."""
     return float(retry_after) if retry_after is not None and retry_after.isdecimal() else 0.0
+
+
+def part(said: Mapping[str, Any], key: str) -> dict[str, Any]:
+    """An object within one that came as JSON; empty: there is none."""
+    value: object = said.get(key)
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}

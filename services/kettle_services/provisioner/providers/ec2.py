@@ -47,9 +47,13 @@ class Ec2Options(msgspec.Struct, frozen=True, kw_only=True):
     """What an offer may say besides image (`template`, an AMI or a launch template), type (`flavour`), zone and market."""
 
     subnet: str = ""
+    """Its id; empty: that of the zone."""
     security_groups: list[str] = []
+    """Their ids; a worker needs no way in, only out."""
     key_name: str = ""
+    """The key pair that lets people in."""
     instance_profile: str = ""
+    """The role that instances have."""
     spot_price: str = ""
     """The highest for an hour; empty: that of an instance that is not spot."""
     root_device: str = ""
@@ -62,6 +66,7 @@ class Ec2Settings(ProviderSettings, frozen=True, kw_only=True, forbid_unknown_fi
     OPTIONS: ClassVar[type[msgspec.Struct]] = Ec2Options
 
     region: Annotated[str, msgspec.Meta(min_length=1)]
+    """As `eu-west-1`."""
     endpoint: str = ""
     """URL of a service that is not Amazon's."""
     credentials_file: str = ""

@@ -3,7 +3,7 @@
 import asyncio
 from http import HTTPStatus
 from pathlib import Path
-from typing import ClassVar, Final, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 import msgspec
 
@@ -36,7 +36,9 @@ class ImSettings(ProviderSettings, frozen=True, kw_only=True, forbid_unknown_fie
     url: str
     """Of its REST interface."""
     user: str
+    """Of the Infrastructure Manager."""
     password_file: str
+    """Its password."""
     clouds_file: str
     """Credentials of clouds, one a line, as its clients have them: `id = one; type = OpenStack; …`."""
     witness_file: str
@@ -45,6 +47,7 @@ class ImSettings(ProviderSettings, frozen=True, kw_only=True, forbid_unknown_fie
     from one that has nothing to list.
     """
     ca_file: str = ""
+    """What the certificate comes from; empty: what this machine trusts."""
     power_off: str = "shutdown -P"
     """The command with which machines switch themselves off; it takes `now`, or `+` and minutes."""
 
@@ -69,6 +72,8 @@ class _Message(msgspec.Struct, frozen=True):
 
 class Im:
     """Infrastructures of one deployment."""
+
+    visibility = 10.0
 
     def __init__(self, settings: ImSettings, deployment: str, web: Web) -> None:
         self._settings: Final = settings
@@ -242,7 +247,7 @@ class Im:
 
     def _words(self, said: Said, secret: str = "") -> str:
         try:
-            text = documents.message(msgspec.json.decode(said.body))
+            text = documents.message(msgspec.json.decode(said.body, type=dict[str, Any]))
         except (msgspec.DecodeError, UnicodeDecodeError):
             text = said.text
         password = secret_in(self._settings.password_file, "password_file")

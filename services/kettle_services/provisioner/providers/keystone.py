@@ -25,13 +25,19 @@ class OpenStackAccount(ProviderSettings, frozen=True, kw_only=True, forbid_unkno
     application_credential: str = ""
     """Its id; with it no user and no project is said."""
     user: str = ""
+    """Its name."""
     project: str = ""
+    """Its name."""
     user_domain: str = "Default"
+    """Name of the domain of the user."""
     project_domain: str = "Default"
+    """Name of the domain of the project."""
     region: str = ""
     """Empty: the first of the catalog."""
     interface: str = "public"
+    """Which endpoints of the catalog are used."""
     ca_file: str = ""
+    """What certificates come from; empty: what this machine trusts."""
 
 
 class Project:
@@ -126,6 +132,6 @@ def _headers(token: str) -> dict[str, str]:
 def words_of(said: Said) -> str:
     """The words of an error."""
     try:
-        return answers.message(msgspec.json.decode(said.body))
+        return answers.message(msgspec.json.decode(said.body, type=dict[str, Any]))
     except (msgspec.DecodeError, UnicodeDecodeError):
         return said.text

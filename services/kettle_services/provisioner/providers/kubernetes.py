@@ -37,7 +37,9 @@ class KubernetesSettings(ProviderSettings, frozen=True, kw_only=True, forbid_unk
     OPTIONS: ClassVar[type[msgspec.Struct]] = objects.KubernetesOptions
 
     server: str = "https://kubernetes.default.svc"
+    """URL of the API server."""
     namespace: Annotated[str, msgspec.Meta(min_length=1, max_length=63)] = "default"
+    """Where the pods are made."""
     token_file: str = f"{_ACCOUNT}/token"
     """The token of an account that may create, get, list and delete pods, and get their logs."""
     ca_file: str = f"{_ACCOUNT}/ca.crt"
@@ -121,10 +123,11 @@ class Kubernetes:
                 raise InDoubtError(str(error)) from None
         if said.status == HTTPStatus.CONFLICT:
             return await self._made_before(order)
-        if (error := _class_of(said)) is None:
+        known = _class_of(said)
+        if known is None:
             raise InDoubtError(_words(said, bootstrap.token))
         raise ProviderError(
-            error, _words(said, bootstrap.token), retry_after=web_answers.seconds_of(said.retry_after)
+            known, _words(said, bootstrap.token), retry_after=web_answers.seconds_of(said.retry_after)
         )
 
     async def _made_before(self, order: Order) -> Handle:

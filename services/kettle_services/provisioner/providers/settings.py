@@ -11,7 +11,7 @@ from kettle_services.provisioner.port import Provider, ProviderError
 from kettle_wire.leases import ErrorClass
 from kettle_wire.worker_pools import Offer
 
-_T = TypeVar("_T")
+_T = TypeVar("_T", bound=msgspec.Struct)
 
 
 class NoOptions(msgspec.Struct, frozen=True):
@@ -50,7 +50,7 @@ def options_of(offer: Offer, kind: type[_T]) -> _T:
     Raises:
         ProviderError: one is unknown, or has a value of the wrong type.
     """
-    known = [field.name for field in msgspec.structs.fields(kind)]  # type: ignore[type-var]
+    known = [field.name for field in msgspec.structs.fields(kind)]
     for name in offer.options:
         if name not in known:
             near = did_you_mean(name, known)

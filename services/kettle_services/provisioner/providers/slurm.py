@@ -31,12 +31,17 @@ class SlurmOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What an offer may say besides its partition, which is its `template`."""
 
     account: str = ""
+    """As for `sbatch --account`; the others as well."""
     qos: str = ""
+    """Quality of service."""
     constraint: str = ""
+    """Features of nodes."""
     gres: str = ""
     """In place of `gpu:N`."""
     reservation: str = ""
+    """Its name."""
     licenses: str = ""
+    """Each as `name:number`."""
     exclusive: bool = False
     """Whether the pilot has its node for itself."""
 

@@ -42,7 +42,7 @@ class SshSettings(ProviderSettings, frozen=True, kw_only=True, forbid_unknown_fi
     per_host: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 1
     """So many machines on one host."""
     directory: str = ".kettle-machines"
-    """Where machines have their files, below the home of the account; all hosts of one account that share it are one host."""
+    """Where machines have their files, below the home of the account."""
     sessions: Annotated[int, msgspec.Meta(ge=1, le=100)] = 8
     """So many commands at the same time on a host: fewer than MaxSessions of its sshd, which is 10."""
 
@@ -76,7 +76,6 @@ class Ssh:
         self._settings: Final = settings
         self._deployment: Final = deployment
         self._hosts: Final = hosts
-        self._base: Final = f"{settings.directory}/{deployment}"
 
     async def check(self, offer: Offer) -> list[str]:
         """What no host that the offer means has."""
@@ -114,9 +113,6 @@ class Ssh:
         """
         options_of(order.offer, NoOptions)
         started = worker_script(bootstrap, self._settings.program, self._settings.before, place="$machine")
-        script = ssh_scripts.create(
-            self._base, order.lease, started, life=math.ceil(order.life), most=self._settings.per_host
-        )
         passed: list[Exception] = []
         full = 0
         for name in _from(self._meant(order.offer), zlib.crc32(order.lease.encode())):
@@ -126,7 +122,7 @@ class Ssh:
                 passed.append(error)
                 continue
             try:
-                said = (await self._hosts[name].run(script)).strip()
+                said = (await self._hosts[name].run(self._creation(name, order, started))).strip()
             except UnavailableError as error:
                 raise InDoubtError(str(error)) from None
             if said == ssh_scripts.MADE:
@@ -143,11 +139,20 @@ class Ssh:
             refused[0] if len(refused) == len(passed) else ProviderError(ErrorClass.TRANSIENT, str(passed[0]))
         )
 
+    def _base(self, host: str) -> str:
+        """Of the machines of a host: a home may be shared by many."""
+        return f"{self._settings.directory}/{self._deployment}/{host}"
+
+    def _creation(self, host: str, order: Order, script: str) -> str:
+        return ssh_scripts.create(
+            self._base(host), order.lease, script, life=math.ceil(order.life), most=self._settings.per_host
+        )
+
     async def find(self) -> Found:
         """All machines on hosts that answer; it is complete if each did."""
-        script = ssh_scripts.list_machines(self._base)
         answers = await asyncio.gather(
-            *(host.run(script) for host in self._hosts.values()), return_exceptions=True
+            *(host.run(ssh_scripts.list_machines(self._base(name))) for name, host in self._hosts.items()),
+            return_exceptions=True,
         )
         machines: list[MachineFound] = []
         errors: list[BaseException] = []
@@ -164,15 +169,15 @@ class Ssh:
     async def get(self, handle: Handle) -> MachineFound:
         """One machine: gone if no process with its number, its beginning and its boot is there."""
         host, name, lease = self._split(handle)
-        said = await host.run(ssh_scripts.look(self._base, lease))
+        said = await host.run(ssh_scripts.look(self._base(name), lease))
         for machine in ssh_scripts.machines(name, self._deployment, said):
             return machine
         raise UnavailableError(f"host {name} said nothing that can be read")
 
     async def delete(self, handle: Handle) -> None:
         """End a machine."""
-        host, _, lease = self._split(handle)
-        await host.run(ssh_scripts.delete(self._base, lease, _GRACE_S))
+        host, name, lease = self._split(handle)
+        await host.run(ssh_scripts.delete(self._base(name), lease, _GRACE_S))
 
     async def room(self) -> Room:
         """What the hosts that answer have left."""
@@ -181,8 +186,8 @@ class Ssh:
 
     async def console(self, handle: Handle) -> str:
         """The end of what it wrote."""
-        host, _, lease = self._split(handle)
-        return await host.run(ssh_scripts.console(self._base, lease, _CONSOLE_BYTES))
+        host, name, lease = self._split(handle)
+        return await host.run(ssh_scripts.console(self._base(name), lease, _CONSOLE_BYTES))
 
     def _split(self, handle: Handle) -> tuple[Host, str, str]:
         name, _, lease = handle.rpartition("/")

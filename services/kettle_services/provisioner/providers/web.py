@@ -73,7 +73,7 @@ class Web:
         except _UNSENT as error:
             raise UnavailableError(cleaned(f"{self._url}: {error}")) from None
         except (TimeoutError, aiohttp.ClientError) as error:
-            raise NoAnswerError(cleaned(f"{self._url}: {error or type(error).__name__}")) from None
+            raise NoAnswerError(cleaned(f"{self._url}: {str(error) or type(error).__name__}")) from None
 
     async def question(
         self, method: str, path: str, *, headers: Mapping[str, str], body: bytes | None = None

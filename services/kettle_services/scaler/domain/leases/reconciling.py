@@ -66,7 +66,11 @@ def listed(decision: Decision, provider: str, found: MachinesFound) -> None:
 def troubled(decision: Decision, provider: str, trouble: Trouble) -> None:
     """It could not be asked, which says nothing of any machine, but perhaps of our credential."""
     decision.seen.trouble[provider] = trouble.words
-    if trouble.error in _UNKNOWN:
+    _close_if_unknown(decision, provider, trouble)
+
+
+def _close_if_unknown(decision: Decision, provider: str, trouble: Trouble) -> None:
+    if trouble.error is ErrorClass.AUTH or trouble.error is ErrorClass.CONFIG:
         close_provider(decision, provider, trouble.words, trouble.error)
 
 
@@ -189,8 +193,8 @@ def _guard(decision: Decision, provider: str, missing: int, of: int) -> None:
 
 def looked(decision: Decision, provider: str, seen: MachineLooked | MachineRemoved) -> None:
     """A provider has said how one machine is, perhaps after it was asked to remove it."""
-    if seen.trouble is not None and seen.trouble.error in _UNKNOWN:
-        close_provider(decision, provider, seen.trouble.words, seen.trouble.error)
+    if seen.trouble is not None:
+        _close_if_unknown(decision, provider, seen.trouble)
     machine = seen.machine
     lease = _holder(decision, provider, seen.handle)
     if lease is not None and isinstance(seen, MachineRemoved) and seen.console and not lease.console:

@@ -1,0 +1,204 @@
+"""A provisioner in front of a provider that refuses, is late, loses answers, and has many machines."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, Final
+
+import pytest
+
+from kettle.bus.ports import BusUnavailableError
+from kettle_services.provisioner.hosted import Hosted
+from kettle_services.provisioner.join_tokens import JoinTokens
+from kettle_services.provisioner.pace import Pace
+from kettle_services.provisioner.port import Found, InDoubtError, ProviderError, Room, UnavailableError
+from kettle_services.provisioner.service import Provisioner
+from kettle_wire.bootstrap import Bootstrap
+from kettle_wire.commands.iam import CreateJoinToken, JoinTokenMade
+from kettle_wire.commands.provisioner import Created, CreateMachines, FindMachines, RemoveMachines
+from kettle_wire.endpoint import Position
+from kettle_wire.identity import daemon
+from kettle_wire.leases import ErrorClass, MachineFound, MachineState, Order
+from kettle_wire.worker_pools import Offer
+
+SCALER: Final = daemon("scaler")
+OFFER: Final = Offer(
+    name="small",
+    provider="cloud",
+    cpus=2,
+    memory=1000,
+    start="RequestCpus > 1",
+    attributes={"Site": '"north"'},
+)
+
+
+class Cloud:
+    """A provider that does as it is told, by the name of the lease."""
+
+    visibility = 7.0
+
+    def __init__(self) -> None:
+        self.told: list[Bootstrap] = []
+        self.closed = False
+        self.error: Exception | None = None
+
+    async def check(self, offer: Offer) -> Sequence[str]:
+        return [f"offer {offer.name}: no such flavour"] if offer.flavour else []
+
+    async def create(self, order: Order, bootstrap: Bootstrap) -> str:
+        self.told.append(bootstrap)
+        match order.lease:
+            case "late":
+                await asyncio.Event().wait()
+            case "lost":
+                raise InDoubtError("the connection was reset")
+            case "full":
+                raise ProviderError(ErrorClass.CAPACITY, "InsufficientInstanceCapacity", retry_after=30.0)
+            case _:
+                pass
+        return f"i-{order.lease}"
+
+    async def find(self) -> Found:
+        if self.error is not None:
+            raise self.error
+        machines = [MachineFound(handle=f"i-{n}", state=MachineState.RUNNING) for n in range(1000)]
+        return Found(machines=machines, complete=False)
+
+    async def get(self, handle: str) -> MachineFound:
+        return MachineFound(handle=handle, state=MachineState.STOPPING)
+
+    async def delete(self, handle: str) -> None:
+        if handle == "i-busy":
+            raise UnavailableError("409: it is being made")
+
+    async def room(self) -> Room:
+        return Room()
+
+    async def console(self, handle: str) -> str:
+        return f"{handle} panics"
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+class Iam:
+    """Gives join tokens, or does not answer."""
+
+    payload_limit = 1 << 20
+
+    def __init__(self) -> None:
+        self.asked: list[CreateJoinToken] = []
+        self.away = False
+
+    async def call(self, endpoint: Any, name: str, request: Any, *, deadline: float = 5.0) -> Any:
+        del endpoint, name, deadline
+        if self.away:
+            raise BusUnavailableError("the bus is away")
+        self.asked.append(request)
+        position = Position("identity", 1)
+        return JoinTokenMade(token="t1", pin="ab", url="http://iam", expires=0.0, position=position)
+
+
+def provisioner(cloud: Cloud, iam: Iam) -> Provisioner:
+    hosted = {"cloud": Hosted("cloud", "ec2", Pace(at_once=8, rate=1000.0), cloud)}
+    tokens = JoinTokens(iam, "iam", "here")
+    return Provisioner(hosted, tokens, call_deadline=0.2, secret=lambda: "the-secret")
+
+
+async def created(asked: Provisioner, *leases: str, attempt: int = 1) -> list[Created]:
+    orders = [
+        Order(lease=each, attempt=attempt, offer=OFFER, life=600.0, start="true", whole=True)
+        for each in leases
+    ]
+    request = CreateMachines(id=f"{leases[0]}.{attempt}", provider="cloud", orders=orders)
+    return (await asked.create(request, SCALER)).created
+
+
+async def test_each_order_has_its_own_answer() -> None:
+    """One that is made, refused, lost or late says nothing about the others; late and lost are no refusals."""
+    answers = await created(provisioner(Cloud(), Iam()), "good", "full", "lost", "late")
+    assert ["i-good", "", "", ""] == [each.handle for each in answers]
+    refused = answers[1].trouble
+    assert refused is not None
+    assert (ErrorClass.CAPACITY, 30.0) == (refused.error, refused.retry_after)
+    assert [None, None] == [each.trouble for each in answers[2:]]
+    assert "the connection was reset" == answers[2].words
+    assert "did not answer within" in answers[3].words
+
+
+async def test_an_order_is_carried_out_once() -> None:
+    """The same attempt again makes nothing, and nobody claims to know what became of it; the next attempt is another order."""
+    cloud = Cloud()
+    asked = provisioner(cloud, Iam())
+    await created(asked, "good")
+    [again] = await created(asked, "good")
+    assert ("", None) == (again.handle, again.trouble)
+    assert 1 == len(cloud.told)
+    await created(asked, "good", attempt=2)
+    assert 2 == len(cloud.told)
+
+
+async def test_a_machine_is_told_what_was_planned_with() -> None:
+    """Its slot is that of the offer; its token admits it alone, once, for as long as it lives."""
+    cloud, iam = Cloud(), Iam()
+    await created(provisioner(cloud, iam), "good")
+    [told], [asked] = cloud.told, iam.asked
+    assert "kettle-join-1.t1.the-secret.ab" == told.token
+    assert ("good", 1) == (asked.machine, asked.max_uses)
+    assert asked.life >= told.life == 600.0
+    assert told.settings == {
+        "num_cpus": 2,
+        "memory": 1000,
+        "start": "(RequestCpus > 1) && (true)",
+        "modify_request_expr": {"cpus": "2", "memory": "1000"},
+        "attributes": {"Site": "north"},
+    }
+
+
+async def test_without_a_token_nothing_is_asked_of_a_provider() -> None:
+    """While iam is away no machine is made, which is certain."""
+    cloud, iam = Cloud(), Iam()
+    iam.away = True
+    [answer] = await created(provisioner(cloud, iam), "good")
+    assert answer.trouble is not None
+    assert ErrorClass.TRANSIENT is answer.trouble.error
+    assert [] == cloud.told
+
+
+async def test_a_list_says_whether_it_is_all_or_why_there_is_none() -> None:
+    """An incomplete list stays one; a provider that does not answer, or not to us, has no list."""
+    cloud = Cloud()
+    asked = provisioner(cloud, Iam())
+    found = await asked.find(FindMachines(provider="cloud"), SCALER)
+    assert (1000, False, 7.0, None) == (len(found.machines), found.complete, found.visibility, found.trouble)
+    for error, class_ in (
+        (UnavailableError("away"), None),
+        (ProviderError(ErrorClass.AUTH, "who?"), ErrorClass.AUTH),
+    ):
+        cloud.error = error
+        found = await asked.find(FindMachines(provider="cloud"), SCALER)
+        assert found.trouble is not None
+        assert (class_, []) == (found.trouble.error, found.machines)
+
+
+async def test_a_removal_tells_what_the_machine_wrote_and_how_it_is() -> None:
+    """That one cannot be removed now does not keep the others; none is gone because it was asked to go."""
+    request = RemoveMachines(provider="cloud", handles=["i-1", "i-busy"], console=True)
+    done = (await provisioner(Cloud(), Iam()).remove(request, SCALER)).machines
+    assert ["i-1 panics", "i-busy panics"] == [each.console for each in done]
+    machine, trouble = done[0].machine, done[1].trouble
+    assert machine is not None
+    assert MachineState.STOPPING is machine.state
+    assert trouble is not None
+    assert "409" in trouble.words
+
+
+async def test_a_provider_that_has_too_many_calls_gets_fewer() -> None:
+    """Its rate is halved each time that it says so, and grows again with calls that it takes."""
+    pace = Pace(at_once=1, rate=1000.0)
+    pace.slower()
+    pace.slower()
+    assert pytest.approx(250.0) == pace.rate
+    for _ in range(100):
+        async with pace.turn():
+            pass
+    assert pytest.approx(1000.0) == pace.rate
