@@ -40,6 +40,8 @@ from kettle.submit.commands import NAMES as SUBMIT
 from kettle_services.cli.commands import GROUPS, module_of
 from kettle_services.cli.condor_config.tables import KNOBS, METAKNOBS
 from kettle_services.condor.start import COMMANDS as CONDOR
+from kettle_services.provisioner.providers.catalogue import KINDS, settings_class
+from kettle_services.provisioner.providers.settings import ProviderSettings
 from kettle_wire import codes
 from kettle_wire.ads import Scalar
 from kettle_wire.events import Event
@@ -227,6 +229,7 @@ def settings_page() -> str:
         }
         parts.append(f"## {role}: `[{role}]`, `KETTLE_{role.upper()}_<NAME>`\n")
         parts.append(_settings_table(own, meanings(kind), personal))
+    parts += list(_provider_tables())
     parts.append("## Who may do what: `[authorization]`, `KETTLE_AUTHORIZATION` as JSON\n")
     parts.append("[Levels, lists, map files and rules](authorization.md).\n")
     parts.append(_settings_table(list(msgspec.structs.fields(Authorization)), meanings(Authorization), {}))
@@ -259,6 +262,30 @@ def _settings_table(
         for field in fields
     ]
     return _table(titles, rows)
+
+
+def _provider_tables() -> Iterator[str]:
+    """What can be set about each kind of provider of machines, and what offers may say of it."""
+    shared = msgspec.structs.fields(ProviderSettings)
+    yield "## Providers of machines: `[provisioner.providers.NAME]`\n"
+    yield f"`kind` is one of {', '.join(f'`{kind}`' for kind in KINDS)}.\n"
+    yield "[How to give a pool machines](../how-to/get-machines-from-a-cloud.md).\n"
+    yield "Each kind has:\n"
+    yield _settings_table(list(shared), meanings(ProviderSettings), {})
+    for kind in KINDS:
+        settings = settings_class(kind)
+        defaults = {field.name: field.default for field in shared}
+        own = [
+            field
+            for field in msgspec.structs.fields(settings)
+            if field.name not in defaults or field.default != defaults[field.name]
+        ]
+        yield f'### kind = "{kind}"\n'
+        yield f"{' '.join(inspect.getdoc(settings).split())}\n"
+        yield _settings_table(own, meanings(settings), {})
+        if options := msgspec.structs.fields(settings.OPTIONS):
+            yield "`options` of an offer:\n"
+            yield _settings_table(list(options), meanings(settings.OPTIONS), {})
 
 
 _PREFIXES: Final = {

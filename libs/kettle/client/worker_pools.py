@@ -11,6 +11,7 @@ import msgspec
 from kettle.bus.ports import Rep, Req
 from kettle.client.connections.transport import Requests, new_id
 from kettle.client.errors import ClientError, CommandRefusedError, PoolUnreachableError
+from kettle_wire.codes import RefusalCode
 from kettle_wire.commands import worker_pools as wire
 from kettle_wire.commands.accounting import REPORT_USAGE, ReportUsage, UsageRow
 from kettle_wire.endpoint import Endpoint
@@ -69,7 +70,7 @@ class WorkerPools:
         try:
             return await self.show(pool)
         except CommandRefusedError as error:
-            if error.code != "not_found":
+            if error.code != RefusalCode.NOT_FOUND:
                 raise
             return None
 

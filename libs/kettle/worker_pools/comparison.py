@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from kettle.worker_pools.values import money_text, size_text, span_text
+from kettle.worker_pools.texts import money_text, size_text, span_text
 from kettle_wire.worker_pools import Offer, WorkerPool
 
 _SPANS: Final = frozenset({"boot", "idle", "least_life", "life", "waits"})

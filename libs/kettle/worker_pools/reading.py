@@ -104,10 +104,11 @@ def _offers(
     found: object, pool: Mapping[str, object], wrong: Callable[[Sequence[str], str], None]
 ) -> Iterator[Offer]:
     """The offers that can be read."""
-    if not isinstance(found, list) or not found or not all(isinstance(one, dict) for one in found):
+    tables = cast("list[object]", found) if isinstance(found, list) else []
+    if not tables or not all(isinstance(one, dict) for one in tables):
         wrong((OFFER,), "a pool has at least one table [[offer]], which says what a provider makes")
         return
-    for number, table in enumerate(cast("list[dict[str, object]]", found)):
+    for number, table in enumerate(cast("list[dict[str, object]]", tables)):
         keys = (OFFER, str(number))
         said = {"currency": pool["currency"], **table} if "price" in table and "currency" in pool else table
         before: list[str] = []

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from kettle.worker_pools.values import money_text, size_text, span_text
+from kettle.worker_pools.texts import money_text, size_text, span_text
 from kettle_wire.worker_pools import Offer, PoolKind, WorkerPool
 
 SMALLEST_MB: Final = 128

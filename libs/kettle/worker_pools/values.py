@@ -1,5 +1,5 @@
 """
-Values of pool files in the forms that people write, and back: times as "10m", sizes as "16 GB", money as "0.05 EUR".
+Values of pool files in the forms that people write: times as "10m", sizes as "16 GB", money as "0.05 EUR".
 """
 
 import json
@@ -73,7 +73,9 @@ def name(value: object) -> str:
 
 
 def attributes(value: object) -> dict[str, str]:
-    """Attributes of an ad with their values as expressions: a text is a text, a number a number, true is true."""
+    """
+    Attributes of an ad with their values as expressions: a text is a text, a number a number, true is true.
+    """
     if not isinstance(value, dict):
         raise ValueRefused('attributes is a table, as { Site = "north", HasFastDisk = true }')
     return {
@@ -127,28 +129,3 @@ def shown(value: object) -> str:
     """A value in a sentence."""
     text = json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= 60 else f"{text[:60]}..."
-
-
-def span_text(seconds: float) -> str:
-    """A time as a file has it."""
-    if seconds != int(seconds) or not seconds:
-        return f"{seconds:g}s"
-    rest, parts = int(seconds), []
-    for unit in "dhms":
-        count, rest = divmod(rest, _UNITS[unit])
-        if count:
-            parts.append(f"{count}{unit}")
-    return "".join(parts)
-
-
-def size_text(mb: int) -> str:
-    """A size as a file has it."""
-    for unit, factor in (("TB", 1 << 20), ("GB", 1 << 10)):
-        if mb and not mb % factor:
-            return f"{mb // factor} {unit}"
-    return f"{mb} MB"
-
-
-def money_text(value: float, currency: str) -> str:
-    """An amount as a file has it."""
-    return f"{value:.10g} {currency}".strip()

@@ -147,7 +147,9 @@ class PlanExplained(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PausePool(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Make no more machines for a pool, until it is resumed; `drain`: and remove those that it has, when their jobs have ended."""
+    """
+    Make no more machines for a pool, until it is resumed; `drain`: and remove those that it has, when their jobs have ended.
+    """
 
     id: CommandId
     pool: Name
@@ -253,7 +255,9 @@ class Console(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OrderLease(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Have one machine more of an offer, whether a job waits for it or not; within the bounds of its pool, or `refused`."""
+    """
+    Have one machine more of an offer, whether a job waits for it or not; within the bounds of its pool, or `refused`.
+    """
 
     id: CommandId
     pool: Name

@@ -36,7 +36,9 @@ class PoolResumed(Event, frozen=True, kw_only=True, tag="pool.resumed/1"):
 
 
 class PoolRetired(Event, frozen=True, kw_only=True, tag="pool.retired/1"):
-    """It is given up: its machines take no more jobs and are removed, and none is made; a file applied later begins it again."""
+    """
+    It is given up: its machines take no more jobs and are removed, and none is made; a file applied later begins it again.
+    """
 
     by: str
     at: float

@@ -94,7 +94,9 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GetPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Get the last plan: which jobs wait, which machines are ordered for them, what bound their number, and what is in the way."""
+    """
+    Get the last plan: which jobs wait, which machines are ordered for them, what bound their number, and what is in the way.
+    """
 
     pool: Name
     dry_run: bool = False
@@ -200,7 +202,9 @@ class GiveUpLease(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class GetTimeline(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Get everything that happened to a lease, from the plan that asked for it to the proof that it is gone."""
+    """
+    Get everything that happened to a lease, from the plan that asked for it to the proof that it is gone.
+    """
 
     id: LeaseId
 

@@ -101,7 +101,7 @@ def run(screen: Screen, *, jobs: int, keep: bool) -> int:
 
 def _show(screen: Screen, home: Path, work: Path, jobs: int) -> Figures:
     figures = Figures(jobs=jobs, expected=primes_below(jobs * SLICE))
-    _title(screen, "A pool of one machine: NATS, PostgreSQL and every service, each a process of its own")
+    title(screen, "A pool of one machine: NATS, PostgreSQL and every service, each a process of its own")
     lifeline = make_lifeline()  # if this program is killed, so is the pool
     began = time.monotonic()
     try:
@@ -111,11 +111,11 @@ def _show(screen: Screen, home: Path, work: Path, jobs: int) -> Figures:
                 "startd": {"num_cpus": SLOTS, "memory": SLOTS * 1024},
                 "master": {"throwaway": True},
             },
-            progress=lambda text: _aside(screen, text),
+            progress=lambda text: aside(screen, text),
             lifeline_fd=lifeline.read_fd,
         )
         figures.start = time.monotonic() - began
-        _say(screen, f"Up in {duration(figures.start)}.")
+        say(screen, f"Up in {duration(figures.start)}.")
         asyncio.run(_sweep(screen, home, work, figures))
     finally:
         pool.down(home)
@@ -125,11 +125,11 @@ def _show(screen: Screen, home: Path, work: Path, jobs: int) -> Figures:
 
 async def _sweep(screen: Screen, home: Path, work: Path, figures: Figures) -> None:
     async with Client.connect(home=home) as client:
-        _title(screen, f"{counted(figures.jobs, 'job')}: the primes below {figures.jobs * SLICE:,}")
+        title(screen, f"{counted(figures.jobs, 'job')}: the primes below {figures.jobs * SLICE:,}")
         prepare(work, figures.jobs)
         began = time.monotonic()
         submitted = await client.submit(work / "sweep.sub", cwd=work)
-        _say(screen, f"Cluster {submitted.cluster} submitted in {duration(time.monotonic() - began)}.")
+        say(screen, f"Cluster {submitted.cluster} submitted in {duration(time.monotonic() - began)}.")
         progress = await _watch(screen, client, home, submitted.cluster, figures)
         figures.sweep = time.monotonic() - began
         if progress.bad():
@@ -141,9 +141,9 @@ async def _watch(screen: Screen, client: Client, home: Path, cluster: int, figur
     """Follow the sweep to its end, and kill the schedd when a third of it is done."""
     progress = Progress({})
     outage: asyncio.Task[float] | None = None
-    with _meter(screen, figures.jobs) as meter:
+    with meter(screen, figures.jobs) as shown:
         async for progress in client.watch(select(cluster)):
-            meter(progress)
+            shown(progress)
             if outage is None and 3 * progress.done >= figures.jobs:
                 figures.killed_at = progress.done
                 outage = asyncio.create_task(_kill_schedd(home))
@@ -151,7 +151,7 @@ async def _watch(screen: Screen, client: Client, home: Path, cluster: int, figur
                 break
     if outage is not None:
         figures.outage = await outage
-        _say(
+        say(
             screen,
             f"After {figures.killed_at} jobs the schedd was killed with SIGKILL; it was back after "
             f"{duration(figures.outage)}, and the jobs that were running went on.",
@@ -178,12 +178,12 @@ def _schedd(home: Path) -> int:
 async def _check(
     screen: Screen, client: Client, home: Path, work: Path, cluster: int, figures: Figures
 ) -> None:
-    _title(screen, "The answer")
+    title(screen, "The answer")
     figures.found = sum(len((work / f"primes-{n}.txt").read_text().split()) for n in range(figures.jobs))
     verdict = "right" if figures.found == figures.expected else f"WRONG, it should be {figures.expected:,}"
     style = "good" if figures.found == figures.expected else "bad"
-    _say(screen, f"{figures.found:,} primes: {screen.paint(verdict, style)}.")
-    _title(screen, "One job, as the log tells it")
+    say(screen, f"{figures.found:,} primes: {screen.paint(verdict, style)}.")
+    title(screen, "One job, as the log tells it")
     timeline = Timeline(screen)
     if not screen.as_json:
         for event in await client.events(JobId(cluster, figures.killed_at % figures.jobs)):
@@ -191,18 +191,18 @@ async def _check(
     usage = await _usage(client, figures.jobs)
     figures.attempts = sum(owner.attempts for owner in usage)
     figures.cpu = sum(owner.cpu for owner in usage)
-    figures.clean, figures.frames = await _audit(home)
-    _title(screen, "The pool's figures")
-    _say(
+    figures.clean, figures.frames = await audited(home)
+    title(screen, "The pool's figures")
+    say(
         screen,
         f"{figures.jobs / figures.sweep:.0f} jobs a second on {SLOTS} slots; {duration(figures.sweep)} in all.",
     )
-    _say(
+    say(
         screen,
         f"{figures.attempts} attempts for {figures.jobs} jobs, {duration(figures.cpu)} of processor time in them.",
     )
     said = screen.paint("clean", "good") if figures.clean else screen.paint("NOT CLEAN", "bad")
-    _say(screen, f"The log has {counted(figures.frames, 'frame')}, and its audit is {said}.")
+    say(screen, f"The log has {counted(figures.frames, 'frame')}, and its audit is {said}.")
 
 
 async def _usage(client: Client, jobs: int) -> list[OwnerUsage]:
@@ -215,7 +215,8 @@ async def _usage(client: Client, jobs: int) -> list[OwnerUsage]:
             await asyncio.sleep(0.05)
 
 
-async def _audit(home: Path) -> tuple[bool, int]:
+async def audited(home: Path) -> tuple[bool, int]:
+    """Whether the log of a pool is clean, and how many frames it has."""
     report = await audit(home)
     return report.clean, sum(shard.frames for shard in report.shards)
 
@@ -240,24 +241,27 @@ def primes_below(limit: int) -> int:
     return sum(sieve)
 
 
-def _say(screen: Screen, text: str) -> None:
+def say(screen: Screen, text: str) -> None:
+    """A line, at once; nothing where a program listens."""
     if not screen.as_json:
         screen.say(text)
         screen.flush()
 
 
-def _aside(screen: Screen, text: str) -> None:
+def aside(screen: Screen, text: str) -> None:
+    """What goes on meanwhile, on a terminal."""
     if screen.terminal:
-        _say(screen, screen.paint(f"  {text} ...", "dim"))
+        say(screen, screen.paint(f"  {text} ...", "dim"))
 
 
-def _title(screen: Screen, text: str) -> None:
-    _say(screen, "")
-    _say(screen, screen.paint(text, "strong"))
+def title(screen: Screen, text: str) -> None:
+    """What comes next."""
+    say(screen, "")
+    say(screen, screen.paint(text, "strong"))
 
 
 @contextmanager
-def _meter(screen: Screen, jobs: int) -> Generator[Callable[[Progress], None]]:
+def meter(screen: Screen, jobs: int) -> Generator[Callable[[Progress], None]]:
     """A bar on a terminal, a line for each quarter off it."""
     if screen.terminal:
         with Bar() as bar:
@@ -277,4 +281,4 @@ class _Quarters:
     def __call__(self, progress: Progress) -> None:
         if (quarter := 4 * progress.done // self._jobs) > self._told:
             self._told = quarter
-            _say(self._screen, f"  {progress.done} of {self._jobs} done")
+            say(self._screen, f"  {progress.done} of {self._jobs} done")

@@ -12,16 +12,16 @@ import msgspec
 
 from kettle.bus.ports import Bus, BusError, KeyChange
 from kettle.classad import FOREIGN_STEPS, Context
+from kettle.matchmaking.ad_limits import checked, checked_submitter
+from kettle.matchmaking.machine_owners import MachineOwners
 from kettle.runtime import Telemetry
 from kettle.runtime.daemon_ad import daemon_facts
 from kettle.runtime.duty_cycle import DutyCycle
 from kettle_services.negotiator.accountant import Accounts
 from kettle_services.negotiator.cycle_metrics import CycleMetrics
-from kettle.matchmaking.ad_limits import checked, checked_submitter
 from kettle_services.negotiator.domain.concurrency_limits import SETTLES
 from kettle_services.negotiator.domain.cycle import negotiate
 from kettle_services.negotiator.domain.cycle_ad import last_cycle
-from kettle.matchmaking.machine_owners import MachineOwners
 from kettle_services.negotiator.domain.pool import Pool
 from kettle_services.negotiator.domain.rejections import Reasons
 from kettle_services.negotiator.record import Record

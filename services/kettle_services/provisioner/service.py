@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from kettle.bus.ports import RefusedError, Served
@@ -40,6 +41,7 @@ from kettle_wire.commands.provisioner import (
 )
 from kettle_wire.identity import Identity
 from kettle_wire.leases import ErrorClass, Order
+from kettle_wire.worker_pools import Offer
 
 T = TypeVar("T")
 _LONGEST: Final = 4096
@@ -181,7 +183,7 @@ class Provisioner:
         hosted = self._of(request.provider)
         faults: dict[str, list[str]] = {}
         for offer in request.offers:
-            said = await self._asked(hosted, lambda offer=offer: hosted.use().check(offer))
+            said = await self._asked(hosted, partial(_check, hosted, offer))
             if isinstance(said, Trouble):
                 return OffersChecked(faults=faults, trouble=said)
             if said:
@@ -234,6 +236,10 @@ class Provisioner:
             extra={"provider": hosted.name, "class": error.error.value, "cause": _cut(str(error))},
         )
         return Trouble(error=error.error, words=_cut(str(error)), retry_after=error.retry_after)
+
+
+async def _check(hosted: Hosted, offer: Offer) -> Sequence[str]:
+    return await hosted.use().check(offer)
 
 
 def _unsure(order: Order, words: str) -> Created:

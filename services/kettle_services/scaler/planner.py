@@ -39,6 +39,8 @@ _TABLE_STEPS: Final = 2_000_000
 _GATHERED_S: Final = 0.1
 """A change is waited for so long together with those that come with it."""
 _ROOM_S: Final = 60.0
+_SETTLES_S: Final = 1.5
+"""A schedd shows less work half a second late; what nothing that is there could ever run is asked for at once all the same."""
 _DEADLINE_S: Final = 10.0
 _PAGE: Final = 500
 """So many frames are read at once, the newest first."""
@@ -198,6 +200,7 @@ class Planner:
             rooms=self._rooms,
             spent=self._spending.on(now),
             max_actions=self._settings.max_actions,
+            settles=_SETTLES_S,
             sound=self._provisioning.seen.sound is not None,
         )
 

@@ -94,8 +94,8 @@ class FaultProxy:
 
     @contextmanager
     def fault(self, *faults: Fault) -> Generator[None]:
-        """Have faults while this lasts."""
-        self.faults.extend(faults)
+        """Have faults while this lasts, before all others."""
+        self.faults[:0] = faults
         try:
             yield
         finally:

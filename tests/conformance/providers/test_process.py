@@ -1,7 +1,7 @@
 """Processes of this host."""
 
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 
@@ -34,8 +34,8 @@ def world(tmp_path: Path) -> World:
     )
 
 
-@contextmanager
-def _there_is(path: Path) -> Generator[None]:
+@asynccontextmanager
+async def _there_is(path: Path) -> AsyncGenerator[None]:
     path.parent.mkdir(exist_ok=True)
     path.touch()
     try:

@@ -9,11 +9,11 @@ import msgspec
 import pytest
 
 from kettle.bus.ports import Bus, KeyChange, NoResponderError
+from kettle.matchmaking.ad_limits import LONGEST, LONGEST_NAME, MOST
 from kettle.runtime import Telemetry
 from kettle.testing.patience import PATIENCE_S
 from kettle_services.negotiator.accountant import Accounts
 from kettle_services.negotiator.domain.accountant import Accountant, Standing
-from kettle.matchmaking.ad_limits import LONGEST, LONGEST_NAME, MOST
 from kettle_services.negotiator.domain.cycle import Outcome
 from kettle_services.negotiator.domain.pool import Pool
 from kettle_services.negotiator.record import Record

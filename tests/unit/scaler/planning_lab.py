@@ -104,6 +104,7 @@ class Lab:
         self.patience = Patience()
         self.max_actions = 1000
         self.sound = True
+        self.settles = 0.0
         self.learned: Mapping[str, Ad] = {}
 
     def queue(self, count: int, ad: Ad | None = None, *, submitter: str = "ann", nodes: int = 1) -> int:
@@ -132,6 +133,7 @@ class Lab:
             spent=self.spent,
             max_actions=self.max_actions,
             sound=self.sound,
+            settles=self.settles,
         )
 
     def snapshot(self) -> Snapshot:

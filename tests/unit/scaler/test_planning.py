@@ -367,6 +367,16 @@ def test_nobody_waits_for_what_never_comes() -> None:
     assert {"small": 1} == machines(lab.plan())
 
 
+def test_a_job_that_has_just_got_a_slot_is_no_reason_for_a_machine() -> None:
+    """Its schedd still shows it as idle, and its slot is taken already."""
+    lab = Lab(pool(waits=0.0))
+    lab.settles = 1.5
+    lab.slots["desk.slot1"] = machine_slot("desk", 1, 2000, State="Claimed", PartitionableSlot=False)
+    lab.set_queue(1)
+    assert [] == lab.cycle().leases
+    assert {"small": 1} == machines(lab.plan()), "it has not got it after all"
+
+
 def test_a_job_of_several_nodes_gets_all_of_its_machines_or_none() -> None:
     """All are of one offer, and carry the name of their gang."""
     lab = Lab(

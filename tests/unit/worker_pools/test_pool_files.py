@@ -42,7 +42,9 @@ def faults_of(text: str) -> list[str]:
 
 
 def test_a_file_says_a_pool_in_the_forms_that_people_write() -> None:
-    """Times are seconds, sizes megabytes, money has its currency, and values of attributes are expressions."""
+    """
+    Times are seconds, sizes megabytes, money has its currency, and values of attributes are expressions.
+    """
     expected = WorkerPool(
         name="cloud",
         kind=PoolKind.SHARED,
@@ -131,7 +133,7 @@ def test_a_file_that_is_no_toml_is_refused_with_the_place() -> None:
 
 
 def test_a_pool_that_is_in_no_file_is_refused_by_its_keys() -> None:
-    """The same keys may come as JSON, and the place is then where they stand in it."""
+    """Keys of a file may come as JSON, too, and the place is then where they stand in it."""
     with pytest.raises(PoolFileRefused) as refused:
         pool_of({"name": "a", "offer": [{"name": "b"}]}, lambda keys: "/" + "/".join(keys))
     assert {"/offer/0"} == {fault.where for fault in refused.value.faults}

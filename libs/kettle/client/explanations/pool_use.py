@@ -1,4 +1,6 @@
-"""What the machines of a pool were used for: how much was provided, how much of it was used, and who pays for it."""
+"""
+What the machines of a pool were used for: how much was provided, how much of it was used, and who pays for it.
+"""
 
 from collections import defaultdict
 from collections.abc import Sequence

@@ -18,7 +18,6 @@ from kettle.terminal.quantities import counted
 from kettle_services.cli.errors import CommandError, UsageError
 from kettle_services.cli.options import with_pool
 from kettle_services.cli.output.screen import Screen
-from kettle_wire.commands.schedd import EXPLAIN, Explain
 from kettle_wire.commands.worker_pools import PlanExplained
 from kettle_wire.events.plan import PlanMade, WaitingJobs
 
@@ -51,7 +50,9 @@ def _job(text: str) -> JobId:
 
 async def _of_job(client: Client, explained: PlanExplained, job: JobId) -> PlanExplained:
     """What the plan says of jobs like one."""
-    found = await client.requests.ask(EXPLAIN, Explain(job=job))
+    found = (await client.why(job)).explanation
+    if found is None:
+        raise CommandError(f"job {job} has left the queue: see what became of it with kettle why {job}")
     key = (found.submitter, client.pool.schedd, found.autocluster)
     waiting = [
         each for each in explained.plan.waiting if (each.submitter, each.schedd, each.autocluster) == key

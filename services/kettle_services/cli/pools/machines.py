@@ -7,7 +7,7 @@ from kettle.client.events.sentences import sentence
 from kettle.client.explanations.worker_pools import STATES, clock
 from kettle.terminal.nearest_names import did_you_mean
 from kettle.terminal.quantities import duration, moment
-from kettle.worker_pools.values import money_text
+from kettle.worker_pools.texts import money_text
 from kettle_services.cli.errors import UsageError
 from kettle_services.cli.options import with_pool
 from kettle_services.cli.output.screen import Screen

@@ -6,7 +6,7 @@ import time
 from kettle.client.explanations.pool_use import PoolFigures, figures
 from kettle.client.explanations.worker_pools import clock
 from kettle.terminal.quantities import counted, duration
-from kettle.worker_pools.values import money_text
+from kettle.worker_pools.texts import money_text
 from kettle_services.cli.options import with_pool
 from kettle_services.cli.output.screen import Screen
 

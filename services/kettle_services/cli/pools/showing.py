@@ -5,7 +5,7 @@ import time
 
 from kettle.client.explanations.worker_pools import clock, in_states
 from kettle.terminal.quantities import duration
-from kettle.worker_pools.values import money_text, size_text, span_text
+from kettle.worker_pools.texts import money_text, size_text, span_text
 from kettle_services.cli.options import with_pool
 from kettle_services.cli.output.screen import Screen
 from kettle_wire.commands.worker_pools import OfferStanding, PoolShown, PoolStanding, PoolSummary

@@ -1,4 +1,6 @@
-"""Pools of workers and leases over HTTP: the scaler is asked in people's own names, so it decides itself what they may."""
+"""
+Pools of workers and leases over HTTP: the scaler is asked in people's own names, so it decides itself what they may.
+"""
 
 from datetime import UTC, datetime
 from typing import Final

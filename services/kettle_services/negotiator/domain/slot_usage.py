@@ -8,8 +8,8 @@ import numpy as np
 
 from kettle.classad.columnar.column import Tag
 from kettle.matchmaking import weights
-from kettle_services.negotiator.domain.accountant import NOTHING, Use
 from kettle.matchmaking.ad_limits import LONGEST_NAME
+from kettle_services.negotiator.domain.accountant import NOTHING, Use
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -145,11 +145,11 @@ def _standing(status: str, fault: str) -> tuple[MachineState, ErrorClass | None]
     if status in _COMING:
         return MachineState.PENDING, None
     if status == "ERROR":  # it still uses the quota
-        return MachineState.BROKEN, _fault(fault)
+        return MachineState.BROKEN, fault_of(fault)
     return (MachineState.BROKEN if status in _OFF else MachineState.RUNNING), None
 
 
-def _fault(words: str) -> ErrorClass:
+def fault_of(words: str) -> ErrorClass:
     """Why a server that was accepted never came."""
     said = words.lower()
     if "no valid host" in said or "insufficient" in said or "exceeded maximum number of retries" in said:

@@ -21,10 +21,25 @@ KINDS: Final[Mapping[str, str]] = {
 """Each kind with the settings of its table; no module of a provider that nobody uses is imported."""
 
 
+_EXTRAS: Final[Mapping[str, str]] = {"asyncssh": "ssh", "botocore": "ec2"}
+"""Packages of others that a kind needs, with the extra of Kettle that brings them."""
+
+
 def settings_class(kind: str) -> type[ProviderSettings]:
-    """The settings of a kind."""
+    """
+    The settings of a kind.
+
+    Raises:
+        ValueError: a package that it needs is not installed.
+    """
     module, _, name = KINDS[kind].partition(":")
-    return cast("type[ProviderSettings]", getattr(importlib.import_module(module), name))
+    try:
+        return cast("type[ProviderSettings]", getattr(importlib.import_module(module), name))
+    except ModuleNotFoundError as error:
+        extra = _EXTRAS.get((error.name or "").partition(".")[0])
+        if extra is None:
+            raise
+        raise ValueError(f"{error.name} is not installed here: install kettle[{extra}]") from None
 
 
 def read(name: str, table: Mapping[str, object]) -> ProviderSettings:
@@ -40,7 +55,10 @@ def read(name: str, table: Mapping[str, object]) -> ProviderSettings:
         said = f"unknown kind {kind}{did_you_mean(kind, KINDS)}" if kind else "it does not say its kind"
         raise ValueError(f"{where}: {said}; there are {', '.join(KINDS)}")
     keys = {key: value for key, value in table.items() if key != "kind"}
-    settings = settings_class(kind)
+    try:
+        settings = settings_class(kind)
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from None
     known = [field.name for field in msgspec.structs.fields(settings)]
     for key in keys:
         if key not in known:

@@ -1,7 +1,7 @@
 """EC2, and what speaks as it does: a machine is an instance, which is terminated when it switches itself off."""
 
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, ClassVar, Final
 
 import botocore.exceptions as errors
 import botocore.session
@@ -43,8 +43,23 @@ _NO_CREDENTIAL: Final = (
 )
 
 
+class Ec2Options(msgspec.Struct, frozen=True, kw_only=True):
+    """What an offer may say besides image (`template`, an AMI or a launch template), type (`flavour`), zone and market."""
+
+    subnet: str = ""
+    security_groups: list[str] = []
+    key_name: str = ""
+    instance_profile: str = ""
+    spot_price: str = ""
+    """The highest for an hour; empty: that of an instance that is not spot."""
+    root_device: str = ""
+    """With `disk`: the name of the volume that is to be so large, such as `/dev/xvda`."""
+
+
 class Ec2Settings(ProviderSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One region of one account."""
+
+    OPTIONS: ClassVar[type[msgspec.Struct]] = Ec2Options
 
     region: Annotated[str, msgspec.Meta(min_length=1)]
     endpoint: str = ""
@@ -69,21 +84,10 @@ class Ec2Settings(ProviderSettings, frozen=True, kw_only=True, forbid_unknown_fi
         return Ec2(self, deployment)
 
 
-class Ec2Options(msgspec.Struct, frozen=True, kw_only=True):
-    """What an offer may say besides image (`template`, an AMI or a launch template), type (`flavour`), zone and market."""
-
-    subnet: str = ""
-    security_groups: list[str] = []
-    key_name: str = ""
-    instance_profile: str = ""
-    spot_price: str = ""
-    """The highest for an hour; empty: that of an instance that is not spot."""
-    root_device: str = ""
-    """With `disk`: the name of the volume that is to be so large, such as `/dev/xvda`."""
-
-
 class Ec2:
     """Instances of one deployment."""
+
+    visibility = 30.0
 
     def __init__(self, settings: Ec2Settings, deployment: str) -> None:
         self._settings: Final = settings

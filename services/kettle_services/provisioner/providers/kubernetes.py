@@ -1,7 +1,7 @@
 """Kubernetes: a machine is one pod, which nothing there starts again."""
 
 from http import HTTPStatus
-from typing import Annotated, Final, TypeVar
+from typing import Annotated, ClassVar, Final, TypeVar
 from urllib.parse import quote, urlencode
 
 import msgspec
@@ -34,6 +34,8 @@ _LINES: Final = 200
 class KubernetesSettings(ProviderSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One name space of a cluster.  The defaults are those of a provisioner that runs in it."""
 
+    OPTIONS: ClassVar[type[msgspec.Struct]] = objects.KubernetesOptions
+
     server: str = "https://kubernetes.default.svc"
     namespace: Annotated[str, msgspec.Meta(min_length=1, max_length=63)] = "default"
     token_file: str = f"{_ACCOUNT}/token"
@@ -52,6 +54,8 @@ class KubernetesSettings(ProviderSettings, frozen=True, kw_only=True, forbid_unk
 
 class Kubernetes:
     """Pods of one deployment."""
+
+    visibility = 0.0
 
     def __init__(self, settings: KubernetesSettings, deployment: str, web: Web) -> None:
         self._settings: Final = settings

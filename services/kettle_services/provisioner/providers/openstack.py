@@ -1,7 +1,7 @@
 """OpenStack: a machine is a server of Nova, found again by its metadata."""
 
 from http import HTTPStatus
-from typing import Any, Final, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -32,6 +32,8 @@ _LINES: Final = 200
 
 class OpenStackSettings(OpenStackAccount, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One region of one project."""
+
+    OPTIONS: ClassVar[type[msgspec.Struct]] = answers.OpenStackOptions
 
     power_off: str = "shutdown -P"
     """The command with which servers switch themselves off; it takes `now`, or `+` and minutes."""
@@ -65,6 +67,8 @@ class _Output(msgspec.Struct, frozen=True):
 
 class OpenStack:
     """Servers of one deployment."""
+
+    visibility = 10.0
 
     def __init__(self, settings: OpenStackSettings, deployment: str) -> None:
         self._settings: Final = settings

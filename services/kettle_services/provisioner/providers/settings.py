@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, ClassVar, TypeVar
 
 import msgspec
 
@@ -14,10 +14,17 @@ from kettle_wire.worker_pools import Offer
 _T = TypeVar("_T")
 
 
+class NoOptions(msgspec.Struct, frozen=True):
+    """An offer has none that only its provider knows."""
+
+
 class ProviderSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """
     The table of one provider.  A secret is never in it: keys that end in `_file` name a file that has it.
     """
+
+    OPTIONS: ClassVar[type[msgspec.Struct]] = NoOptions
+    """What an offer may say in its `options`."""
 
     program: str = "kettle"
     """The command `kettle` on the machines, found by their PATH or given as a path."""

@@ -3,7 +3,7 @@
 import asyncio
 import math
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, ClassVar, Final
 
 import msgspec
 
@@ -27,8 +27,24 @@ from kettle_wire.worker_pools import Offer
 _CONSOLE_BYTES: Final = 16_384
 
 
+class SlurmOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What an offer may say besides its partition, which is its `template`."""
+
+    account: str = ""
+    qos: str = ""
+    constraint: str = ""
+    gres: str = ""
+    """In place of `gpu:N`."""
+    reservation: str = ""
+    licenses: str = ""
+    exclusive: bool = False
+    """Whether the pilot has its node for itself."""
+
+
 class SlurmSettings(ProviderSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A cluster whose commands `sbatch`, `squeue` and `scancel` are installed where the provisioner runs."""
+
+    OPTIONS: ClassVar[type[msgspec.Struct]] = SlurmOptions
 
     configuration: str = ""
     """Path of `slurm.conf`; empty: where Slurm looks for it."""
@@ -48,22 +64,10 @@ class SlurmSettings(ProviderSettings, frozen=True, kw_only=True, forbid_unknown_
         return Slurm(self, deployment)
 
 
-class SlurmOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What an offer may say besides its partition, which is its `template`."""
-
-    account: str = ""
-    qos: str = ""
-    constraint: str = ""
-    gres: str = ""
-    """In place of `gpu:N`."""
-    reservation: str = ""
-    licenses: str = ""
-    exclusive: bool = False
-    """Whether the pilot has its node for itself."""
-
-
 class Slurm:
     """Pilot jobs of one account of a cluster."""
+
+    visibility = 2.0
 
     def __init__(self, settings: SlurmSettings, deployment: str) -> None:
         self._settings: Final = settings

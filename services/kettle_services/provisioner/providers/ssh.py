@@ -20,7 +20,7 @@ from kettle_services.provisioner.port import (
     UnavailableError,
 )
 from kettle_services.provisioner.providers.bootstrapping import worker_script
-from kettle_services.provisioner.providers.settings import ProviderSettings, options_of
+from kettle_services.provisioner.providers.settings import NoOptions, ProviderSettings, options_of
 from kettle_services.provisioner.providers.ssh_connections import Host, HostAddress
 from kettle_wire.bootstrap import Bootstrap
 from kettle_wire.leases import ErrorClass, Handle, MachineFound, MachineState, Order
@@ -67,12 +67,10 @@ class SshSettings(ProviderSettings, frozen=True, kw_only=True, forbid_unknown_fi
         return Ssh(self, deployment, hosts)
 
 
-class SshOptions(msgspec.Struct, frozen=True):
-    """There are none."""
-
-
 class Ssh:
     """Processes on hosts."""
+
+    visibility = 0.0
 
     def __init__(self, settings: SshSettings, deployment: str, hosts: Mapping[str, Host]) -> None:
         self._settings: Final = settings
@@ -83,7 +81,7 @@ class Ssh:
     async def check(self, offer: Offer) -> list[str]:
         """What no host that the offer means has."""
         try:
-            options_of(offer, SshOptions)
+            options_of(offer, NoOptions)
             names = self._meant(offer)
         except ProviderError as error:
             return [str(error)]
@@ -114,7 +112,7 @@ class Ssh:
         """
         Start a machine on the first host with room; each lease begins its search at another host.
         """
-        options_of(order.offer, SshOptions)
+        options_of(order.offer, NoOptions)
         started = worker_script(bootstrap, self._settings.program, self._settings.before, place="$machine")
         script = ssh_scripts.create(
             self._base, order.lease, started, life=math.ceil(order.life), most=self._settings.per_host

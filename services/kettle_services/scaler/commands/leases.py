@@ -122,7 +122,9 @@ class LeaseCommands:
         )
 
     async def list(self, request: wire.ListLeases, caller: Identity) -> wire.Leases:
-        """Those in some states, the newest first; those that are over are read from the log if they are asked for."""
+        """
+        Those in some states, the newest first; those that are over are read from the log if they are asked for.
+        """
         now = time.time()
         wanted = frozenset(request.states)
         found = [

@@ -75,6 +75,8 @@ class Inputs(msgspec.Struct, frozen=True, kw_only=True):
     spent: dict[str, float] = {}
     """What leases that are over have cost on this day (UTC), by pool."""
     max_actions: int = 250
+    settles: float = 0.0
+    """Seconds until what is said of jobs and of slots agrees: a job may be shown as idle that has just got a slot."""
     sound: bool = True
     """Whether what is said on the bus is heard: else that nothing waits, or nothing runs, means nothing."""
 
@@ -92,6 +94,7 @@ def gathered(
     rooms: Mapping[str, Room],
     spent: Mapping[str, float],
     max_actions: int,
+    settles: float = 0.0,
     sound: bool = True,
 ) -> Inputs:
     """The inputs, from what is recorded."""
@@ -117,6 +120,7 @@ def gathered(
         rooms=dict(rooms),
         spent=dict(spent),
         max_actions=max_actions,
+        settles=settles,
         sound=sound,
     )
 

@@ -64,9 +64,9 @@ class Snapshot:
         market = Market(inputs.offers, self._learned, context)
         asked = demands(self._submitters)
         found = what_if(self._table, rows, asked, self._rights, context, potential=_potential(inputs))
-        longest = max((state.pool.waits for state in inputs.pools), default=0.0)
+        longest = max([inputs.settles, *(state.pool.waits for state in inputs.pools)])
         patience.note(found.groups, inputs.now, longest)
-        helpless = unable(self._table, rows, found.groups, context)
+        helpless = unable(self._table, self._staying(inputs), found.groups, context)
         needed = frozenset(self._lease(row) for row in found.needed)
         demand = Demand(
             groups=found.groups,
@@ -112,13 +112,18 @@ class Snapshot:
 
     def _rows(self, inputs: Inputs) -> npt.NDArray[np.int64]:
         """Slots that take jobs, of machines that are to stay."""
-        leaving = {lease.id for lease in inputs.leases if not is_coming(lease) and not serves(lease)}
         free = self._table.says("State", "Unclaimed") | self._table.says("State", "Backfill")
-        free &= ~self._table.truths("Draining")
+        staying = self._staying(inputs)
+        return staying[free[staying]]
+
+    def _staying(self, inputs: Inputs) -> npt.NDArray[np.int64]:
+        """Slots of machines that are to stay, whatever they do now."""
+        leaving = {lease.id for lease in inputs.leases if not is_coming(lease) and not serves(lease)}
+        stays = ~self._table.truths("Draining")
         if leaving:
             keys = self._table.keys
-            free &= np.array([key.partition(".")[0] not in leaving for key in keys], np.bool_)
-        return np.flatnonzero(free)
+            stays &= np.array([key.partition(".")[0] not in leaving for key in keys], np.bool_)
+        return np.flatnonzero(stays)
 
     def _lease(self, row: int) -> str:
         """The lease, or another machine, that a slot belongs to."""
