@@ -39,8 +39,8 @@ _NOWHERE = {
     "kettle.audit", "kettle.client", "kettle.submit", "kettle.testing", "kettle_services.cli",
 }  # fmt: skip
 """What no service loads before somebody asks for what it is for."""
-_BUT = {"schedd": {"kettle.submit"}}
-"""Its job transforms are in the language of submissions."""
+_BUT = {"scaler": {"kettle.submit"}, "schedd": {"kettle.submit"}}
+"""Units of pool files are those of submissions, and job transforms are in their language."""
 
 _ROLES = {
     "master": {
@@ -60,6 +60,7 @@ _ROLES = {
     "dagman": {"numpy", *_NO_EXPRESSIONS},
     "provisioner": {"numpy", *_NO_DATABASE, *_NO_EXPRESSIONS},
     "scaler": set[str](),
+    "worker": {"nats", "numpy", *_NO_DATABASE, *_NO_EXPRESSIONS},
     "gateway": {"numpy", *_NO_DATABASE, *_NO_EXPRESSIONS},
 }
 _LATER = {"asyncio", "kettle.client.events", "kettle.submit", "logging", "tempfile", "threading"}

@@ -22,6 +22,8 @@ from kettle_services.iam.record import identity_event
 from kettle_services.negotiator.accountant import fold_frame
 from kettle_services.negotiator.domain.principals import Principal
 from kettle_services.negotiator.record import Record
+from kettle_services.scaler.domain.state import ScalerState
+from kettle_services.scaler.record import fold_frame as fold_frame_of_scaler
 from kettle_services.schedd.domain.queue.fold import Queue
 from kettle_services.schedd.domain.submission.cluster import Cluster
 from kettle_wire.commands.iam import AuditEntry
@@ -153,12 +155,20 @@ def _dagman(frames: Sequence[Frame]) -> Folded:
     }
 
 
+def _scaler(frames: Sequence[Frame]) -> Folded:
+    state = ScalerState()
+    for frame in frames:
+        fold_frame_of_scaler(state, frame)
+    return {stream: msgspec.msgpack.decode(row) for stream, row in state.rows()}
+
+
 _FOLDS: Final[Mapping[str, Callable[[Sequence[Frame]], Folded]]] = {
     "schedd": _schedd,
     "negotiator": _negotiator,
     "collector": _collector,
     "identity": _identity,
     "dagman": _dagman,
+    "scaler": _scaler,
 }
 
 

@@ -1,6 +1,6 @@
 """
 The program of a machine of a lease, as providers start it, on a pool whose scaler is the test: it joins, examines itself, takes
-jobs, and ends, whoever says so and whatever has died.
+jobs, and ends, no matter who says so and what has died.
 """
 
 import asyncio
@@ -92,7 +92,7 @@ class Scaler:
                 await self._heard.wait()
 
     def phases(self, lease: str) -> list[Phase]:
-        """Those of a machine, each once, in the order in which it said them."""
+        """The phases of a machine, each once, in the order in which it said them."""
         return list(dict.fromkeys(said.phase for said in self._said[lease]))
 
 
@@ -177,7 +177,7 @@ async def leased(
         "deployment": "test",
         "pool": "p",
         "life": 3600.0,
-        "hurry": 1.0,
+        "hurry": PATIENCE_S,
         "settings": {**STARTD, **(startd or {})},
         **told,
     }
@@ -274,7 +274,7 @@ async def slots(pool: ThrowawayPool, machine: Leased, also: str = "true") -> lis
 
 
 async def sandbox(machine: Leased) -> Path:
-    """That of its only job."""
+    """The sandbox of its only job."""
     places = (
         machine.home / "execute",
         machine.home / "startd" / "execute",
@@ -325,7 +325,7 @@ async def test_an_agent_that_hangs_ends_with_the_life_of_the_machine(
 
 
 async def test_without_renewals_a_machine_ends(pool: ThrowawayPool, scaler: Scaler, tmp_path: Path) -> None:
-    """After its grace it takes no more jobs, and the one that runs may finish, but not for ever."""
+    """After its grace it takes no more jobs, and the one that runs may finish, but not without end."""
     async with leased(pool, tmp_path, orphan_grace=1.0, finish=1.0, renewal=0.2) as machine:
         await scaler.heard(machine.name, lambda said: said.phase is Phase.READY)
         cluster = await running(pool, tmp_path, machine, "sleep 600")

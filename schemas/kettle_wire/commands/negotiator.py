@@ -195,11 +195,11 @@ class Priorities(msgspec.Struct, frozen=True, kw_only=True):
     groups: list[GroupStanding] = []
     """All accounting groups, if nobody in particular was asked about."""
     concurrency_limits: dict[str, float] = {}
-    """Of what there is only so much, by the names that jobs use; the same with `groups`."""
+    """Of what there is only so much, by the names that jobs use, if nobody in particular was asked about."""
     concurrency_limit_defaults: dict[str, float] = {}
-    """The same of each `prefix.name` that has no limit, by prefix."""
+    """How much there is of each `prefix.name` that has no limit, by prefix."""
     concurrency_limit_default: float = 0.0
-    """The same of what has no limit otherwise; 0: that was not asked about."""
+    """How much there is of what has no limit otherwise; 0: that was not asked about."""
 
 
 class SetPrincipal(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

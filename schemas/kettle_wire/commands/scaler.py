@@ -70,7 +70,9 @@ class Renew(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
 
 
 class Renewed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The lease goes on, and what the machine is to do. Nothing of it is a time of day, save the pool's own."""
+    """
+    The lease goes on, and what the machine is to do. Nothing of it is a time of day, save the pool's own.
+    """
 
     order: Literal["go on", "drain", "stop"] = "go on"
     """`drain`: take no more jobs, and end when the last has ended or `within` is over; `stop`: end now, jobs go elsewhere."""

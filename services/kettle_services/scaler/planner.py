@@ -107,7 +107,10 @@ class Planner:
                 self._spending.add(entry.stream.partition("/")[2], event, frame.at / 1e6)
 
     async def run(self) -> None:
-        """Plan whenever something has changed, or the interval has passed; never returns. The first plan waits for all ads."""
+        """
+        Plan whenever something has changed, or the interval has passed; never returns. The first plan waits for all
+        ads.
+        """
         await self._watching.listed.wait()
         while True:
             began = time.monotonic()

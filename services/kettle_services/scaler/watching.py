@@ -27,7 +27,9 @@ _A = TypeVar("_A")
 
 
 class Watching:
-    """What there is on the bus. The keys of slots are their machines and names, both as tokens with a dot between them."""
+    """
+    What there is on the bus. The keys of slots are their machines and names, both as tokens with a dot between them.
+    """
 
     def __init__(self, bus: Bus, subjects: Subjects) -> None:
         self._bus = bus

@@ -1,7 +1,6 @@
 """`python -m kettle_services.worker FILE --home DIRECTORY`: what `kettle worker run` becomes."""
 
 import argparse
-import asyncio
 import logging
 from functools import partial
 from pathlib import Path
@@ -9,7 +8,6 @@ from typing import Final
 
 from kettle.execution.system.linux import boottime
 from kettle.pool import PoolError, open_home
-from kettle.pool.joining import JoinError
 from kettle.runtime import logs
 from kettle_services.worker import bootstrap_file
 from kettle_services.worker.domain import course
@@ -40,7 +38,10 @@ def main() -> int:
 
 def _agent(told: Bootstrap, file: Path, place: Path, began: float, line: Line) -> int:
     """The whole life of the agent."""
+    import asyncio
+
     from kettle.bus.ports import BusError  # the guard, which stays small, needs none of this
+    from kettle.pool.joining import JoinError
     from kettle_services.worker.joining import join_pool
     from kettle_services.worker.life import serve
 

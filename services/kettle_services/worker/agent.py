@@ -206,7 +206,7 @@ class Agent:
             await first(asyncio.sleep(waits.delay()), self._until_drained())
         self._services.finish()
         await first(self._services.ended(), self._until_last_call())
-        await self._services.end(max(1.0, self.course.ends - boottime()))
+        await self._services.end(max(1.0, self.course.dead - boottime()))
 
     async def _leave(self) -> None:
         """Its credential is not valid any more; the connection may end before the answer comes."""

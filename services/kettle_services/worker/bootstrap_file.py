@@ -1,4 +1,6 @@
-"""The file that says what a machine is for: it holds a secret, so others must not be able to read it, and it does not stay."""
+"""
+The file that says what a machine is for: it holds a secret, so others must not be able to read it, and it does not stay.
+"""
 
 import logging
 import stat

@@ -1,6 +1,4 @@
-"""
-What a machine proves of itself before the pool hears of it: each check is real, as a job would find it.
-"""
+"""What a machine proves of itself before the pool hears of it: each check is real, as a job would find it."""
 
 import logging
 import os

@@ -19,8 +19,6 @@ from typing import Final
 
 from kettle.execution.system.linux import boottime
 from kettle.pool import PoolError, down
-from kettle.pool.joined_files import record_of, remove
-from kettle.pool.joining import JoinError
 
 _log: Final = logging.getLogger(__name__)
 EXIT_DEAD: Final = 4
@@ -96,6 +94,12 @@ def _ended_by_itself(handle: int, line: socket.socket, ends: float) -> bool:
 
 def _leave_nothing(home: Path) -> None:
     """End what still runs, and take away what the machine showed to the bus."""
+    from kettle.pool.joined_files import (
+        record_of,
+        remove,
+    )  # what is not loaded takes no memory as long as the machine lives
+    from kettle.pool.joining import JoinError
+
     try:
         down(home, deadline_s=0.0)
         if (record := record_of(home)) is not None:

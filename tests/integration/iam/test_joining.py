@@ -223,7 +223,9 @@ async def test_no_machine_takes_the_name_of_a_host(backend: Backend, tmp_path: P
 
 
 async def test_a_provisioner_lets_in_one_machine_of_a_lease(office: Office) -> None:
-    """It asks for nothing else; when it says that the lease is over nothing joins under its name, however often it says so."""
+    """
+    It asks for nothing else; when it says that the lease is over nothing joins under its name, however often it says so.
+    """
     lease = iam.CreateJoinToken(id="1", hash="0" * 64, machine="p-1-1", life=60.0)
     async with office.backend.bus(daemon("provisioner")) as bus:
         for wrong in (

@@ -12,7 +12,9 @@ from kettle_wire.commands.scaler import Notice
 
 
 class Metadata:
-    """A server as providers of virtual machines have one: it wants a token, and says that nothing is announced until it is."""
+    """
+    A server as providers of virtual machines have one: it wants a token, and says that nothing is announced until it is.
+    """
 
     def __init__(self) -> None:
         self.asked = asyncio.Event()

@@ -129,7 +129,9 @@ def test_the_shorter_life_of_a_credential_counts() -> None:
 
 
 def test_a_lease_is_withdrawn_whatever_has_become_of_it() -> None:
-    """Its machine is cut off, or may not join any more; said again it changes nothing; others are not for it to remove."""
+    """
+    Its machine is cut off, or may not join any more; said again it changes nothing; others are not for it to remove.
+    """
     waiting = register(machine="n1", life=50.0)
     for stream, event in join_tokens.withdrawn(waiting, "n1", by="scaler", now=160.0):
         waiting.apply(stream, event)
@@ -159,7 +161,9 @@ def test_a_machine_of_a_lease_is_forgotten_when_its_credential_has_ended() -> No
 
 
 def test_nobody_has_more_machines_of_his_own_than_the_pool_lets_him() -> None:
-    """Those that are there and those that may still come count together; what others made for him does not."""
+    """
+    Those that are there and those that may still come count together; what others made for him does not.
+    """
     known = register(owner="ada", by="ada", max_uses=3)
     join(known, machine())
     join_tokens.require_own_room(known, "ada", more=2, limit=5, now=150.0)

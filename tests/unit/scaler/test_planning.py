@@ -157,7 +157,9 @@ def test_the_scaling_that_a_document_asks_for(wish: str, kind: PoolKind, expecte
 
 
 def test_required_and_preferred_places() -> None:
-    """Placement of a document: a required site is the only one, and of two that cost the same the preferred one is taken."""
+    """
+    Placement of a document: a required site is the only one, and of two that cost the same the preferred one is taken.
+    """
     places = [offer("here", site="CERN"), offer("there", site="RAL")]
     lab = Lab(pool(offers=places))
     lab.queue(1, job(Requirements=Expr(f'{REQUIREMENTS} && member(TARGET.Site, {{"RAL"}})')))

@@ -97,7 +97,9 @@ def test_a_pool_does_not_grow_and_shrink_in_one_plan() -> None:
 
 @pytest.mark.parametrize("mode", ScaleDown)
 def test_what_is_done_when_a_pool_is_to_be_smaller(mode: ScaleDown) -> None:
-    """A queue of a batch system is asked for less; idle machines go at once; those with jobs only by force."""
+    """
+    A queue of a batch system is asked for less; idle machines go at once; those with jobs only by force.
+    """
     lab, [busy, idle] = grown(2, pool(idle=600.0))
     lab.busy(busy)
     lab.queue(16)
@@ -207,7 +209,9 @@ def test_silence_is_no_reason_to_remove_machines() -> None:
 
 
 def test_a_trickle_of_jobs_makes_no_waves() -> None:
-    """For half an hour a job comes every half minute and runs for twenty seconds: one machine is made, and stays."""
+    """
+    For half an hour a job comes every half minute and runs for twenty seconds: one machine is made, and stays.
+    """
     lab = Lab(pool(idle=600.0, waits=5.0))
     made, gone = 0, 0
     for step in range(360):

@@ -51,13 +51,17 @@ def row(*jobs: str, most: int = 3) -> failing.Row:
     ],
 )
 def test_different_jobs_that_fail_in_a_row_condemn_the_machine(jobs: list[str], *, condemned: bool) -> None:
-    """The same one again, or one that did well (+), does not; of a single bad submission it takes four times as many."""
+    """
+    One job again and again, or one that did well (+), does not; of a single bad submission it takes four times as many.
+    """
     assert condemned == failing.condemns(row(*jobs), 3)
     assert not failing.condemns(row(*jobs), 0)
 
 
 def test_an_idle_machine_is_drained_and_another_is_not() -> None:
-    """A claim that is there wins, as do results that have not arrived; said again by who has won it is no refusal."""
+    """
+    A claim that is there wins, as do results that have not arrived; said again by who has won it is no refusal.
+    """
     wish = DrainInForce(id="w", speed="graceful", at=0.0)
     busy = machine()
     claimed(busy)

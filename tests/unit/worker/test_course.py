@@ -46,7 +46,7 @@ def test_its_life_only_becomes_shorter() -> None:
 
 
 def test_without_renewals_it_takes_no_more_jobs_and_lets_those_end_that_run() -> None:
-    """After the grace, and not before; each renewal begins it anew."""
+    """After the grace, and not before; each renewal begins it again."""
     known = renewed(course(), said(), BEGAN + 80)
     assert BEGAN + 180 == known.due(BEGAN)
     assert not at_moment(known, BEGAN + 179).draining

@@ -35,7 +35,9 @@ class MachineCommands:
         master: PoolMaster,
         most_own: int,
     ) -> None:
-        """`open_to_machines` raises Denied if no machine could join; `most_own`: machines that a person may have by himself."""
+        """
+        `open_to_machines` raises Denied if no machine could join; `most_own`: machines that a person may have by himself.
+        """
         self._most_own = most_own
         self._record: Final = record
         self._pool = pool

@@ -191,7 +191,9 @@ def _require_meant(token: JoinToken, joining: Joining) -> None:
 
 
 def _expires(token: JoinToken, lifetime: float, now: float) -> float:
-    """When the credential of a machine ends: the shorter of the pool's and the token's life counts; 0: never."""
+    """
+    When the credential of a machine ends: the shorter of the pool's and the token's life counts; 0: never.
+    """
     lives = [each for each in (lifetime, token.life) if each]
     return now + min(lives) if lives else 0.0
 
@@ -242,7 +244,9 @@ def over(register: Register, *, kept: float, now: float) -> list[tuple[str, Iden
 
 
 def require_own_room(register: Register, person: str, *, more: int, limit: int, now: float) -> None:
-    """Raise Denied if somebody would have more machines of his own, or could have them, than the pool lets people have."""
+    """
+    Raise Denied if somebody would have more machines of his own, or could have them, than the pool lets people have.
+    """
     there = sum(
         each.owner == person and not each.leased and (not each.expires or now < each.expires)
         for each in register.all(Worker)

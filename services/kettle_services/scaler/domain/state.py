@@ -77,7 +77,9 @@ class ScalerState:
         )
 
     def apply(self, stream: str, event: Event, at: float) -> bytes | None:
-        """Change what an event changes; the row of its stream in the working set after it, None: there is none any more."""
+        """
+        Change what an event changes; the row of its stream in the working set after it, None: there is none any more.
+        """
         kind, _, name = stream.partition("/")
         state = self._kinds[kind].apply(name, event, at)
         return None if state is None else _encode(state)

@@ -27,7 +27,9 @@ class PolicyEvaluator:
         interval: float,
         ends: float,
     ) -> None:
-        """`interval`: seconds between two looks; `ends`: seconds since boot at which the machine goes, 0: it stays."""
+        """
+        `interval`: seconds between two looks; `ends`: seconds since boot at which the machine goes, 0: it stays.
+        """
         self._ends = ends
         self._machine = machine
         self._record = record

@@ -1,5 +1,5 @@
 """
-When a machine takes no more jobs and when it ends, whoever says so: the scaler, a notice, its own jobs, or nobody at all.
+When a machine takes no more jobs and when it ends, no matter who says so: the scaler, a notice, its own jobs, or nobody at all.
 
 All moments are on the clock that runs since the machine booted: nobody may set that one, and the scaler says how long, never
 when.

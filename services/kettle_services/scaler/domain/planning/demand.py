@@ -250,7 +250,9 @@ def _anywhere(job: ClassAd, context: Context) -> ClassAd:
 def unable(
     table: Table, rows: npt.NDArray[np.int64], groups: Iterable[Group], context: Context = NOTHING
 ) -> frozenset[Key]:
-    """Those for whom nothing that is there or on its way would ever do, not even when nothing else ran there."""
+    """
+    Those for whom nothing that is there or on its way would ever do, not even when nothing else ran there.
+    """
     explainer = Explainer(table, rows, context)
     return frozenset(group.key for group in groups if group.left and not explainer.able(group.job).any())
 
@@ -276,7 +278,7 @@ class Patience:
                 self._seen[group.key] = samples
 
     def copy(self) -> Patience:
-        """The same, to be asked what would be without being told anything."""
+        """A copy, to be asked what would be without being told anything."""
         other = Patience()
         other._seen = {key: list(samples) for key, samples in self._seen.items()}
         return other

@@ -150,7 +150,9 @@ class Market:
         return need
 
     def _alone(self, need: Reals, able: Booleans, group: Group, wish: str) -> bool:
-        """Whether such a job gets a machine for itself: it says so, it needs several, or most of the largest one."""
+        """
+        Whether such a job gets a machine for itself: it says so, it needs several, or most of the largest one.
+        """
         if wish == Shape.DEDICATED or group.nodes > 1:
             return True
         if wish == Shape.SHARED:

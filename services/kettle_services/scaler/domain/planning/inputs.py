@@ -152,7 +152,9 @@ def _offer(
 
 
 def usual_boot(record: OfferRecord, offer: Offer) -> float:
-    """Seconds that a machine of an offer usually takes to be ready: measured ones, else what its pool file says."""
+    """
+    Seconds that a machine of an offer usually takes to be ready: measured ones, else what its pool file says.
+    """
     boots = sorted(record.boots)
     return boots[len(boots) // 2] if boots else offer.boot
 

@@ -70,7 +70,7 @@ class Packing:
         self._cost = cost
         with np.errstate(divide="ignore", invalid="ignore"):
             parts = np.where(need > 0, need / capacity[np.newaxis], 0.0)
-        self._parts = np.where(np.isfinite(parts), parts, np.inf)
+        self._parts: Reals = np.where(np.isfinite(parts), parts, np.inf)
         """What part of the machine a job takes of each resource."""
         share = self._parts.max(axis=2, initial=0.0)
         self._usable = usable & (share <= 1 + _EXACTLY)
@@ -79,7 +79,9 @@ class Packing:
         """What a job costs where it is cheapest."""
 
     def shared(self, counts: Integers, budget: Budget) -> tuple[list[Packed], Integers]:
-        """Fill machines until all jobs have a place, or there may be no more; also how many jobs are left of each group."""
+        """
+        Fill machines until all jobs have a place, or there may be no more; also how many jobs are left of each group.
+        """
         left, packed = counts.copy(), list[Packed]()
         left_out = ~self._usable.any(axis=1)
         while True:
@@ -100,9 +102,7 @@ class Packing:
             packed.append(Packed(offer, times, jobs))
 
     def _patterns(self, left: Integers, offered: Booleans) -> tuple[Integers, Reals]:
-        """
-        For each offer how one of its machines is filled best, and what that costs for what it is worth.
-        """
+        """For each offer how one of its machines is filled best, and what that costs for what it is worth."""
         groups = np.flatnonzero(left)
         parts, usable = self._parts[groups], self._usable[groups] & offered
         weight = self._weights(parts, usable, left[groups])
@@ -179,7 +179,8 @@ class Packing:
         """How many jobs of a group have room on a machine besides those that it is for."""
         if not self._usable[group, one.offer]:
             return 0
-        free = 1.0 - sum(self._parts[other, one.offer] * jobs for other, jobs in one.jobs)
+        used: Reals = np.sum([self._parts[other, one.offer] * jobs for other, jobs in one.jobs], axis=0)
+        free: Reals = 1.0 - used
         part = self._parts[group, one.offer]
         return int(np.floor((free[part > 0] + _EXACTLY) / part[part > 0]).min(initial=1e6))
 
@@ -188,7 +189,9 @@ class Packing:
         return self.gangs(group, count, 1, budget)
 
     def gangs(self, group: int, jobs: int, nodes: int, budget: Budget) -> tuple[list[Packed], int]:
-        """A machine for each node of jobs that need several: all of one offer, or none; and how many jobs are left."""
+        """
+        A machine for each node of jobs that need several: all of one offer, or none; and how many jobs are left.
+        """
         packed: list[Packed] = []
         for offer in self._by_cost(group):
             whole = min(jobs, budget.room(offer) // nodes)

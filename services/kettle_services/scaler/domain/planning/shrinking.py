@@ -62,7 +62,10 @@ def _of_pool(inputs: Inputs, state: PoolState, needed: AbstractSet[str]) -> list
 
 
 def _order(pool: WorkerPool, lease: Lease) -> tuple[int, bool, float, float, str]:
-    """What is given up first: what is not there yet, what has no job, what is made no more, what costs most, what ends soon."""
+    """
+    What is given up first: what is not there yet, what has no job, what is made no more, what costs most, what ends
+    soon.
+    """
     stage = 0 if lease.state is LeaseState.REQUESTED else 1 if is_coming(lease) else 2
     stage += lease.state is LeaseState.BUSY
     current = any(offer == lease.offer for offer in pool.offers)
@@ -126,7 +129,10 @@ def _cause(inputs: Inputs, pool: WorkerPool, lease: Lease, *, settled: bool) -> 
 
 
 def _impatience(inputs: Inputs, lease: Lease) -> RemovalCause | None:
-    """Whether the jobs that a machine is made for have waited for it long enough, whether they would still run on it or not."""
+    """
+    Whether the jobs that a machine is made for have waited for it long enough, whether they would still run on it or
+    not.
+    """
     patience = patience_of(lease.requested)
     if not patience or lease.state is LeaseState.BUSY:
         return None

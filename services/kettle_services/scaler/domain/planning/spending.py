@@ -12,7 +12,9 @@ class Spending:
         self._spent: dict[str, float] = {}
 
     def add(self, lease: str, event: LeaseGone, at: float) -> None:
-        """A lease ended at a time in seconds since the epoch: the part of its cost counts that is of this day."""
+        """
+        A lease ended at a time in seconds since the epoch: the part of its cost counts that is of this day.
+        """
         self._turn(at)
         if event.seconds > 0:
             pool = pool_of(lease)

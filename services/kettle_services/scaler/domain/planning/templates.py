@@ -100,7 +100,9 @@ def slot_ad(
 
 
 def learned_from(slot: Mapping[str, Scalar]) -> dict[str, Scalar]:
-    """What the slot of a machine tells about others of its template: what they run, and what they are able to do."""
+    """
+    What the slot of a machine tells about others of its template: what they run, and what they are able to do.
+    """
     return {
         name: value
         for name, value in slot.items()
