@@ -26,12 +26,12 @@ from kettle.pool.personal_settings import Value
 from kettle.storage import PgLog
 from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 from kettle_services.master.domain.start_order import DAEMON_LIST
-from kettle_wire.events import JobDisconnected, JobReconnected, JobVacated, WorkflowEvent
+from kettle_wire.events import JobDisconnected, JobReconnected, JobVacated
 from kettle_wire.events.codec import CODEC
 from kettle_wire.frames import Frame
 from kettle_wire.jobs import JobId
 
-from . import identity_events, workflow_events
+from . import elastic_events, identity_events, workflow_events
 from .folds import expected
 from .recording import HERE, read, versions, write
 
@@ -176,7 +176,7 @@ async def record() -> dict[str, list[Frame]]:
             await _live(pool, place)
             async with PgLog.connect(pool.client.pool.database_url) as log:
                 await _everything(log)
-                return {**await _frames(log), workflow_events.SHARD: workflow_events.frames()}
+                return {**await _frames(log), **_decided()}
 
 
 async def _live(pool: ThrowawayPool, place: Path) -> None:
@@ -314,9 +314,17 @@ async def _until(pool: ThrowawayPool, cluster: int, status: Status, jobs: int) -
                 return
 
 
+def _decided() -> dict[str, list[Frame]]:
+    """What happens to workflows and to machines that come and go is decided without a pool."""
+    return {
+        workflow_events.SHARD: workflow_events.frames(),
+        elastic_events.SHARD: elastic_events.frames(),
+    }
+
+
 async def _everything(log: Log) -> None:
-    """Wait until every type that is written has been; what happens to workflows is decided without a pool."""
-    wanted = {tag for tag, kind in CODEC.written.items() if not issubclass(kind, WorkflowEvent)}
+    """Wait until every type that is written has been, but for what is decided without a pool."""
+    wanted = set(CODEC.written) - types(_decided())
     missing = set(wanted)
     try:
         async with asyncio.timeout(_WITHIN_S):

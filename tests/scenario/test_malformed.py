@@ -25,6 +25,7 @@ from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers import selection
 from kettle.testing.services import eventually
 from kettle.testing.throwaway_pool import ThrowawayPool
+from kettle_services.master.domain.start_order import DAEMON_LIST
 from kettle_wire.ads import Ad
 from kettle_wire.commands import collector, schedd, shadow
 from kettle_wire.commands.catalogue import ENDPOINTS, open_to
@@ -43,8 +44,13 @@ FOR_PEOPLE: Final = [endpoint for endpoint in open_to(Caller.USER, Caller.ADMINI
 
 @pytest.fixture(scope="module")
 def configuration() -> dict[str, Any]:
-    """Questions about frames that never come are answered at once that they are not there."""
-    return {"settings": {"accounting": {"patience": 0.1}}}
+    """Questions about frames that never come are answered at once that they are not there; a scaler has no pools yet."""
+    return {
+        "settings": {
+            "accounting": {"patience": 0.1},
+            "master": {"daemon_list": [*DAEMON_LIST, "scaler", "provisioner"]},
+        }
+    }
 
 
 def credentials(pool: ThrowawayPool, name: str) -> str:

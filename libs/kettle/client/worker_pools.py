@@ -103,7 +103,7 @@ class WorkerPools:
 
     async def console(self, lease: str) -> str:
         """What a machine wrote while it started."""
-        request = wire.LeaseConsole(lease=lease)
+        request = wire.ReadConsole(lease=lease)
         return (await self.ask(wire.LEASE_CONSOLE, request, deadline=_PROVIDER_S)).text
 
     async def order(self, pool: str, offer: str) -> str:

@@ -144,21 +144,21 @@ class MachinesRemoved(msgspec.Struct, frozen=True, kw_only=True):
     machines: list[MachineRemoved]
 
 
-class CheckOffers(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class AskAboutOffers(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is wrong with these offers, as their provider sees it? Nothing is made."""
 
     provider: Name
     offers: Annotated[list[Offer], msgspec.Meta(min_length=1, max_length=256)]
 
 
-class OffersChecked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class OffersLookedAt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Sentences, by the name of the offer; an offer without one can be used."""
 
     faults: dict[str, list[str]] = {}
     trouble: Trouble | None = None
 
 
-class AskRoom(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class AskProviderRoom(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How many more machines may we have there?"""
 
     provider: Name
@@ -174,7 +174,7 @@ class RoomLeft(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     trouble: Trouble | None = None
 
 
-class ReadConsole(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class FetchConsole(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What did a machine write while it started?"""
 
     provider: Name
@@ -206,9 +206,9 @@ REMOVE_MACHINES = Endpoint(
     "provisioner", "remove", RemoveMachines, MachinesRemoved, callers=_CALLERS, repeat=Repeat.HARMLESS
 )
 CHECK_OFFERS = Endpoint(
-    "provisioner", "check", CheckOffers, OffersChecked, callers=_CALLERS, repeat=Repeat.QUERY
+    "provisioner", "check", AskAboutOffers, OffersLookedAt, callers=_CALLERS, repeat=Repeat.QUERY
 )
-ASK_ROOM = Endpoint("provisioner", "room", AskRoom, RoomLeft, callers=_CALLERS, repeat=Repeat.QUERY)
+ASK_ROOM = Endpoint("provisioner", "room", AskProviderRoom, RoomLeft, callers=_CALLERS, repeat=Repeat.QUERY)
 READ_CONSOLE = Endpoint(
-    "provisioner", "console", ReadConsole, ConsoleRead, callers=_CALLERS, repeat=Repeat.QUERY
+    "provisioner", "console", FetchConsole, ConsoleRead, callers=_CALLERS, repeat=Repeat.QUERY
 )

@@ -242,7 +242,7 @@ class LeaseHistory(msgspec.Struct, frozen=True, kw_only=True):
     moments: list[LeaseMoment]
 
 
-class LeaseConsole(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ReadConsole(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a machine wrote while it started; `not_found`, `refused`: its provider does not say."""
 
     lease: LeaseId
@@ -325,7 +325,7 @@ LEASE_TIMELINE = Endpoint(
     "scaler", "lease_timeline", LeaseTimeline, LeaseHistory, callers=_USER, repeat=Repeat.QUERY
 )
 LEASE_CONSOLE = Endpoint(
-    "scaler", "lease_console", LeaseConsole, Console, callers=_ADMINISTRATOR, repeat=Repeat.QUERY
+    "scaler", "lease_console", ReadConsole, Console, callers=_ADMINISTRATOR, repeat=Repeat.QUERY
 )
 ORDER_LEASE = Endpoint(
     "scaler", "order_lease", OrderLease, LeaseOrdered, callers=_ADMINISTRATOR, repeat=Repeat.FIRST_ANSWER

@@ -17,11 +17,12 @@ from kettle_services.provisioner.port import InDoubtError, ProviderError, Unavai
 from kettle_wire.codes import RefusalCode
 from kettle_wire.commands import provisioner as commands
 from kettle_wire.commands.provisioner import (
-    AskRoom,
-    CheckOffers,
+    AskAboutOffers,
+    AskProviderRoom,
     ConsoleRead,
     Created,
     CreateMachines,
+    FetchConsole,
     FindMachines,
     ListProviders,
     LookAtMachines,
@@ -31,10 +32,9 @@ from kettle_wire.commands.provisioner import (
     MachinesFound,
     MachinesLooked,
     MachinesRemoved,
-    OffersChecked,
+    OffersLookedAt,
     Providers,
     ProviderShown,
-    ReadConsole,
     RemoveMachines,
     RoomLeft,
     Trouble,
@@ -177,7 +177,7 @@ class Provisioner:
 
         return MachinesRemoved(machines=await asyncio.gather(*map(one, request.handles)))
 
-    async def check(self, request: CheckOffers, caller: Identity) -> OffersChecked:
+    async def check(self, request: AskAboutOffers, caller: Identity) -> OffersLookedAt:
         """What is wrong with some offers."""
         del caller
         hosted = self._of(request.provider)
@@ -185,12 +185,12 @@ class Provisioner:
         for offer in request.offers:
             said = await self._asked(hosted, partial(_check, hosted, offer))
             if isinstance(said, Trouble):
-                return OffersChecked(faults=faults, trouble=said)
+                return OffersLookedAt(faults=faults, trouble=said)
             if said:
                 faults[offer.name] = [_cut(each) for each in said]
-        return OffersChecked(faults=faults)
+        return OffersLookedAt(faults=faults)
 
-    async def room(self, request: AskRoom, caller: Identity) -> RoomLeft:
+    async def room(self, request: AskProviderRoom, caller: Identity) -> RoomLeft:
         """How much more there may be."""
         del caller
         hosted = self._of(request.provider)
@@ -199,7 +199,7 @@ class Provisioner:
             return RoomLeft(trouble=room)
         return RoomLeft(machines=room.machines, cpus=room.cpus, memory=room.memory)
 
-    async def console(self, request: ReadConsole, caller: Identity) -> ConsoleRead:
+    async def console(self, request: FetchConsole, caller: Identity) -> ConsoleRead:
         """What one wrote."""
         del caller
         hosted = self._of(request.provider)

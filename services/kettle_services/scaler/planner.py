@@ -28,7 +28,7 @@ from kettle_services.scaler.rights import AskedRights
 from kettle_services.scaler.settings import ScalerSettings
 from kettle_services.scaler.watching import Watching, machine_of
 from kettle_wire.ads.types import Scalar
-from kettle_wire.commands.provisioner import ASK_ROOM, AskRoom
+from kettle_wire.commands.provisioner import ASK_ROOM, AskProviderRoom
 from kettle_wire.events import decode
 from kettle_wire.events.lease import LeaseGone
 from kettle_wire.events.plan import PlanMade, RemovalCause
@@ -137,7 +137,7 @@ class Planner:
         at = time.time()
         try:
             left = await self._bus.call(
-                ASK_ROOM, self._settings.provisioner, AskRoom(provider=provider), deadline=_DEADLINE_S
+                ASK_ROOM, self._settings.provisioner, AskProviderRoom(provider=provider), deadline=_DEADLINE_S
             )
         except BusError as error:
             _log.info("no room is told", extra={"provider": provider, "cause": str(error)})

@@ -67,6 +67,8 @@ def test_every_command_but_services_has_json() -> None:
         "dag graph",
         "dag halt",
         "dag resume",
+        "pool example",
+        "worker run",
     } == without
 
 

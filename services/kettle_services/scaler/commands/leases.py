@@ -145,12 +145,12 @@ class LeaseCommands:
             raise _unknown(request.lease)
         return wire.LeaseHistory(lease=lease, moments=moments)
 
-    async def console(self, request: wire.LeaseConsole, caller: Identity) -> wire.Console:
+    async def console(self, request: wire.ReadConsole, caller: Identity) -> wire.Console:
         """What it wrote; that of one that failed is in the record.  `not_found`, `refused`."""
         lease = self._record.state.leases.states.get(request.lease)
         if lease is None or lease.console or not lease.handle:
             return wire.Console(text=await self._kept_console(request.lease))
-        asked = provisioner.ReadConsole(provider=lease.provider, handle=lease.handle)
+        asked = provisioner.FetchConsole(provider=lease.provider, handle=lease.handle)
         read = await self._ask(provisioner.READ_CONSOLE, asked)
         if read.trouble is not None:
             raise RefusedError(
@@ -174,7 +174,7 @@ class LeaseCommands:
             by_provider.setdefault(offer.provider, []).append(offer)
         faults: list[OfferFault] = []
         for provider, offers in by_provider.items():
-            asked = provisioner.CheckOffers(provider=provider, offers=offers)
+            asked = provisioner.AskAboutOffers(provider=provider, offers=offers)
             answer = await self._ask(provisioner.CHECK_OFFERS, asked)
             if (trouble := answer.trouble) is not None:
                 faults += [
