@@ -259,3 +259,20 @@ def test_a_machine_of_no_lease_is_removed_after_a_while() -> None:
     assert [Remove("cloud", "i-9")] == lab.after(2.0)
     lab.gone("i-9")
     assert {} == lab.book.orphans
+
+
+def test_what_a_machine_says_does_not_fill_the_log() -> None:
+    """However often it says in a moment that it has jobs and that it has none; what it says later counts."""
+    lab = LeaseLab()
+    [lease] = lab.ready(1)
+    lab.now += 2.0
+    lab.says(lease, Phase.READY, claims=1)
+    before = len(lab.events)
+    for claims in range(100):
+        lab.says(lease, Phase.READY, claims=claims % 2)
+    assert before == len(lab.events)
+    assert LeaseState.BUSY is lab.lease(lease).state
+    lab.now += 2.0
+    lab.says(lease, Phase.READY)
+    assert LeaseState.READY is lab.lease(lease).state
+    assert before + 1 == len(lab.events)

@@ -470,3 +470,13 @@ def test_what_machines_were_seen_to_say_is_believed_of_others() -> None:
     template = next(iter(lab.templates))
     lab.learned = {template: {"HasContainer": True}}
     assert {"small": 1} == machines(lab.plan())
+
+
+@pytest.mark.parametrize("amount", [float("inf"), float("-inf"), float("nan"), 1e308, Expr("1e400")])
+@pytest.mark.parametrize("name", ["Cpus", "Memory"])
+def test_no_machine_keeps_others_from_being_planned(name: str, amount: float | Expr) -> None:
+    """Whatever it says that it has; anybody may have one that says it of itself."""
+    lab = Lab(pool())
+    lab.slots["odd.slot1"] = machine_slot("odd", 8, 8_192, **{name: amount, "Start": False})
+    lab.queue(8)
+    assert {"small": 1} == machines(lab.plan())

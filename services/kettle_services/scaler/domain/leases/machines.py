@@ -23,6 +23,8 @@ from kettle_wire.leases import LeaseState
 
 _RETIRES_EARLIER = 0.1
 """Part of its life by which a machine retires earlier than it has to, so that its jobs may end."""
+_CHANGES_S = 1.0
+"""Whether jobs run on a machine is recorded so often at most, however fast it says one thing and the other."""
 _QUARANTINE_S = 60.0
 """So long what is in quarantine may still report what failed."""
 
@@ -82,6 +84,8 @@ def _serves(decision: Decision, lease: Lease, *, busy: bool) -> None:
     if lease.state not in STARTING | SERVING:
         return
     state = LeaseState.BUSY if busy else LeaseState.READY
+    if lease.state in SERVING and decision.now - lease.since < _CHANGES_S:
+        return
     if state is not lease.state:
         until = retirement(lease)
         decision.on(lease, LeaseBusy(until=until) if busy else LeaseReady(until=until))

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from kettle_wire.ads.daemon import SubmitterAd
     from kettle_wire.ads.types import Scalar
 
+_MOST = 2.0**53
 _SHOWN_S = 60.0
 """A machine that is ready shows its slots within so many seconds, else it is not counted on."""
 
@@ -130,7 +131,8 @@ class Snapshot:
         return self._table.keys[row].removeprefix(COMING).partition(".")[0]
 
     def _digest(self, rows: npt.NDArray[np.int64]) -> bytes:
-        cpus, memory = (self._table.numbers(name) for name in ("Cpus", "Memory"))
+        # A machine may say that it has any number of them, infinity as well.
+        cpus, memory = (np.minimum(self._table.numbers(name), _MOST) for name in ("Cpus", "Memory"))
         return slots_digest(
             (self._table.keys[row], [int(cpus[row]), int(memory[row])])
             for row in rows.tolist()
