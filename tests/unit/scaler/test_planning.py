@@ -431,6 +431,20 @@ def test_the_patience_of_jobs_goes_with_their_machines() -> None:
     assert [120.0] == [patience_of(lease) for lease in lab.plan().leases]
 
 
+@pytest.mark.parametrize(
+    ("said", "counts"),
+    [(0.01, 60.0), (-5, 0.0), *((Expr(f'real("{each}")'), 0.0) for each in ("INF", "-INF", "NaN"))],
+    ids=str,
+)
+def test_no_job_is_so_impatient_that_machines_are_bought_for_nothing(
+    said: float | Expr, counts: float
+) -> None:
+    """They have the time to boot at least, and what is no span is not said."""
+    lab = Lab(pool(offers=[offer(boot=60.0)]))
+    lab.queue(1, job(ProminenceMaximumIdleTime=said))
+    assert [counts] == [patience_of(lease) for lease in lab.plan().leases]
+
+
 def test_a_job_that_asks_for_more_than_before_is_planned_anew() -> None:
     """The machine that was ordered for it does not hold it any more, and another is."""
     lab = Lab(pool(offers=[offer(), offer("large", 8, 65_536)]))
