@@ -494,3 +494,10 @@ def test_no_machine_keeps_others_from_being_planned(name: str, amount: float | E
     lab.slots["odd.slot1"] = machine_slot("odd", 8, 8_192, **{name: amount, "Start": False})
     lab.queue(8)
     assert {"small": 1} == machines(lab.plan())
+
+
+def test_a_budget_is_no_bound_for_what_costs_next_to_nothing() -> None:
+    """However many machines it would pay for."""
+    lab = Lab(pool(budget=1e9, currency="EUR", offers=[offer(price=1e-300, currency="EUR")]))
+    lab.queue(8)
+    assert {"small": 1} == machines(lab.plan())
