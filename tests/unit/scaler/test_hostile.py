@@ -1,4 +1,4 @@
-"""Whatever machines, jobs and pool files say: plans are made, and no machine is bought for nothing."""
+"""Machines, jobs and pool files that say what makes no sense: plans are made, and no machine is bought for nothing."""
 
 import pytest
 

@@ -69,7 +69,7 @@ def test_a_retired_pool_is_back_when_its_file_is_applied_again() -> None:
 
 
 def test_offers_of_a_pool_have_names_of_their_own() -> None:
-    """Whoever has made the request: a plan knows offers by their names."""
+    """Also if no client has looked at the file: a plan knows offers by their names."""
     twice = msgspec.structs.replace(POOL, offers=[*POOL.offers, *POOL.offers])
     with pytest.raises(PoolRefused, match="two offers of the pool cloud are called small"):
         decide_apply(None, twice, "d1", by="ada", now=1.0)

@@ -182,7 +182,9 @@ def joined(register: Register, joining: Joining, *, pin: str, lifetime: float, n
 
 
 def _require_meant(register: Register, token: JoinToken, joining: Joining) -> None:
-    """Raise Denied for a machine that the token is not for, and for one that would be taken for that of a lease."""
+    """
+    Raise Denied for a machine that the token is not for, and for one that would be taken for that of a lease.
+    """
     if token.joins != joining.joins:
         raise Denied(
             Code.JOIN_KIND,

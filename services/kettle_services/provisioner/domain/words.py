@@ -21,5 +21,7 @@ def cleaned(text: str, secrets: Iterable[str] = ()) -> str:
 
 
 def without_join_tokens(text: str) -> str:
-    """What a machine wrote, which may have shown its bootstrap: a shell that traces does, and a cloud-init that fails."""
+    """
+    What a machine wrote, which may have shown its bootstrap: a shell that traces does, and a cloud-init that fails.
+    """
     return _JOIN_TOKEN.sub("***", text)

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from kettle_wire.ads.types import Scalar
 
 _MOST = 2.0**53
+"""A machine may say that it has any amount of something, infinity as well."""
 _SHOWN_S = 60.0
 """A machine that is ready shows its slots within so many seconds, else it is not counted on."""
 
@@ -131,10 +132,9 @@ class Snapshot:
         return self._table.keys[row].removeprefix(COMING).partition(".")[0]
 
     def _digest(self, rows: npt.NDArray[np.int64]) -> bytes:
-        # A machine may say that it has any number of them, infinity as well.
-        cpus, memory = (np.minimum(self._table.numbers(name), _MOST) for name in ("Cpus", "Memory"))
+        cpus, memory = (self._table.numbers(name) for name in ("Cpus", "Memory"))
         return slots_digest(
-            (self._table.keys[row], [int(cpus[row]), int(memory[row])])
+            (self._table.keys[row], [int(min(_MOST, amount[row])) for amount in (cpus, memory)])
             for row in rows.tolist()
             if cpus[row] >= 0 and memory[row] >= 0
         )
