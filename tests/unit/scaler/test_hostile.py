@@ -1,4 +1,4 @@
-"""Machines, jobs and pool files that say what makes no sense: plans are made, and no machine is bought for nothing."""
+"""Machines, jobs and pools that make no sense: plans are made, and no machine is bought for nothing."""
 
 import pytest
 
