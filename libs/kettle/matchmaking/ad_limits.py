@@ -9,6 +9,8 @@ LONGEST: Final = 65_536
 """Characters of an expression; those of HTCondor's own ads have some hundreds."""
 MOST: Final = 2_000
 """Attributes of an ad; a slot of a large site has some three hundred."""
+MOST_JOBS: Final = 2**31 - 1
+"""Idle jobs of an autocluster, and slots of a job: what counts them step by step, or divides by them, has an end."""
 LONGEST_NAME: Final = 256
 """Characters of a submitter's name; a group has at most 128, and a dot and a user's name come after it."""
 
@@ -32,5 +34,7 @@ def checked_submitter(ad: SubmitterAd) -> SubmitterAd:
     if len(ad.name) > LONGEST_NAME:
         raise Excessive(f"the submitter's name has {len(ad.name)} characters, more than {LONGEST_NAME}")
     for request in ad.requests:
+        if not (0 <= request.count <= MOST_JOBS and 1 <= request.nodes <= MOST_JOBS):
+            raise Excessive(f"{request.count} jobs of {request.nodes} slots each are none that a queue has")
         checked(request.ad)
     return ad

@@ -15,6 +15,8 @@ LONGEST_JOIN_S: Final = 30 * 86_400.0
 """The longest life of a join token."""
 LONGEST_OWN_JOIN_S: Final = 86_400.0
 """The longest life of a join token that somebody makes for machines of his own."""
+SHORTEST_OWN_JOIN_S: Final = 60.0
+"""The shortest: else nothing bounds how many somebody makes one after the other."""
 LONGEST_LEASE_JOIN_S: Final = 1800.0
 """The longest life of a join token of a lease: it is sent with user data that others can read."""
 MOST_ACTS: Final = 10_000
@@ -67,7 +69,7 @@ class CreateOwnJoinToken(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
 
     id: CommandId
     hash: Sha256
-    lifetime: Annotated[float, msgspec.Meta(gt=0, le=LONGEST_OWN_JOIN_S)] = 1800.0
+    lifetime: Annotated[float, msgspec.Meta(ge=SHORTEST_OWN_JOIN_S, le=LONGEST_OWN_JOIN_S)] = 1800.0
     max_uses: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 1
 
 

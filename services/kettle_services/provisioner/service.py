@@ -11,6 +11,7 @@ from kettle.bus.ports import RefusedError, Served
 from kettle.faults import fault_point
 from kettle.retry.deadline import Deadline
 from kettle_services.provisioner.domain.bootstraps import bootstrap_of
+from kettle_services.provisioner.domain.words import without_join_tokens
 from kettle_services.provisioner.hosted import Hosted
 from kettle_services.provisioner.join_tokens import JoinTokens
 from kettle_services.provisioner.port import InDoubtError, ProviderError, UnavailableError
@@ -165,7 +166,7 @@ class Provisioner:
             console = (
                 await self._asked(hosted, lambda: hosted.use().console(handle)) if request.console else ""
             )
-            said = "" if isinstance(console, Trouble) else console[-_LONGEST:]
+            said = "" if isinstance(console, Trouble) else without_join_tokens(console)[-_LONGEST:]
             done = await self._asked(hosted, lambda: hosted.use().delete(handle))
             fault_point("machine.removed")
             if isinstance(done, Trouble):
@@ -204,7 +205,9 @@ class Provisioner:
         del caller
         hosted = self._of(request.provider)
         text = await self._asked(hosted, lambda: hosted.use().console(request.handle))
-        return ConsoleRead(trouble=text) if isinstance(text, Trouble) else ConsoleRead(text=text[-_LONGEST:])
+        if isinstance(text, Trouble):
+            return ConsoleRead(trouble=text)
+        return ConsoleRead(text=without_join_tokens(text)[-_LONGEST:])
 
     def _of(self, name: str) -> Hosted:
         hosted = self._hosted.get(name)

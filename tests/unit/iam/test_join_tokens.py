@@ -171,3 +171,31 @@ def test_nobody_has_more_machines_of_his_own_than_the_pool_lets_him() -> None:
         join_tokens.require_own_room(known, "ada", more=3, limit=5, now=150.0)
     join_tokens.require_own_room(known, "ada", more=4, limit=5, now=200.0)  # the token is over
     join_tokens.require_own_room(register(owner="ada", max_uses=5), "ada", more=1, limit=1, now=150.0)
+
+
+def test_nobody_takes_the_name_of_a_lease() -> None:
+    """
+    Not before its machine comes, and not beside it; people's own machines have no name that a lease may get, and a lease none that
+    is taken.
+    """
+    for own in ({}, {"owner": "ada", "by": "ada"}):
+        known = register(**own)
+        known.apply(
+            "jointoken/l",
+            JoinTokenCreated(token="l", hash=digest("l"), machine="n1", expires=120.0, by="prov", at=100.0),
+        )
+        with pytest.raises(Denied, match="n1 is the name of a lease"):
+            join(known, machine())
+        known.apply("jointoken/l", JoinTokenRevoked(token="l", by="scaler", at=140.0))
+        join(known, machine())
+        with pytest.raises(Denied, match="there is a machine n1 already"):
+            join_tokens.require_free(known, "n1", now=160.0)
+        join_tokens.require_free(known, "n2", now=160.0)
+
+    for name in ("batch-17-1", "big-mem-by-0123456789"):
+        with pytest.raises(Denied, match="or could be one's"):
+            join(register(owner="ada", by="ada"), machine(name))
+        assert name == join(register(), machine(name)).worker.worker
+        leased = register(machine=name, owner="ada", by="ada", life=50.0)
+        assert join(leased, machine(name)).worker.leased
+        join_tokens.require_free(leased, name, now=160.0)

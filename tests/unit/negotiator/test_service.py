@@ -98,8 +98,8 @@ def demand(cpus: int) -> SubmitterAd:
     return asking("ada", {"Requirements": Expr("true"), "RequestCpus": cpus})
 
 
-def asking(name: str, job: Ad) -> SubmitterAd:
-    requests = [ResourceRequest(autocluster=1, count=1, ad=job)]
+def asking(name: str, job: Ad, *, count: int = 1, nodes: int = 1) -> SubmitterAd:
+    requests = [ResourceRequest(autocluster=1, count=count, ad=job, nodes=nodes)]
     return SubmitterAd(name=name, schedd="ap", idle=1, running=0, held=0, requests=requests)
 
 
@@ -222,6 +222,9 @@ async def test_an_ad_that_is_too_large_is_left_out(caplog: pytest.LogCaptureFixt
                 asking("wide", {**job, **many, "A": 1, "B": 2, "C": 3, "D": 4, "E": 5, "F": 6})
             ),
             "Submitter.name": encode(asking("." * (LONGEST_NAME + 1), job)),
+            "Submitter.less": encode(asking("less", job, count=-1)),
+            "Submitter.more": encode(asking("more", job, count=2**62)),
+            "Submitter.none": encode(asking("none", job, nodes=0)),
             "Submitter.ada": encode(asking("ada", job)),
         },
         {name: encode(SlotSecret(startd="m", capability=name)) for name in ("long", "wide", "most")},
@@ -232,7 +235,8 @@ async def test_an_ad_that_is_too_large_is_left_out(caplog: pytest.LogCaptureFixt
         await told(service)
     await _run(service, lambda: bool(record.outcomes))
 
-    assert ["Machine.long", "Machine.wide", "Submitter.long", "Submitter.wide", "Submitter.name"] == [
+    refused = ("long", "wide", "name", "less", "more", "none")
+    assert ["Machine.long", "Machine.wide", *(f"Submitter.{name}" for name in refused)] == [
         getattr(entry, "key", None) for entry in caplog.records
     ]
     assert [("ada", "most")] == [(match.submitter, match.slot) for match in record.outcomes[0].matches]

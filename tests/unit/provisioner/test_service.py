@@ -14,7 +14,13 @@ from kettle_services.provisioner.port import Found, InDoubtError, ProviderError,
 from kettle_services.provisioner.service import Provisioner
 from kettle_wire.bootstrap import Bootstrap
 from kettle_wire.commands.iam import CreateJoinToken, JoinTokenMade
-from kettle_wire.commands.provisioner import Created, CreateMachines, FindMachines, RemoveMachines
+from kettle_wire.commands.provisioner import (
+    Created,
+    CreateMachines,
+    FindMachines,
+    ReadConsole,
+    RemoveMachines,
+)
 from kettle_wire.endpoint import Position
 from kettle_wire.identity import daemon
 from kettle_wire.leases import ErrorClass, MachineFound, MachineState, Order
@@ -74,7 +80,7 @@ class Cloud:
         return Room()
 
     async def console(self, handle: str) -> str:
-        return f"{handle} panics"
+        return f"{handle} panics, told kettle-join-1.t1.the-secret_-9.ab, and stops"
 
     async def close(self) -> None:
         self.closed = True
@@ -185,10 +191,15 @@ async def test_a_list_says_whether_it_is_all_or_why_there_is_none() -> None:
 
 
 async def test_a_removal_tells_what_the_machine_wrote_and_how_it_is() -> None:
-    """That one cannot be removed now does not keep the others; none is gone because it was asked to go."""
+    """
+    That one cannot be removed now does not keep the others; none is gone because it was asked to go; a token that was shown is not kept.
+    """
     request = RemoveMachines(provider="cloud", handles=["i-1", "i-busy"], console=True)
     done = (await provisioner(Cloud(), Iam()).remove(request, SCALER)).machines
-    assert ["i-1 panics", "i-busy panics"] == [each.console for each in done]
+    wrote = [f"{handle} panics, told ***, and stops" for handle in ("i-1", "i-busy")]
+    assert wrote == [each.console for each in done]
+    console = await provisioner(Cloud(), Iam()).console(ReadConsole(provider="cloud", handle="i-1"), SCALER)
+    assert wrote[0] == console.text
     machine, trouble = done[0].machine, done[1].trouble
     assert machine is not None
     assert MachineState.STOPPING is machine.state

@@ -99,9 +99,9 @@ class LeaseLab:
         told = MachineLooked(handle=handle, machine=machine)
         self.decide(lambda decision: looked(decision, "cloud", told))
 
-    def says(self, lease: str, phase: Phase, progress: str = "") -> None:
+    def says(self, lease: str, phase: Phase, progress: str = "", *, claims: int = 0) -> None:
         """A machine speaks."""
-        said = Renew(phase=phase, progress=progress, age=1.0)
+        said = Renew(phase=phase, progress=progress, age=1.0, claims=claims)
         self.decide(lambda decision: heard(decision, lease, said))
 
     def start_again(self) -> None:

@@ -6,6 +6,7 @@ import pytest
 from kettle_services.scaler.domain.leases.book import Create, Look, Remove, standing
 from kettle_services.scaler.domain.leases.wishes import withdraw
 from kettle_wire.commands.scaler import Phase
+from kettle_wire.events import decode, encode
 from kettle_wire.events.lease import LeaseExtended, LeaseFailed, LeaseLost, OfferClosed, ProviderFrozen
 from kettle_wire.leases import ErrorClass, LeaseState
 
@@ -267,3 +268,34 @@ def test_a_machine_of_no_lease_is_removed_after_a_while() -> None:
     assert [Remove("cloud", "i-9")] == lab.after(2.0)
     lab.gone("i-9")
     assert {} == lab.book.orphans
+
+
+def test_what_a_machine_says_does_not_fill_the_log() -> None:
+    """However often it says in a moment that it has jobs and that it has none; what it says later counts."""
+    lab = LeaseLab()
+    [lease] = lab.ready(1)
+    lab.now += 2.0
+    lab.says(lease, Phase.READY, claims=1)
+    before = len(lab.events)
+    for claims in range(100):
+        lab.says(lease, Phase.READY, claims=claims % 2)
+    assert before == len(lab.events)
+    assert LeaseState.BUSY is lab.lease(lease).state
+    lab.now += 2.0
+    lab.says(lease, Phase.READY)
+    assert LeaseState.READY is lab.lease(lease).state
+    assert before + 1 == len(lab.events)
+
+
+def test_whatever_a_machine_says_can_be_read_again() -> None:
+    """What is recorded of it is what events may say: else no scaler could begin after it."""
+    for phase in Phase:
+        lab = LeaseLab()
+        [lease] = lab.request()
+        lab.after(1.0)
+        lab.made(lease)
+        for last in "ab":
+            lab.says(lease, Phase.VALIDATING, "".join(map(chr, range(256))) * 15 + last)
+            lab.says(lease, phase, "\n\x00\x1b\u2028 " * 800 + last)
+        for event in lab.events:
+            assert event == decode(encode(event))

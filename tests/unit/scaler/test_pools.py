@@ -1,3 +1,4 @@
+import msgspec
 import pytest
 
 from kettle_services.scaler.domain.pools import (
@@ -65,3 +66,10 @@ def test_a_retired_pool_is_back_when_its_file_is_applied_again() -> None:
     back = after(decide_apply(retired, POOL, "d1", by="ada", now=4.0), state=retired)
     assert back.may_grow
     assert not back.drains
+
+
+def test_offers_of_a_pool_have_names_of_their_own() -> None:
+    """Also if no client has looked at the file: a plan knows offers by their names."""
+    twice = msgspec.structs.replace(POOL, offers=[*POOL.offers, *POOL.offers])
+    with pytest.raises(PoolRefused, match="two offers of the pool cloud are called small"):
+        decide_apply(None, twice, "d1", by="ada", now=1.0)

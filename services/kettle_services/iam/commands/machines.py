@@ -63,12 +63,16 @@ class MachineCommands:
         _require_sense(request)
         if caller.kind == "daemon":
             _require_lease(request)
+        now = time.time()
+        if request.machine:
+            with refusing():
+                join_tokens.require_free(self._record.register, request.machine, now=now)
         event = JoinTokenCreated(
             token=secrets.token_hex(6),
             hash=request.hash,
             joins=request.joins,
             owner=request.owner,
-            expires=(now := time.time()) + request.lifetime,
+            expires=now + request.lifetime,
             max_uses=request.max_uses,
             by=caller.name,
             at=now,

@@ -6,6 +6,7 @@ recognize this pool by, so that a machine sends its secret to no other pool, and
 """
 
 import hmac
+import re
 from hashlib import sha256
 from typing import Final
 
@@ -29,6 +30,9 @@ from kettle_wire.iam_http import JOIN_PREFIX
 
 LOST_ANSWER_S: Final = 60.0
 """For so long a machine that asks again, with the same key, gets the same answer: the first one may have been lost."""
+
+_LEASE: Final = re.compile(r"[a-z][a-z0-9-]*-(\d+-\d+|by-[0-9a-f]{10})")
+"""Names of leases, which are known before their machines are made: people's own machines have others."""
 
 EXPIRED: Final = "configuration"
 """Who removes a machine whose credential has ended by itself."""
@@ -141,7 +145,7 @@ def joined(register: Register, joining: Joining, *, pin: str, lifetime: float, n
         raise Misused("secret")
     if again := _again(register, token, joining, now):
         return Joined(again, [])
-    _require_meant(token, joining)
+    _require_meant(register, token, joining)
     if (why := _misuse(register, token, joining, now)) is not None:
         raise Misused(why)
     known = register.find(Worker, f"worker/{joining.name}")
@@ -177,8 +181,10 @@ def joined(register: Register, joining: Joining, *, pin: str, lifetime: float, n
     return Joined(worker_of(event), [(stream(token.token), use), (f"worker/{joining.name}", event)])
 
 
-def _require_meant(token: JoinToken, joining: Joining) -> None:
-    """Raise Denied for a machine that the token is not for."""
+def _require_meant(register: Register, token: JoinToken, joining: Joining) -> None:
+    """
+    Raise Denied for a machine that the token is not for, and for one that would be taken for that of a lease.
+    """
     if token.joins != joining.joins:
         raise Denied(
             Code.JOIN_KIND,
@@ -187,6 +193,28 @@ def _require_meant(token: JoinToken, joining: Joining) -> None:
     if token.machine and joining.name != token.machine:
         raise Denied(
             Code.JOIN_OTHER_MACHINE, f"the join token admits the machine {token.machine} and no other"
+        )
+    of_lease = any(each.machine == joining.name and not each.revoked for each in register.all(JoinToken))
+    own = token.by == token.owner
+    if not token.machine and (of_lease or (own and _LEASE.fullmatch(joining.name))):
+        raise Denied(
+            Code.JOIN_NAME_TAKEN,
+            f"{joining.name} is the name of a lease, or could be one's, and the machine is of none; join under another name",
+            status=409,
+        )
+
+
+def require_free(register: Register, machine: str, *, now: float) -> None:
+    """
+    Raise Denied if a machine that is of no lease has the name of one: it would speak for that, and what is made for it could not
+    join.
+    """
+    known = register.find(Worker, f"worker/{machine}")
+    if known is not None and not known.leased and (not known.expires or now < known.expires):
+        raise Denied(
+            Code.JOIN_NAME_TAKEN,
+            f"there is a machine {machine} already, and it is of no lease; have it removed: kettle worker leave {machine}",
+            status=409,
         )
 
 

@@ -71,9 +71,12 @@ class PoolCommands:
         ]
 
     async def apply(self, request: wire.ApplyPool, caller: Identity) -> Decision[wire.PoolApplied]:
-        """Have a pool be as its file says."""
-        before = self._record.state.pools.states.get(request.pool.name)
-        events = decide_apply(before, request.pool, digest(request.pool), by=caller.name, now=time.time())
+        """Have a pool be as its file says; `refused`: two of its offers have one name."""
+        before, now = self._record.state.pools.states.get(request.pool.name), time.time()
+        try:
+            events = decide_apply(before, request.pool, digest(request.pool), by=caller.name, now=now)
+        except PoolRefused as refused:
+            raise RefusedError(RefusalCode.REFUSED, str(refused)) from refused
         was = before.pool if before is not None and not before.retired else None
         told = changes(was, request.pool) if events else []
         version = (before.version if before is not None else 0) + len(events)

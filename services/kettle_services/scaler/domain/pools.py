@@ -88,7 +88,12 @@ def _begun(state: PoolState | None) -> PoolState:
 def decide_apply(
     state: PoolState | None, pool: WorkerPool, digest: str, *, by: str, now: float
 ) -> list[PoolEvent]:
-    """What applying a file comes to; nothing, if it says what is recorded."""
+    """What applying a file comes to; nothing, if it says what is recorded.  Raises PoolRefused."""
+    names = [offer.name for offer in pool.offers]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise PoolRefused(
+            f"two offers of the pool {pool.name} are called {twice}: give each a name of its own"
+        )
     if state is not None and state.digest == digest and not state.retired:
         return []
     return [PoolChanged(pool=pool, digest=digest, by=by, at=now)]

@@ -133,7 +133,7 @@ class Reruns:
                 f"workflow {name} was not sent over HTTP, and its files are its owner's: say kettle dag rerun {number} where they are"
             )
         try:
-            return file, await _read(source, file)
+            return file, await whole(source, file)
         except CommandRefusedError as error:
             if error.code != RefusalCode.NOT_FOUND:
                 raise
@@ -219,12 +219,19 @@ async def _left(source: JobSource) -> list[SmallFile]:
                 f"the nodes of the workflow have left more than {MOST_FILES:,} files or {MOST_BYTES >> 20} MiB, which is the most that is"
                 " given to a new run: fetch them (condor_transfer_data) and submit the DAG where they are"
             )
-    return [SmallFile(name, await _read(source, name)) for name in names]
+    return [SmallFile(name, await whole(source, name)) for name in names]
 
 
-async def _read(source: JobSource, name: str) -> bytes:
-    """Raises CommandRefusedError."""
+async def whole(source: JobSource, name: str) -> bytes:
+    """
+    A file.  Raises CommandRefusedError, and RequestRefused: it is larger than what is kept in memory, as a node may have made it.
+    """
     opened = await source.open(name, 0, LARGEST_PIECE)
+    if opened.size > MOST_BYTES:
+        raise _conflict(
+            f"the file {name} has more than {MOST_BYTES >> 20} MiB, which is the most that is given to a new run: submit the DAG where "
+            "its files are"
+        )
     return b"".join([piece async for piece in pieces(source, name, opened, opened.size)])
 
 

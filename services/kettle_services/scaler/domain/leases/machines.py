@@ -1,5 +1,9 @@
 """What follows from what machines say of themselves."""
 
+import re
+
+import msgspec
+
 from kettle_services.scaler.domain.leases.book import Decision
 from kettle_services.scaler.domain.leases.breakers import OFFER, PROVIDER, TEMPLATE, template_of
 from kettle_services.scaler.domain.leases.ending import terminate
@@ -21,8 +25,12 @@ from kettle_wire.events.lease import (
 )
 from kettle_wire.leases import LeaseState
 
+_CONTROLS = re.compile(r"[\x00-\x1f]")
+"""Events have none of them in a line: one that was recorded with some could never be read."""
 _RETIRES_EARLIER = 0.1
 """Part of its life by which a machine retires earlier than it has to, so that its jobs may end."""
+_CHANGES_S = 1.0
+"""Whether jobs run on a machine is recorded so often at most, however fast it says one thing and the other."""
 _QUARANTINE_S = 60.0
 """So long what is in quarantine may still report what failed."""
 
@@ -35,6 +43,7 @@ def heard(decision: Decision, name: str, said: Renew) -> None:
     decision.seen.heard[name] = decision.now
     if not lease.handle or lease.state is LeaseState.TERMINATING:
         return  # its provider's name for it is not known yet, or it is being removed
+    said = msgspec.structs.replace(said, progress=_CONTROLS.sub(" ", said.progress))
     match said.phase:
         case Phase.JOINED:
             _goes_on(decision, lease, LeaseState.JOINING, said)
@@ -82,6 +91,8 @@ def _serves(decision: Decision, lease: Lease, *, busy: bool) -> None:
     if lease.state not in STARTING | SERVING:
         return
     state = LeaseState.BUSY if busy else LeaseState.READY
+    if lease.state in SERVING and decision.now - lease.since < _CHANGES_S:
+        return
     if state is not lease.state:
         until = retirement(lease)
         decision.on(lease, LeaseBusy(until=until) if busy else LeaseReady(until=until))

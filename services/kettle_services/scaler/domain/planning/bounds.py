@@ -31,7 +31,7 @@ class _Limit(msgspec.Struct):
     def room(self, offer: int) -> int:
         """So many machines of an offer more."""
         part = self.each.get(offer, 0.0)
-        return _ENDLESS if part <= 0 else max(0, int((self.left + _EXACTLY) / part))
+        return _ENDLESS if part <= 0 else max(0, int(min(_ENDLESS, (self.left + _EXACTLY) / part)))
 
 
 class Bounds:

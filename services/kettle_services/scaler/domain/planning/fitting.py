@@ -117,6 +117,7 @@ class Market:
             np.bool_,
         )
         fixed = {name: request.fixed.get(name, 0.0) for name in RESOURCES}
+        patience = _number(group, PATIENCE, self._context)
         return Fit(
             group=group,
             able=able,
@@ -125,7 +126,7 @@ class Market:
             liked=self._liked(group, able),
             shape=Shape.DEDICATED if alone else Shape.SHARED,
             alone=alone,
-            patience=_number(group, PATIENCE, self._context),
+            patience=patience if 0.0 < patience < np.inf else 0.0,
             asked=Amounts(fixed, request.custom),
         )
 

@@ -78,7 +78,8 @@ def _requested(inputs: Inputs, launch: Launch, fits: Sequence[Fit], ordinal: int
         gang=gang,
         gang_size=alone.group.nodes if gang and alone is not None else 0,
         gang_deadline=inputs.now + max(_GANG_S, _BOOTS * one.boot) if gang else 0.0,
-        attributes={PATIENCE: f"{min(waits):.15g}"} if waits else {},
+        # Machines that go before they can be ready would be bought again and again.
+        attributes={PATIENCE: f"{max(min(waits), one.boot):.15g}"} if waits else {},
         start=start_of(pool, offer, None if alone is None else alone.asked),
     )
 

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from kettle_wire.ads.daemon import SubmitterAd
     from kettle_wire.ads.types import Scalar
 
+_MOST = 2.0**53
+"""A machine may say that it has any amount of something, infinity as well."""
 _SHOWN_S = 60.0
 """A machine that is ready shows its slots within so many seconds, else it is not counted on."""
 
@@ -134,7 +136,7 @@ class Snapshot:
         cpus, memory = self._table.numbers("Cpus"), self._table.numbers("Memory")
         numbers: list[int] = rows.tolist()
         return slots_digest(
-            (self._table.keys[row], [int(cpus[row]), int(memory[row])])
+            (self._table.keys[row], [int(min(_MOST, amount[row])) for amount in (cpus, memory)])
             for row in numbers
             if cpus[row] >= 0 and memory[row] >= 0
         )
