@@ -180,7 +180,11 @@ class Provisioner:
     async def check(self, request: CheckOffers, caller: Identity) -> OffersChecked:
         """What is wrong with some offers."""
         del caller
-        hosted = self._of(request.provider)
+        hosted = self._hosted.get(request.provider)
+        if hosted is None:
+            return OffersChecked(
+                trouble=Trouble(error=ErrorClass.CONFIG, words=self._unknown(request.provider))
+            )
         faults: dict[str, list[str]] = {}
         for offer in request.offers:
             said = await self._asked(hosted, partial(_check, hosted, offer))
@@ -209,12 +213,12 @@ class Provisioner:
     def _of(self, name: str) -> Hosted:
         hosted = self._hosted.get(name)
         if hosted is None:
-            there = ", ".join(self._hosted)
-            raise RefusedError(
-                RefusalCode.NOT_FOUND,
-                f"no provider {name} is set up here: add a table [provisioner.providers.{name}], or name one of {there}",
-            )
+            raise RefusedError(RefusalCode.NOT_FOUND, self._unknown(name))
         return hosted
+
+    def _unknown(self, name: str) -> str:
+        there = ", ".join(self._hosted)
+        return f"no provider {name} is set up here: add a table [provisioner.providers.{name}], or name one of {there}"
 
     async def _asked(self, hosted: Hosted, call: Callable[[], Awaitable[T]]) -> T | Trouble:
         """One question to a provider."""

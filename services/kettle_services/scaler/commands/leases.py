@@ -123,8 +123,11 @@ class LeaseCommands:
 
     async def list(self, request: wire.ListLeases, caller: Identity) -> wire.Leases:
         """
-        Those in some states, the newest first; those that are over are read from the log if they are asked for.
+        Those in some states, the newest first; those that are over are read from the log if they are asked for. `not_found`: there is no
+        such pool.
         """
+        if request.pool:
+            self._pools.require(request.pool)
         now = time.time()
         wanted = frozenset(request.states)
         found = [
