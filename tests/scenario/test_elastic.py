@@ -283,3 +283,5 @@ async def an_administrator_changes_pools(administrator: aiohttp.ClientSession) -
     retired = await order("retire", {}, key="e")
     assert (200, "retired") == (retired[0], retired[1]["standing"])
     assert retired == await order("retire", {}, key="e")
+    status, refused = await asked(administrator, "POST", "/v2/leases", key="f", json=machine)
+    assert (422, True) == (status, "apply its file again" in refused["detail"]), refused
