@@ -1,4 +1,6 @@
-"""Machines of leases, with a scaler and a provisioner that are killed at every step between the wish and the proof."""
+"""
+Machines of leases, with a scaler and a provisioner that are killed at every step between the wish and the proof.
+"""
 
 import asyncio
 import json
