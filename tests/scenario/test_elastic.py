@@ -5,12 +5,16 @@ to those who decide about them.
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+import socket
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
+import aiohttp
 import pytest
 import pytest_asyncio
+from tests.integration.iam.issuer import TokenIssuer, signing_key, token_issuer
 
 from kettle.client import JobId, select
 from kettle.testing.patience import PATIENCE_S
@@ -20,8 +24,10 @@ from kettle_wire.commands.worker_pools import LeaseShown
 from kettle_wire.events import decode, tag_of
 from kettle_wire.leases import LeaseState
 
+from .asking import patiently
+
 SERVICES: Final = [
-    "collector", "negotiator", "schedd", "shadow", "accounting", "iam", "scaler", "provisioner"
+    "collector", "negotiator", "schedd", "shadow", "accounting", "iam", "gateway", "scaler", "provisioner"
 ]  # fmt: skip
 SETTINGS: Final[dict[str, dict[str, Any]]] = {
     "master": {"daemon_list": SERVICES},
@@ -57,7 +63,13 @@ request_cpus = 64
 queue 1
 """
 """Procs 0 to 5 fit on small machines, 6 on a large one, and 7 on none."""
-
+AUDIENCE: Final = "https://pool.example.org"
+RULES: Final = """\
+[[rules]]
+when.issuer = "{issuer}"
+when.subject = '/^([a-z]+)$/'
+owner = '\\1'
+"""
 
 pytestmark = [
     pytest.mark.scenario,
@@ -69,8 +81,23 @@ pytestmark = [
 
 
 @pytest_asyncio.fixture
-async def pool(tmp_path: Path, template: Path) -> AsyncIterator[ThrowawayPool]:
-    async with throwaway_pool(tmp_path, settings=SETTINGS, template=template) as running:
+async def issuer() -> AsyncIterator[TokenIssuer]:
+    listener = socket.create_server(("127.0.0.1", 0))
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    async with token_issuer(url, listener, key=signing_key()) as made:
+        yield made
+
+
+@pytest_asyncio.fixture
+async def pool(tmp_path: Path, template: Path, issuer: TokenIssuer) -> AsyncIterator[ThrowawayPool]:
+    (rules := tmp_path / "rules.toml").write_text(RULES.format(issuer=issuer.url))
+    trusted = {issuer.url: [AUDIENCE]}
+    settings = SETTINGS | {
+        "iam": {"issuers": trusted},
+        "gateway": {"rest": True, "issuers": trusted},
+        "authorization": {"domain": "pool", "rules": str(rules)},
+    }
+    async with throwaway_pool(tmp_path, settings=settings, template=template) as running:
         yield running
 
 
@@ -99,11 +126,12 @@ async def killed(pool: ThrowawayPool, service: str) -> None:
 
 
 async def test_a_pool_grows_for_what_waits_and_shrinks_to_nothing(
-    pool: ThrowawayPool, tmp_path: Path
+    pool: ThrowawayPool, issuer: TokenIssuer, tmp_path: Path
 ) -> None:
     """
     Small jobs share machines, a large one gets one of its size, one that no machine could hold is told why; the scaler and the
-    provisioner are killed meanwhile; in the end no machine is left, which the record and the process table say alike.
+    provisioner are killed meanwhile; in the end no machine is left, which the record and the process table say alike. Over HTTP
+    everybody sees that, and an administrator makes another pool.
     """
     (file := tmp_path / "lab.toml").write_text(POOL)
     assert "its providers could make such machines" in await said(pool, "check", str(file))
@@ -131,6 +159,10 @@ async def test_a_pool_grows_for_what_waits_and_shrinks_to_nothing(
     report = json.loads(await said(pool, "report", "lab", "--json"))["figures"]
     assert len(leases) == report["machines"]
     assert 0 < report["used"] < report["provided"]
+    async with person(pool, issuer.token("ada", AUDIENCE)) as ada:
+        await everybody_may_look(ada, leases[0].lease)
+    async with person(pool, (pool.home / "gateway" / "token").read_text().strip()) as administrator:
+        await an_administrator_changes_pools(administrator)
     audit = await pool.log_check()
     assert audit.clean, audit.said
 
@@ -141,3 +173,115 @@ async def over(pool: ThrowawayPool) -> list[LeaseShown]:
         while (await pool.client.worker_pools.leases()).leases:
             await asyncio.sleep(0.1)
     return (await pool.client.worker_pools.leases(states=[LeaseState.GONE, LeaseState.FAILED])).leases
+
+
+@asynccontextmanager
+async def person(pool: ThrowawayPool, token: str) -> AsyncGenerator[aiohttp.ClientSession]:
+    """Somebody who asks over HTTP."""
+    address = f"http://127.0.0.1:{(pool.home / 'gateway' / 'port').read_text()}"
+    headers = {"Authorization": f"Bearer {token}"}
+    async with aiohttp.ClientSession(address, headers=headers, middlewares=(patiently,)) as session:
+        yield session
+
+
+async def asked(
+    session: aiohttp.ClientSession, method: str, path: str, *, key: str = "", **said: Any
+) -> tuple[int, Any]:
+    """The status and the answer."""
+    headers = {"Idempotency-Key": key} if key else {}
+    if "data" in said:
+        headers["Content-Type"] = "text/plain"
+    async with session.request(method, path, headers=headers, **said) as response:
+        return response.status, await response.json(content_type=None)
+
+
+async def everybody_may_look(ada: aiohttp.ClientSession, lease: str) -> None:
+    """Who administers nothing sees pools, plans and leases, and changes none."""
+    status, pools = await asked(ada, "GET", "/v2/pools")
+    assert (200, ["lab"]) == (status, [each["name"] for each in pools["pools"]])
+    status, lab = await asked(ada, "GET", "/v2/pools/lab")
+    assert (200, ["small", "large"]) == (status, [each["offer"] for each in lab["offers"]]), lab
+    version = lab["summary"]["version"]
+    assert [version] == [each["version"] for each in pools["pools"]]
+    for query, carried_out in (("", True), ("?dry_run=1", False)):
+        status, plan = await asked(ada, "GET", f"/v2/pools/lab/plan{query}")
+        assert (200, carried_out) == (status, plan["carried_out"]), plan
+        assert plan["number"] > 0
+    assert (200, {"leases": [], "more": 0}) == await asked(ada, "GET", "/v2/leases")
+    status, over = await asked(ada, "GET", "/v2/leases?state=gone&state=failed&pool=lab")
+    assert (200, True) == (status, lease in [each["id"] for each in over["leases"]]), over
+    status, told = await asked(ada, "GET", f"/v2/leases/{lease}/timeline")
+    assert (200, "lease.gone/1") == (status, told["moments"][-1]["type"]), told
+    assert (200, told["lease"]) == await asked(ada, "GET", f"/v2/leases/{lease}")
+    for path in ("/v2/pools/moon", "/v2/pools/moon/plan", "/v2/leases?pool=moon", "/v2/leases/moon-1-1"):
+        status, refused = await asked(ada, "GET", path)
+        assert (404, True) == (status, "moon" in refused["detail"]), refused
+    orders: list[tuple[str, str, dict[str, Any]]] = [
+        ("GET", f"/v2/leases/{lease}/console", {}),
+        ("POST", "/v2/pools", {"data": POOL}),
+        ("POST", "/v2/pools?dry_run=1", {"data": POOL}),
+        ("POST", "/v2/pools/lab:pause", {"json": {}}),
+        ("POST", "/v2/leases", {"json": {"pool": "lab", "offer": "small"}}),
+        ("DELETE", f"/v2/leases/{lease}", {}),
+    ]
+    for method, path, body in orders:
+        status, refused = await asked(ada, method, path, **body)
+        assert (403, "not_permitted") == (status, refused["code"]), refused
+    _, lab = await asked(ada, "GET", "/v2/pools/lab")
+    assert ("active", version) == (lab["summary"]["standing"], lab["summary"]["version"])
+
+
+async def an_administrator_changes_pools(administrator: aiohttp.ClientSession) -> None:
+    """A pool is made, paused, resumed, given up; a machine is ordered and given up; a repeat is the same request."""
+
+    async def order(action: str, said: dict[str, str], key: str = "") -> tuple[int, Any]:
+        return await asked(administrator, "POST", f"/v2/pools/web:{action}", key=key, json=said)
+
+    web = POOL.replace('"lab"', '"web"').replace('"2s"', '"1h"')
+    new = ["the pool web is new", "offer small is new", "offer large is new"]
+    would = await asked(administrator, "POST", "/v2/pools?dry_run=1", data=web)
+    assert (200, {"pool": "web", "version": 0, "changes": new}) == would
+    first = await asked(administrator, "POST", "/v2/pools", key="a", data=web)
+    assert (200, {"pool": "web", "version": 1, "changes": new}) == first
+    assert first == await asked(administrator, "POST", "/v2/pools", key="a", data=web)
+    status, reused = await asked(administrator, "POST", "/v2/pools", key="a", data=POOL)
+    assert (422, "idempotency_key.reused") == (status, reused["code"])
+    status, shown = await asked(administrator, "GET", "/v2/pools/web")
+    same = await asked(administrator, "POST", "/v2/pools", json=shown["pool"])
+    assert (200, []) == (same[0], same[1]["changes"])
+    status, refused = await asked(administrator, "POST", "/v2/pools", json=shown["pool"] | {"min": 9})
+    assert (422, "/body/min") == (status, refused["errors"][0]["pointer"]), refused
+    status, refused = await asked(administrator, "POST", "/v2/pools", data=web.replace("cpus", "cpu"))
+    assert 422 == status
+    assert any("did you mean cpus?" in each["detail"] for each in refused["errors"]), refused
+
+    status, paused = await order("pause", {"reason": "a test"})
+    assert (200, "paused", "a test") == (status, paused["standing"], paused["reason"])
+    machine = {"pool": "web", "offer": "small"}
+    status, refused = await asked(administrator, "POST", "/v2/leases", key="b", json=machine)
+    assert (422, True) == (status, "kettle pool resume web" in refused["detail"]), refused
+    status, resumed = await order("resume", {})
+    assert (200, "active") == (status, resumed["standing"])
+
+    ordered = await asked(administrator, "POST", "/v2/leases", key="c", json=machine)
+    assert 201 == ordered[0], ordered
+    assert ordered == await asked(administrator, "POST", "/v2/leases", key="c", json=machine)
+    path = f"/v2/leases/{ordered[1]['id']}"
+    given_up = await asked(administrator, "DELETE", f"{path}?reason=enough&force=1", key="d")
+    assert (200, ordered[1]["id"]) == (given_up[0], given_up[1]["id"])
+    assert given_up == await asked(administrator, "DELETE", f"{path}?reason=enough&force=1", key="d")
+    async with asyncio.timeout(PATIENCE_S):
+        while (await asked(administrator, "GET", path))[1]["state"] not in {"gone", "failed"}:
+            await asyncio.sleep(0.1)
+    status, said = await asked(administrator, "GET", f"{path}/console")
+    assert (200, str) == (status, type(said["text"]))
+    status, _ = await asked(administrator, "DELETE", path)
+    assert 404 == status
+
+    status, draining = await order("drain", {"reason": "less"})
+    assert (200, "draining") == (status, draining["standing"])
+    retired = await order("retire", {}, key="e")
+    assert (200, "retired") == (retired[0], retired[1]["standing"])
+    assert retired == await order("retire", {}, key="e")
+    status, refused = await asked(administrator, "POST", "/v2/leases", key="f", json=machine)
+    assert (422, True) == (status, "apply its file again" in refused["detail"]), refused

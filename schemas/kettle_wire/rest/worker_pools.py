@@ -192,6 +192,12 @@ class LeaseOrdered(msgspec.Struct, frozen=True, kw_only=True):
     id: str
 
 
+class GetLease(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Get a lease, also one that is over."""
+
+    id: LeaseId
+
+
 class GiveUpLease(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Have one machine go, when its jobs have ended."""
 
@@ -277,6 +283,7 @@ ORDER_LEASE = Route(
     headers=("Idempotency-Key",),
     creates=True,
 )
+GET_LEASE = Route("GET", "/leases/{id}", "get_lease", parameters=GetLease, reply=Lease, errors=(404,))
 GIVE_UP_LEASE = Route(
     "DELETE",
     "/leases/{id}",

@@ -136,7 +136,9 @@ class Provisioner:
     async def find(self, request: FindMachines, caller: Identity) -> MachinesFound:
         """All of ours."""
         del caller
-        hosted = self._of(request.provider)
+        hosted = self._hosted.get(request.provider)
+        if hosted is None:
+            return MachinesFound(trouble=self._unknown(request.provider))
         found = await self._asked(hosted, lambda: hosted.use().find())
         if isinstance(found, Trouble):
             return MachinesFound(trouble=found)
@@ -181,7 +183,9 @@ class Provisioner:
     async def check(self, request: AskAboutOffers, caller: Identity) -> OffersLookedAt:
         """What is wrong with some offers."""
         del caller
-        hosted = self._of(request.provider)
+        hosted = self._hosted.get(request.provider)
+        if hosted is None:
+            return OffersChecked(trouble=self._unknown(request.provider))
         faults: dict[str, list[str]] = {}
         for offer in request.offers:
             said = await self._asked(hosted, partial(_check, hosted, offer))
@@ -212,12 +216,14 @@ class Provisioner:
     def _of(self, name: str) -> Hosted:
         hosted = self._hosted.get(name)
         if hosted is None:
-            there = ", ".join(self._hosted)
-            raise RefusedError(
-                RefusalCode.NOT_FOUND,
-                f"no provider {name} is set up here: add a table [provisioner.providers.{name}], or name one of {there}",
-            )
+            raise RefusedError(RefusalCode.NOT_FOUND, self._unknown(name).words)
         return hosted
+
+    def _unknown(self, name: str) -> Trouble:
+        """Its offers are closed until it is set up."""
+        there = ", ".join(self._hosted)
+        words = f"no provider {name} is set up here: add a table [provisioner.providers.{name}], or name one of {there}"
+        return Trouble(error=ErrorClass.CONFIG, words=words)
 
     async def _asked(self, hosted: Hosted, call: Callable[[], Awaitable[T]]) -> T | Trouble:
         """One question to a provider."""

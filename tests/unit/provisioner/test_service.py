@@ -15,10 +15,17 @@ from kettle_services.provisioner.service import Provisioner
 from kettle_wire.bootstrap import Bootstrap
 from kettle_wire.commands.iam import CreateJoinToken, JoinTokenMade
 from kettle_wire.commands.provisioner import (
+<<<<<<< HEAD
     Created,
     CreateMachines,
     FindMachines,
     ReadConsole,
+=======
+    CheckOffers,
+    Created,
+    CreateMachines,
+    FindMachines,
+>>>>>>> newuser9
     RemoveMachines,
 )
 from kettle_wire.endpoint import Position
@@ -217,3 +224,14 @@ async def test_a_provider_that_has_too_many_calls_gets_fewer() -> None:
         async with pace.turn():
             pass
     assert pytest.approx(1000.0) == pace.rate
+
+
+async def test_a_provider_that_is_not_set_up_is_a_fault_of_the_settings() -> None:
+    """Its offers are wrong, and nothing waits for its list of machines: the answer says what to add."""
+    asked = provisioner(Cloud(), Iam())
+    found = await asked.find(FindMachines(provider="moon"), SCALER)
+    checked = await asked.check(CheckOffers(provider="moon", offers=[OFFER]), SCALER)
+    assert found.trouble == checked.trouble
+    assert found.trouble is not None
+    assert ErrorClass.CONFIG is found.trouble.error
+    assert "[provisioner.providers.moon], or name one of cloud" in found.trouble.words

@@ -133,7 +133,7 @@ def jobs_sentence(waiting: WaitingJobs) -> str:
     ]
     left = waiting.jobs - waiting.free - waiting.coming - waiting.planned - waiting.limited - waiting.young
     if left > 0:
-        parts.append(f"{left} wait")
+        parts.append(f"{left} must wait")
     return ", ".join(parts) or "nothing is known"
 
 

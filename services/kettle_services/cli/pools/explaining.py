@@ -87,7 +87,7 @@ def _show_waiting(waiting: Sequence[WaitingJobs], pool: str, screen: Screen, *, 
     rows = [
         (
             each.submitter,
-            f"{each.schedd} {each.autocluster}",
+            _kind(each),
             each.jobs if each.nodes == 1 else f"{each.jobs} of {each.nodes} nodes",
             jobs_sentence(each),
             ", ".join(each.leases[:4]) + (" ..." if len(each.leases) > 4 else ""),
@@ -95,21 +95,24 @@ def _show_waiting(waiting: Sequence[WaitingJobs], pool: str, screen: Screen, *, 
         for each in waiting[:_MOST_GROUPS]
     ]
     styles = ["bad" if each.obstacles else "" for each in waiting[:_MOST_GROUPS]]
-    screen.table(("SUBMITTER", "KIND", "JOBS", "WHAT IS DONE", "LEASES"), rows, styles=styles)
+    screen.table(("SUBMITTER", "LIKE", "JOBS", "WHAT IS DONE", "LEASES"), rows, styles=styles)
     if len(waiting) > _MOST_GROUPS:
         screen.say(
             f"{len(waiting) - _MOST_GROUPS} more kinds of jobs are in: kettle pool explain {pool} --json"
         )
     for each in waiting[:_MOST_GROUPS]:
         if each.fault:
-            screen.say(
-                f"{each.submitter} {each.schedd} {each.autocluster}: {screen.paint(each.fault, 'bad')}"
-            )
+            screen.say(f"{each.submitter}, jobs like {_kind(each)}: {screen.paint(each.fault, 'bad')}")
         for obstacle in each.obstacles:
             if obstacle.pool == pool:
                 screen.say(
-                    f"  {each.submitter} {each.schedd} {each.autocluster}: {obstacle_sentence(obstacle, now=now)}"
+                    f"  {each.submitter}, jobs like {_kind(each)}: {obstacle_sentence(obstacle, now=now)}"
                 )
+
+
+def _kind(waiting: WaitingJobs) -> str:
+    """One of the jobs of a kind, for all of them."""
+    return f"{waiting.example or waiting.autocluster}@{waiting.schedd}"
 
 
 def _show_machines(plan: PlanMade, screen: Screen) -> None:

@@ -35,7 +35,8 @@ def check(arguments: argparse.Namespace, screen: Screen) -> int:
     if screen.as_json:
         screen.json({"faults": [], "offers": found, "pool": pool})
     for each in found if not screen.as_json else ():
-        screen.trouble(f"{arguments.file}: offer {each.offer}: {each.sentence}")
+        offer = f"offer {each.offer}: "
+        screen.trouble(f"{arguments.file}: {offer}{each.sentence.removeprefix(offer)}")
     if not found and not screen.as_json:
         looked = "" if arguments.offline else ", and its providers could make such machines"
         screen.say(screen.paint(f"{arguments.file}: nothing is wrong{looked}.", "good"))

@@ -78,7 +78,7 @@ def _state(text: str) -> LeaseState:
     known = [state.value for state in LeaseState]
     if text not in known:
         raise UsageError(
-            f"no lease is ever '{text}'{did_you_mean(text, known)} Its states are: {', '.join(known)}"
+            f"no lease is ever '{text}'{did_you_mean(text, known)}; its states are: {', '.join(known)}"
         )
     return LeaseState(text)
 

@@ -258,6 +258,7 @@ def _of_worker_pools(people: PersonConnections) -> dict[Route, Handler]:
     return {
         worker_pools.APPLY_POOL: asked.apply,
         worker_pools.GET_CONSOLE: asked.console,
+        worker_pools.GET_LEASE: asked.lease,
         worker_pools.GET_PLAN: asked.plan,
         worker_pools.GET_POOL: asked.get,
         worker_pools.GET_TIMELINE: asked.timeline,

@@ -117,9 +117,13 @@ class WorkerPoolQuestions:
         request = wire.OrderLease(id=command_id(asked), pool=order.pool, offer=order.offer)
         async with self._people.of(asked.person) as client:
             ordered = await client.worker_pools.ask(wire.ORDER_LEASE, request)
-        answer = Answer(rest.LeaseOrdered(id=ordered.lease))
-        self._repeats.answered(asked, answer)
-        return Answer(answer.reply, status=201)
+        return self._repeats.answered(asked, Answer(rest.LeaseOrdered(id=ordered.lease), status=201))
+
+    async def lease(self, asked: Asked) -> Answer:
+        """One, also one that is over."""
+        parameters: rest.GetLease = asked.parameters
+        async with self._people.of(asked.person) as client:
+            return Answer(_lease((await client.worker_pools.timeline(parameters.id)).lease))
 
     async def give_up(self, asked: Asked) -> Answer:
         """Have one go; how it is then."""
@@ -159,9 +163,8 @@ def _pool_of(body: WorkerPool | str) -> WorkerPool:
         try:
             return read_pool(body, _FILE)
         except PoolFileRefused as refused:
-            raise _refused(
-                [(f"/body ({fault.where})", fault.sentence) for fault in refused.faults]
-            ) from refused
+            found = [("/body", f"{fault.where}: {fault.sentence}") for fault in refused.faults]
+            raise _refused(found) from refused
     found = [
         (f"/body/offers/{number}/{key}", sentence)
         for number, offer in enumerate(body.offers)

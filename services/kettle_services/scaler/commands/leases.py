@@ -13,6 +13,7 @@ from kettle_services.scaler.domain.leases import lease as leases
 from kettle_services.scaler.domain.leases.ending import terminate
 from kettle_services.scaler.domain.leases.lease import LEAVING, Lease
 from kettle_services.scaler.domain.leases.wishes import drain
+from kettle_services.scaler.domain.pools import PoolRefused, require_growing
 from kettle_services.scaler.lease_views import LeaseLog, shown
 from kettle_services.scaler.provisioning import Provisioning
 from kettle_services.scaler.record import Record
@@ -74,11 +75,10 @@ class LeaseCommands:
                 RefusalCode.NOT_FOUND,
                 f"the pool {request.pool} has no offer {request.offer}; it has: {known}",
             )
-        if not state.may_grow:
-            raise RefusedError(
-                RefusalCode.REFUSED,
-                f"the pool {request.pool} makes no machines now: go on with kettle pool resume {request.pool}",
-            )
+        try:
+            require_growing(state)
+        except PoolRefused as refused:
+            raise RefusedError(RefusalCode.REFUSED, str(refused)) from refused
         there = [lease for lease in self._leases() if lease.requested.pool == request.pool]
         of_offer = sum(lease.offer.name == offer.name for lease in there)
         if len(there) >= state.pool.max or (offer.max and of_offer >= offer.max):
@@ -123,8 +123,11 @@ class LeaseCommands:
 
     async def list(self, request: wire.ListLeases, caller: Identity) -> wire.Leases:
         """
-        Those in some states, the newest first; those that are over are read from the log if they are asked for.
+        Those in some states, the newest first; those that are over are read from the log if they are asked for. `not_found`: there is no
+        such pool.
         """
+        if request.pool:
+            self._pools.require(request.pool)
         now = time.time()
         wanted = frozenset(request.states)
         found = [

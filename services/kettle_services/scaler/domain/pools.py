@@ -120,6 +120,14 @@ def decide_retire(state: PoolState, *, by: str, now: float) -> list[PoolEvent]:
     return [] if state.retired else [PoolRetired(by=by, at=now)]
 
 
+def require_growing(state: PoolState) -> None:
+    """Raises PoolRefused: no machine may be made for it, and what would change that."""
+    _require_kept(state)
+    if not state.may_grow:
+        name = state.pool.name
+        raise PoolRefused(f"the pool {name} makes no machines now: go on with kettle pool resume {name}")
+
+
 def _require_kept(state: PoolState) -> None:
     if state.retired:
         raise PoolRefused(
