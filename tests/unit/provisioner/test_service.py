@@ -15,17 +15,11 @@ from kettle_services.provisioner.service import Provisioner
 from kettle_wire.bootstrap import Bootstrap
 from kettle_wire.commands.iam import CreateJoinToken, JoinTokenMade
 from kettle_wire.commands.provisioner import (
-<<<<<<< HEAD
+    AskAboutOffers,
     Created,
     CreateMachines,
+    FetchConsole,
     FindMachines,
-    ReadConsole,
-=======
-    CheckOffers,
-    Created,
-    CreateMachines,
-    FindMachines,
->>>>>>> newuser9
     RemoveMachines,
 )
 from kettle_wire.endpoint import Position
@@ -205,7 +199,7 @@ async def test_a_removal_tells_what_the_machine_wrote_and_how_it_is() -> None:
     done = (await provisioner(Cloud(), Iam()).remove(request, SCALER)).machines
     wrote = [f"{handle} panics, told ***, and stops" for handle in ("i-1", "i-busy")]
     assert wrote == [each.console for each in done]
-    console = await provisioner(Cloud(), Iam()).console(ReadConsole(provider="cloud", handle="i-1"), SCALER)
+    console = await provisioner(Cloud(), Iam()).console(FetchConsole(provider="cloud", handle="i-1"), SCALER)
     assert wrote[0] == console.text
     machine, trouble = done[0].machine, done[1].trouble
     assert machine is not None
@@ -230,7 +224,7 @@ async def test_a_provider_that_is_not_set_up_is_a_fault_of_the_settings() -> Non
     """Its offers are wrong, and nothing waits for its list of machines: the answer says what to add."""
     asked = provisioner(Cloud(), Iam())
     found = await asked.find(FindMachines(provider="moon"), SCALER)
-    checked = await asked.check(CheckOffers(provider="moon", offers=[OFFER]), SCALER)
+    checked = await asked.check(AskAboutOffers(provider="moon", offers=[OFFER]), SCALER)
     assert found.trouble == checked.trouble
     assert found.trouble is not None
     assert ErrorClass.CONFIG is found.trouble.error
