@@ -232,7 +232,7 @@ async def everybody_may_look(ada: aiohttp.ClientSession, lease: str) -> None:
 
 
 async def an_administrator_changes_pools(administrator: aiohttp.ClientSession) -> None:
-    """A pool is made, paused, resumed, given up; a machine is ordered and given up; a repeat is the same request."""
+    """Pools and machines are made and given up; a repeat is the same request."""
 
     async def order(action: str, said: dict[str, str], key: str = "") -> tuple[int, Any]:
         return await asked(administrator, "POST", f"/v2/pools/web:{action}", key=key, json=said)
