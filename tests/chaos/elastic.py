@@ -112,7 +112,9 @@ async def break_all(pool: ThrowawayPool, victims: list[str], every: float, did: 
 
 
 async def settled(pool: ThrowawayPool, least: int) -> dict[str, Any]:
-    """What differs after quiet, if so many machines are wanted; each lease has its machine otherwise, and each machine its lease."""
+    """
+    What differs after quiet, if so many machines are wanted; each lease has its machine otherwise, and each machine its lease.
+    """
     began = time.monotonic()
     while not await wanted(pool, least):
         await asyncio.sleep(_LOOK_S)

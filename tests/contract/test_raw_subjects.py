@@ -54,9 +54,10 @@ ALSO: Final[dict[str, frozenset[str]]] = {
     "PUB $JS.API.STREAM.INFO.KETTLE_pool_EVT_schedd_2Eschedd": frozenset({"dagman"}),
     "PUB $JS.API.CONSUMER.*.KETTLE_pool_EVT_schedd_2Eschedd.>": frozenset({"dagman"}),
     "PUB $JS.API.CONSUMER.MSG.NEXT.KETTLE_pool_EVT_schedd_2Eschedd.*": frozenset({"dagman"}),
-    # A collector makes the readers of reports for visitors; it and the negotiator follow all ads.
+    # A collector makes the readers of reports for visitors; it, the negotiator and the scaler follow all ads.
     "PUB $JS.API.CONSUMER.CREATE.KETTLE_pool_WORK.*.kettle.pool.work.>": frozenset({"collector"}),
     "PUB $JS.API.CONSUMER.CREATE.KV_KETTLE_pool_ADS.>": frozenset({"collector", "negotiator", "scaler"}),
+    "PUB $JS.API.CONSUMER.MSG.NEXT.KV_KETTLE_pool_ADS.*": frozenset({"scaler"}),
     # Owners of shards keep leases, and answer for frames.
     "PUB $JS.API.CONSUMER.DELETE.KV_KETTLE_pool_LEASES.*": OWNERS,
     "PUB $JS.API.CONSUMER.MSG.NEXT.KV_KETTLE_pool_LEASES.*": OWNERS,

@@ -58,6 +58,7 @@ _ROLES = {
     "accounting": {"numpy"},
     "iam": {"numpy", *_NO_EXPRESSIONS},
     "dagman": {"numpy", *_NO_EXPRESSIONS},
+    "provisioner": {"numpy", *_NO_DATABASE, *_NO_EXPRESSIONS},
     "scaler": set[str](),
     "worker": {"nats", "numpy", *_NO_DATABASE, *_NO_EXPRESSIONS},
     "gateway": {"numpy", *_NO_DATABASE, *_NO_EXPRESSIONS},

@@ -1,4 +1,6 @@
-"""Leases and machines against a provider that loses answers, lies late, and forgets, with a scaler that dies at any moment."""
+"""
+Leases and machines against a provider that loses answers, lies late, and forgets, with a scaler that dies at any moment.
+"""
 
 import msgspec
 from hypothesis import settings

@@ -37,7 +37,10 @@ def _planned() -> list[tuple[str, Event]]:
 
 
 def commits() -> Iterator[list[tuple[str, Event]]]:
-    """What is recorded together. Nothing comes after the failure of a lease, so how one ends otherwise is told of a second one."""
+    """
+    What is recorded together. Nothing comes after the failure of a lease, so how one ends otherwise is told of a second
+    one.
+    """
     requests = [event for _, event in ELASTIC if isinstance(event, LeaseRequested)]
     for stream, event in ELASTIC:
         if isinstance(event, PlanMade):

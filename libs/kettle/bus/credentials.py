@@ -64,7 +64,9 @@ class Credential(msgspec.Struct, frozen=True):
 
     @property
     def account(self) -> str:
-        """The public key of the account of the bus that its holder is in; empty: the server knows the holder itself."""
+        """
+        The public key of the account of the bus that its holder is in; empty: the server knows the holder itself.
+        """
         if not self.jwt:
             return ""
         stated = self._stated()

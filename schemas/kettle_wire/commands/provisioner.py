@@ -63,7 +63,9 @@ class CreateMachines(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class Created(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What became of one order: a handle; or trouble, and there is no machine; or neither, and nobody knows."""
+    """
+    What became of one order: a handle; or trouble, and there is no machine; or neither, and nobody knows.
+    """
 
     lease: LeaseId
     attempt: int
@@ -86,7 +88,7 @@ class FindMachines(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class MachinesFound(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Those of this deployment."""
+    """The machines of this deployment."""
 
     machines: list[MachineFound] = []
     complete: bool = False

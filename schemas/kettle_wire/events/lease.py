@@ -154,7 +154,9 @@ class LeaseDraining(Event, frozen=True, tag="lease.draining/1"):
 
 
 class LeaseUnwanted(Event, frozen=True, tag="lease.unwanted/1"):
-    """Nobody wants it any more, but whether there is a machine is not known yet: if one is found, it is removed."""
+    """
+    Nobody wants it any more, but whether there is a machine is not known yet: if one is found, it is removed.
+    """
 
     why: Words
 
@@ -307,7 +309,9 @@ class ProviderOpened(Event, frozen=True, tag="provider.opened/1"):
 
 
 class ProviderFrozen(Event, frozen=True, tag="provider.frozen/1"):
-    """So many of its machines seem to be lost at the same time that none is given up, until it is clear why."""
+    """
+    So many of its machines seem to be lost at the same time that none is given up, until it is clear why.
+    """
 
     missing: int
     of: int

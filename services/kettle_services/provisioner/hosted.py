@@ -39,7 +39,9 @@ class Hosted(msgspec.Struct, frozen=True):
 
 @asynccontextmanager
 async def hosted(settings: ProvisionerSettings, deployment: str) -> AsyncGenerator[dict[str, Hosted]]:
-    """All that are set up, by name; what is wrong with one is said when it is asked for something, and leaves the others alone."""
+    """
+    All that are set up, by name; what is wrong with one is said when it is asked for something, and leaves the others alone.
+    """
     known: dict[str, Hosted] = {}
     try:
         for name, table in (settings.providers or DEFAULT).items():

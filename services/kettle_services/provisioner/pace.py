@@ -1,4 +1,6 @@
-"""How many calls a provider gets: so many at the same time, and so many in a second, fewer while it says that these are too many."""
+"""
+How many calls a provider gets: so many at the same time, and so many in a second, fewer while it says that these are too many.
+"""
 
 import asyncio
 import time

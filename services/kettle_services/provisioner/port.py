@@ -85,9 +85,7 @@ class Provider(Protocol):
         ...
 
     async def get(self, handle: Handle) -> MachineFound:
-        """
-        One machine; one that is not there is `gone`.  Raises UnavailableError, ProviderError.
-        """
+        """One machine; one that is not there is `gone`.  Raises UnavailableError, ProviderError."""
         ...
 
     async def delete(self, handle: Handle) -> None:
@@ -103,7 +101,9 @@ class Provider(Protocol):
         ...
 
     async def console(self, handle: Handle) -> str:
-        """The end of what the machine wrote while it started; empty: there is nothing.  Raises UnavailableError, ProviderError."""
+        """
+        The end of what the machine wrote while it started; empty: there is nothing.  Raises UnavailableError, ProviderError.
+        """
         ...
 
     async def close(self) -> None:

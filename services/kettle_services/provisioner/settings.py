@@ -12,7 +12,7 @@ class ProvisionerSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fi
     """`KETTLE_PROVISIONER_<FIELD>` or the table `[provisioner]`."""
 
     name: str = "provisioner"
-    """Those of one name have the same providers, and each request goes to one of them."""
+    """Provisioners of one name have the same providers, and each request goes to one of them."""
     deployment: Annotated[str, msgspec.Meta(max_length=63, pattern=r"^([a-z0-9][a-z0-9-]*)?$")] = ""
     """
     What machines are marked with, so that two installations on one account leave each other's alone; empty: the name of the

@@ -88,7 +88,9 @@ class Provisioning:
         return Decision(self.book, self.seen, time.time())
 
     async def carry_out(self, decision: Decision, *, more: Sequence[tuple[str, Event]] = ()) -> None:
-        """Record what was decided, with what belongs into the same frame, and begin what is to be done because of it."""
+        """
+        Record what was decided, with what belongs into the same frame, and begin what is to be done because of it.
+        """
         changes = [*more, *decision.changes]
         if changes:
             await self._record.record(changes)
@@ -127,7 +129,7 @@ class Provisioning:
                 pass
 
     def _dispatch(self, tasks: asyncio.TaskGroup, acts: Sequence[Act]) -> None:
-        """Those of one kind at one provider travel together."""
+        """Acts of one kind at one provider travel together."""
         together: dict[tuple[str, type[Act], bool], list[Act]] = {}
         for act in acts:
             match act:
@@ -226,6 +228,8 @@ class Provisioning:
 
 
 def _class_of(error: NoResponderError | RefusedError) -> ErrorClass:
-    """What it means that a provisioner refuses as a whole: it has no such provider; or nobody is there, or has time."""
+    """
+    What it means that a provisioner refuses as a whole: it has no such provider; or nobody is there, or has time.
+    """
     refused = isinstance(error, RefusedError) and error.retry_after_ms == 0
     return ErrorClass.CONFIG if refused else ErrorClass.TRANSIENT

@@ -23,7 +23,7 @@ class ScalerSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_fi
     reconcile_interval: Seconds = 60.0
     """Seconds after which each provider is asked which machines it has, give or take a fifth."""
     doubt_interval: Seconds = 10.0
-    """The same, while it is in doubt whether some machine is there."""
+    """Seconds after which a provider is asked again while it is in doubt whether it has some machine."""
     renew_interval: Seconds = 15.0
     """Seconds after which a machine says how it is."""
     answer: Seconds = 75.0

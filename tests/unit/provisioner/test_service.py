@@ -129,7 +129,7 @@ async def test_each_order_has_its_own_answer() -> None:
 
 async def test_an_order_is_carried_out_once() -> None:
     """
-    The same attempt again makes nothing, and nobody claims to know what became of it; the next attempt is another order.
+    An attempt that comes again makes nothing, and nobody claims to know what became of it; the next attempt is another order.
     """
     cloud = Cloud()
     asked = provisioner(cloud, Iam())

@@ -39,7 +39,8 @@ def offer(name: str = "small", cpus: int = 8, memory: int = 16_384, **more: Any)
 
 
 def pool(name: str = "p", offers: Iterable[Offer] | None = None, **more: Any) -> WorkerPool:
-    return WorkerPool(name=name, offers=list(offers or [offer()]), **{"waits": 0.0, "max": 100, **more})
+    said: dict[str, Any] = {"waits": 0.0, "max": 100, **more}
+    return WorkerPool(name=name, offers=list(offers or [offer()]), **said)
 
 
 def job(cpus: int = 1, memory: int = 1024, **more: Any) -> Ad:

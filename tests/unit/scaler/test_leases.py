@@ -86,7 +86,9 @@ def test_an_offer_that_is_refused_is_closed_and_another_can_be_tried_at_once(err
 
 
 def test_pauses_grow_and_end_with_one_machine() -> None:
-    """Each closure in a row is about twice as long, up to an hour; after it one machine is tried, and if that is ready all are."""
+    """
+    Each closure in a row is about twice as long, up to an hour; after it one machine is tried, and if that is ready all are.
+    """
     lab = LeaseLab()
     lab.ready(1)
     pauses: list[float] = []
@@ -178,7 +180,9 @@ def test_a_machine_that_says_nothing_is_removed_with_what_it_wrote() -> None:
 
 
 def test_news_give_more_time_three_times() -> None:
-    """A machine that is slow but goes on is not taken for stuck; one that says something new for ever is."""
+    """
+    A machine that is slow but goes on is not taken for stuck; one that never ends to say something new is.
+    """
     lab = LeaseLab()
     [lease] = lab.request()
     lab.after(1.0)
@@ -193,7 +197,9 @@ def test_news_give_more_time_three_times() -> None:
 
 
 def test_machines_are_not_lost_because_we_are_deaf() -> None:
-    """Fifteen minutes without the bus take no machine away; those that are silent afterwards are looked for."""
+    """
+    Fifteen minutes without the bus take no machine away; those that are silent afterwards are looked for.
+    """
     lab = LeaseLab()
     leases = lab.ready(50)
     lab.seen.sound = None
@@ -206,7 +212,9 @@ def test_machines_are_not_lost_because_we_are_deaf() -> None:
 
 
 def test_an_empty_list_is_not_believed_while_machines_speak() -> None:
-    """A wrong credential may get an empty list, and "gone" for each machine: what says how it is, is there."""
+    """
+    A wrong credential may get an empty list, and "gone" for each machine: what says how it is, is there.
+    """
     lab = LeaseLab()
     leases = lab.ready(2)
     for _ in range(20):

@@ -134,6 +134,10 @@ def long_jobs(lab: Lab) -> None:
     lab.queue(1, job(AllowedExecuteDuration=1800))
 
 
+def jobs_with_gpus(lab: Lab) -> None:
+    lab.queue(1, job(RequestGPUs=1))
+
+
 def at_a_place(name: str) -> Callable[[Lab], None]:
     def queue(lab: Lab) -> None:
         lab.queue(1, job(Requirements=Expr(f'{REQUIREMENTS} && TARGET.{name} == "x"')))
@@ -168,7 +172,7 @@ OF_OFFERS: Final[dict[str, tuple[Callable[[Lab], None], dict[str, Any]]]] = {
     "cpus": (small_jobs, {"cpus": 4}),
     "memory": (small_jobs, {"memory": 4096}),
     "disk": (small_jobs, {"disk": 1}),
-    "gpus": (lambda lab: lab.queue(1, job(RequestGPUs=1)), {"gpus": 1}),
+    "gpus": (jobs_with_gpus, {"gpus": 1}),
     "site": (at_a_place("Site"), {"site": "x"}),
     "region": (at_a_place("Region"), {"region": "x"}),
     "zone": (at_a_place("Zone"), {"zone": "x"}),
@@ -192,9 +196,11 @@ def outcome(lab: Lab) -> object:
 
 
 def lab_of(said: dict[str, Any], first: dict[str, Any]) -> Lab:
-    one = offer(**{"name": "one", "price": 1.0, "currency": "EUR", **first})
+    of_one: dict[str, Any] = {"name": "one", "price": 1.0, "currency": "EUR", **first}
+    one = offer(**of_one)
     other = offer("two", 8, 16_384, price=1.05, currency="EUR")
-    lab = Lab(pool(**{"offers": [one, other], "currency": "EUR", **said}))
+    of_pool: dict[str, Any] = {"offers": [one, other], "currency": "EUR", **said}
+    lab = Lab(pool(**of_pool))
     lab.templates = {key: record for key, record in lab.templates.items() if "new" not in one.template}
     lab.rooms["full"] = Room(machines=0, at=lab.now)
     return lab

@@ -37,7 +37,7 @@ def test_it_is_read_and_does_not_stay(tmp_path: Path) -> None:
         ({"mode": 0o640}, "open to others"),
         ({"mode": 0o604}, "open to others"),
         ({"lease": "Not-A-Label"}, r"\$\.lease"),
-        ({"lifes": 60.0}, "unknown field `lifes`"),
+        ({"lives": 60.0}, "unknown field `lives`"),
         ({"life": 0.0}, r"\$\.life"),
         ({"settings": {"num_cpus": None}}, r"\$\.settings"),
     ],

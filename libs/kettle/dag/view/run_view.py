@@ -93,7 +93,7 @@ class RunView:
             self._enter(node, NodeState.DONE)
             self._step(node, at, Phase.OVER)
 
-    def apply(self, at: float, event: WorkflowEvent) -> None:  # noqa: C901 - a case for each event
+    def apply(self, at: float, event: WorkflowEvent) -> None:  # noqa: C901, PLR0912 - a case for each event
         """One more event, and when it was recorded."""
         self.events += 1
         match event:

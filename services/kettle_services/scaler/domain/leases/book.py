@@ -145,7 +145,9 @@ class Standing(msgspec.Struct, frozen=True):
 
 
 def standing(book: Book, pool: str, offer: Offer, now: float) -> Standing:
-    """Whether machines of an offer may be asked for now: none, a single one to see, or as many as are wanted."""
+    """
+    Whether machines of an offer may be asked for now: none, a single one to see, or as many as are wanted.
+    """
     record = book.offers.get(f"{pool}.{offer.name}")
     template = book.templates.get(template_of(pool, offer))
     provider = book.providers.get(offer.provider)

@@ -68,7 +68,9 @@ class OfferRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     """When that was counted."""
 
     def success(self, now: float) -> float:
-        """Which part of the machines is expected to become ready; what was never tried is expected to work rather than not."""
+        """
+        Which part of the machines is expected to become ready; what was never tried is expected to work rather than not.
+        """
         weight = _decayed(1.0, now - self.at)
         good, bad = self.good * weight, self.bad * weight
         return (good + _PRIOR * _PRIOR_SUCCESS) / (good + bad + _PRIOR)
@@ -173,7 +175,8 @@ def fold_provider(
 
 
 def _decayed(weight: float, seconds: float) -> float:
-    return weight * 0.5 ** (max(0.0, seconds) / _HALF_LIFE_S)
+    part: float = 0.5 ** (max(0.0, seconds) / _HALF_LIFE_S)
+    return weight * part
 
 
 def pause_end(times: int, name: str, now: float, timers: Timers) -> float:

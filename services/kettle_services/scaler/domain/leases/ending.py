@@ -1,4 +1,6 @@
-"""How leases end: what closes with a failure, how a machine is removed, and what is recorded when it is gone."""
+"""
+How leases end: what closes with a failure, how a machine is removed, and what is recorded when it is gone.
+"""
 
 from kettle_services.scaler.domain.leases.book import Decision, Dismiss
 from kettle_services.scaler.domain.leases.breakers import (

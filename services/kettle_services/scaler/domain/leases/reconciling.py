@@ -115,7 +115,9 @@ def _how_it_is(decision: Decision, lease: Lease, machine: MachineFound) -> None:
 
 
 def _orphaned(decision: Decision, provider: str, machines: Iterable[MachineFound]) -> None:
-    """Machines that no lease wants are removed after a while: they may be wanted by a record that was set back."""
+    """
+    Machines that no lease wants are removed after a while: they may be wanted by a record that was set back.
+    """
     known = {each.found.handle for each in decision.book.orphans.values() if each.found.provider == provider}
     for machine in machines:
         if machine.handle in known:
@@ -228,7 +230,9 @@ def _rest_gone(decision: Decision, provider: str, handle: str) -> None:
 
 
 def _is_proven(decision: Decision, lease: Lease) -> bool:
-    """Whether it is certain that the machine of a lease is gone, now that its provider has said so once more."""
+    """
+    Whether it is certain that the machine of a lease is gone, now that its provider has said so once more.
+    """
     if lease.duplicates:
         return False  # the lease ends with the last machine of its name
     timers, now = decision.timers, decision.now

@@ -70,7 +70,7 @@ class Packing:
         self._cost = cost
         with np.errstate(divide="ignore", invalid="ignore"):
             parts = np.where(need > 0, need / capacity[np.newaxis], 0.0)
-        self._parts = np.where(np.isfinite(parts), parts, np.inf)
+        self._parts: Reals = np.where(np.isfinite(parts), parts, np.inf)
         """What part of the machine a job takes of each resource."""
         share = self._parts.max(axis=2, initial=0.0)
         self._usable = usable & (share <= 1 + _EXACTLY)
@@ -179,7 +179,8 @@ class Packing:
         """How many jobs of a group have room on a machine besides those that it is for."""
         if not self._usable[group, one.offer]:
             return 0
-        free = 1.0 - sum(self._parts[other, one.offer] * jobs for other, jobs in one.jobs)
+        used: Reals = np.sum([self._parts[other, one.offer] * jobs for other, jobs in one.jobs], axis=0)
+        free: Reals = 1.0 - used
         part = self._parts[group, one.offer]
         return int(np.floor((free[part > 0] + _EXACTLY) / part[part > 0]).min(initial=1e6))
 

@@ -114,7 +114,8 @@ class Snapshot:
         """Slots that take jobs, of machines that are to stay."""
         free = self._table.says("State", "Unclaimed") | self._table.says("State", "Backfill")
         staying = self._staying(inputs)
-        return staying[free[staying]]
+        rows: npt.NDArray[np.int64] = staying[free[staying]]
+        return rows
 
     def _staying(self, inputs: Inputs) -> npt.NDArray[np.int64]:
         """Slots of machines that are to stay, whatever they do now."""
@@ -130,10 +131,11 @@ class Snapshot:
         return self._table.keys[row].removeprefix(COMING).partition(".")[0]
 
     def _digest(self, rows: npt.NDArray[np.int64]) -> bytes:
-        cpus, memory = (self._table.numbers(name) for name in ("Cpus", "Memory"))
+        cpus, memory = self._table.numbers("Cpus"), self._table.numbers("Memory")
+        numbers: list[int] = rows.tolist()
         return slots_digest(
             (self._table.keys[row], [int(cpus[row]), int(memory[row])])
-            for row in rows.tolist()
+            for row in numbers
             if cpus[row] >= 0 and memory[row] >= 0
         )
 
