@@ -29,8 +29,8 @@ memory = "512 MB"
 boot = "1s"
 """
 QUICK: Final[dict[str, Any]] = {
-    "scaler": {"answer": 3.0, "reconcile_interval": 2.0, "doubt_interval": 0.5, "renew_interval": 300.0},
-    "provisioner": {"call_deadline": 2.0, "providers": {"process": {"kind": "process", "grace": 3.0}}},
+    "scaler": {"answer": 6.0, "reconcile_interval": 2.0, "doubt_interval": 0.5, "renew_interval": 300.0},
+    "provisioner": {"call_deadline": 4.0, "providers": {"process": {"kind": "process", "grace": 3.0}}},
 }
 _LOOK_S: Final = 0.5
 
