@@ -7,10 +7,22 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
+import pytest
+
 from kettle.testing.patience import PATIENCE_S
+from kettle.testing.servers import selection
 from kettle.testing.throwaway_pool import ThrowawayPool
 
 from .elastic_pools import machines, pool_of_machines
+
+pytestmark = [
+    pytest.mark.scenario,
+    pytest.mark.embedded,
+    pytest.mark.skipif(
+        not selection.servers_are_ours(),
+        reason="who may connect to servers of somebody else is theirs to say",
+    ),
+]
 
 STEPS: Final = {
     "scaler": ("lease.submitting", "lease.answered", "lease.removing"),

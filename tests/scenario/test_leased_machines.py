@@ -39,7 +39,8 @@ pytestmark = [
     pytest.mark.scenario,
     pytest.mark.embedded,
     pytest.mark.skipif(
-        not selection.servers_are_ours(), reason="whom servers of somebody else let in is theirs to say"
+        not selection.servers_are_ours(),
+        reason="who may connect to servers of somebody else is theirs to say",
     ),
 ]
 
