@@ -45,7 +45,7 @@ pytestmark = [
 ]
 
 SERVICES: Final = ["collector", "negotiator", "schedd", "shadow", "startd", "accounting", "iam", "scaler"]
-STARTD: Final = {
+STARTD: Final[dict[str, Any]] = {
     "num_cpus": 2,
     "update_interval": 1.0,
     "report_repeat": 0.3,
@@ -185,7 +185,7 @@ async def leased(
     (own := place / name).mkdir(mode=0o700)
     said = await pool.kettle("worker", "token", "create", "--json")
     made = json.loads(said.out)
-    bootstrap = {
+    bootstrap: dict[str, Any] = {
         "url": made["url"],
         "token": made["token"],
         "lease": name,
