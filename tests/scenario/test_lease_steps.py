@@ -41,7 +41,7 @@ memory = "512 MB"
 boot = "1s"
 """
 QUICK: Final[dict[str, Any]] = {
-    "scaler": {"answer": 6.0, "reconcile_interval": 2.0, "doubt_interval": 0.5, "renew_interval": 300.0},
+    "scaler": {"answer": 6.0, "reconcile_interval": 2.0, "doubt_interval": 0.5, "renew_interval": 2.0},
     "provisioner": {"call_deadline": 4.0, "providers": {"process": {"kind": "process", "grace": 3.0}}},
 }
 _LOOK_S: Final = 0.5
@@ -84,7 +84,9 @@ async def applied(pool: ThrowawayPool, directory: Path, *, least: int) -> None:
 
 
 async def given_up(pool: ThrowawayPool, lease: str) -> None:
-    """A lease is drained by force; the scaler may be killed before it says so, and the lease be over when it is asked again."""
+    """
+    A lease is drained by force; a scaler that is killed meanwhile says nothing, and the lease may be over when it is asked again.
+    """
     async with asyncio.timeout(PATIENCE_S):
         while (await pool.kettle("pool", "drain", "--lease", lease, "--force")).status != 0:
             if lease not in {each["lease"] for each in await leases(pool)}:
