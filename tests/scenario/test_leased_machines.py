@@ -12,7 +12,7 @@ import sys
 import time
 from asyncio.subprocess import DEVNULL, Process
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -39,12 +39,13 @@ pytestmark = [
     pytest.mark.scenario,
     pytest.mark.embedded,
     pytest.mark.skipif(
-        not selection.servers_are_ours(), reason="whom servers of somebody else let in is theirs to say"
+        not selection.servers_are_ours(),
+        reason="who may connect to servers of somebody else is theirs to say",
     ),
 ]
 
 SERVICES: Final = ["collector", "negotiator", "schedd", "shadow", "startd", "accounting", "iam", "scaler"]
-STARTD: Final = {
+STARTD: Final[dict[str, Any]] = {
     "num_cpus": 2,
     "update_interval": 1.0,
     "report_repeat": 0.3,
@@ -90,6 +91,12 @@ class Scaler:
                     if what(said):
                         return said
                 await self._heard.wait()
+
+    async def told(self, lease: str, answer: Renewed) -> None:
+        """Answer so from now on, and wait until a machine has taken it in: it asks again when it has."""
+        self.answer, before = answer, len(self._said[lease])
+        async with self._heard, asyncio.timeout(PATIENCE_S):
+            await self._heard.wait_for(lambda: len(self._said[lease]) >= before + 2)
 
     def phases(self, lease: str) -> list[Phase]:
         """The phases of a machine, each once, in the order in which it said them."""
@@ -146,7 +153,7 @@ class Leased:
         pids = [self.process.pid, *self.agents()]
         pids += [each.pid for each in processes.of_pool(home.pool_id(), home.execute)]
         places = [Path(f"/proc/{pid}/{what}") for pid in pids for what in ("cmdline", "environ")]
-        return [str(place) for place in places if place.exists() and secret.encode() in place.read_bytes()]
+        return [str(place) for place in places if secret.encode() in shown(place)]
 
     def agents(self) -> list[int]:
         """The process id of the agent, the child of the guard, as soon as there is one."""
@@ -161,6 +168,14 @@ class Leased:
         os.kill(agents[0], number)
 
 
+def shown(place: Path) -> bytes:
+    """What a file of a process says; nothing if the process has ended."""
+    try:
+        return place.read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return b""
+
+
 @asynccontextmanager
 async def leased(
     pool: ThrowawayPool, place: Path, *, startd: dict[str, Any] | None = None, **told: Any
@@ -170,7 +185,7 @@ async def leased(
     (own := place / name).mkdir(mode=0o700)
     said = await pool.kettle("worker", "token", "create", "--json")
     made = json.loads(said.out)
-    bootstrap = {
+    bootstrap: dict[str, Any] = {
         "url": made["url"],
         "token": made["token"],
         "lease": name,
@@ -194,7 +209,8 @@ async def leased(
     finally:
         if process.returncode is None:  # the test has failed
             for pid in machine.agents():
-                os.kill(pid, signal.SIGKILL)
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
             process.kill()
             await process.wait()
         await asyncio.to_thread(pools.down, machine.home)
@@ -243,8 +259,8 @@ async def test_a_machine_lives_from_its_bootstrap_to_its_lease(
         assert not machine.bootstrap.exists()
         long = description(machine, "/bin/true", "allowed_execute_duration = 7200", "queue")
         waits = (await pool.client.submit(long, cwd=tmp_path)).cluster
-        shown = machine.home / "credentials" / "worker.creds"
-        look = f"cat {shown} || echo closed; while test ! -e end; do sleep 0.05; done"
+        secret = machine.home / "credentials" / "worker.creds"
+        look = f"cat {secret} || echo closed; while test ! -e end; do sleep 0.05; done"
         cluster = await running(pool, tmp_path, machine, look)
         await scaler.heard(machine.name, lambda said: (said.claims, said.running) == (1, 1))
         (ad,) = await slots(pool, machine, "PartitionableSlot")
@@ -318,20 +334,21 @@ async def test_an_agent_that_hangs_ends_with_the_life_of_the_machine(
 ) -> None:
     """Its guard kills it, and takes away what it could show to the bus."""
     wrong = {"disk": 2**40}
-    async with leased(pool, tmp_path, examination=wrong, back_off=3600.0, life=8.0) as machine:
+    async with leased(pool, tmp_path, examination=wrong, back_off=3600.0, hurry=0.5) as machine:
         await scaler.heard(machine.name, lambda said: said.phase is Phase.FAILED)
+        await scaler.told(machine.name, Renewed(life=7.0, again=0.2, now=0.0))
         await machine.signal_agent(signal.SIGSTOP)
         assert KILLED == await machine.ended()
 
 
 async def test_without_renewals_a_machine_ends(pool: ThrowawayPool, scaler: Scaler, tmp_path: Path) -> None:
     """After its grace it takes no more jobs, and the one that runs may finish, but not without end."""
-    async with leased(pool, tmp_path, orphan_grace=1.0, finish=1.0, renewal=0.2) as machine:
+    async with leased(pool, tmp_path, orphan_grace=8.0, finish=1.0, renewal=0.2) as machine:
         await scaler.heard(machine.name, lambda said: said.phase is Phase.READY)
         cluster = await running(pool, tmp_path, machine, "sleep 600")
         scaler.deaf = True
         orphan = await scaler.heard(machine.name, lambda said: said.phase is Phase.DRAINING)
-        assert "was not renewed for 1 s" in orphan.progress
+        assert "was not renewed for 8 s" in orphan.progress
         assert 0 == await machine.ended()
         await requeued(pool, cluster)
 
@@ -354,7 +371,8 @@ async def test_a_killed_master_costs_no_job_and_failing_jobs_the_machine(
     It is started again, and its startd takes the job over that runs; jobs that end badly at once have the machine take no more and
     end, and what has not begun stays where it is.
     """
-    async with leased(pool, tmp_path, quarantine_after=2, startd={"num_cpus": 1}) as machine:
+    told = {"num_cpus": 1, "quarantine_within": 3600.0}
+    async with leased(pool, tmp_path, quarantine_after=2, startd=told) as machine:
         await scaler.heard(machine.name, lambda said: said.phase is Phase.READY)
         cluster = await running(pool, tmp_path, machine, "while test ! -e end; do sleep 0.05; done")
         inside = await sandbox(machine)

@@ -185,7 +185,7 @@ class Provisioner:
         del caller
         hosted = self._hosted.get(request.provider)
         if hosted is None:
-            return OffersChecked(trouble=self._unknown(request.provider))
+            return OffersLookedAt(trouble=self._unknown(request.provider))
         faults: dict[str, list[str]] = {}
         for offer in request.offers:
             said = await self._asked(hosted, partial(_check, hosted, offer))

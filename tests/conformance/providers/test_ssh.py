@@ -136,7 +136,7 @@ class TestSsh(ProviderSuite):
         """
         provider = await world.provider()
         handle = await provider.create(
-            Order(lease="crowd-8-0", attempt=1, offer=_OFFER, life=1.0), bootstrap("crowd-8-0")
+            Order(lease="crowd-8-0", attempt=1, offer=_OFFER, life=7.0), bootstrap("crowd-8-0")
         )
 
         async def is_gone() -> bool:

@@ -60,9 +60,9 @@ class SlurmCluster:
         return "UP" in ran.stdout
 
     def stop_controller(self) -> None:
-        """End the controller; what it knows is in its files."""
-        assert self._controller is not None
-        _end(self._controller)
+        """End the controller, if it runs; what it knows is in its files."""
+        if self._controller is not None:
+            _end(self._controller)
         self._controller = None
 
     def freeze_controller(self) -> None:
@@ -75,13 +75,12 @@ class SlurmCluster:
         assert self._controller is not None
         self._controller.send_signal(signal.SIGCONT)
 
-    def close(self) -> None:
-        """End every job, then the controller."""
+    def end_jobs(self) -> None:
+        """End every job, while its node is there to end it."""
         if self._controller is None:
             self.start_controller()
         self.run("scancel", "--me")
         _until(lambda: not self.run("squeue", "--noheader", "--me").strip(), "jobs do not end")
-        self.stop_controller()
 
 
 @contextmanager
@@ -110,12 +109,12 @@ def slurm() -> Generator[SlurmCluster]:
         )
         stack.callback(_end, munged)
         _until(socket_path.exists, "munged does not answer")
+        stack.callback(cluster.stop_controller)
         cluster.start_controller()
-        stack.callback(cluster.close)
         node = _started([_path("slurmd"), "-D", "-f", str(cluster.configuration)])
         stack.callback(_end, node)
         _until(lambda: "idle" in cluster.run("sinfo", "--noheader", "--format=%T"), "the node does not come")
-        stack.callback(cluster.run, "scancel", "--me")
+        stack.callback(cluster.end_jobs)
         yield cluster
 
 
@@ -173,7 +172,11 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     if process.poll() is None:
         process.send_signal(signal.SIGCONT)
         process.terminate()
-        process.wait(PATIENCE_S)
+        try:
+            process.wait(PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
 
 
 def _until(is_so: Callable[[], object], otherwise: str) -> None:
