@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from kettle_wire.ads.types import Scalar
 
 _MOST = 2.0**53
-"""A machine may say that it has any amount of something, infinity as well."""
+"""A slot that says that it has more cores or memory, or infinitely many, is none that counts."""
 _SHOWN_S = 60.0
 """A machine that is ready shows its slots within so many seconds, else it is not counted on."""
 
@@ -123,6 +123,8 @@ class Snapshot:
         """Slots of machines that are to stay, whatever they do now."""
         leaving = {lease.id for lease in inputs.leases if not is_coming(lease) and not serves(lease)}
         stays = ~self._table.truths("Draining")
+        for amount in ("Cpus", "Memory"):
+            stays &= ~(self._table.numbers(amount) > _MOST)
         if leaving:
             keys = self._table.keys
             stays &= np.array([key.partition(".")[0] not in leaving for key in keys], np.bool_)
@@ -136,8 +138,13 @@ class Snapshot:
         cpus, memory = self._table.numbers("Cpus"), self._table.numbers("Memory")
         numbers: list[int] = rows.tolist()
         return slots_digest(
+<<<<<<< HEAD
             (self._table.keys[row], [int(min(_MOST, amount[row])) for amount in (cpus, memory)])
             for row in numbers
+=======
+            (self._table.keys[row], [int(cpus[row]), int(memory[row])])
+            for row in rows.tolist()
+>>>>>>> secrev9
             if cpus[row] >= 0 and memory[row] >= 0
         )
 
