@@ -54,7 +54,7 @@ def guard(agent: Callable[[Line], int], home: Path, *, ends: float, shutdown: bo
     there.close()
     handle = os.pidfd_open(pid)
     for number in _POLITE:
-        signal.signal(number, lambda *_: _forward(handle))
+        signal.signal(number, lambda _number, _frame: _forward(handle))
     if not _ended_by_itself(handle, here, ends):
         _log.error("the machine's life is over, and its agent has not ended: everything is killed")
         with contextlib.suppress(ProcessLookupError):
