@@ -138,13 +138,8 @@ class Snapshot:
         cpus, memory = self._table.numbers("Cpus"), self._table.numbers("Memory")
         numbers: list[int] = rows.tolist()
         return slots_digest(
-<<<<<<< HEAD
-            (self._table.keys[row], [int(min(_MOST, amount[row])) for amount in (cpus, memory)])
-            for row in numbers
-=======
             (self._table.keys[row], [int(cpus[row]), int(memory[row])])
-            for row in rows.tolist()
->>>>>>> secrev9
+            for row in numbers
             if cpus[row] >= 0 and memory[row] >= 0
         )
 
