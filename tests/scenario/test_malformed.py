@@ -44,7 +44,9 @@ FOR_PEOPLE: Final = [endpoint for endpoint in open_to(Caller.USER, Caller.ADMINI
 
 @pytest.fixture(scope="module")
 def configuration() -> dict[str, Any]:
-    """Questions about frames that never come are answered at once that they are not there; a scaler has no pools yet."""
+    """
+    Questions about frames that never come are answered at once that they are not there; a scaler has no pools yet.
+    """
     return {
         "settings": {
             "accounting": {"patience": 0.1},

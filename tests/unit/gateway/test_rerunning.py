@@ -30,7 +30,9 @@ class Grown:
 
 
 async def test_a_file_of_a_workflow_is_not_read_if_it_is_too_large() -> None:
-    """Its DAG file as well, in the place of which a node may have left anything; its first piece is all that comes."""
+    """
+    Its DAG file as well, in the place of which a node may have left anything; its first piece is all that comes.
+    """
     large = Grown(MOST_BYTES + 1)
     with pytest.raises(RequestRefused, match="more than 64 MiB"):
         await whole(large, "workflow.dag")

@@ -301,7 +301,7 @@ async def test_what_happens_in_the_queue_does_not_make_more_looks(tmp_path: Path
 
         assert (
             0 < len(looks) < 10
-        )  # one, where the machine does not stand still for longer than it takes to calm down
+        )  # one, where the machine does not pause for longer than it takes to calm down
         await so(lambda: len(looks) > 1)
         running.cancel()
 
