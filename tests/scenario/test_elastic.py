@@ -153,7 +153,7 @@ async def test_a_pool_grows_for_what_waits_and_shrinks_to_nothing(
     await killed(pool, "scaler")
     await killed(pool, "provisioner")
     possible = [JobId(cluster, proc) for proc in range(7)]
-    async with asyncio.timeout(2 * PATIENCE_S):
+    async with asyncio.timeout(3 * PATIENCE_S):
         progress = await pool.client.wait(select(*possible))
     assert not progress.bad()
     status, why, err = await pool.kettle("why", f"{cluster}.7")
