@@ -397,7 +397,7 @@ async def test_nothing_outlives_the_agent(pool: ThrowawayPool, scaler: Scaler, t
     """Killed, it is the end of its services and of the job that runs."""
     async with leased(pool, tmp_path) as machine:
         await scaler.heard(machine.name, lambda said: said.phase is Phase.READY)
-        cluster = await running(pool, tmp_path, machine, "sleep 600", "job_lease_duration = 5")
+        cluster = await running(pool, tmp_path, machine, "sleep 600", "+JobLeaseDuration = 5")
         await machine.signal_agent(signal.SIGKILL)
         assert KILLED == await machine.ended()
         await requeued(pool, cluster)
