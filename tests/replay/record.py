@@ -26,6 +26,7 @@ from kettle.pool.personal_settings import Value
 from kettle.storage import PgLog
 from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 from kettle_services.master.domain.start_order import DAEMON_LIST
+from kettle_services.scaler.record import SHARD as SCALER
 from kettle_wire.events import JobDisconnected, JobReconnected, JobVacated
 from kettle_wire.events.codec import CODEC
 from kettle_wire.frames import Frame
@@ -318,7 +319,7 @@ def _decided() -> dict[str, list[Frame]]:
     """What happens to workflows and to machines that come and go is decided without a pool."""
     return {
         workflow_events.SHARD: workflow_events.frames(),
-        elastic_events.SHARD: elastic_events.frames(),
+        SCALER: elastic_events.frames(),
     }
 
 

@@ -154,8 +154,8 @@ def _allowed(declared: inspect.Type, *, nullable: bool) -> str:
             return _text(declared)
         case inspect.LiteralType(values=values):
             return f"{'one of ' if len(values) > 1 else ''}{', '.join(map(str, values))}"
-        case inspect.EnumType(cls=kind):
-            return f"one of {', '.join(str(each.value) for each in kind)}"
+        case inspect.EnumType(cls=choices):
+            return f"one of {', '.join(str(each.value) for each in choices)}"
         case inspect.ListType() | inspect.VarTupleType() | inspect.DictType():
             kind = "an object" if isinstance(declared, inspect.DictType) else "a list"
             return kind + _within(declared.min_length, declared.max_length, " of {} values")
