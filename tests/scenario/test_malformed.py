@@ -171,7 +171,7 @@ def pids(pool: ThrowawayPool) -> dict[str, tuple[int, int]]:
     return {daemon.name: (daemon.pid, daemon.starts) for daemon in pool.state.daemons}
 
 
-def example(kind: inspect.Type, *, number: int = 1, text: str = "x") -> Any:
+def example(kind: inspect.Type, *, number: int = 1, text: str = "x") -> Any:  # noqa: C901 - a case for each kind
     """A value of a type, every field given."""
 
     def one(inner: inspect.Type) -> Any:
@@ -180,6 +180,8 @@ def example(kind: inspect.Type, *, number: int = 1, text: str = "x") -> Any:
     match kind:
         case inspect.LiteralType(values=values):
             return values[0]
+        case inspect.EnumType(cls=choices):
+            return next(iter(choices)).value
         case (
             inspect.ListType(item_type=item, min_length=least)
             | inspect.VarTupleType(item_type=item, min_length=least)
@@ -197,7 +199,7 @@ def example(kind: inspect.Type, *, number: int = 1, text: str = "x") -> Any:
                 return [*([] if kind.tag is None else [kind.tag]), *fields.values()]
             return fields if kind.tag_field is None else {kind.tag_field: kind.tag} | fields
         case inspect.StrType(pattern=str(pattern)) if not re.search(pattern, text):
-            return "0" * 64  # a digest: nothing else is as particular
+            return "0" * 64 if kind.max_length is None or kind.max_length >= 64 else "X" * kind.max_length
         case _:
             simple: dict[type[inspect.Type], Any] = {
                 inspect.IntType: number,

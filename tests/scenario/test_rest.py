@@ -18,6 +18,7 @@ from yarl import URL
 from kettle.client import prepare, select
 from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
+from kettle_services.master.domain.start_order import DAEMON_LIST
 from kettle_wire.rest.catalogue import ROUTES
 from kettle_wire.rest.problem import Problem
 from kettle_wire.rest.route import EVERYWHERE, Route
@@ -31,7 +32,12 @@ HELD = 'executable = /bin/true\nhold = true\n+Colour = "green"\nenvironment = SE
 
 @pytest.fixture(scope="module")
 def configuration() -> dict[str, Any]:
-    return {"settings": {"gateway": {"rest": True, "request_burst": 1e6, "requests_per_second": 1e6}}}
+    return {
+        "settings": {
+            "gateway": {"rest": True, "request_burst": 1e6, "requests_per_second": 1e6},
+            "master": {"daemon_list": [*DAEMON_LIST, "scaler"]},
+        }
+    }
 
 
 class Rest:

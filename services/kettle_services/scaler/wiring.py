@@ -7,6 +7,7 @@ from kettle.eventsourcing.command_pipeline import CommandPipeline
 from kettle.eventsourcing.log import Log
 from kettle.faults import fault_point
 from kettle.runtime import Runtime
+from kettle.runtime.expression_budgets import watch_budgets
 from kettle.runtime.people import People
 from kettle.runtime.pool_connections import join_bus, join_log
 from kettle.runtime.shard_ownership import own_shard
@@ -27,6 +28,7 @@ from kettle_wire.subjects import Subjects
 
 async def serve(rt: Runtime, settings: ScalerSettings) -> None:
     """Own the shard, follow the ads, plan, have it carried out, until the process is asked to stop."""
+    watch_budgets(rt.telemetry)
     log = await join_log(rt, settings)
     bus = await join_bus(rt, settings, people=People())
     shard = await own_shard(rt, settings, bus, log, SHARD)
