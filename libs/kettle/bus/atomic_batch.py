@@ -12,8 +12,9 @@ from typing import Final
 
 import msgspec
 
-from kettle.bus.jetstream import stored_at
+from kettle.bus.jetstream import heard, stored_at
 from kettle.bus.nats_connection import NatsConnection
+from kettle.bus.nats_driver import Msg
 from kettle.bus.ports import BusError, Post, RefusedError
 from kettle_wire.codes import RefusalCode
 
@@ -43,6 +44,17 @@ class AtomicBatches:
     async def append(self, posts: Sequence[Post], *, expect_last: int, note: str, deadline: float) -> int:
         """See `Bus.append_together`."""
         check_count(posts)
+        reply = await heard(lambda: self._sent(posts, expect_last, note, deadline), deadline)
+        last = stored_at(reply, posts[-1].subject, expect_last)
+        if msgspec.json.decode(reply.data, type=_Committed).count != len(posts):
+            raise RefusedError(
+                RefusalCode.UNSUPPORTED,
+                "this NATS server stores no messages together: 2.12 or a later one is needed",
+            )
+        return last
+
+    async def _sent(self, posts: Sequence[Post], expect_last: int, note: str, deadline: float) -> Msg:
+        """The answer to a batch, which nobody has seen before: one whose end nobody heard is forgotten."""
         batch = f"{self._name}-{next(self._count)}"
         headers = {"Nats-Batch-Id": batch, "Nats-Expected-Last-Sequence": str(expect_last)}
         *others, final = posts
@@ -53,11 +65,4 @@ class AtomicBatches:
         headers |= {"Nats-Batch-Sequence": str(len(posts)), "Nats-Batch-Commit": "1"}
         if note:
             headers[NOTE] = note
-        reply = await self._connection.request(final.subject, final.data, deadline=deadline, headers=headers)
-        last = stored_at(reply, final.subject, expect_last)
-        if msgspec.json.decode(reply.data, type=_Committed).count != len(posts):
-            raise RefusedError(
-                RefusalCode.UNSUPPORTED,
-                "this NATS server stores no messages together: 2.12 or a later one is needed",
-            )
-        return last
+        return await self._connection.request(final.subject, final.data, deadline=deadline, headers=headers)

@@ -1,5 +1,6 @@
 """The part of the JetStream API that is used here: streams, and consumers that are pulled."""
 
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Final, NoReturn
@@ -182,6 +183,21 @@ def stored_at(reply: Msg, subject: str, expected: int) -> int:
     return ack.seq
 
 
+async def heard(send: Callable[[], Awaitable[Msg]], deadline: float) -> Msg:
+    """
+    What answers a message for a stream; `send` sends all of it again.
+
+    That nobody answers is believed after a moment: in a cluster, a stream that is new or elects a leader is unknown
+    to the other servers for that long.
+    """
+    return await retry(
+        send,
+        _ELECTION,
+        retryable=lambda error: isinstance(error, NoResponderError),
+        deadline=Deadline(min(ELECTION_S, deadline)),
+    )
+
+
 class JetStream:
     """Calls of the API over one connection."""
 
@@ -193,15 +209,9 @@ class JetStream:
     ) -> int:
         """
         Store a message; returns its sequence. `expected` goes into the error if the guard in `headers` fails.
-
-        That nobody answers is believed after a moment: in a cluster, a stream that is new or elects a leader is unknown
-        to the other servers for that long.
         """
-        reply = await retry(
-            lambda: self._connection.request(subject, data, deadline=deadline, headers=headers),
-            _ELECTION,
-            retryable=lambda error: isinstance(error, NoResponderError),
-            deadline=Deadline(min(ELECTION_S, deadline)),
+        reply = await heard(
+            lambda: self._connection.request(subject, data, deadline=deadline, headers=headers), deadline
         )
         return stored_at(reply, subject, expected)
 

@@ -44,6 +44,6 @@ def test_the_program_of_the_site_sees_nothing_of_the_pool(
     """It stands where jobs work, and is gone afterwards."""
     monkeypatch.setenv("KETTLE_HOME", "/elsewhere")
     place = tmp_path / "home"
-    script = f'#!/bin/sh\nenv | grep -q ^KETTLE_ && exit 1\ntest "$PWD" = {place / "execute"}\n'
+    script = f'#!/bin/sh\nenv | grep -q ^KETTLE_HOME= && exit 1\ntest "$PWD" = {place / "execute"}\n'
     assert [] == found(tmp_path, Examination(script=script))
     assert not (place / "examination").exists()
