@@ -34,7 +34,7 @@ PAGES: Final = (
     "/alerts",
     "/services",
 )
-DRAWN: Final = dict.fromkeys(("/machines", "/fairshare"), "[data-drawn]")
+DRAWN: Final[dict[str, str]] = dict.fromkeys(("/machines", "/fairshare"), "[data-drawn]")
 """Pages with a drawing, and what is there when it is made."""
 
 
