@@ -64,6 +64,7 @@ def timers_of(settings: ScalerSettings) -> Timers:
         phase=settings.phase,
         dead=settings.dead,
         orphan_grace=settings.orphan_grace,
+        removal=settings.removal_interval,
     )
 
 

@@ -16,10 +16,13 @@ from typing import Any, Final
 
 import botocore.session
 from botocore.config import Config
+from botocore.loaders import Loader
 from tests.conformance.providers.fault_proxy import Answer, Asked, Forward
 
 from kettle.testing.patience import PATIENCE_S
 
+_MODELS: Final = Loader()
+"""Reads what botocore knows of a service once, since that is megabytes."""
 ENDS: Final = "true"
 """The command that user data of tests has in place of `shutdown`, since they run on this machine."""
 
@@ -29,6 +32,7 @@ class Ec2Machines:
 
     def __init__(self, endpoint: str, place: Path) -> None:
         session = botocore.session.Session()
+        session.register_component("data_loader", _MODELS)
         session.set_credentials("any", "any")
         once = Config(retries={"total_max_attempts": 1})
         self.client: Final[Any] = session.create_client(

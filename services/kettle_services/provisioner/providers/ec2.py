@@ -27,6 +27,8 @@ from kettle_wire.bootstrap import Bootstrap
 from kettle_wire.leases import ErrorClass, Handle, MachineFound, MachineState, Order
 from kettle_wire.worker_pools import Market, Offer
 
+_MODELS: Final = Loader()
+"""Reads what botocore knows of a service once, since that is megabytes."""
 _SPOT_NOTICE: Final = "http://169.254.169.254/latest/meta-data/spot/instance-action"
 _PAGE: Final = 500
 _UNSENT: Final = (
@@ -102,7 +104,6 @@ class Ec2:
         self._settings: Final = settings
         self._deployment: Final = deployment
         self._threads: Final = Threads(settings.calls, "ec2")
-        self._loader: Final = Loader()
         self._client: Any = None
 
     async def check(self, offer: Offer) -> list[str]:
@@ -260,7 +261,7 @@ class Ec2:
         if settings.credentials_file:
             session.set_config_variable("credentials_file", settings.credentials_file)
             session.set_config_variable("config_file", settings.credentials_file)
-        session.register_component("data_loader", self._loader)
+        session.register_component("data_loader", _MODELS)
         configuration = Config(
             retries={"total_max_attempts": 1},
             connect_timeout=settings.patience,
