@@ -124,3 +124,7 @@ class MachineFound(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """Of a broken one."""
     created: float = 0.0
     """Seconds since the epoch, as the provider says; 0: it does not."""
+    proven: bool = False
+    """
+    Of one that is gone: nothing more has to be asked, since the provider has looked at what the machine consists of, and not at a list.
+    """

@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from kettle_services.scaler.commands.renewals import next_renewal
 from kettle_services.scaler.domain.leases.book import Create, Look, Remove, standing
 from kettle_services.scaler.domain.leases.wishes import withdraw
 from kettle_wire.commands.scaler import Phase
@@ -244,6 +245,33 @@ def test_many_that_are_missing_together_are_believed_later() -> None:
         assert lab.now < began + 2 * lab.timers.guard
     assert 1 == sum(isinstance(event, ProviderFrozen) for event in lab.events)
     assert 8 == sum(isinstance(event, LeaseLost) for event in lab.events)
+
+
+def test_what_is_proven_gone_is_believed_at_once() -> None:
+    """
+    Where a provider has looked at what a machine consists of, one word is enough, also when all are gone and nobody else is there.
+    """
+    lab = LeaseLab()
+    leases = lab.ready(4)
+    lab.start_again()
+    lab.lists()
+    for lease in leases:
+        lab.gone(f"i-{lease}", proven=True)
+    assert not lab.book.leases
+
+
+def test_what_is_heard_before_it_has_a_handle_is_asked_for_again_soon() -> None:
+    """A machine may be faster than the answer that says its name."""
+    lab = LeaseLab()
+    (lease,) = lab.request()
+    lab.after(1.0)
+    lab.says(lease, Phase.READY)
+    assert not lab.book.leases[lease].ready
+    assert 2.0 == next_renewal(lab.book.leases[lease], 15.0)
+    lab.made(lease)
+    assert 15.0 == next_renewal(lab.book.leases[lease], 15.0)
+    lab.says(lease, Phase.READY)
+    assert lab.book.leases[lease].ready
 
 
 def test_of_two_machines_of_one_lease_one_goes() -> None:
