@@ -38,6 +38,10 @@ def file(body: str, more: str = "", name: str = "R") -> str:
         ),
         (file("UNIVERSE milky"), "route R, line 4: there is no universe 'milky'"),
         (file('SET Owner "eve"'), "route R, line 4: the attribute Owner says whose the job is"),
+        (
+            file('SET AcctGroup "x"'),
+            'route R, line 4: SET AcctGroup "x": the attribute AcctGroup stays as it was',
+        ),
         (file("UNIVERSE grid"), 'route R, line 2: it leads nowhere: write GridResource = "batch NAME"'),
         (
             file('UNIVERSE grid\nGridResource = "arc a.example"'),
