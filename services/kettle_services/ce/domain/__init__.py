@@ -1,0 +1,1 @@
+"""What a compute entrypoint decides, without doing it."""
