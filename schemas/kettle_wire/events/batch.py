@@ -41,10 +41,6 @@ class BatchActivated(Event, frozen=True, tag="batch.activated/1"):
     request: BatchRequest
     at: float
     trace: str = ""
-    on_local_remove: str = ""
-    """What follows if the site removes it."""
-    retries: int = 0
-    """How often it may be tried again then."""
 
 
 class BatchSubmitting(Event, frozen=True, tag="batch.submitting/1"):

@@ -2,16 +2,14 @@
 
 import base64
 import hashlib
-from collections.abc import Mapping
 from typing import Final
-
-import msgspec
 
 from kettle_services.ce.domain.attempts.attempt import BatchClaim, Stage
 from kettle_services.ce.domain.attempts.claims import Changes, Claims, proven, stop
 from kettle_services.ce.domain.batch.requests import RequestError, request_of
 from kettle_wire.ads import Ad
 from kettle_wire.attempts import Ending
+from kettle_wire.batch import BatchRequest
 from kettle_wire.codes import HoldCode, VacateCode
 from kettle_wire.commands.startd import NOT_KNOWN, Activation, ActivationResult, Deactivation, Suspension
 from kettle_wire.events.batch import BatchActivated, BatchEnded, BatchHoldOrdered
@@ -48,7 +46,7 @@ def activate(
     try:
         request, trouble = request_of(ad), ""
     except RequestError as error:
-        request, trouble = msgspec.convert({}, type(request_of({}))), str(error)
+        request, trouble = BatchRequest(), str(error)
     begun = BatchActivated(
         job=activation.job,
         attempt=activation.attempt,
@@ -57,24 +55,12 @@ def activate(
         request=request,
         at=now,
         trace=activation.trace,
-        on_local_remove=_word(ad, "onlocalremove"),
-        retries=_count(ad, "onlocalremoveretries"),
     )
     changes: Changes = [(claim.claim, begun)]
     if trouble:
         ending = Ending(code=HoldCode.GlobusGramError, reason=trouble)
         changes.append((claim.claim, BatchEnded(at=now, ending=ending)))
     return result, changes
-
-
-def _word(ad: Mapping[str, object], name: str) -> str:
-    value = ad.get(name)
-    return value if isinstance(value, str) else ""
-
-
-def _count(ad: Mapping[str, object], name: str) -> int:
-    value = ad.get(name)
-    return max(0, value) if isinstance(value, int) else 0
 
 
 def _knows(claim: BatchClaim, activation: Activation) -> bool:

@@ -50,8 +50,6 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     intent: str
     request: BatchRequest
     trace: str = ""
-    on_local_remove: str = ""
-    retries: int = 0
     stage: Stage = Stage.STAGING
     since: float
     """When it came into this stage, seconds since the epoch."""
@@ -134,8 +132,6 @@ def _run(run: Run | None, event: _OfRun) -> Run:
             intent=event.intent,
             request=event.request,
             trace=event.trace,
-            on_local_remove=event.on_local_remove,
-            retries=event.retries,
             since=event.at,
         )
     assert run is not None, f"{event} of a claim without a job"

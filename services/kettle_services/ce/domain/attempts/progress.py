@@ -125,11 +125,11 @@ def judged(
 
 def completed(end: BatchEnd, left: BatchEnd | None) -> BatchEnd:
     """
-    What the batch system says of an end, with what the job has left word of itself where the batch system does not know.
+    What the batch system says of an end, with what the job has left word of itself, which knows a signal from an exit code.
     """
     if left is None:
         return end
-    exited = end.cause is EndCause.EXITED and end.exit_code is None and end.signal is None
+    exited = end.cause is EndCause.EXITED
     return msgspec.structs.replace(
         end,
         exit_code=left.exit_code if exited else end.exit_code,
