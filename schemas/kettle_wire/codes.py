@@ -244,6 +244,8 @@ class VacateCode(IntEnum):
     """The machine is not well."""
     StartdRehoming = 1037
     """The machine moves to another pool."""
+    RemovedInBatchSystem = 1200
+    """Somebody removed it from the batch system that its route had brought it to (not among HTCondor's)."""
 
 
 FIRST_VACATE = min(VacateCode)
