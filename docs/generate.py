@@ -93,6 +93,8 @@ _WRITERS: Final[Mapping[str, tuple[str, str, str]]] = {
     "machine": ("collector", "collector", "machine/<name>"),
     "principal": ("negotiator", "negotiator", "principal/<submitter>"),
     "workflow": ("dagman", "dagman.<name of the schedd>", "workflow/<cluster>"),
+    "routes": ("ce", "ce.<name of the schedd>", "routes/file"),
+    "route": ("ce", "ce.<name of the schedd>", "decision/<cluster>, route/<name>"),
     "lease": ("scaler", "scaler", "lease/<id>"),
     "orphan": ("scaler", "scaler", "orphan/<provider>.<digest of its handle>.<second>"),
     "offer": ("scaler", "scaler", "offer/<pool>.<offer>"),

@@ -20,6 +20,7 @@ from kettle_wire.events.many_jobs import JobsChanged
 from kettle_wire.events.plan import PlanMade
 from kettle_wire.events.pool import PoolEvent
 from kettle_wire.events.principal import PrincipalEvent
+from kettle_wire.events.route import RouteEvent
 from kettle_wire.events.workflow import WorkflowEvent
 
 Recorded = (
@@ -41,6 +42,7 @@ Recorded = (
     | PlanMade
     | PoolEvent
     | BatchEvent
+    | RouteEvent
 )
 
 EVENT_TYPES: Final[tuple[type[Event], ...]] = get_args(Recorded)

@@ -9,7 +9,7 @@ import pytest
 from kettle.runtime.local_startd import LocalStartd, leave_word
 from kettle_services.schedd.domain.claims.claim import Claim
 from kettle_services.schedd.domain.jobs.job import Assign, End, decide
-from kettle_services.schedd.domain.queue.at_home import in_order, totals
+from kettle_services.schedd.domain.queue.at_home import attended, in_order, totals
 from kettle_services.schedd.domain.queue.fold import Queue, job_stream
 from kettle_services.schedd.domain.submission.validation import Unacceptable, check
 from kettle_services.schedd.jobs.local_universe import LocalUniverse
@@ -79,7 +79,7 @@ def test_they_are_counted_by_universe_while_an_attempt_may_live() -> None:
     for event in decide(found.jobs[job].job, Assign("c", "local_1@m", "m")):
         found.apply(job_stream(job), event, 3)
 
-    running = totals(found), found.attended("alice")
+    running = totals(found), attended(found, "alice")
     for event in decide(
         found.jobs[job].job,
         End(attempt=1, claim="c", result=AttemptResult(ending=Ending(code=1022, reason=""))),
@@ -94,7 +94,7 @@ def test_they_are_counted_by_universe_while_an_attempt_may_live() -> None:
 @pytest.mark.parametrize(("kind", "home"), [("Local", True), ("Dynamic", False)])
 def test_a_claim_says_where_it_is(kind: str, home: bool) -> None:
     """Claims on the schedd's own machine are not given to the next job."""
-    assert home == Claim(granted(kind), 1).at_home
+    assert home == Claim(granted(kind), 1).once
 
 
 @pytest.mark.parametrize(

@@ -1,1 +1,1 @@
-"""What a compute entrypoint decides, without doing it."""
+"""What a compute entrypoint decides, without anything from outside."""

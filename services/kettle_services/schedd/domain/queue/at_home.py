@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from kettle_services.schedd.domain.jobs.universes import AT_HOME
+from kettle_services.schedd.domain.jobs.universes import AT_HOME, UNMATCHED
 from kettle_services.schedd.domain.queue.fold import Queue
 from kettle_wire.ads import Ad
 from kettle_wire.jobs import JobId
@@ -32,6 +32,13 @@ def in_order(
         else:
             found.append((JobId(cluster, proc), submitter, autocluster, 1))
     return found
+
+
+def attended(queue: Queue, submitter: str = "") -> int:
+    """How many of a submitter's jobs, or of all, run without a match: here, or in batch systems."""
+    if not submitter:
+        return sum(queue.attendance.values())
+    return sum(queue.attendance[submitter, universe] for universe in UNMATCHED)
 
 
 def totals(queue: Queue) -> Ad:
