@@ -6,7 +6,6 @@ What is told is made of what is recorded, so nothing is kept for it: after a res
 
 import asyncio
 import logging
-from collections.abc import Callable
 from typing import Final
 
 from kettle.bus.ports import Bus, BusError, RefusedError, StreamSpec
@@ -41,9 +40,7 @@ class Reporting:
         *,
         startd: str,
         schedd: str,
-        too_large: Callable[[Report], None],
     ) -> None:
-        """`too_large` is told of a final report that was replaced by one that says so."""
         self._bus: Final = bus
         self._subject: Final = subjects.work(schedd, startd)
         self._spec: Final = StreamSpec(
@@ -54,7 +51,6 @@ class Reporting:
             max_messages=WORK_MESSAGES,
         )
         self._startd: Final = startd
-        self._too_large: Final = too_large
         self._box: list[Report] = []
         self._filled: Final = asyncio.Event()
         self._unconfirmed: dict[ReportKey, Report] = {}
@@ -81,8 +77,7 @@ class Reporting:
 
     async def run(self) -> None:
         """Send without end."""
-        await self._bus.ensure_stream(self._spec)
-        waits = Waits(_BACKOFF)
+        waits, joined = Waits(_BACKOFF), False
         while True:
             await self._filled.wait()
             limit = self._bus.payload_limit
@@ -92,6 +87,9 @@ class Reporting:
                 self._shorten(len(batch[0]))
                 continue
             try:
+                if not joined:
+                    await self._bus.ensure_stream(self._spec)
+                    joined = True
                 await self._bus.append(self._subject, encoded(self._startd, batch), deadline=_DEADLINE_S)
             except BusError as error:
                 if isinstance(error, RefusedError) and error.code == RefusalCode.TOO_LARGE:
@@ -114,7 +112,6 @@ class Reporting:
             self._box.insert(0, short)
             if report.key in self._unconfirmed:
                 self._unconfirmed[report.key] = short
-                self._too_large(report)
         elif not self._box:
             self._filled.clear()
 

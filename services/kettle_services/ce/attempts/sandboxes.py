@@ -1,6 +1,7 @@
 """Where jobs at a batch system have their files: on a file system that this machine shares with the nodes."""
 
 import asyncio
+import errno
 import os
 import shutil
 from collections.abc import Callable, Collection, Sequence
@@ -29,6 +30,7 @@ class Kept(msgspec.Struct, frozen=True):
     """What is needed of a job when it has ended, kept in its sandbox."""
 
     ad: Ad
+    script: str
     before: dict[str, Mark]
     """The files that lay in its sandbox before it began."""
 
@@ -40,8 +42,12 @@ class Sandboxes(Protocol):
         """Where one is, for the job."""
         ...
 
-    async def make(self, run: Run, ad: Ad, inputs: Sequence[Input]) -> None:
-        """Make one, with its files.  Raises OSError, StrangerError."""
+    async def make(self, run: Run, ad: Ad, inputs: Sequence[Input], script: str) -> None:
+        """Make one, with its files, and with the script that the batch system is to run.  Raises OSError, StrangerError."""
+        ...
+
+    async def script(self, run: Run) -> str:
+        """That script.  Raises OSError."""
         ...
 
     async def left(self, run: Run) -> BatchEnd | None:
@@ -78,12 +84,18 @@ class LocalSandboxes:
         """It is the same for us."""
         return f"{self._directory}/{intent}"
 
-    async def make(self, run: Run, ad: Ad, inputs: Sequence[Input]) -> None:
+    async def make(self, run: Run, ad: Ad, inputs: Sequence[Input], script: str) -> None:
         """What a former life left in its place goes."""
         rights = await self._rights(run)
-        await asyncio.to_thread(self._make, run.intent, rights, ad, inputs)
+        await asyncio.to_thread(self._make, run.intent, rights, inputs, partial(Kept, ad, script))
 
-    def _make(self, intent: str, rights: Rights | None, ad: Ad, inputs: Sequence[Input]) -> None:
+    def _make(
+        self,
+        intent: str,
+        rights: Rights | None,
+        inputs: Sequence[Input],
+        kept: Callable[[dict[str, Mark]], Kept],
+    ) -> None:
         path = self.path(intent)
         Path(self._directory).mkdir(mode=0o755, parents=True, exist_ok=True)
         if os.path.lexists(path):
@@ -96,11 +108,14 @@ class LocalSandboxes:
         sandbox = Sandbox(path)
 
         def keep() -> None:
-            kept = Kept(ad, sandbox.catalogue())
             Path(path, OURS).mkdir(mode=0o700)
-            Path(path, OURS, "kept").write_bytes(msgspec.msgpack.encode(kept))
+            Path(path, OURS, "kept").write_bytes(msgspec.msgpack.encode(kept(sandbox.catalogue())))
 
         act_as(rights, keep)
+
+    async def script(self, run: Run) -> str:
+        """As the port says."""
+        return (await self._as_owner(run, partial(kept_in, self.path(run.intent)))).script
 
     async def left(self, run: Run) -> BatchEnd | None:
         """As the port says."""
@@ -160,9 +175,17 @@ def _left(path: str) -> BatchEnd | None:
         return None
 
 
+def kept_in(path: str) -> Kept:
+    """What was kept in a sandbox.  Raises OSError."""
+    try:
+        return msgspec.msgpack.decode(Path(path, OURS, "kept").read_bytes(), type=Kept)
+    except msgspec.MsgspecError as error:
+        raise OSError(errno.EBADMSG, f"the job has changed {path}/{OURS}: {error}") from None
+
+
 def results_in(path: str, end: BatchEnd | None) -> Results:
     """What a job left in a directory as its results."""
-    kept = msgspec.msgpack.decode(Path(path, OURS, "kept").read_bytes(), type=Kept)
+    kept = kept_in(path)
     code = 0 if end is None else end.exit_code if end.exit_code is not None else -(end.signal or 0)
     return collect(Sandbox(path), JobAd(kept.ad), kept.before, code=code)
 

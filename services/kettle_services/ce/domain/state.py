@@ -96,12 +96,14 @@ class CeState(StreamStates):
         self.routes: Final = Streams(RouteHealth, fold_route)
         self.decisions: Final = Streams(Decided, fold_decision)
         self.claims: Final = Streams(BatchClaim, fold_claim)
-        super().__init__({
-            "routes": self.files,
-            "route": self.routes,
-            "decision": self.decisions,
-            "batch": self.claims,
-        })
+        super().__init__(
+            {
+                "routes": self.files,
+                "route": self.routes,
+                "decision": self.decisions,
+                "batch": self.claims,
+            }
+        )
 
     @property
     def file(self) -> RoutesFile:
