@@ -245,7 +245,7 @@ class VacateCode(IntEnum):
     StartdRehoming = 1037
     """The machine moves to another pool."""
     RemovedInBatchSystem = 1200
-    """Somebody removed it from the batch system that its route had brought it to (not among HTCondor's)."""
+    """The job was removed in the batch system to which it had been routed; HTCondor has no code for that."""
 
 
 FIRST_VACATE = min(VacateCode)

@@ -8,8 +8,10 @@ A file is compiled once and refused as a whole (`RouteFileError`) with all that 
 ad, routes, counters and time come to the same.
 """
 
+from kettle.routes.checking import RouteReport, check, samples
 from kettle.routes.counters import Counters, RouteCount
 from kettle.routes.decision import Decision, route
+from kettle.routes.old_syntax import convert_routes
 from kettle.routes.reading import RouteFileError, RouteProblem, read_routes
 from kettle.routes.table import OnLocalRemove, Route, RouteTable, Selection
 
@@ -21,8 +23,12 @@ __all__ = [
     "RouteCount",
     "RouteFileError",
     "RouteProblem",
+    "RouteReport",
     "RouteTable",
     "Selection",
+    "check",
+    "convert_routes",
     "read_routes",
     "route",
+    "samples",
 ]

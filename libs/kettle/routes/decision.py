@@ -84,6 +84,15 @@ def route(
     return Decision(version=table.version, refusals=tuple(refusals))
 
 
+def try_route(each: Route, ad: Ad, table: RouteTable, now: int) -> Run | None:
+    """What one route would make of a job, whatever is on it; None: its requirements are not true of it."""
+    my = ClassAd.from_wire(ad)
+    context = Context(now=lambda: now, max_steps=FOREIGN_STEPS)
+    if failing(each.clauses, my, context):
+        return None
+    return _transformed(each, ad, my, table, now, None, in_place=_in_place(each, my, context))
+
+
 def _taking(
     table: RouteTable, counters: Counters, my: ClassAd, context: Context, refusals: list[RouteRefusal]
 ) -> Iterator[Route]:

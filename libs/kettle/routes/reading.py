@@ -13,6 +13,8 @@ A route file, read and compiled: HTCondor's configuration language and its JOB_R
 import hashlib
 import re
 from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib.resources import files
 from typing import Final
 
 import msgspec
@@ -20,26 +22,28 @@ import msgspec
 from kettle.classad import ClassAdParseError
 from kettle.jobs.ad import KEPT
 from kettle.routes.clauses import Clause, clauses_of
+from kettle.routes.knobs import (
+    AFTER,
+    BEFORE,
+    CONSTRAINT,
+    DEFAULT_MAX_IDLE,
+    DEFAULT_MAX_JOBS,
+    IN_TURN,
+    MAX_JOBS,
+    NAMES,
+    OLD,
+    ROUTE,
+    SELECTION,
+    TRANSFORM,
+)
 from kettle.routes.settings import SETTINGS, RouteSettings, SettingError
 from kettle.routes.table import Route, RouteTable, Selection
 from kettle.submit.configuration_reader import CondorReader, Knob
 from kettle.submit.errors import PlacelessError
-from kettle.submit.macros import Expander, substitute_self
+from kettle.submit.macros import Expander, substitute_self, unclosed
 from kettle.terminal.nearest_names import nearest
 from kettle.transforms import Transform, TransformError, parse
 
-NAMES: Final = "JOB_ROUTER_ROUTE_NAMES"
-BEFORE: Final = "JOB_ROUTER_PRE_ROUTE_TRANSFORM_NAMES"
-AFTER: Final = "JOB_ROUTER_POST_ROUTE_TRANSFORM_NAMES"
-CONSTRAINT: Final = "JOB_ROUTER_SOURCE_JOB_CONSTRAINT"
-OLD: Final = (
-    "JOB_ROUTER_ENTRIES",
-    "JOB_ROUTER_ENTRIES_FILE",
-    "JOB_ROUTER_ENTRIES_CMD",
-    "JOB_ROUTER_DEFAULTS",
-)
-_ROUTE: Final = "JOB_ROUTER_ROUTE_"
-_TRANSFORM: Final = "JOB_ROUTER_TRANSFORM_"
 PROTECTED: Final = KEPT | {"user", "mytype"}
 """Whose job it is, and which, and what has happened to it."""
 
@@ -64,6 +68,13 @@ class RouteFileError(ValueError):
         self.problems = problems
 
 
+@cache
+def templates() -> Mapping[str, Mapping[str, str]]:
+    """What `use ROUTES : NAME` stands for."""
+    text = files(__package__ or "").joinpath("ce.conf").read_text(encoding="utf-8")
+    return {"routes": {"ce": text}}
+
+
 def read_routes(text: str, source: str) -> RouteTable:
     """
     Compile the text of a route file that is called `source`.
@@ -85,7 +96,7 @@ class _Reading:
         self.problems: list[RouteProblem] = []
         self._text = text
         self._source = source
-        self._reader = CondorReader({}, {})
+        self._reader = CondorReader({}, {}, templates())
         self._reader.read_text(text, source)
         for each in self._reader.complaints:
             where, _, line = each.place.rpartition(":")
@@ -121,14 +132,14 @@ class _Reading:
     # -- routes and transforms ---------------------------------------------------------------------------------------
 
     def _routes(self) -> Iterator[Route]:
-        for name, knob in self._named(NAMES, _ROUTE):
+        for name, knob in self._named(NAMES, ROUTE):
             transform = self._parsed(f"route {name}", knob)
             if transform is None:
                 continue
             try:
                 settings = self._settings(transform)
                 text = self._requirements(transform, settings)
-                yield Route(
+                found = Route(
                     name=name,
                     line=knob.place.line,
                     requirements=text,
@@ -136,6 +147,8 @@ class _Reading:
                     transform=transform,
                     **settings.of_route(),
                 )
+                self._leads_somewhere(found)
+                yield found
             except SettingError as error:
                 self._complain(f"route {name}, line {error.line}: {error}", error.line)
             except ClassAdParseError as error:
@@ -144,8 +157,29 @@ class _Reading:
                     knob.place.line,
                 )
 
+    def _leads_somewhere(self, each: Route) -> None:
+        """That a route of the grid universe says where to, in a way that is carried out."""
+        if each.is_of_this_pool or each.edit_job_in_place is not None:
+            return
+        where = f"route {each.name}, line {each.line}"
+        if not each.grid_resource:
+            if not any(
+                change.lower() == "gridresource"
+                for said in each.transform.statements
+                for change in said.changes
+            ):
+                self._complain(
+                    f'{where}: it leads nowhere: write GridResource = "batch NAME", or UNIVERSE VANILLA for this pool',
+                    each.line,
+                )
+        elif not re.fullmatch(r"batch\s+\S+.*", each.grid_resource, re.IGNORECASE):
+            self._complain(
+                f'{where}: GridResource "{each.grid_resource}" is not carried out: write batch and the name of a batch system',
+                each.line,
+            )
+
     def _transforms(self, names: str) -> Iterator[Transform]:
-        for name, knob in self._named(names, _TRANSFORM):
+        for name, knob in self._named(names, TRANSFORM):
             if (transform := self._parsed(f"transform {name}", knob)) is not None:
                 yield transform
 
@@ -169,20 +203,26 @@ class _Reading:
             self._complain(f"line {line}: {names} names {name}, and there is no {prefix}{name}{hint}", line)
 
     def _parsed(self, what: str, knob: Knob) -> Transform | None:
+        if knob.place.source != self._source:
+            what += f" of {knob.place.source.rpartition('(')[2].rstrip(')') or knob.place.source}"
         try:
-            return parse(knob.text, source=what, protected=PROTECTED, lines=knob.lines)
+            transform = parse(knob.text, source=what, protected=PROTECTED, lines=knob.lines)
         except TransformError as error:
             said = str(error)
             found = re.search(r", line (\d+): ", said)
             self._complain(said, int(found[1]) if found else knob.place.line)
             return None
+        for each in transform.statements:
+            if unclosed(each.text):
+                self._complain(f"{what}, line {each.line}: {each}: the macro call is not closed", each.line)
+        return transform
 
     def _settings(self, transform: Transform) -> RouteSettings:
         """What a route says of itself, as its macros are where they are assigned."""
         macros: dict[str, str] = {}
         settings = RouteSettings(
-            max_jobs=self._value("JOB_ROUTER_DEFAULT_MAX_JOBS_PER_ROUTE"),
-            max_idle_jobs=self._value("JOB_ROUTER_DEFAULT_MAX_IDLE_JOBS_PER_ROUTE"),
+            max_jobs=self._value(DEFAULT_MAX_JOBS),
+            max_idle_jobs=self._value(DEFAULT_MAX_IDLE),
         )
         depth = 0
         for each in transform.statements:
@@ -255,25 +295,23 @@ class _Reading:
             return ()
 
     def _most(self) -> int | None:
-        text = self._value("JOB_ROUTER_MAX_JOBS")
+        text = self._value(MAX_JOBS)
         if not text or text.startswith("-"):
             return None
         if text.isdecimal():
             return int(text)
-        self._complain(
-            f"JOB_ROUTER_MAX_JOBS is no number of jobs: '{text}'", self._line("JOB_ROUTER_MAX_JOBS")
-        )
+        self._complain(f"JOB_ROUTER_MAX_JOBS is no number of jobs: '{text}'", self._line(MAX_JOBS))
         return None
 
     def _selection(self) -> Selection:
-        text = self._value("JOB_ROUTER_SELECTION").lower()
+        text = self._value(SELECTION).lower()
         if not text:
-            in_turn = self._value("JOB_ROUTER_ROUND_ROBIN_SELECTION").lower() in {"true", "yes", "t", "1"}
+            in_turn = self._value(IN_TURN).lower() in {"true", "yes", "t", "1"}
             return Selection.ROUND_ROBIN if in_turn else Selection.FIRST
         try:
             return Selection(text)
         except ValueError:
-            line = self._line("JOB_ROUTER_SELECTION")
+            line = self._line(SELECTION)
             self._complain(
                 f"line {line}: JOB_ROUTER_SELECTION is '{text}': write one of {', '.join(Selection)}", line
             )

@@ -55,7 +55,8 @@ def parse(
         statements.append(statement)
     if depth:
         raise TransformError(f"{source}, line {depth[-1]}: this if has no endif")
-    return Transform(source, tuple(statements), guarded)
+    requirements = tuple(each.text for each in statements if each.word == "requirements")
+    return Transform(source, tuple(statements), guarded, requirements)
 
 
 def _statements(text: str, source: str, numbers: Iterable[int]) -> Iterator[tuple[int, tuple[str, str]]]:

@@ -2,7 +2,7 @@
 
 import random
 import re
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -80,8 +80,10 @@ class Run:
             raise PlacelessError(f"'{text}' evaluates to an error")
         return value
 
-    def meets(self, requirements: Iterable[str]) -> bool:
+    def meets(self, requirements: Sequence[str]) -> bool:
         """Whether all are true of the ad as it is now; what cannot be evaluated is not."""
+        if not requirements:
+            return True
         try:
             return all(is_true(self.value(text)) for text in requirements)
         except (PlacelessError, ClassAdError):
@@ -107,7 +109,8 @@ class Run:
         before = self.ad.get(name)
         self.ad[name] = value
         self._view[name] = value
-        self.steps.append(RouteStep(self._by, self._line, name, before, value))
+        if type(before) is not type(value) or before != value:
+            self.steps.append(RouteStep(self._by, self._line, name, before, value))
 
     def _carry_out(self, each: Statement, protected: frozenset[str]) -> None:
         match each.word:

@@ -36,6 +36,8 @@ class Transform(msgspec.Struct, frozen=True):
     statements: tuple[Statement, ...]
     protected: frozenset[str] = frozenset()
     """In lower case, attributes that no pattern reaches."""
+    requirements: tuple[str, ...] = ()
+    """The texts of its REQUIREMENTS, all of which must be true."""
 
     def apply(
         self,
@@ -64,11 +66,6 @@ class Transform(msgspec.Struct, frozen=True):
             return False
         run.carry_out(self.statements, self.source, self.protected)
         return True
-
-    @property
-    def requirements(self) -> tuple[str, ...]:
-        """The texts of its REQUIREMENTS, all of which must be true."""
-        return tuple(each.text for each in self.statements if each.word == "requirements")
 
     @property
     def words(self) -> frozenset[str] | None:

@@ -41,6 +41,7 @@ Recorded = (
     | BreakerEvent
     | PlanMade
     | PoolEvent
+    | BatchEvent
     | RouteEvent
     | BatchEvent
 )

@@ -25,7 +25,7 @@ def cluster() -> Generator[SlurmCluster]:
 
 
 @pytest.fixture
-async def world(cluster: SlurmCluster, person: str) -> AsyncGenerator[World]:
+def world(cluster: SlurmCluster, person: str) -> World:
     place = cluster.place / "sandboxes"
     place.mkdir(mode=0o755, exist_ok=True)
     commands = Counted(LocalCommands({"SLURM_CONF": str(cluster.configuration)}))
@@ -47,7 +47,7 @@ async def world(cluster: SlurmCluster, person: str) -> AsyncGenerator[World]:
         finally:
             cluster.thaw_controller()
 
-    yield World(
+    return World(
         system=Slurm(Asking(commands, patience=60.0), accounting=False),
         hasty=Slurm(Asking(hasty, patience=_HASTY_S), accounting=False),
         commands=commands,

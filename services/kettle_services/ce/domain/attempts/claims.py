@@ -51,15 +51,24 @@ def proven(claims: Claims, key: ClaimKey) -> BatchClaim | None:
     return claim
 
 
+def named(slot: str, kinds: Mapping[str, str]) -> str:
+    """
+    The batch system that is meant by a slot `NAME@ENTRYPOINT`: of this name, else the first of this kind; `kinds` are by names.
+    """
+    word = slot.partition("@")[0]
+    if word in kinds:
+        return word
+    return next((name for name, kind in kinds.items() if kind == word), word)
+
+
 def request_claims(
-    claims: Claims, command: RequestClaims, systems: Mapping[str, str], now: float
+    claims: Claims, command: RequestClaims, system: str, systems: Mapping[str, str], now: float
 ) -> tuple[ClaimsDecided, Changes]:
     """
     Grant as many as are asked for, while the batch system is well; one that exists is granted again as it is.
 
     `systems`: what is wrong with each, empty: nothing.
     """
-    system = command.slot.partition("@")[0]
     granted: list[GrantedClaim] = []
     changes: Changes = []
     reason = ""

@@ -51,8 +51,8 @@ def ending_of(run: Run, end: BatchEnd) -> Ending | None:
             return Ending(code=code, reason=f"{where}: {why}{said}")
 
 
-def result_of(run: Run, *, sent: int, received: int) -> AttemptResult:
-    """The result of one that has ended."""
+def result_of(run: Run, ending: Ending | None, *, sent: int) -> AttemptResult:
+    """The result of one that has ended, with what ended it otherwise than by the end of its program."""
     end = run.end or BatchEnd(cause=EndCause.UNKNOWN)
     began, ended = end.began or run.began, end.ended or run.since
     usage = Usage(
@@ -60,9 +60,7 @@ def result_of(run: Run, *, sent: int, received: int) -> AttemptResult:
         user_cpu=end.cpu,
         memory_kib=end.memory_kib,
         sent=sent,
-        received=received,
     )
-    if run.ending is not None:
-        return AttemptResult(ending=run.ending, usage=usage)
-    ran = ExitRecord(code=end.exit_code, signal=end.signal, at=ended)
-    return AttemptResult(exit=ran, usage=usage)
+    known = end.cause is EndCause.EXITED and (end.exit_code is None) != (end.signal is None)
+    ran = ExitRecord(code=end.exit_code, signal=end.signal, at=ended) if known and run.stop is None else None
+    return AttemptResult(exit=ran, ending=ending, usage=usage)

@@ -212,7 +212,7 @@ def _seconds(text: str) -> float:
     days, dash, rest = text.strip().rpartition("-")
     parts = rest.split(":")
     try:
-        seconds = sum(float(part) * 60**at for at, part in enumerate(reversed(parts)))
+        seconds = sum(float(part) * float(60**at) for at, part in enumerate(reversed(parts)))
         return seconds + (86_400 * int(days) if dash else 0)
     except ValueError:
         return 0.0
