@@ -6,8 +6,8 @@ import msgspec
 
 from kettle_wire.ads.types import Ad
 from kettle_wire.endpoint import Caller, Endpoint, Position, Repeat
-from kettle_wire.events.route import RouteReason
 from kettle_wire.jobs import JobId, Number
+from kettle_wire.routes import RouteRefusal, RouteStep
 
 
 def batch_startd(name: str) -> str:
@@ -70,8 +70,8 @@ class DecidedRoute(msgspec.Struct, frozen=True, kw_only=True):
     route: str
     attributes: Ad
     removed: list[str]
-    reasons: list[RouteReason]
-    trace: list[str]
+    refusals: list[RouteRefusal]
+    trace: list[RouteStep]
 
 
 class DecisionShown(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,8 +94,8 @@ class RouteTried(msgspec.Struct, frozen=True, kw_only=True):
     route: str
     attributes: Ad
     removed: list[str]
-    reasons: list[RouteReason]
-    trace: list[str]
+    refusals: list[RouteRefusal]
+    trace: list[RouteStep]
 
 
 class LoadRoutes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -9,6 +9,8 @@ from kettle.runtime.shard_ownership import own_shard
 from kettle.storage import PgWorkingSet
 from kettle_services.ce.domain.state import CeState
 from kettle_services.ce.record import Record, shard_of
+from kettle_services.ce.route_file import RouteFile
+from kettle_services.ce.routing import Router
 from kettle_services.ce.settings import CeSettings
 
 
@@ -25,5 +27,11 @@ async def serve(rt: Runtime, settings: CeSettings) -> None:
     )
     fault_point("takeover.restored")
     rt.loop(record.checkpoint(), name="checkpoint")
+    file = RouteFile(settings.routes, record)
+    router = Router(bus, record, file, settings)
+    file.on_change(router.forget)
+    await file.recall()
+    rt.loop(file.watch(settings.routes_interval), name="route file")
+    rt.loop(router.run(), name="routing")
     rt.ready()
     await rt.stopping.wait()

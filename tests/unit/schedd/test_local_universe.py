@@ -59,13 +59,13 @@ def test_they_start_by_priority_whatever_else_they_ask_for() -> None:
         event = ClusterSubmitted(cluster=number, owner="alice", ad=ad, columns=["JobPrio"], rows=rows)
         found.apply(f"cluster/{number}", event, number)
 
-    ordered = in_order(found, {}, 100)
+    ordered = in_order(found.at_home, {}, 100)
     assert [(JobId(1, 1), 1), (JobId(2, 1), 1), (JobId(1, 2), 1), (JobId(2, 0), 1), (JobId(1, 0), 1)] == [
         (job, count) for job, _, _, count in ordered
     ]
     first = ordered[0][1:3]
     assert [JobId(2, 1), JobId(1, 2), JobId(2, 0), JobId(1, 0)] == [
-        job for job, *_ in in_order(found, {first: 1}, 100)
+        job for job, *_ in in_order(found.at_home, {first: 1}, 100)
     ]
 
 

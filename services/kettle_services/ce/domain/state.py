@@ -5,6 +5,7 @@ from typing import Final
 import msgspec
 
 from kettle.eventsourcing.stream_states import Streams, StreamStates
+from kettle_services.ce.domain.attempts.attempt import BatchClaim, evolve
 from kettle_wire.events import (
     RouteDecided,
     RouteEvent,
@@ -13,6 +14,7 @@ from kettle_wire.events import (
     RoutesLoaded,
     RoutesRefused,
 )
+from kettle_wire.events.batch import BatchEvent
 
 FILE: Final = "routes/file"
 """The stream of the files with routes."""
@@ -80,6 +82,12 @@ def fold_decision(decided: Decided | None, event: RouteEvent, at: float) -> Deci
             return decided
 
 
+def fold_claim(claim: BatchClaim | None, event: BatchEvent, at: float) -> BatchClaim | None:
+    """After something has happened to a claim of a batch system, or to its job."""
+    del at
+    return evolve(claim, event)
+
+
 class CeState(StreamStates):
     """Everything that an entrypoint has recorded and needs for its next decision."""
 
@@ -87,7 +95,15 @@ class CeState(StreamStates):
         self.files: Final = Streams(RoutesFile, fold_file)
         self.routes: Final = Streams(RouteHealth, fold_route)
         self.decisions: Final = Streams(Decided, fold_decision)
-        super().__init__({"routes": self.files, "route": self.routes, "decision": self.decisions})
+        self.claims: Final = Streams(BatchClaim, fold_claim)
+        super().__init__(
+            {
+                "routes": self.files,
+                "route": self.routes,
+                "decision": self.decisions,
+                "batch": self.claims,
+            }
+        )
 
     @property
     def file(self) -> RoutesFile:

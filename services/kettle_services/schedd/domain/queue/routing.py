@@ -62,6 +62,8 @@ class Routing:
         self.untold: Final = Runnable()
         """Those among them that the entrypoint has not heard of."""
         self.routes: Final[dict[str, RouteTally]] = {}
+        self.left: Final[set[JobId]] = set()
+        """Jobs that the entrypoint knows as waiting, and that wait no longer."""
         self.news: int = 1
         """Counts what may be news to the entrypoint."""
 
@@ -87,6 +89,8 @@ class Routing:
         if priority is None:
             return False
         self.untold.discard([job], priority)
+        self.left.add(job)
+        self.news += 1
         return True
 
     def told(self, jobs: Iterable[JobId]) -> None:
@@ -97,6 +101,7 @@ class Routing:
 
     def tell_again(self) -> None:
         """The entrypoint has forgotten what it knew."""
+        self.left.clear()
         for job, priority in self.awaiting.items():
             self.untold.add([job], priority)
 
@@ -106,6 +111,12 @@ class Routing:
         while len(found) < most and (best := self.untold.best()) is not None:
             found.append(best[1])
             self.told([best[1]])
+        return found
+
+    def take_left(self) -> list[JobId]:
+        """Those that wait no longer; they are told of once."""
+        found = sorted(self.left)
+        self.left.clear()
         return found
 
     def count(self, entry: QueuedJob, number: int) -> None:
