@@ -5,8 +5,11 @@ from typing import Final
 from kettle.bus.ports import Rep, Req
 from kettle.client.connections.transport import Requests
 from kettle.client.errors import ClientError, PoolUnreachableError
+from kettle.client.jobs.queue import JobQueue
+from kettle.routes.chain import CHAIN, chain_condition, chain_of
 from kettle_wire.ads.types import Ad
 from kettle_wire.commands import ce as wire
+from kettle_wire.commands.queue import Select
 from kettle_wire.endpoint import Endpoint
 from kettle_wire.jobs import JobId
 
@@ -52,3 +55,31 @@ class Entrypoint:
             return await self._requests.ask(endpoint, request, patience=patience)
         except PoolUnreachableError as error:
             raise NoEntrypointError(self._requests.pool.schedd) from error
+
+
+class NoSuchJobError(ClientError):
+    """No job is called so, or several are."""
+
+
+async def job_called(client: JobQueue, text: str) -> Ad:
+    """
+    The ad of the job that its access point, its route's batch system or anybody between them calls so: in the queue, else in the
+    history.
+
+    Raises:
+        NoSuchJobError: there is none, or there are several.
+    """
+    cluster, dot, proc = text.partition(".")
+    is_id = cluster.isdecimal() and (proc.isdecimal() or not dot)
+    wanted = [Select(jobs=[JobId(int(cluster), int(proc or 0))])] if is_id else []
+    if not dot or not is_id:  # a batch system numbers its jobs, too
+        wanted.insert(0, Select(constraint=chain_condition(text)))
+    for select in wanted:
+        found = await client.jobs(select, projection=list(CHAIN), limit=2)
+        found = found or await client.history(select, limit=2)
+        if len(found) > 1:
+            names = " and ".join(chain_of(ad).id for ad in found)
+            raise NoSuchJobError(f"several jobs are called {text}, such as {names}: name one of these")
+        if found:
+            return found[0]
+    raise NoSuchJobError(f"no job is called {text}, by its access point or a batch system")

@@ -6,17 +6,15 @@ import time
 import msgspec
 
 from kettle.client import Client
+from kettle.client.entrypoint import job_called
 from kettle.client.jobs.selection import job_id
-from kettle.routes.chain import CHAIN, JobChain, chain_condition, chain_of
+from kettle.routes.chain import JobChain, chain_of
 from kettle.routes.sentences import outcome_sentences, step_sentence
 from kettle.terminal.quantities import duration
-from kettle_services.cli.errors import CommandError
 from kettle_services.cli.options import with_pool
 from kettle_services.cli.output.screen import Screen
 from kettle_wire.ads.types import Ad
 from kettle_wire.commands.ce import DecidedRoute
-from kettle_wire.commands.queue import Select
-from kettle_wire.jobs import JobId
 
 
 def status(arguments: argparse.Namespace, screen: Screen) -> int:
@@ -65,7 +63,7 @@ def reload(arguments: argparse.Namespace, screen: Screen) -> int:
 
 def trace(arguments: argparse.Namespace, screen: Screen) -> int:
     """What each station calls a job."""
-    chain = chain_of(with_pool(arguments, lambda client: _found(client, arguments.job)))
+    chain = chain_of(with_pool(arguments, lambda client: job_called(client, arguments.job)))
     if screen.as_json:
         screen.json(chain)
         return 0
@@ -78,7 +76,7 @@ def show(arguments: argparse.Namespace, screen: Screen) -> int:
     """What was decided about a job, and what each statement did."""
 
     async def ask(client: Client) -> tuple[Ad, list[DecidedRoute]]:
-        ad = await _found(client, arguments.job)
+        ad = await job_called(client, arguments.job)
         return ad, await client.entrypoint.decisions(job_id(chain_of(ad).id))
 
     ad, decisions = with_pool(arguments, ask)
@@ -99,29 +97,6 @@ def show(arguments: argparse.Namespace, screen: Screen) -> int:
     if not decisions:
         screen.note("The entrypoint has decided nothing about this job.")
     return 0
-
-
-async def _found(client: Client, text: str) -> Ad:
-    """The ad of the job that any of its stations calls so: of the queue, else of the history."""
-    parts = text.split(".")
-    own = len(parts) <= 2 and all(part.isdecimal() for part in parts)
-    jobs = [job_id(text)] if own and len(parts) == 2 else []
-    select = Select(jobs=jobs) if jobs else Select(constraint=chain_condition(text))
-    found = await client.jobs(select, projection=list(CHAIN), limit=2)
-    if not found:
-        found = await client.history(select, limit=2)
-    if not found and own and not jobs:  # no batch system calls a job so
-        cluster = Select(jobs=[JobId(int(text), 0)])
-        found = await client.jobs(cluster, projection=list(CHAIN))
-        found = found or await client.history(cluster)
-    if not found:
-        raise CommandError(f"no job is called {text}, by its access point or a batch system")
-    if len(found) > 1:
-        names = ", ".join(chain_of(ad).id for ad in found)
-        raise CommandError(
-            f"several jobs are called {text} by batch systems, such as {names}: name one of these"
-        )
-    return found[0]
 
 
 def _stations(chain: JobChain) -> list[tuple[str, str]]:
