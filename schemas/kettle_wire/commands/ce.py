@@ -34,6 +34,10 @@ class RouteState(msgspec.Struct, frozen=True, kw_only=True):
     max_idle: int
     jobs: int
     idle: int
+    running: int
+    held: int
+    closed: str = ""
+    """Why it takes no job now; empty: it does."""
     slowed_until: float = 0.0
     """Seconds since the epoch until which it takes fewer jobs, because too many have failed."""
     failure: str = ""
@@ -47,6 +51,8 @@ class RoutesShown(msgspec.Struct, frozen=True, kw_only=True):
 
     version: str
     source: str
+    text: str
+    """Of the file."""
     loaded: float
     """When, seconds since the epoch."""
     routes: list[RouteState]

@@ -43,6 +43,8 @@ class RouteCount(msgspec.Struct, frozen=True, kw_only=True):
     jobs: int
     """In the queue, and not over."""
     idle: int
+    running: int = 0
+    held: int = 0
     failed: int = 0
     """Of jobs that failed on it, since this schedd began."""
     failure: str = ""

@@ -66,7 +66,8 @@ class Router:
         """By route the times of failures that count."""
         self._failed: dict[str, int] = {}
         """By route, how many its schedd has counted."""
-        self._turn = record.state.turn
+        self.turn = record.state.turn
+        """The place in the turns of routes that are taken one after the other."""
         self._asking: asyncio.Task[Unrouted] | None = None
         self.counts: Sequence[RouteCount] = ()
         """What its schedd said last."""
@@ -132,7 +133,7 @@ class Router:
             return
         self._count_failures(table)
         now = time.time()
-        counters = counters_of(table, self.counts, self._closed(table, now), self._turn)
+        counters = counters_of(table, self.counts, self.closed(table, now), self.turn)
         jobs = to_decide(self._waiting.values(), table, counters)
         late = overdue(self._waiting.values(), self._settings.hold_unrouted_after, now)
         chosen = list({each.job: each for each in [*jobs, *late]}.values())
@@ -144,11 +145,11 @@ class Router:
             )
             said += found
             await asyncio.sleep(0)
-        self._turn = counters.turn
+        self.turn = counters.turn
         if said:
             await self._carry_out(said)
 
-    def _closed(self, table: RouteTable, now: float) -> dict[str, str]:
+    def closed(self, table: RouteTable, now: float) -> dict[str, str]:
         """The routes that take no job now, and why."""
         if self._settings.draining:
             return {each.name: "the entrypoint is being drained" for each in table.routes}

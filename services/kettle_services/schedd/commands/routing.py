@@ -69,7 +69,13 @@ class RoutingCommands:
             size += len(_encode(jobs[-1].ad))
         counts = [
             RouteCount(
-                route=name, jobs=tally.jobs, idle=tally.idle, failed=tally.failed, failure=tally.failure
+                route=name,
+                jobs=tally.jobs,
+                idle=tally.idle,
+                running=tally.running,
+                held=tally.held,
+                failed=tally.failed,
+                failure=tally.failure,
             )
             for name, tally in sorted(routing.routes.items())
         ]

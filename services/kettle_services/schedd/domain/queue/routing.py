@@ -28,6 +28,8 @@ class RouteTally(msgspec.Struct):
     jobs: int = 0
     """In the queue, and not over."""
     idle: int = 0
+    running: int = 0
+    held: int = 0
     failed: int = 0
     """Jobs that failed on it, since this schedd began: it is not recorded."""
     failure: str = ""
@@ -125,8 +127,15 @@ class Routing:
         if route and not entry.job.ended:
             tally = self.routes.setdefault(route, RouteTally())
             tally.jobs += number
-            if entry.job.status == "idle":
-                tally.idle += number
+            match entry.job.status:
+                case "idle":
+                    tally.idle += number
+                case "running":
+                    tally.running += number
+                case "held":
+                    tally.held += number
+                case _:
+                    pass
             self.news += 1
 
     def fail(self, route: str, jobs: int, failure: str) -> None:
