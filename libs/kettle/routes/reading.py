@@ -97,7 +97,7 @@ class _Reading:
         self.problems: list[RouteProblem] = []
         self._text = text
         self._source = source
-        self._reader = CondorReader({}, {}, templates())
+        self._reader = CondorReader({}, {}, templates(), includes=False)
         self._reader.read_text(text, source)
         for each in self._reader.complaints:
             where, _, line = each.place.rpartition(":")

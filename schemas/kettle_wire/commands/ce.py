@@ -42,8 +42,6 @@ class RouteState(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds since the epoch until which it takes fewer jobs, because too many have failed."""
     failure: str = ""
     """How the last one failed."""
-    closed: str = ""
-    """Why it takes no job now; empty: it takes some."""
 
 
 class RoutesShown(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,8 +58,6 @@ class RoutesShown(msgspec.Struct, frozen=True, kw_only=True):
     """Jobs without a route."""
     problems: list[str] = []
     """Of a newer file that was refused."""
-    text: str = ""
-    """The file."""
 
 
 class ShowDecision(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

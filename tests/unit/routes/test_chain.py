@@ -58,6 +58,6 @@ def test_an_exit_code_that_is_not_known_is_none() -> None:
         ("\\", False),
     ],
 )
-def test_any_name_of_the_chain_finds_the_job(name: str, is_meant: bool) -> None:  # noqa: FBT001 - a vector
+def test_any_name_of_the_chain_finds_the_job(name: str, is_meant: bool) -> None:
     """A part of a name does not, and what is typed is a text, never an expression."""
     assert is_meant is (evaluate(parse(chain_condition(name)), my=ClassAd.from_wire(AT_SLURM)) is True)

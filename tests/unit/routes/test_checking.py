@@ -57,6 +57,11 @@ def file(body: str, more: str = "", name: str = "R") -> str:
             file("", "JOB_ROUTER_SOURCE_JOB_CONSTRAINT = (("),
             "line 6: JOB_ROUTER_SOURCE_JOB_CONSTRAINT is no expression",
         ),
+        (
+            file("", "include command : /bin/id"),
+            "line 6: include command : /bin/id: nothing is included here",
+        ),
+        (file("", "include : /etc/passwd"), "line 6: include : /etc/passwd: nothing is included here"),
         (file("", "what is this"), "line 6: what is this: it is neither NAME = VALUE"),
         (
             "JOB_ROUTER_ENTRIES = []",

@@ -147,7 +147,7 @@ def _all_rules(said: Iterable[tuple[str, str]]) -> Iterator[_Rules]:
     """What is carried out, in the order in which it was typed."""
     from kettle.submit.configuration_reader import CondorReader
 
-    configured = CondorReader({}, {})
+    configured = CondorReader({}, {}, includes=False)
     for option, value in said:
         if option != "rules":
             for name in value.replace(",", " ").split():

@@ -32,6 +32,7 @@ from kettle_wire.rest.problem import Problem, ProblemCode
 from kettle_wire.rest.route import CE_PREFIX, PREFIX, Route
 
 _TRACE: Final = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
+_INTERFACES: Final = (f"{PREFIX}/", f"{CE_PREFIX}/")
 _STATUSES: Final[Mapping[str, int]] = {
     RefusalCode.NOT_FOUND: 404,
     RefusalCode.NOT_PERMITTED: 403,
