@@ -244,6 +244,8 @@ class VacateCode(IntEnum):
     """The machine is not well."""
     StartdRehoming = 1037
     """The machine moves to another pool."""
+    RemovedInBatchSystem = 1200
+    """The job was removed in the batch system to which it had been routed; HTCondor has no code for that."""
 
 
 FIRST_VACATE = min(VacateCode)

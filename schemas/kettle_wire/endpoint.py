@@ -61,6 +61,7 @@ class Caller(StrEnum):
     DAGMAN = "dagman"
     SCALER = "scaler"
     PROVISIONER = "provisioner"
+    CE = "ce"
 
 
 class Repeat(StrEnum):

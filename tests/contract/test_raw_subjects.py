@@ -24,7 +24,7 @@ from kettle_wire.identity import Identity, daemon, user, visitor, worker
 from kettle_wire.subjects import Subjects
 
 SERVICES: Final = frozenset({
-    "schedd", "shadow", "collector", "negotiator", "accounting", "gateway", "audit", "master", "iam", "dagman", "scaler",
+    "schedd", "shadow", "collector", "negotiator", "accounting", "gateway", "audit", "master", "iam", "dagman", "ce", "scaler",
     "provisioner",
 })  # fmt: skip
 ALL: Final[dict[str, tuple[str, Identity]]] = {role: (role, daemon(role)) for role in sorted(SERVICES)} | {
@@ -39,7 +39,9 @@ ALL: Final[dict[str, tuple[str, Identity]]] = {role: (role, daemon(role)) for ro
 }
 _VIOLATION: Final = re.compile(r'permissions violation for (publish|subscription) to "([^"]*)"')
 FOLLOWERS: Final = frozenset({"accounting", "audit", "dagman", "gateway", "shadow"})
-OWNERS: Final = frozenset({"schedd", "collector", "negotiator", "accounting", "iam", "dagman", "scaler"})
+OWNERS: Final = frozenset(
+    {"schedd", "collector", "negotiator", "accounting", "iam", "dagman", "ce", "scaler"}
+)
 
 ALSO: Final[dict[str, frozenset[str]]] = {
     # Answers: services at places for answers in their account, everybody where the server waits for those of another account.

@@ -59,6 +59,7 @@ _ROLES = {
     "iam": {"numpy", *_NO_EXPRESSIONS},
     "dagman": {"numpy", *_NO_EXPRESSIONS},
     "provisioner": {"numpy", *_NO_DATABASE, *_NO_EXPRESSIONS},
+    "ce": {"numpy"},
     "scaler": set[str](),
     "worker": {"nats", "numpy", *_NO_DATABASE, *_NO_EXPRESSIONS},
     "gateway": {"numpy", *_NO_DATABASE, *_NO_EXPRESSIONS},

@@ -22,6 +22,7 @@ from kettle.bus.nats import NatsBus
 from kettle.bus.ports import Served
 from kettle.client import select
 from kettle.embedded import EmbeddedNats
+from kettle.execution.input_files.download import Fetcher
 from kettle.pool.personal_settings import Tables
 from kettle.testing.servers.embedded import EVERYTHING
 from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
@@ -29,7 +30,6 @@ from kettle_services.shadow.file_transfer.input_files import Source
 from kettle_services.shadow.file_transfer.object_store import Objects
 from kettle_services.shadow.files.access import FileAccess
 from kettle_services.shadow.settings import ShadowSettings
-from kettle_services.startd.file_transfer.input_download import Fetcher
 from kettle_wire.commands.shadow import OFFER_INPUT, Offered, OfferInput
 from kettle_wire.commands.startd import Activation, ClaimKey, InputFile
 from kettle_wire.events import JobAssigned, JobCompleted, JobStarted

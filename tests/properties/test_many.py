@@ -24,6 +24,7 @@ from kettle_services.schedd.domain.jobs.job import (
     Remove,
     decide,
 )
+from kettle_services.schedd.domain.queue.at_home import attended
 from kettle_services.schedd.domain.queue.fold import Queue, job_stream
 from kettle_services.schedd.domain.queue.grouped_events import group_events
 from kettle_services.schedd.domain.queue.replay import Replay
@@ -118,7 +119,7 @@ def picture(queue: Queue) -> dict[str, Any]:
         "jobs": {job: (entry, queue.ad(job)) for job, entry in queue.jobs.items()},
         "clusters": {number: (each.waiting, list(each.procs())) for number, each in queue.clusters.items()},
         "requests": [
-            (one, queue.requests(one), queue.owned("ann"), queue.attended(one)) for one in submitters
+            (one, queue.requests(one), queue.owned("ann"), attended(queue, one)) for one in submitters
         ],
         "tally": queue.tally,
         "claims": queue.claims,

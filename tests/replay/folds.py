@@ -11,6 +11,7 @@ import msgspec
 
 from kettle.eventsourcing.projection import decoded_events
 from kettle.eventsourcing.shard import Shard
+from kettle.eventsourcing.state_record import fold_frame as fold_states
 from kettle.jobs.history import JobHistory
 from kettle.userlog.projector import UserLogProjector
 from kettle_services.collector.domain.machine_presence import fold
@@ -23,7 +24,6 @@ from kettle_services.negotiator.accountant import fold_frame
 from kettle_services.negotiator.domain.principals import Principal
 from kettle_services.negotiator.record import Record
 from kettle_services.scaler.domain.state import ScalerState
-from kettle_services.scaler.record import fold_frame as fold_frame_of_scaler
 from kettle_services.schedd.domain.queue.fold import Queue
 from kettle_services.schedd.domain.submission.cluster import Cluster
 from kettle_wire.commands.iam import AuditEntry
@@ -158,7 +158,7 @@ def _dagman(frames: Sequence[Frame]) -> Folded:
 def _scaler(frames: Sequence[Frame]) -> Folded:
     state = ScalerState()
     for frame in frames:
-        fold_frame_of_scaler(state, frame)
+        fold_states(state, frame)
     return {stream: msgspec.msgpack.decode(row) for stream, row in state.rows()}
 
 

@@ -55,6 +55,7 @@ SHARDS: Final[Mapping[str, Sequence[str]]] = {
     "accounting": ("accounting",),
     "iam": ("identity",),
     "dagman": ("dagman.schedd",),
+    "ce": ("ce.schedd",),
     "scaler": ("scaler",),
 }
 """The shards that each role owns in a personal pool; a larger one names its own."""
@@ -69,7 +70,7 @@ _ADS: Final[Mapping[str, Sequence[str]]] = {
 _FOLLOWS_EVENTS_OF: Final[Mapping[str, Sequence[str]]] = {
     "shadow": ("schedd",),
     "accounting": ("schedd", "collector", "negotiator"),
-    "audit": ("schedd", "collector", "negotiator", "iam", "dagman", "scaler"),
+    "audit": ("schedd", "collector", "negotiator", "iam", "dagman", "ce", "scaler"),
     "dagman": ("schedd",),
     "gateway": ("schedd", "collector", "negotiator", "accounting", "scaler"),
 }
@@ -78,6 +79,9 @@ _CALLERS: Final = frozenset(caller.value for caller in Caller)
 
 STARTD: Final = Caller.STARTD.value
 """The role of what runs on a machine, whose identity is a worker's."""
+
+CE: Final = Caller.CE.value
+"""The role of a compute entrypoint."""
 
 ADMINISTRATOR: Final = Caller.ADMINISTRATOR.value
 """The role of a person who may also switch the daemons of every host."""
@@ -238,6 +242,7 @@ def _services(
         *_makes_readers(bus, role),
         *_knows_people(bus, role),
         *_knows_owners(bus, role),
+        *_reports_of_batch_systems(bus, role, shards),
         _notices(subjects, role),
     ]
     for owner in _FOLLOWS_EVENTS_OF.get(role, ()):
@@ -250,6 +255,9 @@ def _services(
         subscribe.append(subjects.readers(">"))
     for served in (role, READ_FRAMES.role) if shards.get(role) else (role,):
         subscribe += [subjects.commands_to(served), *_found_as(served)]
+    if role == CE:
+        for name in shards.get(role, ()):
+            subscribe += [subjects.commands_of(STARTD, name), *_found_as(STARTD)]
     return publish, subscribe
 
 
@@ -468,6 +476,20 @@ def _publishes_events(bus: _Bus, role: str) -> list[str]:
         f"{bus.api}.STREAM.MSG.GET.{stream}",
         f"{bus.api}.STREAM.LIST",
         bus.subjects.tail_all,
+    ]
+
+
+def _reports_of_batch_systems(bus: _Bus, role: str, shards: Mapping[str, Sequence[str]]) -> list[str]:
+    """
+    To the jobs of its schedd an entrypoint is the machine of its batch systems, under the name of its shard.
+    """
+    if role != CE:
+        return []
+    subjects = bus.subjects
+    return [
+        *bus.makes(subjects.work_stream),
+        *(subjects.work_by(name) for name in shards.get(role, ())),
+        f"{bus.api}.DIRECT.GET.{subjects.object_stream}.{subjects.objects_all}",
     ]
 
 

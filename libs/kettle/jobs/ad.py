@@ -13,7 +13,7 @@ import msgspec
 
 from kettle.jobs.reason_codes import counted
 from kettle.jobs.usage_attributes import measures
-from kettle_wire.ads.types import Ad, Scalar
+from kettle_wire.ads.types import Ad, Expr, Scalar
 from kettle_wire.attempts import ExitRecord, Usage
 from kettle_wire.codes import HoldCode, JobStatus, Universe, VacateCode
 from kettle_wire.events.job import (
@@ -34,10 +34,12 @@ from kettle_wire.events.job import (
     JobReconnected,
     JobReleased,
     JobRemoved,
+    JobRouted,
     JobStarted,
     JobStepped,
     JobSuspended,
     JobTold,
+    JobUnrouted,
     JobVacated,
 )
 from kettle_wire.flocking import pool_of
@@ -85,14 +87,18 @@ _RAN: Final = ("LastRemoteHost", "LastPublicClaimId", "LastRemotePool", "LastRem
 _NOT_ALWAYS: Final = ("LastRemotePool", "LastRemoteHosts")
 """A run in the own pool has no other pool, and most have one node."""
 _SILENT: Final = ("JobDisconnectedDate", "JobCurrentReconnectAttempt")
+_ROUTED: Final = ("RouteName", "RoutedFromJobId", "RoutedToJobId", "UnroutedReason")
+_UNDEFINED: Final = Expr("undefined")
+_OWN_ID: Final = Expr('strcat(ClusterId, ".", ProcId)')
+"""The id of the job whose ad it stands in: the same text for all jobs, so that they are recorded together."""
 _HOLD: Final = ("HoldReason", "HoldReasonCode", "HoldReasonSubCode")
 _SET_LATER: Final = frozenset({
     *_RUN, *_HOLD, *_SILENT, "BytesRecvd", "BytesSent", "CheckpointNumber", "CpusUsage", "EnteredCurrentStatus",
     "CoreFile", "ExitBySignal", "ExitCode", "ExitSignal", "JobCoolDownExpiration", "JobCoreDumped", "JobCurrentStartDate",
     "JobCurrentStartExecutingDate", "JobLastStartDate", "JobPid", "JobStartDate", "KeptInQueue", "KettleSteps", "LastCkptTime", "LastHoldReason", "LastHoldReasonCode", "LastHoldReasonSubCode", "LastJobLeaseRenewal", "LastJobStatus",
     "LastMatchTime", "LastPublicClaimId", "LastRemoteHost", "LastRemoteHosts", "LastRemotePool", "LastRemoteWallClockTime", "LastVacateTime",
-    "NumHoldsByReason", "NumChirpUpdates", "NumEdits", "NumJobCoolDowns", "NumJobReconnects", "NumVacatesByReason", "ReleaseReason", "RemoveReason", "ShadowBday",
-    "StageInFinish", "StageInStart", "TransferOutFinished", "UncommittedSuspensionTime", "VacateReason", "VacateReasonCode", "VacateReasonSubCode",
+    "NumHoldsByReason", "NumChirpUpdates", "NumEdits", "NumJobCoolDowns", "NumJobReconnects", "NumRouted", "NumVacatesByReason", "ReleaseReason", "RemoveReason", "RouteName", "RoutedFromJobId", "RoutedToJobId", "ShadowBday",
+    "StageInFinish", "StageInStart", "TransferOutFinished", "UncommittedSuspensionTime", "UnroutedReason", "VacateReason", "VacateReasonCode", "VacateReasonSubCode",
 })  # fmt: skip
 """Attributes that no submitter may set, because they record what has happened to the job."""
 
@@ -110,7 +116,7 @@ KEPT: Final = frozenset(
 LATER: Final = frozenset((*ALWAYS, *_SET_LATER, *MEASURED, "DeferralTime"))
 """
 The attributes that `apply` may set, change or take away; it leaves all others as they were submitted, unless the job
-itself or somebody has set some: then NumChirpUpdates or NumEdits says so.
+itself or somebody has set some: then NumChirpUpdates or NumEdits says so. Of a job that was given a route, NumRouted does.
 """
 
 
@@ -143,9 +149,8 @@ def apply(ad: Ad, event: JobEvent, at_us: int) -> None:
             _completed(ad, event, at_us)
         case JobTold() | JobStepped():
             _said(ad, event)
-        case JobEdited(attributes=attributes):
-            ad.update(attributes)
-            _add(ad, "NumEdits", 1)
+        case JobEdited() | JobRouted() | JobUnrouted():
+            _set(ad, event)
         case JobOrdered() | JobNodeStarted() | JobNodeEnded():
             pass  # its result is reported when it comes
         case _:
@@ -253,6 +258,35 @@ def _said(ad: Ad, event: JobTold | JobStepped) -> None:
     if event.first > 1 and isinstance(known, str):
         text = f"{known[:-1]},{text[1:]}"
     ad[STEPS_ATTRIBUTE] = text
+
+
+def _set(ad: Ad, event: JobEdited | JobRouted | JobUnrouted) -> None:
+    if isinstance(event, JobEdited):
+        ad.update(event.attributes)
+        _add(ad, "NumEdits", 1)
+    else:
+        _route(ad, event)
+
+
+def _route(ad: Ad, event: JobRouted | JobUnrouted) -> None:
+    """
+    The changes of a route are made, or taken back. As in HTCondor the ad names two jobs, which are one here.
+
+    What a route takes away is `undefined`: who folds only what events change has the submitted value elsewhere.
+    """
+    for name in event.removed:
+        if isinstance(event, JobRouted):
+            ad[name] = _UNDEFINED
+        else:
+            ad.pop(name, None)
+    ad.update(event.attributes)
+    ad["NumRouted"] = event.number
+    for name in _ROUTED:
+        ad.pop(name, None)
+    if isinstance(event, JobRouted):
+        ad.update({"RouteName": event.route, "RoutedFromJobId": _OWN_ID, "RoutedToJobId": _OWN_ID})
+    else:
+        ad["UnroutedReason"] = event.reason
 
 
 def _reached(ad: Ad, now: int, *, again: bool) -> None:

@@ -11,6 +11,7 @@ BASIC: Final = (
     "AllowedJobDuration",
     "ConcurrencyLimits",
     "FlockTo",
+    "GridResource",
     "JobLeaseDuration",
     "JobUniverse",
     "ProminenceAutoScalingType",

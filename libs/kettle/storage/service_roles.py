@@ -39,13 +39,14 @@ RIGHTS: Final[Mapping[str, Rights]] = {
     "collector": Rights(writes="collector"),
     "iam": Rights(writes="identity"),
     "dagman": Rights(writes="dagman"),
+    "ce": Rights(writes="ce"),
     "scaler": Rights(writes="scaler"),
     "accounting": Rights(
         reads=("collector", "negotiator", "schedd"), fills=("accounting", "jobs", "machines", "negotiation")
     ),
     "gateway": Rights(reads=("collector", "negotiator", "scaler", "schedd"), looks_at=("accounting",)),
     "archiver": Rights(
-        reads=("collector", "dagman", "identity", "negotiator", "scaler", "schedd"), archives=True
+        reads=("ce", "collector", "dagman", "identity", "negotiator", "scaler", "schedd"), archives=True
     ),
 }
 """By service. An archiver is no process of its own: accounting becomes it to move old events to files."""

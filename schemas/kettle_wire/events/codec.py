@@ -7,6 +7,7 @@ from typing import Any, Final, Generic, TypeVar, cast, get_args, get_type_hints
 import msgspec
 
 from kettle_wire.events.base import Event, Superseded
+from kettle_wire.events.batch import BatchEvent
 from kettle_wire.events.claim import ClaimEvent
 from kettle_wire.events.cluster import ClusterSubmitted, FactorySubmitted
 from kettle_wire.events.cycle import CycleNegotiated
@@ -19,6 +20,7 @@ from kettle_wire.events.many_jobs import JobsChanged
 from kettle_wire.events.plan import PlanMade
 from kettle_wire.events.pool import PoolEvent
 from kettle_wire.events.principal import PrincipalEvent
+from kettle_wire.events.route import RouteEvent
 from kettle_wire.events.workflow import WorkflowEvent
 
 Recorded = (
@@ -39,6 +41,9 @@ Recorded = (
     | BreakerEvent
     | PlanMade
     | PoolEvent
+    | BatchEvent
+    | RouteEvent
+    | BatchEvent
 )
 
 EVENT_TYPES: Final[tuple[type[Event], ...]] = get_args(Recorded)

@@ -300,6 +300,43 @@ class JobNodeEnded(Event, frozen=True, tag="job.node_ended/1"):
     usage: Usage = Usage()
 
 
+class JobRouted(Event, frozen=True, tag="job.routed/1"):
+    """
+    A compute entrypoint has given the job a route: until it is unrouted, its ad is its own with these changes.
+    """
+
+    route: str
+    """Its name."""
+    number: int
+    """Counts what the entrypoint has said of the job from 1."""
+    version: str = ""
+    """Of the routes."""
+    attributes: Ad = {}
+    """What the ad says from now on."""
+    removed: list[str] = []
+    """What it says no longer."""
+    before: Ad = {}
+    """What it said before of what is set or removed."""
+    added: list[str] = []
+    """What is set that it did not have."""
+
+
+class JobUnrouted(Event, frozen=True, tag="job.unrouted/1"):
+    """
+    The job has no route: none takes it, or it has lost the one that it had. It waits until it gets one.
+    """
+
+    number: int
+    """As in `job.routed`."""
+    reason: str
+    by: str = ""
+    """The administrator who wanted it; empty: it follows from the routes."""
+    attributes: Ad = {}
+    """Of the changes of a route that it had, what the ad said before."""
+    removed: list[str] = []
+    """What its ad did not have before."""
+
+
 OrderKind = Literal["vacate", "vacate_fast", "suspend", "continue"]
 
 
@@ -338,4 +375,6 @@ JobEvent = (
     | JobStepped
     | JobNodeStarted
     | JobNodeEnded
+    | JobRouted
+    | JobUnrouted
 )

@@ -9,12 +9,12 @@ from typing import Final
 from kettle_wire.telemetry.declaration import LONG_DURATIONS, Attribute, Metric
 
 ALL: Final = (
-    "accounting", "collector", "dagman", "gateway", "iam", "master", "negotiator", "provisioner", "scaler", "schedd", "shadow",
+    "accounting", "ce", "collector", "dagman", "gateway", "iam", "master", "negotiator", "provisioner", "scaler", "schedd", "shadow",
     "startd",
 )  # fmt: skip
 _ON_THE_BUS: Final = tuple(role for role in ALL if role != "master")
-_OWNERS: Final = ("collector", "dagman", "iam", "negotiator", "scaler", "schedd")
-_READERS_OF_EXPRESSIONS: Final = ("accounting", "collector", "negotiator", "scaler", "schedd", "startd")
+_OWNERS: Final = ("ce", "collector", "dagman", "iam", "negotiator", "scaler", "schedd")
+_READERS_OF_EXPRESSIONS: Final = ("accounting", "ce", "collector", "negotiator", "scaler", "schedd", "startd")
 
 # -- of each process ---------------------------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from kettle.storage import PgWorkingSet
 from kettle_services.scaler.commands.leases import LeaseCommands
 from kettle_services.scaler.commands.renewals import Renewals
 from kettle_services.scaler.commands.worker_pools import PoolCommands
+from kettle_services.scaler.domain.state import ScalerState
 from kettle_services.scaler.lease_views import LeaseLog
 from kettle_services.scaler.planner import Planner
 from kettle_services.scaler.provisioning import Provisioning
@@ -35,7 +36,7 @@ async def serve(rt: Runtime, settings: ScalerSettings) -> None:
     if shard is None:
         return
     record = await Record.recall(
-        log, PgWorkingSet(log.database), shard, interval=settings.checkpoint_interval
+        log, PgWorkingSet(log.database), shard, ScalerState(), interval=settings.checkpoint_interval
     )
     fault_point("takeover.restored")
     rt.loop(record.checkpoint(), name="checkpoint")

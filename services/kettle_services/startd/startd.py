@@ -16,6 +16,8 @@ from kettle.bus.ports import Bus
 from kettle.execution.attempts.job_spec import Account, AttemptId, Input, Isolation, StoredReport
 from kettle.execution.attempts.messages import AccessReply, Question
 from kettle.execution.containers.policy import ContainerPolicy
+from kettle.execution.input_files.cache import InputCache
+from kettle.execution.input_files.download import InputError
 from kettle.execution.system.cgroup_layout import CgroupLayout
 from kettle.execution.system.linux import boottime
 from kettle.runtime import Telemetry
@@ -46,8 +48,6 @@ from kettle_services.startd.domain.state.changes import (
 from kettle_services.startd.domain.state.claim import Claim, Now, RunningAttempt, StopOrder
 from kettle_services.startd.domain.state.machine import Machine
 from kettle_services.startd.file_transfer.checkpoints import Checkpoints
-from kettle_services.startd.file_transfer.input_cache import InputCache
-from kettle_services.startd.file_transfer.input_download import InputError
 from kettle_services.startd.machine import host
 from kettle_services.startd.machine.job_accounts import JobAccounts
 from kettle_services.startd.policy.backfill import Backfilling

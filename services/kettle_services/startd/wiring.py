@@ -13,6 +13,8 @@ import msgspec
 
 from kettle import VERSION
 from kettle.bus.ports import Bus
+from kettle.execution.input_files.cache import InputCache
+from kettle.execution.input_files.download import Fetcher
 from kettle.execution.sandbox.directory import release_execute
 from kettle.execution.system.cgroup_layout import probe_cgroups, remove_layout
 from kettle.execution.system.linux import boot_id
@@ -27,8 +29,6 @@ from kettle_services.startd.access_point.reports import ReportDelivery
 from kettle_services.startd.advertiser import Advertiser
 from kettle_services.startd.commands.handlers import Handlers
 from kettle_services.startd.domain.state.machine import Machine
-from kettle_services.startd.file_transfer.input_cache import InputCache
-from kettle_services.startd.file_transfer.input_download import Fetcher
 from kettle_services.startd.file_transfer.plugins import find_plugins, plugin_attributes
 from kettle_services.startd.machine import host
 from kettle_services.startd.machine.container_runtimes import find_containers, tidy_containers

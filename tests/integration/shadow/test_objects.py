@@ -16,6 +16,8 @@ import pytest
 from kettle.bus.memory import MemoryBus
 from kettle.bus.memory_server import MemoryServer
 from kettle.bus.ports import RefusedError, Served
+from kettle.execution.input_files.cache import InputCache
+from kettle.execution.input_files.download import Fetcher
 from kettle.testing.patience import PATIENCE_S
 from kettle.transfer import sealed_pieces
 from kettle_services.shadow.file_transfer import object_store as module
@@ -23,8 +25,6 @@ from kettle_services.shadow.file_transfer.input_files import Source
 from kettle_services.shadow.file_transfer.object_store import Objects
 from kettle_services.shadow.files.access import FileAccess
 from kettle_services.shadow.settings import ShadowSettings
-from kettle_services.startd.file_transfer.input_cache import InputCache
-from kettle_services.startd.file_transfer.input_download import Fetcher
 from kettle_wire.commands.shadow import FETCH_INPUT, OFFER_INPUT, FetchInput, Offered, OfferInput
 from kettle_wire.commands.startd import Activation, ClaimKey, InputFile, Piece
 from kettle_wire.identity import Identity, daemon

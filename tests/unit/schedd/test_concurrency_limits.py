@@ -61,11 +61,11 @@ def test_jobs_with_other_limits_are_in_other_autoclusters() -> None:
     queue.apply("cluster/1", event, 0)
     numbers = [queue.autocluster(JobId(1, proc)) for proc in range(3)]
     assert numbers[0] == numbers[2] != numbers[1]
-    assert queue.limited(JobId(1, 0))
+    assert queue.clusters[1].limited
     queue.apply(
         "cluster/2", ClusterSubmitted(cluster=2, owner="ada", ad={"Cmd": "x"}, columns=[], rows=[[]]), 0
     )
-    assert not queue.limited(JobId(2, 0))
+    assert not queue.clusters[2].limited
 
 
 def test_the_names_of_limits_are_counted() -> None:

@@ -59,7 +59,7 @@ def is_like_others(ad: Ad) -> bool:
     """
     Whether the ad has only what those of the other jobs of its cluster have, too: nobody has set anything in it since.
     """
-    return not (ad.get("NumChirpUpdates") or ad.get("NumEdits"))
+    return not (ad.get("NumChirpUpdates") or ad.get("NumEdits") or ad.get("NumRouted"))
 
 
 def searchable(ad: Ad) -> tuple[list[int | float | None], str]:

@@ -25,6 +25,7 @@ roles:
   accounting   what was used, by whom, and the history
   iam          who may do what: machines that join, tokens, bans
   dagman       the workflows of one access point
+  ce           gives jobs of one access point their routes, and runs them in batch systems
   scaler       decides which machines are made and removed
   provisioner  makes and removes machines at providers
   gateway      events for monitoring, as JSON
@@ -48,6 +49,7 @@ ROLES: Final = (
     "accounting",
     "iam",
     "dagman",
+    "ce",
     "scaler",
     "provisioner",
     "gateway",

@@ -10,6 +10,7 @@ from kettle.runtime import Settings, SettingsError
 from kettle.runtime.settings import Reading, config_path
 from kettle.runtime.settings_problems import SettingsFile
 from kettle_services.accounting.settings import AccountingSettings
+from kettle_services.ce.settings import CeSettings
 from kettle_services.collector.settings import CollectorSettings
 from kettle_services.dagman.settings import DagmanSettings
 from kettle_services.gateway.settings import GatewaySettings
@@ -25,6 +26,7 @@ from kettle_services.startd.settings import StartdSettings
 
 SETTINGS: Final[Mapping[str, type[Settings]]] = {
     "accounting": AccountingSettings,
+    "ce": CeSettings,
     "collector": CollectorSettings,
     "dagman": DagmanSettings,
     "gateway": GatewaySettings,

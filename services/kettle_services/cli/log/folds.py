@@ -13,7 +13,9 @@ import msgspec
 
 from kettle.audit import Fold, Folds
 from kettle.classad import ClassAd
+from kettle.eventsourcing.stream_states import StreamStates
 from kettle.jobs.history import JobHistory, OwnerTotals
+from kettle_services.ce.domain.state import CeState
 from kettle_services.collector.domain.machine_presence import fold as fold_machines
 from kettle_services.collector.domain.machine_presence import row_of
 from kettle_services.dagman.domain.working_set import row_of as row_of_workflow
@@ -100,11 +102,19 @@ def dagman_fold(shard: str) -> Fold:
     return fold
 
 
+def ce_fold(shard: str) -> Fold:
+    """What the events of an entrypoint's shard make of its working set."""
+    del shard
+    return _fold_of(CeState())
+
+
 def scaler_fold(shard: str) -> Fold:
     """What the events of a scaler's shard make of its working set."""
     del shard
-    state = ScalerState()
+    return _fold_of(ScalerState())
 
+
+def _fold_of(state: StreamStates) -> Fold:
     def fold(stream: str, event: Event, at: int) -> Iterable[tuple[str, bytes | None]]:
         return [(stream, state.apply(stream, event, at / 1e6))]
 
@@ -115,6 +125,7 @@ WORKING_SETS: Final[Folds] = {
     "schedd": schedd_fold,
     "collector": collector_fold,
     "dagman": dagman_fold,
+    "ce": ce_fold,
     "negotiator": negotiator_fold,
     "scaler": scaler_fold,
     identity.SHARD: identity_fold,

@@ -1,50 +1,15 @@
-"""
-What the events of a scaler's shard come to: a state for each stream.
+"""What the events of a scaler's shard come to: a state for each stream."""
 
-A stream is of a kind, its first word.  Each kind has a pure fold: state before (None: there was none), event, time of the frame
--> state after; None: nothing of the stream matters any more, and it is forgotten.
-"""
+from typing import Final
 
-from collections.abc import Callable, Iterator
-from typing import Any, Final, Generic, TypeVar
-
-import msgspec
-
+from kettle.eventsourcing.stream_states import Streams, StreamStates
 from kettle_services.scaler.domain import plans, pools
 from kettle_services.scaler.domain.leases import breakers, lease
 from kettle_services.scaler.domain.leases.book import Book
 from kettle_services.scaler.domain.leases.timers import Timers
-from kettle_wire.events import Event
-
-_State = TypeVar("_State", bound=msgspec.Struct)
-_encode: Final = msgspec.msgpack.Encoder().encode
 
 
-class Streams(Generic[_State]):
-    """The states of the streams of one kind, by what stands behind the first word."""
-
-    def __init__(
-        self, state: type[_State], fold: Callable[[_State | None, Any, float], _State | None]
-    ) -> None:
-        self.states: Final[dict[str, _State]] = {}
-        self._decode = msgspec.msgpack.Decoder(state).decode
-        self._fold = fold
-
-    def apply(self, name: str, event: Event, at: float) -> _State | None:
-        """Change a state as an event does, which was recorded at a time in seconds since the epoch."""
-        state = self._fold(self.states.get(name), event, at)
-        if state is None:
-            self.states.pop(name, None)
-        else:
-            self.states[name] = state
-        return state
-
-    def restore(self, name: str, row: bytes) -> None:
-        """Take a state from the working set."""
-        self.states[name] = self._decode(row)
-
-
-class ScalerState:
+class ScalerState(StreamStates):
     """Everything that a scaler has recorded and needs for its next decision."""
 
     def __init__(self) -> None:
@@ -55,15 +20,17 @@ class ScalerState:
         self.offers: Final = Streams(breakers.OfferRecord, breakers.fold_offer)
         self.templates: Final = Streams(breakers.TemplateRecord, breakers.fold_template)
         self.providers: Final = Streams(breakers.ProviderRecord, breakers.fold_provider)
-        self._kinds: Final[dict[str, Streams[Any]]] = {
-            plans.KIND: self.plans,
-            pools.KIND: self.pools,
-            lease.KIND: self.leases,
-            lease.ORPHAN: self.orphans,
-            breakers.OFFER: self.offers,
-            breakers.TEMPLATE: self.templates,
-            breakers.PROVIDER: self.providers,
-        }
+        super().__init__(
+            {
+                plans.KIND: self.plans,
+                pools.KIND: self.pools,
+                lease.KIND: self.leases,
+                lease.ORPHAN: self.orphans,
+                breakers.OFFER: self.offers,
+                breakers.TEMPLATE: self.templates,
+                breakers.PROVIDER: self.providers,
+            }
+        )
 
     def book(self, timers: Timers) -> Book:
         """All that is decided about leases on; it changes with the state."""
@@ -75,22 +42,3 @@ class ScalerState:
             self.providers.states,
             timers,
         )
-
-    def apply(self, stream: str, event: Event, at: float) -> bytes | None:
-        """
-        Change what an event changes; the row of its stream in the working set after it, None: there is none any more.
-        """
-        kind, _, name = stream.partition("/")
-        state = self._kinds[kind].apply(name, event, at)
-        return None if state is None else _encode(state)
-
-    def restore(self, stream: str, row: bytes) -> None:
-        """Take the state of a stream from the working set."""
-        kind, _, name = stream.partition("/")
-        self._kinds[kind].restore(name, row)
-
-    def rows(self) -> Iterator[tuple[str, bytes]]:
-        """All streams, each with its row in the working set."""
-        for kind, streams in self._kinds.items():
-            for name, state in streams.states.items():
-                yield f"{kind}/{name}", _encode(state)

@@ -157,7 +157,9 @@ class ClaimLifecycle:
         key = submitter, autocluster = self._queue.submitter(job), self._queue.autocluster(job)
         if self._queue.runnable(*key) <= self.asked[key]:
             raise refused("all jobs like it are about to run already")
-        if autocluster != granted.autocluster and (granted.limits or self._queue.limited(job)):
+        if autocluster != granted.autocluster and (
+            granted.limits or self._queue.clusters[job.cluster].limited
+        ):
             raise refused(
                 "only jobs alike make room where concurrency limits are used, which the negotiator counts"
             )
@@ -303,8 +305,8 @@ class ClaimLifecycle:
             return None
         if held.job is not None:
             return held.job
-        if held.at_home:
-            self.record_end(claim, "each job that runs where it was submitted has a claim of its own")
+        if held.once:
+            self.record_end(claim, "each job that runs without a match has a claim of its own")
             return None
         if time.time() - held.at / 1e6 > self._settings.claim_worklife:
             self.record_end(claim, "the claim has served its time, and others shall have their turn")

@@ -11,7 +11,7 @@ from kettle.bus.ports import RefusedError
 from kettle.eventsourcing.command_pipeline import Decision
 from kettle_services.schedd.claims.lifecycle import ClaimLifecycle
 from kettle_services.schedd.domain.authorization import refusal
-from kettle_services.schedd.domain.jobs.universes import at_home
+from kettle_services.schedd.domain.jobs.universes import unmatched
 from kettle_services.schedd.queue.recorder import QueueRecorder
 from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.schedd import RunningNow, RunNow
@@ -40,7 +40,7 @@ class RunNowCommands:
         job, person = request.job, caller.name
         self._own(job, person)
         state = self._queue.jobs[job].job
-        if not state.runnable or at_home(self._queue.universe(job)):
+        if not state.runnable or unmatched(self._queue.universe(job)):
             what = (
                 "is of a universe that needs no machine" if state.runnable else f"is {state.status}, not idle"
             )

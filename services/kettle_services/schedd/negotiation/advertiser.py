@@ -19,7 +19,7 @@ from kettle.runtime.duty_cycle import DutyCycle
 from kettle_services.schedd.claims.lifecycle import ClaimLifecycle
 from kettle_services.schedd.domain.negotiation.concurrency_limits import added
 from kettle_services.schedd.domain.negotiation.flocking import flocked
-from kettle_services.schedd.domain.queue.at_home import totals
+from kettle_services.schedd.domain.queue.at_home import attended, totals
 from kettle_services.schedd.domain.queue.fold import Queue
 from kettle_services.schedd.negotiation.resource_requests import ResourceRequests
 from kettle_services.schedd.settings import ScheddSettings
@@ -174,7 +174,7 @@ class ScheddAdvertiser:
             name=submitter,
             schedd=self._queue.schedd,
             idle=tally.get("idle", 0),
-            running=max(tally.get("running", 0) - self._queue.attended(submitter) - flocked, 0),
+            running=max(tally.get("running", 0) - attended(self._queue, submitter) - flocked, 0),
             flocked=flocked,
             held=tally.get("held", 0),
             requests=self._demand.requests(submitter),

@@ -20,7 +20,7 @@ from kettle.bus.ports import Bus, BusError, RefusedError, Served
 from kettle.flocking.passes import Passes
 from kettle.flocking.pool_connections import PoolConnection, PoolConnections, StartdRouter
 from kettle_services.schedd.claims.lifecycle import ClaimLifecycle
-from kettle_services.schedd.domain.jobs.universes import at_home
+from kettle_services.schedd.domain.jobs.universes import unmatched
 from kettle_services.schedd.domain.negotiation.flocking import Level, flocked, may_flock
 from kettle_services.schedd.domain.queue.fold import Queue
 from kettle_services.schedd.domain.queue.nodes import is_parallel
@@ -149,7 +149,11 @@ class Flock:
         Concurrency limits are counted where they are: jobs that use some stay. So do those of several nodes, which need
         all of them in one pool.
         """
-        if is_parallel(self._queue, job) or at_home(self._queue.universe(job)) or self._queue.limited(job):
+        if (
+            is_parallel(self._queue, job)
+            or unmatched(self._queue.universe(job))
+            or self._queue.clusters[job.cluster].limited
+        ):
             return False
         return may_flock(self._queue.ad(job), pool, by_default=self._settings.flock_by_default)
 

@@ -44,7 +44,11 @@ class ResourceRequests:
         room = self._claims.limits.room_to_run(submitter, self._claims.asked)
         for _, job, autocluster, count in self._shown(self._queue.requests(submitter)):
             open_count = min(count - self._claims.asked[submitter, autocluster], room)
-            if open_count > 0 and not (crowded and self._queue.limited(job)) and self._suit(job):
+            if (
+                open_count > 0
+                and not (crowded and self._queue.clusters[job.cluster].limited)
+                and self._suit(job)
+            ):
                 ad = self._queue.ad(job)
                 names = {*significant(ad, self._queue.significant), *_ALWAYS}
                 picture = {name: value for name, value in ad.items() if name in names}

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Final
 
-from kettle_services.schedd.domain.jobs.universes import at_home
+from kettle_services.schedd.domain.jobs.universes import unmatched
 from kettle_services.schedd.domain.negotiation.concurrency_limits import MOST_NAMES, LimitsInUse
+from kettle_services.schedd.domain.queue.at_home import attended
 from kettle_services.schedd.domain.queue.fold import Queue
 from kettle_services.schedd.settings import ScheddSettings
 from kettle_wire.jobs import JobId
@@ -76,7 +77,7 @@ class QueueLimits:
         """
         rooms = [_UNBOUNDED]
         if most := self._settings.max_jobs_running:
-            rooms.append(most - len(self._queue.claims) + self._queue.attended() - sum(asked.values()))
+            rooms.append(most - len(self._queue.claims) + attended(self._queue) - sum(asked.values()))
         if most := self._settings.max_running_jobs_per_owner:
             same = self._same_owner(submitter)
             running = sum(map(self._running, same))
@@ -85,9 +86,9 @@ class QueueLimits:
 
     def room_for(self, job: JobId | None, asked: Mapping[tuple[str, int], int]) -> int:
         """
-        How many jobs like this one may run; those that run where they were submitted are limited elsewhere.
+        How many jobs like this one may run; those that run without a match are limited elsewhere.
         """
-        if job is None or at_home(self._queue.universe(job)):
+        if job is None or unmatched(self._queue.universe(job)):
             return _UNBOUNDED
         return self.room_to_run(self._queue.submitter(job), asked)
 
@@ -102,7 +103,7 @@ class QueueLimits:
         return self._same.get(owners.get(submitter, ""), {submitter})
 
     def _running(self, submitter: str) -> int:
-        return self._queue.tally.get(submitter, {}).get("running", 0) - self._queue.attended(submitter)
+        return self._queue.tally.get(submitter, {}).get("running", 0) - attended(self._queue, submitter)
 
     def crowded(self, submitter: str, asked: LimitsInUse) -> bool:
         """Whether its claims use so many concurrency limits that no more are `asked` for until some end."""

@@ -77,7 +77,7 @@ class Running:
         self.undefer(shard)
         for claim in sorted(queue.claims):
             held = queue.claims[claim]
-            if held.at_home:
+            if held.once:
                 continue
             granted = held.granted
             self.tally.held(granted, held.at)

@@ -149,7 +149,7 @@ class Recording:
         there = dict(self._there)
         for replay in self._replays.values():
             for claim in replay.queue().claims.values():
-                if claim.granted.startd in machines and not claim.at_home:
+                if claim.granted.startd in machines and not claim.once:
                     there[claim.granted.startd] = None  # a collector may learn of it later than a schedd
         for name, joined in self._joined.items():
             if name not in machines:

@@ -11,6 +11,7 @@ from typing import Final
 from kettle_services.schedd.domain.claims.reuse import ClaimReuse
 from kettle_services.schedd.domain.negotiation.autoclusters import significant
 from kettle_services.schedd.domain.negotiation.concurrency_limits import added
+from kettle_services.schedd.domain.queue.at_home import attended
 from kettle_services.schedd.domain.queue.fold import Queue
 from kettle_wire.ads import Ad
 from kettle_wire.ads.daemon import ResourceRequest, SubmitterAd
@@ -53,7 +54,7 @@ class Schedd:
             name=submitter,
             schedd=self.name,
             idle=tally.get("idle", 0),
-            running=tally.get("running", 0) - self.queue.attended(submitter),
+            running=tally.get("running", 0) - attended(self.queue, submitter),
             held=tally.get("held", 0),
             requests=requests,
             limits=added(self.queue.limits.of(submitter), {}),

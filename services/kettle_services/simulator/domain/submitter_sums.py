@@ -131,12 +131,12 @@ class Tally:
                 self._freed(claim, at)
             case JobAssigned(attempt=1):
                 job = job_of_stream(stream)
-                if not universes.at_home(queue.universe(job)):
+                if not universes.unmatched(queue.universe(job)):
                     self.starts[queue.schedd, job] = at
                     self._of(queue.submitter(job)).waits.append(at - arrivals.of(job))
             case JobCompleted() | JobVacated():
                 job = job_of_stream(stream)
-                if not universes.at_home(queue.universe(job)):
+                if not universes.unmatched(queue.universe(job)):
                     account = self._of(queue.submitter(job))
                     account.ended += isinstance(event, JobCompleted)
                     account.preempted += isinstance(event, JobVacated)
@@ -150,7 +150,7 @@ class Tally:
         for queue in queues:
             for job, entry in queue.jobs.items():
                 waits = entry.job.attempt == 0 and entry.job.status == "idle"
-                if waits and not universes.at_home(queue.universe(job)):
+                if waits and not universes.unmatched(queue.universe(job)):
                     self._of(queue.submitter(job)).waiting += 1
 
     # -- what it comes to --------------------------------------------------------------------------------------------

@@ -14,10 +14,10 @@ import msgspec
 from kettle.bus.ports import Bus, BusError, RefusedError, StreamSpec
 from kettle.execution.attempts import stored_reports
 from kettle.execution.attempts.job_spec import AttemptId, StoredReport
+from kettle.execution.attempts.report_batches import cut, encoded, shortened
 from kettle.execution.sandbox.directory import remove_tree
 from kettle.retry.backoff import Backoff
 from kettle.retry.loop import Waits
-from kettle_services.startd.access_point.report_batches import cut, encoded, shortened
 from kettle_services.startd.domain.report_pacing import ReportPacing
 from kettle_wire.attempts import AttemptResult, Ending
 from kettle_wire.codes import RefusalCode, VacateCode

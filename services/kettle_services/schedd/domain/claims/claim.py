@@ -13,8 +13,13 @@ from collections.abc import Iterable
 import msgspec
 
 from kettle_wire.ads import Ad
+from kettle_wire.codes import Universe
 from kettle_wire.events import ClaimGranted
 from kettle_wire.jobs import JobId
+
+_FOR_ONE_JOB = frozenset({"Local", "Batch"})
+_BATCH_LEASE_S = 30 * 86_400.0
+"""An entrypoint has what it was asked for in its record: only its word ends a claim on a batch system."""
 
 
 class LeaseTerms(msgspec.Struct, frozen=True):
@@ -32,6 +37,8 @@ class LeaseTerms(msgspec.Struct, frozen=True):
         The claim has it for its whole life, so that both sides count with the same figure; another job gets the claim
         only if it wants the same.
         """
+        if job.get("JobUniverse") == Universe.GRID:
+            return _BATCH_LEASE_S
         own = job.get("JobLeaseDuration")
         if isinstance(own, bool) or not isinstance(own, int | float) or own <= 0:
             return self.lease
@@ -51,9 +58,9 @@ class Claim(msgspec.Struct, frozen=True):
     job: JobId | None = None
 
     @property
-    def at_home(self) -> bool:
-        """Whether it is on the schedd's own machine, for a job that runs where it was submitted."""
-        return self.granted.slot_ad.get("SlotType") == "Local"
+    def once(self) -> bool:
+        """Whether it is for one job only: one that runs without a match, there or in a batch system."""
+        return self.granted.slot_ad.get("SlotType") in _FOR_ONE_JOB
 
     @property
     def slot_ad(self) -> Ad:

@@ -85,7 +85,7 @@ class ClaimReuse:
     def _fit(self, claim: str, granted: ClaimGranted, autocluster: int, job: JobId) -> Fit:
         if autocluster == granted.autocluster:
             return Fit.GOOD
-        if granted.limits or self._queue.limited(job):
+        if granted.limits or self._queue.clusters[job.cluster].limited:
             return Fit.NONE  # what each may use of a limit, the negotiator says
         fits = self._fits.setdefault(claim, {})
         if autocluster not in fits:

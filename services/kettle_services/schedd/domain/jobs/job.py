@@ -39,10 +39,12 @@ from kettle_wire.events import (
     JobReconnected,
     JobReleased,
     JobRemoved,
+    JobRouted,
     JobStarted,
     JobStepped,
     JobSuspended,
     JobTold,
+    JobUnrouted,
     JobVacated,
     NodeSlot,
 )
@@ -446,7 +448,7 @@ def evolve(job: Job, event: JobEvent) -> Job:
             return _after_saying(job, event)
         case JobOrdered():
             return msgspec.structs.replace(job, orders=ordered(job.orders, event))
-        case JobDeferred() | JobEdited():
+        case JobDeferred() | JobEdited() | JobRouted() | JobUnrouted():
             # It waits for its next time from now on, or may fare better; and nobody would end another wait.
             return msgspec.structs.replace(job, cooling=0.0)
         case _:

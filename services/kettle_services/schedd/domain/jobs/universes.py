@@ -16,8 +16,12 @@ AT_HOME: Final[Mapping[int, str]] = {Universe.LOCAL: "Local", Universe.SCHEDULER
 """
 Those whose jobs run on the machine of their schedd, without matchmaking, by the word that attributes have for them.
 """
+GRID: Final[int] = Universe.GRID
+"""Jobs of batch systems."""
+UNMATCHED: Final = frozenset({GRID, *AT_HOME})
+"""Those whose jobs run without matchmaking, there or in batch systems."""
 _UNIVERSE: Final = "jobuniverse"
-CARRIED_OUT: Final = frozenset({Universe.VANILLA, Universe.PARALLEL, *AT_HOME})
+CARRIED_OUT: Final = frozenset({Universe.VANILLA, Universe.PARALLEL, *UNMATCHED})
 
 
 class Starting(msgspec.Struct, frozen=True):
@@ -38,6 +42,11 @@ class Starting(msgspec.Struct, frozen=True):
 def at_home(universe: Scalar) -> bool:
     """Whether jobs with this JobUniverse run on the machine of their schedd."""
     return isinstance(universe, int) and universe in AT_HOME
+
+
+def unmatched(universe: Scalar) -> bool:
+    """Whether jobs with this JobUniverse run without matchmaking."""
+    return isinstance(universe, int) and universe in UNMATCHED
 
 
 def universe_at_home(ad: Ad, columns: Sequence[str], rows: Sequence[Sequence[Scalar]]) -> str:

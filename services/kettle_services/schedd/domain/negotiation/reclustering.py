@@ -57,4 +57,6 @@ def _alike(queue: Queue, cluster: Cluster) -> Iterator[tuple[QueuedJob, list[Job
 
 
 def _is_offered(queue: Queue, job: JobId) -> bool:
-    return job not in queue.cooling and queue.deferred.get(job) is not False
+    if job in queue.cooling or job in queue.routing.awaiting:
+        return False
+    return queue.deferred.get(job) is not False

@@ -20,10 +20,12 @@ from kettle_services.schedd.domain.jobs.gang import Gang
 from kettle_services.schedd.domain.jobs.job import Job, evolve
 from kettle_services.schedd.domain.jobs.leave_in_queue import LeaveInQueue
 from kettle_services.schedd.domain.negotiation.concurrency_limits import LimitsInUse
-from kettle_services.schedd.domain.queue.entry import FRESH, QueuedJob, by_hand
+from kettle_services.schedd.domain.queue.entry import FRESH, QueuedJob, after
 from kettle_services.schedd.domain.queue.job_ads import QueuedJobAds
+from kettle_services.schedd.domain.queue.routing import Routing, route_of, routed_universe
 from kettle_services.schedd.domain.queue.rows import LEFT, NEWEST, Change
 from kettle_services.schedd.domain.queue.runnable import Order, Runnable
+from kettle_services.schedd.domain.queue.runs import runs_alike
 from kettle_services.schedd.domain.submission.cluster import Cluster, cluster_of
 from kettle_services.schedd.domain.submission.departed import DepartedJobs
 from kettle_wire.ads import Ad
@@ -41,7 +43,9 @@ from kettle_wire.events import (
     JobCompleted,
     JobEdited,
     JobEvent,
+    JobRouted,
     JobsChanged,
+    JobUnrouted,
     JobVacated,
     Usage,
     decode,
@@ -97,6 +101,11 @@ class Queue:
         """Submitter -> autocluster -> jobs that may run now, on machines that are matched."""
         self.at_home: dict[str, dict[int, Runnable]] = {}
         """Submitter -> autocluster -> jobs that may run now, on the machine of the schedd."""
+        self.in_batch: dict[str, dict[int, Runnable]] = {}
+        """Submitter -> autocluster -> jobs that may run now, in a batch system."""
+        self._unmatched = {**dict.fromkeys(universes.AT_HOME, self.at_home), universes.GRID: self.in_batch}
+        self.routing: Final = Routing()
+        """Jobs that an entrypoint routes."""
         self._owned: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self.owners: Final[dict[str, str]] = {}
         """Submitter -> whose jobs are charged to it."""
@@ -147,10 +156,6 @@ class Queue:
         """Status -> how many jobs an owner has in the queue, no matter which name is charged."""
         return self._owned.get(owner, Counter())
 
-    def limited(self, job: JobId) -> bool:
-        """Whether a job says that it uses something of which the pool has only so many."""
-        return self.clusters[job.cluster].limited
-
     def autocluster(self, job: JobId) -> int:
         """The autocluster of a job in the queue."""
         return self.clusters[job.cluster].autocluster(job.proc, self.jobs[job].edited)
@@ -161,13 +166,10 @@ class Queue:
 
     def universe(self, job: JobId) -> int:
         """JobUniverse of a job in the queue."""
-        return self.clusters[job.cluster].universe_of(job.proc)
-
-    def attended(self, submitter: str = "") -> int:
-        """How many of a submitter's jobs, or of all, run on the machine of their schedd."""
-        if not submitter:
-            return sum(self.attendance.values())
-        return sum(self.attendance[submitter, universe] for universe in universes.AT_HOME)
+        cluster = self.clusters[job.cluster]
+        if cluster.routed and (universe := routed_universe(self.jobs[job])) is not None:
+            return universe
+        return cluster.universe_of(job.proc)
 
     def requests(self, submitter: str, *, at_home: bool = False) -> list[tuple[Order, JobId, int, int]]:
         """(order, first job, autocluster, count) of each autocluster with runnable jobs, in order."""
@@ -191,11 +193,12 @@ class Queue:
         return len(jobs) if jobs is not None else 0
 
     def _runnable(self, submitter: str, autocluster: int) -> Runnable | None:
-        matched = self.demand.get(submitter, {}).get(autocluster)
-        return matched or self.at_home.get(submitter, {}).get(autocluster)
+        demands = (self.demand, self.at_home, self.in_batch)
+        found = (demand.get(submitter, {}).get(autocluster) for demand in demands)
+        return next((jobs for jobs in found if jobs is not None), None)
 
     def _demand_of(self, job: JobId) -> dict[str, dict[int, Runnable]]:
-        return self.at_home if universes.at_home(self.universe(job)) else self.demand
+        return self._unmatched.get(self.universe(job), self.demand)
 
     # -- changes -----------------------------------------------------------------------------------------------------
 
@@ -279,11 +282,10 @@ class Queue:
 
     def _job(self, stream: str, event: JobEvent, at: int) -> list[Change]:
         job = job_of_stream(stream)
-        [(before, jobs, _)] = self._alike([(job, 0)], event)
-        entry = self._become(jobs, before, event, at)
-        return (
-            [Change(stream, None), *self._left(job)] if entry.job.over else [Change(stream, _encode(entry))]
-        )
+        entry = self._become([job], self._known(job, event), event, at)
+        if entry.job.over:
+            return [Change(stream, None), *self._left(job)]
+        return [Change(stream, _encode(entry))]
 
     def _jobs(self, stream: str, event: JobsChanged, at: int) -> list[Change]:
         """
@@ -300,7 +302,10 @@ class Queue:
         )
         rows: list[Change] = []
         pages = dict[str, Change]()
-        for before, jobs, versions in self._alike(all_of_them, single):
+        known = ((job, self._known(job, single), version) for job, version in all_of_them)
+        for before, jobs, versions in runs_alike(
+            known, lambda job: self.clusters[job.cluster].base(job.proc)
+        ):
             self.clusters[event.cluster].together = True
             entry = self._become(jobs, before, single, at)
             if entry.job.over:
@@ -316,35 +321,20 @@ class Queue:
             rows.append(Change(stream, _encode(None)))
         return [*rows, *pages.values()]
 
-    def _alike(
-        self, jobs: Iterable[tuple[JobId, int]], event: JobEvent
-    ) -> Iterator[tuple[QueuedJob, list[JobId], list[int]]]:
-        """Jobs of one cluster, each with a number, in runs of those of which an event makes the same."""
-        like, first, run, numbers = FRESH, Ad(), list[JobId](), list[int]()
-        for job, number in jobs:
-            before = self.jobs.get(job)
-            if before is None:
-                raise Unfit(f"{type(event).__name__} of job {job}, which is not in the queue")
-            base = before.changed or self.clusters[job.cluster].base(job.proc)
-            if run and (before is not like or (base is not first and base != first)):
-                yield like, run, numbers
-                run, numbers = [], []
-            if not run:
-                like, first = before, base
-            run.append(job)
-            numbers.append(number)
-        if run:
-            yield like, run, numbers
+    def _known(self, job: JobId, event: JobEvent) -> QueuedJob:
+        if (entry := self.jobs.get(job)) is None:
+            raise Unfit(f"{type(event).__name__} of job {job}, which is not in the queue")
+        return entry
 
     def _become(self, jobs: list[JobId], before: QueuedJob, event: JobEvent, at: int) -> QueuedJob:
         """Jobs of one cluster that were alike are alike again."""
         cluster = self.clusters[jobs[0].cluster]
         changed = dict(before.changed) or cluster.base(jobs[0].proc)
         apply_to_ad(changed, event, at)
-        if isinstance(event, JobEdited):
+        if isinstance(event, JobEdited | JobRouted | JobUnrouted):
             cluster.edit(event.attributes)
             self.staying.note(jobs[0].cluster, event.attributes)
-        entry = QueuedJob(evolve(before.job, event), changed, by_hand(before.by_hand, event))
+        entry = after(before, evolve(before.job, event), changed, event)
         if type(event) in _ENDS_OR_BEGINS or self.reconnecting:
             for job in jobs:
                 if type(event) in _ENDS_OR_BEGINS:
@@ -358,6 +348,8 @@ class Queue:
         else:
             self.jobs.update(dict.fromkeys(jobs, entry))
             self._enter(cluster, jobs, entry.job)
+            if isinstance(event, JobUnrouted) and not route_of(before):
+                self.routing.told(jobs)
         return entry
 
     def _left(self, job: JobId) -> list[Change]:
@@ -385,6 +377,8 @@ class Queue:
             cluster.waiting += len(jobs)
         if state.kept and state.ended:
             self.staying.kept.update(jobs)
+        if cluster.routed:
+            self.routing.count(self.jobs[jobs[0]], len(jobs))
         for submitter, theirs in self._by_submitter(cluster, jobs):
             self.owners[submitter] = owner
             tally = self.tally.setdefault(submitter, {})
@@ -407,7 +401,7 @@ class Queue:
 
     def _attend(self, jobs: list[JobId], state: Job, count: int) -> None:
         for job in jobs if state.claim else ():
-            if universes.at_home(universe := self.universe(job)):
+            if universes.unmatched(universe := self.universe(job)):
                 self.attendance[self.submitter(job), universe] += count
 
     def _leave(self, cluster: Cluster, jobs: list[JobId], state: Job) -> None:
@@ -417,10 +411,12 @@ class Queue:
         if state.status in _WAITING:
             cluster.waiting -= len(jobs)
         self.staying.kept.difference_update(jobs if state.kept else ())
+        if cluster.routed:
+            self.routing.count(self.jobs[jobs[0]], -len(jobs))
         for submitter, theirs in self._by_submitter(cluster, jobs):
             self.tally[submitter][state.status] -= len(theirs)
         if state.runnable:
-            offered = self.cooling or self.deferred
+            offered = self.cooling or self.deferred or self.routing.awaiting
             self.withdraw(cluster, [job for job in jobs if self._offered(job)] if offered else jobs)
         elif state.gang is not None:
             self._use(state.gang, None)
@@ -442,6 +438,8 @@ class Queue:
         """Whether a job that may run does not wait for its time; it waits no more."""
         if job in self.cooling:
             self.cooling.discard(job)
+            return False
+        if self.routing.leave(job):
             return False
         return self.deferred.pop(job, None) is not False
 
@@ -479,6 +477,8 @@ class Queue:
             self.offer(self.clusters[job.cluster], [job])
 
     def _ready(self, cluster: Cluster, jobs: list[JobId]) -> None:
+        if cluster.routed and not route_of(self.jobs[jobs[0]]):
+            jobs = self.routing.await_routes(cluster, jobs, self._by_priority)
         if cluster.timed:
             self.deferred.update(dict.fromkeys(jobs, False))
             self.unplanned.update(jobs)

@@ -54,6 +54,9 @@ class QueuedJobAds:
         ad = self._made(job.proc, queue.schedd)
         if entry.changed:
             self._add(ad, entry.changed)
+            if entry.routed is not None:
+                for name in entry.routed.removed:
+                    ad.pop(name, None)
         if cluster.factory is not None:
             self._add(ad, cluster.factory.attributes)
         if entry.job.claim or job in queue.measured or job in queue.reconnecting:

@@ -11,7 +11,7 @@ from kettle.jobs import apply, fold_base
 from kettle_services.schedd.domain.jobs import factory
 from kettle_services.schedd.domain.jobs.factory import Factory
 from kettle_services.schedd.domain.jobs.job import Job, evolve
-from kettle_services.schedd.domain.queue.entry import FRESH, QueuedJob, by_hand
+from kettle_services.schedd.domain.queue.entry import FRESH, QueuedJob, after
 from kettle_services.schedd.domain.queue.fold import JOB_EVENTS, Queue, Unfit, job_of_stream
 from kettle_services.schedd.domain.submission.departed import DepartedJobs
 from kettle_wire import events, frames
@@ -150,11 +150,11 @@ class Replay:
                 raise Unfit(f"something happened to job {job}, which is not in the queue")
             changed = bases[job.cluster](job.proc)
             state, happened = _read(story)
-            edited: tuple[str, ...] = ()
+            entry = FRESH
             for event, at in happened:
                 apply(changed, event, at)
-                edited = by_hand(edited, event)
-            yield job, QueuedJob(state, changed, edited)
+                entry = after(entry, state, changed, event)
+            yield job, entry
 
 
 @cache

@@ -8,6 +8,7 @@ import msgspec
 from kettle.jobs import fold_base
 from kettle.jobs.lower_names import lower_names
 from kettle.jobs.nodes import node_count
+from kettle.jobs.routed_attributes import AWAITS, awaits_route
 from kettle_services.schedd.domain.jobs import deferral, policy
 from kettle_services.schedd.domain.jobs.factory import Factory, begun
 from kettle_services.schedd.domain.negotiation import concurrency_limits
@@ -31,7 +32,7 @@ _LOOKED_AT: Final = (
     WISHES
     | policy.ATTRIBUTES
     | deferral.ATTRIBUTES
-    | {concurrency_limits.ATTRIBUTE, accounting_group.CHARGED}
+    | {concurrency_limits.ATTRIBUTE, accounting_group.CHARGED, AWAITS.lower()}
 )
 
 
@@ -62,6 +63,8 @@ class Cluster(msgspec.Struct):
     """Whether one of them says that it uses something of which the pool has only so many."""
     wishes: frozenset[str] = frozenset()
     """The settings of its jobs' starts, of `WISHES`."""
+    routed: bool = False
+    """Whether an entrypoint gives some of its jobs routes."""
     together: bool = False
     """Whether something was recorded of many of its jobs at once."""
 
@@ -154,6 +157,7 @@ def cluster_of(
         timed=deferral.timed(ad) or deferral.timed(event.columns),
         limited=concurrency_limits.said(ad) or concurrency_limits.said(event.columns),
         wishes=_wishes(ad) | _wishes(event.columns),
+        routed=awaits_route(ad) or awaits_route(event.columns),
     )
 
 

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from kettle_services.startd.access_point.report_batches import cut, encoded, shortened
+from kettle.execution.attempts.report_batches import cut, encoded, shortened
 from kettle_wire.attempts import AttemptResult, Ending, ExitRecord, Usage
 from kettle_wire.jobs import JobId
 from kettle_wire.tasks import Step

@@ -17,8 +17,8 @@ from typing import Final
 import msgspec
 
 from kettle.execution.attempts.job_spec import Input
+from kettle.execution.input_files.download import BACKOFF, Fetcher, InputError, NotYetError
 from kettle.retry.loop import Waits
-from kettle_services.startd.file_transfer.input_download import BACKOFF, Fetcher, InputError, NotYetError
 from kettle_wire.ads import Ad
 from kettle_wire.commands.startd import Activation, InputFile
 

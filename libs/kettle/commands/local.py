@@ -1,0 +1,77 @@
+"""Commands of this machine, with an environment of their own."""
+
+import asyncio
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from typing import Final, TypedDict
+
+from kettle.accounts.lookup import Accounts, StrangerError
+from kettle.commands.port import EndNotSeenError, NotStartedError, Ran
+
+_KEPT: Final = ("HOME", "LOGNAME", "PATH", "USER", "TZ")
+"""Of our environment: whatever else is there would steer the commands, and become part of what they start."""
+_GRACE_S: Final = 5.0
+_LATE: Final = frozenset({124, -9, 137})
+"""What `timeout` ends with when it has ended the command, or was ended itself."""
+
+
+class _Become(TypedDict, total=False):
+    user: int
+    group: int
+    extra_groups: Sequence[int]
+
+
+class LocalCommands:
+    """
+    Runs commands here, as other accounts if this process may become them.
+
+    They are ended by `timeout`, which outlives us: a command that was begun does not go on for ever when this process is killed.
+    """
+
+    lingering: float = _GRACE_S
+
+    def __init__(self, environment: Mapping[str, str], accounts: Accounts | None = None) -> None:
+        kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+        self._environment: Final = {**kept, "LC_ALL": "C.UTF-8", **environment}
+        self._accounts: Final = accounts or Accounts()
+
+    async def run(
+        self, words: Sequence[str], standard_input: str = "", *, within: float, account: str = ""
+    ) -> Ran:
+        """As the port says."""
+        become, environment = await self._become(account)
+        if shutil.which(words[0], path=environment.get("PATH")) is None:
+            raise NotStartedError(f"{words[0]} is not installed here")
+        pipe = asyncio.subprocess.PIPE
+        limited = ["timeout", f"--kill-after={_GRACE_S:g}", f"{within:g}", *words]
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *limited, stdin=pipe, stdout=pipe, stderr=pipe, env=environment, cwd="/", **become
+            )
+        except OSError as error:
+            raise NotStartedError(f"{words[0]} cannot be run here: {error.strerror}") from None
+        try:
+            output, errors = await process.communicate(standard_input.encode())
+        except asyncio.CancelledError:
+            if process.returncode is None:
+                process.terminate()  # which `timeout` passes on
+            await process.wait()
+            raise
+        status = process.returncode
+        if status is None or status in _LATE:
+            raise EndNotSeenError(f"{words[0]} did not end within {within:g} s")
+        return Ran(status, output.decode(errors="replace"), errors.decode(errors="replace"))
+
+    async def _become(self, account: str) -> tuple[_Become, Mapping[str, str]]:
+        try:
+            rights = await self._accounts.find(account) if account else None
+        except StrangerError as error:
+            raise NotStartedError(str(error)) from None
+        if rights is None:
+            return {}, self._environment
+        become: _Become = {"user": rights.uid, "group": rights.gid, "extra_groups": rights.groups}
+        return become, {**self._environment, "HOME": "/", "LOGNAME": account, "USER": account}
+
+    async def close(self) -> None:
+        """There is nothing to give up."""

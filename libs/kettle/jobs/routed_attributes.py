@@ -1,0 +1,33 @@
+"""
+Which attributes of a job a route may change.
+
+Pure. Who the job is, what has happened to it, who is charged for it and when it starts is settled when it is submitted; how and
+where it runs is the route's, the universe included.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from kettle.jobs.editable_attributes import refusal as refusal_of_edit
+
+AWAITS: Final = "AwaitsRoute"
+"""Set when it is submitted: the job is offered to no machine until an entrypoint has given it a route."""
+_AWAITS: Final = AWAITS.lower()
+_UNIVERSE: Final = "jobuniverse"
+
+
+def awaits_route(names: Iterable[str]) -> bool:
+    """Whether jobs with these attributes may be those of an entrypoint."""
+    return any(name.lower() == _AWAITS for name in names)
+
+
+def refusal(name: str) -> str:
+    """Why no route may set or remove this attribute, in one sentence; empty if it may."""
+    folded = name.lower()
+    if folded == _UNIVERSE:
+        return ""
+    if folded == _AWAITS:
+        return f"the attribute {name} says that the job is to be routed: routes leave it as it is"
+    if why := refusal_of_edit(name):
+        return why.partition("; ")[0]
+    return ""

@@ -1,0 +1,53 @@
+"""A batch system of shell programs with Slurm's names, for what a real one cannot be made to do."""
+
+import os
+import shutil
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+_NAMES: Final = ("sbatch", "squeue", "sacct", "scancel", "scontrol")
+_SOURCE: Final = Path(__file__).with_name("fake_slurm.sh")
+
+
+class FakeSlurm:
+    """One in a directory of its own; jobs wait until they are changed, unless it `runs` them."""
+
+    def __init__(self, place: Path) -> None:
+        self.place: Final = place
+        place.mkdir(parents=True, exist_ok=True)
+        programs = place / "bin"
+        programs.mkdir()
+        for name in _NAMES:
+            target = programs / name
+            shutil.copy(_SOURCE, target)
+            target.chmod(target.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
+        (place / "journal").touch()
+        (place / "asked").touch()
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """With which its commands are found."""
+        return {"PATH": f"{self.place / 'bin'}:{os.environ['PATH']}", "FAKE_SLURM": str(self.place)}
+
+    def set_mode(self, *words: str) -> None:
+        """How it behaves from now on."""
+        draft = self.place / "mode.new"
+        draft.write_text(" ".join(words))
+        draft.rename(self.place / "mode")
+
+    def jobs(self) -> Mapping[str, list[str]]:
+        """Of each number the last line: number, name, state, reason, status, script."""
+        lines = [line.split("|") for line in (self.place / "journal").read_text().splitlines()]
+        return {fields[0]: fields for fields in lines}
+
+    def change(self, number: str, state: str, *, reason: str = "None", status: int = 0) -> None:
+        """Have a job be in another state."""
+        _, name, _, _, _, script = self.jobs()[number]
+        with (self.place / "journal").open("a") as journal:
+            journal.write(f"{number}|{name}|{state}|{reason}|{status}|{script}\n")
+
+    def asked(self, name: str) -> int:
+        """How often a command was run."""
+        return (self.place / "asked").read_text().split().count(name)

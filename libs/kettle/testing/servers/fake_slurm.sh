@@ -1,0 +1,90 @@
+#!/bin/sh
+# Stands for the commands of Slurm, under their names: a journal of jobs in $FAKE_SLURM, which tests read and write.
+#
+# A line of the journal: number|name|state|reason|wait status|script.  The last line of a number counts.
+# $FAKE_SLURM/mode: words that say how it misbehaves.
+mode=$(cat "$FAKE_SLURM/mode" 2>/dev/null)
+me=${0##*/}
+echo "$me" >>"$FAKE_SLURM/asked"
+is() { case " $mode " in *" $1 "*) return 0 ;; *) return 1 ;; esac; }
+last() { awk -F'|' '{ line[$1] = $0 } END { for (id in line) print line[id] }' "$FAKE_SLURM/journal"; }
+tell() { echo "$1|$2|$3|$4|$5|$6" >>"$FAKE_SLURM/journal"; }
+is motd && echo 'Welcome! | This is | RUNNING | a login | node | of ours | 1 | 2 |'
+if is down; then
+    echo "$me: error: Unable to contact slurm controller (connect failure)" >&2
+    exit 1
+fi
+if is french && [ "$LC_ALL" != C ] && [ "$LC_ALL" != C.UTF-8 ]; then
+    echo "$me: erreur : le contrôleur ne répond pas" >&2
+    exit 1
+fi
+case $me in
+sbatch)
+    script=$(mktemp "$FAKE_SLURM/script.XXXXXX")
+    cat >"$script"
+    name=$(sed -n 's/^#SBATCH --job-name=//p' "$script")
+    if is full; then
+        echo 'sbatch: error: Batch job submission failed: Job violates accounting/QOS policy (job submit limit, user'\''s size and/or time limits)' >&2
+        exit 1
+    fi
+    number=$(flock "$FAKE_SLURM/lock" sh -c 'n=$(cat "$FAKE_SLURM/next" 2>/dev/null || echo 100); echo $((n + 1)) >"$FAKE_SLURM/next"; echo "$n"' 2>/dev/null)
+    tell "$number" "$name" PENDING None 0 "$script"
+    if is runs; then
+        tell "$number" "$name" RUNNING None 0 "$script"
+        (
+            setsid sh -c 'SLURM_JOB_ID=$1 sh "$2" >/dev/null 2>&1; s=$?
+                w=$((s << 8)); word=COMPLETED; [ $s = 0 ] || word=FAILED
+                [ -e "$2.cancelled" ] || echo "$1|$3|$word|None|$w|$2" >>"$4"' \
+                sh "$number" "$script" "$name" "$FAKE_SLURM/journal" </dev/null >/dev/null 2>&1 &
+            echo $! >"$script.pid"
+        )
+    fi
+    is deaf && sleep 600
+    is parted && number="$number;other"
+    echo "$number"
+    ;;
+squeue)
+    names= ; for each; do case $each in --name=*) names=,${each#--name=}, ;; esac; done
+    is vanished && exit 0
+    is stranger && { echo 'squeue: error: Invalid user: nobody' >&2; exit 0; }
+    last | while IFS='|' read -r number name state reason status script; do
+        [ -z "$names" ] || case $names in *",$name,"*) ;; *) continue ;; esac
+        printf '%-10s|%-12s|%s|%s|%s|%s|%s|%s|\n' "$number" "$state" "$reason" "$name" node1 "$status" 0 0
+    done
+    ;;
+sacct)
+    is unaccounted && { echo 'sacct: error: Problem talking to the database: Connection refused' >&2; exit 1; }
+    last | while IFS='|' read -r number name state reason status script; do
+        echo "$number|$name|$state|$((status >> 8)):$((status & 127))|0|0|00:01.500|"
+        echo "$number.batch|batch|$state|$((status >> 8)):$((status & 127))|0|0|00:01.500|2048K"
+    done
+    ;;
+scancel)
+    for each; do number=$each; done
+    wanted= ; for each; do case $each in --jobname=*) wanted=${each#--jobname=} ;; esac; done
+    line=$(last | grep "^$number|")
+    [ -n "$line" ] || { echo "scancel: error: Kill job error on job id $number: Invalid job id specified" >&2; exit 1; }
+    IFS='|' read -r number name state reason status script <<END
+$line
+END
+    [ -z "$wanted" ] || [ "$wanted" = "$name" ] || exit 0
+    case $state in PENDING | RUNNING | SUSPENDED) ;; *) exit 0 ;; esac
+    : >"$script.cancelled"
+    [ -e "$script.pid" ] && kill -KILL -- "-$(cat "$script.pid")" 2>/dev/null
+    tell "$number" "$name" CANCELLED None 15 "$script"
+    ;;
+scontrol)
+    [ "$1" = ping ] && { echo 'Slurmctld(primary) at fake is UP'; exit 0; }
+    verb=$1 number=$2
+    line=$(last | grep "^$number|")
+    IFS='|' read -r number name state reason status script <<END
+$line
+END
+    case $verb in
+    hold) tell "$number" "$name" PENDING JobHeldUser 0 "$script" ;;
+    release) tell "$number" "$name" PENDING None 0 "$script" ;;
+    suspend) tell "$number" "$name" SUSPENDED None 0 "$script" ;;
+    resume) tell "$number" "$name" RUNNING None 0 "$script" ;;
+    esac
+    ;;
+esac

@@ -1,0 +1,452 @@
+"""
+What is done about the jobs of one batch system: submitted, looked for, asked for, stopped, and reported when they are over.
+
+What is to be done follows from what is recorded, so a process that begins again goes on where the last one stopped.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import Final
+
+from kettle.accounts.lookup import StrangerError
+from kettle.execution.input_files.cache import InputCache
+from kettle.execution.input_files.download import InputError
+from kettle.execution.job_environment.job_ad import JobAd
+from kettle.execution.job_environment.quoting import QuotingError
+from kettle.execution.sandbox.output_files import Results, TooManyResultsError
+from kettle.faults import fault_point
+from kettle.transfer.file_lists import ManifestError
+from kettle_services.ce.attempts.book import Book, now
+from kettle_services.ce.attempts.sandboxes import Sandboxes
+from kettle_services.ce.batch.port import (
+    BatchSystem,
+    InDoubtError,
+    Job,
+    NotTakenError,
+    Seen,
+    Submission,
+    UnavailableError,
+)
+from kettle_services.ce.batch.settings import BatchSettings
+from kettle_services.ce.domain.attempts import progress
+from kettle_services.ce.domain.attempts.attempt import BatchClaim, Run, Stage
+from kettle_services.ce.domain.attempts.claims import Changes
+from kettle_services.ce.domain.attempts.endings import result_of
+from kettle_services.ce.domain.batch.programs import program_of
+from kettle_services.ce.domain.batch.script import script
+from kettle_wire.attempts import Ending
+from kettle_wire.batch import BatchEnd, BatchState
+from kettle_wire.codes import HoldCode, VacateCode
+from kettle_wire.commands.startd import Activation
+from kettle_wire.events.batch import BatchEvent
+from kettle_wire.worker_reports import FinalReport, not_made
+
+_log: Final = logging.getLogger(__name__)
+_AGAIN_S: Final = 60.0
+"""So long an order to the batch system has to take effect, before it is given again."""
+_CHECK_S: Final = 60.0
+"""How often it is asked whether it is well while it has no job of ours."""
+_TRY_AGAIN_S: Final = 10.0
+_SHARE: Final = 20.0
+"""Between two questions there are so many times as many seconds as the last one took."""
+_STAGINGS: Final = 16
+_TOGETHER: Final = 200
+"""Changes that go into the log together: a frame is read as a whole."""
+
+
+class Follower:
+    """The jobs of one batch system."""
+
+    def __init__(
+        self,
+        settings: BatchSettings,
+        system: BatchSystem,
+        sandboxes: Sandboxes,
+        book: Book,
+        inputs: InputCache,
+        tasks: asyncio.TaskGroup,
+        *,
+        submissions: int,
+    ) -> None:
+        """`submissions` at the same time."""
+        self.settings: Final = settings
+        self.sandboxes: Final = sandboxes
+        self.trouble = "it has not answered yet"
+        """Why it takes no jobs now; empty: it does."""
+        self._system: Final = system
+        self._book: Final = book
+        self._inputs: Final = inputs
+        self._tasks: Final = tasks
+        self._submissions: Final = asyncio.Semaphore(submissions)
+        self._stagings: Final = asyncio.Semaphore(_STAGINGS)
+        self._busy: dict[str, asyncio.Task[None]] = {}
+        """What is done last about a claim."""
+        self._working: set[asyncio.Task[None]] = set()
+        self._ordered: dict[str, tuple[str, float]] = {}
+        """Orders to the batch system that were given: which, and when."""
+        self._absent: dict[str, progress.Absence] = {}
+        self._wake: Final = asyncio.Event()
+        book.changed.append(self._changed)
+
+    @property
+    def name(self) -> str:
+        """Of the batch system."""
+        return self.settings.name
+
+    def begin(self, claim: str, activation: Activation) -> None:
+        """A job was accepted: have its files brought."""
+        self._do(claim, partial(self._stage, claim, activation))
+
+    async def take_up(self) -> None:
+        """Go on with what a former process has left."""
+        for claim, each in list(self._mine()):
+            run = each.run
+            if run is None:
+                continue
+            if run.stage is Stage.STAGING:  # what it came with is lost
+                ending = Ending(
+                    code=VacateCode.ScratchDirError,
+                    reason="the entrypoint was restarted while the files of the job were on their way",
+                )
+                await self._book.of(claim, progress.not_staged(run, ending, now()))
+            elif run.stage is Stage.SUBMITTING:
+                words = "the entrypoint was restarted while the batch system was asked"
+                await self._book.of(claim, progress.in_doubt(run, words, now()))
+            elif run.stage is Stage.ENDED:
+                self._do(claim, partial(self._report, claim))
+        known = {each.run.intent for _, each in self._mine() if each.run is not None}
+        for left in await self.sandboxes.others(known):
+            await self._remove(left)
+        self._wake.set()
+
+    def _mine(self) -> list[tuple[str, BatchClaim]]:
+        return [(name, each) for name, each in self._book.claims.items() if each.system == self.name]
+
+    def _run(self, claim: str) -> Run | None:
+        found = self._book.claims.get(claim)
+        return found.run if found is not None else None
+
+    def _changed(self, before: BatchClaim | None, after: BatchClaim | None) -> None:
+        of = after or before
+        if of is None or of.system != self.name or of.run is None:
+            return
+        if after is None:
+            for kept in (self._ordered, self._absent):
+                kept.pop(of.claim, None)
+            self._do(of.claim, partial(self._remove, of.run.intent))
+        elif of.run.stage is Stage.ENDED:
+            self._do(of.claim, partial(self._report, of.claim))
+        else:
+            self._steer(of.claim)
+        self._wake.set()
+
+    async def _remove(self, intent: str) -> None:
+        try:
+            await self.sandboxes.remove(intent)
+        except OSError as error:  # it is removed with the next start
+            _log.warning("a sandbox stays", extra={"sandbox": intent, "cause": str(error)})
+
+    def _do(self, claim: str, work: Callable[[], Awaitable[None]]) -> None:
+        """One thing after the other about each claim."""
+        before = self._busy.get(claim)
+
+        async def done() -> None:
+            if before is not None:
+                await asyncio.wait([before])
+            await work()
+
+        task = self._tasks.create_task(done(), name=f"{self.name} {claim}")
+        self._busy[claim] = task
+        self._working.add(task)
+        task.add_done_callback(lambda task: self._idle(claim, task))
+
+    def _idle(self, claim: str, task: asyncio.Task[None]) -> None:
+        self._working.discard(task)
+        if self._busy.get(claim) is task:
+            del self._busy[claim]
+            self._wake.set()
+
+    async def _stage(self, claim: str, activation: Activation) -> None:
+        run = self._run(claim)
+        if run is None or run.stage is not Stage.STAGING:
+            return
+        ending: Ending | None = None
+        job = JobAd(activation.ad)
+        try:
+            _refuse_urls(job)
+            async with self._stagings, self._inputs.gathered(activation) as inputs:
+                path = self.sandboxes.path(run.intent)
+                text = script(program_of(job, path), path)
+                await self.sandboxes.make(run, activation.ad, inputs, text)
+        except InputError as error:
+            ending = Ending(code=HoldCode.TransferInputError, subcode=error.errno, reason=str(error))
+        except QuotingError as error:
+            ending = Ending(code=HoldCode.FailedToCreateProcess, reason=str(error))
+        except StrangerError as error:
+            ending = Ending(code=HoldCode.FailedToAccessUserAccount, reason=str(error))
+        except OSError as error:
+            ending = Ending(
+                code=VacateCode.ScratchDirError, reason=f"its sandbox for {self.name} cannot be made: {error}"
+            )
+        run = self._run(claim)
+        if run is None:
+            return
+        if ending is not None:
+            await self._book.of(claim, progress.not_staged(run, ending, now()))
+        else:
+            await self._submit(claim)
+
+    async def _submit(self, claim: str) -> None:
+        async with self._submissions:
+            run = self._run(claim)
+            if run is None or not (events := progress.submitting(run, now())):
+                return
+            await self._book.of(claim, events)
+            await self._ask_to_take(claim)
+
+    async def _ask_to_take(self, claim: str) -> None:
+        """It is recorded that it is asked."""
+        run = self._run(claim)
+        if run is None or run.stage is not Stage.SUBMITTING:
+            return
+        fault_point("batch.submitting")
+        try:
+            submission = Submission(
+                intent=run.intent,
+                owner=run.owner,
+                directory=self.sandboxes.path(run.intent),
+                script=await self.sandboxes.script(run),
+                request=run.request,
+            )
+            id_ = await self._system.submit(submission)
+            fault_point("batch.taken")
+            events = progress.taken(run, id_, now())
+        except (NotTakenError, OSError, StrangerError) as error:
+            passes = not isinstance(error, NotTakenError) or error.passes
+            _log.info("not taken", extra={"system": self.name, "job": str(run.job), "cause": str(error)})
+            run = self._run(claim) or run
+            events = progress.not_taken(run, str(error), now(), passes=passes)
+        except InDoubtError as error:
+            _log.warning("in doubt", extra={"system": self.name, "job": str(run.job), "cause": str(error)})
+            events = progress.in_doubt(run, str(error), now())
+        await self._book.of(claim, events)
+
+    async def _report(self, claim: str) -> None:
+        """Tell how it ended, with what it left; its sandbox stays until that is recorded."""
+        found = self._book.claims.get(claim)
+        run = found.run if found is not None else None
+        if found is None or run is None or run.stage is not Stage.ENDED:
+            return
+        fault_point("batch.ended")
+        results, ending = Results([], [], 0, False, []), run.ending
+        if run.id and run.end is not None and ending is None:
+            try:
+                results = await self.sandboxes.results(run, run.end)
+                ending = _shortcoming(results)
+            except (OSError, ManifestError, TooManyResultsError, StrangerError) as error:
+                ending = Ending(
+                    code=HoldCode.TransferOutputError,
+                    subcode=getattr(error, "errno", None) or 0,
+                    reason=f"Transfer output files failure at the batch system: {error}",
+                )
+        result = result_of(run, ending, sent=results.sent)
+        self._book.send(found, FinalReport(result=result, outputs=results.files))
+
+    async def follow(self) -> None:
+        """Ask for all jobs again and again; never returns."""
+        while True:
+            self._wake.clear()
+            began = asyncio.get_running_loop().time()
+            try:
+                asked = await self._look()
+                if not asked:
+                    troubles = await self._system.check()
+                    self.trouble = "; ".join(troubles)
+                else:
+                    self.trouble = ""
+            except UnavailableError as error:
+                if not self.trouble:
+                    _log.warning("it does not answer", extra={"system": self.name, "cause": str(error)})
+                self.trouble = f"batch system {self.name} does not answer: {error}"
+                await asyncio.sleep(_TRY_AGAIN_S)
+                continue
+            took = asyncio.get_running_loop().time() - began
+            await asyncio.sleep(min(self.settings.poll_most, max(self.settings.poll_least, _SHARE * took)))
+            if not asked:
+                await self._woken(self._rest())
+
+    def _rest(self) -> float:
+        """Seconds until something is due."""
+        runs = [each.run for _, each in self._mine() if each.run is not None]
+        times = [run.again - now() for run in runs if run.stage is Stage.DEFERRED]
+        return max(0.0, min([_CHECK_S, *times]))
+
+    def close(self) -> None:
+        """Begin nothing more, and give up what is being done: it is gone on with by the next process."""
+        for task in self._working:
+            task.cancel()
+
+    async def _woken(self, within: float) -> None:
+        try:
+            async with asyncio.timeout(within):
+                await self._wake.wait()
+        except TimeoutError:
+            pass
+
+    async def _look(self) -> bool:
+        """Whether there was anything to ask."""
+        doubtful: dict[str, Run] = {}
+        there: dict[str, Run] = {}
+        for claim, each in self._mine():
+            run = each.run
+            if run is None:
+                continue
+            match run.stage:
+                case Stage.IN_DOUBT:
+                    doubtful[claim] = run
+                case Stage.DEFERRED if run.again <= now() and claim not in self._busy:
+                    self._do(claim, partial(self._submit, claim))
+                case Stage.SUBMITTED:
+                    there[claim] = run
+                case _:
+                    pass
+        if doubtful:
+            await self._find(doubtful)
+        if there:
+            await self._poll(there)
+        return bool(doubtful or there)
+
+    async def _find(self, doubtful: dict[str, Run]) -> None:
+        asked = now()
+        owners = {run.owner for run in doubtful.values() if run.owner}
+        found = await self._system.find([run.intent for run in doubtful.values()], sorted(owners))
+        for claim, run in doubtful.items():
+            if self._run(claim) is not run:
+                continue
+            if (id_ := found.get(run.intent)) is not None:
+                await self._book.of(claim, progress.taken(run, id_, now()))
+            elif events := progress.not_found(run, asked, settling=self._system.settling):
+                await self._book.of(claim, events)
+                self._do(claim, partial(self._ask_again, claim))
+
+    async def _ask_again(self, claim: str) -> None:
+        async with self._submissions:
+            await self._ask_to_take(claim)
+
+    async def _poll(self, there: Mapping[str, Run]) -> None:
+        seen = await self._system.poll([_job(run) for run in there.values()])
+        absent: dict[str, Run] = {}
+        changes: Changes = []
+        for claim, run in there.items():
+            if (said := seen.get(run.id)) is None:
+                absent[claim] = run
+                continue
+            self._absent.pop(claim, None)
+            if self._run(claim) is run:
+                changes += [(claim, event) for event in await self._said(run, said)]
+        await self._record(there, changes)
+        for claim in there:
+            self._steer(claim)
+        if absent:
+            await self._look_into(absent)
+
+    async def _said(self, run: Run, said: Seen) -> list[BatchEvent]:
+        """What follows from what it says of a job."""
+        if said.state is None:
+            _log.error("a word that is not known", extra={"system": self.name, "said": said.words})
+            return []
+        if said.end is not None:
+            return progress.ended(run, progress.completed(said.end, await self._left(run)), now())
+        return progress.seen(run, said.state, now(), words=said.words, host=said.host)
+
+    async def _record(self, asked: Mapping[str, Run], changes: Changes) -> None:
+        """Those of jobs that are still as they were when they were asked for; many go together."""
+        for start in range(0, len(changes), _TOGETHER):
+            part = changes[start : start + _TOGETHER]
+            await self._book.record([each for each in part if self._run(each[0]) is asked[each[0]]])
+
+    async def _left(self, run: Run) -> BatchEnd | None:
+        try:
+            return await self.sandboxes.left(run)
+        except (OSError, StrangerError) as error:
+            _log.warning("its sandbox cannot be read", extra={"job": str(run.job), "cause": str(error)})
+            return None
+
+    async def _look_into(self, absent: dict[str, Run]) -> None:
+        """Of jobs that it does not name any more."""
+        for claim in absent:
+            before = self._absent.get(claim) or progress.Absence(polls=0, since=now())
+            self._absent[claim] = progress.Absence(polls=before.polls + 1, since=before.since)
+        long = {claim: run for claim, run in absent.items() if progress.is_looked_into(self._absent[claim])}
+        if not long:
+            return
+        books = await self._system.accounting([_job(run) for run in long.values()])
+        changes: Changes = []
+        for claim, run in long.items():
+            if self._run(claim) is not run or (run.id in books and books[run.id] is None):
+                continue
+            left = await self._left(run)
+            absence = self._absent[claim]
+            end = progress.judged(absence, books.get(run.id), left, now(), patience=self.settings.lost_after)
+            if end is not None:
+                changes += [(claim, event) for event in progress.ended(run, end, now())]
+        await self._record(long, changes)
+
+    def _steer(self, claim: str) -> None:
+        """Give the batch system the order that is due."""
+        run = self._run(claim)
+        if run is None or run.stage is not Stage.SUBMITTED or claim in self._busy:
+            return
+        order = _due(run)
+        given, at = self._ordered.get(claim, ("", 0.0))
+        if not order or (order == given and now() - at < _AGAIN_S):
+            return
+        self._ordered[claim] = order, now()
+        self._do(claim, partial(self._give, claim, order, run))
+
+    async def _give(self, claim: str, order: str, run: Run) -> None:
+        try:
+            match order:
+                case "cancel":
+                    await self._system.cancel(_job(run))
+                case "hold":
+                    await self._system.hold(_job(run), running=run.state is BatchState.RUNNING)
+                case _:
+                    await self._system.release(_job(run), running=run.state is BatchState.SUSPENDED)
+        except (UnavailableError, NotTakenError) as error:
+            _log.warning(
+                "an order is not carried out",
+                extra={"system": self.name, "job": str(run.job), "order": order, "cause": str(error)},
+            )
+            if isinstance(error, UnavailableError):
+                self._ordered.pop(claim, None)
+
+
+def _refuse_urls(job: JobAd) -> None:
+    if job.urls:
+        raise InputError(job.urls[0], "an input that is a URL is not fetched for a batch system")
+
+
+def _shortcoming(results: Results) -> Ending | None:
+    if results.uploads:
+        reason = f"a result cannot be sent to {results.uploads[0].url} from a batch system"
+        return Ending(code=HoldCode.TransferOutputError, reason=reason)
+    return not_made(results.missing) if results.missing else None
+
+
+def _job(run: Run) -> Job:
+    return Job(run.id, run.intent, run.owner)
+
+
+def _due(run: Run) -> str:
+    """What the batch system is to be told about a job; empty: nothing."""
+    if run.stop is not None:
+        return "cancel"
+    stopped = run.state in {BatchState.HELD, BatchState.SUSPENDED}
+    if run.held and run.state in {BatchState.QUEUED, BatchState.RUNNING}:
+        return "hold"
+    if not run.held and run.orders and stopped:
+        return "release"
+    return ""

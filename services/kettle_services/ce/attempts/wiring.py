@@ -1,0 +1,102 @@
+"""How the parts of an entrypoint hang together that look after jobs at batch systems."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+from kettle import VERSION
+from kettle.accounts.lookup import Accounts
+from kettle.bus.ports import Bus
+from kettle.execution.input_files.cache import InputCache
+from kettle.execution.input_files.download import Fetcher
+from kettle_services.ce.attempts.book import Book, Recorder, grid_job_id, now
+from kettle_services.ce.attempts.follower import Follower
+from kettle_services.ce.attempts.handlers import Handlers
+from kettle_services.ce.attempts.reports import Reporting
+from kettle_services.ce.attempts.sandboxes import LocalSandboxes
+from kettle_services.ce.batch.opening import Opened, opened
+from kettle_services.ce.batch.settings import BatchSettings
+from kettle_services.ce.domain.attempts.attempt import BatchClaim, Run
+from kettle_services.ce.domain.attempts.claims import expire
+from kettle_wire.commands.ce import batch_startd
+from kettle_wire.subjects import Subjects
+
+_CACHE_BYTES: Final = 1 << 30
+_PATIENCE_S: Final = 60.0
+"""How long a shadow may not know a file that it announced."""
+_LEASES_S: Final = 30.0
+
+
+@asynccontextmanager
+async def following(
+    bus: Bus,
+    settings: Sequence[BatchSettings],
+    claims: Mapping[str, BatchClaim],
+    record: Recorder,
+    *,
+    pool: str,
+    schedd: str,
+    home: Path,
+    accounts: Accounts | None = None,
+) -> AsyncGenerator[dict[str, Follower]]:
+    """
+    Look after the jobs of batch systems while the context lasts; `claims` are what `record` folds.
+    """
+    accounts = accounts or Accounts()
+    subjects, startd = Subjects(pool), batch_startd(schedd)
+    reporting = Reporting(bus, subjects, startd=startd, schedd=schedd)
+    cache = InputCache(home / "cache", Fetcher(bus, subjects, patience=_PATIENCE_S), limit_bytes=_CACHE_BYTES)
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    cache.restore()
+    systems = {each.name: opened(each, accounts) for each in settings}
+
+    def names(run: Run, system: str) -> str:
+        of = systems[system].settings
+        return grid_job_id(of.kind, of.host or "localhost", run)
+
+    book = Book(claims, record, reporting, names)
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            followers = {
+                name: Follower(
+                    each.settings,
+                    each.system,
+                    LocalSandboxes(f"{each.settings.directory}/{pool}.{schedd}", accounts),
+                    book,
+                    cache,
+                    tasks,
+                    submissions=each.submissions,
+                )
+                for name, each in systems.items()
+            }
+            running = [
+                tasks.create_task(loop) for loop in (reporting.run(), reporting.repeat(), _watch_leases(book))
+            ]
+            for each in followers.values():
+                await each.take_up()
+                running.append(tasks.create_task(each.follow(), name=f"follow {each.name}"))
+            handlers = Handlers(book, followers, reporting, accounts, schedd=schedd, pool=pool)
+            await bus.serve("startd", startd, handlers.served(), version=VERSION)
+            await bus.publish(subjects.notice("startd", startd), startd.encode())
+            try:
+                yield followers
+            finally:
+                for task in running:
+                    task.cancel()
+                for each in followers.values():
+                    each.close()
+    finally:
+        await _close(systems)
+
+
+async def _close(systems: Mapping[str, Opened]) -> None:
+    for each in systems.values():
+        await each.commands.close()
+
+
+async def _watch_leases(book: Book) -> None:
+    while True:
+        await asyncio.sleep(_LEASES_S)
+        await book.record(expire(book.claims, now()))

@@ -1,0 +1,1 @@
+"""Adapters of batch systems behind one port."""

@@ -1,0 +1,78 @@
+"""Asking the commands of a batch system, with its site's directives."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from kettle.commands.port import CommandError, Commands, EndNotSeenError, NotStartedError, Ran
+from kettle_services.ce.batch.port import InDoubtError, NotTakenError, Submission, UnavailableError
+from kettle_services.ce.domain.batch.said import cleaned
+
+
+class Asking:
+    """What the adapters have in common."""
+
+    def __init__(
+        self, commands: Commands, *, patience: float, hook: str = "", settling: float = 60.0
+    ) -> None:
+        self._commands: Final = commands
+        self._patience: Final = patience
+        self._hook: Final = hook
+        self.settling: Final = settling + patience + commands.lingering
+
+    async def run(self, words: Sequence[str], *, owner: str = "") -> Ran:
+        """What a command says.  Raises UnavailableError if it says nothing."""
+        try:
+            return await self._commands.run(words, within=self._patience, account=owner)
+        except CommandError as error:
+            raise UnavailableError(cleaned(str(error))) from None
+
+    async def submit(self, words: Sequence[str], script: str, *, owner: str) -> Ran:
+        """
+        What a command that submits says.
+
+        Raises:
+            NotTakenError: it was not run.
+            InDoubtError: it was, and its end was not seen.
+        """
+        try:
+            ran = await self._commands.run(words, script, within=self._patience, account=owner)
+        except NotStartedError as error:
+            raise NotTakenError(cleaned(str(error)), passes=True) from None
+        except EndNotSeenError as error:
+            raise InDoubtError(cleaned(str(error))) from None
+        if ran.status < 0:
+            raise InDoubtError(f"{words[0]} was ended by signal {-ran.status}")
+        return ran
+
+    async def script(self, submission: Submission, prefix: str, directives: Sequence[str]) -> str:
+        """
+        The script with directives, each behind `prefix`, and with those of the site's hook, which are written as it prints them.
+
+        Raises:
+            NotTakenError: the hook fails.
+        """
+        lines = [f"{prefix} {each}" for each in directives] + await self._more(
+            submission.request.extra, prefix
+        )
+        return "\n".join(["#!/bin/sh", *lines, submission.script])
+
+    async def _more(self, extra: Mapping[str, str], prefix: str) -> list[str]:
+        if not self._hook:
+            return []
+        words = ["env", "CondorCE=1", *(f"{name}={value}" for name, value in extra.items()), self._hook]
+        try:
+            ran = await self._commands.run(words, within=self._patience)
+        except CommandError as error:
+            raise NotTakenError(f"the site's hook {self._hook}: {cleaned(str(error))}", passes=True) from None
+        if ran.status:
+            raise NotTakenError(f"the site's hook {self._hook} failed: {said(ran)}", passes=True)
+        return [line for line in ran.output.splitlines() if line.startswith(prefix)]
+
+    async def close(self) -> None:
+        """Give up connections."""
+        await self._commands.close()
+
+
+def said(ran: Ran) -> str:
+    """What a command that failed wrote."""
+    return cleaned(ran.errors) or cleaned(ran.output) or f"it ended with status {ran.status} and said nothing"

@@ -1,0 +1,49 @@
+"""What can be set about a batch system: one table `[[ce.batch]]` each."""
+
+from typing import Annotated
+
+import msgspec
+
+from kettle_wire.batch import BatchKind
+
+_Seconds = Annotated[float, msgspec.Meta(gt=0, le=86_400 * 30)]
+
+
+class BatchSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A batch system whose commands are run here, or on a host that is reached by SSH."""
+
+    name: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,62}$")]
+    """What routes call it: `GridResource = "batch NAME"`."""
+    kind: BatchKind
+    directory: Annotated[str, msgspec.Meta(pattern=r"^/[^\x00\n]*$")]
+    """Where jobs have their sandboxes: a directory that the nodes have too."""
+    environment: dict[str, str] = {}
+    """Variables of its commands: `SLURM_CONF`, `SGE_ROOT`, `PATH`."""
+    host: str = ""
+    """`USER@HOST` or `USER@HOST:PORT` where its commands are; empty: this machine. All jobs are then those of that login."""
+    key_file: str = ""
+    """The private key for it, in a form of OpenSSH without a passphrase."""
+    known_hosts_file: str = ""
+    """The keys of hosts, as OpenSSH keeps them: a host that cannot prove itself is told nothing."""
+    sessions: Annotated[int, msgspec.Meta(ge=1, le=100)] = 8
+    """So many at the same time over the connection: fewer than MaxSessions of its sshd, which is 10."""
+    accounting: bool = False
+    """Whether it keeps books that say how jobs ended which it does not list any more (`sacct`, `qacct`)."""
+    hook: str = ""
+    """A program where the commands are: it prints more directives, and is told CERequirements by its environment."""
+    whole_node: str = ""
+    """Of Grid Engine: the parallel environment of jobs with several slots or a whole node; empty: `smp`."""
+    gpus: str = ""
+    """What a GPU is called there; empty: `gpu`, of PBS `ngpus`."""
+    patience: _Seconds = 60.0
+    """Seconds in which each of its commands ends."""
+    poll_least: _Seconds = 1.0
+    """Seconds between two questions for all jobs, at least."""
+    poll_most: _Seconds = 10.0
+    """At most. In between it is asked the less often the longer it takes to answer."""
+    lost_after: _Seconds = 600.0
+    """Seconds after which a job that it does not name any more, and of which nothing else says how it ended, is given up."""
+    settling: _Seconds = 60.0
+    """
+    Seconds after which a job whose submission was in doubt is there or never will be, besides the time of the command.
+    """

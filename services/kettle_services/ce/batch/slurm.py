@@ -1,0 +1,155 @@
+"""Slurm, by its commands."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Final
+
+from kettle.commands.port import Ran
+from kettle.commands.slurm_errors import is_silent, is_unknown, is_unreachable
+from kettle_services.ce.batch.asking import Asking, said
+from kettle_services.ce.batch.port import InDoubtError, Job, NotTakenError, Seen, Submission, UnavailableError
+from kettle_services.ce.domain.batch import slurm as words_of
+from kettle_wire.batch import BatchEnd, BatchId, Intent
+
+_PASSING: Final = (
+    "temporarily unable to accept",
+    "Resource temporarily unavailable",
+    "job queue full",
+    "rate limit",
+    "RPC limit",
+    "job submit limit",
+    "Job violates accounting/QOS policy",
+    "submission is disabled",
+    "Slurm backup controller in standby",
+)
+"""In refusals that may pass."""
+
+
+class Slurm:
+    """Jobs of a cluster, or of several that know each other."""
+
+    def __init__(self, asking: Asking, *, accounting: bool) -> None:
+        """`accounting`: whether `sacct` knows ended jobs."""
+        self._asking: Final = asking
+        self._accounting: Final = accounting
+        self.settling: Final = asking.settling
+
+    async def check(self) -> Sequence[str]:
+        """Whether the controller answers."""
+        ran = await self._asking.run(["scontrol", "ping"])
+        if ran.status or "UP" not in ran.output:
+            raise UnavailableError(said(ran))
+        return []
+
+    async def submit(self, submission: Submission) -> BatchId:
+        """The script reaches the controller by standard input."""
+        directives = words_of.directives(submission.intent, submission.directory, submission.request)
+        script = await self._asking.script(submission, "#SBATCH", directives)
+        ran = await self._asking.submit(
+            ["sbatch", "--parsable", *submission.request.arguments], script, owner=submission.owner
+        )
+        number = words_of.submitted(ran.output)
+        if ran.status == 0 and number is not None:
+            return number
+        if ran.status == 0 or is_silent(ran.errors):
+            raise InDoubtError(said(ran))
+        passes = is_unreachable(ran.errors) or any(word in ran.errors for word in _PASSING)
+        raise NotTakenError(said(ran), passes=passes)
+
+    async def find(self, intents: Collection[Intent], owners: Collection[str]) -> Mapping[Intent, BatchId]:
+        """By their names: what the controller has, and what accounting remembers."""
+        names = ",".join(intents)
+        ran = await self._listed([f"--name={names}"])
+        found = {each.name: each.number for each in words_of.jobs(ran.output) if each.name in intents}
+        if self._accounting and (rest := [each for each in intents if each not in found]):
+            ran = await self._answer(_sacct(f"--name={','.join(rest)}", "--starttime=now-30days"))
+            found |= {
+                name: number for number, (name, _) in words_of.accounted(ran.output).items() if name in rest
+            }
+        return found
+
+    async def poll(self, jobs: Collection[Job]) -> Mapping[BatchId, Seen]:
+        """One question for all jobs of a cluster, those that have ended included, as long as the controller knows them."""
+        seen: dict[BatchId, Seen] = {}
+        for cluster, mine in _by_cluster(jobs):
+            owners = sorted({each.owner for each in mine if each.owner})
+            users = [f"--user={','.join(owners)}"] if all(each.owner for each in mine) else []
+            ran = await self._listed([*_on(cluster), *users])
+            ids = {(_number(each), each.intent): each.id for each in mine}
+            for each in words_of.jobs(ran.output):
+                if (id_ := ids.get((each.number, each.name))) is not None:
+                    seen[id_] = Seen(state=each.state, words=each.words, host=each.host, end=each.end)
+        return seen
+
+    async def cancel(self, job: Job) -> None:
+        """The number may be another job's by now: the name has to fit."""
+        words = ["scancel", f"--jobname={job.intent}", *_on(_cluster(job)), _number(job)]
+        await self._order(words, owner=job.owner)
+
+    async def hold(self, job: Job, *, running: bool) -> None:
+        """A job that runs is suspended, which operators may; else it is held."""
+        await self._control(job, "suspend" if running else "hold", operator=running)
+
+    async def release(self, job: Job, *, running: bool) -> None:
+        """As `hold`."""
+        await self._control(job, "resume" if running else "release", operator=running)
+
+    async def _control(self, job: Job, verb: str, *, operator: bool) -> None:
+        words = ["scontrol", *_on(_cluster(job)), verb, _number(job)]
+        await self._order(words, owner="" if operator else job.owner)
+
+    async def accounting(self, jobs: Collection[Job]) -> Mapping[BatchId, BatchEnd | None]:
+        """What `sacct` says."""
+        found: dict[BatchId, BatchEnd | None] = {}
+        for cluster, mine in _by_cluster(jobs) if self._accounting else ():
+            ids = {_number(each): each for each in mine}
+            ran = await self._answer(_sacct(*_on(cluster), f"--jobs={','.join(ids)}"))
+            for number, (name, end) in words_of.accounted(ran.output).items():
+                if number in ids and name == ids[number].intent:
+                    found[ids[number].id] = end
+        return found
+
+    async def _listed(self, words: Sequence[str]) -> Ran:
+        return await self._answer(
+            ["env", "SLURM_TIME_FORMAT=%s", "squeue", "--noheader", "--states=all", "--array", *words,
+             f"--Format={words_of.FORMAT}"]
+        )  # fmt: skip
+
+    async def _answer(self, words: Sequence[str]) -> Ran:
+        """An answer with an error in it is none, however the command ended."""
+        ran = await self._asking.run(words)
+        if ran.status or "error:" in ran.errors:
+            raise UnavailableError(said(ran))
+        return ran
+
+    async def _order(self, words: Sequence[str], *, owner: str) -> None:
+        ran = await self._asking.run(words, owner=owner)
+        if (ran.status == 0 and "error:" not in ran.errors) or is_unknown(ran.errors):
+            return
+        if is_unreachable(ran.errors) or is_silent(ran.errors):
+            raise UnavailableError(said(ran))
+        raise NotTakenError(said(ran), passes=False)
+
+
+def _sacct(*words: str) -> list[str]:
+    fixed = ["--noheader", "--parsable2", f"--format={words_of.ACCOUNTED}"]
+    return ["env", "SLURM_TIME_FORMAT=%s", "sacct", *fixed, *words]
+
+
+def _number(job: Job) -> str:
+    return job.id.partition(";")[0]
+
+
+def _cluster(job: Job) -> str:
+    return job.id.partition(";")[2]
+
+
+def _on(cluster: str) -> list[str]:
+    return [f"--clusters={cluster}"] if cluster else []
+
+
+def _by_cluster(jobs: Collection[Job]) -> Iterator[tuple[str, list[Job]]]:
+    found: defaultdict[str, list[Job]] = defaultdict(list)
+    for each in jobs:
+        found[_cluster(each)].append(each)
+    yield from found.items()

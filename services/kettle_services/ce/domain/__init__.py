@@ -1,0 +1,1 @@
+"""What a compute entrypoint decides, without anything from outside."""

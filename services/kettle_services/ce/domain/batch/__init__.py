@@ -1,0 +1,1 @@
+"""What is written for batch systems, and what their commands say."""

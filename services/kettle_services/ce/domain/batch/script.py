@@ -1,0 +1,113 @@
+"""
+What a batch system runs for a job: a script for `sh` around its program.
+
+It runs for the first job of the batch system that begins it, and for no other: a second one that was submitted by mistake ends at
+once. It leaves word of how the program ended in the sandbox, which is true also where the batch system keeps no books.
+"""
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from kettle_wire.batch import BatchEnd, EndCause
+
+OURS: Final = ".kettle"
+"""The directory of the sandbox for what is not the job's own."""
+_END: Final = f"{OURS}/end"
+NOT_OURS: Final = 74
+"""The exit status of a job that finds that another one runs for it."""
+_SCRIPT: Final = """\
+unset LC_ALL
+eval "HOME=~$(id -un)"
+[ -d "$HOME" ] || HOME={sandbox}
+export HOME
+cd {sandbox} || exit 73
+number=${{SLURM_JOB_ID:-${{PBS_JOBID:-${{LSB_JOBID:-${{JOB_ID:-$$}}}}}}}}
+if mkdir {ours}/begun 2>/dev/null; then
+    echo "$number" >{ours}/begun/by
+elif [ "$(cat {ours}/begun/by 2>/dev/null)" != "$number" ]; then
+    exit {not_ours}
+fi
+rm -f {end}
+began=$(date +%s)
+{exports}
+cd {directory} || exit 73
+{program} <{stdin} >{stdout} 2>{stderr} &
+child=$!
+trap 'kill -TERM "$child" 2>/dev/null' TERM
+{{
+    wait "$child"
+    status=$?
+    while kill -0 "$child" 2>/dev/null; do
+        wait "$child"
+        status=$?
+    done
+}} 2>{ours}/words
+cd {sandbox} || exit 73
+how=code
+if [ "$status" -gt 128 ] && [ -s {ours}/words ]; then how=signal; fi
+{{
+    echo "$how $status $began $(date +%s)"
+    times
+}} >{end}.new && mv {end}.new {end}
+exit "$status"
+"""
+
+
+class Program(msgspec.Struct, frozen=True, kw_only=True):
+    """What a job runs; paths are absolute, or relative to `directory`."""
+
+    words: Sequence[str]
+    environment: Mapping[str, str]
+    directory: str
+    stdin: str = "/dev/null"
+    stdout: str = "/dev/null"
+    stderr: str = "/dev/null"
+
+
+def script(program: Program, sandbox: str) -> str:
+    """The script, without directives."""
+    exports = "\n".join(
+        f"export {name}={shlex.quote(value)}"
+        for name, value in program.environment.items()
+        if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name)
+    )
+    stderr = "&1" if program.stderr == program.stdout else shlex.quote(program.stderr)
+    return _SCRIPT.format(
+        sandbox=shlex.quote(sandbox),
+        ours=OURS,
+        end=_END,
+        not_ours=NOT_OURS,
+        exports=exports,
+        directory=shlex.quote(program.directory),
+        program=shlex.join(program.words),
+        stdin=shlex.quote(program.stdin),
+        stdout=shlex.quote(program.stdout),
+        stderr=stderr,
+    )
+
+
+def left(text: str) -> BatchEnd | None:
+    """How a job ended by its own word (the file `.kettle/end`); None: it has left none."""
+    line, *used = text.splitlines() or [""]
+    how, *numbers = line.split()
+    if how not in {"code", "signal"} or len(numbers) != 3 or not all(each.isdecimal() for each in numbers):
+        return None
+    status, began, ended = map(int, numbers)
+    return BatchEnd(
+        cause=EndCause.EXITED,
+        exit_code=status if how == "code" else None,
+        signal=status - 128 if how == "signal" else None,
+        began=float(began),
+        ended=float(ended),
+        cpu=_cpu(used[-1] if used else ""),
+    )
+
+
+def _cpu(line: str) -> float:
+    """Of the last line of `times`: user and system time of all that was waited for, as `0m1.5s 0m0.2s`."""
+    found = re.findall(r"(\d+)m(\d+(?:\.\d+)?)s", line)
+    return sum(60.0 * float(minutes) + float(seconds) for minutes, seconds in found)

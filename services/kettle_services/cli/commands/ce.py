@@ -1,0 +1,135 @@
+"""`kettle ce`: the routes of a compute entrypoint, and what it decided about jobs."""
+
+import argparse
+import importlib
+from typing import Final
+
+from kettle_services.cli.options import json_option, pool_options
+from kettle_services.cli.output.screen import Screen
+
+HELP: Final = """\
+A compute entrypoint takes jobs from elsewhere, changes them by routes and brings them to this pool or to a batch system.  A route
+file has HTCondor's names (JOB_ROUTER_ROUTE_NAMES) and the statements of job transforms.
+
+examples:
+  kettle ce check routes                     all that is wrong in a file, and what sample jobs come to
+  kettle ce route routes --ads jobs.ads      where jobs would go by a file, and with which ad
+  kettle ce convert routes.old > routes      routes of the old syntax (JOB_ROUTER_ENTRIES) as new ones
+  kettle ce status                           the routes in force, and how many jobs each has
+  kettle ce trace 12.3                       what each station calls a job, and how far it is
+  kettle ce show 12.3                        which route it got and why, with the effect of each statement
+
+kettle ce COMMAND --help explains each.
+"""
+_CHECK: Final = """\
+Everything that is wrong with a route file, with line and statement, then what looks as if it were: routes that others hide, macros and
+names that nothing defines, and statements that fail on sample ads.
+
+Exit status: 0 nothing; 1 only warnings, with --strict; 2 an entrypoint would refuse the file.
+
+examples:
+  kettle ce check /etc/kettle/routes
+  kettle ce check --strict --ads jobs.ads routes     with your own jobs as samples (condor_q -long prints some)
+"""
+_ROUTE: Final = """\
+Where jobs would go by a route file, and what each statement changes; of a job that no route takes, why not.  No pool is asked: routes
+count as empty.
+
+Exit status: 0 each job has a route; 1 at least one has none; 2 the file is refused.
+
+examples:
+  kettle ce route routes --ads jobs.ads
+  condor_q -long 12.3 | kettle ce route routes --ads - --explain
+"""
+_CONVERT: Final = """\
+Print a route file with the routes of the old syntax (JOB_ROUTER_ENTRIES and JOB_ROUTER_DEFAULTS, an ad for each) as routes of statements.
+All else of the file stays as it is.
+
+examples:
+  kettle ce convert /etc/condor-ce/config.d/02-routes.conf > routes
+"""
+_STATUS: Final = """\
+The routes in force: how many jobs each has and may have, whether it takes some now, and how its last one failed; of a newer file that is
+refused, why.
+
+examples:
+  kettle ce status
+"""
+_RELOAD: Final = """\
+Have the route file read again at once; it is read anyway when it changes.  A file that is wrong is refused, and the routes before it stay.
+For administrators.  Exit status: 0 they are in force; 1 the file is refused.
+
+examples:
+  kettle ce reload
+"""
+_TRACE: Final = """\
+What each station calls a job, and how far it is: its access point, its route, and the batch system to which it leads.  Any of these names
+finds it.
+
+examples:
+  kettle ce trace 12.3
+  kettle ce trace slurm/20261126/4711
+  kettle ce trace 4711                as the batch system calls it
+"""
+_SHOW: Final = """\
+What the entrypoint decided about a job, each time: the route, the routes that did not take it and why, what is different from the ad as
+it was submitted, and what each statement changed.
+
+examples:
+  kettle ce show 12.3
+"""
+_FILE: Final = "a route file; - is standard input"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """What the command takes."""
+    commands = parser.add_subparsers(dest="what", metavar="COMMAND", required=True)
+
+    def add(name: str, says: str, description: str) -> argparse.ArgumentParser:
+        return commands.add_parser(
+            name, help=says, description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+        )
+
+    check = add("check", "what is wrong with a route file", _CHECK)
+    check.add_argument("file", metavar="FILE", help=_FILE)
+    check.add_argument(
+        "--ads", metavar="FILE", default="", help="ads of jobs, instead of the built-in samples"
+    )
+    check.add_argument("--strict", action="store_true", help="warnings count")
+    json_option(check)
+    route = add("route", "where jobs would go by a route file", _ROUTE)
+    route.add_argument("file", metavar="FILE", help=_FILE)
+    route.add_argument("--ads", metavar="FILE", default="", help="ads of jobs (default: built-in samples)")
+    route.add_argument("--explain", action="store_true", help="what each statement changes")
+    json_option(route)
+    convert = add("convert", "routes of the old syntax as new ones", _CONVERT)
+    convert.add_argument("file", metavar="FILE", help=_FILE)
+
+    for name, says, description in (
+        ("status", "the routes in force", _STATUS),
+        ("reload", "have the route file read again", _RELOAD),
+        ("trace", "what each station calls a job", _TRACE),
+        ("show", "what was decided about a job", _SHOW),
+    ):
+        asking = add(name, says, description)
+        if name in {"trace", "show"}:
+            asking.add_argument("job", metavar="ID", help="as its access point or the batch system calls it")
+        json_option(asking)
+        pool_options(asking)
+
+
+_MODULES: Final = {
+    "check": "files",
+    "route": "files",
+    "convert": "files",
+    "status": "asking",
+    "reload": "asking",
+    "trace": "asking",
+    "show": "asking",
+}
+
+
+def run(arguments: argparse.Namespace, screen: Screen) -> int:
+    """Hand over to the module of the subcommand."""
+    module = importlib.import_module(f"kettle_services.cli.ce.{_MODULES[arguments.what]}")
+    return int(getattr(module, arguments.what)(arguments, screen))

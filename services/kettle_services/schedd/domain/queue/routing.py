@@ -1,0 +1,146 @@
+"""
+The jobs of one queue that an entrypoint routes: which of them wait for a route, and how many each route has.
+
+A job is one of them because its submission says so (`AwaitsRoute`). It has a route while its ad has `RouteName`, and without one it
+is offered to nobody.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+import msgspec
+
+from kettle.jobs.routed_attributes import awaits_route
+from kettle_services.schedd.domain.queue.entry import QueuedJob
+from kettle_services.schedd.domain.queue.runnable import Runnable
+from kettle_services.schedd.domain.submission.cluster import Cluster
+from kettle_wire.ads import Scalar
+from kettle_wire.events import ClusterSubmitted
+from kettle_wire.jobs import JobId
+
+_ROUTE: Final = "RouteName"
+_UNIVERSE: Final = "JobUniverse"
+
+
+class RouteTally(msgspec.Struct):
+    """What one route has."""
+
+    jobs: int = 0
+    """In the queue, and not over."""
+    idle: int = 0
+    running: int = 0
+    held: int = 0
+    failed: int = 0
+    """Jobs that failed on it, since this schedd began: it is not recorded."""
+    failure: str = ""
+    """How the last of them did."""
+
+
+def route_of(entry: QueuedJob) -> str:
+    """The route that a job has; empty: none."""
+    route = entry.changed.get(_ROUTE, "")
+    return route if isinstance(route, str) else ""
+
+
+def routed_universe(entry: QueuedJob) -> int | None:
+    """The universe that a job has by its route; None: its own."""
+    value = entry.changed.get(_UNIVERSE)
+    return value if isinstance(value, int) else None
+
+
+def awaiting_proc(submitted: ClusterSubmitted, proc: int) -> bool:
+    """Whether one job of a submission is one of them."""
+    row = dict(zip(submitted.columns, submitted.rows[proc], strict=True))
+    said: Mapping[str, Scalar] = {**submitted.ad, **row}
+    return any(value is True for name, value in said.items() if awaits_route([name]))
+
+
+class Routing:
+    """Kept by the queue as it folds; jobs that no entrypoint routes are not looked at."""
+
+    def __init__(self) -> None:
+        self.awaiting: Final[dict[JobId, int]] = {}
+        """Jobs without a route that could run, with their priority."""
+        self.untold: Final = Runnable()
+        """Those among them that the entrypoint has not heard of."""
+        self.routes: Final[dict[str, RouteTally]] = {}
+        self.left: Final[set[JobId]] = set()
+        """Jobs that the entrypoint knows as waiting, and that wait no longer."""
+        self.news: int = 1
+        """Counts what may be news to the entrypoint."""
+
+    def await_routes(
+        self,
+        cluster: Cluster,
+        jobs: list[JobId],
+        by_priority: Callable[[Cluster, list[JobId]], Iterable[tuple[list[JobId], int]]],
+    ) -> list[JobId]:
+        """Have those wait that need a route, whose ads may be new; the others."""
+        waiting = [job for job in jobs if awaiting_proc(cluster.submitted, job.proc)]
+        if not waiting:
+            return jobs
+        for some, priority in by_priority(cluster, waiting):
+            self.awaiting.update(dict.fromkeys(some, priority))
+            self.untold.add(some, priority)
+        self.news += 1
+        return [job for job in jobs if job not in self.awaiting]
+
+    def leave(self, job: JobId) -> bool:
+        """Whether a job waited for a route; it does no more."""
+        priority = self.awaiting.pop(job, None)
+        if priority is None:
+            return False
+        self.untold.discard([job], priority)
+        self.left.add(job)
+        self.news += 1
+        return True
+
+    def told(self, jobs: Iterable[JobId]) -> None:
+        """The entrypoint knows of these, and of how they are."""
+        for job in jobs:
+            if (priority := self.awaiting.get(job)) is not None:
+                self.untold.discard([job], priority)
+
+    def tell_again(self) -> None:
+        """The entrypoint has forgotten what it knew."""
+        self.left.clear()
+        for job, priority in self.awaiting.items():
+            self.untold.add([job], priority)
+
+    def next_untold(self, most: int) -> list[JobId]:
+        """The first ones that the entrypoint does not know; from now on it does."""
+        found: list[JobId] = []
+        while len(found) < most and (best := self.untold.best()) is not None:
+            found.append(best[1])
+            self.told([best[1]])
+        return found
+
+    def take_left(self) -> list[JobId]:
+        """Those that wait no longer; they are told of once."""
+        found = sorted(self.left)
+        self.left.clear()
+        return found
+
+    def count(self, entry: QueuedJob, number: int) -> None:
+        """So many jobs like this one are there more, or fewer."""
+        route = route_of(entry)
+        if route and not entry.job.ended:
+            tally = self.routes.setdefault(route, RouteTally())
+            tally.jobs += number
+            match entry.job.status:
+                case "idle":
+                    tally.idle += number
+                case "running":
+                    tally.running += number
+                case "held":
+                    tally.held += number
+                case _:
+                    pass
+            self.news += 1
+
+    def fail(self, route: str, jobs: int, failure: str) -> None:
+        """Jobs have failed on a route."""
+        tally = self.routes.setdefault(route, RouteTally())
+        tally.failed += jobs
+        tally.failure = failure
+        self.news += 1
