@@ -15,6 +15,7 @@ BASIC: Final = (
     "JobUniverse",
     "ProminenceAutoScalingType",
     "ProminenceMaximumIdleTime",
+    "ProminenceMaximumTimeInQueue",
     "Rank",
     "Requirements",
     "WantFlocking",
