@@ -259,6 +259,12 @@ async def everybody_may_look(ada: aiohttp.ClientSession, lease: str) -> None:
     status, series = await asked(ada, "GET", "/v2/pools/lab/machines", params=span)
     assert (200, 5, 5) == (status, len(series["times"]), len(series["wanted"])), series
     assert max(series["ready"]) > 0
+    status, report = await asked(ada, "GET", "/v2/pools/lab/report", params={"by": "job"})
+    assert (200, True) == (status, any(each["name"].endswith("@schedd") for each in report["shares"])), report
+    assert report["cost"] == pytest.approx(sum(each["cost"] for each in report["shares"]))
+    for path, words in (("/pools", 'href="/pools/lab"'), ("/pools/lab", '<polyline class="ready"')):
+        async with ada.get(path, headers={"Accept": "text/html"}) as page:
+            assert (200, True) == (page.status, words in await page.text()), path
     status, told = await asked(ada, "GET", f"/v2/leases/{lease}/timeline")
     assert (200, "lease.gone/1") == (status, told["moments"][-1]["type"]), told
     assert (200, told["lease"]) == await asked(ada, "GET", f"/v2/leases/{lease}")

@@ -1,19 +1,35 @@
 """What was planned in the past, and what became of it, which only the log knows."""
 
+import asyncio
+from collections.abc import Sequence
 from typing import Final
+
+import msgspec
 
 from kettle.eventsourcing.log import Log
 from kettle_services.scaler.domain import plans
 from kettle_services.scaler.domain.history import MachineHistory, moments
+from kettle_services.scaler.domain.leases import lease as leases
 from kettle_services.scaler.domain.plans import LastPlan
 from kettle_services.scaler.lease_views import MOST_FRAMES
 from kettle_services.scaler.record import SHARD
 from kettle_wire.commands.worker_pools import MachinesOverTime
 from kettle_wire.events import decode
-from kettle_wire.events.plan import PlanMade
+from kettle_wire.events.plan import PlanMade, PlannedMachines
+from kettle_wire.frames import Entry
 
+_PLAN: Final = PlanMade.__struct_config__.tag
 _PAGE: Final = 500
 """So many frames are read at once, the newest first."""
+
+
+class _Planned(msgspec.Struct, frozen=True):
+    """All that is read of a plan for how many machines were wanted: the rest of it is long."""
+
+    machines: list[PlannedMachines] = []
+
+
+_decode_planned: Final = msgspec.msgpack.Decoder(_Planned).decode
 
 
 class PlanLog:
@@ -72,6 +88,16 @@ class PlanLog:
             if at > until:
                 break
             for entry in frame.entries:
-                history.add(entry.stream, decode(entry.data), at)
+                if entry.stream == plans.STREAM:
+                    history.planned(_machines_of(entry))
+                elif entry.stream.startswith(f"{leases.KIND}/"):
+                    history.lease(entry.stream, decode(entry.data), at)
+            if not frame.number % _PAGE:
+                await asyncio.sleep(0)  # machines are to be answered meanwhile
         history.goes_on(float("inf"))
         return MachinesOverTime(times=times, **history.series, complete_since=begins)
+
+
+def _machines_of(entry: Entry) -> Sequence[PlannedMachines]:
+    assert entry.type == _PLAN, f"{entry.stream} has a {entry.type}"
+    return _decode_planned(entry.data).machines

@@ -56,7 +56,10 @@ def test_machines_are_counted_as_they_were_at_each_moment() -> None:
     for seconds, recorded in STORY:
         history.goes_on(BEGAN + seconds)
         for stream, event in recorded:
-            history.add(stream, event, BEGAN + seconds)
+            if isinstance(event, PlanMade):
+                history.planned(event.machines)
+            else:
+                history.lease(stream, event, BEGAN + seconds)
     history.goes_on(float("inf"))
     assert {"wanted": [0, 3, 3, 1, 0], "coming": [0, 1, 1, 0, 0], "ready": [0, 0, 0, 1, 0]} == history.series
 

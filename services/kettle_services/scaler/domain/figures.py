@@ -8,7 +8,7 @@ from kettle_services.scaler.domain.leases.book import Book, standing
 from kettle_services.scaler.domain.leases.breakers import ProviderRecord
 from kettle_services.scaler.domain.leases.lease import COMING, SERVING, Lease
 from kettle_services.scaler.domain.pools import PoolState
-from kettle_wire.events.plan import Obstacle, PlanMade, WaitingJobs
+from kettle_wire.events.plan import Obstacle, PlanMade, PlannedMachines, WaitingJobs
 from kettle_wire.leases import LeaseState
 from kettle_wire.worker_pools import WorkerPool
 
@@ -32,12 +32,12 @@ def machines(pool: str, leases: Iterable[Lease], plan: PlanMade | None) -> dict[
     for lease in leases:
         if lease.requested.pool == pool:
             found[phase_of(lease)] += 1
-    return {**found, "wanted": found["coming"] + found["ready"] + kept_back(pool, plan)}
+    more = kept_back(pool, plan.machines) if plan is not None else 0
+    return {**found, "wanted": found["coming"] + found["ready"] + more}
 
 
-def kept_back(pool: str, plan: PlanMade | None) -> int:
+def kept_back(pool: str, planned: Iterable[PlannedMachines]) -> int:
     """Machines of a pool that a plan would ask for if no bound kept it from that."""
-    planned = plan.machines if plan is not None else ()
     return sum(max(0, one.wanted - one.machines) for one in planned if one.pool == pool)
 
 

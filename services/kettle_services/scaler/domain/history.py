@@ -4,19 +4,16 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from kettle_services.scaler.domain import plans
 from kettle_services.scaler.domain.figures import Phase, kept_back, phase_of
 from kettle_services.scaler.domain.leases import lease as leases
 from kettle_services.scaler.domain.leases.lease import Lease
 from kettle_wire.events import Event
 from kettle_wire.events.lease import LeaseRequested
-from kettle_wire.events.plan import PlanMade
-
-_OF_LEASES: Final = f"{leases.KIND}/"
+from kettle_wire.events.plan import PlannedMachines
 
 
 class MachineHistory:
-    """It is told all events in their order, and remembers how it was at some moments."""
+    """It is told what happened, in its order, and remembers how it was at some moments."""
 
     def __init__(self, pool: str, times: Sequence[float]) -> None:
         """`times`: the moments, in order, seconds since the epoch."""
@@ -37,15 +34,12 @@ class MachineHistory:
             self.series["coming"].append(counts["coming"])
             told.append(counts["ready"])
 
-    def add(self, stream: str, event: Event, at: float) -> None:
-        """One more event, recorded at `at`."""
-        if stream == plans.STREAM:
-            assert isinstance(event, PlanMade), f"{stream} has a {type(event).__name__}"
-            self._kept_back = kept_back(self._pool, event)
-        elif stream.startswith(_OF_LEASES):
-            self._lease(stream, event, at)
+    def planned(self, machines: Sequence[PlannedMachines]) -> None:
+        """What a plan has asked for, and would have asked for if it could."""
+        self._kept_back = kept_back(self._pool, machines)
 
-    def _lease(self, stream: str, event: Event, at: float) -> None:
+    def lease(self, stream: str, event: Event, at: float) -> None:
+        """Something has happened to a lease, and was recorded at `at`."""
         before = self._leases.get(stream)
         if before is None and not (isinstance(event, LeaseRequested) and event.pool == self._pool):
             return  # of another pool, or requested before the first event that is told
