@@ -90,6 +90,8 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     """The pool of workers that it belongs to."""
     owner: str = ""
     """Whose jobs alone it will run."""
+    group: str = ""
+    """The accounting group whose jobs alone, with the groups below it."""
     attributes: dict[str, str] = {}
     """ClassAd expressions of its ad, besides those of the offer."""
     start: str = ""

@@ -28,6 +28,7 @@ PAGES: Final = (
     "/fairshare",
     "/submitters",
     "/negotiations",
+    "/pools",
     "/log",
     "/usage",
     "/failures",

@@ -8,7 +8,14 @@ from kettle_services.scaler.domain.leases.book import Create, Look, Remove, stan
 from kettle_services.scaler.domain.leases.wishes import withdraw
 from kettle_wire.commands.scaler import Phase
 from kettle_wire.events import decode, encode
-from kettle_wire.events.lease import LeaseExtended, LeaseFailed, LeaseLost, OfferClosed, ProviderFrozen
+from kettle_wire.events.lease import (
+    LeaseExtended,
+    LeaseFailed,
+    LeaseLost,
+    LeaseRequested,
+    OfferClosed,
+    ProviderFrozen,
+)
 from kettle_wire.leases import ErrorClass, LeaseState
 
 from .leases_lab import OFFER, LeaseLab, machine
@@ -327,3 +334,26 @@ def test_whatever_a_machine_says_can_be_read_again() -> None:
             lab.says(lease, phase, "\n\x00\x1b\u2028 " * 800 + last)
         for event in lab.events:
             assert event == decode(encode(event))
+
+
+@pytest.mark.parametrize(
+    ("owner", "groups", "group"),
+    [("", ["physics"], "physics"), ("", ["physics", "biology"], ""), ("ada", ["physics"], ""), ("", [], "")],
+)
+def test_iam_keeps_a_machine_for_the_one_group_that_it_is_for(
+    owner: str, groups: list[str], group: str
+) -> None:
+    """Of several groups, and of a person of a group, its START decides alone."""
+    lab = LeaseLab()
+    event = LeaseRequested(
+        lease="crowd-1-0",
+        pool="crowd",
+        offer=OFFER,
+        life=600.0,
+        until=lab.now + 600.0,
+        owner=owner,
+        groups=groups,
+    )
+    lab.state.apply("lease/crowd-1-0", event, lab.now)
+    [create] = [act for act in lab.after(1.0) if isinstance(act, Create)]
+    assert (owner, group) == (create.order.owner, create.order.group)
