@@ -31,6 +31,8 @@ _MODELS: Final = Loader()
 """Reads what botocore knows of a service once, since that is megabytes."""
 _SPOT_NOTICE: Final = "http://169.254.169.254/latest/meta-data/spot/instance-action"
 _PAGE: Final = 500
+_QUOTA: Final = "get_service_quota"
+"""The only operation that is another service's."""
 _UNSENT: Final = (
     errors.EndpointConnectionError,
     errors.ConnectTimeoutError,
@@ -213,7 +215,7 @@ class Ec2:
         if not self._settings.quota:
             return Room()
         asked = {"ServiceCode": "ec2", "QuotaCode": self._settings.quota}
-        said = await self._question("get_service_quota", service="service-quotas", **asked)
+        said = await self._question(_QUOTA, **asked)
         used, following = 0, dict[str, str]()
         states = [{"Name": "instance-state-name", "Values": ["pending", "running"]}]
         while True:
@@ -234,10 +236,10 @@ class Ec2:
         """End the threads."""
         self._threads.close()
 
-    async def _question(self, operation: str, *, service: str = "ec2", **asked: Any) -> Any:
+    async def _question(self, operation: str, **asked: Any) -> Any:
         """The answer to what may be asked again."""
         try:
-            return await self._ask(operation, service=service, **asked)
+            return await self._ask(operation, **asked)
         except errors.ClientError as error:
             raise self._refusal(error) from None
         except errors.BotoCoreError as error:
@@ -251,12 +253,12 @@ class Ec2:
             case known:
                 return ProviderError(known, words)
 
-    async def _ask(self, operation: str, *, service: str = "ec2", **asked: Any) -> Any:
+    async def _ask(self, operation: str, **asked: Any) -> Any:
         """
         The answer.  Raises UnavailableError if nothing was asked, ProviderError without a credential, and botocore's errors.
         """
         try:
-            return await self._threads.call(self._call, service, operation, asked)
+            return await self._threads.call(self._call, operation, asked)
         except _UNSENT as error:
             raise UnavailableError(cleaned(str(error))) from None
         except _NO_CREDENTIAL as error:
@@ -266,7 +268,8 @@ class Ec2:
                 self._clients.clear()  # the file may have another credential by then
             raise
 
-    def _call(self, service: str, operation: str, asked: dict[str, Any]) -> Any:
+    def _call(self, operation: str, asked: dict[str, Any]) -> Any:
+        service = "service-quotas" if operation == _QUOTA else "ec2"
         client = self._clients.get(service)
         if client is None:
             client = self._clients[service] = self._opened(service)
