@@ -67,7 +67,9 @@ def breaker(record: ProviderRecord | None, now: float) -> BreakerState:
 
 
 def oldest_intent(leases: Iterable[Lease], now: float) -> float:
-    """Seconds since a provider was asked for the machine whose answer has been missing for the longest time; 0: none is."""
+    """
+    Seconds since a provider was asked for the machine whose answer has been missing for the longest time; 0: none is.
+    """
     return max((now - lease.asked for lease in leases if lease.state in _UNANSWERED), default=0.0)
 
 
@@ -97,11 +99,14 @@ def fates(waiting: WaitingJobs) -> Mapping[Fate, int]:
         "young": waiting.young,
     }
     left = max(0, waiting.jobs - sum(known.values()))
-    return known | {"impossible" if is_impossible(waiting) else "bounded": left}
+    rest: Fate = "impossible" if is_impossible(waiting) else "bounded"
+    return known | {rest: left}
 
 
 def waiting_for(pool: str, plan: PlanMade | None) -> int:
-    """Idle jobs that machines of a pool could run, and that neither have room nor are kept waiting by their own rights."""
+    """
+    Idle jobs that machines of a pool could run, and that neither have room nor are kept waiting by their own rights.
+    """
     found = 0
     for each in plan.waiting if plan is not None else ():
         obstacles = [one.obstacle for one in each.obstacles if one.pool == pool]
