@@ -84,6 +84,7 @@ async def _feed(
     from kettle_services.accounting.elasticsearch import (
         BulkStore,  # an HTTP client, which most pools do without
     )
+    from kettle_services.accounting.lease_feed import LeaseFeed
 
     store = await rt.enter(
         BulkStore.open(
@@ -94,6 +95,9 @@ async def _feed(
     )
     feed = Feed(database, bus, store, settings, progress=following.progress)
     rt.loop(feed.run(lambda: shards_of(PROJECTIONS["jobs"](), following.logs)), name="store")
+    if settings.store_leases:
+        leases = LeaseFeed(following.logs[0], feed, settings.store_leases, poll=settings.shard_poll)
+        rt.loop(leases.run(), name="store leases")
 
 
 class _Following:

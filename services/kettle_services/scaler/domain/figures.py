@@ -103,15 +103,16 @@ def fates(waiting: WaitingJobs) -> Mapping[Fate, int]:
     return known | {rest: left}
 
 
-def waiting_for(pool: str, plan: PlanMade | None) -> int:
+def waiting_for(pool: str, leases: Iterable[Lease], plan: PlanMade | None) -> int:
     """
-    Idle jobs that machines of a pool could run, and that neither have room nor are kept waiting by their own rights.
+    Idle jobs that wait for machines of a pool: those for which some come, and those that are left over and could run on some.
     """
-    found = 0
+    coming = [each for each in leases if each.requested.pool == pool and phase_of(each) == "coming"]
+    found = sum(demand.jobs for each in coming for demand in each.requested.demand)
     for each in plan.waiting if plan is not None else ():
         obstacles = [one.obstacle for one in each.obstacles if one.pool == pool]
-        if not each.fault and not (obstacles and all(one in _NEVER for one in obstacles)):
-            found += max(0, each.jobs - each.free - each.limited - each.young)
+        if not each.fault and any(one not in _NEVER for one in obstacles):
+            found += fates(each).get("bounded", 0)
     return found
 
 
