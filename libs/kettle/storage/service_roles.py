@@ -41,7 +41,8 @@ RIGHTS: Final[Mapping[str, Rights]] = {
     "dagman": Rights(writes="dagman"),
     "scaler": Rights(writes="scaler"),
     "accounting": Rights(
-        reads=("collector", "negotiator", "schedd"), fills=("accounting", "jobs", "machines", "negotiation")
+        reads=("collector", "negotiator", "scaler", "schedd"),
+        fills=("accounting", "jobs", "machines", "negotiation"),
     ),
     "gateway": Rights(reads=("collector", "negotiator", "scaler", "schedd"), looks_at=("accounting",)),
     "archiver": Rights(
