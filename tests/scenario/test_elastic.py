@@ -177,6 +177,7 @@ async def test_a_pool_grows_for_what_waits_and_shrinks_to_nothing(
     report = json.loads(await said(pool, "report", "lab", "--json"))["figures"]
     assert len(leases) == report["machines"]
     assert 0 < report["used"] < report["provided"]
+    assert " EUR" in await said(pool, "list")
     async with person(pool, issuer.token("ada", AUDIENCE)) as ada:
         await everybody_may_look(ada, leases[0].lease)
     async with person(pool, (pool.home / "gateway" / "token").read_text().strip()) as administrator:

@@ -1,4 +1,6 @@
-"""Leased machines that are gone, as documents for an accounting store; pure, and as `accounting_documents`."""
+"""
+Leased machines that are gone, as documents for an accounting store; pure, and as `accounting_documents`.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Final

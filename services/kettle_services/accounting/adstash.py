@@ -146,7 +146,9 @@ class Feed:
         return await self._database.run(lambda c: c.fetch(QUERIES[query], *place))
 
     async def taken(self, shard: str, index: str) -> int:
-        """The last frame of a shard all of whose records were taken; makes the table of it, if there is none."""
+        """
+        The last frame of a shard all of whose records were taken; makes the table of it, if there is none.
+        """
         await self._database.run(lambda c: c.execute(QUERIES["schema"]))
         return await self._database.run(lambda c: c.fetchval(QUERIES["taken"], shard, index)) or 0
 
