@@ -100,7 +100,8 @@ def fates(waiting: WaitingJobs) -> Mapping[Fate, int]:
     }
     left = max(0, waiting.jobs - sum(known.values()))
     rest: Fate = "impossible" if is_impossible(waiting) else "bounded"
-    return known | {rest: left}
+    known[rest] = left
+    return known
 
 
 def waiting_for(pool: str, leases: Iterable[Lease], plan: PlanMade | None) -> int:
