@@ -42,7 +42,7 @@ def lease_record(told: Sequence[tuple[int, Event]]) -> Record:
         "Cost": gone.cost,
         "Reason": gone.words[:LONGEST],
     }
-    first = {
+    first: dict[str, Value] = {
         "AcceptedTime": _first(told, (LeaseAccepted,)),
         "ReadyTime": _first(told, (LeaseReady, LeaseBusy)),
         "Owner": requested.owner,

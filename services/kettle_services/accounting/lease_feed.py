@@ -9,7 +9,7 @@ import logging
 from collections.abc import Iterable
 from typing import Final
 
-from kettle.eventsourcing.log import LogUnavailableError, ReadableLog
+from kettle.eventsourcing.log import Log, LogUnavailableError
 from kettle.projections.accounting_documents import Record
 from kettle.projections.lease_documents import lease_record
 from kettle_services.accounting.adstash import Feed
@@ -27,7 +27,7 @@ _log: Final = logging.getLogger(__name__)
 class LeaseFeed:
     """To one store."""
 
-    def __init__(self, log: ReadableLog, feed: Feed, index: str, *, poll: float) -> None:
+    def __init__(self, log: Log, feed: Feed, index: str, *, poll: float) -> None:
         """`poll`: seconds between two looks at the log."""
         self._log = log
         self._feed = feed
