@@ -134,7 +134,9 @@ class WorkerPools:
     async def report(
         self, pool: str, *, since: float, now: float, by: Literal["owner", "job"] = "owner"
     ) -> PoolUse:
-        """The machines that a pool had from one moment to another, and what ran on them; `by`: whose, or which job."""
+        """
+        The machines that a pool had from one moment to another, and what ran on them; `by`: whose, or which job.
+        """
         report = await self.ask(wire.REPORT_POOL, wire.ReportPool(pool=pool, since=since))
         if not report.leases:
             return PoolUse(report=report, used=[])

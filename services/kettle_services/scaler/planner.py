@@ -35,7 +35,7 @@ from kettle_wire.events import decode
 from kettle_wire.events.lease import LeaseGone
 from kettle_wire.events.plan import PlanMade, RemovalCause
 from kettle_wire.frames import Frame
-from kettle_wire.telemetry.metrics import PLAN_DURATION
+from kettle_wire.telemetry.worker_pool_metrics import PLAN_DURATION
 
 _TABLE_STEPS: Final = 2_000_000
 """What one group's expressions may take for all slots together, as with a negotiator."""

@@ -216,7 +216,7 @@ class PoolCommands:
             max=pool.max,
             leases=dict(counts),
             machines=figures.machines(pool.name, book.leases.values(), plan),
-            waiting=figures.waiting_for(pool.name, plan),
+            waiting=figures.waiting_for(pool.name, book.leases.values(), plan),
             planned=[each for each in plan.machines if each.pool == pool.name] if plan is not None else [],
             closed=len(closed),
             next_try=min((each.until for each in closed if each.until), default=0.0),
