@@ -7,10 +7,12 @@ import msgspec
 from kettle.accounts.lookup import Accounts
 from kettle.commands.local import LocalCommands
 from kettle.commands.port import Commands
-from kettle.runtime import SettingsError
 from kettle_services.ce.batch.asking import Asking
+from kettle_services.ce.batch.lsf import Lsf
+from kettle_services.ce.batch.pbs import Pbs
 from kettle_services.ce.batch.port import BatchSystem
 from kettle_services.ce.batch.settings import BatchSettings
+from kettle_services.ce.batch.sge import GridEngine
 from kettle_services.ce.batch.slurm import Slurm
 from kettle_wire.batch import BatchKind
 
@@ -31,12 +33,24 @@ class Opened(msgspec.Struct, frozen=True):
 def opened(settings: BatchSettings, accounts: Accounts) -> Opened:
     """
     The batch system that settings describe; a host is connected when it is needed.
-
-    Raises:
-        SettingsError: there is none for them.
     """
     commands: Commands = LocalCommands(settings.environment, accounts)
     asking = Asking(commands, patience=settings.patience, hook=settings.hook, settling=settings.settling)
-    if settings.kind is not BatchKind.SLURM:
-        raise SettingsError(f"batch system {settings.name}: {settings.kind} is not known here yet")
-    return Opened(settings, commands, Slurm(asking, accounting=settings.accounting), _HERE)
+    return Opened(settings, commands, _system(settings, asking), _HERE)
+
+
+def _system(settings: BatchSettings, asking: Asking) -> BatchSystem:
+    match settings.kind:
+        case BatchKind.SLURM:
+            return Slurm(asking, accounting=settings.accounting)
+        case BatchKind.SGE:
+            return GridEngine(
+                asking,
+                accounting=settings.accounting,
+                environment=settings.parallel_environment,
+                gpus=settings.gpus,
+            )
+        case BatchKind.PBS | BatchKind.TORQUE:
+            return Pbs(asking, torque=settings.kind is BatchKind.TORQUE, gpus=settings.gpus)
+        case BatchKind.LSF:
+            return Lsf(asking)
