@@ -3,7 +3,7 @@
 import pytest
 
 from kettle.transforms import TransformError, parse, transformed
-from kettle.transforms.transform import LONGEST
+from kettle.transforms.run import LONGEST
 from kettle_wire.ads.types import Ad, Expr, Scalar
 
 JOB: Ad = {"Owner": "anna", "RequestCpus": 2, "RequestMemory": Expr("1024 * RequestCpus"), "Queue": "long"}

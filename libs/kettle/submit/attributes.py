@@ -35,16 +35,17 @@ from kettle_wire.codes import Universe
 
 NULL_FILE: Final = "/dev/null"
 
-_NOT_CARRIED_OUT: Final = frozenset({"grid", "java", "vm", "standard"})
+_NOT_CARRIED_OUT: Final = frozenset({"java", "vm", "standard"})
 _UNIVERSES: Final[Mapping[str, int]] = {
     "vanilla": int(Universe.VANILLA),
     "scheduler": int(Universe.SCHEDULER),
     "local": int(Universe.LOCAL),
     "parallel": int(Universe.PARALLEL),
+    "grid": int(Universe.GRID),
     **dict.fromkeys(CONTAINERS, int(Universe.VANILLA)),
 }
 """JobUniverse by name."""
-_CARRIED_OUT: Final = "vanilla, container, parallel, local or scheduler"
+_CARRIED_OUT: Final = "vanilla, container, parallel, grid, local or scheduler"
 _SCHEDD_OWNED: Final = frozenset(
     {
         "clusterid",

@@ -28,7 +28,11 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
         "EC2SecretAccessKey",
     ),
     "batch_id": ("JobBatchId",),
+    "batch_extra_submit_args": ("BatchExtraSubmitArgs",),
     "batch_name": ("JobBatchName",),
+    "batch_project": ("BatchProject",),
+    "batch_queue": ("BatchQueue",),
+    "batch_runtime": ("BatchRuntime",),
     "checkpoint_destination": ("CheckpointDestination",),
     "checkpoint_exit_code": ("SuccessCheckpointExitCode",),
     "concurrency_limits": (),
@@ -71,6 +75,7 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "gpus_minimum_capability": ("GPUsMinCapability",),
     "gpus_minimum_memory": ("GPUsMinMemory",),
     "gpus_minimum_runtime": ("GPUsMinRuntime",),
+    "grid_resource": ("GridResource",),
     "hold": (),
     "hold_kill_sig": ("HoldKillSig",),
     "hook_keyword": ("HookKeyword",),
@@ -181,7 +186,7 @@ Each command with its other spellings, as HTCondor looks for them; all are compa
 """
 
 _NOT_YET: Final = """
-    docker_send_credentials grid_resource on_evict_checks primary_unix_group
+    docker_send_credentials on_evict_checks primary_unix_group
     scitokens_file tool_daemon_cmd transfer_error transfer_output use_scitoken use_scitokens
     """
 

@@ -142,14 +142,14 @@ class Expander:
 def _closing(text: str, position: int) -> int | None:
     """Where the parenthesis that is open at `position` closes."""
     depth = 1
-    for index in range(position, len(text)):
-        if text[index] == "(":
-            depth += 1
-        elif text[index] == ")":
-            depth -= 1
-            if depth == 0:
-                return index
-    return None
+    while True:
+        closes = text.find(")", position)
+        if closes < 0:
+            return None
+        depth += text.count("(", position, closes) - 1
+        if depth == 0:
+            return closes
+        position = closes + 1
 
 
 def names_used(text: str) -> Iterator[str]:
@@ -172,3 +172,13 @@ def substitute_self(name: str, text: str, current: str) -> str:
     """The one expansion at assignment: a macro that names itself means the value it had so far."""
     own = re.compile(rf"(?<!\$)\$\(\s*{re.escape(name)}\s*(?::([^()]*))?\)", re.IGNORECASE)
     return own.sub(lambda found: current or found[1] or "", text)
+
+
+def unclosed(text: str) -> str:
+    """The first macro call that is not closed, from its dollar on; empty if there is none."""
+    position = 0
+    while (match := _OPENING.search(text, position)) is not None:
+        position = match.end()
+        if not match[1] and _closing(text, position) is None:
+            return text[match.start() :]
+    return ""

@@ -22,10 +22,15 @@ Kind = Literal["text", "verbatim", "number", "truth", "expression"]
 
 PLAIN: Final[Mapping[str, tuple[str, Kind]]] = {
     "batch_id": ("JobBatchId", "text"),
+    "batch_extra_submit_args": ("BatchExtraSubmitArgs", "text"),
     "batch_name": ("JobBatchName", "text"),
+    "batch_project": ("BatchProject", "text"),
+    "batch_queue": ("BatchQueue", "text"),
+    "batch_runtime": ("BatchRuntime", "number"),
     "description": ("JobDescription", "verbatim"),
     "erase_output_and_error_on_restart": ("EraseOutputAndErrorOnRestart", "truth"),
     "dag_node_name": ("DAGNodeName", "text"),
+    "grid_resource": ("GridResource", "text"),
     "hook_keyword": ("HookKeyword", "text"),
     "job_machine_attrs": ("JobMachineAttrs", "text"),
     "job_machine_attrs_history_length": ("JobMachineAttrsHistoryLength", "number"),

@@ -1,13 +1,15 @@
 """From text to statements: everything that can be known without an ad is checked here."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import count
 from typing import Final
 
 from kettle.classad import ClassAdParseError
 from kettle.classad import parse as parse_expression
 from kettle.submit.errors import PlacelessError
-from kettle.transforms.transform import PATTERNED, Statement, Transform
+from kettle.transforms.statements import PATTERNED, Statement
+from kettle.transforms.transform import Transform
 from kettle_wire.codes import Universe
 
 _ASSIGNMENT: Final = re.compile(r"([A-Za-z0-9_.]+)\s*=(?!=)\s*(.*)", re.DOTALL)
@@ -24,9 +26,13 @@ class TransformError(ValueError):
     """A transform that makes no sense: where, and one sentence."""
 
 
-def parse(text: str, *, source: str, protected: Iterable[str] = ()) -> Transform:
+def parse(
+    text: str, *, source: str, protected: Iterable[str] = (), lines: Sequence[int] | None = None
+) -> Transform:
     """
     Read a transform. `source` is how errors call it; it may not touch the attributes in `protected`.
+
+    `lines` are the numbers of the text's lines in a file that has it among others.
 
     Raises:
         TransformError: a line makes no sense.
@@ -34,7 +40,7 @@ def parse(text: str, *, source: str, protected: Iterable[str] = ()) -> Transform
     guarded = frozenset(name.lower() for name in protected)
     statements: list[Statement] = []
     depth: list[int] = []
-    for line, (word, rest) in _statements(text, source):
+    for line, (word, rest) in _statements(text, source, lines or count(1)):
         try:
             statement = _statement(word, rest, line)
             _guard(statement, guarded)
@@ -49,12 +55,13 @@ def parse(text: str, *, source: str, protected: Iterable[str] = ()) -> Transform
         statements.append(statement)
     if depth:
         raise TransformError(f"{source}, line {depth[-1]}: this if has no endif")
-    return Transform(source, tuple(statements), guarded)
+    requirements = tuple(each.text for each in statements if each.word == "requirements")
+    return Transform(source, tuple(statements), guarded, requirements)
 
 
-def _statements(text: str, source: str) -> Iterator[tuple[int, tuple[str, str]]]:
+def _statements(text: str, source: str, numbers: Iterable[int]) -> Iterator[tuple[int, tuple[str, str]]]:
     """Each statement as keyword and rest, with its line; an assignment has the keyword `=`."""
-    lines = enumerate(text.splitlines(), start=1)
+    lines = zip(numbers, text.splitlines(), strict=False)
     for line, raw in lines:
         joined = raw.strip()
         if not joined or joined.startswith("#"):

@@ -6,8 +6,8 @@ import msgspec
 
 from kettle_wire.ads.types import Ad
 from kettle_wire.endpoint import Caller, Endpoint, Position, Repeat
-from kettle_wire.events.route import RouteReason
 from kettle_wire.jobs import JobId, Number
+from kettle_wire.routes import RouteRefusal, RouteStep
 
 
 def batch_startd(name: str) -> str:
@@ -34,6 +34,10 @@ class RouteState(msgspec.Struct, frozen=True, kw_only=True):
     max_idle: int
     jobs: int
     idle: int
+    running: int
+    held: int
+    closed: str = ""
+    """Why it takes no job now; empty: it does."""
     slowed_until: float = 0.0
     """Seconds since the epoch until which it takes fewer jobs, because too many have failed."""
     failure: str = ""
@@ -45,6 +49,8 @@ class RoutesShown(msgspec.Struct, frozen=True, kw_only=True):
 
     version: str
     source: str
+    text: str
+    """Of the file."""
     loaded: float
     """When, seconds since the epoch."""
     routes: list[RouteState]
@@ -70,8 +76,8 @@ class DecidedRoute(msgspec.Struct, frozen=True, kw_only=True):
     route: str
     attributes: Ad
     removed: list[str]
-    reasons: list[RouteReason]
-    trace: list[str]
+    refusals: list[RouteRefusal]
+    trace: list[RouteStep]
 
 
 class DecisionShown(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,8 +100,8 @@ class RouteTried(msgspec.Struct, frozen=True, kw_only=True):
     route: str
     attributes: Ad
     removed: list[str]
-    reasons: list[RouteReason]
-    trace: list[str]
+    refusals: list[RouteRefusal]
+    trace: list[RouteStep]
 
 
 class LoadRoutes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -20,11 +20,9 @@ class ListUnrouted(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     most: Annotated[int, msgspec.Meta(ge=1, le=MOST_JOBS)] = MOST_JOBS
     news: Number = 0
-    """Of the last answer: what it said is known. 0: nothing is."""
+    """Of the last answer: what it and those before have said is known. 0: nothing is."""
     wait: Annotated[float, msgspec.Meta(ge=0, le=LONGEST_WAIT_S)] = 0.0
     """Seconds after which an answer comes even so."""
-    fresh: bool = False
-    """Only those of which the entrypoint has not said anything since they wait."""
 
 
 class UnroutedJob(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,6 +43,8 @@ class RouteCount(msgspec.Struct, frozen=True, kw_only=True):
     jobs: int
     """In the queue, and not over."""
     idle: int
+    running: int = 0
+    held: int = 0
     failed: int = 0
     """Of jobs that failed on it, since this schedd began."""
     failure: str = ""
@@ -56,6 +56,8 @@ class Unrouted(msgspec.Struct, frozen=True, kw_only=True):
 
     news: Number
     jobs: list[UnroutedJob]
+    left: list[JobId]
+    """Of those that were listed, which wait no longer."""
     waiting: int
     """How many wait, those that are not listed included."""
     routes: list[RouteCount]
@@ -100,6 +102,8 @@ class JobsRouted(msgspec.Struct, frozen=True, kw_only=True):
     """It is recorded; what came too late, because something had happened to the job, is not among `refused`."""
 
     position: Position
+    stale: list[JobId] = []
+    """These wait, and something else was said of them than the asker knows: it should ask again."""
     refused: list[NotRouted] = []
 
 

@@ -101,10 +101,10 @@ LOOK_AFTER = Endpoint(
     "shadow", "look_after", LookAfter, Done, callers=(Caller.SCHEDD,), repeat=Repeat.HARMLESS
 )
 FETCH_INPUT = Endpoint(
-    "shadow", "fetch_input", FetchInput, Piece, callers=(Caller.STARTD,), repeat=Repeat.QUERY
+    "shadow", "fetch_input", FetchInput, Piece, callers=(Caller.STARTD, Caller.CE), repeat=Repeat.QUERY
 )
 OFFER_INPUT = Endpoint(
-    "shadow", "offer_input", OfferInput, Offered, callers=(Caller.STARTD,), repeat=Repeat.HARMLESS
+    "shadow", "offer_input", OfferInput, Offered, callers=(Caller.STARTD, Caller.CE), repeat=Repeat.HARMLESS
 )
 ANSWER = Endpoint(
     "shadow", "answer", Ask, Answered, callers=(Caller.STARTD,), repeat=Repeat.HARMLESS, limited=True

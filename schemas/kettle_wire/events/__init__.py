@@ -99,7 +99,6 @@ from kettle_wire.events.route import (
     RouteEvent,
     RouteFailed,
     RouteForgotten,
-    RouteReason,
     RoutesLoaded,
     RoutesRefused,
 )
@@ -218,7 +217,6 @@ __all__ = [
     "RouteEvent",
     "RouteFailed",
     "RouteForgotten",
-    "RouteReason",
     "RoutedProc",
     "RoutesLoaded",
     "RoutesRefused",

@@ -43,6 +43,7 @@ Recorded = (
     | PoolEvent
     | BatchEvent
     | RouteEvent
+    | BatchEvent
 )
 
 EVENT_TYPES: Final[tuple[type[Event], ...]] = get_args(Recorded)

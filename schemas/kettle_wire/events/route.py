@@ -9,6 +9,7 @@ import msgspec
 
 from kettle_wire.ads.types import Ad
 from kettle_wire.events.base import Event
+from kettle_wire.routes import RouteRefusal, RouteStep
 
 
 class RoutedProc(msgspec.Struct, frozen=True, array_like=True):
@@ -17,14 +18,6 @@ class RoutedProc(msgspec.Struct, frozen=True, array_like=True):
     proc: int
     number: int
     """Counts what was decided about the job from 1: `JobRouted.number` if it got a route."""
-
-
-class RouteReason(msgspec.Struct, frozen=True, kw_only=True):
-    """Why one route did not take a job."""
-
-    route: str
-    reason: str
-    """A sentence: the first clause of its requirements that is not true, the statement that failed, or the limit that is reached."""
 
 
 class RoutesLoaded(Event, frozen=True, tag="routes.loaded/1"):
@@ -60,9 +53,9 @@ class RouteDecided(Event, frozen=True, tag="route.decided/1"):
     """What the route sets."""
     removed: list[str] = []
     """What it takes away."""
-    reasons: list[RouteReason] = []
+    refusals: list[RouteRefusal] = []
     """Of the routes before the one that was taken, or of all."""
-    trace: list[str] = []
+    trace: list[RouteStep] = []
     """What each statement did, in their order."""
 
 

@@ -6,6 +6,7 @@ import msgspec
 
 from kettle.runtime import OwnerSettings
 from kettle.runtime.setting_types import Pause, Seconds
+from kettle_services.ce.batch.settings import BatchSettings
 
 
 class CeSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -19,14 +20,12 @@ class CeSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_fields
     """Seconds between two looks whether that file has changed."""
     hold_unrouted_after: Pause = 1800.0
     """Seconds after which a job that no route takes is held; 0: it waits."""
-    round_robin: bool = False
-    """
-    Whether jobs that several routes would take are given to them in turns (JOB_ROUTER_ROUND_ROBIN_SELECTION), not to the first.
-    """
     draining: bool = False
     """Whether no job gets a route any more; those that have one go on."""
     at_once: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 500
     """Jobs that are asked for at once."""
+    batch: tuple[BatchSettings, ...] = ()
+    """The batch systems, tables `[[ce.batch]]`, by names that routes and jobs use: `GridResource = "batch NAME"`."""
     checkpoint_interval: Seconds = 1.0
     """Seconds between two savings of what is decided."""
     administrators: tuple[str, ...] = ()

@@ -1,5 +1,11 @@
 """How the parts of a compute entrypoint hang together."""
 
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+
+from kettle import VERSION
+from kettle.accounts.lookup import own_name
+from kettle.bus.ports import Bus
+from kettle.eventsourcing.command_pipeline import CommandPipeline
 from kettle.faults import fault_point
 from kettle.runtime import Runtime
 from kettle.runtime.expression_budgets import watch_budgets
@@ -7,9 +13,15 @@ from kettle.runtime.people import People
 from kettle.runtime.pool_connections import join_bus, join_log
 from kettle.runtime.shard_ownership import own_shard
 from kettle.storage import PgWorkingSet
+from kettle_services.ce.attempts.follower import Follower
+from kettle_services.ce.attempts.wiring import following
+from kettle_services.ce.commands import CeCommands
 from kettle_services.ce.domain.state import CeState
 from kettle_services.ce.record import Record, shard_of
+from kettle_services.ce.route_file import RouteFile
+from kettle_services.ce.routing import Router
 from kettle_services.ce.settings import CeSettings
+from kettle_wire.commands import ce as commands
 
 
 async def serve(rt: Runtime, settings: CeSettings) -> None:
@@ -25,5 +37,41 @@ async def serve(rt: Runtime, settings: CeSettings) -> None:
     )
     fault_point("takeover.restored")
     rt.loop(record.checkpoint(), name="checkpoint")
-    rt.ready()
-    await rt.stopping.wait()
+    file = RouteFile(settings.routes, record)
+    router = Router(bus, record, file, settings)
+    file.on_change(router.forget)
+    await file.recall()
+    rt.loop(file.watch(settings.routes_interval), name="route file")
+    rt.loop(router.run(), name="routing")
+    pipeline = CommandPipeline(record, administrators=lambda: {*settings.administrators, own_name()})
+    asked = CeCommands(log, record, file, router)
+    await bus.serve(
+        "ce",
+        settings.name,
+        [
+            pipeline.query(commands.SHOW_ROUTES, asked.show_routes),
+            pipeline.query(commands.SHOW_DECISION, asked.show_decision),
+            pipeline.query(commands.TRY_ROUTE, asked.try_route),
+            pipeline.command(commands.LOAD_ROUTES, asked.load_routes),
+        ],
+        version=VERSION,
+    )
+    async with AsyncExitStack() as stack:
+        if settings.batch:
+            await stack.enter_async_context(_batch_jobs(bus, record, settings))
+        rt.ready()
+        await rt.stopping.wait()
+
+
+def _batch_jobs(
+    bus: Bus, record: Record, settings: CeSettings
+) -> AbstractAsyncContextManager[dict[str, Follower]]:
+    return following(
+        bus,
+        settings.batch,
+        record.state.claims.states,
+        record.record,
+        pool=settings.pool,
+        schedd=settings.name,
+        home=settings.home_path / shard_of(settings.name),
+    )

@@ -6,6 +6,7 @@ from typing import Annotated
 import msgspec
 
 from kettle.classad import ClassAdParseError, Node, parse
+from kettle.jobs.routed_attributes import AWAITS
 from kettle.jobs.sealed_attributes import SUFFIX
 from kettle.runtime import OwnerSettings
 from kettle.runtime.expression_types import ConditionText
@@ -120,6 +121,15 @@ class ScheddSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_fi
     What a submitted job must meet (SUBMIT_REQUIREMENT_NAMES): tables `name`, `expression`, `reason`, `is_warning`.
     """
 
+    entrypoint: bool = False
+    """
+    Whether a compute entrypoint (`ce`) has the name of this schedd: then jobs of the grid universe go to its batch systems.
+    """
+    route_jobs: ConditionText = "false"
+    """
+    Which submitted jobs it gives a route (JOB_ROUTER_SOURCE_JOB_CONSTRAINT); they are offered to nobody before.
+    """
+
     flock_to: tuple[Annotated[str, msgspec.Meta(pattern=POOL)], ...] = ()
     """
     Other pools to which idle jobs may go, the first ones first (FLOCK_TO), by the names under which their passes were
@@ -183,7 +193,22 @@ class ScheddSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_fi
             raise SettingRefused(
                 ("shortest_job_lease",), f"it is longer than longest_job_lease ({self.longest_job_lease:g} s)"
             )
+        if self.route_jobs.strip().lower() != "false" and not self.entrypoint:
+            raise SettingRefused(
+                ("route_jobs",),
+                "nobody gives jobs routes: set entrypoint = true where a ce has the name of this schedd",
+            )
         self.starting  # noqa: B018 - raises ValueError for what is no expression
+
+    @property
+    def transforms(self) -> tuple[JobTransform, ...]:
+        """What is done to each submitted job; at last those are marked that an entrypoint is to route."""
+        if not self.entrypoint:
+            return self.job_transforms
+        mark = (
+            f"REQUIREMENTS ({self.route_jobs}) && (JobUniverse is 5 || JobUniverse is 9)\nSET {AWAITS} true"
+        )
+        return (*self.job_transforms, JobTransform(name="route_jobs", transform=mark))
 
     @property
     def starting(self) -> Starting:

@@ -31,10 +31,12 @@ from kettle_services.schedd.commands.needed_tokens import NeededTokens
 from kettle_services.schedd.commands.outputs import OutputCommands
 from kettle_services.schedd.commands.pool_access import JobCommands
 from kettle_services.schedd.commands.queries import Queries
+from kettle_services.schedd.commands.routing import RoutingCommands
 from kettle_services.schedd.commands.run_now import REMEMBERED_S, RunNowCommands
 from kettle_services.schedd.commands.spooling import SpoolCommands
 from kettle_services.schedd.commands.submissions import Submissions, outcomes
 from kettle_services.schedd.domain.queue.fold import Queue
+from kettle_services.schedd.jobs.batch_universe import BatchUniverse
 from kettle_services.schedd.jobs.deferrals import Deferrals
 from kettle_services.schedd.jobs.factories import Factories
 from kettle_services.schedd.jobs.local_universe import LocalUniverse
@@ -51,6 +53,7 @@ from kettle_services.schedd.shadows.dispatch import ShadowDispatch
 from kettle_wire.commands import schedd as commands
 from kettle_wire.commands.outputs import FIND_OUTPUTS
 from kettle_wire.commands.queue import SUBMIT_FROM_JOB
+from kettle_wire.commands.routing import LIST_UNROUTED, ROUTE_JOBS
 from kettle_wire.commands.submissions import SUBMIT_MANY, SUBMIT_MANY_FROM_JOB
 from kettle_wire.subjects import Subjects
 
@@ -94,11 +97,9 @@ async def serve(rt: Runtime, settings: ScheddSettings) -> None:
         )
         recorder.on_change(adverts.on_event)
         flock.on_change(adverts.wake)
-        home_jobs = LocalUniverse(queue, claims, settings)
-        recorder.on_change(home_jobs.on_event)
+        home_jobs, batch_jobs = _without_match(recorder, claims, settings)
         claims.on_refused(adverts.wake)
         recorder.on_cooldown_over(adverts.wake)
-        recorder.on_cooldown_over(home_jobs.wake)
         for job in queue.cooling:
             recorder.start_cooldown(job)
         claims.reuse_or_end_idle()
@@ -107,6 +108,7 @@ async def serve(rt: Runtime, settings: ScheddSettings) -> None:
         def offered() -> None:
             adverts.wake()
             home_jobs.wake()
+            batch_jobs.wake()
 
         factories = Factories(recorder, settings)
         recorder.on_change(factories.on_event)
@@ -122,6 +124,7 @@ async def serve(rt: Runtime, settings: ScheddSettings) -> None:
             tasks.create_task(claims.idle.watch_claims(claims.reuse_idle), name="idle claims"),
             tasks.create_task(home_jobs.start_jobs(), name="local jobs"),
             tasks.create_task(flock.watch_demand(), name="flocking"),
+            tasks.create_task(batch_jobs.start_jobs(), name="batch jobs"),
         ]
         measure_queue(rt.telemetry, recorder, owners=settings.telemetry.owners)
         await bus.serve(
@@ -135,6 +138,7 @@ async def serve(rt: Runtime, settings: ScheddSettings) -> None:
                 shadows,
                 policies,
                 home_jobs,
+                batch_jobs,
                 factories,
                 flock,
                 seal,
@@ -164,6 +168,7 @@ def _answers(
     shadows: ShadowDispatch,
     policies: Policies,
     home_jobs: LocalUniverse,
+    batch_jobs: BatchUniverse,
     factories: Factories,
     flock: Flock,
     seal: AttributeSeal,
@@ -177,7 +182,15 @@ def _answers(
     submissions = Submissions(recorder, limits, backlog, settings, Accounts(), seal, people.accounting_group)
     questions = Queries(log, recorder, factories, seal, settings.queue_super_users)
     reasons = Explanations(
-        recorder, home_jobs, factories, limits, claims.refusals, settings, seal, flock.explain
+        recorder,
+        home_jobs,
+        factories,
+        limits,
+        claims.refusals,
+        settings,
+        seal,
+        flock.explain,
+        batch_jobs.explain,
     )
     attempt_reports = AttemptReports(recorder, claims, gangs, shadows, policies, settings)
     spooling = SpoolCommands(recorder, shadows, settings)
@@ -218,6 +231,7 @@ def _answers(
         command(commands.MATCHED, attempt_reports.accept_matches),
         command(commands.SYNC, attempt_reports.sync_shadow),
         command(commands.REPORT, attempt_reports.record_reports),
+        *(_routing(pipeline, recorder, seal) if settings.entrypoint else []),
         query(commands.NEEDED_TOKENS, NeededTokens(recorder).needed_tokens),
     ]
     authorizer = Authorizer.of_service("schedd", lambda: settings.authorization, people=people)
@@ -228,3 +242,26 @@ def _answers(
     ]
     from_jobs = JobCommands(recorder, settings, for_jobs, authorizer)
     return [*served, Served(commands.JOB_COMMAND, from_jobs.command)]
+
+
+def _without_match(
+    recorder: QueueRecorder, claims: ClaimLifecycle, settings: ScheddSettings
+) -> tuple[LocalUniverse, BatchUniverse]:
+    """What starts jobs that need no match: here, and in the batch systems of a compute entrypoint."""
+    home_jobs = LocalUniverse(recorder.queue, claims, settings)
+    batch_jobs = BatchUniverse(recorder.queue, claims, settings)
+    for starts in (home_jobs, batch_jobs) if settings.entrypoint else (home_jobs,):
+        recorder.on_change(starts.on_event)
+        recorder.on_cooldown_over(starts.wake)
+    return home_jobs, batch_jobs
+
+
+def _routing(
+    pipeline: CommandPipeline, recorder: QueueRecorder, seal: AttributeSeal
+) -> list[Served[Any, Any]]:
+    """For a compute entrypoint."""
+    routing = RoutingCommands(recorder, seal)
+    return [
+        pipeline.query(LIST_UNROUTED, routing.list_unrouted),
+        pipeline.command(ROUTE_JOBS, routing.route_jobs),
+    ]

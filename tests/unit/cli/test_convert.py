@@ -11,10 +11,10 @@ import pytest
 
 from kettle.runtime.authorization import TABLE, Authorization
 from kettle.runtime.settings import fields_of
+from kettle.submit.configuration_reader import CondorReader
 from kettle_services.cli.__main__ import main
 from kettle_services.cli.condor_config.conversion import convert, render
 from kettle_services.cli.condor_config.families import FAMILIES
-from kettle_services.cli.condor_config.reader import CondorReader
 from kettle_services.cli.condor_config.tables import KNOBS, METAKNOBS
 from kettle_services.cli.configuration.check import check
 from kettle_services.cli.configuration.services import SETTINGS
@@ -87,7 +87,7 @@ def test_macros_mean_what_htcondor_says(tmp_path: Path) -> None:
     file = tmp_path / "condor_config"
     file.write_text(RULES)
     ask = "import htcondor2, json, sys; print(json.dumps({k: htcondor2.param.get(k) for k in sys.argv[1:]}, default=str))"
-    reader = CondorReader(os.environ, KNOBS.macros)
+    reader = CondorReader(os.environ, KNOBS.macros, METAKNOBS)
     reader.read_file(file)
     assert [] == reader.complaints
     names = sorted(knob.name for knob in reader.knobs.values() if "." not in knob.name)

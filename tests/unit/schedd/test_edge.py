@@ -125,9 +125,9 @@ def test_one_name_in_two_spellings_is_refused(ad: Ad, columns: list[str]) -> Non
 def test_the_universe_is_looked_at_however_it_is_spelled() -> None:
     """As jobs, machines and policies see it."""
     with pytest.raises(Unacceptable, match="universes"):
-        check({"Cmd": "/bin/true", "jobuniverse": 9}, [], [[]], limit=1)
+        check({"Cmd": "/bin/true", "jobuniverse": 10}, [], [[]], limit=1)
     with pytest.raises(Unacceptable, match="universes"):
-        check({"Cmd": "/bin/true"}, ["JOBUNIVERSE"], [[9]], limit=1)
+        check({"Cmd": "/bin/true"}, ["JOBUNIVERSE"], [[10]], limit=1)
 
 
 def test_what_a_worker_measured_must_be_numbers() -> None:

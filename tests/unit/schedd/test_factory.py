@@ -474,10 +474,10 @@ async def test_others_are_answered_while_a_long_submission_is_looked_at(
     """
     seen, looked = threading.Event(), list[int]()
 
-    def patient(ad: Ad, columns: list[str], rows: list[list[Scalar]], *, limit: int) -> None:
+    def patient(ad: Ad, columns: list[str], rows: list[list[Scalar]], *, limit: int, **said: bool) -> None:
         looked.append(len(rows))
         assert len(rows) < LONG or seen.wait(60)
-        check(ad, columns, rows, limit=limit)
+        check(ad, columns, rows, limit=limit, **said)
 
     monkeypatch.setattr("kettle_services.schedd.commands.submissions.check", patient)
     rows: list[list[Scalar]] = [[number] for number in range(LONG)]

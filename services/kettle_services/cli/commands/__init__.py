@@ -66,6 +66,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "drain": "empty a machine, or have it take work again",
         "site": "set up the server of a pool of many machines",
         "pool": "machines that come when jobs wait, and go when they are idle",
+        "ce": "routes for jobs that come from elsewhere",
         "worker": "let machines join by a token",
         "schedd": "let access points join by a token",
         "ban": "let somebody in no more",

@@ -16,12 +16,12 @@ from kettle.pool.personal_settings import Value, toml_value
 from kettle.runtime.authorization import TABLE, Authorization
 from kettle.runtime.settings import fields_of
 from kettle.runtime.settings_problems import SettingsFile
+from kettle.submit.configuration_reader import Complaint, CondorReader, Knob, Place
 from kettle.submit.errors import PlacelessError
 from kettle.submit.macros import names_used
 from kettle_services.cli.condor_config.access import ACCESS
 from kettle_services.cli.condor_config.families import FAMILIES, Family
-from kettle_services.cli.condor_config.reader import Complaint, CondorReader, Knob, Place
-from kettle_services.cli.condor_config.tables import KNOBS
+from kettle_services.cli.condor_config.tables import KNOBS, METAKNOBS
 from kettle_services.cli.condor_config.values import NoValueError, value_of
 from kettle_services.cli.configuration.services import MASTER, SETTINGS
 
@@ -53,7 +53,7 @@ def convert(paths: Sequence[Path], environ: Mapping[str, str] = os.environ) -> C
     Raises:
         OSError: one cannot be read.
     """
-    reader = CondorReader(environ, {**KNOBS.macros, **_of_machine()})
+    reader = CondorReader(environ, {**KNOBS.macros, **_of_machine()}, METAKNOBS)
     for path in paths:
         reader.read_file(path)
     return _Converter(reader).run()

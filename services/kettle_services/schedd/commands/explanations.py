@@ -24,7 +24,7 @@ from kettle_services.schedd.queue.selection import LOOK, selected_jobs
 from kettle_services.schedd.queue.time_slice import TimeSlice
 from kettle_services.schedd.settings import ScheddSettings
 from kettle_wire.ads import Ad
-from kettle_wire.codes import JobStatus, RefusalCode
+from kettle_wire.codes import JobStatus, RefusalCode, Universe
 from kettle_wire.commands.schedd import (
     Explain,
     ExplainedJobs,
@@ -61,10 +61,12 @@ class Explanations:
         settings: ScheddSettings,
         seal: AttributeSeal,
         elsewhere: Callable[[JobId], str] = lambda _job: "",
+        in_batch: Callable[[JobId], str] = lambda _job: "",
     ) -> None:
-        """`elsewhere`: what other pools are to an idle job, as a sentence."""
+        """`in_batch`: what a batch system says of an idle job, and `elsewhere`: what other pools are to an idle job, as a sentence."""
         self._seal = seal
         self._elsewhere = elsewhere
+        self._in_batch = in_batch
         self._queue = recorder.queue
         self._home_jobs = home_jobs
         self._factories = factories
@@ -115,6 +117,8 @@ class Explanations:
         state, changed = entry.job, entry.changed
         if job in queue.deferred or job in queue.cooling:
             return "waits", job in queue.deferred
+        if job in queue.routing.awaiting:
+            return "unrouted", changed.get("UnroutedReason")
         if state.runnable:
             return "idle", queue.submitter(job), queue.autocluster(job)
         if state.status == "held":
@@ -124,7 +128,7 @@ class Explanations:
 
     def _explained(self, job: JobId, caller: Identity) -> Explanation:
         entry, ad = self._queue.jobs[job], self._queue.ad(job)
-        status, waits = entry.job.status, job in self._queue.deferred or job in self._queue.cooling
+        status, waits = entry.job.status, self._waits(job)
         own = sees_all(caller, self._super_users) or self._queue.owner(job) == caller.name
         policies = outlook(ad, _STATUS[status], time.time(), self._system) if status in _STATUS else []
         return Explanation(
@@ -138,6 +142,10 @@ class Explanations:
             policies=policies if own else [],
         )
 
+    def _waits(self, job: JobId) -> bool:
+        queue = self._queue
+        return job in queue.deferred or job in queue.cooling or job in queue.routing.awaiting
+
     def _reason(self, job: JobId, ad: Ad) -> str:
         state = self._queue.jobs[job].job
         if job in self._queue.deferred:
@@ -147,6 +155,15 @@ class Explanations:
                 f"its last {state.failures} attempts failed, so it waits {state.cooling:g} s; the last one because: "
                 f"{ad.get('VacateReason', 'unknown')}"
             )
+        if job in self._queue.routing.awaiting:
+            return str(
+                ad.get(
+                    "UnroutedReason",
+                    "it waits for its route: the compute entrypoint has not said anything of it",
+                )
+            )
+        if state.runnable and self._queue.universe(job) == Universe.GRID:
+            return self._in_batch(job)
         if state.runnable and at_home(self._queue.universe(job)):
             return self._home_jobs.explain(job)
         if state.runnable:

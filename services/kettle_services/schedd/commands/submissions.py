@@ -79,7 +79,7 @@ class Submissions:
         self._queue = recorder.queue
         self._settings = settings
         self._admission = Admission(
-            settings.job_transforms,
+            settings.transforms,
             settings.submit_requirements,
             {**machine_macros(), "COLLECTOR_NAME": settings.pool},
         )
@@ -211,10 +211,23 @@ class Submissions:
         own = without_owner(request.ad, owner)
         admitted = Admitted(ad=own, columns=request.columns, rows=request.rows, warnings=[], complaints=[])
         if self._admission.needed:
-            check(own, request.columns, request.rows, limit=settings.max_jobs_per_factory)
+            check(
+                own,
+                request.columns,
+                request.rows,
+                limit=settings.max_jobs_per_factory,
+                grid=settings.entrypoint,
+            )
             admitted = self._admission.admit(owner, own, request.columns, request.rows, now=time.time())
         limit = self._most_at_once(late=asked(admitted.ad))
-        check(admitted.ad, admitted.columns, admitted.rows, limit=limit)
+        check(
+            admitted.ad,
+            admitted.columns,
+            admitted.rows,
+            limit=limit,
+            grid=settings.entrypoint,
+            marked=self._admission.needed,
+        )
         ad, columns, rows = admitted.ad, admitted.columns, admitted.rows
         if request.spool:
             ad, columns, rows = spooling.placed((ad, columns, rows), settings.spool_path)

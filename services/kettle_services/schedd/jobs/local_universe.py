@@ -167,7 +167,7 @@ class LocalUniverse:
         """
         return [
             (job, autocluster, count)
-            for job, submitter, autocluster, count in in_order(self._queue, self._claims.asked, _MOST)
+            for job, submitter, autocluster, count in in_order(self._queue.at_home, self._claims.asked, _MOST)
             if (submitter, autocluster) not in self._refusals
         ]
 

@@ -4,12 +4,13 @@ from collections.abc import Mapping
 
 from kettle_services.schedd.domain.jobs.universes import AT_HOME, UNMATCHED
 from kettle_services.schedd.domain.queue.fold import Queue
+from kettle_services.schedd.domain.queue.runnable import Runnable
 from kettle_wire.ads import Ad
 from kettle_wire.jobs import JobId
 
 
 def in_order(
-    queue: Queue, asked: Mapping[tuple[str, int], int], most: int
+    demand: Mapping[str, Mapping[int, Runnable]], asked: Mapping[tuple[str, int], int], most: int
 ) -> list[tuple[JobId, str, int, int]]:
     """
     The jobs that nobody asks a claim for yet, in the order of their priority over all submitters and autoclusters:
@@ -19,7 +20,7 @@ def in_order(
     """
     places = sorted(
         (place, submitter, autocluster)
-        for submitter, autoclusters in queue.at_home.items()
+        for submitter, autoclusters in demand.items()
         for autocluster, jobs in autoclusters.items()
         for place in jobs.first(most + asked.get((submitter, autocluster), 0))[
             asked.get((submitter, autocluster), 0) :

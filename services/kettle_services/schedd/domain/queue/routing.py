@@ -28,6 +28,8 @@ class RouteTally(msgspec.Struct):
     jobs: int = 0
     """In the queue, and not over."""
     idle: int = 0
+    running: int = 0
+    held: int = 0
     failed: int = 0
     """Jobs that failed on it, since this schedd began: it is not recorded."""
     failure: str = ""
@@ -62,6 +64,8 @@ class Routing:
         self.untold: Final = Runnable()
         """Those among them that the entrypoint has not heard of."""
         self.routes: Final[dict[str, RouteTally]] = {}
+        self.left: Final[set[JobId]] = set()
+        """Jobs that the entrypoint knows as waiting, and that wait no longer."""
         self.news: int = 1
         """Counts what may be news to the entrypoint."""
 
@@ -87,6 +91,8 @@ class Routing:
         if priority is None:
             return False
         self.untold.discard([job], priority)
+        self.left.add(job)
+        self.news += 1
         return True
 
     def told(self, jobs: Iterable[JobId]) -> None:
@@ -97,6 +103,7 @@ class Routing:
 
     def tell_again(self) -> None:
         """The entrypoint has forgotten what it knew."""
+        self.left.clear()
         for job, priority in self.awaiting.items():
             self.untold.add([job], priority)
 
@@ -108,14 +115,27 @@ class Routing:
             self.told([best[1]])
         return found
 
+    def take_left(self) -> list[JobId]:
+        """Those that wait no longer; they are told of once."""
+        found = sorted(self.left)
+        self.left.clear()
+        return found
+
     def count(self, entry: QueuedJob, number: int) -> None:
         """So many jobs like this one are there more, or fewer."""
         route = route_of(entry)
         if route and not entry.job.ended:
             tally = self.routes.setdefault(route, RouteTally())
             tally.jobs += number
-            if entry.job.status == "idle":
-                tally.idle += number
+            match entry.job.status:
+                case "idle":
+                    tally.idle += number
+                case "running":
+                    tally.running += number
+                case "held":
+                    tally.held += number
+                case _:
+                    pass
             self.news += 1
 
     def fail(self, route: str, jobs: int, failure: str) -> None:

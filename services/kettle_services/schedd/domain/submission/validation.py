@@ -13,6 +13,7 @@ from kettle.classad import ClassAdError, parse
 from kettle.jobs.concurrency_limits import LimitsError, limits_of
 from kettle.jobs.lower_names import remembered_by_names
 from kettle.jobs.nodes import MOST_NODES
+from kettle.jobs.routed_attributes import AWAITS
 from kettle.tasks.nodes import on_node
 from kettle.tasks.reading import FOLDED as TASKS
 from kettle.tasks.reading import TasksError, read_tasks
@@ -21,6 +22,7 @@ from kettle_services.schedd.domain.jobs.universes import CARRIED_OUT
 from kettle_services.schedd.domain.negotiation.concurrency_limits import ATTRIBUTE
 from kettle_wire.ads import Ad, Expr, Scalar
 from kettle_wire.codes import JobStatus, Universe
+from kettle_wire.grid import batch_system
 
 SET_BY_SCHEDD: Final = frozenset(
     name.lower()
@@ -28,6 +30,7 @@ SET_BY_SCHEDD: Final = frozenset(
 )
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _STATUS: Final = "jobstatus"
+_AWAITS: Final = AWAITS.lower()
 _STATUSES: Final = (JobStatus.HELD, Expr("undefined"))
 JOB_BYTES: Final = 256 * 1024
 """A job ad travels in many messages, and with other ads in one."""
@@ -41,8 +44,20 @@ class Unacceptable(Exception):  # noqa: N818 - a refusal is an answer, not an er
     """Why a submission is refused, in one sentence."""
 
 
-def check(ad: Ad, columns: list[str], rows: list[list[Scalar]], *, limit: int) -> None:
-    """Raise `Unacceptable` for what must not be recorded."""
+def check(
+    ad: Ad,
+    columns: list[str],
+    rows: list[list[Scalar]],
+    *,
+    limit: int,
+    grid: bool = False,
+    marked: bool = False,
+) -> None:
+    """
+    Raise `Unacceptable` for what must not be recorded.
+
+    `grid`: there is a compute entrypoint for jobs of the grid universe; `marked`: it may say which jobs this routes.
+    """
     if not rows:
         raise Unacceptable("the submission has no jobs: the queue statement yields no items")
     check_count(len(rows), limit)
@@ -58,8 +73,8 @@ def check(ad: Ad, columns: list[str], rows: list[list[Scalar]], *, limit: int) -
             f"the ad of a job would take {size + largest:,} bytes, and at most {JOB_BYTES:,} are allowed"
         )
     spelled = _names((*ad, *columns))
-    if _STATUS in spelled:
-        _statuses(ad, columns, rows)
+    if _STATUS in spelled or _AWAITS in spelled:
+        _reserved(ad, columns, rows, spelled, marked=marked)
     _expressions(ad.values())
     if ATTRIBUTE in spelled:
         _limits(_values(spelled[ATTRIBUTE], ad, columns, rows))
@@ -72,9 +87,10 @@ def check(ad: Ad, columns: list[str], rows: list[list[Scalar]], *, limit: int) -
     if not isinstance(ad.get("Cmd", ""), str) or not (ad.get("Cmd") or "Cmd" in columns):
         raise Unacceptable("the submission names no executable (attribute Cmd)")
     universe = spelled.get("jobuniverse", "")
-    _universes(_values(universe, ad, columns, rows))
-    if ad.get(universe) == Universe.PARALLEL or universe in columns:
+    _universes(_values(universe, ad, columns, rows), grid=grid)
+    if ad.get(universe) in {Universe.PARALLEL, Universe.GRID} or universe in columns:
         _nodes(ad, columns, rows, universe)
+        _batch_systems(ad, columns, rows, universe, spelled.get("gridresource", ""))
 
 
 def _values(name: str, ad: Ad, columns: list[str], rows: list[list[Scalar]]) -> Iterator[Scalar]:
@@ -123,6 +139,16 @@ def check_values(ad: Ad) -> None:
     _tasks(value for name, value in ad.items() if name.lower() == TASKS)
 
 
+def _reserved(
+    ad: Ad, columns: list[str], rows: list[list[Scalar]], spelled: Mapping[str, str], *, marked: bool
+) -> None:
+    """What the schedd sets itself, but for what may be said of it."""
+    if _AWAITS in spelled and not marked:
+        raise Unacceptable(f"the attribute {spelled[_AWAITS]} is set by the schedd, not by a submission")
+    if _STATUS in spelled:
+        _statuses(ad, columns, rows)
+
+
 def _statuses(ad: Ad, columns: list[str], rows: list[list[Scalar]]) -> None:
     """All that a submission may say of its jobs' status is that they are on hold."""
     said = [value for name, value in ad.items() if name.lower() == _STATUS]
@@ -144,11 +170,29 @@ def _pace(ad: Ad, columns: list[str]) -> None:
             raise Unacceptable(f"{name} is a number of jobs, at least 1")
 
 
-def _universes(values: Iterable[Scalar]) -> None:
-    if any(type(value) is not int or value not in CARRIED_OUT for value in values):
+def _universes(values: Iterable[Scalar], *, grid: bool) -> None:
+    found = [*values]
+    if Universe.GRID in found and not grid:
         raise Unacceptable(
-            "only jobs of the vanilla, parallel, local and scheduler universes (JobUniverse 5, 11, 12 and 7) can be run here"
+            "jobs of the grid universe (JobUniverse 9) are for batch systems, and this access point has no compute entrypoint"
         )
+    if any(type(value) is not int or value not in CARRIED_OUT for value in found):
+        raise Unacceptable(
+            "only jobs of the vanilla, parallel, grid, local and scheduler universes (JobUniverse 5, 11, 9, 12 and 7) can be run here"
+        )
+
+
+def _batch_systems(
+    ad: Ad, columns: list[str], rows: list[list[Scalar]], universe: str, resource: str
+) -> None:
+    """A job of the grid universe says in which batch system it runs."""
+    shared = {name: ad.get(name) for name in (universe, resource)}
+    for row in rows if universe in columns or resource in columns else [[]]:
+        own = shared | dict(zip(columns, row, strict=False))
+        if own[universe] == Universe.GRID and not batch_system(own[resource]):
+            raise Unacceptable(
+                "a job of the grid universe says where it runs: grid_resource = batch NAME, a batch system of the entrypoint"
+            )
 
 
 def _nodes(ad: Ad, columns: list[str], rows: list[list[Scalar]], universe: str) -> None:

@@ -17,7 +17,6 @@ from kettle.submit.conditions import Conditions
 from kettle.submit.errors import PlacelessError
 from kettle.submit.includes import MOST_NESTED, included, with_arguments
 from kettle.submit.macros import Expander, names_used, substitute_self
-from kettle_services.cli.condor_config.tables import METAKNOBS
 
 _NAME: Final = r"[A-Za-z_$][\w.$():-]*"
 _ASSIGNMENT: Final = re.compile(rf"({_NAME})\s*=(?!=)\s*(.*)", re.DOTALL)
@@ -46,6 +45,8 @@ class Knob(msgspec.Struct, frozen=True):
     name: str
     text: str
     place: Place
+    lines: tuple[int, ...] = ()
+    """The line of the file of each line of the text; comments within are no part of it."""
 
 
 class Complaint(msgspec.Struct, frozen=True):
@@ -62,13 +63,21 @@ class Complaint(msgspec.Struct, frozen=True):
 class CondorReader:
     """What the files set; each later one is stronger."""
 
-    def __init__(self, environ: Mapping[str, str], automatic: Mapping[str, str]) -> None:
-        """`automatic` are macros that HTCondor defines by itself."""
+    def __init__(
+        self,
+        environ: Mapping[str, str],
+        automatic: Mapping[str, str],
+        templates: Mapping[str, Mapping[str, str]] = {},
+    ) -> None:
+        """
+        `automatic` are macros that HTCondor defines by itself; `templates` is what `use CATEGORY : NAME` stands for.
+        """
         self.knobs: Final[dict[str, Knob]] = {}
         """By name in lower case, with a prefix such as `schedd.` if it has one."""
         self.complaints: Final[list[Complaint]] = []
         self._environ = environ
         self._automatic = {name.lower(): text for name, text in automatic.items()}
+        self._templates = templates
         self._conditions = Conditions()
         self._depth = 0
 
@@ -80,6 +89,10 @@ class CondorReader:
             if local.is_file() and local.resolve() not in read:
                 read.add(local.resolve())
                 self._read(str(local), local.read_text(encoding="utf-8", errors="replace"), local.parent)
+
+    def read_text(self, text: str, source: str) -> None:
+        """Read the text of a file that is called `source`; what it includes is sought in the directory of that."""
+        self._read(source, text, Path(source).parent)
 
     def expander(self, subsystem: str = "") -> Expander:
         """What replaces macros: for one daemon, with what is set for it alone."""
@@ -132,29 +145,31 @@ class CondorReader:
         if conditional := _CONDITIONAL.fullmatch(text):
             self._conditions.read(conditional[1].lower(), conditional[2], place.line, self.expander)
         elif tagged := _TAGGED.fullmatch(text):
-            value: list[str] = []
-            for _, line in lines:
+            value: dict[int, str] = {}
+            for number, line in lines:
                 if line.strip() == f"@{tagged[2]}":
                     break
                 if not line.lstrip().startswith("#"):
-                    value.append(line.strip())
-            self._set(place, tagged[1], "\n".join(value))
+                    value[number] = line.strip()
+            else:
+                self._complain(place, tagged[1], f"its value has no end: expected a line @{tagged[2]}")
+            self._set(place, tagged[1], "\n".join(value.values()), tuple(value))
         elif not self._conditions.active:
             return
         elif statement := _STATEMENT.fullmatch(text):
             self._other(place, statement[1].lower(), statement[2], statement[3].strip(), directory)
         elif assignment := _ASSIGNMENT.fullmatch(text):
-            self._set(place, assignment[1], assignment[2].strip())
+            self._set(place, assignment[1], assignment[2].strip(), (place.line,))
         else:
             self._complain(place, text[:60], "it is neither NAME = VALUE nor a statement that HTCondor knows")
 
-    def _set(self, place: Place, name: str, text: str) -> None:
+    def _set(self, place: Place, name: str, text: str, lines: tuple[int, ...]) -> None:
         if not self._conditions.active:
             return
         name = self.expander().expand(name) if "$" in name else name
         current = self.knobs.get(name.lower())
         before = current.text if current else self._automatic.get(name.lower(), "")
-        self.knobs[name.lower()] = Knob(name, substitute_self(name, text, before), place)
+        self.knobs[name.lower()] = Knob(name, substitute_self(name, text, before), place, lines)
 
     def _other(self, place: Place, word: str, how: str, text: str, directory: Path) -> None:
         match word:
@@ -168,7 +183,7 @@ class CondorReader:
                 self._complain(place, word, self.expander().expand(text))
 
     def _use(self, place: Place, category: str, names: str, directory: Path) -> None:
-        known = METAKNOBS.get(category.lower(), {})
+        known = self._templates.get(category.lower(), {})
         position = 0
         while match := _TEMPLATE.match(names, position):
             position = match.end()

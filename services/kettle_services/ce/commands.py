@@ -1,0 +1,137 @@
+"""What people ask an entrypoint: its routes, what it has decided, what it would, and to read its file again."""
+
+import asyncio
+import time
+
+from kettle.bus.ports import RefusedError
+from kettle.eventsourcing.command_pipeline import Decision
+from kettle.eventsourcing.log import Log
+from kettle.routes import RouteFileError, RouteTable, read_routes, route
+from kettle_services.ce.domain.decisions import NO_ROUTES, counters_of
+from kettle_services.ce.domain.state import DECISION
+from kettle_services.ce.record import Record
+from kettle_services.ce.route_file import RouteFile
+from kettle_services.ce.routing import Router
+from kettle_wire.codes import RefusalCode
+from kettle_wire.commands.ce import (
+    DecidedRoute,
+    DecisionShown,
+    LoadRoutes,
+    RoutesRead,
+    RoutesShown,
+    RouteState,
+    RouteTried,
+    ShowDecision,
+    ShowRoutes,
+    TryRoute,
+)
+from kettle_wire.events import RouteDecided, decode
+from kettle_wire.identity import Identity
+
+
+class CeCommands:
+    """Answers them."""
+
+    def __init__(self, log: Log, record: Record, file: RouteFile, router: Router) -> None:
+        self._log = log
+        self._record = record
+        self._file = file
+        self._router = router
+
+    async def show_routes(self, request: ShowRoutes, caller: Identity) -> RoutesShown:
+        """The routes in force, and how they stand."""
+        del request, caller
+        table, state = self._table(), self._record.state.file
+        counts = {each.route: each for each in self._router.counts}
+        closed = self._router.closed(table, time.time())
+        health = self._record.state.routes.states
+        shown: list[RouteState] = []
+        for each in table.routes:
+            count, fares = counts.get(each.name), health.get(each.name)
+            shown.append(
+                RouteState(
+                    name=each.name,
+                    target="pool" if each.is_of_this_pool else each.grid_resource,
+                    max_jobs=each.max_jobs,
+                    max_idle=each.max_idle_jobs,
+                    jobs=count.jobs if count else 0,
+                    idle=count.idle if count else 0,
+                    running=count.running if count else 0,
+                    held=count.held if count else 0,
+                    closed=closed.get(each.name, ""),
+                    slowed_until=fares.until if fares else 0.0,
+                    failure=count.failure if count else "",
+                )
+            )
+        return RoutesShown(
+            version=table.version,
+            source=state.source,
+            text=state.text,
+            loaded=state.loaded,
+            routes=shown,
+            waiting=self._router.without_route,
+            problems=state.problems,
+        )
+
+    async def show_decision(self, request: ShowDecision, caller: Identity) -> DecisionShown:
+        """All that was decided about a job."""
+        del caller
+        stream = f"{DECISION}{request.job.cluster}"
+        found: list[DecidedRoute] = []
+        for frame, place in await self._log.stream(self._record.shard.name, stream):
+            event = decode(frame.entries[place].data)
+            if not isinstance(event, RouteDecided):
+                continue
+            found += (
+                DecidedRoute(
+                    at=frame.at / 1e6,
+                    number=each.number,
+                    version=event.version,
+                    route=event.route,
+                    attributes=event.attributes,
+                    removed=event.removed,
+                    refusals=event.refusals,
+                    trace=event.trace,
+                )
+                for each in event.jobs
+                if each.proc == request.job.proc
+            )
+        if not found:
+            raise RefusedError(
+                RefusalCode.NOT_FOUND,
+                f"nothing was decided about a job {request.job}: it has had no route yet",
+            )
+        return DecisionShown(decisions=found)
+
+    async def try_route(self, request: TryRoute, caller: Identity) -> RouteTried:
+        """What would be decided now."""
+        del caller
+        table = self._table()
+        if request.text:
+            try:
+                table = await asyncio.to_thread(read_routes, request.text, "the routes of the request")
+            except RouteFileError as error:
+                raise RefusedError(RefusalCode.UNACCEPTABLE, str(error)) from error
+        now = time.time()
+        counters = counters_of(table, self._router.counts, self._router.closed(table, now), self._router.turn)
+        decision = await asyncio.to_thread(route, request.ad, table, counters, int(now))
+        return RouteTried(
+            route=decision.route,
+            attributes=decision.set,
+            removed=list(decision.removed),
+            refusals=list(decision.refusals),
+            trace=list(decision.trace),
+        )
+
+    async def load_routes(self, request: LoadRoutes, caller: Identity) -> Decision[RoutesRead]:
+        """Read the file; it is recorded what comes of that."""
+        del request, caller
+        problems = await self._file.load()
+        version = self._file.table.version if self._file.table is not None else ""
+        return Decision(lambda position: RoutesRead(position=position, version=version, problems=problems))
+
+    def _table(self) -> RouteTable:
+        if self._file.table is None:
+            problems = "; ".join(self._record.state.file.problems)
+            raise RefusedError(RefusalCode.NOT_FOUND, problems or NO_ROUTES)
+        return self._file.table
