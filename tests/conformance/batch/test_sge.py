@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager
 
 import pytest
-from tests.conformance.batch.suite import BatchSuite, Counted, World
+from tests.conformance.batch.suite import BatchSuite, Counted, Losing, World
 
 from kettle.testing.servers import grid_engine as server
 from kettle_services.ce.batch.asking import Asking
@@ -26,7 +26,7 @@ def cell() -> Generator[server.GridEngine]:
 def world(cell: server.GridEngine, person: str) -> World:
     place = cell.place / "sandboxes"
     place.mkdir(mode=0o755, exist_ok=True)
-    commands = Counted(cell.commands)
+    commands, hasty = Counted(cell.commands), Losing(cell.commands)
 
     @asynccontextmanager
     async def away() -> AsyncGenerator[None]:
@@ -38,15 +38,13 @@ def world(cell: server.GridEngine, person: str) -> World:
 
     @asynccontextmanager
     async def silent() -> AsyncGenerator[None]:
-        cell.order("freeze")
-        try:
-            yield
-        finally:
-            cell.order("thaw")
+        hasty.lost = True
+        yield
+        hasty.lost = False
 
     return World(
         system=GridEngine(Asking(commands, patience=60.0), accounting=True),
-        hasty=GridEngine(Asking(cell.commands, patience=_HASTY_S), accounting=True),
+        hasty=GridEngine(Asking(hasty, patience=_HASTY_S), accounting=True),
         commands=commands,
         place=place,
         owner=person,

@@ -78,7 +78,7 @@ class GridEngine:
         return InNamespaces(int(children[0]))
 
     def order(self, word: str) -> None:
-        """`stop`, `start`, `freeze` or `thaw` the master, or `end` all jobs."""
+        """`stop` or `start` the master, or `end` all jobs."""
         assert self._process.stdin is not None
         self._process.stdin.write(f"{word}\n")
         self._process.stdin.flush()

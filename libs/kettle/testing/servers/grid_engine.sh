@@ -77,8 +77,6 @@ while read -r word; do
     case $word in
     stop) kill "$master" && wait "$master" || true ;;
     start) start_master ;;
-    freeze) kill -STOP "$master" ;;
-    thaw) kill -CONT "$master" ;;
     end) qdel -f -u '*' >/dev/null 2>&1 || true ;;
     esac
     echo done

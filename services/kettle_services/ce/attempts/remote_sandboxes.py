@@ -33,7 +33,9 @@ _MOST_BYTES: Final = 256 << 20
 """Of the files of one job, one way: they are in memory while they travel."""
 _MAKE: Final = """\
 umask 077
-mkdir -p "${1%/*}" && rm -rf "$1" && mkdir "$1" && cd "$1" && base64 -d | tar -xzf - && mkdir -p .kettle && : >.kettle/before
+[ -d "${1%/*}" ] || mkdir -p "${1%/*}" || exit
+[ ! -e "$1" ] || rm -rf "$1" || exit
+mkdir "$1" && cd "$1" && base64 -d | tar -xzf - && : >.kettle/before
 """
 _CHANGED: Final = (
     "find . -maxdepth 1 -type f -newer .kettle/before -print0 | tar -czhf - --null -T - | base64"
@@ -132,6 +134,9 @@ def _size(file: Input) -> int:
 def _packed(inputs: Sequence[Input]) -> str:
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w:gz", compresslevel=1) as archive:
+        ours = tarfile.TarInfo(OURS)
+        ours.type, ours.mode = tarfile.DIRTYPE, 0o700
+        archive.addfile(ours)
         for file in inputs:
             about = tarfile.TarInfo(file.name)
             about.mode, about.mtime = (file.mode & 0o777) | 0o600, _TIME

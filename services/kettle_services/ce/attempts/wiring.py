@@ -70,7 +70,7 @@ async def following(
                     book,
                     cache,
                     tasks,
-                    submissions=each.submissions,
+                    at_once=each.at_once,
                 )
                 for name, each in systems.items()
             }

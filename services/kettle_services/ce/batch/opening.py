@@ -29,8 +29,8 @@ class Opened(msgspec.Struct, frozen=True):
     settings: BatchSettings
     commands: Commands
     system: BatchSystem
-    submissions: int
-    """At the same time."""
+    at_once: int
+    """So many jobs are submitted at the same time."""
 
 
 def opened(settings: BatchSettings, accounts: Accounts) -> Opened:
