@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Generator
+from functools import partial
 from pathlib import Path
 
 import asyncssh
@@ -184,4 +185,8 @@ async def test_a_job_runs_on_a_site_that_shares_no_files(
             run = await entrypoint.stage(each, Stage.ENDED)
             await entrypoint.confirm(each)
             there = Path(entrypoint.follower.sandboxes.path(run.intent))
-            await until(lambda there=there: not there.exists(), lambda: "its sandbox stays")
+            await until(partial(_is_gone, there), lambda: "its sandbox stays")
+
+
+def _is_gone(path: Path) -> bool:
+    return not path.exists()
