@@ -124,6 +124,11 @@ SCRIPTS: Final = {
         ("--rounds=1",),
         ("restart", "--nodes", "100000"),
     ),
+    "elastic": Script(
+        "elastic.py",
+        "pools that grow and shrink: plans, from nothing to nothing, a scaler that is killed, faults",
+        ("--rounds=1", "--leases=20", "--chaos=0"),
+    ),
     "queued": Script("queued.py", "memory of a schedd by what waits in its queue"),
     "cycle": Script("cycle.py", "negotiation cycles through the real service"),
     "fairness": Script(
@@ -149,6 +154,7 @@ OPTIONAL: Final = (
     "queued",
     "cycle",
     "fairness",
+    "elastic",
     "workflow_chain",
     "workflow_fan_out",
     "workflow_restart",

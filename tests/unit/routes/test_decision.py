@@ -189,7 +189,12 @@ def test_a_job_edited_in_place_keeps_its_universe() -> None:
 
 
 def test_nobody_is_routed_into_somebody_else() -> None:
-    """Whose job it is, and what has happened to it, no route changes, by patterns neither."""
+    """
+    Whose job it is, and what has happened to it, no pattern reaches; one that reaches who is charged fails the route.
+    """
     decision = route(job(Owner="anna", ClusterId=7), one("DELETE /.*/"), Counters(), 0)
     assert {"Owner", "ClusterId"}.isdisjoint(decision.removed)
     assert "RequestCpus" in decision.removed
+    decision = route(job(AcctGroup="birds"), one("DELETE /^Acct/"), Counters(), 0)
+    assert ("", Refusal.FAILED) == (decision.route, decision.refusals[0].why)
+    assert "AcctGroup" in decision.refusals[0].sentence
