@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -19,6 +20,7 @@ from kettle_wire.commands.startd import (
     ALIVE,
     DEACTIVATE,
     SUSPEND,
+    Activation,
     Alive,
     ClaimKey,
     Deactivate,
@@ -26,7 +28,7 @@ from kettle_wire.commands.startd import (
     Suspend,
     Suspension,
 )
-from kettle_wire.worker_reports import Continued, Measured, Started, Suspended
+from kettle_wire.worker_reports import Body, Continued, Measured, Started, Suspended
 
 STARTD = batch_startd(SCHEDD)
 
@@ -56,7 +58,7 @@ async def world(tmp_path: Path, fake: FakeSlurm) -> World:
 @pytest.fixture
 async def entrypoint(world: World) -> AsyncGenerator[Entrypoint]:
     """In a task of its own: what runs in it ends in the task that began it."""
-    made: asyncio.Future[Entrypoint] = asyncio.get_running_loop().create_future()
+    made = asyncio.get_running_loop().create_future()
     over = asyncio.Event()
 
     async def run() -> None:
@@ -65,13 +67,18 @@ async def entrypoint(world: World) -> AsyncGenerator[Entrypoint]:
             made.set_result(running)
             await over.wait()
 
-    running = asyncio.create_task(run())
-    await asyncio.wait([running, made], return_when=asyncio.FIRST_COMPLETED)
+    running: asyncio.Future[None] = asyncio.create_task(run())
+    await asyncio.wait({running, made}, return_when=asyncio.FIRST_COMPLETED)
     if running.done():
-        await running
+        running.result()
     yield made.result()
     over.set()
     await running
+
+
+def _has(entrypoint: Entrypoint, activation: Activation, kind: type[Body]) -> bool:
+    """Whether such a report has come."""
+    return any(isinstance(each, kind) for each in entrypoint.bodies(activation))
 
 
 class TestALife:
@@ -126,8 +133,7 @@ class TestALife:
         for word, kind in (("RUNNING", Started), ("SUSPENDED", Suspended), ("RUNNING", Continued)):
             fake.change(run.id, word)
             await until(
-                lambda kind=kind: any(isinstance(each, kind) for each in entrypoint.bodies(activation)),
-                lambda: f"{entrypoint.bodies(activation)}",
+                partial(_has, entrypoint, activation, kind), lambda: f"{entrypoint.bodies(activation)}"
             )
         assert 1 == sum(isinstance(each, Started) for each in entrypoint.bodies(activation))
 
@@ -329,7 +335,6 @@ class TestRestarts:
         (fake.place / "journal").write_text("")
         fake.set_mode()
         async with world.running() as second:
-            second.follower._system.settling = 0.5
             await second.stage(activation, Stage.SUBMITTED)
             assert 1 == len(fake.jobs())
 
