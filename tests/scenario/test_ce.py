@@ -77,7 +77,10 @@ async def test_a_job_is_routed_to_this_pool_with_another_ad(pool: ThrowawayPool,
 
 
 async def test_a_job_that_no_route_takes_says_why(pool: ThrowawayPool, tmp_path: Path) -> None:
-    """The reason is the first clause of each route that is not true: recorded at once, and what people are told who ask why it waits."""
+    """
+    The reason is the first clause of each route that is not true: recorded at once, and what people are told
+    who ask why it waits.
+    """
     submitted = await pool.client.submit(
         'executable = /bin/true\ntransfer_executable = false\n+VO = "cms"\nqueue\n', cwd=tmp_path
     )

@@ -1,4 +1,7 @@
-"""The routes of one file, compiled: nothing here changes, so that a decision can name the version that it follows."""
+"""
+The routes of one file, compiled: nothing here changes, so that a decision can name the version that it
+follows.
+"""
 
 from collections.abc import Mapping
 from enum import StrEnum
