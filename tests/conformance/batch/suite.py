@@ -3,7 +3,7 @@
 import asyncio
 import base64
 import os
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Final
 
 import pytest
 
-from kettle.commands.port import Commands, Ran
+from kettle.commands.port import Commands, EndNotSeenError, Ran
 from kettle.testing.patience import PATIENCE_S
 from kettle_services.ce.batch.port import (
     BatchSystem,
@@ -52,6 +52,21 @@ class Counted:
         await self._commands.close()
 
 
+class Losing(Counted):
+    """Commands that are carried out, and whose answers are lost while that is wanted."""
+
+    lost = False
+
+    async def run(
+        self, words: Sequence[str], standard_input: str = "", *, within: float, account: str = ""
+    ) -> Ran:
+        """As the others do, to the end."""
+        ran = await super().run(words, standard_input, within=within, account=account)
+        if self.lost:
+            raise EndNotSeenError("the answer is lost")
+        return ran
+
+
 @dataclass
 class World:
     """A batch system in front of its adapter, and what it can be made to do."""
@@ -75,8 +90,6 @@ class World:
     """Of two jobs that ask for this the second one waits."""
     suspends: bool = True
     """Whether a job that runs can be stopped."""
-    settled: Callable[[], Awaitable[None]] | None = None
-    """Called after each test, when its jobs are gone."""
 
     def submission(self, script: str, request: BatchRequest | None = None) -> Submission:
         """A job with a sandbox of its own."""

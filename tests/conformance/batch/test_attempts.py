@@ -69,10 +69,8 @@ async def entrypoint(world: World) -> AsyncGenerator[Entrypoint]:
             await over.wait()
 
     running = asyncio.create_task(run())
-    await asyncio.wait([running, made], return_when=asyncio.FIRST_COMPLETED)
-    if running.done():
-        await running
-    yield made.result()
+    running.add_done_callback(lambda task: made.done() or made.set_exception(task.exception() or EOFError()))
+    yield await made
     over.set()
     await running
 

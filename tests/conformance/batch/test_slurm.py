@@ -73,9 +73,9 @@ class TestSlurm(BatchSuite):
             assert each in said
         whole, _ = await world.submitted("exit 0", BatchRequest(whole_node=True))
         assert "OverSubscribe=NO" in cluster.run("scontrol", "--oneliner", "show", "job", whole.id)
-        for each in (job, whole):
-            await world.system.cancel(each)
-            await world.ended(each)
+        for made in (job, whole):
+            await world.system.cancel(made)
+            await world.ended(made)
 
     async def test_a_signal_is_no_exit_code(self, world: World) -> None:
         """A job that a signal ended has that, and no exit code."""

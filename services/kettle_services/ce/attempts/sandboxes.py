@@ -189,8 +189,14 @@ def kept_in(path: str) -> Kept:
 def results_in(path: str, end: BatchEnd | None) -> Results:
     """What a job left in a directory as its results."""
     kept = kept_in(path)
-    code = 0 if end is None else end.exit_code if end.exit_code is not None else -(end.signal or 0)
-    return collect(Sandbox(path), JobAd(kept.ad), kept.before, code=code)
+    return collect(Sandbox(path), JobAd(kept.ad), kept.before, code=code_of(end))
+
+
+def code_of(end: BatchEnd | None) -> int:
+    """How it ended as one number: its exit code, or the negative of a signal."""
+    if end is None:
+        return 0
+    return end.exit_code if end.exit_code is not None else -(end.signal or 0)
 
 
 def read_in(path: str, name: str, offset: int, length: int) -> bytes:
