@@ -83,7 +83,10 @@ async def test_a_job_is_routed_to_this_pool_with_another_ad(pool: ThrowawayPool,
 
 
 async def test_a_job_that_no_route_takes_says_why(pool: ThrowawayPool, tmp_path: Path) -> None:
-    """The reason is the first clause of each route that is not true: recorded at once, and what people are told who ask why it waits."""
+    """
+    The reason is the first clause of each route that is not true: recorded at once, and what people are told who ask why it
+    waits.
+    """
     submitted = await pool.client.submit(
         'executable = /bin/true\ntransfer_executable = false\n+VO = "cms"\nqueue\n', cwd=tmp_path
     )
@@ -98,7 +101,10 @@ async def test_a_job_that_no_route_takes_says_why(pool: ThrowawayPool, tmp_path:
 
 
 async def test_people_see_what_was_decided(pool: ThrowawayPool, tmp_path: Path) -> None:
-    """By command and over HTTP: the routes, the route of a job with the effect of each statement, and where another job would go."""
+    """
+    By command and over HTTP: the routes, the route of a job with the effect of each statement, and where another job would
+    go.
+    """
     submitted = await pool.client.submit(
         'executable = /bin/true\ntransfer_executable = false\n+VO = "atlas"\nqueue\n', cwd=tmp_path
     )
@@ -143,7 +149,9 @@ async def test_people_see_what_was_decided(pool: ThrowawayPool, tmp_path: Path) 
 
 
 async def test_a_job_is_traced_through_an_entrypoint(condor: Condor) -> None:
-    """condor_ce_trace ends with the output of its job, and at once with the reason where no route takes it."""
+    """
+    condor_ce_trace ends with the output of its job, and at once with the reason where no route takes it.
+    """
     said = await condor("condor_ce_trace", "-d", "-a", '+VO = "atlas"', "-a", "executable = /bin/echo")
     assert (0, "") == (said.status, said.err), said
     assert "- RouteName is Here\n" in said.out

@@ -76,7 +76,9 @@ def configuration(page: Page, cluster: SlurmCluster, routes: Path) -> dict[str, 
 
 
 async def test_the_page_is_right(pool: ThrowawayPool, condor: Condor, page: Page, routes: Path) -> None:
-    """Each command of it ends well and says what the page shows; the job's output is what it left at Slurm."""
+    """
+    Each command of it ends well and says what the page shows; the job's output is what it left at Slurm.
+    """
     check = next(each for each in page.typed if each.startswith("kettle ce check"))
     status, out, err = await pool.kettle("ce", "check", str(routes))
     assert (0, page.typed[check], "") == (status, [out.strip().replace(str(routes), check.split()[-1])], err)

@@ -42,7 +42,9 @@ def job(proc: int, **changes: object) -> Ad:
 
 
 def test_a_job_has_one_record_of_each_kind() -> None:
-    """In the form that APEL's parsers read, with the batch system's own number, and once however often it is told."""
+    """
+    In the form that APEL's parsers read, with the batch system's own number, and once however often it is told.
+    """
     day = apel_records([job(0), job(0)], RULES)
     assert f"schedd@pool#7.0#1|grid01|3600|3000|12|{NOON - 3600}|{NOON}|204800|409600|8|1.5\n" == batch_text(
         day

@@ -104,7 +104,9 @@ def run(_name: str, words: list[str]) -> int:
 
 
 async def _traced(pool: "Client", directory: Path, wanted: _Wanted, seconds: float) -> int | None:
-    """One job, until its output is in the directory: its exit status.  Whatever is in the way, it does not stay."""
+    """
+    One job, until its output is in the directory: its exit status.  Whatever is in the way, it does not stay.
+    """
     import asyncio
 
     from kettle.submit import SubmitError
