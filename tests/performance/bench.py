@@ -124,6 +124,9 @@ SCRIPTS: Final = {
         ("--rounds=1",),
         ("restart", "--nodes", "100000"),
     ),
+    "routes": Script(
+        "routes.py", "routes of a compute entrypoint: decisions a second", ("--rounds=3", "--jobs=500")
+    ),
     "queued": Script("queued.py", "memory of a schedd by what waits in its queue"),
     "cycle": Script("cycle.py", "negotiation cycles through the real service"),
     "fairness": Script(
@@ -146,6 +149,7 @@ OPTIONAL: Final = (
     "streams",
     "pages",
     "logins",
+    "routes",
     "queued",
     "cycle",
     "fairness",

@@ -1,10 +1,12 @@
 """A compute entrypoint gives jobs their routes: to this pool with another ad, or says why none takes them."""
 
 import asyncio
+import json
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any, Final
 
+import aiohttp
 import pytest
 
 from kettle.client import select
@@ -13,7 +15,10 @@ from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.events import JobAssigned, JobCompleted, JobRouted, JobUnrouted
 from kettle_wire.jobs import JobId
 
-SERVICES: Final = ["collector", "negotiator", "schedd", "shadow", "startd", "ce"]
+from .asking import patiently
+from .condor import Condor
+
+SERVICES: Final = ["collector", "negotiator", "schedd", "shadow", "startd", "accounting", "gateway", "ce"]
 ROUTES: Final = """\
 JOB_ROUTER_ROUTE_NAMES = Here
 JOB_ROUTER_ROUTE_Here @=end
@@ -42,6 +47,7 @@ def configuration(routes: Path) -> dict[str, Any]:
             "master": {"daemon_list": SERVICES},
             "schedd": {"entrypoint": True, "route_jobs": "VO isnt undefined"},
             "ce": {"routes": str(routes), "routes_interval": 0.2},
+            "gateway": {"rest": True},
         }
     }
 
@@ -78,8 +84,8 @@ async def test_a_job_is_routed_to_this_pool_with_another_ad(pool: ThrowawayPool,
 
 async def test_a_job_that_no_route_takes_says_why(pool: ThrowawayPool, tmp_path: Path) -> None:
     """
-    The reason is the first clause of each route that is not true: recorded at once, and what people are told
-    who ask why it waits.
+    The reason is the first clause of each route that is not true: recorded at once, and what people are told who ask why it
+    waits.
     """
     submitted = await pool.client.submit(
         'executable = /bin/true\ntransfer_executable = false\n+VO = "cms"\nqueue\n', cwd=tmp_path
@@ -92,3 +98,70 @@ async def test_a_job_that_no_route_takes_says_why(pool: ThrowawayPool, tmp_path:
     assert explanation is not None
     assert (said.reason, None) == (explanation.reason, explanation.autocluster)
     await pool.client.remove(select(submitted.cluster))
+
+
+async def test_people_see_what_was_decided(pool: ThrowawayPool, tmp_path: Path) -> None:
+    """
+    By command and over HTTP: the routes, the route of a job with the effect of each statement, and where another job would
+    go.
+    """
+    submitted = await pool.client.submit(
+        'executable = /bin/true\ntransfer_executable = false\n+VO = "atlas"\nqueue\n', cwd=tmp_path
+    )
+    job = f"{submitted.cluster}.0"
+    await pool.client.wait(select(submitted.cluster))
+    status, out, err = await pool.kettle("ce", "show", job)
+    assert (0, "") == (status, err), pool.log("ce")
+    assert "  RequestMemory = 64\n" in out
+    assert '    route Here, line 6: Queued = "atlas"\n' in out
+    status, out, _ = await pool.kettle("ce", "trace", job, "--json")
+    assert ("ended", "completed", "Here") == tuple(
+        json.loads(out)[key] for key in ("state", "outcome", "route")
+    )
+    assert 0 == status
+    status, out, _ = await pool.kettle("ce", "status", "--json")
+    assert [("Here", "pool", 100)] == [
+        (each["name"], each["target"], each["max_jobs"]) for each in json.loads(out)["routes"]
+    ]
+    status, _, err = await pool.kettle("ce", "trace", "slurm/20260101/47110000")
+    assert 1 == status
+    assert "no job is called slurm/20260101/47110000" in err
+    token = (pool.home / "gateway" / "token").read_text().strip()
+    address = f"http://127.0.0.1:{(pool.home / 'gateway' / 'port').read_text()}"
+    headers = {"Authorization": f"Bearer {token}"}
+    async with aiohttp.ClientSession(address, headers=headers, middlewares=(patiently,)) as session:
+        async with session.get("/ce/v1/routes") as response:
+            assert ["Here"] == [each["name"] for each in (await response.json())["routes"]]
+        async with session.get(f"/ce/v1/jobs/{job}") as response:
+            assert ("ended", "Here") == tuple((await response.json())[key] for key in ("state", "route"))
+        async with session.get("/ce/v1/jobs/slurm%2F20260101%2F47110000") as response:
+            assert 404 == response.status
+        async with session.post("/ce/v1/jobs:route", json={"ad": {"VO": "cms"}}) as response:
+            answer = await response.json()
+            assert [("Here", "requirements", 'VO is "atlas" is false')] == [
+                tuple(each.values()) for each in answer["refusals"]
+            ]
+        async with session.post("/ce/v1/jobs:route", json={"ad": {"VO": "atlas"}}) as response:
+            assert ("Here", 64) == (
+                (await response.json())["route"],
+                (await response.json())["attributes"]["RequestMemory"],
+            )
+
+
+async def test_a_job_is_traced_through_an_entrypoint(condor: Condor) -> None:
+    """
+    condor_ce_trace ends with the output of its job, and at once with the reason where no route takes it.
+    """
+    said = await condor("condor_ce_trace", "-d", "-a", '+VO = "atlas"', "-a", "executable = /bin/echo")
+    assert (0, "") == (said.status, said.err), said
+    assert "- RouteName is Here\n" in said.out
+    assert "routed\n" == said.out.partition("Job output:\n")[2].partition("- ")[0]
+    said = await condor("condor_ce_trace", "-a", '+VO = "cms"')
+    assert 1 == said.status
+    assert 'no route takes it: Here: VO is "atlas" is false' in said.err
+    said = await condor("condor_ce_trace", "-a", '+VO = "atlas"')
+    assert (1, True) == (said.status, "ended with exit status 127" in said.err), said
+    said = await condor("condor_ce_job_router_info", "-config")
+    assert 'Name         : "Here"\n' in said.out
+    said = await condor("condor_ce_verify_config")
+    assert (0, "") == (said.status, said.err), said

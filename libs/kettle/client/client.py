@@ -26,6 +26,7 @@ from kettle_wire.subjects import Subjects
 
 if TYPE_CHECKING:
     from kettle.client.accountant import Accountant
+    from kettle.client.entrypoint import Entrypoint
     from kettle.client.events.following import JobSource
     from kettle.client.events.progress import Progress
     from kettle.client.events.published import Published, Wanted
@@ -145,6 +146,13 @@ class Client(JobQueue):
         from kettle.client.worker_pools import WorkerPools
 
         return WorkerPools(self.requests)
+
+    @cached_property
+    def entrypoint(self) -> "Entrypoint":
+        """The compute entrypoint of this access point."""
+        from kettle.client.entrypoint import Entrypoint
+
+        return Entrypoint(self.requests)
 
     @cached_property
     def gateway(self) -> "GatewayClient":

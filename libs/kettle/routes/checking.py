@@ -53,7 +53,7 @@ def check(text: str, source: str, ads: Sequence[Ad], now: int) -> RouteReport:
 
 def _knobs(text: str, source: str) -> Iterator[RouteProblem]:
     """Names that nothing looks at."""
-    reader = CondorReader({}, {}, templates())
+    reader = CondorReader({}, {}, templates(), includes=False)
     reader.read_text(text, source)
     listed = {
         prefix: {

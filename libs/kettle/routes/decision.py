@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -14,6 +15,7 @@ from kettle.classad import (
     evaluate,
     is_true,
 )
+from kettle.jobs.routed_attributes import refusal
 from kettle.routes.clauses import failing
 from kettle.routes.counters import Counters
 from kettle.routes.selection import ordered
@@ -72,6 +74,9 @@ def route(
             refusals.append(RouteRefusal(each.name, Refusal.FAILED, run.complaints[0]))
             continue
         changed, removed = _difference(ad, my, run)
+        if why := next(filter(None, map(_refusal, (*changed, *removed))), ""):
+            refusals.append(RouteRefusal(each.name, Refusal.FAILED, why))
+            continue
         return Decision(
             version=table.version,
             route=each.name,
@@ -163,6 +168,12 @@ def _transformed(
     for transform in table.after:
         transform.change(run)
     return run
+
+
+@lru_cache(maxsize=4096)
+def _refusal(name: str) -> str:
+    """Patterns reach names that no statement has."""
+    return refusal(name)
 
 
 def _difference(ad: Ad, my: ClassAd, run: Run) -> tuple[Ad, tuple[str, ...]]:

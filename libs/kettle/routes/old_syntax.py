@@ -34,7 +34,7 @@ def convert_routes(text: str, source: str) -> str:
     Raises:
         RouteFileError: they cannot be read.
     """
-    reader = CondorReader({}, {}, templates())
+    reader = CondorReader({}, {}, templates(), includes=False)
     reader.read_text(text, source)
     entries = reader.knobs.get(_ENTRIES.lower())
     for name in OLD[1:3]:

@@ -21,6 +21,7 @@ import msgspec
 
 from kettle.classad import ClassAdParseError
 from kettle.jobs.ad import KEPT
+from kettle.jobs.routed_attributes import refusal
 from kettle.routes.clauses import Clause, clauses_of
 from kettle.routes.knobs import (
     AFTER,
@@ -96,7 +97,7 @@ class _Reading:
         self.problems: list[RouteProblem] = []
         self._text = text
         self._source = source
-        self._reader = CondorReader({}, {}, templates())
+        self._reader = CondorReader({}, {}, templates(), includes=False)
         self._reader.read_text(text, source)
         for each in self._reader.complaints:
             where, _, line = each.place.rpartition(":")
@@ -213,6 +214,9 @@ class _Reading:
             self._complain(said, int(found[1]) if found else knob.place.line)
             return None
         for each in transform.statements:
+            for name in each.changes:
+                if why := refusal(name):
+                    self._complain(f"{what}, line {each.line}: {each}: {why}", each.line)
             if unclosed(each.text):
                 self._complain(f"{what}, line {each.line}: {each}: the macro call is not closed", each.line)
         return transform

@@ -1,6 +1,5 @@
 """
-The routes of one file, compiled: nothing here changes, so that a decision can name the version that it
-follows.
+The routes of one file, compiled: nothing here changes, so that a decision can name the version that it follows.
 """
 
 from collections.abc import Mapping
@@ -77,7 +76,7 @@ class RouteTable(msgspec.Struct, frozen=True, kw_only=True):
     """All routes of a file, in their order."""
 
     version: str
-    """The same for the same text."""
+    """Equal texts have one version."""
     source: str
     routes: tuple[Route, ...]
     before: tuple[Transform, ...] = ()

@@ -68,9 +68,13 @@ class CondorReader:
         environ: Mapping[str, str],
         automatic: Mapping[str, str],
         templates: Mapping[str, Mapping[str, str]] = {},
+        *,
+        includes: bool = True,
     ) -> None:
         """
         `automatic` are macros that HTCondor defines by itself; `templates` is what `use CATEGORY : NAME` stands for.
+
+        `includes`: whether it may read other files and run programs because a file says so.
         """
         self.knobs: Final[dict[str, Knob]] = {}
         """By name in lower case, with a prefix such as `schedd.` if it has one."""
@@ -78,6 +82,7 @@ class CondorReader:
         self._environ = environ
         self._automatic = {name.lower(): text for name, text in automatic.items()}
         self._templates = templates
+        self._includes = includes
         self._conditions = Conditions()
         self._depth = 0
 
@@ -177,6 +182,8 @@ class CondorReader:
         match word:
             case "use":
                 self._use(place, how, self.expander().expand(text), directory)
+            case "include" if not self._includes:
+                raise PlacelessError("nothing is included here: write it into this file")
             case "include":
                 said = self.expander().expand(text).strip()
                 for source, inner in included(how, said, cwd=directory, environ=self._environ):

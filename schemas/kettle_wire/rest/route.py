@@ -14,6 +14,8 @@ Moment = Annotated[datetime, msgspec.Meta(tz=True)]
 VERSION: Final = "2.0.0"
 """Of the interface: the first number changes when a program that relies on it could break."""
 PREFIX: Final = "/v2"
+CE_PREFIX: Final = "/ce/v1"
+"""Of the interface of compute entrypoints."""
 
 
 class Route:
@@ -41,6 +43,7 @@ class Route:
         takes: Sequence[str] = (),
         others: Sequence[str] = (),
         creates: bool = False,
+        prefix: str = PREFIX,
     ) -> None:
         """
         `level`: what somebody must have to ask.  `errors`: statuses besides those of every route (`EVERYWHERE`).
@@ -48,10 +51,10 @@ class Route:
         of `text/plain` will do, too.  `headers`: those of `HEADERS` that it looks at.
         `octets`: the media type of an answer that is a file and no `reply`.  `takes`: those of a body that is a file and no `body`.
         `others`: media types besides JSON that the answer may have if a parameter asks for them.
-        `creates`: the answer may be 201, when there is something new.
+        `creates`: the answer may be 201, when there is something new.  `prefix`: of its interface.
         """
         self.method: Final = method
-        self.path: Final = PREFIX + path
+        self.path: Final = prefix + path
         self.operation: Final = operation
         self.parameters: Final = parameters
         self.reply: Final = reply

@@ -58,6 +58,7 @@ def test_every_command_but_services_has_json() -> None:
         without |= {leaf.prog for leaf in _leaves(parser) if "--json" not in leaf.format_help()}
     assert {
         "run",
+        "ce convert",
         "classad convert",
         "exec",
         "ssh",

@@ -114,7 +114,6 @@ def test_a_statement_that_fails_is_skipped_and_told(transform: Transform, tmp_pa
         (("-rules", "rules", "bad"), "ERROR: bad, line 2, column "),
         (("-rules", "rules", "ads", "ads"), "'ads' is one file of ads too many"),
         (("-rules", "rules", "-in:yaml", "ads"), "'yaml' is no form of ads"),
-        (("-rules", "rules", "-jobroute", "x"), "-jobroute is not carried out"),
         (("-rules", "rules", "-out", "none/out", "ads"), "ERROR: cannot write none/out"),
     ],
 )

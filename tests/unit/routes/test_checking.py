@@ -38,6 +38,10 @@ def file(body: str, more: str = "", name: str = "R") -> str:
         ),
         (file("UNIVERSE milky"), "route R, line 4: there is no universe 'milky'"),
         (file('SET Owner "eve"'), "route R, line 4: the attribute Owner says whose the job is"),
+        (
+            file('SET AcctGroup "x"'),
+            'route R, line 4: SET AcctGroup "x": the attribute AcctGroup stays as it was',
+        ),
         (file("UNIVERSE grid"), 'route R, line 2: it leads nowhere: write GridResource = "batch NAME"'),
         (
             file('UNIVERSE grid\nGridResource = "arc a.example"'),
@@ -53,6 +57,11 @@ def file(body: str, more: str = "", name: str = "R") -> str:
             file("", "JOB_ROUTER_SOURCE_JOB_CONSTRAINT = (("),
             "line 6: JOB_ROUTER_SOURCE_JOB_CONSTRAINT is no expression",
         ),
+        (
+            file("", "include command : /bin/id"),
+            "line 6: include command : /bin/id: nothing is included here",
+        ),
+        (file("", "include : /etc/passwd"), "line 6: include : /etc/passwd: nothing is included here"),
         (file("", "what is this"), "line 6: what is this: it is neither NAME = VALUE"),
         (
             "JOB_ROUTER_ENTRIES = []",

@@ -16,7 +16,7 @@ from kettle.routes import (
     check as check_routes,
 )
 from kettle.routes import route as decide
-from kettle_services.cli.ce.telling import outcome_lines, trace_lines
+from kettle.routes.sentences import outcome_sentences, step_sentence
 from kettle_services.cli.classad.sources import ads_of_file, text_of_file
 from kettle_services.cli.errors import UsageError
 from kettle_services.cli.output.screen import Screen
@@ -65,10 +65,10 @@ def route(arguments: argparse.Namespace, screen: Screen) -> int:
     else:
         for number, (ad, decision) in enumerate(decided, 1):
             screen.say(screen.paint(f"{_called(ad, number)}: {decision.route or 'no route'}", "strong"))
-            for line in outcome_lines(decision.set, decision.removed, decision.refusals):
+            for line in outcome_sentences(decision.set, decision.removed, decision.refusals):
                 screen.say(f"  {line}")
-            for line in trace_lines(decision.trace) if arguments.explain else ():
-                screen.say(f"  {line}")
+            for step in decision.trace if arguments.explain else ():
+                screen.say(f"  {step_sentence(step)}")
     return int(any(not decision.route for _, decision in decided))
 
 

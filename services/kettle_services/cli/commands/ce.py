@@ -4,7 +4,7 @@ import argparse
 import importlib
 from typing import Final
 
-from kettle_services.cli.options import json_option
+from kettle_services.cli.options import json_option, pool_options
 from kettle_services.cli.output.screen import Screen
 
 HELP: Final = """\
@@ -15,6 +15,10 @@ examples:
   kettle ce check routes                     all that is wrong in a file, and what sample jobs come to
   kettle ce route routes --ads jobs.ads      where jobs would go by a file, and with which ad
   kettle ce convert routes.old > routes      routes of the old syntax (JOB_ROUTER_ENTRIES) as new ones
+  kettle ce status                           the routes in force, and how many jobs each has
+  kettle ce trace 12.3                       what each station calls a job, and how far it is
+  kettle ce apel --map FILE --ce NAME        records of yesterday's jobs for APEL
+  kettle ce show 12.3                        which route it got and why, with the effect of each statement
 
 kettle ce COMMAND --help explains each.
 """
@@ -45,6 +49,48 @@ All else of the file stays as it is.
 examples:
   kettle ce convert /etc/condor-ce/config.d/02-routes.conf > routes
 """
+_STATUS: Final = """\
+The routes in force: how many jobs each has and may have, whether it takes some now, and how its last one failed; of a newer file that is
+refused, why.
+
+examples:
+  kettle ce status
+"""
+_RELOAD: Final = """\
+Have the route file read again at once; it is read anyway when it changes.  A file that is wrong is refused, and the routes before it stay.
+For administrators.  Exit status: 0 they are in force; 1 the file is refused.
+
+examples:
+  kettle ce reload
+"""
+_TRACE: Final = """\
+What each station calls a job, and how far it is: its access point, its route, and the batch system to which it leads.  Any of these names
+finds it.
+
+examples:
+  kettle ce trace 12.3
+  kettle ce trace slurm/20261126/4711
+  kettle ce trace 4711                as the batch system calls it
+"""
+_SHOW: Final = """\
+What the entrypoint decided about a job, each time: the route, the routes that did not take it and why, what is different from the ad as
+it was submitted, and what each statement changed.
+
+examples:
+  kettle ce show 12.3
+"""
+_APEL: Final = """\
+Records for APEL of the jobs that left the queue on a day (UTC) that is over: batch-DAY (what they used), blah-DAY (whose they were, and what
+the batch system calls them) and quarantine-DAY (what cannot be told, with the reason), in a directory.  The same day makes the same files,
+and one that is there is not written again, so each job is told of once.
+
+The mapping says who people are for APEL, a line each: PATTERN DN FQAN.  The pattern is ISSUER,SUBJECT of the job's token, the subject of its
+proxy, or its owner; between slashes it is a regular expression.
+
+examples:
+  kettle ce apel --map /etc/kettle/apel.map --ce ce.example.org:9619/slurm -o /var/lib/apel/outgoing      yesterday
+  kettle ce apel --map apel.map --ce ce.example.org:9619/slurm --day 2026-11-25 --json
+"""
 _FILE: Final = "a route file; - is standard input"
 
 
@@ -72,13 +118,39 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     convert = add("convert", "routes of the old syntax as new ones", _CONVERT)
     convert.add_argument("file", metavar="FILE", help=_FILE)
 
+    for name, says, description in (
+        ("status", "the routes in force", _STATUS),
+        ("reload", "have the route file read again", _RELOAD),
+        ("trace", "what each station calls a job", _TRACE),
+        ("show", "what was decided about a job", _SHOW),
+    ):
+        asking = add(name, says, description)
+        if name in {"trace", "show"}:
+            asking.add_argument("job", metavar="ID", help="as its access point or the batch system calls it")
+        json_option(asking)
+        pool_options(asking)
+    apel = add("apel", "records for APEL of the jobs of a day", _APEL)
+    apel.add_argument("--day", default="", metavar="YYYY-MM-DD", help="which day (default: yesterday)")
+    apel.add_argument("--map", required=True, metavar="FILE", help="who people are for APEL")
+    apel.add_argument("--ce", required=True, metavar="HOST:PORT/QUEUE", help="how the entrypoint is called")
+    apel.add_argument("-o", "--output", default=".", metavar="DIRECTORY", help="default: this one")
+    json_option(apel)
+    pool_options(apel)
 
-_MODULES: Final = {"check": ("files", "check"), "route": ("files", "route"), "convert": ("files", "convert")}
+
+_MODULES: Final = {
+    "check": "files",
+    "route": "files",
+    "convert": "files",
+    "status": "asking",
+    "reload": "asking",
+    "trace": "asking",
+    "show": "asking",
+    "apel": "accounting",
+}
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
     """Hand over to the module of the subcommand."""
-    module, function = _MODULES[arguments.what]
-    return int(
-        getattr(importlib.import_module(f"kettle_services.cli.ce.{module}"), function)(arguments, screen)
-    )
+    module = importlib.import_module(f"kettle_services.cli.ce.{_MODULES[arguments.what]}")
+    return int(getattr(module, arguments.what)(arguments, screen))

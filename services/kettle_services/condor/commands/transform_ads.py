@@ -1,5 +1,6 @@
 """condor_transform_ads: transforms of jobs, tried on ads of files."""
 
+import os
 import re
 import sys
 import time
@@ -14,12 +15,16 @@ from kettle_services.condor.errors import ToolError, WordsError
 
 if TYPE_CHECKING:
     from kettle.classad import ClassAd
+    from kettle.submit.configuration_reader import CondorReader
     from kettle.transforms import Transform
     from kettle_wire.ads.types import Ad
 
 _FORMS: Final = ("json", "long", "new", "xml")
-_NOT_YET: Final = ("convertoldroutes", "jobroute", "jobtransforms", "testing", "unit-test")
+_NOT_YET: Final = ("testing", "unit-test")
+_NAMED: Final = {"jobtransforms": "JOB_TRANSFORM_", "jobroute": "JOB_ROUTER_ROUTE_"}
+"""Options that name transforms of a configuration, and what its names begin with."""
 OPTIONS: Final = {
+    "convertoldroutes": Option(),
     "debug": Option(letters=True),
     "in": Option(takes=1, letters=True),
     "out": Option(takes=1, letters=True),
@@ -28,7 +33,7 @@ OPTIONS: Final = {
     "terse": Option(),
     "verbose": Option(),
     **{form: Option() for form in _FORMS},
-    **{name: Option(takes=1) for name in _NOT_YET},
+    **{name: Option(takes=1) for name in (*_NAMED, *_NOT_YET)},
 }
 HELP: Final = {
     "condor_transform_ads": """\
@@ -37,7 +42,11 @@ usage: condor_transform_ads -rules FILE [options] [NAME=VALUE ...] [IN]
 Carry out the transforms of a rules file on each ad of a file, or of standard input, and print what they come to: how to try
 what is to become a job transform of a schedd.  An ad that does not meet the REQUIREMENTS stays as it is.  No pool is asked.
 
-  -rules FILE            statements as of a job transform; may be repeated, later ones see the macros of earlier ones
+  -rules FILE            statements as of a job transform; may be repeated, later ones see the macros of earlier ones.  A file
+                         that sets JOB_TRANSFORM_NAME or JOB_ROUTER_ROUTE_NAME is configuration for the next two options
+  -jobtransforms NAMES   the transforms of these names, with commas between them, of a -rules file before it or of the knobs
+  -jobroute NAME         the route of this name, alone: condor_job_router_info -route-jobs carries out those around it too
+  -convertoldroutes      print IN, a configuration with JOB_ROUTER_ENTRIES, with these routes as transforms
   -in[:FORM] FILE        ads, as IN; - is standard input; FORM is long, json, xml or new, as which it looks if it is left out
   -out[:FORM[,nosort]] FILE   where to, and in which form; - is standard output
   -long, -json, -xml, -new   the form of the output (long)
@@ -52,13 +61,18 @@ A rules file may end with the statement TRANSFORM, which has the forms of a queu
 }
 _MACRO: Final = re.compile(r"([A-Za-z_][\w.]*)\s*=(.*)", re.DOTALL)
 _LAST: Final = re.compile(r"^[ \t]*TRANSFORM\b(?![ \t]*=)[ \t]*(.*)", re.IGNORECASE | re.MULTILINE)
+_CONFIGURATION: Final = re.compile(
+    r"^[ \t]*JOB_(?:TRANSFORM|ROUTER_ROUTE)_\w+[ \t]*@?=", re.IGNORECASE | re.MULTILINE
+)
 _STANDARD: Final = "-"
 
 
 class _Wanted(msgspec.Struct):
     """What was typed."""
 
-    rules: list[str] = []
+    rules: list[tuple[str, str]] = []
+    """An option, and what it names."""
+    convert: bool = False
     macros: dict[str, str] = {}
     source: str = ""
     source_form: str = ""
@@ -73,9 +87,12 @@ def run(_name: str, words: list[str]) -> int:
     wanted = _Wanted()
     for given in understood(words, OPTIONS):
         _take(wanted, given)
+    if wanted.convert:
+        _write(_converted(wanted.source or _STANDARD), wanted.target)
+        return 0
     if not wanted.rules:
         raise WordsError("which rules?  Write -rules FILE")
-    work = _Work([_rules(name) for name in wanted.rules], wanted)
+    work = _Work(list(_all_rules(wanted.rules)), wanted)
     _write("".join(_texts(work.done(_ads(wanted)), wanted)), wanted.target)
     return work.status
 
@@ -83,8 +100,10 @@ def run(_name: str, words: list[str]) -> int:
 def _take(wanted: _Wanted, given: TypedOption) -> None:
     value = given.values[0] if given.values else ""
     match given.name:
-        case "rules":
-            wanted.rules.append(value)
+        case "rules" | "jobtransforms" | "jobroute":
+            wanted.rules.append((given.name, value))
+        case "convertoldroutes":
+            wanted.convert = True
         case "in":
             _take_source(wanted, value)
             wanted.source_form = _form(given.letters)
@@ -100,9 +119,7 @@ def _take(wanted: _Wanted, given: TypedOption) -> None:
         case "verbose" | "quiet" as how:
             wanted.how = how
         case refused if refused in _NOT_YET:
-            raise ToolError(
-                f"condor_transform_ads: -{refused} is not carried out; write the transform into a -rules file"
-            )
+            raise ToolError(f"condor_transform_ads: -{refused} is for HTCondor's own tests")
         case _:
             pass
 
@@ -126,11 +143,51 @@ class _Rules(NamedTuple):
     rounds: list[dict[str, str]]
 
 
-def _rules(name: str) -> _Rules:
+def _all_rules(said: Iterable[tuple[str, str]]) -> Iterator[_Rules]:
+    """What is carried out, in the order in which it was typed."""
+    from kettle.submit.configuration_reader import CondorReader
+
+    configured = CondorReader({}, {}, includes=False)
+    for option, value in said:
+        if option != "rules":
+            for name in value.replace(",", " ").split():
+                yield _named(_NAMED[option] + name, configured)
+            continue
+        text = _text(value)
+        if _CONFIGURATION.search(text):
+            configured.read_text(text, value)
+        else:
+            yield _rules(text, value)
+
+
+def _named(name: str, configured: "CondorReader") -> _Rules:
+    """A transform of a configuration."""
+    from kettle.client.connections.condor_config import CondorConfig
+    from kettle.transforms import TransformError, parse
+
+    knob = configured.knobs.get(name.lower())
+    text = knob.text if knob else CondorConfig(os.environ).get(name)
+    if text is None:
+        raise ToolError(f"ERROR: {name} is set neither in a -rules file before it nor as a knob")
+    try:
+        return _Rules(parse(text, source=name, lines=knob.lines if knob else None), [{}])
+    except TransformError as error:
+        raise ToolError(f"ERROR: {error}") from error
+
+
+def _converted(name: str) -> str:
+    from kettle.routes import RouteFileError, convert_routes
+
+    try:
+        return convert_routes(_text(name), name)
+    except RouteFileError as error:
+        raise ToolError(f"ERROR: {error}") from error
+
+
+def _rules(text: str, name: str) -> _Rules:
     from kettle.submit import PlacelessError
     from kettle.transforms import TransformError, parse
 
-    text = _text(name)
     last = _LAST.search(text)
     try:
         transform = parse(text[: last.start()] if last else text, source=name)

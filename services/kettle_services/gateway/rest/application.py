@@ -29,9 +29,10 @@ from kettle_services.gateway.rest.refusals import NotModified, RequestRefused
 from kettle_wire.codes import RefusalCode
 from kettle_wire.rest.catalogue import ROUTES
 from kettle_wire.rest.problem import Problem, ProblemCode
-from kettle_wire.rest.route import PREFIX, Route
+from kettle_wire.rest.route import CE_PREFIX, PREFIX, Route
 
 _TRACE: Final = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
+_INTERFACES: Final = (f"{PREFIX}/", f"{CE_PREFIX}/")
 _STATUSES: Final[Mapping[str, int]] = {
     RefusalCode.NOT_FOUND: 404,
     RefusalCode.NOT_PERMITTED: 403,
@@ -356,8 +357,8 @@ def refusal_of(
             return RequestRefused(
                 405, ProblemCode.METHOD, f"this path takes {methods}", headers={"Allow": methods}
             )
-        case web.HTTPNotFound() if request.path.startswith(f"{PREFIX}/") or error.text == "404: Not Found":
-            if not request.path.startswith(f"{PREFIX}/"):
+        case web.HTTPNotFound() if request.path.startswith(_INTERFACES) or error.text == "404: Not Found":
+            if not request.path.startswith(_INTERFACES):
                 return RequestRefused(404, ProblemCode.NOT_FOUND, "there is no page with this address")
             return RequestRefused(
                 404, ProblemCode.NOT_FOUND, "there is no such path: /openapi.json lists all of them"

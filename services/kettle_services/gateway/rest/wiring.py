@@ -34,6 +34,7 @@ from kettle_services.gateway.rest.attempts import AttemptQuestions
 from kettle_services.gateway.rest.claims import ClaimQuestions
 from kettle_services.gateway.rest.connections import OwnConnections, PersonConnections
 from kettle_services.gateway.rest.dag_jobs import DagJobs
+from kettle_services.gateway.rest.entrypoint import EntrypointQuestions
 from kettle_services.gateway.rest.event_feed import EventFeed
 from kettle_services.gateway.rest.event_hub import EventHub
 from kettle_services.gateway.rest.failures import FailureQuestions
@@ -70,6 +71,7 @@ from kettle_wire.rest import (
     alerts,
     attempts,
     claims,
+    entrypoint,
     failures,
     files,
     jobs,
@@ -190,6 +192,7 @@ async def rest_parts(rt: Runtime, settings: GatewaySettings, bus: Bus, said: Peo
         alerts.LIST_ALERTS: (await _alerts(rt, settings, bus, tables)).list,
         **_of_administration(people),
         **_of_worker_pools(people),
+        **_of_entrypoints(people, access_points),
         **_of_the_pool(bus, settings, tables, filters, freshness, seal),
     }
     workflows = WorkflowAccess(tables, WorkflowViews(bus), persons.may)
@@ -267,6 +270,16 @@ def _of_worker_pools(people: PersonConnections) -> dict[Route, Handler]:
         worker_pools.LIST_POOLS: asked.list,
         worker_pools.ORDER_LEASE: asked.order_lease,
         worker_pools.ORDER_POOL: asked.order,
+    }
+
+
+def _of_entrypoints(people: PersonConnections, access_points: AccessPoints) -> dict[Route, Handler]:
+    """What is asked of compute entrypoints."""
+    asked = EntrypointQuestions(people, access_points)
+    return {
+        entrypoint.GET_CHAIN: asked.job,
+        entrypoint.GET_ROUTES: asked.routes,
+        entrypoint.TRY_ROUTE: asked.try_route,
     }
 
 

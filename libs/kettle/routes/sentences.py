@@ -8,7 +8,7 @@ from kettle_wire.ads.types import Expr, Scalar
 from kettle_wire.routes import RouteRefusal, RouteStep
 
 
-def outcome_lines(
+def outcome_sentences(
     changed: Mapping[str, Scalar], removed: Iterable[str], refusals: Iterable[RouteRefusal]
 ) -> Iterator[str]:
     """What the routed job has that its own ad has not, and which routes did not take it."""
@@ -20,17 +20,15 @@ def outcome_lines(
         yield f"not {refusal.route}: {refusal.sentence}" if refusal.route else refusal.sentence
 
 
-def trace_lines(trace: Iterable[RouteStep]) -> Iterator[str]:
-    """What each statement changed."""
-    for step in trace:
-        where = f"{step.by}, line {step.line}"
-        if step.after is None:
-            yield f"{where}: {step.name} is taken away (it was {text_of(step.before)})"
-        elif step.name.startswith("$("):
-            yield f"{where}: {step.name} is {step.after}"
-        else:
-            before = "" if step.before is None else f" (it was {text_of(step.before)})"
-            yield f"{where}: {step.name} = {text_of(step.after)}{before}"
+def step_sentence(step: RouteStep) -> str:
+    """What a statement changed."""
+    where = f"{step.by}, line {step.line}: {step.name}"
+    if step.after is None:
+        return f"{where} is taken away (it was {text_of(step.before)})"
+    if step.name.startswith("$("):
+        return f"{where} is {step.after}"
+    before = "" if step.before is None else f" (it was {text_of(step.before)})"
+    return f"{where} = {text_of(step.after)}{before}"
 
 
 def text_of(value: Scalar | None) -> str:

@@ -1,0 +1,117 @@
+"""`kettle ce status`, `show`, `trace`, `reload`: an entrypoint asked, as it routes."""
+
+import argparse
+import time
+
+import msgspec
+
+from kettle.client import Client
+from kettle.client.entrypoint import job_called
+from kettle.client.jobs.selection import job_id
+from kettle.routes.chain import JobChain, chain_of
+from kettle.routes.sentences import outcome_sentences, step_sentence
+from kettle.terminal.quantities import duration
+from kettle_services.cli.options import with_pool
+from kettle_services.cli.output.screen import Screen
+from kettle_wire.ads.types import Ad
+from kettle_wire.commands.ce import DecidedRoute
+
+
+def status(arguments: argparse.Namespace, screen: Screen) -> int:
+    """The routes in force."""
+    shown = with_pool(arguments, lambda client: client.entrypoint.routes())
+    if screen.as_json:
+        screen.json(shown)
+        return 0
+    since = duration(max(time.time() - shown.loaded, 0.0))
+    screen.say(
+        f"Routes of {shown.source or 'no file'}, version {shown.version or '-'}, for {since}; {shown.waiting} jobs wait."
+    )
+    for problem in shown.problems:
+        screen.trouble(f"A newer file is refused: {problem}")
+    rows = [
+        (
+            each.name,
+            each.target,
+            f"{each.jobs}/{each.max_jobs}",
+            f"{each.idle}/{each.max_idle}",
+            each.closed or "open",
+            each.failure,
+        )
+        for each in shown.routes
+    ]
+    screen.table(
+        ("ROUTE", "LEADS TO", "JOBS", "IDLE", "IS", "LAST FAILURE"),
+        rows,
+        styles=["bad" if each.closed else "" for each in shown.routes],
+        right=frozenset({"JOBS", "IDLE"}),
+    )
+    return 0
+
+
+def reload(arguments: argparse.Namespace, screen: Screen) -> int:
+    """Have the route file read again."""
+    read = with_pool(arguments, lambda client: client.entrypoint.load())
+    if screen.as_json:
+        screen.json(read)
+    elif not read.problems:
+        screen.say(f"Version {read.version} is in force.")
+    for problem in read.problems if not screen.as_json else ():
+        screen.trouble(problem)
+    return int(bool(read.problems))
+
+
+def trace(arguments: argparse.Namespace, screen: Screen) -> int:
+    """What each station calls a job."""
+    chain = chain_of(with_pool(arguments, lambda client: job_called(client, arguments.job)))
+    if screen.as_json:
+        screen.json(chain)
+        return 0
+    for name, value in _stations(chain):
+        screen.say(f"  {name:<14} {value}")
+    return 0
+
+
+def show(arguments: argparse.Namespace, screen: Screen) -> int:
+    """What was decided about a job, and what each statement did."""
+
+    async def ask(client: Client) -> tuple[Ad, list[DecidedRoute]]:
+        ad = await job_called(client, arguments.job)
+        return ad, await client.entrypoint.decisions(job_id(chain_of(ad).id))
+
+    ad, decisions = with_pool(arguments, ask)
+    chain = chain_of(ad)
+    if screen.as_json:
+        screen.json({"job": chain, "decisions": decisions})
+        return 0
+    screen.say(screen.paint(f"Job {chain.id} is {chain.state}", "strong"))
+    for each in decisions:
+        at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(each.at))
+        screen.say(
+            f"{at}  {f'route {each.route}' if each.route else 'no route takes it'}, version {each.version}"
+        )
+        for line in outcome_sentences(each.attributes, each.removed, each.refusals):
+            screen.say(f"  {line}")
+        for step in each.trace:
+            screen.say(f"    {step_sentence(step)}")
+    if not decisions:
+        screen.note("The entrypoint has decided nothing about this job.")
+    return 0
+
+
+def _stations(chain: JobChain) -> list[tuple[str, str]]:
+    said = msgspec.structs.asdict(chain)
+    labels = {
+        "id": "job",
+        "global_id": "everywhere",
+        "state": "is",
+        "outcome": "ended as",
+        "reason": "because",
+        "exit_code": "exit code",
+        "route": "route",
+        "resource": "leads to",
+        "grid_id": "grid job",
+        "batch_id": "batch job",
+        "host": "on",
+    }
+    return [(label, str(said[name])) for name, label in labels.items() if said[name] not in {"", None}]
