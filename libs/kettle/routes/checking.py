@@ -1,4 +1,6 @@
-"""What is wrong with a route file, or looks as if it were: with sentences, and with what sample ads come to."""
+"""
+What is wrong with a route file, or looks as if it were: with sentences, and with what sample ads come to.
+"""
 
 import re
 from collections import Counter

@@ -106,7 +106,9 @@ class BatchSystem(Protocol):
         ...
 
     async def hold(self, job: Job, *, running: bool) -> None:
-        """Have a job wait, or if it runs stop.  Raises UnavailableError, or NotTakenError if that cannot be."""
+        """
+        Have a job wait, or if it runs stop.  Raises UnavailableError, or NotTakenError if that cannot be.
+        """
         ...
 
     async def release(self, job: Job, *, running: bool) -> None:
