@@ -21,6 +21,8 @@ class BatchKind(StrEnum):
     SLURM = "slurm"
     SGE = "sge"
     PBS = "pbs"
+    """OpenPBS, and PBS Professional."""
+    TORQUE = "torque"
     LSF = "lsf"
 
 

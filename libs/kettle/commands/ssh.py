@@ -10,9 +10,11 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+import asyncssh
+
 from kettle.commands.batches import GRACE_S, LATE, Asked, answers, begun_in, script
 from kettle.commands.port import CommandError, EndNotSeenError, NotStartedError, Ran
-from kettle.commands.ssh_host import PrintedError, SshHost
+from kettle.commands.ssh_host import HostAddress, PrintedError, SshHost
 
 _MOST: Final = 50
 """Commands in one session."""
@@ -21,6 +23,18 @@ _BEGINS_WITHIN_S: Final = 30.0
 _MARGIN_S: Final = 10.0
 
 _Waiting = tuple[Asked, asyncio.Future[Ran]]
+
+
+def open_host(where: str, key_file: str, known_hosts_file: str, *, sessions: int, patience: float) -> SshHost:
+    """
+    A host by `USER@HOST:PORT`; it is connected when it is needed.  Raises ValueError: it, or its key, is none.
+    """
+    try:
+        key = asyncssh.read_private_key(key_file)
+    except (OSError, asyncssh.KeyImportError) as error:
+        raise ValueError(f"key_file {key_file} cannot be used: {error}") from None
+    address = HostAddress.read(where)
+    return SshHost(address, key, known_hosts_file, sessions=sessions, patience=patience)
 
 
 class SshCommands:

@@ -1,4 +1,6 @@
-"""What people ask an entrypoint: its routes, what it has decided, what it would, and to read its file again."""
+"""
+What people ask an entrypoint: its routes, what it has decided, what it would, and to read its file again.
+"""
 
 import asyncio
 import time

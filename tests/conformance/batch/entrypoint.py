@@ -1,7 +1,10 @@
-"""An entrypoint's part that looks after jobs at a batch system, with the schedd and the shadow that ask it played by the test."""
+"""
+An entrypoint's part that looks after jobs at a batch system, with the schedd and the shadow that ask it
+played by the test.
+"""
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -59,8 +62,8 @@ class World:
     number: int = 0
 
     def __post_init__(self) -> None:
-        self.bus: Final = MemoryBus(self.server, subjects=_SUBJECTS, identity=daemon("schedd"))
-        self.shadow: Final = MemoryBus(self.server, subjects=_SUBJECTS, identity=daemon("shadow"))
+        self.bus = MemoryBus(self.server, subjects=_SUBJECTS, identity=daemon("schedd"))
+        self.shadow = MemoryBus(self.server, subjects=_SUBJECTS, identity=daemon("shadow"))
         self.reports: list[Report] = []
 
     @asynccontextmanager
@@ -216,10 +219,8 @@ def job(key: ClaimKey, program: str, **more: object) -> Activation:
     )
 
 
-async def until(is_so: "object", otherwise: "object") -> None:
+async def until(is_so: Callable[[], bool], otherwise: Callable[[], str]) -> None:
     """Wait for what others do."""
-    assert callable(is_so)
-    assert callable(otherwise)
     try:
         async with asyncio.timeout(PATIENCE_S):
             while not is_so():

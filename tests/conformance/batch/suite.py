@@ -1,11 +1,9 @@
-"""
-What every batch system's adapter has to do.  A module for each subclasses it with a `world`.
-"""
+"""What every batch system's adapter has to do.  A module for each subclasses it with a `world`."""
 
 import asyncio
 import base64
 import os
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +11,7 @@ from typing import Final
 
 import pytest
 
-from kettle.commands.port import Commands, Ran
+from kettle.commands.port import Commands, EndNotSeenError, Ran
 from kettle.testing.patience import PATIENCE_S
 from kettle_services.ce.batch.port import (
     BatchSystem,
@@ -54,6 +52,21 @@ class Counted:
         await self._commands.close()
 
 
+class Losing(Counted):
+    """Commands that are carried out, and whose answers are lost while that is wanted."""
+
+    lost = False
+
+    async def run(
+        self, words: Sequence[str], standard_input: str = "", *, within: float, account: str = ""
+    ) -> Ran:
+        """As the others do, to the end."""
+        ran = await super().run(words, standard_input, within=within, account=account)
+        if self.lost:
+            raise EndNotSeenError("the answer is lost")
+        return ran
+
+
 @dataclass
 class World:
     """A batch system in front of its adapter, and what it can be made to do."""
@@ -77,8 +90,6 @@ class World:
     """Of two jobs that ask for this the second one waits."""
     suspends: bool = True
     """Whether a job that runs can be stopped."""
-    settled: Callable[[], Awaitable[None]] | None = None
-    """Called after each test, when its jobs are gone."""
 
     def submission(self, script: str, request: BatchRequest | None = None) -> Submission:
         """A job with a sandbox of its own."""
@@ -146,7 +157,9 @@ class BatchSuite:
     """The claims.  Each leaves no job behind."""
 
     async def test_a_job_runs_as_its_owner_and_ends_with_its_code(self, world: World) -> None:
-        """A job runs in its sandbox with its owner's account, and what ended it is known with its exit code."""
+        """
+        A job runs in its sandbox with its owner's account, and what ended it is known with its exit code.
+        """
         job, sandbox = await world.submitted("id -un >who; pwd >where; exit 3")
         end = await world.ended(job)
         assert (EndCause.EXITED, 3, None) == (end.cause, end.exit_code, end.signal)
@@ -185,7 +198,10 @@ class BatchSuite:
         assert {} == await world.system.find([submission.intent], [world.owner] if world.owner else [])
 
     async def test_a_removed_job_is_removed(self, world: World) -> None:
-        """A job that was cancelled has not run to its end; to cancel it again, or one that never was, is no error."""
+        """
+        A job that was cancelled has not run to its end; to cancel it again, or one that never was, is no
+        error.
+        """
         job, sandbox = await world.submitted("touch began; while :; do sleep 1; done")
         await until((sandbox / "began").exists, "it does not start")
         await world.system.cancel(job)
@@ -255,7 +271,9 @@ class BatchSuite:
         await world.ended(job)
 
     async def test_a_lost_answer_is_a_doubt_that_looking_ends(self, world: World) -> None:
-        """When the answer to a submission is lost nobody claims to know; the job is found by its intent, once."""
+        """
+        When the answer to a submission is lost nobody claims to know; the job is found by its intent, once.
+        """
         submission = world.submission("while :; do sleep 1; done")
         owners = [world.owner] if world.owner else []
         async with world.silent():

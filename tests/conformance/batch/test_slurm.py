@@ -73,9 +73,9 @@ class TestSlurm(BatchSuite):
             assert each in said
         whole, _ = await world.submitted("exit 0", BatchRequest(whole_node=True))
         assert "OverSubscribe=NO" in cluster.run("scontrol", "--oneliner", "show", "job", whole.id)
-        for each in (job, whole):
-            await world.system.cancel(each)
-            await world.ended(each)
+        for made in (job, whole):
+            await world.system.cancel(made)
+            await world.ended(made)
 
     async def test_a_signal_is_no_exit_code(self, world: World) -> None:
         """A job that a signal ended has that, and no exit code."""
@@ -84,7 +84,9 @@ class TestSlurm(BatchSuite):
         assert (EndCause.EXITED, None, 9) == (end.cause, end.exit_code, end.signal)
 
     async def test_an_array_is_one_job(self, world: World) -> None:
-        """A job that was submitted as an array is there until all of it has ended, and failed if a part did."""
+        """
+        A job that was submitted as an array is there until all of it has ended, and failed if a part did.
+        """
         request = BatchRequest(memory=50, arguments=["--array=1-3"])
         job, _ = await world.submitted("exit $((SLURM_ARRAY_TASK_ID == 2))", request)
         assert 1 == (await world.ended(job)).exit_code

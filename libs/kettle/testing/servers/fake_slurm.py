@@ -34,7 +34,7 @@ class FakeSlurm:
     def set_mode(self, *words: str) -> None:
         """How it behaves from now on."""
         draft = self.place / "mode.new"
-        draft.write_text(" ".join(words))
+        draft.write_text(" ".join(words) + "\n")
         draft.rename(self.place / "mode")
 
     def jobs(self) -> Mapping[str, list[str]]:

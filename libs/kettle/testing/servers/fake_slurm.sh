@@ -3,7 +3,8 @@
 #
 # A line of the journal: number|name|state|reason|wait status|script.  The last line of a number counts.
 # $FAKE_SLURM/mode: words that say how it misbehaves.
-mode=$(cat "$FAKE_SLURM/mode" 2>/dev/null)
+mode=
+[ ! -e "$FAKE_SLURM/mode" ] || read -r mode <"$FAKE_SLURM/mode"
 me=${0##*/}
 echo "$me" >>"$FAKE_SLURM/asked"
 is() { case " $mode " in *" $1 "*) return 0 ;; *) return 1 ;; esac; }
@@ -20,14 +21,22 @@ if is french && [ "$LC_ALL" != C ] && [ "$LC_ALL" != C.UTF-8 ]; then
 fi
 case $me in
 sbatch)
-    script=$(mktemp "$FAKE_SLURM/script.XXXXXX")
-    cat >"$script"
-    name=$(sed -n 's/^#SBATCH --job-name=//p' "$script")
+    exec 9>"$FAKE_SLURM/lock"
+    flock 9
+    number=100
+    [ ! -e "$FAKE_SLURM/next" ] || read -r number <"$FAKE_SLURM/next"
+    echo $((number + 1)) >"$FAKE_SLURM/next"
+    exec 9>&-
+    script=$FAKE_SLURM/script.$number
+    name=
+    while IFS= read -r line; do
+        case $line in '#SBATCH --job-name='*) name=${line#*=} ;; esac
+        printf '%s\n' "$line"
+    done >"$script"
     if is full; then
         echo 'sbatch: error: Batch job submission failed: Job violates accounting/QOS policy (job submit limit, user'\''s size and/or time limits)' >&2
         exit 1
     fi
-    number=$(flock "$FAKE_SLURM/lock" sh -c 'n=$(cat "$FAKE_SLURM/next" 2>/dev/null || echo 100); echo $((n + 1)) >"$FAKE_SLURM/next"; echo "$n"' 2>/dev/null)
     tell "$number" "$name" PENDING None 0 "$script"
     if is runs; then
         tell "$number" "$name" RUNNING None 0 "$script"

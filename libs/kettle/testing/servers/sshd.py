@@ -45,8 +45,11 @@ class SshServer:
 
 
 @contextmanager
-def sshd(place: Path) -> Generator[SshServer]:
-    """One with keys in `place`: `host` of the server, `key` that lets in, and `other` that nobody knows."""
+def sshd(place: Path, *, greeting: str = "") -> Generator[SshServer]:
+    """
+    One with keys in `place`: `host` of the server, `key` that lets in, and `other` that nobody knows; `greeting` is what its logins print before
+    everything else.
+    """
     server = SshServer(place)
     for name in ("host", "key", "other"):
         words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "test", "-f", str(place / name)]
@@ -67,6 +70,13 @@ PermitRootLogin prohibit-password
 MaxSessions 10
 """
     )
+    if greeting:
+        (place / "login").write_text(
+            f"#!/bin/sh\ncat <<'END'\n{greeting}\nEND\nexec sh -c \"$SSH_ORIGINAL_COMMAND\"\n"
+        )
+        (place / "login").chmod(0o755)
+        with (place / "sshd_config").open("a") as configuration:
+            configuration.write(f"ForceCommand {place}/login\n")
     program = shutil.which("sshd")
     assert program is not None
     with serving([program, "-D", "-e", "-f", str(place / "sshd_config")], server.port):

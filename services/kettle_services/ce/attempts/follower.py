@@ -51,7 +51,6 @@ _CHECK_S: Final = 60.0
 _TRY_AGAIN_S: Final = 10.0
 _SHARE: Final = 20.0
 """Between two questions there are so many times as many seconds as the last one took."""
-_STAGINGS: Final = 16
 _TOGETHER: Final = 200
 """Changes that go into the log together: a frame is read as a whole."""
 
@@ -68,9 +67,9 @@ class Follower:
         inputs: InputCache,
         tasks: asyncio.TaskGroup,
         *,
-        submissions: int,
+        at_once: int,
     ) -> None:
-        """`submissions` at the same time."""
+        """`at_once`: so many jobs are submitted, and so many get their files, at the same time."""
         self.settings: Final = settings
         self.sandboxes: Final = sandboxes
         self.trouble = "it has not answered yet"
@@ -79,8 +78,8 @@ class Follower:
         self._book: Final = book
         self._inputs: Final = inputs
         self._tasks: Final = tasks
-        self._submissions: Final = asyncio.Semaphore(submissions)
-        self._stagings: Final = asyncio.Semaphore(_STAGINGS)
+        self._submissions: Final = asyncio.Semaphore(at_once)
+        self._stagings: Final = asyncio.Semaphore(at_once)
         self._busy: dict[str, asyncio.Task[None]] = {}
         """What is done last about a claim."""
         self._working: set[asyncio.Task[None]] = set()

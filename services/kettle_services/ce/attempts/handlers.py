@@ -10,7 +10,7 @@ from kettle_services.ce.attempts.follower import Follower
 from kettle_services.ce.attempts.reports import Reporting
 from kettle_services.ce.domain.attempts import activation as jobs
 from kettle_services.ce.domain.attempts import claims
-from kettle_services.ce.domain.attempts.attempt import Run, Stage
+from kettle_services.ce.domain.attempts.attempt import BatchClaim, Run, Stage
 from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.startd import (
     ACTIVATE,
@@ -23,6 +23,7 @@ from kettle_wire.commands.startd import (
     SUSPEND,
     Activate,
     Activated,
+    Activation,
     ActivationResult,
     Alive,
     AliveReply,
@@ -107,7 +108,7 @@ class Handlers:
         await self._confirm(Confirm(recorded=command.recorded))
         results: list[ActivationResult] = []
         changes: claims.Changes = []
-        begun: list[jobs.Activation] = []
+        begun: list[Activation] = []
         for activation in command.activations:
             claim = self._book.claims.get(activation.key.claim)
             result, more = jobs.activate(
@@ -123,7 +124,7 @@ class Handlers:
                 self._followers[claim.system].begin(claim.claim, activation)
         return Activated(results=results)
 
-    def _owner(self, claim: claims.BatchClaim | None, activation: jobs.Activation) -> str:
+    def _owner(self, claim: BatchClaim | None, activation: Activation) -> str:
         """The account that runs it; empty: ours, or the one that the batch system's host lets in."""
         if claim is None or self._followers[claim.system].settings.host:
             return ""

@@ -43,7 +43,10 @@ class Sandboxes(Protocol):
         ...
 
     async def make(self, run: Run, ad: Ad, inputs: Sequence[Input], script: str) -> None:
-        """Make one, with its files, and with the script that the batch system is to run.  Raises OSError, StrangerError."""
+        """
+        Make one, with its files, and with the script that the batch system is to run.  Raises OSError,
+        StrangerError.
+        """
         ...
 
     async def script(self, run: Run) -> str:
@@ -186,12 +189,21 @@ def kept_in(path: str) -> Kept:
 def results_in(path: str, end: BatchEnd | None) -> Results:
     """What a job left in a directory as its results."""
     kept = kept_in(path)
-    code = 0 if end is None else end.exit_code if end.exit_code is not None else -(end.signal or 0)
-    return collect(Sandbox(path), JobAd(kept.ad), kept.before, code=code)
+    return collect(Sandbox(path), JobAd(kept.ad), kept.before, code=code_of(end))
+
+
+def code_of(end: BatchEnd | None) -> int:
+    """How it ended as one number: its exit code, or the negative of a signal."""
+    if end is None:
+        return 0
+    return end.exit_code if end.exit_code is not None else -(end.signal or 0)
 
 
 def read_in(path: str, name: str, offset: int, length: int) -> bytes:
-    """The job has ended, so what a path leads to does not change; but a link that it made may lead out of its sandbox."""
+    """
+    The job has ended, so what a path leads to does not change; but a link that it made may lead out of its
+    sandbox.
+    """
     target = f"{path}/{name}"
     if offset < 0 or os.path.realpath(target) != f"{os.path.realpath(path)}/{name}":
         raise PermissionError(0, "it leads out of the sandbox")

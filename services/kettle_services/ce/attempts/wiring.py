@@ -14,8 +14,9 @@ from kettle.execution.input_files.download import Fetcher
 from kettle_services.ce.attempts.book import Book, Recorder, grid_job_id, now
 from kettle_services.ce.attempts.follower import Follower
 from kettle_services.ce.attempts.handlers import Handlers
+from kettle_services.ce.attempts.remote_sandboxes import RemoteSandboxes
 from kettle_services.ce.attempts.reports import Reporting
-from kettle_services.ce.attempts.sandboxes import LocalSandboxes
+from kettle_services.ce.attempts.sandboxes import LocalSandboxes, Sandboxes
 from kettle_services.ce.batch.opening import Opened, opened
 from kettle_services.ce.batch.settings import BatchSettings
 from kettle_services.ce.domain.attempts.attempt import BatchClaim, Run
@@ -27,6 +28,8 @@ _CACHE_BYTES: Final = 1 << 30
 _PATIENCE_S: Final = 60.0
 """How long a shadow may not know a file that it announced."""
 _LEASES_S: Final = 30.0
+_TRANSFER_S: Final = 600.0
+"""Seconds for the files of one job to or from a host."""
 
 
 @asynccontextmanager
@@ -41,9 +44,7 @@ async def following(
     home: Path,
     accounts: Accounts | None = None,
 ) -> AsyncGenerator[dict[str, Follower]]:
-    """
-    Look after the jobs of batch systems while the context lasts; `claims` are what `record` folds.
-    """
+    """Look after the jobs of batch systems while the context lasts; `claims` are what `record` folds."""
     accounts = accounts or Accounts()
     subjects, startd = Subjects(pool), batch_startd(schedd)
     reporting = Reporting(bus, subjects, startd=startd, schedd=schedd)
@@ -63,11 +64,11 @@ async def following(
                 name: Follower(
                     each.settings,
                     each.system,
-                    LocalSandboxes(f"{each.settings.directory}/{pool}.{schedd}", accounts),
+                    _sandboxes(each, f"{pool}.{schedd}", home, accounts),
                     book,
                     cache,
                     tasks,
-                    submissions=each.submissions,
+                    at_once=each.at_once,
                 )
                 for name, each in systems.items()
             }
@@ -89,6 +90,14 @@ async def following(
                     each.close()
     finally:
         await _close(systems)
+
+
+def _sandboxes(of: Opened, name: str, home: Path, accounts: Accounts) -> Sandboxes:
+    directory = f"{of.settings.directory}/{name}"
+    if not of.settings.host:
+        return LocalSandboxes(directory, accounts)
+    here = home / "results" / of.settings.name
+    return RemoteSandboxes(of.commands, directory, here, patience=_TRANSFER_S)
 
 
 async def _close(systems: Mapping[str, Opened]) -> None:

@@ -9,13 +9,18 @@ from kettle.commands.local import LocalCommands
 from kettle.commands.port import Commands
 from kettle.runtime import SettingsError
 from kettle_services.ce.batch.asking import Asking
+from kettle_services.ce.batch.lsf import Lsf
+from kettle_services.ce.batch.pbs import Pbs
 from kettle_services.ce.batch.port import BatchSystem
 from kettle_services.ce.batch.settings import BatchSettings
+from kettle_services.ce.batch.sge import GridEngine
 from kettle_services.ce.batch.slurm import Slurm
 from kettle_wire.batch import BatchKind
 
 _HERE: Final = 8
 """Commands that submit, at the same time on this machine."""
+_IN_ONE_SESSION: Final = 50
+"""Commands that submit, for each session of a host: they are run together."""
 
 
 class Opened(msgspec.Struct, frozen=True):
@@ -24,8 +29,8 @@ class Opened(msgspec.Struct, frozen=True):
     settings: BatchSettings
     commands: Commands
     system: BatchSystem
-    submissions: int
-    """At the same time."""
+    at_once: int
+    """So many jobs are submitted at the same time."""
 
 
 def opened(settings: BatchSettings, accounts: Accounts) -> Opened:
@@ -33,10 +38,50 @@ def opened(settings: BatchSettings, accounts: Accounts) -> Opened:
     The batch system that settings describe; a host is connected when it is needed.
 
     Raises:
-        SettingsError: there is none for them.
+        SettingsError: its host cannot be used.
     """
-    commands: Commands = LocalCommands(settings.environment, accounts)
+    commands = _over_ssh(settings) if settings.host else LocalCommands(settings.environment, accounts)
     asking = Asking(commands, patience=settings.patience, hook=settings.hook, settling=settings.settling)
-    if settings.kind is not BatchKind.SLURM:
-        raise SettingsError(f"batch system {settings.name}: {settings.kind} is not known here yet")
-    return Opened(settings, commands, Slurm(asking, accounting=settings.accounting), _HERE)
+    return Opened(
+        settings,
+        commands,
+        _system(settings, asking),
+        _HERE if not settings.host else settings.sessions * _IN_ONE_SESSION,
+    )
+
+
+def _over_ssh(settings: BatchSettings) -> Commands:
+    try:
+        from kettle.commands.ssh import SshCommands, open_host  # only who needs it has it
+    except ImportError:
+        raise SettingsError(
+            f"batch system {settings.name}: hosts are reached by asyncssh: install kettle[ssh]"
+        ) from None
+    try:
+        host = open_host(
+            settings.host,
+            settings.key_file,
+            settings.known_hosts_file,
+            sessions=settings.sessions,
+            patience=settings.patience,
+        )
+    except ValueError as error:
+        raise SettingsError(f"batch system {settings.name}: {error}") from None
+    return SshCommands(host, settings.environment, sessions=settings.sessions)
+
+
+def _system(settings: BatchSettings, asking: Asking) -> BatchSystem:
+    match settings.kind:
+        case BatchKind.SLURM:
+            return Slurm(asking, accounting=settings.accounting)
+        case BatchKind.SGE:
+            return GridEngine(
+                asking,
+                accounting=settings.accounting,
+                environment=settings.parallel_environment,
+                gpus=settings.gpus,
+            )
+        case BatchKind.PBS | BatchKind.TORQUE:
+            return Pbs(asking, torque=settings.kind is BatchKind.TORQUE, gpus=settings.gpus)
+        case BatchKind.LSF:
+            return Lsf(asking)

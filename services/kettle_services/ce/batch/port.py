@@ -65,8 +65,10 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
 class BatchSystem(Protocol):
     """A batch system as one submits to it."""
 
-    settling: float
-    """Seconds after which a job whose submission was in doubt is there, or never will be."""
+    @property
+    def settling(self) -> float:
+        """Seconds after which a job whose submission was in doubt is there, or never will be."""
+        ...
 
     async def check(self) -> Sequence[str]:
         """What is wrong with it, each in one sentence; empty: nothing.  Raises UnavailableError."""
@@ -104,7 +106,9 @@ class BatchSystem(Protocol):
         ...
 
     async def hold(self, job: Job, *, running: bool) -> None:
-        """Have a job wait, or if it runs stop.  Raises UnavailableError, or NotTakenError if that cannot be."""
+        """
+        Have a job wait, or if it runs stop.  Raises UnavailableError, or NotTakenError if that cannot be.
+        """
         ...
 
     async def release(self, job: Job, *, running: bool) -> None:

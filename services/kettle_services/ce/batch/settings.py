@@ -31,10 +31,10 @@ class BatchSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Whether it keeps books that say how jobs ended which it does not list any more (`sacct`, `qacct`)."""
     hook: str = ""
     """A program where the commands are: it prints more directives, and is told CERequirements by its environment."""
-    whole_node: str = ""
-    """Of Grid Engine: the parallel environment of jobs with several slots or a whole node; empty: `smp`."""
+    parallel_environment: str = ""
+    """Of Grid Engine: that of jobs with several slots; empty: `smp`."""
     gpus: str = ""
-    """What a GPU is called there; empty: `gpu`, of PBS `ngpus`."""
+    """What a GPU is called there; empty: `gpu` of Grid Engine, `ngpus` of OpenPBS, `gpus` of Torque."""
     patience: _Seconds = 60.0
     """Seconds in which each of its commands ends."""
     poll_least: _Seconds = 1.0

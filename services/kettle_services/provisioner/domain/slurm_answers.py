@@ -33,14 +33,6 @@ _CROWDED: Final = re.compile(
     r"^(Resources|Priority|Reservation|ReqNodeNotAvail|NodeDown|PartitionDown|PartitionInactive|Nodes.required|BeginTime)"
 )
 
-_UNREACHABLE: Final = re.compile(
-    r"Unable to contact slurm controller \(connect failure\)|failed to fetch config|not establish a configuration source"
-)
-_SILENT: Final = re.compile(
-    r"Unable to contact slurm controller \((send|receive|shutdown)|Socket timed out|Zero Bytes were transmitted|Unexpected message received|Message (receive|send) failure|"
-    r"Transport endpoint|Connection (reset|timed out)|Communication",
-    re.IGNORECASE,
-)
 _ERRORS: Final = (
     (
         ErrorClass.AUTH,
@@ -122,21 +114,6 @@ def accounted(output: str, deployment: str) -> MachineState | None:
         if any(found is not None and found[0] == deployment for found in map(marked, names.split("|"))):
             return standing(state, "")[0]
     return None
-
-
-def is_unknown(errors: str) -> bool:
-    """Whether the controller answered, and has no such job."""
-    return "Invalid job id specified" in errors
-
-
-def is_unreachable(errors: str) -> bool:
-    """Whether the controller was not reached, so nothing was done."""
-    return _UNREACHABLE.search(errors) is not None
-
-
-def is_silent(errors: str) -> bool:
-    """Whether the controller was asked, and its answer did not come."""
-    return _SILENT.search(errors) is not None
 
 
 def error_of(errors: str) -> ErrorClass:

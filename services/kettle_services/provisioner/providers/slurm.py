@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Final
 
 import msgspec
 
+from kettle.commands.slurm_errors import is_silent, is_unknown, is_unreachable
 from kettle_services.provisioner.domain import slurm_answers
 from kettle_services.provisioner.domain.identity import mark
 from kettle_services.provisioner.domain.words import cleaned
@@ -124,11 +125,9 @@ class Slurm:
         number = ran.output.strip().partition(";")[0]
         if ran.status == 0 and number.isdecimal():
             return number
-        if ran.status <= 0 or slurm_answers.is_silent(
-            ran.errors
-        ):  # ended by a signal, or said nothing that we know
+        if ran.status <= 0 or is_silent(ran.errors):  # ended by a signal, or said nothing that we know
             raise InDoubtError(_said(ran))
-        if slurm_answers.is_unreachable(ran.errors):
+        if is_unreachable(ran.errors):
             raise ProviderError(ErrorClass.TRANSIENT, _said(ran))
         raise ProviderError(slurm_answers.error_of(ran.errors), cleaned(_said(ran), [bootstrap.token]))
 
@@ -163,7 +162,7 @@ class Slurm:
             f"--format={slurm_answers.FORMAT}",
         ]
         ran = await self._ask(words)
-        if ran.status != 0 and not slurm_answers.is_unknown(ran.errors):
+        if ran.status != 0 and not is_unknown(ran.errors):
             raise self._refusal(ran)
         for job in slurm_answers.jobs(ran.output):
             if job.number == handle:
@@ -185,7 +184,7 @@ class Slurm:
         if machine.state is MachineState.GONE:
             return
         ran = await self._ask(["scancel", handle])
-        if ran.status != 0 and not slurm_answers.is_unknown(ran.errors):
+        if ran.status != 0 and not is_unknown(ran.errors):
             raise self._refusal(ran)
 
     async def room(self) -> Room:
@@ -212,7 +211,7 @@ class Slurm:
             raise UnavailableError(f"{words[0]} did not end within {self._settings.patience:g} s") from None
 
     def _refuse_if_away(self, ran: Ran) -> None:
-        if slurm_answers.is_unreachable(ran.errors) or slurm_answers.is_silent(ran.errors):
+        if is_unreachable(ran.errors) or is_silent(ran.errors):
             raise UnavailableError(_said(ran))
 
     def _refusal(self, ran: Ran) -> Exception:

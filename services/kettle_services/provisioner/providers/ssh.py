@@ -23,7 +23,7 @@ from kettle_services.provisioner.port import (
 )
 from kettle_services.provisioner.providers.bootstrapping import worker_script
 from kettle_services.provisioner.providers.settings import NoOptions, ProviderSettings, options_of
-from kettle_services.provisioner.providers.ssh_connections import Host, HostAddress
+from kettle_services.provisioner.providers.ssh_connections import Host, address
 from kettle_wire.bootstrap import Bootstrap
 from kettle_wire.leases import ErrorClass, Handle, MachineFound, MachineState, Order
 from kettle_wire.worker_pools import Offer
@@ -58,7 +58,7 @@ class SshSettings(ProviderSettings, frozen=True, kw_only=True, forbid_unknown_fi
             ) from None
         hosts = {
             name: Host(
-                HostAddress.read(name),
+                address(name),
                 key,
                 self.known_hosts_file,
                 sessions=self.sessions,

@@ -1,0 +1,128 @@
+"""Grid Engine, by its commands."""
+
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final
+
+from kettle_services.ce.batch.asking import Asking, said
+from kettle_services.ce.batch.port import InDoubtError, Job, NotTakenError, Seen, Submission, UnavailableError
+from kettle_services.ce.domain.batch import sge as words_of
+from kettle_services.ce.domain.batch.said import cleaned
+from kettle_wire.batch import BatchEnd, BatchId, Intent
+
+
+class GridEngine:
+    """Jobs of a cell.  It lists no job that has ended: how one did is in its books, and in the word that the job leaves."""
+
+    def __init__(self, asking: Asking, *, accounting: bool, environment: str = "", gpus: str = "") -> None:
+        """
+        `accounting`: whether `qacct` reads the books of the cell here; `environment` and `gpus`: what the parallel environment of several slots, and
+        the resource of GPUs, are called.
+        """
+        self._asking: Final = asking
+        self._accounting: Final = accounting
+        self._environment: Final = environment or "smp"
+        self._gpus: Final = gpus or "gpu"
+        self.settling: Final = asking.settling
+
+    async def check(self) -> Sequence[str]:
+        """Whether the master answers."""
+        await self._answer(["qconf", "-sh"])
+        return []
+
+    async def submit(self, submission: Submission) -> BatchId:
+        """The script reaches the master by standard input."""
+        directives = words_of.directives(
+            submission.intent,
+            submission.directory,
+            submission.request,
+            environment=self._environment,
+            gpus=self._gpus,
+        )
+        script = await self._asking.script(submission, "#$", directives)
+        words = ["qsub", "-terse", *submission.request.arguments]
+        ran = await self._asking.submit(words, script, owner=submission.owner)
+        number = words_of.submitted(ran.output)
+        if ran.status == 0 and number is not None:
+            return number
+        if words_of.is_unreachable(ran.errors):
+            raise NotTakenError(said(ran), passes=True)
+        if ran.status == 0 or words_of.is_silent(ran.errors):
+            raise InDoubtError(said(ran))
+        raise NotTakenError(said(ran), passes="too many" in ran.errors or "limit" in ran.errors)
+
+    async def find(self, intents: Collection[Intent], owners: Collection[str]) -> Mapping[Intent, BatchId]:
+        """By their names: those that have not ended, and those of which there are books."""
+        found = {each.name: each.number for each in await self._listed(owners) if each.name in intents}
+        for name in intents if self._accounting else ():
+            if name not in found:
+                books = await self._books(name)
+                found |= {known: number for number, (known, _) in books.items() if known == name}
+        return found
+
+    async def poll(self, jobs: Collection[Job]) -> Mapping[BatchId, Seen]:
+        """All jobs that have not ended, by one question."""
+        owners = {each.owner for each in jobs if each.owner}
+        asked = owners if all(each.owner for each in jobs) else ()
+        ids = {(each.id, each.intent): each.id for each in jobs}
+        return {
+            id_: Seen(state=each.state, words=each.words, host=each.host)
+            for each in await self._listed(sorted(asked))
+            if (id_ := ids.get((each.number, each.name))) is not None
+        }
+
+    async def cancel(self, job: Job) -> None:
+        """By its name, which is nobody else's: numbers are used again."""
+        await self._order(["qdel", job.intent], owner=job.owner)
+
+    async def hold(self, job: Job, *, running: bool) -> None:
+        """A job that runs is suspended."""
+        words = ["qmod", "-sj", job.intent] if running else ["qhold", job.intent]
+        await self._order(words, owner=job.owner)
+
+    async def release(self, job: Job, *, running: bool) -> None:
+        """As `hold`."""
+        words = ["qmod", "-usj", job.intent] if running else ["qrls", job.intent]
+        await self._order(words, owner=job.owner)
+
+    async def accounting(self, jobs: Collection[Job]) -> Mapping[BatchId, BatchEnd | None]:
+        """What `qacct` says of each; its names are theirs."""
+        if not self._accounting:
+            return {}
+        books = await asyncio.gather(*(self._books(each.intent) for each in jobs))
+        found: dict[BatchId, BatchEnd | None] = {}
+        for job, book in zip(jobs, books, strict=True):
+            if (ended := book.get(job.id)) is not None and ended[0] == job.intent:
+                found[job.id] = ended[1]
+        return found
+
+    async def _books(self, name: str) -> dict[str, tuple[str, BatchEnd]]:
+        ran = await self._asking.run(["env", "TZ=UTC0", "qacct", "-j", name])
+        if ran.status and not words_of.is_unknown(ran.errors):
+            raise UnavailableError(said(ran))
+        return words_of.accounted(ran.output)
+
+    async def _listed(self, owners: Collection[str]) -> list[words_of.GridEngineJob]:
+        ran = await self._answer(["qstat", "-xml", "-u", ",".join(owners) or "*"])
+        try:
+            return list(words_of.jobs(ran))
+        except words_of.BrokenAnswerError as error:
+            raise UnavailableError(cleaned(str(error))) from None
+
+    async def _answer(self, words: Sequence[str]) -> str:
+        """An answer with an error is none, however the command ended."""
+        ran = await self._asking.run(words)
+        if ran.status or "error:" in ran.errors:
+            raise UnavailableError(said(ran))
+        return ran.output
+
+    async def _order(self, words: Sequence[str], *, owner: str) -> None:
+        ran = await self._asking.run(words, owner=owner)
+        told = f"{ran.output}\n{ran.errors}"
+        if words_of.is_unreachable(told) or words_of.is_silent(told):
+            raise UnavailableError(said(ran))
+        if "can not be applied" in told or "denied" in told:
+            if not words_of.is_unknown(told):
+                raise NotTakenError(said(ran), passes=False)
+        elif ran.status and not words_of.is_unknown(told):
+            raise NotTakenError(said(ran), passes=False)

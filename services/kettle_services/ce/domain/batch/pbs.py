@@ -1,0 +1,200 @@
+"""What is written for OpenPBS and Torque, and what their commands say."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+from xml.etree import ElementTree as ET
+
+import msgspec
+
+from kettle_wire.batch import BatchEnd, BatchRequest, BatchState, EndCause
+
+STATES: Final = {
+    **dict.fromkeys("QWT", BatchState.QUEUED),
+    "H": BatchState.HELD,
+    **dict.fromkeys("REB", BatchState.RUNNING),
+    **dict.fromkeys("SU", BatchState.SUSPENDED),
+    **dict.fromkeys("FCX", BatchState.ENDED),
+}
+"""All letters but M: such a job is at another server, and what it does there is not known."""
+_LIMITS: Final = {
+    **dict.fromkeys((-29, -28), EndCause.TIME),
+    **dict.fromkeys((-27, -26), EndCause.MEMORY),
+}
+"""Exit statuses by which OpenPBS says that it ended a job."""
+_TORQUE_LIMITS: Final = {**dict.fromkeys((-11, -12), EndCause.TIME), -10: EndCause.MEMORY}
+_BY_SIGNAL: Final = 256
+_TERMINATED: Final = 271
+_ID: Final = re.compile(r"(\d+(?:\[\])?)(?:\.[\w.-]+)?")
+
+
+class PbsJob(msgspec.Struct, frozen=True, kw_only=True):
+    """A job in an answer."""
+
+    id: str
+    name: str
+    state: BatchState | None
+    """None: a letter that says nothing."""
+    words: str
+    host: str = ""
+    end: BatchEnd | None = None
+
+
+class BrokenAnswerError(ValueError):
+    """What should be JSON or XML is not, or not to its end."""
+
+
+def directives(intent: str, directory: str, request: BatchRequest, *, torque: bool, gpus: str) -> list[str]:
+    """Arguments of `qsub`; `gpus` is the resource of GPUs."""
+    words = [f"-N {intent}", "-S /bin/sh", "-r n", "-j oe", f"-o {directory}/.kettle/batch.log"]
+    if torque:
+        chunk = f"nodes={request.nodes}:ppn={request.cpus}"
+        words.append(f"-l {chunk}" + (f":{gpus}={request.gpus}" if request.gpus else ""))
+        words += [f"-l mem={request.memory * request.nodes}mb"] if request.memory else []
+        words += ["-n"] if request.whole_node else []
+    else:
+        chunk = f"select={request.nodes}:ncpus={request.cpus}"
+        chunk += f":mem={request.memory}mb" if request.memory else ""
+        words.append(f"-l {chunk}" + (f":{gpus}={request.gpus}" if request.gpus else ""))
+        words += ["-l place=scatter:excl"] if request.whole_node else []
+    if request.wall:
+        words.append(f"-l walltime={request.wall}")
+    named = {"-q": request.queue, "-A": request.account}
+    return words + [f"{key} {value}" for key, value in named.items() if value]
+
+
+def submitted(output: str) -> str | None:
+    """The id that `qsub` printed; None: there is none."""
+    for line in reversed(output.splitlines()):
+        if _ID.fullmatch(line.strip()):
+            return line.strip()
+    return None
+
+
+def jobs(output: str) -> Iterator[PbsJob]:
+    """
+    The jobs in an answer of `qstat`: JSON of OpenPBS, or XML of Torque.
+
+    Raises:
+        BrokenAnswerError: it is not whole.
+    """
+    begin = re.search(r"^\s*(\{|<Data>)", output, re.MULTILINE)
+    if begin is None:
+        if output.strip():
+            raise BrokenAnswerError("qstat wrote neither JSON nor XML")
+        return
+    text = output[begin.start(1) :]
+    if begin[1] == "{":
+        yield from _of_json(text)
+    else:
+        yield from _of_xml(text)
+
+
+class _Answer(msgspec.Struct):
+    jobs: dict[str, dict[str, object]] = msgspec.field(name="Jobs", default_factory=dict)
+
+
+def _of_json(text: str) -> Iterator[PbsJob]:
+    try:
+        answer = msgspec.json.decode(text, type=_Answer)
+    except msgspec.MsgspecError as error:
+        raise BrokenAnswerError(f"qstat wrote no whole list: {error}") from None
+    for id_, fields in answer.jobs.items():
+        used = fields.get("resources_used")
+        more = {f"used.{key}": value for key, value in used.items()} if isinstance(used, dict) else {}
+        yield _job(id_, {key: str(value) for key, value in {**fields, **more}.items()}, _LIMITS)
+
+
+def _of_xml(text: str) -> Iterator[PbsJob]:
+    try:
+        root = ET.fromstring(text)  # noqa: S314 - of our own batch system
+    except ET.ParseError as error:
+        raise BrokenAnswerError(f"qstat wrote no whole list: {error}") from None
+    for each in root.iter("Job"):
+        fields = {field.tag: (field.text or "").strip() for field in each}
+        used = each.find("resources_used")
+        for field in used if used is not None else ():
+            fields[f"used.{field.tag}"] = (field.text or "").strip()
+        yield _job(fields.get("Job_Id", ""), fields, _TORQUE_LIMITS)
+
+
+def _job(id_: str, fields: Mapping[str, str], limits: Mapping[int, EndCause]) -> PbsJob:
+    letter, comment = fields.get("job_state", ""), fields.get("comment", "")
+    state = STATES.get(letter)
+    words = f"{letter}: {comment}" if comment else letter
+    end = _end(fields, words, limits) if state is BatchState.ENDED else None
+    host = fields.get("exec_host", "").partition("/")[0]
+    return PbsJob(id=id_, name=fields.get("Job_Name", ""), state=state, words=words, host=host, end=end)
+
+
+def _end(fields: Mapping[str, str], words: str, limits: Mapping[int, EndCause]) -> BatchEnd:
+    text = fields.get("Exit_status", fields.get("exit_status", ""))
+    try:
+        status = int(text)
+    except ValueError:
+        # One that ended before it began has no status: it was deleted while it waited.
+        began = "stime" in fields or "start_time" in fields
+        return BatchEnd(cause=EndCause.UNKNOWN if began else EndCause.REMOVED, words=words)
+    cause, code, signal = EndCause.EXITED, None, None
+    if "walltime" in words and "exceeded" in words:
+        cause = EndCause.TIME
+    elif "mem" in words and "exceeded" in words:
+        cause = EndCause.MEMORY
+    elif status in limits:
+        cause = limits[status]
+    elif status < 0:
+        cause = EndCause.NOT_STARTED
+    elif status == _TERMINATED:
+        cause = EndCause.REMOVED
+    elif status >= _BY_SIGNAL:
+        signal = status - _BY_SIGNAL
+    else:
+        code = status
+    return BatchEnd(
+        cause=cause,
+        exit_code=code,
+        signal=signal,
+        words=words,
+        cpu=_seconds(fields.get("used.cput", "")),
+        memory_kib=_kib(fields.get("used.mem", "")),
+    )
+
+
+def _seconds(text: str) -> float:
+    parts = text.split(":")
+    if not all(part.isdecimal() for part in parts):
+        return 0.0
+    return float(sum(int(part) * 60**at for at, part in enumerate(reversed(parts))))
+
+
+_UNITS: Final = {"b": 1 / 1024, "kb": 1, "mb": 1024, "gb": 1 << 20}
+
+
+def _kib(text: str) -> int:
+    found = re.fullmatch(r"(\d+)(b|kb|mb|gb)", text.lower())
+    return int(int(found[1]) * _UNITS[found[2]]) if found else 0
+
+
+_UNREACHABLE: Final = re.compile(
+    r"cannot connect to server|Connection refused|No default server|Unknown Host|Batch protocol error",
+    re.IGNORECASE,
+)
+_UNKNOWN: Final = re.compile(
+    r"Unknown Job Id|Job has finished|Request invalid for (finished|state of) job", re.IGNORECASE
+)
+
+
+def is_unreachable(errors: str) -> bool:
+    """Whether the server was not reached, so nothing was done."""
+    return _UNREACHABLE.search(errors) is not None
+
+
+def is_silent(errors: str) -> bool:
+    """Whether the server was asked, and its answer did not come."""
+    return re.search(r"End of File|timed? ?out|Premature end of message", errors, re.IGNORECASE) is not None
+
+
+def is_only_unknown(errors: str) -> bool:
+    """Whether all that is wrong is that some jobs are not there any more."""
+    lines = [line for line in errors.splitlines() if line.strip()]
+    return bool(lines) and all(_UNKNOWN.search(line) for line in lines)

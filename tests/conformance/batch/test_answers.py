@@ -1,0 +1,146 @@
+"""
+What batch systems say in every state: no word is taken for another one, and no half answer for a whole one.
+
+The answers of Grid Engine were recorded; those of OpenPBS, Torque and LSF are written in the forms that their manuals give.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from kettle_services.ce.domain.batch import lsf, pbs, sge, slurm
+from kettle_wire.batch import BatchEnd, BatchState, EndCause
+
+_DATA = Path(__file__).parent / "data"
+_Q, _H, _R, _S = BatchState.QUEUED, BatchState.HELD, BatchState.RUNNING, BatchState.SUSPENDED
+_UNKNOWN = None
+
+_End = tuple[EndCause, int | None, int | None]
+
+
+def _said(state: BatchState | None, end: BatchEnd | None) -> BatchState | _End | None:
+    return state if end is None else (end.cause, end.exit_code, end.signal)
+
+
+def _exit(code: int) -> _End:
+    return EndCause.EXITED, code, None
+
+
+def _by(cause: EndCause) -> _End:
+    return cause, None, None
+
+
+def test_openpbs() -> None:
+    """Each letter and exit status of OpenPBS."""
+    found = {each.id: _said(each.state, each.end) for each in pbs.jobs((_DATA / "openpbs.json").read_text())}
+    assert {
+        "101.pbs": _Q, "102.pbs": _H, "103.pbs": _R, "104.pbs": _R, "105.pbs": _S, "106.pbs": _S, "107.pbs": _Q,
+        "108.pbs": _Q, "109.pbs": _UNKNOWN, "110.pbs": _exit(0), "111.pbs": _exit(3), "112.pbs": _by(EndCause.REMOVED),
+        "113.pbs": _by(EndCause.TIME), "114.pbs": _by(EndCause.MEMORY), "115.pbs": _by(EndCause.NOT_STARTED),
+        "116.pbs": (EndCause.EXITED, None, 9), "117.pbs": _by(EndCause.REMOVED), "118[].pbs": _R, "119.pbs": _exit(0),
+    } == found  # fmt: skip
+    used = next(each.end for each in pbs.jobs((_DATA / "openpbs.json").read_text()) if each.id == "110.pbs")
+    assert used is not None
+    assert (65.0, 2048) == (used.cpu, used.memory_kib)
+
+
+def test_torque() -> None:
+    """Each letter and exit status of Torque, which writes XML."""
+    found = {
+        each.name[-3:]: _said(each.state, each.end) for each in pbs.jobs((_DATA / "torque.xml").read_text())
+    }
+    assert {
+        "201": _Q, "202": _H, "203": _R, "204": _exit(0), "205": _by(EndCause.REMOVED), "206": _by(EndCause.TIME),
+        "207": _by(EndCause.MEMORY), "208": _exit(2), "209": _S, "210": _R, "211": _Q, "212": _Q,
+    } == found  # fmt: skip
+
+
+def test_lsf() -> None:
+    """Each word and reason of LSF; a job whose host does not answer is not over."""
+    found = {each.id: _said(each.state, each.end) for each in lsf.jobs((_DATA / "lsf.json").read_text())}
+    assert {
+        "301": _Q, "302": _H, "303": _R, "304": _S, "305": _S, "306": _R, "307": _Q, "308": _UNKNOWN, "309": _UNKNOWN,
+        "310": _exit(0), "311": _exit(3), "312": _by(EndCause.TIME), "313": _by(EndCause.MEMORY),
+        "314": _by(EndCause.REMOVED), "315": _by(EndCause.REMOVED), "316": _by(EndCause.PREEMPTED),
+        "317": (EndCause.EXITED, None, 11), "318": _by(EndCause.NODE), "319": _by(EndCause.EXITED),
+    } == found  # fmt: skip
+
+
+def test_grid_engine() -> None:
+    """Letters of Grid Engine in all their combinations, held before queued."""
+    found = {each.number: each.state for each in sge.jobs((_DATA / "grid_engine.xml").read_text())}
+    assert {
+        "401": _R, "402": _R, "403": _R, "404": _S, "405": _S, "406": _S, "407": _R, "408": _Q, "409": _H, "410": _H,
+        "411": _H, "412": _UNKNOWN,
+    } == found  # fmt: skip
+
+
+def test_books_of_grid_engine() -> None:
+    """What ended a job that was killed follows from what it had asked for; one that is run again has not ended."""
+    books = sge.accounted((_DATA / "grid_engine_books.txt").read_text())
+    assert {
+        "421": _exit(3), "422": _by(EndCause.REMOVED), "423": _by(EndCause.TIME), "424": _by(EndCause.MEMORY),
+        "425": _by(EndCause.NOT_STARTED), "427": _by(EndCause.TIME),
+    } == {number: _said(None, end) for number, (_, end) in books.items()}  # fmt: skip
+    assert 3.0 == books["421"][1].ended - books["421"][1].began
+
+
+@pytest.mark.parametrize(
+    ("word", "reason", "state"),
+    [
+        ("PENDING", "JobHeldUser", _H),
+        ("PENDING", "JobHeldAdmin", _H),
+        ("PENDING", "Priority", _Q),
+        ("REQUEUE_HOLD", "None", _H),
+        ("SPECIAL_EXIT", "None", _H),
+        ("REQUEUED", "None", _Q),
+        ("CONFIGURING", "None", _Q),
+        ("COMPLETING", "None", _R),
+        ("STOPPED", "None", _R),
+        ("SUSPENDED", "None", _S),
+        ("CANCELLED by 1000", "None", BatchState.ENDED),
+        ("CANCELLED+", "None", BatchState.ENDED),
+        ("LAUNCH_FAILED", "None", BatchState.ENDED),
+        ("", "None", _UNKNOWN),
+        ("EN ATTENTE", "None", _UNKNOWN),
+    ],
+)
+def test_words_of_slurm(word: str, reason: str, state: BatchState | None) -> None:
+    """Held is not queued, and what is not known is nothing."""
+    assert state is slurm.state_of(word, reason)
+
+
+def test_all_words_of_slurm_are_known() -> None:
+    """Every state of its manual has a meaning."""
+    words = """BOOT_FAIL CANCELLED COMPLETED CONFIGURING COMPLETING DEADLINE FAILED NODE_FAIL OUT_OF_MEMORY PENDING PREEMPTED
+        RUNNING RESV_DEL_HOLD REQUEUE_FED REQUEUE_HOLD REQUEUED RESIZING REVOKED SIGNALING SPECIAL_EXIT STAGE_OUT STOPPED SUSPENDED
+        TIMEOUT LAUNCH_FAILED POWER_UP_NODE"""
+    assert set() == set(words.split()) - set(slurm.STATES)
+
+
+def test_half_an_answer_is_none() -> None:
+    """What was cut on its way, or is something else, is refused, and never a shorter list."""
+    for name, jobs, broken in (
+        ("openpbs.json", pbs.jobs, pbs.BrokenAnswerError),
+        ("torque.xml", pbs.jobs, pbs.BrokenAnswerError),
+        ("lsf.json", lsf.jobs, lsf.BrokenAnswerError),
+        ("grid_engine.xml", sge.jobs, sge.BrokenAnswerError),
+    ):
+        text = (_DATA / name).read_text()
+        for cut in (text[: len(text) // 2], text[: -len("</Data>\n") - 1], "Welcome to the login node"):
+            with pytest.raises(broken):
+                list(jobs(cut))
+
+
+def test_what_a_login_prints_changes_nothing() -> None:
+    """Lines before an answer are passed over, also those that look like one."""
+    motd = "Welcome!\nJobs: | 1 | RUNNING |\n"
+    for name, jobs in (("openpbs.json", pbs.jobs), ("torque.xml", pbs.jobs), ("grid_engine.xml", sge.jobs)):
+        text = (_DATA / name).read_text()
+        assert len(list(jobs(text))) == len(list(jobs(motd + text)))
+    assert "12" == slurm.submitted("Welcome to cluster 9\n12\n")
+    assert "12;other" == slurm.submitted("12;other\n")
+    assert "12" == sge.submitted("Your job is welcome\n12.1-3:1\n")
+    assert "12.pbs.example.org" == pbs.submitted("quota: 3\nhello\n12.pbs.example.org\n")
+    assert "12" == lsf.submitted("hello\nJob <12> is submitted to queue <normal>.\n")
+    assert None is slurm.submitted("Submitted batch job\n")
