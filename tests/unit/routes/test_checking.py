@@ -120,5 +120,5 @@ def test_what_looks_wrong_is_a_warning(text: str, sentence: str) -> None:
 
 def test_a_sound_file_has_no_warnings() -> None:
     """The transforms of a CE have none either, whatever a route sets for them."""
-    text = "use ROUTES : CE\n" + file("default_queue = grid\ndefault_CERequirements = Site")
-    assert () == check(text, "routes", samples(), 0).warnings
+    for body in ("", "default_queue = grid\ndefault_CERequirements = Site"):
+        assert () == check(f"use ROUTES : CE\n{file(body)}", "routes", samples(), 0).warnings
