@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import pytest
 
+from kettle.retry.deadline import Deadline
 from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers.slurm import SlurmCluster, no_slurm, slurm
 from kettle.testing.throwaway_pool import ThrowawayPool
@@ -101,12 +102,15 @@ async def test_the_page_is_right(pool: ThrowawayPool, condor: Condor, page: Page
 
 async def _batch_id(pool: ThrowawayPool, select: Select) -> str:
     """What Slurm calls a job, once it has it."""
-    async with asyncio.timeout(PATIENCE_S):
-        while True:
-            [ad] = await pool.client.jobs(select, projection=["GridJobId"])
-            if "GridJobId" in ad:
-                return str(ad["GridJobId"]).rpartition("/")[2]
-            await asyncio.sleep(0.1)
+    patience = Deadline(PATIENCE_S)
+    while True:
+        [ad] = await pool.client.jobs(select, projection=["GridJobId"])
+        if "GridJobId" in ad:
+            return str(ad["GridJobId"]).rpartition("/")[2]
+        assert not patience.passed, (
+            pool.log("ce")[-3000:] + pool.log("schedd")[-2000:] + str(await pool.client.jobs(select))
+        )
+        await asyncio.sleep(0.1)
 
 
 async def test_a_job_is_found_by_the_number_that_slurm_gave_it(

@@ -48,7 +48,7 @@ def file(body: str, more: str = "", name: str = "R") -> str:
             'route R, line 2: GridResource "arc a.example" is not carried out',
         ),
         (file("", name="Rr"), "there is no JOB_ROUTER_ROUTE_Rr; there is JOB_ROUTER_ROUTE_R"),
-        (file("").replace("@end", "@ende"), "line 2: JOB_ROUTER_ROUTE_R: its value has no end"),
+        (file("").replace("@end", "@fin"), "line 2: JOB_ROUTER_ROUTE_R: its value has no end"),
         (
             file("", "JOB_ROUTER_SELECTION = best"),
             "write one of first, round_robin, weight, least_load, rank",
