@@ -76,7 +76,9 @@ class Credential(msgspec.Struct, frozen=True):
 
     @property
     def life(self) -> tuple[int, int]:
-        """From when to when the statement is good, in seconds since the epoch; the second is 0 if it does not end."""
+        """
+        From when to when the statement is good, in seconds since the epoch; the second is 0 if it does not end.
+        """
         if not self.jwt:
             return 0, 0
         stated = self._stated()

@@ -35,7 +35,7 @@ class CreateOwnJoinToken(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
 
 
 class CreateBearersJoinToken(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The same for who has come with a token: the machines stay as long as that is good."""
+    """Let such machines join for who has come with a token: they stay as long as that is good."""
 
     id: CommandId
     hash: Sha256

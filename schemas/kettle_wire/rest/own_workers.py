@@ -1,4 +1,6 @@
-"""Machines that run one person's jobs only, over HTTP: that person sees them, and removes those that he has let in."""
+"""
+Machines that run one person's jobs only, over HTTP: that person sees them, and removes those that he has let in.
+"""
 
 import msgspec
 

@@ -1,4 +1,6 @@
-"""Machines whose credential is not good any more: their connections are ended, whoever or whatever has decided so."""
+"""
+Machines whose credential is not good any more: their connections are ended, however that was decided.
+"""
 
 import logging
 import time
@@ -32,7 +34,9 @@ class MachineRemoval:
         self._withdrawn = True
 
     async def cut_off(self, machine: str) -> None:
-        """Have the server believe a machine no more, if there is one of this name; `unavailable`: nobody could tell the server."""
+        """
+        Have the server believe a machine no more, if there is one of this name; `unavailable`: nobody could tell the server.
+        """
         known = self._record.register.find(Worker, f"worker/{machine}")
         if known is None:
             return

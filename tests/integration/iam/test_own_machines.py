@@ -136,7 +136,9 @@ async def test_machines_of_who_is_banned_go(office: Office) -> None:
 
 
 async def test_machines_go_with_the_token_that_let_them_in(office: Office) -> None:
-    """One that is withdrawn, and the one of another session stays; who shows somebody else's or a job's has none."""
+    """
+    One that is withdrawn, and the one of another session stays; who shows somebody else's or a job's has none.
+    """
     async with office.backend.bus(user("bob")) as bus, office.backend.bus(user("eve")) as other:
         bob = office.asked_by(bus)
         lost, kept = await bob.issue_token(), await bob.open_session()

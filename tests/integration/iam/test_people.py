@@ -48,7 +48,9 @@ async def test_a_token_that_only_reads_sends_no_commands(gate: Gate) -> None:
 
 
 async def test_who_has_the_next_token_outlasts_the_end_of_one(gate: Gate) -> None:
-    """The server ends the connection with the token; it is made again with the next one, and what is asked then is answered."""
+    """
+    The server ends the connection with the token; it is made again with the next one, and what is asked then is answered.
+    """
     ends, lost, back = time.time() + 6, asyncio.Event(), asyncio.Event()
     first, next_ = gate.token("ada", exp=int(ends)), gate.token("ada")
     async with NatsBus.connect(

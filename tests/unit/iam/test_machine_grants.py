@@ -103,7 +103,9 @@ def test_machines_go_with_what_let_them_in(grant: Grant, what: list[tuple[str, I
 
 
 def test_what_others_are_refused_ends_no_machine() -> None:
-    """Neither another person's ban nor another token's withdrawal, and none of those ends a machine of an administrator's token."""
+    """
+    Neither another person's ban nor another token's withdrawal, and none of those ends a machine of an administrator's token.
+    """
     register = with_token(OF_TOKEN)
     join(register)
     fold(register, [("ban/user:bob", BanSet(whom="user:bob", by="grace", at=10.0)), *withdrawn("other")])
@@ -121,7 +123,10 @@ def test_what_others_are_refused_ends_no_machine() -> None:
 
 
 def test_a_machine_outlives_its_token_by_the_life_of_its_credential_at_the_most() -> None:
-    """A token of an hour lets a machine in for some days and is not renewed after its end; a session's is as long as that is open."""
+    """
+    A token of an hour lets a machine in for some days and is not renewed after its end; a session's is as long as that is
+    open.
+    """
     of_token, of_session = with_token(OF_TOKEN), with_token(OF_SESSION)
     join(of_token, now=3500.0 - 1800.0)
     join(of_session)
@@ -143,7 +148,9 @@ def test_who_asks_often_is_recorded_once() -> None:
 
 
 def test_people_remove_what_they_have_let_in_and_nothing_else() -> None:
-    """Neither another person's machine, of which they are not told, nor one that an administrator has let in for them."""
+    """
+    Neither another person's machine, of which they are not told, nor one that an administrator has let in for them.
+    """
     register = with_token(machine_grants.of_account("ada"))
     join(register)
     with pytest.raises(Denied, match="no machine n1 has joined for the jobs of bob"):

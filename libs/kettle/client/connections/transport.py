@@ -43,7 +43,9 @@ class Transport(Protocol):
         ...
 
     async def token(self) -> str:
-        """The token that is shown to the pool, as it is now; empty: it knows us by an account. Raises ClientError."""
+        """
+        The token that is shown to the pool, as it is now; empty: it knows us by an account. Raises ClientError.
+        """
         ...
 
     async def call(

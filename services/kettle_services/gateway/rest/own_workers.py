@@ -17,7 +17,7 @@ class OwnWorkerQuestions:
         self._people = people
 
     async def list(self, asked: Asked) -> Answer:
-        """Those of who asks."""
+        """Machines and join tokens of who asks."""
         async with self._people.of(asked.person) as client:
             own = client.iam.own_machines
             workers, tokens = await asyncio.gather(own.workers(), own.join_tokens())

@@ -68,7 +68,9 @@ class OwnMachineCommands:
     async def create_bearers_join_token(
         self, request: own.CreateBearersJoinToken, caller: Identity
     ) -> Decision[JoinTokenMade]:
-        """Let machines join for somebody who shows a token; refused if that permits no submissions, or is another's."""
+        """
+        Let machines join for somebody who shows a token; refused if that permits no submissions, or is another's.
+        """
         with refusing():
             grant = await self._identification.grant_of(request.credential, caller.name)
         return self._created(request, caller.name, grant)
@@ -96,7 +98,7 @@ class OwnMachineCommands:
         return made(event, self._pool)
 
     async def list_join_tokens(self, request: own.ListOwnJoinTokens, caller: Identity) -> JoinTokens:
-        """Those of the caller that can be used."""
+        """Join tokens of the caller that can be used."""
         tokens = usable(self._record.register.all(JoinToken), now=time.time())
         return JoinTokens(
             tokens=[shown_token(each) for each in tokens if each.grant and each.owner == caller.name]

@@ -237,9 +237,7 @@ def require_free(register: Register, machine: str, *, now: float) -> None:
 
 
 def _expires(token: JoinToken, lives: Lives, now: float) -> float:
-    """
-    When the credential of a machine ends: the shortest life that is said for it counts; 0: never.
-    """
+    """When the credential of a machine ends: the shortest life that is said for it counts; 0: never."""
     longest = lives.of_own if token.grant is not None else lives.pool
     said = [each for each in (longest, token.life) if each]
     return now + min(said) if said else 0.0
