@@ -8,11 +8,12 @@ from typing import Any, Final
 from kettle.bus.ports import RefusedError, Served
 from kettle.eventsourcing.command_pipeline import CommandPipeline, Decision
 from kettle.worker_pools.comparison import changes, digest
+from kettle_services.scaler.asked_plans import AskedPlans
 from kettle_services.scaler.domain.leases.book import Book, standing
 from kettle_services.scaler.domain.leases.breakers import Closure, template_of
 from kettle_services.scaler.domain.leases.wishes import reopen
 from kettle_services.scaler.domain.outlooks import outlooks, waiting_jobs
-from kettle_services.scaler.domain.plans import LastPlan
+from kettle_services.scaler.domain.plans import LastPlan, of_pool
 from kettle_services.scaler.domain.pools import (
     PoolRefused,
     PoolState,
@@ -30,7 +31,6 @@ from kettle_wire.commands.iam import Recorded
 from kettle_wire.commands.outlooks import EXPLAIN_WAIT, ExplainWait, PoolOutlooks
 from kettle_wire.commands.worker_pools import OfferStanding, PoolStanding, PoolSummary
 from kettle_wire.events import Event
-from kettle_wire.events.plan import PlanMade
 from kettle_wire.identity import Identity
 from kettle_wire.worker_pools import Offer
 
@@ -47,15 +47,15 @@ class PoolCommands:
         provisioning: Provisioning,
         *,
         changed: Callable[[], None],
-        plan_now: Callable[[], PlanMade],
+        asked: AskedPlans,
     ) -> None:
         """
-        `changed`: somebody has decided something, so that another plan is due.  `plan_now`: a plan that is not carried out.
+        `changed`: somebody has decided something, so that another plan is due.
         """
         self._record: Final = record
         self._provisioning: Final = provisioning
         self._changed: Final = changed
-        self._plan_now: Final = plan_now
+        self._asked: Final = asked
 
     def served(self, pipeline: CommandPipeline) -> list[Served[Any, Any]]:
         """The endpoints with their handlers."""
@@ -131,16 +131,19 @@ class PoolCommands:
         )
 
     async def explain(self, request: wire.ExplainPlan, caller: Identity) -> wire.PlanExplained:
-        """The last plan, or one that is made now; `not_found`: no plan was made yet."""
+        """
+        The last plan, or one that is made now, with the machines of this pool; `not_found`: no plan was made yet.
+        """
         self.require(request.pool)
         if request.dry_run:
-            return wire.PlanExplained(plan=self._plan_now(), at=time.time(), carried_out=False)
+            plan, at = self._asked.now()
+            return wire.PlanExplained(plan=of_pool(plan, request.pool), at=at, carried_out=False)
         last = self._last()
         if last is None:
             raise RefusedError(
                 RefusalCode.NOT_FOUND, "no plan was made yet: nothing that could be planned for was seen"
             )
-        return wire.PlanExplained(plan=last.plan, at=last.at, carried_out=True)
+        return wire.PlanExplained(plan=of_pool(last.plan, request.pool), at=last.at, carried_out=True)
 
     async def explain_wait(self, request: ExplainWait, caller: Identity) -> PoolOutlooks:
         """What is planned for jobs of one kind."""
