@@ -30,6 +30,8 @@ from kettle_wire.worker_pools import Market, Offer
 _MODELS: Final = Loader()
 """Reads what botocore knows of a service once, since that is megabytes."""
 _SPOT_NOTICE: Final = "http://169.254.169.254/latest/meta-data/spot/instance-action"
+_SESSION: Final = "http://169.254.169.254/latest/api/token"
+"""Where an instance has the token with which it may ask there."""
 _PAGE: Final = 500
 _QUOTA: Final = "get_service_quota"
 """The only operation that is another service's."""
@@ -137,7 +139,9 @@ class Ec2:
     async def create(self, order: Order, bootstrap: Bootstrap) -> Handle:
         """Run one instance.  Nothing here asks twice, and if the network does, ClientToken makes it one."""
         spot = order.offer.market is Market.SPOT and not bootstrap.notices.url
-        notices = msgspec.structs.replace(bootstrap.notices, url=_SPOT_NOTICE) if spot else bootstrap.notices
+        notices = bootstrap.notices
+        if spot:
+            notices = msgspec.structs.replace(notices, url=_SPOT_NOTICE, token_url=_SESSION)
         told = msgspec.structs.replace(bootstrap, notices=notices)
         script = machine_script(told, self._settings.program, self._settings.before, self._settings.power_off)
         names = {
@@ -327,4 +331,11 @@ def _request(offer: Offer) -> dict[str, Any]:
         else None,
     }
     asked = {key: value for key, value in known.items() if value}
-    return {"MinCount": 1, "MaxCount": 1, "InstanceInitiatedShutdownBehavior": "terminate", **asked}
+    return {
+        "MinCount": 1,
+        "MaxCount": 1,
+        "InstanceInitiatedShutdownBehavior": "terminate",
+        # What a job can have its machine fetch does not carry a header: neither role nor user data are read in that way.
+        "MetadataOptions": {"HttpTokens": "required", "HttpEndpoint": "enabled"},
+        **asked,
+    }

@@ -2,18 +2,19 @@
 
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from kettle.bus.ports import RefusedError, Served
 from kettle.eventsourcing.command_pipeline import CommandPipeline, Decision
 from kettle.worker_pools.comparison import changes, digest
+from kettle_services.scaler.asked_plans import AskedPlans
 from kettle_services.scaler.domain import figures, plans
 from kettle_services.scaler.domain.leases.book import Book, standing
 from kettle_services.scaler.domain.leases.breakers import Closure, template_of
 from kettle_services.scaler.domain.leases.wishes import reopen
 from kettle_services.scaler.domain.outlooks import outlooks, waiting_jobs
-from kettle_services.scaler.domain.plans import LastPlan
+from kettle_services.scaler.domain.plans import LastPlan, of_pool
 from kettle_services.scaler.domain.pools import (
     PoolRefused,
     PoolState,
@@ -47,14 +48,18 @@ class PoolCommands:
         self,
         record: Record,
         provisioning: Provisioning,
-        planner: Planner,
+        *,
+        changed: Callable[[], None],
+        asked: AskedPlans,
         log: PlanLog,
     ) -> None:
+        """
+        `changed`: somebody has decided something, so that another plan is due.
+        """
         self._record: Final = record
         self._provisioning: Final = provisioning
-        self._planner: Final = planner
-        self._changed: Final = planner.wake
-        """Somebody has decided something, so that another plan is due."""
+        self._changed: Final = changed
+        self._asked: Final = asked
         self._log: Final = log
 
     def served(self, pipeline: CommandPipeline) -> list[Served[Any, Any]]:
@@ -133,8 +138,8 @@ class PoolCommands:
 
     async def explain(self, request: wire.ExplainPlan, caller: Identity) -> wire.PlanExplained:
         """
-        The last plan, that of a moment of the past, or one that is made now; `not_found`: there was no plan; `refused`: a plan of the past
-        that is made now.
+        The last plan, that of a moment of the past, or one that is made now, with the machines of this pool; `not_found`: there was no
+        plan; `refused`: a plan of the past that is made now.
         """
         self.require(request.pool)
         if request.dry_run and request.at:
@@ -142,7 +147,8 @@ class PoolCommands:
                 RefusalCode.REFUSED, "dry_run makes a plan of what waits now: leave it out, or at"
             )
         if request.dry_run:
-            return wire.PlanExplained(plan=self._planner.plan_now(), at=time.time(), carried_out=False)
+            plan, at = self._asked.now()
+            return wire.PlanExplained(plan=of_pool(plan, request.pool), at=at, carried_out=False)
         last = self._last()
         if request.at and last is not None and request.at < last.at:
             last = await self._log.at(request.at, head=self._record.shard.frame)
@@ -153,7 +159,7 @@ class PoolCommands:
                 if request.at
                 else "no plan was made yet: nothing that could be planned for was seen",
             )
-        return wire.PlanExplained(plan=last.plan, at=last.at, carried_out=True)
+        return wire.PlanExplained(plan=of_pool(last.plan, request.pool), at=last.at, carried_out=True)
 
     async def machines_over_time(
         self, request: wire.AskMachinesOverTime, caller: Identity
