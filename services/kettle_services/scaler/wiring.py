@@ -52,13 +52,7 @@ async def serve(rt: Runtime, settings: ScalerSettings) -> None:
     measure_pools(rt.telemetry, record, provisioning, planner)
     pipeline = CommandPipeline(record, administrators=lambda: {*settings.administrators, own_name()})
     renewals = Renewals(provisioning, settings)
-    pools = PoolCommands(
-        record,
-        provisioning,
-        changed=planner.wake,
-        asked=AskedPlans(planner.plan_now),
-        log=PlanLog(log),
-    )
+    pools = PoolCommands(record, provisioning, planner, AskedPlans(planner.plan_now), PlanLog(log))
     leases = LeaseCommands(record, LeaseLog(log), pools, provisioning, bus, settings)
     served = [pipeline.command(RENEW, renewals.renew), *pools.served(pipeline), *leases.served(pipeline)]
     await bus.serve("scaler", settings.name, served, version=VERSION)

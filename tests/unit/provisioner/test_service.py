@@ -6,9 +6,9 @@ from typing import Any, Final
 
 import pytest
 
+from kettle.bus.ports import BusUnavailableError, RefusedError
 from kettle.runtime.measurements import Measurements
 from kettle.runtime.telemetry import MeasuringTelemetry, Telemetry
-from kettle.bus.ports import BusUnavailableError, RefusedError
 from kettle_services.provisioner.hosted import Hosted
 from kettle_services.provisioner.join_tokens import JoinTokens
 from kettle_services.provisioner.pace import Pace

@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, Final
 
 from kettle.bus.ports import RefusedError, Served
@@ -48,17 +48,15 @@ class PoolCommands:
         self,
         record: Record,
         provisioning: Provisioning,
-        *,
-        changed: Callable[[], None],
+        planner: Planner,
         asked: AskedPlans,
         log: PlanLog,
     ) -> None:
-        """
-        `changed`: somebody has decided something, so that another plan is due.
-        """
         self._record: Final = record
         self._provisioning: Final = provisioning
-        self._changed: Final = changed
+        self._planner: Final = planner
+        self._changed: Final = planner.wake
+        """Somebody has decided something, so that another plan is due."""
         self._asked: Final = asked
         self._log: Final = log
 
