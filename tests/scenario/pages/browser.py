@@ -26,7 +26,7 @@ from playwright.async_api import (
 _WITHIN_MS: Final = 60_000.0
 """After this something hangs."""
 PROGRAMS: Final = ("chromium-headless-shell", "chromium")
-"""What shows pages without a screen.  The first has no windows, profiles and extensions, and takes a third of the other's time."""
+"""What shows pages without a screen.  The first has no windows, profiles and extensions, and takes half of the other's CPU time."""
 _BROKEN: Final = """() => axe.run({resultTypes: ["violations"]}).then(found => found.violations.map(
     rule => `${rule.id}: ${JSON.stringify(rule.nodes.map(node => node.target))}`))"""
 NO_WIDER: Final = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
