@@ -65,6 +65,13 @@ def sums(amounts: list[Resources]) -> Counter[str]:
     return total
 
 
+def overdrawn(machine: Machine) -> set[str]:
+    """What claims have more of than the machine, because its layout has changed under them."""
+    everybody = sums([claim.resources for claim in (*machine.claims.values(), *machine.waiting.values())])
+    total = machine.facts.total.named()
+    return {name for name, amount in everybody.items() if amount > total.get(name, 0)}
+
+
 def left_of(machine: Machine, slot: Slot) -> Counter[str]:
     """What nobody has of a slot, and of the machine, counted in the simplest way."""
     waiting = list(machine.waiting.values())

@@ -26,7 +26,7 @@ from kettle_wire.commands.startd import Activation, Alive, ClaimKey, Deactivatio
 from kettle_wire.jobs import JobId
 from kettle_wire.worker_reports import FinalReport, Report
 
-from .slot_machines import IDS, TOTALS, TYPES, WISHES, facts, left_of, sums
+from .slot_machines import IDS, TOTALS, TYPES, WISHES, facts, left_of, overdrawn, sums
 
 
 @given(TYPES, TOTALS)
@@ -406,8 +406,8 @@ class Requests(RuleBasedStateMachine):
             if slot.partitionable:
                 if any(claim.whole for claim in self.machine.claims_on(slot)):
                     continue
-            elif self.machine.claims_on(slot) or not whole:
-                continue
+            elif self.machine.claims_on(slot) or not whole or overdrawn(self.machine) - {"Disk"}:
+                continue  # a slot that has none of what is overdrawn is closed as well
             if self.must:
                 left["Memory"] -= left["Memory"] % 700
                 left["Disk"] -= left["Disk"] % 1024

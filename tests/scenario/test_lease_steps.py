@@ -44,13 +44,13 @@ boot = "1s"
 """
 QUICK: Final[dict[str, Any]] = {
     "scaler": {
-        "answer": 3.0,
+        "answer": 6.0,
         "reconcile_interval": 1.0,
         "doubt_interval": 0.5,
         "removal_interval": 0.5,
         "renew_interval": 2.0,
     },
-    "provisioner": {"call_deadline": 2.0, "providers": {"process": {"kind": "process", "grace": 1.0}}},
+    "provisioner": {"call_deadline": 4.0, "providers": {"process": {"kind": "process", "grace": 1.0}}},
 }
 _LOOK_S: Final = 0.5
 
