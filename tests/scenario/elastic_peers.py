@@ -56,9 +56,11 @@ class Cloud:
         self.proxy: Final = FaultProxy(url)
         self.machines: Final = Ec2Machines(url, place)
         self.credentials: Final = place / "credentials"
-        self.use_credential("right")
+        self.key = "first"
+        """The only credential that it knows."""
+        self.use_credential(self.key)
         self.refused: Final[list[Asked]] = []
-        """What was asked with another credential than the right one."""
+        """What was asked with another one."""
         self.proxy.faults.extend((self._known_only, self.machines.fault))
 
     def use_credential(self, key: str) -> None:
@@ -87,7 +89,7 @@ class Cloud:
 
     async def _known_only(self, asked: Asked, forward: Forward) -> Answer:
         """Moto believes everybody."""
-        if "Credential=right/" in asked.headers.get("Authorization", ""):
+        if f"Credential={self.key}/" in asked.headers.get("Authorization", ""):
             return await forward(asked)
         self.refused.append(asked)
         body = "<Response><Errors><Error><Code>AuthFailure</Code><Message>who are you</Message></Error></Errors></Response>"

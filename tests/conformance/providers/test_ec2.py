@@ -267,7 +267,7 @@ class TestEc2(ProviderSuite):
         self, world: World, proxy: FaultProxy, settings: Ec2Settings
     ) -> None:
         """
-        What the account may have less what it has, whoever made it; where no quota is named, nothing is said. Moto knows no quota of EC2.
+        What the account may have less what it has, no matter who made it; where no quota is named, nothing is said. Moto knows no quota of EC2.
         """
         assert Room() == await (await world.provider()).room()
         provider = await msgspec.structs.replace(settings, quota="L-1216C47A").open("here")

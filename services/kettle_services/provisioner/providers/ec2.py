@@ -213,7 +213,7 @@ class Ec2:
             await self._question("terminate_instances", InstanceIds=[handle])
 
     async def room(self) -> Room:
-        """What the service quota leaves, whoever in the account has the instances."""
+        """What the service quota leaves when all instances of the account are counted, others' as well."""
         if not self._settings.quota:
             return Room()
         asked = {"ServiceCode": "ec2", "QuotaCode": self._settings.quota}
