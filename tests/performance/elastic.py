@@ -99,7 +99,9 @@ def plan_of_many(rounds: int) -> dict[str, Any]:
 
 
 def burst() -> dict[str, Any]:
-    """A thousand jobs of one core, an empty pool of machines of eight, which boot in two seconds of a simulated clock."""
+    """
+    A thousand jobs of one core, an empty pool of machines of eight, which boot in two seconds of a simulated clock.
+    """
     lab = Lab(pool(max=1000), proven=False)
     lab.set_queue(1000)
     plans, most, began = 0, 0, lab.now
@@ -121,7 +123,9 @@ def burst() -> dict[str, Any]:
 
 
 def packing() -> dict[str, Any]:
-    """Jobs that want much memory, many cores or GPUs: the price of what is ordered, against the least that any order could cost."""
+    """
+    Jobs that want much memory, many cores or GPUs: the price of what is ordered, against the least that any order could cost.
+    """
     offers = [
         offer("balanced", 8, 32_768, price=0.40),
         offer("memory", 8, 131_072, price=0.80),
@@ -216,7 +220,9 @@ async def growth(place: Path, rounds: int, count: int) -> dict[str, Any]:
 
 
 async def restart(place: Path, rounds: int, count: int) -> dict[str, Any]:
-    """A scaler that is killed with no lease and with many: seconds until the next one answers, and until it plans."""
+    """
+    A scaler that is killed with no lease and with many: seconds until the next one answers, and until it plans.
+    """
     asleep = {"kind": "process", "boot_failures": 1.0, "grace": 0.0}
     settings = SETTINGS | {"provisioner": {"providers": {"asleep": asleep}}}
     none: list[float] = []
@@ -243,7 +249,9 @@ async def restart(place: Path, rounds: int, count: int) -> dict[str, Any]:
 
 
 async def _many(running: ThrowawayPool, count: int) -> None:
-    """So many machines are on their way, each ordered by hand: a planner tries a template that nobody knows with one."""
+    """
+    So many machines are on their way, each ordered by hand: a planner tries a template that nobody knows with one.
+    """
     workers = running.client.worker_pools
     for _ in range(count):
         await workers.order("crowd", "asleep")

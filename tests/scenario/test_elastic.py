@@ -6,7 +6,7 @@ to those who decide about them.
 import asyncio
 import json
 import socket
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,17 +16,21 @@ import aiohttp
 import pytest
 import pytest_asyncio
 from prometheus_client.parser import text_string_to_metric_families as parse
+from tests.conformance.providers.fault_proxy import lost_answers
 from tests.integration.iam.issuer import TokenIssuer, signing_key, token_issuer
 
 from kettle.client import JobId, select
 from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers import selection
+from kettle.testing.servers.files import moto
+from kettle.testing.servers.slurm import no_slurm, slurm
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.commands.worker_pools import LeaseShown
 from kettle_wire.events import decode, tag_of
 from kettle_wire.leases import LeaseState
 
 from .asking import patiently
+from .elastic_peers import Cloud, Peer, Pilots, cloud, creates
 from .elastic_pools import machines, pool_of_machines
 
 SERVICES: Final = [
@@ -45,6 +49,26 @@ SETTINGS: Final[dict[str, dict[str, Any]]] = {
     "provisioner": {"call_deadline": 6.0},
     "telemetry": {"metrics": True},
 }
+PEER_POOL: Final = """\
+name = "{name}"
+max = 2
+idle = "1s"
+life = "{life}"
+waits = 0
+[[offer]]
+name = "small"
+provider = "{name}"
+cpus = 2
+memory = "1 GB"
+boot = "1s"
+{offer}
+"""
+PEER_JOBS: Final = """\
+executable = /bin/true
+requirements = TARGET.KettlePool == "{name}"
+request_memory = 128
+queue 4
+"""
 POOL: Final = """\
 name = "lab"
 max = 3
@@ -84,6 +108,7 @@ owner = '\\1'
 """
 
 pytestmark = [
+    pytest.mark.asyncio(loop_scope="module"),
     pytest.mark.scenario,
     pytest.mark.embedded,
     pytest.mark.skipif(
@@ -93,7 +118,7 @@ pytestmark = [
 ]
 
 
-@pytest_asyncio.fixture
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def issuer() -> AsyncIterator[TokenIssuer]:
     listener = socket.create_server(("127.0.0.1", 0))
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
@@ -101,16 +126,43 @@ async def issuer() -> AsyncIterator[TokenIssuer]:
         yield made
 
 
-@pytest_asyncio.fixture
-async def pool(tmp_path: Path, template: Path, issuer: TokenIssuer) -> AsyncIterator[ThrowawayPool]:
-    (rules := tmp_path / "rules.toml").write_text(RULES.format(issuer=issuer.url))
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def rented(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Cloud]:
+    with moto() as url:
+        async with cloud(url, tmp_path_factory.mktemp("cloud") / "instances") as made:
+            yield made
+
+
+@pytest.fixture(scope="module")
+def pilots(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pilots | None]:
+    """None where no Slurm can be started."""
+    if no_slurm():
+        yield None
+        return
+    with slurm() as cluster:
+        yield Pilots(cluster, tmp_path_factory.mktemp("pilots"))
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def pool(
+    tmp_path_factory: pytest.TempPathFactory,
+    template: Path,
+    issuer: TokenIssuer,
+    rented: Cloud,
+    pilots: Pilots | None,
+) -> AsyncIterator[ThrowawayPool]:
+    directory = tmp_path_factory.mktemp("elastic")
+    (rules := directory / "rules.toml").write_text(RULES.format(issuer=issuer.url))
     trusted = {issuer.url: [AUDIENCE]}
+    peers: list[Peer] = [rented] if pilots is None else [rented, pilots]
+    providers = {"process": {"kind": "process"}, **{each.name: each.table for each in peers}}
     settings = SETTINGS | {
         "iam": {"issuers": trusted},
         "gateway": {"rest": True, "issuers": trusted},
         "authorization": {"domain": "pool", "rules": str(rules)},
+        "provisioner": {**SETTINGS["provisioner"], "providers": providers},
     }
-    async with pool_of_machines(tmp_path, settings=settings, template=template) as running:
+    async with pool_of_machines(directory, settings=settings, template=template) as running:
         yield running
 
 
@@ -360,3 +412,50 @@ async def an_administrator_changes_pools(administrator: aiohttp.ClientSession) -
     assert retired == await order("retire", {}, key="e")
     status, refused = await asked(administrator, "POST", "/v2/leases", key="f", json=machine)
     assert (422, True) == (status, "apply its file again" in refused["detail"]), refused
+
+
+async def test_pilots_of_a_batch_system_run_jobs_and_leave(
+    pool: ThrowawayPool, pilots: Pilots | None, tmp_path: Path
+) -> None:
+    """
+    Jobs wait, pilots start as jobs of a real Slurm, join, run them, and are gone when nothing waits; with `kettle pool check` Slurm
+    itself is asked first.
+    """
+    if pilots is None:
+        pytest.skip(no_slurm())
+    (file := tmp_path / "long.toml").write_text(
+        PEER_POOL.format(name="pilots", life="24h", offer=pilots.offer)
+    )
+    assert "the partition ends jobs after" in await said(pool, "check", str(file), status=1)
+    await works_and_goes(pool, pilots, tmp_path)
+
+
+async def test_instances_of_a_cloud_run_jobs_and_leave(
+    pool: ThrowawayPool, rented: Cloud, tmp_path: Path
+) -> None:
+    """
+    Jobs wait, instances start with the worker's program in their user data, join, run them, and are terminated when nothing waits; the
+    first answer of the cloud is lost, and no machine is made twice.
+    """
+    with rented.proxy.fault(lost_answers(creates, times=1)):
+        await works_and_goes(pool, rented, tmp_path)
+
+
+async def works_and_goes(pool: ThrowawayPool, peer: Peer, directory: Path) -> None:
+    """A pool of a peer gets jobs and loses its machines, and everybody says that."""
+    (file := directory / "pool.toml").write_text(
+        PEER_POOL.format(name=peer.name, life="30m", offer=peer.offer)
+    )
+    assert "its providers could make such machines" in await said(pool, "check", str(file))
+    await said(pool, "apply", str(file))
+    submitted = await pool.client.submit(PEER_JOBS.format(name=peer.name), cwd=directory)
+    async with asyncio.timeout(3 * PATIENCE_S):
+        progress = await pool.client.wait(select(submitted.cluster))
+        assert not progress.bad()
+        while (await pool.client.worker_pools.leases(peer.name)).leases:
+            await asyncio.sleep(0.1)
+    over = await pool.client.worker_pools.leases(peer.name, states=[LeaseState.GONE])
+    assert over.leases
+    assert all(each.handle and each.ready for each in over.leases)
+    assert [] == await asyncio.to_thread(peer.there)
+    await said(pool, "retire", peer.name)

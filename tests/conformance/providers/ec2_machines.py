@@ -11,7 +11,7 @@ import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from threading import Thread
+from threading import Lock, Thread
 from typing import Any, Final
 
 import botocore.session
@@ -45,6 +45,7 @@ class Ec2Machines:
         self._processes: Final[dict[str, subprocess.Popen[bytes]]] = {}
         self._waiting: Final[list[Thread]] = []
         self._ending = False
+        self._looking: Final = Lock()
 
     async def fault(self, asked: Asked, forward: Forward) -> Answer:
         """As a fault of the proxy: look after whatever changes instances."""
@@ -55,12 +56,13 @@ class Ec2Machines:
 
     def look(self) -> None:
         """Start and end processes as instances say."""
-        running = self.running()
-        for instance, process in self._processes.items():
-            if instance not in running:
-                kill_tree(self._mark(instance), _root(process))
-        for instance in sorted(running - self._processes.keys()):
-            self._start(instance)
+        with self._looking:
+            running = self.running()
+            for instance, process in self._processes.items():
+                if instance not in running:
+                    kill_tree(self._mark(instance), _root(process))
+            for instance in sorted(running - self._processes.keys()):
+                self._start(instance)
 
     def _start(self, instance: str) -> None:
         said = self.client.describe_instance_attribute(InstanceId=instance, Attribute="userData")

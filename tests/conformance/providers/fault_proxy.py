@@ -191,11 +191,14 @@ def answered(matches: Matches, answer: Answer, *, times: int | None = None, afte
     return fault
 
 
-def sent_twice(matches: Matches) -> Fault:
-    """The peer gets it twice, as when something between repeats it."""
+def sent_twice(matches: Matches, *, times: int | None = None) -> Fault:
+    """The peer gets it twice, as when something between repeats it; so many times."""
+    sent = 0
 
     async def fault(asked: Asked, forward: Forward) -> Answer:
-        if matches(asked):
+        nonlocal sent
+        if matches(asked) and (times is None or sent < times):
+            sent += 1
             await forward(asked)
         return await forward(asked)
 

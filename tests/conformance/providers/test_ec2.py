@@ -185,6 +185,20 @@ class TestEc2(ProviderSuite):
             await provider.create(order(_OFFER, "crowd-8-0"), bootstrap("crowd-8-0"))
         assert 0 == sum(asked.action == "RunInstances" for asked in proxy.asked)
 
+    async def test_an_answer_of_something_in_between_says_nothing(
+        self, world: World, proxy: FaultProxy
+    ) -> None:
+        """A page of a proxy in the place of XML: a create is in doubt, and a question has no answer."""
+        provider = await world.provider()
+        page = Answer(500, {"Content-Type": "text/plain"}, b"500 Internal Server Error")
+        with proxy.fault(answered(lambda _: True, page)):
+            with pytest.raises(InDoubtError):
+                await provider.create(order(_OFFER, "crowd-13-0"), bootstrap("crowd-13-0"))
+            for ask in (provider.find(), provider.get("i-0123456789abcdef0"), provider.check(_OFFER)):
+                with pytest.raises(UnavailableError):
+                    await ask
+        assert [] == (await provider.find()).machines
+
     async def test_what_the_network_sends_twice_is_made_once(self, world: World, proxy: FaultProxy) -> None:
         """The token of an attempt makes two requests one machine."""
         provider = await world.provider()
@@ -254,7 +268,7 @@ class TestEc2(ProviderSuite):
         self, world: World, proxy: FaultProxy, settings: Ec2Settings
     ) -> None:
         """
-        What the account may have less what it has, whoever made it; where no quota is named, nothing is said. Moto knows no quota of EC2.
+        What the account may have less what it has, no matter who made it; where no quota is named, nothing is said. Moto knows no quota of EC2.
         """
         assert Room() == await (await world.provider()).room()
         provider = await msgspec.structs.replace(settings, quota="L-1216C47A").open("here")

@@ -117,7 +117,9 @@ class TestKubernetes(ProviderSuite):
         await gone(provider, handle)
 
     async def test_quotas_say_how_much_room_there_is(self, world: World, api: KubernetesApi) -> None:
-        """The strictest of those that hold for all pods counts; where they may not be read nothing is said."""
+        """
+        The strictest of those that hold for all pods counts; where they may not be read nothing is said.
+        """
         provider = await world.provider()
         assert Room() == await provider.room()
         hard = {"pods": "10", "limits.cpu": "12500m", "requests.memory": "8Gi", "secrets": "3"}

@@ -92,7 +92,9 @@ class TestProcess(ProviderSuite):
         assert not any(map(Path.exists, groups))
 
     async def test_a_machine_that_was_killed_is_gone_for_certain(self, world: World) -> None:
-        """Its directory and the process table say together that nothing is left, and nobody has to ask twice."""
+        """
+        Its directory and the process table say together that nothing is left, and nobody has to ask twice.
+        """
         provider = await world.provider()
         handle = await provider.create(order(_OFFER, "crowd-8-0"), bootstrap("crowd-8-0"))
         await until((world.bootstraps / "crowd-8-0.json").exists, "it does not start")

@@ -11,7 +11,9 @@ from kettle_services.provisioner.providers.commands import LocalCommands, Ran
 
 @pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop])
 def test_a_command_need_not_read_what_it_is_given(loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
-    """One that ends at once says how it ended, on the loop of services as well as on that of tests; one that reads gets all of it."""
+    """
+    One that ends at once says how it ended, on the loop of services as well as on that of tests; one that reads gets all of it.
+    """
 
     async def work() -> list[Ran]:
         commands = LocalCommands({})

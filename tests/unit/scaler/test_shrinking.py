@@ -36,7 +36,9 @@ def test_a_machine_goes_when_it_was_idle_long_enough() -> None:
 
 
 def test_when_the_next_machine_was_idle_long_enough_is_known() -> None:
-    """A plan is made then, whatever else happens; machines with jobs, and those that are due already, are no reason."""
+    """
+    A plan is made then, whatever else happens; machines with jobs, and those that are due already, are no reason.
+    """
     lab, [first, second] = grown(2, pool(idle=600.0))
     assert 600.0 == next_idle(lab.leases.values(), lab.pools, lab.now)
     lab.busy(first)

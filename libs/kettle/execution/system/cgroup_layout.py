@@ -41,7 +41,9 @@ def probe_cgroups(name: str) -> CgroupLayout | None:
 
 
 def probe_processor_groups(name: str) -> str:
-    """Our own group called `name` in v1's hierarchy that limits processors; empty: there is none, or we may not make one."""
+    """
+    Our own group called `name` in v1's hierarchy that limits processors; empty: there is none, or we may not make one.
+    """
     mounts, own = _mounts(), _own_groups()
     return _make(mounts.get("cpu"), own.get("cpu"), name)
 

@@ -78,7 +78,9 @@ def instances(page: Mapping[str, Any]) -> Iterator[MachineFound]:
 
 
 def cores(page: Mapping[str, Any]) -> int:
-    """The cores, as quotas count them, of the instances in an answer of DescribeInstances that are no spot ones."""
+    """
+    The cores, as quotas count them, of the instances in an answer of DescribeInstances that are no spot ones.
+    """
     options = [
         each.get("CpuOptions", {})
         for reservation in page.get("Reservations", ())

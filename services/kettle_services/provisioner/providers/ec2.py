@@ -10,6 +10,7 @@ import botocore.session
 import msgspec
 from botocore.config import Config
 from botocore.loaders import Loader
+from botocore.parsers import ResponseParserError
 
 from kettle_services.provisioner.domain import ec2_answers
 from kettle_services.provisioner.domain.words import cleaned
@@ -134,6 +135,8 @@ class Ec2:
             return [f"offer {offer.name}: {words}"]
         except errors.ParamValidationError as error:
             return [cleaned(f"offer {offer.name}: {error}")]
+        except errors.BotoCoreError as error:
+            raise UnavailableError(cleaned(str(error))) from None
         raise UnavailableError("a dry run was answered as if it were none")
 
     async def create(self, order: Order, bootstrap: Bootstrap) -> Handle:
@@ -215,7 +218,7 @@ class Ec2:
             await self._question("terminate_instances", InstanceIds=[handle])
 
     async def room(self) -> Room:
-        """What the service quota leaves, whoever in the account has the instances."""
+        """What the service quota leaves when all instances of the account are counted, others' as well."""
         if not self._settings.quota:
             return Room()
         asked = {"ServiceCode": "ec2", "QuotaCode": self._settings.quota}
@@ -267,6 +270,10 @@ class Ec2:
             raise UnavailableError(cleaned(str(error))) from None
         except _NO_CREDENTIAL as error:
             raise ProviderError(ErrorClass.AUTH, cleaned(str(error))) from None
+        except (
+            ResponseParserError
+        ) as error:  # something in between has answered; it is none of botocore's own errors
+            raise errors.HTTPClientError(error=error) from None
         except errors.ClientError as error:
             if ec2_answers.error_of(*_said(error)[:2]) is ErrorClass.AUTH:
                 self._clients.clear()  # the file may have another credential by then

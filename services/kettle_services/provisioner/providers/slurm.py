@@ -87,7 +87,7 @@ class Slurm:
     async def check(self, offer: Offer) -> list[str]:
         """
         What `sbatch --test-only` has against it: it asks the controller, and submits nothing.  Clusters take jobs that last longer than
-        their partition lets them, and have them wait for ever, unless they are set up otherwise.
+        their partition lets them, and never start them, unless they are set up otherwise.
         """
         life = offer.life or 3600.0
         try:

@@ -41,7 +41,9 @@ def removals(inputs: Inputs, needed: AbstractSet[str], growing: AbstractSet[str]
 
 
 def next_idle(leases: Iterable[Lease], pools: Mapping[str, PoolState], now: float) -> float:
-    """In how many seconds the next machine has been idle for as long as its pool lets it; infinite: none will be."""
+    """
+    In how many seconds the next machine has been idle for as long as its pool lets it; infinite: none will be.
+    """
     ends = (
         lease.used + pools[lease.requested.pool].pool.idle - now
         for lease in leases
