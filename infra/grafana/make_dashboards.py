@@ -349,7 +349,116 @@ ACCOUNTING: Final = Dashboard(
     ),
 )
 
-DASHBOARDS: Final = (OVERVIEW, QUEUE, MACHINES, NEGOTIATOR, SERVICES, ACCOUNTING)
+POOLS: Final = Dashboard(
+    name="pools",
+    title="Kettle: pools of workers",
+    panels=(
+        Panel(
+            title="Machines wanted, coming and ready",
+            queries={"{{worker_pool}} {{phase}}": "kettle_scaler_machines{POOL}"},
+            empty="there is no pool of workers",
+        ),
+        Panel(
+            title="Leases by state",
+            queries={"{{state}}": "sum by (state) (kettle_scaler_leases{POOL})"},
+            empty="no machine is leased",
+        ),
+        Panel(
+            title="Jobs that wait, by what becomes of them",
+            queries={"{{state}}": "sum by (state) (kettle_scaler_demand{POOL})"},
+        ),
+        Panel(
+            title="Orders of machines",
+            unit="ops",
+            queries={"{{provider}} {{result}}": _rate("kettle_scaler_creates_total", "provider, result")},
+            empty="no machine was ordered lately",
+        ),
+        Panel(
+            title="From the plan to a machine that takes jobs",
+            unit="s",
+            queries={
+                "{{worker_pool}} {{offer}}, half of them": _quantile(
+                    0.5, "kettle_scaler_machine_start_seconds", "worker_pool, offer"
+                ),
+                "{{worker_pool}} {{offer}}, 19 of 20": _quantile(
+                    0.95, "kettle_scaler_machine_start_seconds", "worker_pool, offer"
+                ),
+            },
+            empty="no machine has become ready lately",
+        ),
+        Panel(
+            title="Oldest order without an answer",
+            unit="s",
+            queries={"{{pool}}": "max by (pool) (kettle_scaler_intent_age_seconds{POOL})"},
+        ),
+        Panel(
+            title="Offers",
+            queries={"{{worker_pool}} {{state}}": "sum by (worker_pool, state) (kettle_scaler_offers{POOL})"},
+            empty="there is no pool of workers",
+        ),
+        Panel(
+            title="Providers that are not used as usual",
+            kind="table",
+            queries={"{{provider}} {{state}}": 'kettle_scaler_providers{POOL, state!="open"} == 1'},
+            empty="all are used",
+        ),
+        Panel(
+            title="Spent today (UTC)",
+            queries={"{{worker_pool}} {{currency}}": "kettle_scaler_spent{POOL}"},
+            empty="no pool has prices",
+        ),
+        Panel(
+            title="Part of the day's budget in use",
+            unit="percentunit",
+            queries={"{{worker_pool}}": "kettle_scaler_spent{POOL} / kettle_scaler_budget{POOL}"},
+            empty="no pool has a budget",
+        ),
+        Panel(
+            title="Plans",
+            unit="ops",
+            queries={"{{pool}}": _rate("kettle_scaler_plan_duration_seconds_count", "pool")},
+        ),
+        Panel(
+            title="Length of a plan, 99 of 100",
+            unit="s",
+            queries={"{{pool}}": _quantile(0.99, "kettle_scaler_plan_duration_seconds", "pool")},
+        ),
+        Panel(
+            title="Machines that no lease wants",
+            queries={"{{provider}}": "sum by (provider) (increase(kettle_scaler_orphans_total{POOL}[RATE]))"},
+            empty="none was found",
+        ),
+        Panel(
+            title="Calls of providers",
+            unit="ops",
+            queries={
+                "{{provider}} {{call}} {{outcome}}": _rate(
+                    "kettle_provisioner_call_duration_seconds_count", "provider, call, outcome"
+                )
+            },
+        ),
+        Panel(
+            title="Calls of providers, 19 of 20",
+            unit="s",
+            queries={
+                "{{provider}} {{call}}": _quantile(
+                    0.95, "kettle_provisioner_call_duration_seconds", "provider, call"
+                )
+            },
+        ),
+        Panel(
+            title="Calls in a second that providers get",
+            unit="ops",
+            queries={"{{instance}} {{provider}}": "kettle_provisioner_rate{POOL}"},
+        ),
+        Panel(
+            title="Providers that can be used",
+            queries={"{{instance}} {{provider}}": "kettle_provisioner_usable{POOL}"},
+        ),
+    ),
+)
+
+DASHBOARDS: Final = (OVERVIEW, QUEUE, MACHINES, NEGOTIATOR, SERVICES, ACCOUNTING, POOLS)
 
 
 def documents() -> dict[str, dict[str, Any]]:

@@ -90,6 +90,8 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     """The pool of workers that it belongs to."""
     owner: str = ""
     """Whose jobs alone it will run."""
+    group: str = ""
+    """The accounting group whose jobs alone, with the groups below it."""
     attributes: dict[str, str] = {}
     """ClassAd expressions of its ad, besides those of the offer."""
     start: str = ""
@@ -124,3 +126,7 @@ class MachineFound(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """Of a broken one."""
     created: float = 0.0
     """Seconds since the epoch, as the provider says; 0: it does not."""
+    proven: bool = False
+    """
+    Of one that is gone: nothing more has to be asked, since the provider has looked at what the machine consists of, and not at a list.
+    """

@@ -10,6 +10,8 @@ from typing import Annotated
 
 import msgspec
 
+from kettle_wire.examination import Examination, Notices
+
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=32, pattern=r"^[a-z][a-z0-9-]*$")]
 """Of a pool, an offer or a provider; it becomes part of names of machines."""
 Word = Annotated[str, msgspec.Meta(max_length=256, pattern=r"^[^\x00-\x1f]*$")]
@@ -89,6 +91,12 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
     """START of its slot, besides what the kind of the pool asks for."""
     options: dict[Word, str | int | float | bool | list[str]] = {}
     """What only its provider knows; checked by the provider."""
+    administrators: Annotated[list[Word], msgspec.Meta(max_length=64)] = []
+    """Users who may empty its machines, besides the administrators of the pool."""
+    examination: Examination = Examination()
+    """What its machines prove of themselves before they take jobs."""
+    notices: Notices = Notices()
+    """Where its machines learn that they will be taken away."""
 
 
 class WorkerPool(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):

@@ -93,7 +93,7 @@ def test_every_alert_has_a_section_and_a_test(top: Path) -> None:
 def test_dashboards_are_what_grafana_imports(top: Path) -> None:
     """Unique ids, panels that do not cover each other, and a data source that can be chosen."""
     found = dashboards(top)
-    assert len(found) == len({each["uid"] for each in found.values()}) == 6
+    assert len(found) == len({each["uid"] for each in found.values()}) == 7
     for name, dashboard in found.items():
         assert {"datasource", "pool"} == {each["name"] for each in dashboard["templating"]["list"]}
         cells: set[tuple[int, int]] = set()

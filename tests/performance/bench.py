@@ -127,6 +127,11 @@ SCRIPTS: Final = {
     "routes": Script(
         "routes.py", "routes of a compute entrypoint: decisions a second", ("--rounds=3", "--jobs=500")
     ),
+    "elastic": Script(
+        "elastic.py",
+        "pools that grow and shrink: plans, from nothing to nothing, a scaler that is killed, faults",
+        ("--rounds=1", "--leases=20", "--chaos=0"),
+    ),
     "queued": Script("queued.py", "memory of a schedd by what waits in its queue"),
     "cycle": Script("cycle.py", "negotiation cycles through the real service"),
     "fairness": Script(
@@ -153,6 +158,7 @@ OPTIONAL: Final = (
     "queued",
     "cycle",
     "fairness",
+    "elastic",
     "workflow_chain",
     "workflow_fan_out",
     "workflow_restart",

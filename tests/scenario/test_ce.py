@@ -133,7 +133,8 @@ async def test_people_see_what_was_decided(pool: ThrowawayPool, tmp_path: Path) 
         async with session.get("/ce/v1/routes") as response:
             assert ["Here"] == [each["name"] for each in (await response.json())["routes"]]
         async with session.get(f"/ce/v1/jobs/{job}") as response:
-            assert ("ended", "Here") == tuple((await response.json())[key] for key in ("state", "route"))
+            chain = await response.json()
+            assert ("ended", "Here") == (chain["state"], chain["route"])
         async with session.get("/ce/v1/jobs/slurm%2F20260101%2F47110000") as response:
             assert 404 == response.status
         async with session.post("/ce/v1/jobs:route", json={"ad": {"VO": "cms"}}) as response:

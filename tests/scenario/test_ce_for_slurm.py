@@ -1,5 +1,6 @@
 """docs/how-to/a-ce-for-a-slurm-site.md, carried out: an entrypoint brings jobs to a real Slurm."""
 
+import asyncio
 import re
 import tomllib
 from collections.abc import Generator
@@ -8,6 +9,8 @@ from typing import Any, Final
 
 import pytest
 
+from kettle.retry.deadline import Deadline
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers.slurm import SlurmCluster, no_slurm, slurm
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.commands.queue import Select
@@ -97,6 +100,19 @@ async def test_the_page_is_right(pool: ThrowawayPool, condor: Condor, page: Page
     assert said.out.partition("Job output:\n")[2].strip()
 
 
+async def _batch_id(pool: ThrowawayPool, select: Select) -> str:
+    """What Slurm calls a job, once it has it."""
+    patience = Deadline(PATIENCE_S)
+    while True:
+        [ad] = await pool.client.jobs(select, projection=["GridJobId"])
+        if "GridJobId" in ad:
+            return str(ad["GridJobId"]).rpartition("/")[2]
+        assert not patience.passed, (
+            pool.log("ce")[-3000:] + pool.log("schedd")[-2000:] + str(await pool.client.jobs(select))
+        )
+        await asyncio.sleep(0.1)
+
+
 async def test_a_job_is_found_by_the_number_that_slurm_gave_it(
     pool: ThrowawayPool, condor: Condor, cluster: SlurmCluster
 ) -> None:
@@ -104,11 +120,7 @@ async def test_a_job_is_found_by_the_number_that_slurm_gave_it(
     number = await condor.submitted(
         "executable = /bin/sleep\ntransfer_executable = false\narguments = 600\n+maxWallTime = 20\nqueue\n"
     )
-    async for _ in pool.client.watch(Select(clusters=[number])):
-        [ad] = await pool.client.jobs(Select(clusters=[number]), projection=["GridJobId"])
-        if "GridJobId" in ad:
-            break
-    batch_id = str(ad["GridJobId"]).rpartition("/")[2]
+    batch_id = await _batch_id(pool, Select(clusters=[number]))
     status, out, err = await pool.kettle("ce", "trace", batch_id)
     assert (0, "") == (status, err)
     assert f"  job            {number}.0\n" in out

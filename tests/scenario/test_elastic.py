@@ -8,12 +8,14 @@ import json
 import socket
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
 import aiohttp
 import pytest
 import pytest_asyncio
+from prometheus_client.parser import text_string_to_metric_families as parse
 from tests.integration.iam.issuer import TokenIssuer, signing_key, token_issuer
 
 from kettle.client import JobId, select
@@ -41,6 +43,7 @@ SETTINGS: Final[dict[str, dict[str, Any]]] = {
         "reconcile_interval": 5.0,
     },
     "provisioner": {"call_deadline": 6.0},
+    "telemetry": {"metrics": True},
 }
 POOL: Final = """\
 name = "lab"
@@ -168,6 +171,9 @@ async def test_a_pool_grows_for_what_waits_and_shrinks_to_nothing(
     history = await pool.client.worker_pools.timeline(leases[0].lease)
     told = [tag_of(decode(each.data)) for each in history.moments]
     assert ("lease.requested/1", "lease.gone/1") == (told[0], told[-1])
+    when = datetime.fromtimestamp(leases[0].accepted, UTC).isoformat()
+    in_force = json.loads(await said(pool, "explain", "lab", "--json", "--at", when))
+    assert in_force["at"] <= leases[0].accepted
     report = json.loads(await said(pool, "report", "lab", "--json"))["figures"]
     assert len(leases) == report["machines"]
     assert 0 < report["used"] < report["provided"]
@@ -175,6 +181,7 @@ async def test_a_pool_grows_for_what_waits_and_shrinks_to_nothing(
         await everybody_may_look(ada, leases[0].lease)
     async with person(pool, (pool.home / "gateway" / "token").read_text().strip()) as administrator:
         await an_administrator_changes_pools(administrator)
+    await what_it_has_cost_is_measured(pool)
     audit = await pool.log_check()
     assert audit.clean, audit.said
 
@@ -185,6 +192,31 @@ async def over(pool: ThrowawayPool) -> list[LeaseShown]:
         while (await pool.client.worker_pools.leases()).leases:
             await asyncio.sleep(0.1)
     return (await pool.client.worker_pools.leases(states=[LeaseState.GONE, LeaseState.FAILED])).leases
+
+
+async def what_it_has_cost_is_measured(pool: ThrowawayPool) -> None:
+    """What was spent today outlives the scaler that spent it; providers are asked without end."""
+    spent = {
+        tuple(sorted(one.labels.items())): one.value
+        for one in await samples(pool, "scaler", "kettle_scaler_spent")
+    }
+    assert {(("currency", "EUR"), ("worker_pool", "lab"))} == set(spent)
+    assert all(0 < one < 1 for one in spent.values())
+    calls = await samples(pool, "provisioner", "kettle_provisioner_call_duration_seconds")
+    assert "find" in {one.labels["call"] for one in calls}
+
+
+async def samples(pool: ThrowawayPool, service: str, family: str) -> list[Any]:
+    """What a service says of a metric to Prometheus, as soon as it says something."""
+    async with asyncio.timeout(PATIENCE_S), aiohttp.ClientSession() as session:
+        while True:
+            told = [json.loads(path.read_text())[0] for path in (pool.home / "metrics").glob("*.json")]
+            [address] = [each["targets"][0] for each in told if each["labels"]["service"] == service]
+            async with session.get(f"http://{address}/metrics") as answer:
+                read: Any = parse(await answer.text())
+            if found := [one for each in read if each.name == family for one in each.samples]:
+                return found
+            await asyncio.sleep(0.1)
 
 
 @asynccontextmanager
@@ -222,6 +254,17 @@ async def everybody_may_look(ada: aiohttp.ClientSession, lease: str) -> None:
     assert (200, {"leases": [], "more": 0}) == await asked(ada, "GET", "/v2/leases")
     status, over = await asked(ada, "GET", "/v2/leases?state=gone&state=failed&pool=lab")
     assert (200, True) == (status, lease in [each["id"] for each in over["leases"]]), over
+    one = next(each for each in over["leases"] if "ready" in each)
+    span = {"since": one["ready"], "until": one["ended"], "points": "5"}
+    status, series = await asked(ada, "GET", "/v2/pools/lab/machines", params=span)
+    assert (200, 5, 5) == (status, len(series["times"]), len(series["wanted"])), series
+    assert max(series["ready"]) > 0
+    status, report = await asked(ada, "GET", "/v2/pools/lab/report", params={"by": "job"})
+    assert (200, True) == (status, any(each["name"].endswith("@schedd") for each in report["shares"])), report
+    assert report["cost"] == pytest.approx(sum(each["cost"] for each in report["shares"]))
+    for path, words in (("/pools", 'href="/pools/lab"'), ("/pools/lab", '<polyline class="ready"')):
+        async with ada.get(path, headers={"Accept": "text/html"}) as page:
+            assert (200, True) == (page.status, words in await page.text()), path
     status, told = await asked(ada, "GET", f"/v2/leases/{lease}/timeline")
     assert (200, "lease.gone/1") == (status, told["moments"][-1]["type"]), told
     assert (200, told["lease"]) == await asked(ada, "GET", f"/v2/leases/{lease}")

@@ -3,15 +3,17 @@ Machines of leases, with a scaler and a provisioner that are killed at every ste
 """
 
 import asyncio
-import json
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
+from kettle.client import ClientError
 from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers import selection
 from kettle.testing.throwaway_pool import ThrowawayPool
+from kettle_wire.commands.worker_pools import LeaseShown
+from kettle_wire.leases import LeaseState
 
 from .elastic_pools import machines, pool_of_machines
 
@@ -41,8 +43,14 @@ memory = "512 MB"
 boot = "1s"
 """
 QUICK: Final[dict[str, Any]] = {
-    "scaler": {"answer": 6.0, "reconcile_interval": 2.0, "doubt_interval": 0.5, "renew_interval": 2.0},
-    "provisioner": {"call_deadline": 4.0, "providers": {"process": {"kind": "process", "grace": 3.0}}},
+    "scaler": {
+        "answer": 3.0,
+        "reconcile_interval": 1.0,
+        "doubt_interval": 0.5,
+        "removal_interval": 0.5,
+        "renew_interval": 2.0,
+    },
+    "provisioner": {"call_deadline": 2.0, "providers": {"process": {"kind": "process", "grace": 1.0}}},
 }
 _LOOK_S: Final = 0.5
 
@@ -60,27 +68,23 @@ def faulty(remembered: Path) -> dict[str, Any]:
     return {"master": {"daemon_list": daemons, "environment": environment}, **QUICK}
 
 
-async def said(pool: ThrowawayPool, *words: str) -> str:
-    """What a command says, as soon as the scaler is there."""
+async def leases(pool: ThrowawayPool) -> list[LeaseShown]:
+    """Those that are not over, as soon as the scaler is there."""
     async with asyncio.timeout(PATIENCE_S):
         while True:
-            status, out, _ = await pool.kettle(*words)
-            if status == 0:
-                return out
-            await asyncio.sleep(_LOOK_S)
-
-
-async def leases(pool: ThrowawayPool) -> list[dict[str, Any]]:
-    """Those that are not over."""
-    found: list[dict[str, Any]] = json.loads(await said(pool, "pool", "leases", "--json"))["leases"]
-    return found
+            try:
+                return (await pool.client.worker_pools.leases()).leases
+            except ClientError:
+                await asyncio.sleep(_LOOK_S)
 
 
 async def applied(pool: ThrowawayPool, directory: Path, *, least: int) -> None:
     """A pool that wants so many machines, whatever waits; who is killed meanwhile is asked again."""
     file = directory / "crowd.toml"
     file.write_text(POOL.format(least=least))
-    await said(pool, "pool", "apply", str(file))
+    async with asyncio.timeout(PATIENCE_S):
+        while (await pool.kettle("pool", "apply", str(file))).status != 0:
+            await asyncio.sleep(_LOOK_S)
 
 
 async def given_up(pool: ThrowawayPool, lease: str) -> None:
@@ -89,7 +93,7 @@ async def given_up(pool: ThrowawayPool, lease: str) -> None:
     """
     async with asyncio.timeout(PATIENCE_S):
         while (await pool.kettle("pool", "drain", "--lease", lease, "--force")).status != 0:
-            if lease not in {each["lease"] for each in await leases(pool)}:
+            if lease not in {each.lease for each in await leases(pool)}:
                 return
             await asyncio.sleep(_LOOK_S)
 
@@ -106,7 +110,7 @@ async def test_machines_are_leases_whoever_dies_in_between(tmp_path: Path, templ
         async with asyncio.timeout(2 * PATIENCE_S):
             while True:
                 held = await leases(pool)
-                ready = sorted(each["lease"] for each in held if each["state"] == "ready")
+                ready = sorted(each.lease for each in held if each.state is LeaseState.READY)
                 names = sorted(Path(mark).name.rpartition(".")[0] for mark in machines(pool))
                 if ready == names and len(ready) == len(held) >= 3:
                     break

@@ -4,7 +4,7 @@ What people ask the scaler about pools of workers and their leases; administrato
 """
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
@@ -39,7 +39,7 @@ class PoolUse(msgspec.Struct, frozen=True, kw_only=True):
 
     report: wire.PoolReport
     used: list[UsageRow]
-    """By machine and owner."""
+    """By machine, and by owner or job."""
 
 
 class WorkerPools:
@@ -57,13 +57,20 @@ class WorkerPools:
         request = wire.CheckOffers(offers=list(offers))
         return (await self.ask(wire.CHECK_OFFERS, request, deadline=_PROVIDER_S)).faults
 
-    async def list(self) -> list[wire.PoolSummary]:
-        """All pools of workers."""
-        return (await self.ask(wire.LIST_POOLS, wire.ListPools())).pools
+    async def list(self, *, patience: float = PATIENCE_S) -> Sequence[wire.PoolSummary]:
+        """All pools of workers; `patience`: so many seconds a scaler that does not answer is waited for."""
+        return (await self.ask(wire.LIST_POOLS, wire.ListPools(), patience=patience)).pools
 
     async def show(self, pool: str) -> wire.PoolShown:
         """One of them."""
         return await self.ask(wire.SHOW_POOL, wire.ShowPool(pool=pool))
+
+    async def over_time(
+        self, pool: str, *, since: float, until: float, points: int = 200
+    ) -> wire.MachinesOverTime:
+        """How many machines a pool had and wanted at moments between two."""
+        request = wire.AskMachinesOverTime(pool=pool, since=since, until=until, points=points)
+        return await self.ask(wire.MACHINES_OVER_TIME, request)
 
     async def find(self, pool: str) -> wire.PoolShown | None:
         """One of them, if there is one of this name."""
@@ -74,9 +81,11 @@ class WorkerPools:
                 raise
             return None
 
-    async def explain(self, pool: str, *, dry_run: bool = False) -> wire.PlanExplained:
-        """The last plan, or one that is made for the question and not carried out."""
-        return await self.ask(wire.EXPLAIN_PLAN, wire.ExplainPlan(pool=pool, dry_run=dry_run))
+    async def explain(self, pool: str, *, dry_run: bool = False, at: float = 0.0) -> wire.PlanExplained:
+        """
+        The last plan, the one that was in force at a moment, or one that is made for the question and not carried out.
+        """
+        return await self.ask(wire.EXPLAIN_PLAN, wire.ExplainPlan(pool=pool, dry_run=dry_run, at=at))
 
     async def pause(self, pool: str, *, reason: str = "", drain: bool = False) -> None:
         """Make no more machines; with `drain` have those go that there are."""
@@ -115,21 +124,30 @@ class WorkerPools:
         request = wire.GiveUpLease(id=new_id(), lease=lease, reason=reason, force=force)
         await self.ask(wire.GIVE_UP_LEASE, request)
 
-    async def report(self, pool: str, *, since: float, now: float) -> PoolUse:
-        """The machines that a pool had from one moment to another, and what ran on them."""
+    async def report(
+        self, pool: str, *, since: float, now: float, by: Literal["owner", "job"] = "owner"
+    ) -> PoolUse:
+        """The machines that a pool had from one moment to another, and what ran on them; `by`: whose, or which job."""
         report = await self.ask(wire.REPORT_POOL, wire.ReportPool(pool=pool, since=since))
         if not report.leases:
             return PoolUse(report=report, used=[])
         usage = ReportUsage(
-            by=["machine", "owner"],
+            by=["machine", by],
             cuts=[report.since, now],
             machines=[lease.lease for lease in report.leases],
         )
         return PoolUse(report=report, used=(await self._requests.ask(REPORT_USAGE, usage)).rows)
 
-    async def ask(self, endpoint: Endpoint[Req, Rep], request: Req, *, deadline: float = 0.0) -> Rep:
+    async def ask(
+        self,
+        endpoint: Endpoint[Req, Rep],
+        request: Req,
+        *,
+        deadline: float = 0.0,
+        patience: float = PATIENCE_S,
+    ) -> Rep:
         """What the scaler answers; for who makes the ids of commands.  Raises NoScalerError."""
-        patience = min(self._requests.transport.patience, PATIENCE_S)
+        patience = min(self._requests.transport.patience, patience)
         try:
             if deadline:
                 return await self._requests.ask(endpoint, request, patience=deadline, deadline=deadline)

@@ -16,6 +16,7 @@ BASIC: Final = (
     "JobUniverse",
     "ProminenceAutoScalingType",
     "ProminenceMaximumIdleTime",
+    "ProminenceMaximumTimeInQueue",
     "Rank",
     "Requirements",
     "WantFlocking",

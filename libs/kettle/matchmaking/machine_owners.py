@@ -35,8 +35,15 @@ class MachineOwners:
         own = next((value for name, value in ad.items() if name.lower() == _REQUIREMENTS.lower()), True)
         rest = {name: value for name, value in ad.items() if name.lower() not in hidden}
         person, group = owner_of(owner)
-        whose = f"TARGET.AcctGroup == {quoted_string(group)}"  # schedds spell it as they want
+        whose = of_group(group)
         if person:
             whose = f"TARGET.Owner =?= {quoted_string(person)}"
         condition = f"({whose}) && {_OWN}"
         return rest | {_OWN: own, _REQUIREMENTS: Expr(condition)}
+
+
+def of_group(group: str) -> str:
+    """That a job is of an accounting group or of one below it, however its schedd spells that."""
+    below = quoted_string(f"{group.lower()}.")
+    name = 'toLower(TARGET.AcctGroup ?: "")'
+    return f"{name} == {quoted_string(group.lower())} || substr({name}, 0, {len(group) + 1}) == {below}"

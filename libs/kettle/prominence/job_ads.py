@@ -42,6 +42,8 @@ NO_SCALING: Final = "none"
 """What a document says that says nothing: no machines are made for its job."""
 LONGEST_IDLE: Final = "ProminenceMaximumIdleTime"
 """Seconds after which a machine that was made for the job is given up."""
+LONGEST_WAIT: Final = "ProminenceMaximumTimeInQueue"
+"""Seconds after which the job leaves the queue if it has not begun: no machine is made for it that would come too late."""
 QUEUE_TIME_REASON: Final = "Maximum time queued was exceeded"
 STDOUT: Final = "job.out"
 STDERR: Final = "job.err"
@@ -344,6 +346,7 @@ def _policies(policies: Policies) -> Ad:
         ad |= {
             "PeriodicRemove": said(all_of([idle, never_ran, waited])),
             "PeriodicRemoveReason": QUEUE_TIME_REASON,
+            LONGEST_WAIT: policies.maximum_time_in_queue * 60,
         }
     if policies.leave_in_queue:
         ad["LeaveJobInQueue"] = said(_kept())

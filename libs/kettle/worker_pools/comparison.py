@@ -60,4 +60,5 @@ def _shown(of: msgspec.Struct, name: str, value: object) -> str:
         return size_text(value)
     if name in _MONEY and isinstance(value, float | int):
         return money_text(value, _currency(of, name))
-    return _encode(value).decode() if isinstance(value, dict | list) else str(value) or "nothing"
+    structured = isinstance(value, dict | list | msgspec.Struct)
+    return _encode(value).decode() if structured else str(value) or "nothing"

@@ -10,7 +10,7 @@ import msgspec
 from kettle.runtime.toml_lines import TomlLines
 from kettle.terminal.nearest_names import did_you_mean
 from kettle.worker_pools.faults import Fault, PoolFileRefused, ValueRefused
-from kettle.worker_pools.rules import offer_faults, pool_faults
+from kettle.worker_pools.rules import count_faults, offer_faults, pool_faults
 from kettle.worker_pools.values import (
     Money,
     attributes,
@@ -22,6 +22,8 @@ from kettle.worker_pools.values import (
     shown,
     span,
 )
+from kettle.worker_pools.wishes import wish
+from kettle_wire.examination import Examination, Notices
 from kettle_wire.worker_pools import Offer, WorkerPool
 
 Keys = tuple[str, ...]
@@ -37,6 +39,13 @@ _POOL: Final[Mapping[str, Reader]] = {
     "waits": span,
 }
 """How values are read that a file has in a form for people; the others are as they are recorded."""
+_EXAMINATION: Final[Mapping[str, Reader]] = {"disk": megabytes, "script_timeout": span, "skew": span}
+_NOTICES: Final[Mapping[str, Reader]] = {"interval": span, "warning": span}
+_TABLES: Final[Mapping[type[msgspec.Struct], tuple[str, Mapping[str, Reader]]]] = {
+    Examination: ("an examination", _EXAMINATION),
+    Notices: ("notices", _NOTICES),
+}
+"""What is a table within an offer: what it is called in a refusal, and how its values are read."""
 _OFFER: Final[Mapping[str, Reader]] = {
     "attributes": attributes,
     "boot": span,
@@ -91,12 +100,16 @@ def pool_of(tables: Mapping[str, object], where: Callable[[Sequence[str]], str])
     said = {key: value for key, value in tables.items() if key != OFFER}
     values = _read(said, WorkerPool, _POOL, (), wrong, others=(OFFER,), place="a pool")
     offers = list(_offers(tables.get(OFFER), values, wrong))
+    if faults:
+        counts = {key: values[key] for key in ("min", "spare", "max") if key in values}
+        for key, sentence in count_faults(**counts):
+            wrong((key,), sentence)
+        raise PoolFileRefused(faults)
+    pool = msgspec.convert({**values, "offers": offers}, WorkerPool)
+    for keys, sentence in pool_faults(pool):
+        wrong(keys, sentence)
     if not faults:
-        pool = msgspec.convert({**values, "offers": offers}, WorkerPool)
-        for keys, sentence in pool_faults(pool):
-            wrong(keys, sentence)
-        if not faults:
-            return pool
+        return pool
     raise PoolFileRefused(faults)
 
 
@@ -144,14 +157,28 @@ def _read(
             near = f"; did you mean {meant}?" if meant in fields else did_you_mean(key, [*fields, *others])
             wrong((*keys, key), f"{place} has no key '{key}'{near}")
             continue
+        if (kind_of := fields[key].type) in _TABLES:
+            values[key] = _table(kind_of, value, (*keys, key), wrong)
+            continue
         try:
-            values |= _value(key, value, fields[key].type, readers)
+            values |= _value(key, value, kind_of, readers)
         except ValueRefused as refused:
             wrong((*keys, key), f"{key}: {refused}")
     for key, field in fields.items():
         if field.required and key not in said:
             wrong(keys, f"{place} must have the key '{key}'")
     return values
+
+
+def _table(
+    kind: type[msgspec.Struct], value: object, keys: Keys, wrong: Callable[[Sequence[str], str], None]
+) -> dict[str, Any]:
+    """The values of a table within a table."""
+    place, readers = _TABLES[kind]
+    if isinstance(value, dict):
+        return _read(cast("Mapping[str, object]", value), kind, readers, keys, wrong, place=place)
+    wrong(keys, f"{keys[-1]}: {shown(value)} is no table: write [{OFFER}.{keys[-1]}] above its keys")
+    return {}
 
 
 def _value(key: str, value: object, kind: Any, readers: Mapping[str, Reader]) -> dict[str, object]:
@@ -172,5 +199,5 @@ def _converted(value: object, kind: Any) -> object:
             known = [str(one) for one in cast("Any", kind)]
             near = did_you_mean(str(value), known)
             raise ValueRefused(f"{shown(value)} is none of {', '.join(known)}{near}") from error
-        raise ValueRefused(f"{shown(value)} will not do: {error}".replace("`", "")) from error
+        raise ValueRefused(f"{shown(value)} is not {wish(kind)}") from error
     return msgspec.to_builtins(converted)

@@ -3,9 +3,14 @@
 from collections.abc import Iterator
 from typing import Final
 
+import msgspec
+
 from kettle.worker_pools.texts import money_text, size_text, span_text
 from kettle_wire.worker_pools import Offer, PoolKind, WorkerPool
 
+LONGEST_SCRIPT: Final = 8192
+"""Clouds take 16 KiB of what a machine is told; the rest of it needs room, too."""
+_MAX: Final[int] = next(each.default for each in msgspec.structs.fields(WorkerPool) if each.name == "max")
 SMALLEST_MB: Final = 128
 """What a job asks for that says nothing of its memory (JOB_DEFAULT_REQUESTMEMORY)."""
 
@@ -24,6 +29,17 @@ def offer_faults(offer: Offer) -> Iterator[tuple[str, str]]:
         )
     if offer.start == "false":
         yield "start", "start: no job would ever run on its machines"
+    script = offer.examination.script
+    if script and not script.startswith("#!"):
+        yield (
+            "examination",
+            "examination: script is the text of a program: its first line says what runs it, as #!/bin/sh",
+        )
+    if len(script) > LONGEST_SCRIPT:
+        yield (
+            "examination",
+            f"examination: script has {len(script)} characters, and what a machine is told at its start has room for {LONGEST_SCRIPT}: put the program into its image",
+        )
     if offer.life and offer.life <= offer.boot:
         yield (
             "life",
@@ -41,9 +57,8 @@ def pool_faults(pool: WorkerPool) -> Iterator[tuple[tuple[str, ...], str]]:
 
 
 def _bounds(pool: WorkerPool) -> Iterator[tuple[tuple[str, ...], str]]:
-    for name, count in (("min", pool.min), ("spare", pool.spare)):
-        if count > pool.max:
-            yield (name,), f"{name}: {count} machines are more than max allows ({pool.max})"
+    for key, sentence in count_faults(pool.min, pool.spare, pool.max):
+        yield (key,), sentence
     if not pool.life:
         yield ("life",), "life: a machine that lives for no time runs nothing"
     if pool.least_life > pool.life:
@@ -57,6 +72,13 @@ def _bounds(pool: WorkerPool) -> Iterator[tuple[tuple[str, ...], str]]:
                 ("offer", str(number), "boot"),
                 f"boot: {offer.name}: machines are gone after {span_text(pool.life)}, before they are ready ({span_text(offer.boot)})",
             )
+
+
+def count_faults(min: int = 0, spare: int = 0, max: int = _MAX) -> Iterator[tuple[str, str]]:  # noqa: A002 - as in the file
+    """What is wrong with how many machines there may be: the key, and a sentence."""
+    for name, count in (("min", min), ("spare", spare)):
+        if count > max:
+            yield name, f"{name}: {count} machines are more than max allows ({max})"
 
 
 def _names(pool: WorkerPool) -> Iterator[tuple[tuple[str, ...], str]]:

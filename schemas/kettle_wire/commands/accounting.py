@@ -87,9 +87,10 @@ class UsageReport(msgspec.Struct, frozen=True, kw_only=True):
     owners: list[OwnerUsage]
 
 
-Axis: TypeAlias = Literal["owner", "group", "project", "machine", "time"]
+Axis: TypeAlias = Literal["owner", "group", "project", "machine", "job", "time"]
 """
-What usage is added up by: whose jobs, their AcctGroup and ProjectName, where they ran, and in which slice of time.
+What usage is added up by: whose jobs, their AcctGroup and ProjectName, where they ran, which job (`12.3@schedd`), and in which
+slice of time.
 """
 
 Text: TypeAlias = Annotated[str, msgspec.Meta(max_length=4096)]

@@ -8,7 +8,7 @@ import msgspec
 
 from kettle_wire.commands.iam import Recorded
 from kettle_wire.endpoint import Caller, CommandId, Endpoint, Position, Repeat
-from kettle_wire.events.plan import PlanMade
+from kettle_wire.events.plan import PlanMade, PlannedMachines
 from kettle_wire.leases import ErrorClass, LeaseId, LeaseState
 from kettle_wire.worker_pools import Name, Offer, WorkerPool
 
@@ -79,8 +79,24 @@ class PoolSummary(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     max: int
     leases: dict[str, int] = {}
     """How many there are, by state; those that are over are not counted."""
+    machines: dict[str, int] = {}
+    """
+    `wanted`, `coming`, `ready`, `leaving`; wanted are those that come and are ready, and those that a bound keeps the last plan from
+    asking for.
+    """
+    waiting: int = 0
+    """Idle jobs that its machines could run, and for which there is no room now."""
+    planned: list[PlannedMachines] = []
+    """What the last plan asks for, or would ask for if it could."""
     closed: int = 0
     """Offers of which no machine is ordered now."""
+    next_try: float = 0.0
+    """When the first of them is tried again, seconds since the epoch; 0: none is, by itself."""
+    spent: float = 0.0
+    """In `currency`, on this day (UTC), with what its machines have cost until now."""
+    budget: float = 0.0
+    """Of a day; 0: without limit."""
+    currency: str = ""
     version: int
     changed: float
     """Seconds since the epoch."""
@@ -124,8 +140,6 @@ class PoolShown(msgspec.Struct, frozen=True, kw_only=True):
     digest: str
     applied_by: str
     offers: list[OfferStanding]
-    spent: float = 0.0
-    """Of the budget, today (UTC)."""
 
 
 class ExplainPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -134,6 +148,8 @@ class ExplainPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     pool: Name
     dry_run: bool = False
     """Make a plan of what waits now, and do not carry it out."""
+    at: Annotated[float, msgspec.Meta(ge=0)] = 0.0
+    """The plan that was in force at this moment, seconds since the epoch; 0: the last."""
 
 
 class PlanExplained(msgspec.Struct, frozen=True, kw_only=True):
@@ -144,6 +160,28 @@ class PlanExplained(msgspec.Struct, frozen=True, kw_only=True):
     """When it was made, seconds since the epoch."""
     carried_out: bool
     """False: it was only made for the question."""
+
+
+class AskMachinesOverTime(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How many machines a pool had and wanted; `not_found`."""
+
+    pool: Name
+    since: float
+    """Seconds since the epoch."""
+    until: float
+    points: Annotated[int, msgspec.Meta(ge=2, le=1000)] = 200
+
+
+class MachinesOverTime(msgspec.Struct, frozen=True, kw_only=True):
+    """What was true at moments that are equally far from each other; the series are as long as `times`."""
+
+    times: list[float]
+    """Seconds since the epoch."""
+    wanted: list[int]
+    coming: list[int]
+    ready: list[int]
+    complete_since: float
+    """Machines of leases that were made before are missing."""
 
 
 class PausePool(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -319,6 +357,14 @@ RETIRE_POOL = Endpoint(
 )
 EXPLAIN_PLAN = Endpoint(
     "scaler", "explain_plan", ExplainPlan, PlanExplained, callers=_USER, repeat=Repeat.QUERY
+)
+MACHINES_OVER_TIME = Endpoint(
+    "scaler",
+    "machines_over_time",
+    AskMachinesOverTime,
+    MachinesOverTime,
+    callers=_USER,
+    repeat=Repeat.QUERY,
 )
 LIST_LEASES = Endpoint("scaler", "list_leases", ListLeases, Leases, callers=_USER, repeat=Repeat.QUERY)
 LEASE_TIMELINE = Endpoint(

@@ -44,7 +44,9 @@ class Obstacle(StrEnum):
     OWNER = "owner"
     """The pool is for others."""
     SCALING = "scaling"
-    """The jobs ask for machines of another shape, or for none."""
+    """
+    The jobs ask for machines of another shape, or for none, or do not wait until one is ready; the words are what they ask for, or why.
+    """
     CLOSED = "closed"
     """It failed, and is tried again later."""
     PAUSED = "paused"

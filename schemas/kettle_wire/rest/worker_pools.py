@@ -31,7 +31,23 @@ class PoolAtAGlance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     max: int
     leases: dict[str, int] = {}
     """How many there are, by state."""
+    machines: dict[str, int] = {}
+    """
+    `wanted`, `coming`, `ready`, `leaving`; wanted are those that come and are ready, and those that a bound keeps the last plan from
+    asking for.
+    """
+    waiting: int = 0
+    """Idle jobs that its machines could run, and for which there is no room now."""
+    planned: list[PlannedMachines] = []
+    """What the last plan asks for, or would ask for if it could."""
     closed_offers: int = 0
+    next_try: Moment | None = None
+    """When the first of the closed offers is tried again; absent: none is, by itself."""
+    spent: float = 0.0
+    """On this day (UTC), with what its machines have cost until now."""
+    budget: float = 0.0
+    """Of a day; absent: without limit."""
+    currency: str = ""
     version: int
     changed: Moment
 
@@ -101,6 +117,30 @@ class GetPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     pool: Name
     dry_run: bool = False
     """Make a plan of what waits now, and do not carry it out."""
+    at: Moment | None = None
+    """The plan that was in force at this moment."""
+
+
+class GetMachinesOverTime(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """
+    Get how many machines a pool had and wanted, at moments that are equally far from each other; usually those of the last day.
+    """
+
+    pool: Name
+    since: Moment | None = None
+    until: Moment | None = None
+    points: Annotated[int, msgspec.Meta(ge=2, le=1000)] = 200
+
+
+class MachinesOverTime(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The series are as long as `times`."""
+
+    times: list[Moment]
+    wanted: list[int]
+    coming: list[int]
+    ready: list[int]
+    complete_since: Moment | None = None
+    """Machines of leases that were made before are missing; absent: none is missing."""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -114,6 +154,62 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     waiting: list[WaitingJobs]
     machines: list[PlannedMachines]
     removals: list[Removal]
+
+
+class GetReport(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """
+    Get what the machines of a pool were used for and what they cost: those that ended in a span of time, and those that are there.
+    """
+
+    pool: Name
+    since: Moment | None = None
+    """Else a day ago."""
+    by: Literal["owner", "job"] = "owner"
+
+
+class ReportShare(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    What one owner, or one job, used.  A machine costs its price for as long as its provider has it: who has used a part of its core
+    time has claimed that part of the cost, and what was idle is shared among those who used the machine, in proportion.
+    """
+
+    name: str
+    """Empty: of machines that ran no job at all."""
+    jobs: int
+    used: float
+    """Core-seconds, by attempts that ended."""
+    lost: float
+    claimed: float
+    """The price of what was used."""
+    cost: float
+    """With the part of what was idle on the same machines."""
+
+
+class ReportDay(msgspec.Struct, frozen=True):
+    """What the machines cost on one day (UTC)."""
+
+    day: str
+    cost: float
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """Times in core-seconds; money in `currency`."""
+
+    since: Moment
+    """From when on none of the machines is missing."""
+    machines: int
+    failed: int
+    provided: float
+    used: float
+    idle: float
+    ratio: float
+    """Provided for each core-second used; 0: nothing was used."""
+    boot: float
+    """Seconds in which half of the machines were ready; 0: none was."""
+    cost: float
+    currency: str
+    shares: list[ReportShare]
+    days: list[ReportDay]
 
 
 class OrderPool(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -259,6 +355,17 @@ APPLY_POOL = Route(
 )
 GET_POOL = Route("GET", "/pools/{pool}", "get_pool", parameters=GetPool, reply=Pool, errors=(404,))
 GET_PLAN = Route("GET", "/pools/{pool}/plan", "get_plan", parameters=GetPlan, reply=Plan, errors=(404,))
+GET_MACHINES_OVER_TIME = Route(
+    "GET",
+    "/pools/{pool}/machines",
+    "get_pool_machines",
+    parameters=GetMachinesOverTime,
+    reply=MachinesOverTime,
+    errors=(404, 422),
+)
+GET_REPORT = Route(
+    "GET", "/pools/{pool}/report", "get_pool_report", parameters=GetReport, reply=Report, errors=(404, 413)
+)
 ORDER_POOL = Route(
     "POST",
     "/pools/{pool}:{action}",

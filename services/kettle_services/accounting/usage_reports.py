@@ -22,6 +22,7 @@ _COLUMNS: Final[Mapping[Axis, str]] = {
     "group": 'acct_group COLLATE "C"',
     "project": 'project COLLATE "C"',
     "machine": 'machine COLLATE "C"',
+    "job": "(cluster || '.' || proc || '@' || substr(shard, 8)) COLLATE \"C\"",  # shards are called schedd.NAME
     "time": "slice - 1",
 }
 _FILTERS: Final = (

@@ -40,6 +40,7 @@ class JoinTokens:
             hash=hashlib.sha256(secret.encode()).hexdigest(),
             machine=order.lease,
             owner=order.owner,
+            group=order.group,
             life=order.life + _SLACK_S,
         )
         try:

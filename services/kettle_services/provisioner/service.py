@@ -10,6 +10,8 @@ from typing import Any, Final, TypeVar
 from kettle.bus.ports import RefusedError, Served
 from kettle.faults import fault_point
 from kettle.retry.deadline import Deadline
+from kettle.runtime import Telemetry
+from kettle_services.provisioner.call_metrics import Call, CallMetrics
 from kettle_services.provisioner.domain.bootstraps import bootstrap_of
 from kettle_services.provisioner.domain.words import without_join_tokens
 from kettle_services.provisioner.hosted import Hosted
@@ -62,12 +64,14 @@ class Provisioner:
         *,
         call_deadline: float,
         secret: Callable[[], str],
+        telemetry: Telemetry,
     ) -> None:
         self._hosted: Final = hosted
         self._tokens = tokens
         self._deadline = call_deadline
         self._secret = secret
         self._taken: OrderedDict[tuple[str, int], None] = OrderedDict()
+        self._metrics = CallMetrics(telemetry, hosted)
 
     def served(self) -> Sequence[Served[Any, Any]]:
         """All that is answered."""
@@ -119,8 +123,9 @@ class Provisioner:
             bootstrap = bootstrap_of(order, joining)
             async with hosted.pace.turn():
                 fault_point("machine.ordered")
-                async with asyncio.timeout(deadline.left()):
-                    handle = await provider.create(order, bootstrap)
+                with self._metrics.measured(hosted.name, "create"):
+                    async with asyncio.timeout(deadline.left()):
+                        handle = await provider.create(order, bootstrap)
                 fault_point("machine.made")
         except ProviderError as error:
             return Created(lease=order.lease, attempt=order.attempt, trouble=self._trouble(hosted, error))
@@ -139,7 +144,7 @@ class Provisioner:
         hosted = self._hosted.get(request.provider)
         if hosted is None:
             return MachinesFound(trouble=self._unknown(request.provider))
-        found = await self._asked(hosted, lambda: hosted.use().find())
+        found = await self._asked(hosted, "find", lambda: hosted.use().find())
         if isinstance(found, Trouble):
             return MachinesFound(trouble=found)
         return MachinesFound(
@@ -152,7 +157,7 @@ class Provisioner:
         hosted = self._of(request.provider)
 
         async def one(handle: str) -> MachineLooked:
-            machine = await self._asked(hosted, lambda: hosted.use().get(handle))
+            machine = await self._asked(hosted, "get", lambda: hosted.use().get(handle))
             if isinstance(machine, Trouble):
                 return MachineLooked(handle=handle, trouble=machine)
             return MachineLooked(handle=handle, machine=machine)
@@ -166,14 +171,16 @@ class Provisioner:
 
         async def one(handle: str) -> MachineRemoved:
             console = (
-                await self._asked(hosted, lambda: hosted.use().console(handle)) if request.console else ""
+                await self._asked(hosted, "console", lambda: hosted.use().console(handle))
+                if request.console
+                else ""
             )
             said = "" if isinstance(console, Trouble) else without_join_tokens(console)[-_LONGEST:]
-            done = await self._asked(hosted, lambda: hosted.use().delete(handle))
+            done = await self._asked(hosted, "delete", lambda: hosted.use().delete(handle))
             fault_point("machine.removed")
             if isinstance(done, Trouble):
                 return MachineRemoved(handle=handle, trouble=done, console=said)
-            machine = await self._asked(hosted, lambda: hosted.use().get(handle))
+            machine = await self._asked(hosted, "get", lambda: hosted.use().get(handle))
             if isinstance(machine, Trouble):
                 return MachineRemoved(handle=handle, trouble=machine, console=said)
             return MachineRemoved(handle=handle, machine=machine, console=said)
@@ -188,7 +195,7 @@ class Provisioner:
             return OffersLookedAt(trouble=self._unknown(request.provider))
         faults: dict[str, list[str]] = {}
         for offer in request.offers:
-            said = await self._asked(hosted, partial(_check, hosted, offer))
+            said = await self._asked(hosted, "check", partial(_check, hosted, offer))
             if isinstance(said, Trouble):
                 return OffersLookedAt(faults=faults, trouble=said)
             if said:
@@ -199,7 +206,7 @@ class Provisioner:
         """How much more there may be."""
         del caller
         hosted = self._of(request.provider)
-        room = await self._asked(hosted, lambda: hosted.use().room())
+        room = await self._asked(hosted, "room", lambda: hosted.use().room())
         if isinstance(room, Trouble):
             return RoomLeft(trouble=room)
         return RoomLeft(machines=room.machines, cpus=room.cpus, memory=room.memory)
@@ -208,7 +215,7 @@ class Provisioner:
         """What one wrote."""
         del caller
         hosted = self._of(request.provider)
-        text = await self._asked(hosted, lambda: hosted.use().console(request.handle))
+        text = await self._asked(hosted, "console", lambda: hosted.use().console(request.handle))
         if isinstance(text, Trouble):
             return ConsoleRead(trouble=text)
         return ConsoleRead(text=without_join_tokens(text)[-_LONGEST:])
@@ -225,11 +232,13 @@ class Provisioner:
         words = f"no provider {name} is set up here: add a table [provisioner.providers.{name}], or name one of {there}"
         return Trouble(error=ErrorClass.CONFIG, words=words)
 
-    async def _asked(self, hosted: Hosted, call: Callable[[], Awaitable[T]]) -> T | Trouble:
+    async def _asked(self, hosted: Hosted, name: Call, call: Callable[[], Awaitable[T]]) -> T | Trouble:
         """One question to a provider."""
         try:
-            async with hosted.pace.turn(), asyncio.timeout(self._deadline):
-                return await call()
+            async with hosted.pace.turn():
+                with self._metrics.measured(hosted.name, name):
+                    async with asyncio.timeout(self._deadline):
+                        return await call()
         except ProviderError as error:
             return self._trouble(hosted, error)
         except (UnavailableError, InDoubtError) as error:

@@ -20,6 +20,7 @@ async def serve(rt: Runtime, settings: ProvisionerSettings) -> None:
         JoinTokens(bus, settings.iam, deployment),
         call_deadline=settings.call_deadline,
         secret=new_secret,
+        telemetry=rt.telemetry,
     )
     await bus.serve("provisioner", settings.name, provisioner.served(), version=VERSION, shared=True)
     rt.ready()

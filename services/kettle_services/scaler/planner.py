@@ -11,11 +11,12 @@ import msgspec
 from kettle.bus.ports import Bus, BusError
 from kettle.classad import FOREIGN_STEPS, Context
 from kettle.eventsourcing.log import Log
+from kettle.runtime import Telemetry
 from kettle_services.scaler.domain import plans
 from kettle_services.scaler.domain.leases.breakers import template_of
 from kettle_services.scaler.domain.leases.lease import SERVING
 from kettle_services.scaler.domain.leases.wishes import drain, release
-from kettle_services.scaler.domain.planning.bounds import DAY_S, day_of
+from kettle_services.scaler.domain.planning.bounds import DAY_S, day_of, running_costs
 from kettle_services.scaler.domain.planning.demand import Patience
 from kettle_services.scaler.domain.planning.inputs import Inputs, Room, gathered
 from kettle_services.scaler.domain.planning.planning import Plan
@@ -33,6 +34,7 @@ from kettle_wire.events import decode
 from kettle_wire.events.lease import LeaseGone
 from kettle_wire.events.plan import PlanMade, RemovalCause
 from kettle_wire.frames import Frame
+from kettle_wire.telemetry.metrics import PLAN_DURATION
 
 _TABLE_STEPS: Final = 2_000_000
 """What one group's expressions may take for all slots together, as with a negotiator."""
@@ -62,6 +64,7 @@ class Planner:
         provisioning: Provisioning,
         watching: Watching,
         settings: ScalerSettings,
+        telemetry: Telemetry,
     ) -> None:
         self._bus = bus
         self._record = record
@@ -73,6 +76,8 @@ class Planner:
         self._rooms: dict[str, Room] = {}
         self._spending = Spending()
         self._learned: dict[str, dict[str, Scalar]] = {}
+        self._latest: PlanMade | None = None
+        self._durations = telemetry.histogram(PLAN_DURATION)
         self._wake = asyncio.Event()
         record.on_commit(self._committed)
         watching.on_change(self.wake)
@@ -80,6 +85,20 @@ class Planner:
     def wake(self) -> None:
         """Something has changed."""
         self._wake.set()
+
+    @property
+    def latest(self) -> PlanMade | None:
+        """The plan that was made last, also if it said nothing new and was not recorded."""
+        if self._latest is not None:
+            return self._latest
+        last = self._record.state.plans.states.get(plans.NAME)
+        return last.plan if last is not None else None
+
+    def spent(self, pool: str) -> float:
+        """What a pool has cost on this day (UTC)."""
+        now = time.time()
+        there = [each for each in self._provisioning.book.leases.values() if each.requested.pool == pool]
+        return self._spending.on(now).get(pool, 0.0) + running_costs(there, now)
 
     async def recall(self, log: Log) -> None:
         """Read what was spent on this day."""
@@ -151,6 +170,8 @@ class Planner:
         began = time.monotonic()
         plan = self._plan(self._patience)
         made = msgspec.structs.replace(plan.made, took=time.monotonic() - began)
+        self._latest = made
+        self._durations.record(made.took)
         decision = self._provisioning.decision()
         for removal in made.removals:
             lease = self._provisioning.book.leases[removal.lease]

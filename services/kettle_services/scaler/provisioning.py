@@ -13,6 +13,7 @@ from typing import Final
 
 from kettle.bus.ports import Bus, BusError, NoResponderError, RefusedError
 from kettle.faults import fault_point
+from kettle.runtime import Telemetry
 from kettle_services.scaler.domain.leases.answers import answered
 from kettle_services.scaler.domain.leases.book import Act, Create, Decision, Dismiss, Drain, Look, Remove
 from kettle_services.scaler.domain.leases.passing import due, restarted
@@ -40,6 +41,7 @@ from kettle_wire.commands.startd import Drain as DrainMachine
 from kettle_wire.events import Event
 from kettle_wire.frames import Frame
 from kettle_wire.leases import ErrorClass, Order
+from kettle_wire.telemetry.metrics import CREATES
 
 _CHUNK: Final = 10
 """Orders of one command: one that takes long keeps the answers of the others back."""
@@ -64,13 +66,14 @@ def timers_of(settings: ScalerSettings) -> Timers:
         phase=settings.phase,
         dead=settings.dead,
         orphan_grace=settings.orphan_grace,
+        removal=settings.removal_interval,
     )
 
 
 class Provisioning:
     """The leases of a scaler, and what is done about them."""
 
-    def __init__(self, bus: Bus, record: Record, settings: ScalerSettings) -> None:
+    def __init__(self, bus: Bus, record: Record, settings: ScalerSettings, telemetry: Telemetry) -> None:
         self.seen: Final = Seen(time.time())
         self.book: Final = record.state.book(timers_of(settings))
         self._bus = bus
@@ -81,6 +84,7 @@ class Provisioning:
         self._acts: asyncio.Queue[Sequence[Act]] = asyncio.Queue()
         self._turns: dict[str, asyncio.Semaphore] = {}
         self._changed = asyncio.Event()
+        self._creates = telemetry.counter(CREATES)
         record.on_commit(self._committed)
 
     def decision(self) -> Decision:
@@ -177,6 +181,7 @@ class Provisioning:
         fault_point("lease.answered")
         decision = self.decision()
         for each in created:
+            self._creates.add(1, provider, _result(each))
             answered(decision, each)
         await self.carry_out(decision)
 
@@ -225,6 +230,14 @@ class Provisioning:
             await self._bus.call(REMOVE_WORKER, self._iam, RemoveWorker(id=f"{lease}.gone", worker=lease))
         except BusError as error:
             _log.info("iam keeps a machine that is gone", extra={"lease": lease, "cause": str(error)})
+
+
+def _result(created: Created) -> str:
+    if created.handle:
+        return "made"
+    if created.trouble is None:
+        return "in-doubt"
+    return (created.trouble.error or ErrorClass.TRANSIENT).value
 
 
 def _class_of(error: NoResponderError | RefusedError) -> ErrorClass:

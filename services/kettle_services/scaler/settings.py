@@ -38,6 +38,8 @@ class ScalerSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_fi
     """Seconds after which a machine that is not heard of is looked for."""
     orphan_grace: Seconds = 900.0
     """Seconds after which a machine ends itself without us, and one that no lease wants is removed."""
+    removal_interval: Seconds = 5.0
+    """Seconds from the first request to remove a machine to the second; each pause is twice the one before."""
     interval: Seconds = 15.0
     """Seconds after which a plan is made even if nothing is known to have changed."""
     min_interval: Pause = 2.0

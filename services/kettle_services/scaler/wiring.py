@@ -17,10 +17,12 @@ from kettle_services.scaler.commands.renewals import Renewals
 from kettle_services.scaler.commands.worker_pools import PoolCommands
 from kettle_services.scaler.domain.state import ScalerState
 from kettle_services.scaler.lease_views import LeaseLog
+from kettle_services.scaler.plan_views import PlanLog
 from kettle_services.scaler.planner import Planner
 from kettle_services.scaler.provisioning import Provisioning
 from kettle_services.scaler.reconciling import Reconciling
 from kettle_services.scaler.record import SHARD, Record
+from kettle_services.scaler.scaler_metrics import measure_pools
 from kettle_services.scaler.settings import ScalerSettings
 from kettle_services.scaler.watching import Watching
 from kettle_wire.commands.scaler import RENEW
@@ -40,15 +42,16 @@ async def serve(rt: Runtime, settings: ScalerSettings) -> None:
     )
     fault_point("takeover.restored")
     rt.loop(record.checkpoint(), name="checkpoint")
-    provisioning = Provisioning(bus, record, settings)
+    provisioning = Provisioning(bus, record, settings, rt.telemetry)
     reconciling = Reconciling(bus, provisioning, settings)
     rt.loop(provisioning.run(), name="provisioning")
     rt.loop(reconciling.run(), name="reconciling")
     rt.loop(reconciling.listen(), name="listening")
     planner = await _planner(rt, settings, bus, log, record, provisioning)
+    measure_pools(rt.telemetry, record, provisioning, planner)
     pipeline = CommandPipeline(record, administrators=lambda: {*settings.administrators, own_name()})
     renewals = Renewals(provisioning, settings)
-    pools = PoolCommands(record, provisioning, changed=planner.wake, plan_now=planner.plan_now)
+    pools = PoolCommands(record, provisioning, planner, PlanLog(log))
     leases = LeaseCommands(record, LeaseLog(log), pools, provisioning, bus, settings)
     served = [pipeline.command(RENEW, renewals.renew), *pools.served(pipeline), *leases.served(pipeline)]
     await bus.serve("scaler", settings.name, served, version=VERSION)
@@ -61,7 +64,7 @@ async def _planner(
 ) -> Planner:
     """A planner that works."""
     watching = Watching(bus, Subjects(settings.pool))
-    planner = Planner(bus, record, provisioning, watching, settings)
+    planner = Planner(bus, record, provisioning, watching, settings, rt.telemetry)
     await planner.recall(log)
     rt.loop(watching.watch_owners(), name="owners of machines")
     rt.loop(watching.watch_slots(), name="slots")

@@ -21,7 +21,7 @@ from kettle.execution.system.probe_programs import ask
 from kettle.pool.home import Home
 from kettle.pool.personal_settings import slot_uid_base
 from kettle_services.worker.services import own_environment
-from kettle_wire.bootstrap import Examination
+from kettle_wire.examination import Examination
 
 _log: Final = logging.getLogger(__name__)
 _MB: Final = 1 << 20

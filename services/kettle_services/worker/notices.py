@@ -10,8 +10,8 @@ from typing import Final
 
 import aiohttp
 
-from kettle_wire.bootstrap import Notices
 from kettle_wire.commands.scaler import Notice
+from kettle_wire.examination import Notices
 
 _log: Final = logging.getLogger(__name__)
 _LIMIT: Final = aiohttp.ClientTimeout(total=5.0)

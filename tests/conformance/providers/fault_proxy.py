@@ -151,12 +151,15 @@ async def fault_proxy(peer: str) -> AsyncGenerator[FaultProxy]:
 Matches: TypeAlias = Callable[[Asked], bool]
 
 
-def lost_answers(matches: Matches) -> Fault:
-    """What is asked is done, and the answer is lost."""
+def lost_answers(matches: Matches, *, times: int | None = None) -> Fault:
+    """What is asked is done, and the answer is lost; so many times."""
+    lost = 0
 
     async def fault(asked: Asked, forward: Forward) -> Answer:
+        nonlocal lost
         answer = await forward(asked)
-        if matches(asked):
+        if matches(asked) and (times is None or lost < times):
+            lost += 1
             raise LostError
         return answer
 

@@ -68,6 +68,8 @@ class KubernetesApi:
     start: Callable[[str], dict[str, Any] | None] = lambda _name: None
     """The status of a pod that does not start; None: it does."""
     page: int = 100
+    quotas: list[dict[str, Any]] | None = None
+    """Objects that say what there may be; None: who asks may not know."""
 
     @property
     def url(self) -> str:
@@ -85,6 +87,7 @@ class KubernetesApi:
                 web.get(pods + "/{name}", self._get),
                 web.delete(pods + "/{name}", self._delete),
                 web.get(pods + "/{name}/log", self._log),
+                web.get(f"/api/v1/namespaces/{NAMESPACE}/resourcequotas", self._quotas),
             ]
         )
         return application
@@ -156,6 +159,14 @@ class KubernetesApi:
         self._end(pod)
         self.removed.append(self.pods.pop(request.match_info["name"]))
         return web.json_response(pod.shown())
+
+    async def _quotas(self, request: web.Request) -> web.Response:
+        if self.quotas is None:
+            return _status(403, "Forbidden", "resourcequotas is forbidden")
+        for each in self.quotas:
+            _SCHEMAS.validate(each, _RELEASE, strict=True)
+        said = {"apiVersion": "v1", "kind": "ResourceQuotaList", "metadata": {}, "items": self.quotas}
+        return web.json_response(said)
 
     async def _log(self, request: web.Request) -> web.Response:
         pod = self.pods.get(request.match_info["name"])

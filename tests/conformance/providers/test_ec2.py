@@ -1,5 +1,6 @@
 """EC2: moto, behind a proxy that adds what it lacks."""
 
+import json
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -30,7 +31,7 @@ from tests.conformance.providers.suite import (
 )
 
 from kettle.testing.servers.files import moto
-from kettle_services.provisioner.port import InDoubtError, ProviderError, UnavailableError
+from kettle_services.provisioner.port import InDoubtError, ProviderError, Room, UnavailableError
 from kettle_services.provisioner.providers.ec2 import Ec2, Ec2Settings
 from kettle_wire.leases import ErrorClass, MachineState
 from kettle_wire.worker_pools import Market, Offer
@@ -247,3 +248,33 @@ class TestEc2(ProviderSuite):
         assert "terminate" == asked.field("InstanceInitiatedShutdownBehavior")
         assert MachineState.RUNNING is (await provider.get(handle)).state
         await gone(provider, handle)
+
+    async def test_a_service_quota_says_how_much_room_there_is(
+        self, world: World, proxy: FaultProxy, settings: Ec2Settings
+    ) -> None:
+        """
+        What the account may have less what it has, whoever made it; where no quota is named, nothing is said. Moto knows no quota of EC2.
+        """
+        assert Room() == await (await world.provider()).room()
+        provider = await msgspec.structs.replace(settings, quota="L-1216C47A").open("here")
+        world.opened.append(provider)
+        body = json.dumps({"Quota": {"QuotaCode": "L-1216C47A", "Value": 32.0}}).encode()
+        quota = Answer(200, {"Content-Type": "application/x-amz-json-1.1"}, body)
+
+        def asks(asked: Asked) -> bool:
+            target = asked.headers.get("X-Amz-Target", "")
+            return target.endswith(".GetServiceQuota") and b"L-1216C47A" in asked.body
+
+        with proxy.fault(answered(asks, quota)):
+            empty = (await provider.room()).cpus
+            handle = await provider.create(order(_OFFER, "crowd-12-0"), bootstrap("crowd-12-0"))
+            full = (await provider.room()).cpus
+            await gone(provider, handle)
+            assert (32, 32) == (empty, (await provider.room()).cpus)
+        assert full is not None
+        assert 0 < full < 32
+        denied = json.dumps({"__type": "AccessDeniedException", "message": "not yours"}).encode()
+        refusal = replace(quota, status=400, body=denied)
+        with proxy.fault(answered(asks, refusal)), pytest.raises(ProviderError) as refused:
+            await provider.room()
+        assert "AccessDeniedException: not yours" == str(refused.value)

@@ -29,7 +29,7 @@ from tests.conformance.providers.suite import (
     stand_in,
 )
 
-from kettle_services.provisioner.port import InDoubtError, ProviderError
+from kettle_services.provisioner.port import InDoubtError, ProviderError, Room
 from kettle_services.provisioner.providers.kubernetes import Kubernetes, KubernetesSettings
 from kettle_wire.leases import ErrorClass, MachineState
 from kettle_wire.worker_pools import Offer
@@ -91,6 +91,17 @@ async def world(proxy: FaultProxy, tmp_path: Path) -> AsyncGenerator[World]:
         await each.close()
 
 
+def quota(hard: dict[str, str], used: dict[str, str], **spec: list[str]) -> dict[str, Any]:
+    """As Kubernetes shows one."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "team"},
+        "spec": {"hard": hard, **spec},
+        "status": {"hard": hard, "used": used},
+    }
+
+
 class TestKubernetes(ProviderSuite):
     """The suite, and what is Kubernetes' own."""
 
@@ -104,6 +115,18 @@ class TestKubernetes(ProviderSuite):
         handle = await provider.create(order(_OFFER, "crowd-7-0", attempt=2), bootstrap("crowd-7-0"))
         assert [handle] == [each.handle for each in (await provider.find()).machines]
         await gone(provider, handle)
+
+    async def test_quotas_say_how_much_room_there_is(self, world: World, api: KubernetesApi) -> None:
+        """The strictest of those that hold for all pods counts; where they may not be read nothing is said."""
+        provider = await world.provider()
+        assert Room() == await provider.room()
+        hard = {"pods": "10", "limits.cpu": "12500m", "requests.memory": "8Gi", "secrets": "3"}
+        api.quotas = [
+            quota(hard, {"pods": "4", "limits.cpu": "2", "requests.memory": "512Mi", "secrets": "3"}),
+            quota({"pods": "7"}, {"pods": "5"}),
+            quota({"pods": "1"}, {"pods": "1"}, scopes=["BestEffort"]),
+        ]
+        assert Room(machines=2, cpus=10, memory=7680) == await provider.room()
 
     async def test_a_quota_is_told_from_a_wrong_credential(self, world: World, api: KubernetesApi) -> None:
         """Both are answered with 403."""

@@ -6,9 +6,21 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from tests.conformance.providers.suite import ProviderSuite, World, stand_in
+from tests.conformance.providers.suite import (
+    ProviderSuite,
+    World,
+    bootstrap,
+    gone,
+    order,
+    stand_in,
+    until,
+)
 
+from kettle.execution.system.cgroup_layout import groups_of, probe_cgroups, remove_layout
+from kettle.execution.system.linux import start_time
 from kettle_services.provisioner.providers.process import AWAY, SILENT, ProcessSettings
+from kettle_services.provisioner.providers.processes import kill_tree, marked
+from kettle_wire.leases import MachineState
 from kettle_wire.worker_pools import Offer
 
 _OFFER = Offer(name="here", provider="process", cpus=2, memory=1000)
@@ -46,3 +58,52 @@ async def _there_is(path: Path) -> AsyncGenerator[None]:
 
 class TestProcess(ProviderSuite):
     """The claims of every provider."""
+
+    async def test_a_machine_has_what_it_offers_and_no_more(self, world: World) -> None:
+        """
+        Where control groups can be made a machine is one: it is bounded, and what hides from the process tree ends with it.
+        """
+        layout = probe_cgroups("kettle-test-of-machines")
+        if layout is None:
+            pytest.skip("this machine lets nobody make control groups")
+        remove_layout(layout)
+        provider = await world.provider()
+        hidden = world.bootstraps / "hidden"
+        program = world.bootstraps / "kettle"
+        begins = "#!/bin/sh\n"
+        hides = f"(env -i setsid sh -c 'echo $$ >{hidden}; exec sleep 600' &)\n"
+        program.write_text(program.read_text().replace(begins, begins + hides, 1))
+        handle = await provider.create(order(_OFFER, "crowd-7-0"), bootstrap("crowd-7-0"))
+        await until((world.bootstraps / "crowd-7-0.json").exists, "it does not start")
+        await until(lambda: hidden.exists() and hidden.read_text().endswith("\n"), "nothing hides")
+        pid = int(hidden.read_text())
+        groups = [Path(group) for group in groups_of(pid) if group.name == handle]
+        assert groups
+        bounds = {
+            name: (group / name).read_text().split()[0]
+            for group in groups
+            for name in ("memory.limit_in_bytes", "memory.max", "cpu.cfs_quota_us", "cpu.max")
+            if (group / name).exists()
+        }
+        assert {str(1512 << 20)} == {bounds[name] for name in bounds if name.startswith("memory")}
+        assert {"200000"} >= {bounds[name] for name in bounds if name.startswith("cpu")}
+        await gone(provider, handle)
+        assert start_time(pid) is None
+        assert not any(map(Path.exists, groups))
+
+    async def test_a_machine_that_was_killed_is_gone_for_certain(self, world: World) -> None:
+        """Its directory and the process table say together that nothing is left, and nobody has to ask twice."""
+        provider = await world.provider()
+        handle = await provider.create(order(_OFFER, "crowd-8-0"), bootstrap("crowd-8-0"))
+        await until((world.bootstraps / "crowd-8-0.json").exists, "it does not start")
+        assert not (await provider.get(handle)).proven
+        (mark,) = marked(f"{world.bootstraps.parent}/machines/")
+        kill_tree(mark, None)
+
+        async def is_gone() -> bool:
+            return (await provider.get(handle)).state is MachineState.GONE
+
+        await until(is_gone, "it lives")
+        assert (await provider.get(handle)).proven
+        assert [] == (await provider.find()).machines
+        assert not (await provider.get("crowd-9-9.1")).proven

@@ -1,6 +1,8 @@
 """Hosts behind a real OpenSSH server."""
 
 import asyncio
+import os
+import time
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -148,3 +150,22 @@ class TestSsh(ProviderSuite):
         assert [] == (await provider.find()).machines
         await provider.delete(handle)
         assert "" == await provider.console(handle)
+
+    async def test_what_was_interrupted_while_it_began_is_not_there(
+        self, world: World, settings: SshSettings, tmp_path: Path
+    ) -> None:
+        """
+        A directory without a process is a machine that begins, and after two minutes one that never did: its lease may be tried again.
+        """
+        provider = await world.provider()
+        (host,) = settings.hosts
+        left = tmp_path / "machines" / "here" / host / "crowd-9-0"
+        left.mkdir(parents=True)
+        handle = f"{host}/crowd-9-0"
+        assert MachineState.PENDING is (await provider.get(handle)).state
+        then = time.time() - 180.0
+        os.utime(left, (then, then))
+        assert MachineState.GONE is (await provider.get(handle)).state
+        assert [] == (await provider.find()).machines
+        assert handle == await provider.create(order(_OFFER, "crowd-9-0"), bootstrap("crowd-9-0"))
+        await gone(provider, handle)

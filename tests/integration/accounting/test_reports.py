@@ -32,6 +32,7 @@ NAMES: dict[Axis, str] = {
     "group": "acct_group",
     "project": "project",
     "machine": "machine",
+    "job": "job",
 }
 AMOUNTS = ("jobs", "attempts", "wall", "slot_time", "good", "lost", "cpu", "uncharged")
 
@@ -134,6 +135,7 @@ async def test_a_report_is_the_sum_of_all_moments(
     """
     database = backend.log.database
     await prepare(PROJECTIONS["jobs"](), database, [backend.log])
+    attempts = [one | {"job": f"1.{number}@ap"} for number, one in enumerate(attempts)]
     records = [stored(number, one) for number, one in enumerate(attempts)]
     whole = msgspec.structs.replace(request_, cuts=[request_.cuts[0], request_.cuts[-1]])
     async with database.connection() as connection:

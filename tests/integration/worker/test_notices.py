@@ -7,8 +7,8 @@ from aiohttp import web
 
 from kettle.testing.patience import PATIENCE_S
 from kettle_services.worker.notices import awaited
-from kettle_wire.bootstrap import Notices
 from kettle_wire.commands.scaler import Notice
+from kettle_wire.examination import Notices
 
 
 class Metadata:

@@ -1,7 +1,7 @@
 """A real browser, which looks at the pages of a pool."""
 
-import asyncio
 import os
+import signal
 import subprocess
 from collections import deque
 from collections.abc import AsyncGenerator, Generator
@@ -11,25 +11,34 @@ from threading import Thread
 from typing import Any, Final, Literal
 
 import msgspec
-from axe_playwright_python.async_playwright import Axe  # type: ignore[import-untyped]
+from axe_playwright_python.base import AXE_SCRIPT  # type: ignore[import-untyped]
 from playwright.async_api import Browser, ConsoleMessage, Page, Request, async_playwright
-
-from kettle.testing.throwaway_pool import ThrowawayPool
 
 _WITHIN_MS: Final = 60_000.0
 """After this something hangs."""
+PROGRAMS: Final = ("chromium-headless-shell", "chromium")
+"""What shows pages without a screen.  The first has no windows, profiles and extensions, and takes a third of the other's time."""
+_BROKEN: Final = """() => axe.run({resultTypes: ["violations"]}).then(found => found.violations.map(
+    rule => `${rule.id}: ${JSON.stringify(rule.nodes.map(node => node.target))}`))"""
+NO_WIDER: Final = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+"""Whether a page is not wider than the window."""
+_FITS: Final = f"width => innerWidth === width && {NO_WIDER}"
 DESKTOP: Final = (1280, 860)
 PHONE: Final = (390, 844)
+Scheme = Literal["light", "dark"]
+LOOKS: Final[tuple[tuple[Scheme, tuple[int, int]], ...]] = (("light", DESKTOP), ("dark", PHONE))
 
 
 @contextmanager
-def chromium(program: str, directory: Path) -> Generator[str]:
+def _chromium(program: str, directory: Path) -> Generator[str]:
     """Chromium, until the context ends; yields where it is driven from."""
     command = [
         program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
         "--disable-background-networking", "--disable-back-forward-cache", "--remote-debugging-port=0", f"--user-data-dir={directory}", "about:blank",
     ]  # fmt: skip
-    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
+    with subprocess.Popen(
+        command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, process_group=0
+    ) as process:
         assert process.stderr is not None
         try:
             said = (line for line in process.stderr if line.startswith("DevTools listening on "))
@@ -40,7 +49,7 @@ def chromium(program: str, directory: Path) -> Generator[str]:
             Thread(target=deque, args=(process.stderr, 0), name="chromium", daemon=True).start()
             yield address
         finally:
-            process.kill()
+            os.killpg(process.pid, signal.SIGKILL)  # Debian starts it by a script, which waits for it
 
 
 class Watched:
@@ -81,9 +90,31 @@ class Watched:
 
     async def violations(self) -> list[str]:
         """What axe finds: rules, and the elements that break them."""
-        axe: Any = Axe()
-        found: list[dict[str, Any]] = (await axe.run(self.page)).response["violations"]
-        return [f"{each['id']}: {[node['target'] for node in each['nodes']]}" for each in found]
+        if not await self.page.evaluate("'axe' in window"):
+            await self.page.evaluate(AXE_SCRIPT)
+        found: list[str] = await self.page.evaluate(_BROKEN)
+        return found
+
+    async def require_readable(
+        self, path: str, *, status: int = 200, until: str = "main", picture: str = ""
+    ) -> None:
+        """
+        Somebody can read a page, which is loaded at a desk by day and carried out into the night on a phone: axe finds nothing,
+        and it is not wider than the window.
+        """
+        await self._seen_by(*LOOKS[0])
+        assert status == await self.go(path), path
+        await self.page.wait_for_selector(until)
+        if picture:
+            await self.picture(picture)
+        for scheme, size in LOOKS:
+            await self._seen_by(scheme, size)
+            await self.page.wait_for_function(_FITS, arg=size[0])
+            assert [] == await self.violations(), (path, scheme)
+
+    async def _seen_by(self, scheme: Scheme, size: tuple[int, int]) -> None:
+        await self.page.emulate_media(color_scheme=scheme)
+        await self.page.set_viewport_size({"width": size[0], "height": size[1]})
 
 
 class Looks(msgspec.Struct, frozen=True):
@@ -98,7 +129,7 @@ class Looks(msgspec.Struct, frozen=True):
         self,
         path: str,
         *,
-        scheme: Literal["light", "dark"] = "light",
+        scheme: Scheme = "light",
         size: tuple[int, int] = DESKTOP,
         scripts: bool = True,
         headers: dict[str, str] | None = None,
@@ -107,6 +138,7 @@ class Looks(msgspec.Struct, frozen=True):
         """A page in a window of its own."""
         context: Any = await self.browser.new_context(
             color_scheme=scheme,
+            reduced_motion="reduce",  # colours on their way from one scheme to the other are no colours of ours
             viewport={"width": size[0], "height": size[1]},
             java_script_enabled=scripts,
             extra_http_headers=self.headers if headers is None else headers,
@@ -121,17 +153,12 @@ class Looks(msgspec.Struct, frozen=True):
 
 
 @asynccontextmanager
-async def looks(driven: str, pool: ThrowawayPool) -> AsyncGenerator[Looks]:
-    """The browser, as the account that the pool runs as sees its pages."""
-    gateway = pool.home / "gateway"
-    token, port = await asyncio.gather(
-        *(asyncio.to_thread((gateway / name).read_text) for name in ("token", "port"))
-    )
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.connect_over_cdp(driven, timeout=_WITHIN_MS)
-        try:
-            yield Looks(
-                browser, f"http://127.0.0.1:{port.strip()}", {"Authorization": f"Bearer {token.strip()}"}
-            )
-        finally:
-            await browser.close()
+async def browser(program: str, directory: Path) -> AsyncGenerator[Browser]:
+    """A browser, until the context ends."""
+    with _chromium(program, directory) as driven:
+        async with async_playwright() as playwright:
+            opened = await playwright.chromium.connect_over_cdp(driven, timeout=_WITHIN_MS)
+            try:
+                yield opened
+            finally:
+                await opened.close()

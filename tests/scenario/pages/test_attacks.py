@@ -25,7 +25,7 @@ from kettle_wire.rest.catalogue import ROUTES
 
 from .browser import Looks, Watched
 
-pytestmark = [pytest.mark.scenario, pytest.mark.embedded]
+pytestmark = [pytest.mark.scenario, pytest.mark.embedded, pytest.mark.asyncio(loop_scope="session")]
 
 EVIL: Final = "<x-evil onclick=alert(1)></title></script><script>window.evil=1</script><img src=x onerror=window.evil=1>{{7*7}}"
 """Text that is an element, a script and a template wherever it is not escaped."""

@@ -16,7 +16,7 @@ from kettle_wire.endpoint import Position
 
 from .browser import Looks
 
-pytestmark = [pytest.mark.scenario, pytest.mark.embedded]
+pytestmark = [pytest.mark.scenario, pytest.mark.embedded, pytest.mark.asyncio(loop_scope="session")]
 
 
 def place(position: Position) -> str:

@@ -16,7 +16,7 @@ from kettle.testing.throwaway_pool import ThrowawayPool
 
 from .browser import Looks
 
-pytestmark = [pytest.mark.scenario, pytest.mark.embedded]
+pytestmark = [pytest.mark.scenario, pytest.mark.embedded, pytest.mark.asyncio(loop_scope="session")]
 
 HELD = "executable = /bin/true\nhold = true\nrequest_memory = 77\nqueue {}\n"
 

@@ -16,14 +16,14 @@ from yarl import URL
 from kettle.client import select
 from kettle.testing.throwaway_pool import ThrowawayPool
 
-pytestmark = [pytest.mark.scenario, pytest.mark.embedded]
+pytestmark = [pytest.mark.scenario, pytest.mark.embedded, pytest.mark.asyncio(loop_scope="session")]
 
 _LINK: Final = re.compile(r'<a [^>]*?href="([^"]*)"[^>]*>(.*?)</a>', re.DOTALL)
 _TO_THE_PRESENT: Final = frozenset({"Back to now", "now"})
 _NO_PAGES: Final = ("/openapi.json", "/metrics", "/usage.csv")
 
 
-@pytest_asyncio.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def session(pool: ThrowawayPool) -> AsyncIterator[aiohttp.ClientSession]:
     """Reads pages as the account that the pool runs as."""
     gateway = pool.home / "gateway"

@@ -13,7 +13,7 @@ from kettle.testing.throwaway_pool import ThrowawayPool
 
 from .browser import Looks
 
-pytestmark = [pytest.mark.scenario, pytest.mark.embedded]
+pytestmark = [pytest.mark.scenario, pytest.mark.embedded, pytest.mark.asyncio(loop_scope="session")]
 
 EVIL = """
 <!doctype html><title>Evil</title>

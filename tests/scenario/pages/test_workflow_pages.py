@@ -8,9 +8,9 @@ from urllib.parse import quote
 import pytest
 from tests.scenario.condor import Condor
 
-from .browser import PHONE, Looks, Watched
+from .browser import Looks
 
-pytestmark = [pytest.mark.scenario, pytest.mark.embedded]
+pytestmark = [pytest.mark.scenario, pytest.mark.embedded, pytest.mark.asyncio(loop_scope="session")]
 
 NODE = """\
 JOB {name} {{
@@ -46,12 +46,6 @@ async def submitted(condor: Condor) -> str:
     assert 0 == said.status, said
     (line,) = [line for line in said.out.splitlines() if "submitted to cluster" in line]
     return line.rpartition(" ")[2].rstrip(".")
-
-
-async def fits(seen: Watched) -> bool:
-    """Whether the page is not wider than the window."""
-    wide = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
-    return bool(await seen.page.evaluate(wide))
 
 
 async def test_a_workflow_is_seen_as_a_picture_and_followed(look: Looks, condor: Condor) -> None:
@@ -93,8 +87,6 @@ async def test_a_workflow_is_seen_as_a_picture_and_followed(look: Looks, condor:
         await seen.page.click("button[value=remove]")
         await seen.page.wait_for_selector(".title .workflow-removed")
     assert ([], []) == (seen.said, seen.elsewhere)
-    async with look.at(f"/workflows/{cluster}", scheme="dark", size=PHONE) as seen:
+    async with look.at("/workflows") as seen:
         for path in (f"/workflows/{cluster}", "/workflows"):
-            assert 200 == await seen.go(path)
-            assert [] == await seen.violations(), path
-            assert await fits(seen), path
+            await seen.require_readable(path)

@@ -4,6 +4,7 @@ import io
 from pathlib import Path
 from typing import Any, Literal
 
+import msgspec
 import pytest
 
 from kettle.client import JobId, WhyReport
@@ -14,6 +15,7 @@ from kettle_services.cli.output.screen import Screen
 from kettle_wire.ads import Ad, Scalar
 from kettle_wire.attempts import ExitRecord
 from kettle_wire.commands.negotiator import Analysis, Present, Remedy, SuggestedEdit, Tried, Verdict
+from kettle_wire.commands.outlooks import OutlookKind, PoolOutlook
 from kettle_wire.commands.schedd import Explanation
 from kettle_wire.events import JobCompleted, Match, Rejection, Withheld
 
@@ -261,3 +263,28 @@ def test_the_table_has_colours_on_a_terminal_only() -> None:
     )
     assert "\x1b[" not in plain
     assert "\x1b[1;31m" in coloured
+
+
+def outlook(kind: OutlookKind, *leases: str) -> PoolOutlook:
+    return PoolOutlook(pool="lab", kind=kind, offer="small", leases=list(leases), state="booting", words="x")
+
+
+def test_a_machine_on_its_way_is_told_before_what_there_is_without_it() -> None:
+    """
+    Nobody is told to start a machine while one comes; what else keeps the job waiting comes after that. A pool that does nothing is
+    told last.
+    """
+    empty = waiting(analysis=Analysis(slots=0, able=0, clauses=[]))
+    coming = msgspec.structs.replace(empty, outlooks=[outlook(OutlookKind.PLANNED, "lab-1-0")])
+    first, second, *_ = answer(coming, now=100.0).sentences
+    assert first.startswith("Job 12.3 has been idle")
+    assert "Pool lab: it is planned on lab-1-0 (booting)." == second
+    assert "start a machine" not in said(coming)
+    refused = msgspec.structs.replace(
+        waiting(analysis=NONE), outlooks=[outlook(OutlookKind.PLANNED, "lab-1-0")]
+    )
+    text = said(refused)
+    assert text.index("lab-1-0") < text.index("TARGET.Memory >= RequestMemory")
+    paused = msgspec.structs.replace(empty, outlooks=[outlook(OutlookKind.PAUSED)])
+    text = said(paused)
+    assert text.index("There is no slot in the pool") < text.index("Pool lab: it is paused x")

@@ -54,14 +54,18 @@ def test_a_change_is_told_once() -> None:
 
 
 def test_a_machine_of_a_group_takes_the_jobs_of_its_members_alone() -> None:
-    """Schedds say which group a job is in, and who has the name of the group as his own is not in it."""
+    """
+    Schedds say which group a job is in, groups below it included, and who has the name of the group as his own is not in it.
+    """
     made = MachineOwners()
     made.change("n1=2Eexample", owner_entry("", "physics"))
     slot = ClassAd.from_wire(made.bound(SLOT, {"Requirements": True}))
     jobs: list[Ad] = [
         {"Owner": "ada", "AcctGroup": "physics"},
+        {"Owner": "ada", "AcctGroup": "Physics.higgs"},
+        {"Owner": "ada", "AcctGroup": "physicsx"},
         {"Owner": "physics"},
         {"AcctGroup": "biology"},
     ]
     taken = [evaluate_attribute("Requirements", slot, ClassAd.from_wire(job)) is True for job in jobs]
-    assert [True, False, False] == taken
+    assert [True, True, False, False, False] == taken

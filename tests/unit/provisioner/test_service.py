@@ -7,6 +7,8 @@ from typing import Any, Final
 import pytest
 
 from kettle.bus.ports import BusUnavailableError
+from kettle.runtime.measurements import Measurements
+from kettle.runtime.telemetry import MeasuringTelemetry, Telemetry
 from kettle_services.provisioner.hosted import Hosted
 from kettle_services.provisioner.join_tokens import JoinTokens
 from kettle_services.provisioner.pace import Pace
@@ -23,6 +25,7 @@ from kettle_wire.commands.provisioner import (
     RemoveMachines,
 )
 from kettle_wire.endpoint import Position
+from kettle_wire.examination import Examination, Notices
 from kettle_wire.identity import daemon
 from kettle_wire.leases import ErrorClass, MachineFound, MachineState, Order
 from kettle_wire.worker_pools import Offer
@@ -35,6 +38,9 @@ OFFER: Final = Offer(
     memory=1000,
     start="RequestCpus > 1",
     attributes={"Site": '"north"'},
+    administrators=["eve"],
+    examination=Examination(containers=True),
+    notices=Notices(file="/run/maintenance"),
 )
 
 
@@ -105,15 +111,25 @@ class Iam:
         return JoinTokenMade(token="t1", pin="ab", url="http://iam", expires=0.0, position=position)
 
 
-def provisioner(cloud: Cloud, iam: Iam) -> Provisioner:
+def provisioner(cloud: Cloud, iam: Iam, telemetry: Telemetry | None = None) -> Provisioner:
     hosted = {"cloud": Hosted("cloud", "ec2", Pace(at_once=8, rate=1000.0), cloud)}
     tokens = JoinTokens(iam, "iam", "here")
-    return Provisioner(hosted, tokens, call_deadline=0.2, secret=lambda: "the-secret")
+    return Provisioner(
+        hosted, tokens, call_deadline=0.2, secret=lambda: "the-secret", telemetry=telemetry or Telemetry()
+    )
 
 
 async def created(asked: Provisioner, *leases: str, attempt: int = 1) -> list[Created]:
     orders = [
-        Order(lease=each, attempt=attempt, offer=OFFER, life=600.0, start="true", whole=True)
+        Order(
+            lease=each,
+            attempt=attempt,
+            offer=OFFER,
+            life=600.0,
+            group="physics",
+            start="true",
+            whole=True,
+        )
         for each in leases
     ]
     request = CreateMachines(id=f"{leases[0]}.{attempt}", provider="cloud", orders=orders)
@@ -134,6 +150,28 @@ async def test_each_order_has_its_own_answer() -> None:
     assert "did not answer within" in answers[3].words
 
 
+async def test_calls_of_providers_are_measured_by_how_they_end() -> None:
+    """
+    Of four orders one is done and one refused, and two may have been done; a list that does not come is unknown as well; what its
+    provider is set up for is told without a call.
+    """
+    measurements, cloud = Measurements(), Cloud()
+    asked = provisioner(cloud, Iam(), MeasuringTelemetry(measurements))
+    await created(asked, "good", "full", "lost", "late")
+    cloud.error = UnavailableError("away")
+    await asked.find(FindMachines(provider="cloud"), SCALER)
+    families = {each.metric.name: each for each in await measurements.families()}
+    calls = families["kettle.provisioner.call.duration"].buckets
+    assert {
+        ("cloud", "create", "done"): 1,
+        ("cloud", "create", "refused"): 1,
+        ("cloud", "create", "unknown"): 2,
+        ("cloud", "find", "unknown"): 1,
+    } == {labels: each.count for labels, each in calls.items()}
+    assert {("cloud",): 1.0} == families["kettle.provisioner.usable"].values
+    assert {("cloud",): 1000.0} == families["kettle.provisioner.rate"].values
+
+
 async def test_an_order_is_carried_out_once() -> None:
     """
     An attempt that comes again makes nothing, and nobody claims to know what became of it; the next attempt is another order.
@@ -149,7 +187,10 @@ async def test_an_order_is_carried_out_once() -> None:
 
 
 async def test_a_machine_is_told_what_was_planned_with() -> None:
-    """Its slot is that of the offer; its token admits it alone, once, for as long as it lives."""
+    """
+    Its slot is that of the offer, with what the offer says of its administrators, its examination and notices; its token admits it
+    alone, once, for as long as it lives, and for its group.
+    """
     cloud, iam = Cloud(), Iam()
     await created(provisioner(cloud, iam), "good")
     [told], [asked] = cloud.told, iam.asked
@@ -161,8 +202,11 @@ async def test_a_machine_is_told_what_was_planned_with() -> None:
         "memory": 1000,
         "start": "(RequestCpus > 1) && (true)",
         "modify_request_expr": {"cpus": "2", "memory": "1000"},
+        "administrators": ["eve"],
         "attributes": {"Site": "north"},
     }
+    assert (OFFER.examination, OFFER.notices) == (told.examination, told.notices)
+    assert ("", "physics") == (asked.owner, asked.group)
 
 
 async def test_without_a_token_nothing_is_asked_of_a_provider() -> None:

@@ -93,9 +93,9 @@ class LeaseLab:
         found = MachinesFound(trouble=Trouble(error=error, words="no"))
         return self.decide(lambda decision: listed(decision, "cloud", found))
 
-    def gone(self, handle: str) -> None:
+    def gone(self, handle: str, *, proven: bool = False) -> None:
         """Its provider says that it is gone."""
-        machine = MachineFound(handle=handle, state=MachineState.GONE)
+        machine = MachineFound(handle=handle, state=MachineState.GONE, proven=proven)
         told = MachineLooked(handle=handle, machine=machine)
         self.decide(lambda decision: looked(decision, "cloud", told))
 

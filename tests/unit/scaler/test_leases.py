@@ -3,11 +3,19 @@
 import msgspec
 import pytest
 
+from kettle_services.scaler.commands.renewals import next_renewal
 from kettle_services.scaler.domain.leases.book import Create, Look, Remove, standing
 from kettle_services.scaler.domain.leases.wishes import withdraw
 from kettle_wire.commands.scaler import Phase
 from kettle_wire.events import decode, encode
-from kettle_wire.events.lease import LeaseExtended, LeaseFailed, LeaseLost, OfferClosed, ProviderFrozen
+from kettle_wire.events.lease import (
+    LeaseExtended,
+    LeaseFailed,
+    LeaseLost,
+    LeaseRequested,
+    OfferClosed,
+    ProviderFrozen,
+)
 from kettle_wire.leases import ErrorClass, LeaseState
 
 from .leases_lab import OFFER, LeaseLab, machine
@@ -246,6 +254,33 @@ def test_many_that_are_missing_together_are_believed_later() -> None:
     assert 8 == sum(isinstance(event, LeaseLost) for event in lab.events)
 
 
+def test_what_is_proven_gone_is_believed_at_once() -> None:
+    """
+    Where a provider has looked at what a machine consists of, one word is enough, also when all are gone and nobody else is there.
+    """
+    lab = LeaseLab()
+    leases = lab.ready(4)
+    lab.start_again()
+    lab.lists()
+    for lease in leases:
+        lab.gone(f"i-{lease}", proven=True)
+    assert not lab.book.leases
+
+
+def test_what_is_heard_before_it_has_a_handle_is_asked_for_again_soon() -> None:
+    """A machine may be faster than the answer that says its name."""
+    lab = LeaseLab()
+    (lease,) = lab.request()
+    lab.after(1.0)
+    lab.says(lease, Phase.READY)
+    assert not lab.book.leases[lease].ready
+    assert 2.0 == next_renewal(lab.book.leases[lease], 15.0)
+    lab.made(lease)
+    assert 15.0 == next_renewal(lab.book.leases[lease], 15.0)
+    lab.says(lease, Phase.READY)
+    assert lab.book.leases[lease].ready
+
+
 def test_of_two_machines_of_one_lease_one_goes() -> None:
     """The lease keeps the one that it knows, and is not over before the other is gone, too."""
     lab = LeaseLab()
@@ -299,3 +334,26 @@ def test_whatever_a_machine_says_can_be_read_again() -> None:
             lab.says(lease, phase, "\n\x00\x1b\u2028 " * 800 + last)
         for event in lab.events:
             assert event == decode(encode(event))
+
+
+@pytest.mark.parametrize(
+    ("owner", "groups", "group"),
+    [("", ["physics"], "physics"), ("", ["physics", "biology"], ""), ("ada", ["physics"], ""), ("", [], "")],
+)
+def test_iam_keeps_a_machine_for_the_one_group_that_it_is_for(
+    owner: str, groups: list[str], group: str
+) -> None:
+    """Of several groups, and of a person of a group, its START decides alone."""
+    lab = LeaseLab()
+    event = LeaseRequested(
+        lease="crowd-1-0",
+        pool="crowd",
+        offer=OFFER,
+        life=600.0,
+        until=lab.now + 600.0,
+        owner=owner,
+        groups=groups,
+    )
+    lab.state.apply("lease/crowd-1-0", event, lab.now)
+    [create] = [act for act in lab.after(1.0) if isinstance(act, Create)]
+    assert (owner, group) == (create.order.owner, create.order.group)

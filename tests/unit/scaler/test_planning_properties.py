@@ -13,6 +13,7 @@ from kettle_services.scaler.domain.planning.inputs import Room
 from kettle_services.scaler.domain.planning.spending import Spending
 from kettle_wire.ads import Expr
 from kettle_wire.events.lease import LeaseGone
+from kettle_wire.examination import Examination, Notices
 from kettle_wire.worker_pools import Market, Offer, PoolKind, ScaleDown, WorkerPool
 
 from .planning_lab import REQUIREMENTS, Lab, job, machine_slot, machines, offer, pool
@@ -186,6 +187,9 @@ OF_OFFERS: Final[dict[str, tuple[Callable[[Lab], None], dict[str, Any]]]] = {
     "attributes": (at_a_place("Color"), {"attributes": {"Color": '"x"'}}),
     "start": (small_jobs, {"start": "TARGET.RequestMemory < 1000"}),
     "options": (small_jobs, {"options": {"image": "x"}}),
+    "administrators": (small_jobs, {"administrators": ["eve"]}),
+    "examination": (small_jobs, {"examination": Examination(gpus=1)}),
+    "notices": (small_jobs, {"notices": Notices(file="/run/gone")}),
 }
 
 

@@ -27,7 +27,8 @@ def played(
     """
     An hour with five different factors; what each should have as a part of all.
 
-    Jobs take 200 to 600 s, so all together want 1.25 to 1.4 times what there is; everybody has jobs in proportion to what is due.
+    Jobs take 200 to 550 s, so all together want 1.3 times what there is; everybody has jobs in proportion to what is due.
+    There are eight such times, and not one for each job, because each is a request of its own in each of hundreds of cycles.
     """
     factors = {f"user{number:02}": 1000.0 * (1 + number % 5) for number in range(users)}
     due = {name: factor**-power for name, factor in factors.items()}
@@ -36,7 +37,7 @@ def played(
     for number in range(machines):
         past.machine(f"m{number}", cpus=CORES)
     for place, (name, part) in enumerate(due.items()):
-        past.submit(name, seconds=[200 + (k * 7919 + place * 31) % 400 for k in range(round(jobs * part))])
+        past.submit(name, seconds=[200 + 50 * ((k * 5 + place) % 8) for k in range(round(jobs * part))])
     recording = Recording(moment(-1), moment(HOUR), SHARDS)
     for frame in past.frames():
         recording.feed(frame)

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from kettle.execution.system import probe_programs
 from kettle.execution.system.gpus import find_gpus
 from kettle.runtime import SettingsError
 from kettle_services.startd.machine.custom_resources import take_inventory
@@ -244,11 +243,9 @@ def test_a_program_that_cannot_be_killed_is_not_waited_for(
 
     os.mkfifo(latch)
     program(bare / "nvidia-smi", f"read line <{latch}; : >{done}\n")
-    monkeypatch.setattr(probe_programs, "_PATIENCE_S", 0.2)
-    monkeypatch.setattr(probe_programs, "_FAREWELL_S", 0.1)
     monkeypatch.setattr(os, "killpg", kept)
 
-    assert {} == find_gpus(tmp_path)
+    assert {} == find_gpus(tmp_path, patience_s=0.2)
     assert not done.exists()
     latch.write_text("now\n")
 

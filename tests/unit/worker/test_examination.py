@@ -7,7 +7,7 @@ import pytest
 
 from kettle.pool import open_home
 from kettle_services.worker.examination import checks
-from kettle_wire.bootstrap import Examination
+from kettle_wire.examination import Examination
 
 
 def found(place: Path, wanted: Examination, *, skew: float | None = None) -> list[str]:

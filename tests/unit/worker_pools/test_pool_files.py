@@ -3,6 +3,7 @@ import pytest
 from kettle.worker_pools.comparison import changes, digest
 from kettle.worker_pools.faults import PoolFileRefused
 from kettle.worker_pools.reading import pool_of, read_pool
+from kettle_wire.examination import Examination, Notices
 from kettle_wire.worker_pools import Market, Offer, PoolKind, WorkerPool
 
 CLOUD = """\
@@ -104,7 +105,7 @@ memory = "1 GB"
         'p.toml:8: memory: "much" is no size: write MB, or "512 MB", "16 GB", "1.5 TB"',
         "p.toml:9: start: is no expression: expected an operand, found the end, at line 1, column 14: 'TARGET.Foo =='",
         "p.toml:4: an offer must have the key 'cpus'",
-        "p.toml:13: cpus: 0 will not do: Expected int >= 1",
+        "p.toml:13: cpus: 0 is not a whole number from 1 to 65536",
         "p.toml:15: attributes: 'a b' cannot be an attribute: it has letters, digits and _, and begins with no digit",
     ]
 
@@ -160,3 +161,84 @@ def test_changes_are_told_as_files_say_them() -> None:
         "offer large is gone; its machines go on",
     ] == changes(before, after)
     assert ["the pool cloud is new", "offer small is new", "offer large is new"] == changes(None, before)
+
+
+def test_what_a_key_wants_is_said_in_plain_words() -> None:
+    """Whatever type a value should have; bounds that contradict each other are told besides other mistakes."""
+    assert faults_of(
+        """\
+name = "cloud"
+min = 5
+max = 2
+packing = 0
+owners = "ada"
+dedicated_fraction = "half"
+[[offer]]
+name = "small"
+provider = "process"
+cpus = 2.5
+memory = "1 GB"
+zone = 3
+options = { image = [1] }
+preference = 1000
+"""
+    ) == [
+        "p.toml:4: packing: 0 is not a number of more than 0 and at most 1",
+        'p.toml:5: owners: "ada" is not a list in which each is a text of at most 256 characters in one line',
+        'p.toml:6: dedicated_fraction: "half" is not a number of more than 0 and at most 1',
+        "p.toml:10: cpus: 2.5 is not a whole number from 1 to 65536",
+        "p.toml:12: zone: 3 is not a text of at most 256 characters in one line",
+        'p.toml:13: options: {"image": [1]} is not a table in which each value is a text, a whole number, a number, true or false or a list in which each is a text',
+        "p.toml:14: preference: 1000 is not a number from -100 to 100",
+        "p.toml:2: min: 5 machines are more than max allows (2)",
+    ]
+
+
+EXAMINED = """\
+name = "cloud"
+[[offer]]
+name = "small"
+provider = "process"
+cpus = 2
+memory = "1 GB"
+administrators = ["eve"]
+[offer.examination]
+disk = "10 GB"
+containers = true
+skew = "5m"
+script = '''
+#!/bin/sh
+test -d /cvmfs
+'''
+[offer.notices]
+file = "/run/maintenance"
+interval = "2s"
+"""
+
+
+def test_an_offer_says_what_its_machines_prove_and_where_their_end_is_announced() -> None:
+    """In the forms that people write; a change of it is shown."""
+    [offer] = read_pool(EXAMINED, "p.toml").offers
+    assert ["eve"] == offer.administrators
+    expected = Examination(disk=10_240, containers=True, skew=300.0, script="#!/bin/sh\ntest -d /cvmfs\n")
+    assert expected == offer.examination
+    assert Notices(file="/run/maintenance", interval=2.0) == offer.notices
+    pool = read_pool(EXAMINED, "p.toml")
+    changed = read_pool(EXAMINED.replace("containers = true", "containers = false"), "p.toml")
+    [said] = changes(pool, changed)
+    assert said.startswith("offer small: examination: {")
+
+
+def test_mistakes_within_tables_of_an_offer_have_their_lines() -> None:
+    """Unknown keys with the nearest, values with what is wanted; a program says what runs it."""
+    wrong = EXAMINED.replace("containers = true", 'contaners = "yes"').replace('"2s"', "0")
+    assert [
+        "p.toml:10: an examination has no key 'contaners'; did you mean containers?",
+        "p.toml:18: interval: 0.0 is not a number of more than 0 and at most 3600",
+    ] == faults_of(wrong)
+    assert [
+        "p.toml:8: examination: script is the text of a program: its first line says what runs it, as #!/bin/sh"
+    ] == faults_of(EXAMINED.replace("#!/bin/sh", "# a program"))
+    assert ["p.toml:8: notices: 3 is no table: write [offer.notices] above its keys"] == faults_of(
+        EXAMINED.split("[offer.examination]", maxsplit=1)[0] + "notices = 3\n"
+    )

@@ -13,7 +13,7 @@ from kettle.terminal.quantities import counted, duration, size
 from kettle_wire.ads.types import Ad, Expr, Scalar
 from kettle_wire.codes import DagStatus, HoldCode, JobStatus, Universe
 from kettle_wire.commands.negotiator import Analysis, Verdict
-from kettle_wire.commands.outlooks import PoolOutlook
+from kettle_wire.commands.outlooks import OutlookKind, PoolOutlook
 from kettle_wire.commands.schedd import Explanation
 from kettle_wire.events import FactorySubmitted
 from kettle_wire.events.cycle import Clause, Rejection
@@ -40,6 +40,7 @@ _SPOOLS: Final = (
     "It waits for its input files, which the command that submitted it sends to the access point; if that has given up, "
     "kettle rm {job} and submit it again."
 )
+_NO_SLOT: Final = "There is no slot in the pool: see kettle status, and start a machine."
 _STILL: Final = "It is still in the queue: LeaveJobInQueue keeps it, or its end is being worked on; kettle rm {job} takes it out."
 _ORDERED: Final = {
     "suspend": "It goes on with kettle continue {job}, as far as the policy of its machine lets it.",
@@ -108,7 +109,13 @@ def _with_outlooks(told: Answer, report: WhyReport, now: float) -> Answer:
 
     more = [f"{sentence[0].upper()}{sentence[1:]}." for sentence in
             (outlook_sentence(each, now=now) for each in report.outlooks)]  # fmt: skip
-    return msgspec.structs.replace(told, sentences=[*told.sentences, *more], pools=report.outlooks)
+    first, *others = told.sentences
+    if any(each.kind is OutlookKind.PLANNED and each.leases for each in report.outlooks):
+        # A machine is on its way: that is the answer, and how it is without it comes after.
+        sentences = [first, *more, *(each for each in others if each != _NO_SLOT)]
+    else:
+        sentences = [first, *others, *more]
+    return msgspec.structs.replace(told, sentences=sentences, pools=report.outlooks)
 
 
 def _still(job: JobId, ad: Ad) -> str:
@@ -242,7 +249,7 @@ def _analysed(job: str, said: list[str], verdict: Verdict, ad: Ad, when: str) ->
             f"Next: kettle edit {job} NAME=EXPRESSION gives it another value, by which it is matched from then on."
         )
     elif not analysis.slots:
-        said.append("There is no slot in the pool: see kettle status, and start a machine.")
+        said.append(_NO_SLOT)
     elif analysis.able:
         if rejection is not None:
             said.append(f"The last negotiation ({when}) gave none to jobs like it.")

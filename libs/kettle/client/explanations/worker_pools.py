@@ -5,7 +5,15 @@ from typing import Final
 
 from kettle.terminal.quantities import counted, duration
 from kettle_wire.commands.outlooks import OutlookKind, PoolOutlook
-from kettle_wire.events.plan import Bound, Obstacle, OfferObstacle, PlannedMachines, RemovalCause, WaitingJobs
+from kettle_wire.events.plan import (
+    Bound,
+    Obstacle,
+    OfferObstacle,
+    PlannedMachines,
+    Removal,
+    RemovalCause,
+    WaitingJobs,
+)
 from kettle_wire.leases import LeaseState
 
 BOUNDS: Final[Mapping[Bound, str]] = {
@@ -90,12 +98,15 @@ def _coming(outlook: PoolOutlook, *, now: float) -> str:
 
 
 def obstacle_sentence(obstacle: OfferObstacle, *, now: float) -> str:
-    """Why one offer is nothing for waiting jobs."""
-    return f"{obstacle.pool}.{obstacle.offer}: {_obstacle(obstacle.obstacle, obstacle.words, obstacle.until, now=now)}"
+    """Why one offer is nothing for waiting jobs, and until when."""
+    again = f", until {clock(obstacle.until, now=now)}" if obstacle.until else ""
+    return f"{obstacle.pool}.{obstacle.offer}: {obstacle_words(obstacle, again)}"
 
 
-def _obstacle(obstacle: Obstacle, words: str, until: float, *, now: float) -> str:
-    match obstacle:
+def obstacle_words(obstacle: OfferObstacle, again: str = "") -> str:
+    """Why one offer is nothing for waiting jobs; `again`: when a closed one is tried again, in words."""
+    words = obstacle.words
+    match obstacle.obstacle:
         case Obstacle.CLAUSE:
             return f"this is not met: {words}"
         case Obstacle.LIFE:
@@ -105,7 +116,6 @@ def _obstacle(obstacle: Obstacle, words: str, until: float, *, now: float) -> st
         case Obstacle.SCALING:
             return words or "the jobs ask for machines of another shape, or for none"
         case Obstacle.CLOSED:
-            again = f", until {clock(until, now=now)}" if until else ""
             return f"it is closed{again}{f': {words}' if words else ''}"
         case Obstacle.PAUSED:
             return "its pool is paused"
@@ -143,6 +153,11 @@ def machines_sentence(planned: PlannedMachines) -> str:
     if planned.bound is Bound.NEED:
         return ordered
     return f"{ordered} instead of {planned.wanted}: {BOUNDS[planned.bound]}"
+
+
+def removal_sentence(removal: Removal) -> str:
+    """Which machine is to go, and why."""
+    return f"{removal.lease} is to go: {REMOVALS[removal.cause]}{', with what runs there' * removal.force}"
 
 
 def ago(at: float, *, now: float) -> str:

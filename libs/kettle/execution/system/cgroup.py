@@ -25,6 +25,11 @@ class Cgroup:
         self.limits_memory = layout.kind != "tracking"
         """Whether the kernel enforces the limit."""
 
+    @property
+    def path(self) -> str:
+        """Its directory."""
+        return self._path
+
     def make(self, *, memory_mib: int) -> None:
         """
         Make the group; its processes together may not have more than `memory_mib` resident (0: no limit).

@@ -40,6 +40,12 @@ def probe_cgroups(name: str) -> CgroupLayout | None:
     return _layout(unified, "tracking", mounts[""] + own[""]) if unified else None
 
 
+def probe_processor_groups(name: str) -> str:
+    """Our own group called `name` in v1's hierarchy that limits processors; empty: there is none, or we may not make one."""
+    mounts, own = _mounts(), _own_groups()
+    return _make(mounts.get("cpu"), own.get("cpu"), name)
+
+
 def _layout(parent: str, kind: Literal["v2", "memory", "tracking"], origin: str) -> CgroupLayout:
     return CgroupLayout(parent=parent, origin=origin, kind=kind)
 
@@ -68,9 +74,20 @@ def _mounts() -> dict[str, str]:
     return found
 
 
+def groups_of(pid: int) -> list[Path]:
+    """The directory of each control group that a process is in, in every hierarchy that is mounted."""
+    mounts = _mounts()
+    return [Path(mounts[name] + path) for name, path in _groups(str(pid)).items() if name in mounts]
+
+
 def _own_groups() -> dict[str, str]:
+    return _groups("self")
+
+
+def _groups(process: str) -> dict[str, str]:
     lines = (
-        line.split(":", 2) for line in Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()
+        line.split(":", 2)
+        for line in Path("/proc", process, "cgroup").read_text(encoding="utf-8").splitlines()
     )
     return {controller: path for _, names, path in lines for controller in names.split(",")}
 

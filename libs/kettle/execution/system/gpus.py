@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from kettle.execution.system.nvidia import PROC, cards
-from kettle.execution.system.probe_programs import ask
+from kettle.execution.system.probe_programs import PATIENCE_S, ask
 from kettle_wire.ads import Ad, Scalar
 
 _log: Final = logging.getLogger(__name__)
@@ -27,9 +27,9 @@ _CUDA: Final = re.compile(r"CUDA (?:UMD )?Version: *([0-9]{1,3})\.([0-9]{1,2})\b
 _UUID: Final = re.compile(r"[A-Za-z0-9-]+")
 
 
-def find_gpus(proc: Path = PROC) -> dict[str, Ad] | None:
+def find_gpus(proc: Path = PROC, *, patience_s: float = PATIENCE_S) -> dict[str, Ad] | None:
     """
-    NVIDIA's GPUs with their properties by id; what nvidia-smi tells, else what the driver does.
+    NVIDIA's GPUs with their properties by id; what nvidia-smi tells within `patience_s`, else what the driver does.
 
     None: the machine is none that has GPUs.  Nothing: it has none that can be used now, but jobs may see some.
     """
@@ -40,24 +40,24 @@ def find_gpus(proc: Path = PROC) -> dict[str, Ad] | None:
     for fields in (list(_FIELDS), list(_FIELDS)[:-1]):
         asked = [program, f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits"]
         try:
-            told = ask(asked)
+            told = ask(asked, patience_s=patience_s)
         except (OSError, subprocess.TimeoutExpired) as error:
             _log.warning("no GPUs found: nvidia-smi cannot be run", extra={"cause": str(error)})
             return {}
         if not told.status:
-            runtime = _runtime(program)
+            runtime = _runtime(program, patience_s)
             return {id_: ad | runtime for id_, ad in _gpus_of_table(told.out, fields).items()}
         said = (told.err or told.out).strip()[:500]
     _log.warning("no GPUs found: nvidia-smi failed", extra={"said": said})
     return {}
 
 
-def _runtime(program: str) -> Ad:
+def _runtime(program: str, patience_s: float) -> Ad:
     """
     Up to which version of CUDA the driver runs programs, as CUDA counts them: 12040 is 12.4; only the heading has it.
     """
     try:
-        told = ask([program])
+        told = ask([program], patience_s=patience_s)
     except (OSError, subprocess.TimeoutExpired) as error:
         _log.warning("nvidia-smi does not tell the version of CUDA", extra={"cause": str(error)})
         return {}

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-_PATIENCE_S: Final = 30.0
+PATIENCE_S: Final = 30.0
 """For a program to list devices; the first call after a boot may load a driver."""
 _FAREWELL_S: Final = 1.0
 """For one that was killed; what hangs in a driver cannot be, and is not waited for."""
@@ -27,7 +27,7 @@ class ProgramResult(msgspec.Struct, frozen=True):
 def ask(
     command: Sequence[str],
     *,
-    patience_s: float = _PATIENCE_S,
+    patience_s: float = PATIENCE_S,
     told: bytes = b"",
     environ: Mapping[str, str] | None = None,
     directory: Path | None = None,

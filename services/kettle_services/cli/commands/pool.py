@@ -7,7 +7,7 @@ from typing import Final
 
 from kettle_services.cli.options import json_option, reach_options
 from kettle_services.cli.output.screen import Screen
-from kettle_services.cli.times import span_up_to
+from kettle_services.cli.times import moment_argument, span_up_to
 
 HELP: Final = """\
 Pools of workers: machines that come when jobs wait for them, and go when they are idle.  A pool file says which machines a
@@ -64,6 +64,7 @@ examples:
   kettle pool explain cloud
   kettle pool explain cloud --job 12.3     only what concerns this job
   kettle pool explain cloud --dry-run      a plan of what waits now, which is not carried out
+  kettle pool explain cloud --at 14:30     the plan that was in force then
 """
 _PAUSE: Final = """\
 Make no more machines for a pool until kettle pool resume; those that are there go on.  Jobs that wait are told so by kettle why.
@@ -106,11 +107,15 @@ examples:
 """
 _REPORT: Final = """\
 The machines that a pool had, how long they were there and what ran on them: seconds used and idle, how much more was provided
-than used (over-provisioning), and the cost, by owner.
+than used (over-provisioning), and the cost, by owner or job, and by day.
+
+A machine costs its price for as long as its provider has it.  USED FOR is the price of the core time that ran; COST has the idle
+time of the same machines too, in proportion.  What nobody used is paid by nobody.
 
 examples:
   kettle pool report cloud
   kettle pool report cloud --since 7d
+  kettle pool report cloud --by job
 """
 
 _FILE: Final = "a pool file (TOML); - is standard input"
@@ -159,7 +164,11 @@ def _add_looks(add: Add) -> None:
     explain.add_argument(
         "--name", default="", metavar="SCHEDD", help="whose job, if the pool has several schedds"
     )
-    explain.add_argument("--dry-run", action="store_true", help="make a plan now, and do not carry it out")
+    which = explain.add_mutually_exclusive_group()
+    which.add_argument("--dry-run", action="store_true", help="make a plan now, and do not carry it out")
+    which.add_argument(
+        "--at", type=moment_argument, default=0, metavar="TIME", help="the plan that was in force then"
+    )
     _common(explain)
     leases = add("leases", "the machines of a pool", _LEASES)
     leases.add_argument("pool", nargs="?", default="", metavar="POOL", help=f"{_POOL} (default: all)")
@@ -183,6 +192,9 @@ def _add_looks(add: Add) -> None:
         default=86_400.0,
         metavar="TIME",
         help="machines that ended in this time, or are there (default: 1d)",
+    )
+    report.add_argument(
+        "--by", choices=("owner", "job"), default="owner", help="who has used them (default: owner)"
     )
     _common(report)
 

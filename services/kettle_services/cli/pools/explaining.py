@@ -8,11 +8,11 @@ import msgspec
 
 from kettle.client import Client, JobId
 from kettle.client.explanations.worker_pools import (
-    REMOVALS,
     ago,
     jobs_sentence,
     machines_sentence,
     obstacle_sentence,
+    removal_sentence,
 )
 from kettle.terminal.quantities import counted
 from kettle_services.cli.errors import CommandError, UsageError
@@ -30,7 +30,9 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     job = _job(arguments.job) if arguments.job else None
 
     async def ask(client: Client) -> PlanExplained:
-        explained = await client.worker_pools.explain(arguments.pool, dry_run=arguments.dry_run)
+        explained = await client.worker_pools.explain(
+            arguments.pool, dry_run=arguments.dry_run, at=arguments.at / 1e6
+        )
         return explained if job is None else await _of_job(client, explained, job)
 
     explained = with_pool(arguments, ask)
@@ -123,6 +125,4 @@ def _show_machines(plan: PlanMade, screen: Screen) -> None:
     if plan.removals:
         screen.say()
     for removal in plan.removals:
-        screen.say(
-            f"{removal.lease} is to go: {REMOVALS[removal.cause]}{', with what runs there' * removal.force}"
-        )
+        screen.say(removal_sentence(removal))

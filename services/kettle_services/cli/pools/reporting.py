@@ -16,7 +16,9 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     now = time.time()
     use = with_pool(
         arguments,
-        lambda client: client.worker_pools.report(arguments.pool, since=now - arguments.since, now=now),
+        lambda client: client.worker_pools.report(
+            arguments.pool, since=now - arguments.since, now=now, by=arguments.by
+        ),
     )
     found = figures(use.report.leases, use.used, now=now)
     if screen.as_json:
@@ -29,21 +31,30 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     )
     for line in lines(found):
         screen.say(f"  {line}")
-    if found.owners:
+    if found.shares:
         screen.say()
         rows = [
             (
-                each.owner or "(nobody)",
+                each.name or "(nobody)",
                 each.jobs,
                 duration(each.used),
                 duration(each.lost),
-                money_text(round(each.cost, 4), found.currency) if found.cost else "-",
+                _money(each.claimed, found),
+                _money(each.cost, found),
             )
-            for each in found.owners
+            for each in found.shares
         ]
-        titles = ("OWNER", "JOBS", "CORE TIME", "LOST", "COST")
+        titles = (arguments.by.upper(), "JOBS", "CORE TIME", "LOST", "USED FOR", "COST")
         screen.table(titles, rows, right=frozenset(titles[1:]))
+    if len(found.days) > 1:
+        screen.say()
+        days = [(each.day, _money(each.cost, found)) for each in found.days]
+        screen.table(("DAY (UTC)", "COST"), days, right=frozenset({"COST"}))
     return 0
+
+
+def _money(amount: float, found: PoolFigures) -> str:
+    return money_text(round(amount, 4), found.currency) if found.cost else "-"
 
 
 def lines(found: PoolFigures) -> list[str]:

@@ -34,15 +34,16 @@ def pools(arguments: argparse.Namespace, screen: Screen) -> int:
             sum(each.leases.values()),
             each.max,
             in_states(each.leases),
+            money_text(round(each.spent, 4), each.currency) if each.currency else "-",
             f"{each.closed} closed" if each.closed else "open",
         )
         for each in found
     ]
     screen.table(
-        ("POOL", "KIND", "IS", "MACHINES", "MAX", "THEY ARE", "OFFERS"),
+        ("POOL", "KIND", "IS", "MACHINES", "MAX", "THEY ARE", "TODAY", "OFFERS"),
         rows,
         styles=["bad" if each.closed else _STYLES[each.standing] for each in found],
-        right=frozenset({"MACHINES", "MAX"}),
+        right=frozenset({"MACHINES", "MAX", "TODAY"}),
     )
     return 0
 
@@ -90,6 +91,8 @@ def _facts(found: PoolShown) -> list[tuple[str, str]]:
         facts.append(("spare", f"{pool.spare} idle machines are kept"))
     if pool.budget:
         facts.append(("budget", f"{money_text(pool.budget, pool.currency)} a day (UTC)"))
+    if found.summary.currency:
+        facts.append(("spent today", money_text(round(found.summary.spent, 4), found.summary.currency)))
     if pool.owners or pool.groups:
         facts.append(("only for", ", ".join([*pool.owners, *(f"group {each}" for each in pool.groups)])))
     return facts

@@ -2,11 +2,14 @@
 Pools of workers and leases over HTTP: the scaler is asked in people's own names, so it decides itself what they may.
 """
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final
+
+import msgspec
 
 from kettle.client import Client
 from kettle.client.events.sentences import sentence
+from kettle.client.explanations.pool_use import figures
 from kettle.client.worker_pools import WorkerPools
 from kettle.worker_pools.comparison import changes
 from kettle.worker_pools.faults import PoolFileRefused
@@ -23,6 +26,9 @@ from kettle_wire.rest.problem import FieldProblem, ProblemCode
 from kettle_wire.worker_pools import WorkerPool
 
 _FILE: Final = "the pool file"
+_PATIENCE_S: Final = 1.0
+"""A list is asked for by everybody who looks, also in pools without a scaler: who wants it later asks again."""
+_A_DAY: Final = timedelta(days=1)
 
 
 class WorkerPoolQuestions:
@@ -35,7 +41,7 @@ class WorkerPoolQuestions:
     async def list(self, asked: Asked) -> Answer:
         """All pools."""
         async with self._people.of(asked.person) as client:
-            found = await client.worker_pools.list()
+            found = await client.worker_pools.list(patience=_PATIENCE_S)
         return Answer(rest.Pools(pools=[_glance(each) for each in found]))
 
     async def get(self, asked: Asked) -> Answer:
@@ -85,7 +91,11 @@ class WorkerPoolQuestions:
         """The last plan, or one made for the question."""
         parameters: rest.GetPlan = asked.parameters
         async with self._people.of(asked.person) as client:
-            found = await client.worker_pools.explain(parameters.pool, dry_run=parameters.dry_run)
+            found = await client.worker_pools.explain(
+                parameters.pool,
+                dry_run=parameters.dry_run,
+                at=parameters.at.timestamp() if parameters.at is not None else 0.0,
+            )
         plan = found.plan
         return Answer(
             rest.Plan(
@@ -97,6 +107,50 @@ class WorkerPoolQuestions:
                 waiting=plan.waiting,
                 machines=plan.machines,
                 removals=plan.removals,
+            )
+        )
+
+    async def over_time(self, asked: Asked) -> Answer:
+        """How many machines a pool had and wanted."""
+        parameters: rest.GetMachinesOverTime = asked.parameters
+        until = parameters.until or datetime.now(UTC)
+        since = parameters.since or until - _A_DAY
+        async with self._people.of(asked.person) as client:
+            found = await client.worker_pools.over_time(
+                parameters.pool,
+                since=since.timestamp(),
+                until=until.timestamp(),
+                points=parameters.points,
+            )
+        return Answer(
+            rest.MachinesOverTime(
+                times=[_moment(each) for each in found.times],
+                wanted=found.wanted,
+                coming=found.coming,
+                ready=found.ready,
+                complete_since=_maybe(found.complete_since),
+            )
+        )
+
+    async def report(self, asked: Asked) -> Answer:
+        """What the machines of a pool were used for."""
+        parameters: rest.GetReport = asked.parameters
+        now = datetime.now(UTC)
+        since = parameters.since or now - _A_DAY
+        async with self._people.of(asked.person) as client:
+            use = await client.worker_pools.report(
+                parameters.pool, since=since.timestamp(), now=now.timestamp(), by=parameters.by
+            )
+        found = figures(use.report.leases, use.used, now=now.timestamp())
+        known = {name: getattr(found, name) for name in found.__struct_fields__}
+        return Answer(
+            rest.Report(
+                **known
+                | {
+                    "since": _moment(use.report.since),
+                    "shares": msgspec.convert(found.shares, list[rest.ReportShare], from_attributes=True),
+                    "days": msgspec.convert(found.days, list[rest.ReportDay], from_attributes=True),
+                }
             )
         )
 
@@ -206,7 +260,14 @@ def _glance(summary: wire.PoolSummary) -> rest.PoolAtAGlance:
         min=summary.min,
         max=summary.max,
         leases=summary.leases,
+        machines=summary.machines,
+        waiting=summary.waiting,
+        planned=summary.planned,
         closed_offers=summary.closed,
+        next_try=_maybe(summary.next_try),
+        spent=summary.spent,
+        budget=summary.budget,
+        currency=summary.currency,
         version=summary.version,
         changed=_moment(summary.changed),
     )

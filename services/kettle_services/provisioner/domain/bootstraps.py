@@ -25,6 +25,8 @@ def bootstrap_of(order: Order, joining: Joining) -> Bootstrap:
         settings["start"] = " && ".join(conditions)
     if order.whole:
         settings["modify_request_expr"] = {"cpus": str(offer.cpus), "memory": str(offer.memory)}
+    if offer.administrators:
+        settings["administrators"] = offer.administrators
     settings["attributes"] = dict(_attributes(order))
     return Bootstrap(
         url=joining.url,
@@ -34,6 +36,8 @@ def bootstrap_of(order: Order, joining: Joining) -> Bootstrap:
         pool=order.pool,
         life=order.life,
         settings=settings,
+        examination=offer.examination,
+        notices=offer.notices,
     )
 
 

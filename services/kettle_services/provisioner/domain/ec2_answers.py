@@ -77,6 +77,17 @@ def instances(page: Mapping[str, Any]) -> Iterator[MachineFound]:
             yield _instance(each)
 
 
+def cores(page: Mapping[str, Any]) -> int:
+    """The cores, as quotas count them, of the instances in an answer of DescribeInstances that are no spot ones."""
+    options = [
+        each.get("CpuOptions", {})
+        for reservation in page.get("Reservations", ())
+        for each in reservation.get("Instances", ())
+        if each.get("InstanceLifecycle") != "spot"
+    ]
+    return sum(int(each.get("CoreCount", 1)) * int(each.get("ThreadsPerCore", 1)) for each in options)
+
+
 def _instance(said: Mapping[str, Any]) -> MachineFound:
     tags = {each["Key"]: each["Value"] for each in said.get("Tags", ())}
     word = said["State"]["Name"]

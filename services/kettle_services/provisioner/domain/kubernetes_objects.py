@@ -64,6 +64,12 @@ class PodList(msgspec.Struct, frozen=True):
         return str(self.metadata.get("continue") or "")
 
 
+class QuotaList(msgspec.Struct, frozen=True):
+    """The quotas of a namespace."""
+
+    items: list[dict[str, Any]]
+
+
 class Status(msgspec.Struct, frozen=True):
     """What is said instead of an object."""
 

@@ -3,7 +3,8 @@ What is run on a host: scripts for `sh -s`, and what they print.
 
 A machine is a directory named by its lease, below one for the deployment; making the directory is the lock.  In it are `pid` (the
 number of the process, when it began, and during which boot of the host: a number alone may be somebody else's by now),
-`console`, and `ending` since the process was asked to end.
+`console`, and `ending` since the process was asked to end.  A directory that has no `pid` soon after it was made is that of a machine
+whose beginning was interrupted: there is none.
 """
 
 import shlex
@@ -14,6 +15,8 @@ from kettle_wire.leases import MachineFound, MachineState
 
 FULL: Final = "full"
 MADE: Final = "made"
+_STARTED_S: Final = 120
+"""Within so many seconds after its directory was made the process of a machine has begun, or never does."""
 
 _COMMON: Final = """
 born() { sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | awk '$1 != "Z" { print $20 }'; }
@@ -24,7 +27,7 @@ alive() {
 }
 state() {
     if alive "$1"; then echo running
-    elif [ -d "$1" ] && ! [ -e "$1/pid" ]; then echo pending
+    elif [ -d "$1" ] && ! [ -e "$1/pid" ] && [ $(($(date +%s) - $(stat -c %Y "$1"))) -lt "$started" ]; then echo pending
     else echo gone
     fi
 }
@@ -73,7 +76,10 @@ _END: Final = "END-OF-MACHINE"
 
 
 def _script(body: str, **variables: str) -> str:
-    return "".join(f"{name}={shlex.quote(value)}\n" for name, value in variables.items()) + _COMMON + body
+    return (
+        "".join(f"{name}={shlex.quote(value)}\n" for name, value in variables.items())
+        + f"started={_STARTED_S}\n{_COMMON}{body}"
+    )
 
 
 def create(base: str, lease: str, script: str, *, life: int, most: int) -> str:

@@ -2,8 +2,9 @@
 
 import asyncio
 import os
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import IO, Final
 
 import msgspec
 
@@ -37,16 +38,17 @@ class LocalCommands:
             ProviderError: it is not installed here.
         """
         pipe = asyncio.subprocess.PIPE
+        with _in_memory(standard_input.encode()) as given:
+            try:
+                process = await asyncio.create_subprocess_exec(
+                    *words, stdin=given, stdout=pipe, stderr=pipe, env=self._environment
+                )
+            except OSError as error:
+                raise ProviderError(
+                    ErrorClass.CONFIG, f"{words[0]} cannot be run here: {error.strerror}"
+                ) from None
         try:
-            process = await asyncio.create_subprocess_exec(
-                *words, stdin=pipe, stdout=pipe, stderr=pipe, env=self._environment
-            )
-        except OSError as error:
-            raise ProviderError(
-                ErrorClass.CONFIG, f"{words[0]} cannot be run here: {error.strerror}"
-            ) from None
-        try:
-            output, errors = await process.communicate(standard_input.encode())
+            output, errors = await process.communicate()
         except asyncio.CancelledError:
             if process.returncode is None:
                 process.kill()
@@ -56,3 +58,14 @@ class LocalCommands:
         return Ran(
             -1 if status is None else status, output.decode(errors="replace"), errors.decode(errors="replace")
         )
+
+
+@contextmanager
+def _in_memory(data: bytes) -> Generator[IO[bytes]]:
+    """
+    A file that is on no disk: what a command is given may hold a secret, and a pipe would break if it ended without reading it.
+    """
+    with open(os.memfd_create("standard input"), "w+b") as file:  # noqa: PTH123 - it has no path
+        file.write(data)
+        file.seek(0)
+        yield file

@@ -27,6 +27,8 @@ from kettle_wire.bootstrap import Bootstrap
 from kettle_wire.leases import ErrorClass, Handle, MachineFound, MachineState, Order
 from kettle_wire.worker_pools import Market, Offer
 
+_MODELS: Final = Loader()
+"""Reads what botocore knows of a service once, since that is megabytes."""
 _SPOT_NOTICE: Final = "http://169.254.169.254/latest/meta-data/spot/instance-action"
 _PAGE: Final = 500
 _UNSENT: Final = (
@@ -81,6 +83,11 @@ class Ec2Settings(ProviderSettings, frozen=True, kw_only=True, forbid_unknown_fi
     """The section of it."""
     power_off: str = "shutdown -P"
     """The command with which instances switch themselves off; it takes `now`, or `+` and minutes."""
+    quota: str = ""
+    """
+    The code of the service quota that bounds the cores of all instances, such as `L-1216C47A` of those on demand, which count against
+    it if they are no spot ones; empty: quotas show when they are met.
+    """
     calls: Annotated[int, msgspec.Meta(ge=1, le=100)] = 8
     """So many questions at the same time."""
 
@@ -102,8 +109,8 @@ class Ec2:
         self._settings: Final = settings
         self._deployment: Final = deployment
         self._threads: Final = Threads(settings.calls, "ec2")
-        self._loader: Final = Loader()
-        self._client: Any = None
+        self._clients: Final[dict[str, Any]] = {}
+        """By service."""
 
     async def check(self, offer: Offer) -> list[str]:
         """What a dry run says."""
@@ -202,8 +209,19 @@ class Ec2:
             await self._question("terminate_instances", InstanceIds=[handle])
 
     async def room(self) -> Room:
-        """It is not said: quotas show when they are met."""
-        return Room()
+        """What the service quota leaves, whoever in the account has the instances."""
+        if not self._settings.quota:
+            return Room()
+        asked = {"ServiceCode": "ec2", "QuotaCode": self._settings.quota}
+        said = await self._question("get_service_quota", service="service-quotas", **asked)
+        used, following = 0, dict[str, str]()
+        states = [{"Name": "instance-state-name", "Values": ["pending", "running"]}]
+        while True:
+            page = await self._question("describe_instances", Filters=states, MaxResults=_PAGE, **following)
+            used += ec2_answers.cores(page)
+            if not page.get("NextToken"):
+                return Room(cpus=max(0, int(said["Quota"]["Value"]) - used))
+            following = {"NextToken": page["NextToken"]}
 
     async def console(self, handle: Handle) -> str:
         """What the instance wrote while it started, as EC2 keeps it."""
@@ -216,10 +234,10 @@ class Ec2:
         """End the threads."""
         self._threads.close()
 
-    async def _question(self, operation: str, **asked: Any) -> Any:
+    async def _question(self, operation: str, *, service: str = "ec2", **asked: Any) -> Any:
         """The answer to what may be asked again."""
         try:
-            return await self._ask(operation, **asked)
+            return await self._ask(operation, service=service, **asked)
         except errors.ClientError as error:
             raise self._refusal(error) from None
         except errors.BotoCoreError as error:
@@ -233,34 +251,34 @@ class Ec2:
             case known:
                 return ProviderError(known, words)
 
-    async def _ask(self, operation: str, **asked: Any) -> Any:
+    async def _ask(self, operation: str, *, service: str = "ec2", **asked: Any) -> Any:
         """
         The answer.  Raises UnavailableError if nothing was asked, ProviderError without a credential, and botocore's errors.
         """
         try:
-            return await self._threads.call(self._call, operation, asked)
+            return await self._threads.call(self._call, service, operation, asked)
         except _UNSENT as error:
             raise UnavailableError(cleaned(str(error))) from None
         except _NO_CREDENTIAL as error:
             raise ProviderError(ErrorClass.AUTH, cleaned(str(error))) from None
         except errors.ClientError as error:
             if ec2_answers.error_of(*_said(error)[:2]) is ErrorClass.AUTH:
-                self._client = None  # the file may have another credential by then
+                self._clients.clear()  # the file may have another credential by then
             raise
 
-    def _call(self, operation: str, asked: dict[str, Any]) -> Any:
-        client = self._client
+    def _call(self, service: str, operation: str, asked: dict[str, Any]) -> Any:
+        client = self._clients.get(service)
         if client is None:
-            client = self._client = self._opened()
+            client = self._clients[service] = self._opened(service)
         return getattr(client, operation)(**asked)
 
-    def _opened(self) -> Any:
+    def _opened(self, service: str) -> Any:
         settings = self._settings
         session = botocore.session.Session(profile=settings.profile if settings.credentials_file else None)
         if settings.credentials_file:
             session.set_config_variable("credentials_file", settings.credentials_file)
             session.set_config_variable("config_file", settings.credentials_file)
-        session.register_component("data_loader", self._loader)
+        session.register_component("data_loader", _MODELS)
         configuration = Config(
             retries={"total_max_attempts": 1},
             connect_timeout=settings.patience,
@@ -268,7 +286,7 @@ class Ec2:
             max_pool_connections=settings.calls,
         )
         return session.create_client(
-            "ec2", region_name=settings.region, endpoint_url=settings.endpoint or None, config=configuration
+            service, region_name=settings.region, endpoint_url=settings.endpoint or None, config=configuration
         )
 
 

@@ -7,7 +7,7 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from kettle_services.provisioner.domain import kubernetes_objects as objects
-from kettle_services.provisioner.domain import web_answers
+from kettle_services.provisioner.domain import kubernetes_quotas, web_answers
 from kettle_services.provisioner.domain.words import cleaned
 from kettle_services.provisioner.port import (
     Found,
@@ -63,7 +63,9 @@ class Kubernetes:
         self._settings: Final = settings
         self._deployment: Final = deployment
         self._web: Final = web
-        self._pods: Final = f"/api/v1/namespaces/{quote(settings.namespace)}/pods"
+        namespace = f"/api/v1/namespaces/{quote(settings.namespace)}"
+        self._pods: Final = f"{namespace}/pods"
+        self._quotas: Final = f"{namespace}/resourcequotas"
 
     def _headers(self) -> dict[str, str]:
         """The token is read again: those of accounts are replaced every hour."""
@@ -191,8 +193,11 @@ class Kubernetes:
             _good(said)
 
     async def room(self) -> Room:
-        """It is not said: quotas show when they are met."""
-        return Room()
+        """What the quotas of the namespace leave; who may not read these is told by the first refusal."""
+        said = await self._question("GET", self._quotas)
+        if said.status == HTTPStatus.FORBIDDEN:
+            return Room()
+        return kubernetes_quotas.room(_read(_good(said), objects.QuotaList).items)
 
     async def console(self, handle: Handle) -> str:
         """The last lines of its log."""

@@ -23,7 +23,13 @@ import msgspec
 
 from kettle.execution.system.linux import boot_id, signal_process, start_time
 from kettle_services.provisioner.port import Found, InDoubtError, ProviderError, Room, UnavailableError
-from kettle_services.provisioner.providers.processes import MARK, kill_tree, marked, tree
+from kettle_services.provisioner.providers.process_groups import (
+    kill_groups,
+    make_groups,
+    processes_in,
+    remove_groups,
+)
+from kettle_services.provisioner.providers.processes import MARK, kill_tree, living, marked, tree
 from kettle_services.provisioner.providers.settings import ProviderSettings, options_of
 from kettle_wire.bootstrap import Bootstrap
 from kettle_wire.leases import ErrorClass, Handle, MachineFound, MachineState, Order
@@ -106,6 +112,8 @@ class _Machine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     asked: float = 0.0
     """When it was asked to end."""
     why: str = ""
+    groups: list[str] = []
+    """The directories of its control groups, if it has some."""
 
 
 class Processes:
@@ -117,6 +125,7 @@ class Processes:
         self._settings: Final = settings
         self._deployment: Final = deployment
         self._top: Final = Path(settings.directory).expanduser() / deployment
+        self._group: Final = f"kettle-machines-{deployment}"
         self._boot: Final = boot_id()
         self._children: Final[dict[str, int]] = {}
         """The processes that this one has started and has not waited for yet, by their machines."""
@@ -169,6 +178,8 @@ class Processes:
                 directory.mkdir(mode=0o700)
             except FileExistsError:
                 raise InDoubtError(f"{handle} was asked for before") from None
+            groups = make_groups(self._group, handle, cpus=order.offer.cpus, memory=order.offer.memory)
+            machine = msgspec.structs.replace(machine, groups=groups)
             self._save(machine)
             fails = self._happens("boot", order, _given(options.boot_failures, self._settings.boot_failures))
             told = directory / "bootstrap.json"
@@ -182,7 +193,10 @@ class Processes:
         words = ["worker", "run", "--bootstrap", "-", "--home", str(directory / "home")]
         run = "exec sleep infinity" if fails else f"exec {shlex.join([program, *words])}"
         delay = machine.starts - machine.created
-        script = f"cd {shlex.quote(str(directory))} || exit 1\n"
+        script = "".join(
+            f"echo $$ >{shlex.quote(group)}/cgroup.procs || exit 1\n" for group in machine.groups
+        )
+        script += f"cd {shlex.quote(str(directory))} || exit 1\n"
         script += f"sleep {delay:.3f}\n{run}" if delay > 0 else run
         environment = {name: value for name, value in os.environ.items() if not name.startswith("KETTLE_")}
         with told.open("rb") as bootstrap, (directory / _CONSOLE).open("ab") as console:
@@ -246,10 +260,19 @@ class Processes:
             machine = self._load(handle)
             if machine is None:
                 return MachineFound(handle=handle, state=MachineState.GONE, words="there is no such machine")
-            state = self._state(machine, tree(self._mark(handle), self._root(machine)))
+            state = self._state(machine, self._tree(machine))
             if state is MachineState.GONE and machine.asked:
-                shutil.rmtree(self._top / handle)
+                self._forget(machine)
             return _shown(machine, state)
+
+    def _tree(self, machine: _Machine) -> set[int]:
+        """All living processes of a machine."""
+        return tree(self._mark(machine.handle), self._root(machine)) | living(processes_in(machine.groups))
+
+    def _forget(self, machine: _Machine) -> None:
+        """Nothing of a machine is left, and nothing of it is to be."""
+        remove_groups(machine.groups)
+        shutil.rmtree(self._top / machine.handle)
 
     async def delete(self, handle: Handle) -> None:
         """Ask it to end; when it was asked long enough ago, end everything of it."""
@@ -272,9 +295,10 @@ class Processes:
                 signal_process(root, signal.SIGTERM, started=machine.start)
             else:
                 kill_tree(mark, root)
+                kill_groups(machine.groups)
             self._reap(handle)
-            if not tree(mark, self._root(machine)):
-                shutil.rmtree(self._top / handle)
+            if not self._tree(machine):
+                self._forget(machine)
 
     async def room(self) -> Room:
         """What capacity and quota leave."""
@@ -311,12 +335,12 @@ class Processes:
             machine = self._load(directory.name)
             if machine is None:
                 continue
-            pids = processes.get(self._mark(machine.handle), set())
+            pids = processes.get(self._mark(machine.handle), set()) | living(processes_in(machine.groups))
             root = self._root(machine)
             state = self._state(machine, pids | ({root} if root is not None else set()))
             found.append((machine, state))
             if state is MachineState.GONE and time.time() - directory.stat().st_mtime > _KEPT_S:
-                shutil.rmtree(directory)
+                self._forget(machine)
         return found
 
     def _state(self, machine: _Machine, pids: set[int]) -> MachineState:
@@ -400,4 +424,5 @@ def _shown(machine: _Machine, state: MachineState) -> MachineFound:
         deployment=machine.deployment,
         words=machine.why,
         created=machine.created,
+        proven=state is MachineState.GONE,  # by the process table, of which nothing can be hidden from us
     )

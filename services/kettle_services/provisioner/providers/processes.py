@@ -35,7 +35,7 @@ def marked(prefix: str) -> dict[str, set[int]]:
             if variable.startswith(wanted):
                 mark = variable[len(MARK) + 1 :].decode(errors="replace")
                 found.setdefault(mark, set()).update([pid, *descendants_of(pid)])
-    return {mark: living for mark, pids in found.items() if (living := set(_living(pids)))}
+    return {mark: there for mark, pids in found.items() if (there := living(pids))}
 
 
 def tree(mark: str, root: int | None) -> set[int]:
@@ -43,11 +43,12 @@ def tree(mark: str, root: int | None) -> set[int]:
     pids = marked(mark).get(mark, set())
     if root is not None:
         pids |= {root, *descendants_of(root)}
-    return set(_living(pids))
+    return living(pids)
 
 
-def _living(pids: Iterable[int]) -> Iterable[int]:
-    return [pid for pid in pids if start_time(pid) is not None]
+def living(pids: Iterable[int]) -> set[int]:
+    """Those that have not ended."""
+    return {pid for pid in pids if start_time(pid) is not None}
 
 
 def kill_tree(mark: str, root: int | None) -> None:

@@ -14,6 +14,8 @@ from kettle_wire.identity import Identity
 from kettle_wire.leases import LeaseState
 
 _ENDS: Final = frozenset({LeaseState.TERMINATING, LeaseState.LOST})
+_UNNAMED_S: Final = 2.0
+"""What a machine says before its provider's name for it is known does not count: it is to say it again so soon."""
 
 
 class Renewals:
@@ -38,7 +40,7 @@ class Renewals:
         )
 
     def _renewed(self, lease: Lease | None, now: float) -> Renewed:
-        again = self._settings.renew_interval
+        again = next_renewal(lease, self._settings.renew_interval)
         if lease is None or lease.state in _ENDS:
             words = lease.words if lease is not None else "its lease is over"
             return Renewed(order="stop", words=words, life=0.0, again=again, now=now)
@@ -47,3 +49,8 @@ class Renewals:
             within = max(0.001, lease.until - now)
             return Renewed(order="drain", within=within, words=lease.words, life=life, again=again, now=now)
         return Renewed(life=life, again=again, now=now)
+
+
+def next_renewal(lease: Lease | None, interval: float) -> float:
+    """In how many seconds a machine is to say again how it is."""
+    return interval if lease is None or lease.handle else min(interval, _UNNAMED_S)

@@ -2,12 +2,13 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, Final
 
 from kettle.bus.ports import RefusedError, Served
 from kettle.eventsourcing.command_pipeline import CommandPipeline, Decision
 from kettle.worker_pools.comparison import changes, digest
+from kettle_services.scaler.domain import figures, plans
 from kettle_services.scaler.domain.leases.book import Book, standing
 from kettle_services.scaler.domain.leases.breakers import Closure, template_of
 from kettle_services.scaler.domain.leases.wishes import reopen
@@ -22,6 +23,8 @@ from kettle_services.scaler.domain.pools import (
     decide_retire,
     stream,
 )
+from kettle_services.scaler.plan_views import PlanLog
+from kettle_services.scaler.planner import Planner
 from kettle_services.scaler.provisioning import Provisioning
 from kettle_services.scaler.record import Record
 from kettle_wire.codes import RefusalCode
@@ -30,7 +33,6 @@ from kettle_wire.commands.iam import Recorded
 from kettle_wire.commands.outlooks import EXPLAIN_WAIT, ExplainWait, PoolOutlooks
 from kettle_wire.commands.worker_pools import OfferStanding, PoolStanding, PoolSummary
 from kettle_wire.events import Event
-from kettle_wire.events.plan import PlanMade
 from kettle_wire.identity import Identity
 from kettle_wire.worker_pools import Offer
 
@@ -45,17 +47,15 @@ class PoolCommands:
         self,
         record: Record,
         provisioning: Provisioning,
-        *,
-        changed: Callable[[], None],
-        plan_now: Callable[[], PlanMade],
+        planner: Planner,
+        log: PlanLog,
     ) -> None:
-        """
-        `changed`: somebody has decided something, so that another plan is due.  `plan_now`: a plan that is not carried out.
-        """
         self._record: Final = record
         self._provisioning: Final = provisioning
-        self._changed: Final = changed
-        self._plan_now: Final = plan_now
+        self._planner: Final = planner
+        self._changed: Final = planner.wake
+        """Somebody has decided something, so that another plan is due."""
+        self._log: Final = log
 
     def served(self, pipeline: CommandPipeline) -> list[Served[Any, Any]]:
         """The endpoints with their handlers."""
@@ -67,6 +67,7 @@ class PoolCommands:
             pipeline.query(wire.LIST_POOLS, self.list),
             pipeline.query(wire.SHOW_POOL, self.show),
             pipeline.query(wire.EXPLAIN_PLAN, self.explain),
+            pipeline.query(wire.MACHINES_OVER_TIME, self.machines_over_time),
             pipeline.query(EXPLAIN_WAIT, self.explain_wait),
         ]
 
@@ -131,16 +132,43 @@ class PoolCommands:
         )
 
     async def explain(self, request: wire.ExplainPlan, caller: Identity) -> wire.PlanExplained:
-        """The last plan, or one that is made now; `not_found`: no plan was made yet."""
+        """
+        The last plan, that of a moment of the past, or one that is made now; `not_found`: there was no plan; `refused`: a plan of the past
+        that is made now.
+        """
         self.require(request.pool)
+        if request.dry_run and request.at:
+            raise RefusedError(
+                RefusalCode.REFUSED, "dry_run makes a plan of what waits now: leave it out, or at"
+            )
         if request.dry_run:
-            return wire.PlanExplained(plan=self._plan_now(), at=time.time(), carried_out=False)
+            return wire.PlanExplained(plan=self._planner.plan_now(), at=time.time(), carried_out=False)
         last = self._last()
+        if request.at and last is not None and request.at < last.at:
+            last = await self._log.at(request.at, head=self._record.shard.frame)
         if last is None:
             raise RefusedError(
-                RefusalCode.NOT_FOUND, "no plan was made yet: nothing that could be planned for was seen"
+                RefusalCode.NOT_FOUND,
+                "no plan was made until then, or none that is remembered"
+                if request.at
+                else "no plan was made yet: nothing that could be planned for was seen",
             )
         return wire.PlanExplained(plan=last.plan, at=last.at, carried_out=True)
+
+    async def machines_over_time(
+        self, request: wire.AskMachinesOverTime, caller: Identity
+    ) -> wire.MachinesOverTime:
+        """How many machines a pool had and wanted; `not_found`, `refused`: that is no span of time."""
+        self.require(request.pool)
+        if request.until <= request.since:
+            raise RefusedError(RefusalCode.REFUSED, "until is not after since")
+        return await self._log.machines(
+            request.pool,
+            since=request.since,
+            until=request.until,
+            points=request.points,
+            head=self._record.shard.frame,
+        )
 
     async def explain_wait(self, request: ExplainWait, caller: Identity) -> PoolOutlooks:
         """What is planned for jobs of one kind."""
@@ -153,7 +181,7 @@ class PoolCommands:
         return PoolOutlooks(outlooks=found, plan=last.plan.number)
 
     def _last(self) -> LastPlan | None:
-        return self._record.state.plans.states.get("made")
+        return self._record.state.plans.states.get(plans.NAME)
 
     def require(self, name: str) -> PoolState:
         """Raises RefusedError: there is no such pool."""
@@ -175,8 +203,9 @@ class PoolCommands:
             for lease in self._record.state.leases.states.values()
             if lease.requested.pool == pool.name
         )
-        book = self._provisioning.book
-        closed = sum(standing(book, pool.name, offer, now).limit == 0 for offer in pool.offers)
+        book, plan = self._provisioning.book, self._planner.latest
+        standings = [standing(book, pool.name, offer, now) for offer in pool.offers]
+        closed = [each for each in standings if each.limit == 0]
         return PoolSummary(
             name=pool.name,
             kind=pool.kind.value,
@@ -186,7 +215,14 @@ class PoolCommands:
             min=pool.min,
             max=pool.max,
             leases=dict(counts),
-            closed=closed,
+            machines=figures.machines(pool.name, book.leases.values(), plan),
+            waiting=figures.waiting_for(pool.name, plan),
+            planned=[each for each in plan.machines if each.pool == pool.name] if plan is not None else [],
+            closed=len(closed),
+            next_try=min((each.until for each in closed if each.until), default=0.0),
+            spent=self._planner.spent(pool.name),
+            budget=pool.budget,
+            currency=figures.currency_of(pool),
             version=state.version,
             changed=state.at,
         )

@@ -19,6 +19,7 @@ from kettle_services.gateway.pages.pool.machines import MACHINE, MACHINES, ORDER
 from kettle_services.gateway.pages.pool.negotiations import NEGOTIATION, NEGOTIATIONS, NegotiationPages
 from kettle_services.gateway.pages.pool.shares import FAIRSHARE, SUBMITTERS, SharePages
 from kettle_services.gateway.pages.pool.usage import USAGE, USAGE_TABLE, UsagePages
+from kettle_services.gateway.pages.pool.worker_pools import POOL, POOLS, WorkerPoolPages
 from kettle_services.gateway.pages.questions import Questions
 
 POOL_PAGES: Final = (
@@ -31,6 +32,8 @@ POOL_PAGES: Final = (
     MACHINES,
     NEGOTIATION,
     NEGOTIATIONS,
+    POOL,
+    POOLS,
     SERVICES,
     SUBMITTERS,
     USAGE,
@@ -45,6 +48,7 @@ def pool_handlers(questions: Questions, documentation: str) -> Mapping[Page | Fo
     shares = SharePages(questions)
     negotiations = NegotiationPages(questions)
     usage = UsagePages(questions)
+    worker_pools = WorkerPoolPages(questions)
     return {
         ALERTS: AlertPages(questions, documentation).alerts,
         ADMINISTRATION: administration.administration,
@@ -58,6 +62,8 @@ def pool_handlers(questions: Questions, documentation: str) -> Mapping[Page | Fo
         ORDER: machines.order,
         NEGOTIATION: negotiations.negotiation,
         NEGOTIATIONS: negotiations.negotiations,
+        POOL: worker_pools.pool,
+        POOLS: worker_pools.pools,
         SERVICES: administration.services,
         SUBMITTERS: shares.submitters,
         UNBAN: administration.unban,

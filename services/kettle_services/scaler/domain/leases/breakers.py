@@ -21,6 +21,7 @@ from kettle_wire.events.lease import (
     TemplateClosed,
     TemplateOpened,
 )
+from kettle_wire.examination import Examination
 from kettle_wire.leases import ErrorClass
 from kettle_wire.worker_pools import Offer
 
@@ -99,15 +100,16 @@ def template_of(pool: str, offer: Offer) -> str:
     """
     import hashlib
 
-    said = msgspec.msgpack.encode(
-        [
-            offer.provider,
-            offer.template,
-            sorted(offer.options.items()),
-            offer.start,
-            sorted(offer.attributes.items()),
-        ]
-    )
+    parts: list[object] = [
+        offer.provider,
+        offer.template,
+        sorted(offer.options.items()),
+        offer.start,
+        sorted(offer.attributes.items()),
+    ]
+    if offer.examination != Examination():  # what passed no examination has still passed none
+        parts.append(offer.examination)
+    said = msgspec.msgpack.encode(parts)
     return f"{pool}.{hashlib.sha256(said).hexdigest()[:16]}"
 
 

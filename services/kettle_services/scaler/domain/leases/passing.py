@@ -115,11 +115,20 @@ def _ask(decision: Decision, lease: Lease, asked: dict[str, int]) -> None:
         life=lease.requested.life,
         pool=pool,
         owner=lease.requested.owner,
+        group=_group(lease),
         attributes=lease.requested.attributes,
         start=lease.requested.start,
         whole=lease.requested.shape is Shape.DEDICATED,
     )
     decision.acts.append(Create(lease.provider, order))
+
+
+def _group(lease: Lease) -> str:
+    """
+    The group for which iam keeps a machine; of several groups, and besides owners, the machine's START alone decides.
+    """
+    groups = lease.requested.groups
+    return groups[0] if len(groups) == 1 and not lease.requested.owner else ""
 
 
 def _silent(decision: Decision, lease: Lease) -> None:

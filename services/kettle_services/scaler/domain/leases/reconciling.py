@@ -209,7 +209,7 @@ def looked(decision: Decision, provider: str, seen: MachineLooked | MachineRemov
     elif machine.state is not MachineState.GONE:
         decision.seen.absent.pop(lease.id, None)
         _how_it_is(decision, lease, machine)
-    elif _is_proven(decision, lease):
+    elif _is_proven(decision, lease, at_once=machine.proven):
         gone(decision, lease, machine.words or "its provider says that it is gone")
 
 
@@ -229,12 +229,15 @@ def _rest_gone(decision: Decision, provider: str, handle: str) -> None:
             decision.on(lease, LeaseDuplicateGone(handle=handle))
 
 
-def _is_proven(decision: Decision, lease: Lease) -> bool:
+def _is_proven(decision: Decision, lease: Lease, *, at_once: bool) -> bool:
     """
-    Whether it is certain that the machine of a lease is gone, now that its provider has said so once more.
+    Whether it is certain that the machine of a lease is gone, now that its provider has said so once more; `at_once`: to have said
+    it once is enough.
     """
     if lease.duplicates:
         return False  # the lease ends with the last machine of its name
+    if at_once:
+        return True
     timers, now = decision.timers, decision.now
     absence = decision.seen.absent.setdefault(lease.id, Absence(now))
     visibility = _visibility(decision, lease.provider)

@@ -12,6 +12,7 @@ from kettle_wire.events.plan import Bound
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from kettle_services.scaler.domain.leases.lease import Lease
     from kettle_services.scaler.domain.planning.inputs import Inputs, OfferInput
 
 HOUR_S: Final = 3600.0
@@ -150,16 +151,23 @@ def committed(one: OfferInput) -> float:
 
 def bill(inputs: Inputs, pool: str) -> Bill:
     """What a pool costs on this day, which begins at midnight UTC."""
-    midnight = day_of(inputs.now)
-    spent = inputs.spent.get(pool, 0.0)
+    leases = inputs.of_pool(pool)
+    spent = inputs.spent.get(pool, 0.0) + running_costs(leases, inputs.now)
     more = 0.0
-    for lease in inputs.of_pool(pool):
-        since = max(midnight, lease.accepted or lease.made)
-        used = max(0.0, inputs.now - since) if lease.accepted else 0.0
+    for lease in leases:
         least = max(0.0, min(HOUR_S, lease.requested.life) - (inputs.now - (lease.accepted or inputs.now)))
-        spent += lease.offer.price * used / HOUR_S
         more += lease.offer.price * least / HOUR_S
     return Bill(spent, spent + more)
+
+
+def running_costs(leases: Iterable[Lease], now: float) -> float:
+    """What machines that are not over have cost since the last midnight UTC."""
+    midnight = day_of(now)
+    return sum(
+        lease.offer.price * max(0.0, now - max(midnight, lease.accepted)) / HOUR_S
+        for lease in leases
+        if lease.accepted
+    )
 
 
 def day_of(now: float) -> float:

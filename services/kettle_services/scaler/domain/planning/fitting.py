@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 SCALING: Final = "ProminenceAutoScalingType"
 PATIENCE: Final = "ProminenceMaximumIdleTime"
+LONGEST_WAIT: Final = "ProminenceMaximumTimeInQueue"
 _LIFE: Final = "MY.TimeToLive"
 
 
@@ -50,6 +51,8 @@ class Fit(msgspec.Struct, frozen=True, kw_only=True):
     """It was said or follows from its size that a job has a machine for itself, whatever the pool."""
     patience: float
     """Seconds after which a machine that is of no use to the job is given up; 0: it does not say."""
+    waits: float
+    """Seconds after which a job that has not begun leaves the queue; infinite: it does not."""
     asked: Amounts
     """What a job asks, where that does not depend on the machine."""
 
@@ -112,8 +115,13 @@ class Market:
         need = self._need(request, count, group)
         wish = _text(group, SCALING, self._context)
         alone = self._alone(need, able, group, wish)
+        waits = _number(group, LONGEST_WAIT, self._context)
+        waits = waits if waits > 0 else np.inf
         usable = able & np.array(
-            [self._suits(one, wish, alone=alone) and one.grows and one.limit != 0 for one in self.offers],
+            [
+                self._suits(one, wish, alone=alone) and one.boot < waits and one.grows and one.limit != 0
+                for one in self.offers
+            ],
             np.bool_,
         )
         fixed = {name: request.fixed.get(name, 0.0) for name in RESOURCES}
@@ -127,6 +135,7 @@ class Market:
             shape=Shape.DEDICATED if alone else Shape.SHARED,
             alone=alone,
             patience=patience if 0.0 < patience < np.inf else 0.0,
+            waits=waits,
             asked=Amounts(fixed, request.custom),
         )
 
@@ -218,6 +227,11 @@ class Market:
             return OfferObstacle(pool=pool, offer=offer, obstacle=kind, words=words)
         if not self._suits(one, wish, alone=fit.alone):
             return OfferObstacle(pool=pool, offer=offer, obstacle=Obstacle.SCALING, words=wish)
+        if one.boot >= fit.waits:
+            words = (
+                f"the jobs wait {fit.waits:.0f} s at most, and a machine takes {one.boot:.0f} s to be ready"
+            )
+            return OfferObstacle(pool=pool, offer=offer, obstacle=Obstacle.SCALING, words=words)
         if not one.grows:
             return OfferObstacle(pool=pool, offer=offer, obstacle=Obstacle.PAUSED)
         return OfferObstacle(

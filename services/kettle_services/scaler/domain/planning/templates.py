@@ -9,6 +9,7 @@ from typing import Final
 
 from kettle.classad.printing import quoted_string
 from kettle.matchmaking import Amounts
+from kettle.matchmaking.machine_owners import of_group
 from kettle_wire.ads import Ad, Expr
 from kettle_wire.ads.types import Scalar
 from kettle_wire.events.lease import Shape
@@ -35,19 +36,13 @@ def start_of(pool: WorkerPool, offer: Offer, alone: Amounts | None = None) -> st
     if pool.owners:
         clauses.append(f"member(TARGET.Owner, {{{', '.join(map(quoted_string, pool.owners))}}})")
     if pool.groups:
-        clauses.append(" || ".join(map(_of_group, pool.groups)).join("()"))
+        clauses.append(" || ".join(map(of_group, pool.groups)).join("()"))
     if alone is not None:
         asked = alone.asked
         clauses.append(
             f"TARGET.RequestCpus >= {asked['Cpus']:.15g} && TARGET.RequestMemory >= {asked['Memory']:.15g}"
         )
     return " && ".join(clauses)
-
-
-def _of_group(group: str) -> str:
-    below = quoted_string(f"{group.lower()}.")
-    name = 'toLower(TARGET.AcctGroup ?: "")'
-    return f"{name} == {quoted_string(group.lower())} || substr({name}, 0, {len(group) + 1}) == {below}"
 
 
 def slot_ad(

@@ -1,0 +1,24 @@
+"""Commands of a batch system that end before anybody can tell them something."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+import uvloop
+
+from kettle_services.provisioner.providers.commands import LocalCommands, Ran
+
+
+@pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_a_command_need_not_read_what_it_is_given(loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
+    """One that ends at once says how it ended, on the loop of services as well as on that of tests; one that reads gets all of it."""
+
+    async def work() -> list[Ran]:
+        commands = LocalCommands({})
+        asked = [commands.run(["false"], "x" * 1_000_000) for _ in range(20)]
+        return [*await asyncio.gather(*asked), await commands.run(["wc", "-c"], "x" * 1_000_000)]
+
+    with asyncio.Runner(loop_factory=loop) as runner:
+        *ended, read = runner.run(work())
+    assert {1} == {each.status for each in ended}
+    assert Ran(0, "1000000\n", "") == read
