@@ -44,7 +44,9 @@ class BatchActivated(Event, frozen=True, tag="batch.activated/1"):
 
 
 class BatchSubmitting(Event, frozen=True, tag="batch.submitting/1"):
-    """The batch system is about to be asked to take it. After a crash it is looked for before it is asked again."""
+    """
+    The batch system is about to be asked to take it. After a crash it is looked for before it is asked again.
+    """
 
     number: int
     """Counts the times that it is asked, from 1."""

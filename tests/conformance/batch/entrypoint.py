@@ -1,4 +1,6 @@
-"""An entrypoint's part that looks after jobs at a batch system, with the schedd and the shadow that ask it played by the test."""
+"""
+An entrypoint's part that looks after jobs at a batch system, with the schedd and the shadow that ask it played by the test.
+"""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence

@@ -1,6 +1,4 @@
-"""
-What every batch system's adapter has to do.  A module for each subclasses it with a `world`.
-"""
+"""What every batch system's adapter has to do.  A module for each subclasses it with a `world`."""
 
 import asyncio
 import base64
@@ -157,7 +155,9 @@ class BatchSuite:
     """The claims.  Each leaves no job behind."""
 
     async def test_a_job_runs_as_its_owner_and_ends_with_its_code(self, world: World) -> None:
-        """A job runs in its sandbox with its owner's account, and what ended it is known with its exit code."""
+        """
+        A job runs in its sandbox with its owner's account, and what ended it is known with its exit code.
+        """
         job, sandbox = await world.submitted("id -un >who; pwd >where; exit 3")
         end = await world.ended(job)
         assert (EndCause.EXITED, 3, None) == (end.cause, end.exit_code, end.signal)
@@ -196,7 +196,9 @@ class BatchSuite:
         assert {} == await world.system.find([submission.intent], [world.owner] if world.owner else [])
 
     async def test_a_removed_job_is_removed(self, world: World) -> None:
-        """A job that was cancelled has not run to its end; to cancel it again, or one that never was, is no error."""
+        """
+        A job that was cancelled has not run to its end; to cancel it again, or one that never was, is no error.
+        """
         job, sandbox = await world.submitted("touch began; while :; do sleep 1; done")
         await until((sandbox / "began").exists, "it does not start")
         await world.system.cancel(job)
@@ -262,7 +264,9 @@ class BatchSuite:
         await world.ended(job)
 
     async def test_a_lost_answer_is_a_doubt_that_looking_ends(self, world: World) -> None:
-        """When the answer to a submission is lost nobody claims to know; the job is found by its intent, once."""
+        """
+        When the answer to a submission is lost nobody claims to know; the job is found by its intent, once.
+        """
         submission = world.submission("while :; do sleep 1; done")
         owners = [world.owner] if world.owner else []
         async with world.silent():

@@ -76,7 +76,9 @@ def test_grid_engine() -> None:
 
 
 def test_books_of_grid_engine() -> None:
-    """What ended a job that was killed follows from what it had asked for; one that is run again has not ended."""
+    """
+    What ended a job that was killed follows from what it had asked for; one that is run again has not ended.
+    """
     books = sge.accounted((_DATA / "grid_engine_books.txt").read_text())
     assert {
         "421": _exit(3), "422": _by(EndCause.REMOVED), "423": _by(EndCause.TIME), "424": _by(EndCause.MEMORY),

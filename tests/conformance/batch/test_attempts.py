@@ -1,4 +1,6 @@
-"""Jobs at a batch system from their claim to the end of their sandbox, in front of shell programs that stand for one."""
+"""
+Jobs at a batch system from their claim to the end of their sandbox, in front of shell programs that stand for one.
+"""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -110,7 +112,9 @@ class TestALife:
         await entrypoint.confirm(activation)
 
     async def test_a_repeat_changes_nothing(self, entrypoint: Entrypoint, fake: FakeSlurm) -> None:
-        """A job that is activated again is not submitted again; another one on its claim, and one without a claim, are refused."""
+        """
+        A job that is activated again is not submitted again; another one on its claim, and one without a claim, are refused.
+        """
         activation = await entrypoint.submit("exit 0")
         await entrypoint.stage(activation, Stage.SUBMITTED)
         assert 0 == (await entrypoint.activate(activation.key, activation)).code
@@ -140,7 +144,9 @@ class TestALife:
     async def test_a_job_is_stopped_and_goes_on(
         self, entrypoint: Entrypoint, fake: FakeSlurm, world: World
     ) -> None:
-        """What its owner wants is told to the batch system, also while it waits; an order from before changes nothing."""
+        """
+        What its owner wants is told to the batch system, also while it waits; an order from before changes nothing.
+        """
         activation = await entrypoint.submit("exit 0")
         run = await entrypoint.stage(activation, Stage.SUBMITTED)
 
@@ -167,7 +173,9 @@ class TestEnds:
     async def test_a_job_that_is_to_end_is_removed_there(
         self, entrypoint: Entrypoint, fake: FakeSlurm, world: World
     ) -> None:
-        """A job that is to be held is cancelled at the batch system, and reported with that reason when it is gone there."""
+        """
+        A job that is to be held is cancelled at the batch system, and reported with that reason when it is gone there.
+        """
         fake.set_mode("runs")
         activation = await entrypoint.submit("sleep 600")
         await entrypoint.stage(activation, Stage.SUBMITTED)
@@ -277,7 +285,9 @@ class TestRefusals:
         assert "does not answer" in decided.reason
 
     async def test_a_job_is_taken_later(self, entrypoint: Entrypoint, fake: FakeSlurm) -> None:
-        """A refusal that passes defers the job; one that is to end meanwhile is over without having been there."""
+        """
+        A refusal that passes defers the job; one that is to end meanwhile is over without having been there.
+        """
         fake.set_mode("full")
         activation = await entrypoint.submit("exit 0")
         run = await entrypoint.stage(activation, Stage.DEFERRED)
@@ -294,7 +304,9 @@ class TestRefusals:
         assert "enough" == ending.reason
 
     async def test_what_cannot_be_written_is_held(self, entrypoint: Entrypoint, fake: FakeSlurm) -> None:
-        """A request that would be another directive, or no number, holds the job with a sentence; nothing is submitted."""
+        """
+        A request that would be another directive, or no number, holds the job with a sentence; nothing is submitted.
+        """
         for name, value in (("BatchQueue", "short\n#SBATCH --uid=0"), ("RequestMemory", "much")):
             activation = await entrypoint.submit("exit 0", **{name: value})
             ending = (await entrypoint.final(activation)).result.ending
@@ -339,7 +351,9 @@ class TestRestarts:
             assert 1 == len(fake.jobs())
 
     async def test_an_end_is_told_again_until_it_is_confirmed(self, world: World, fake: FakeSlurm) -> None:
-        """What had ended is reported by the next process as well, with its results; its claims are renewed and known."""
+        """
+        What had ended is reported by the next process as well, with its results; its claims are renewed and known.
+        """
         fake.set_mode("runs")
         async with world.running() as first:
             await first.well()

@@ -84,7 +84,9 @@ class TestSlurm(BatchSuite):
         assert (EndCause.EXITED, None, 9) == (end.cause, end.exit_code, end.signal)
 
     async def test_an_array_is_one_job(self, world: World) -> None:
-        """A job that was submitted as an array is there until all of it has ended, and failed if a part did."""
+        """
+        A job that was submitted as an array is there until all of it has ended, and failed if a part did.
+        """
         request = BatchRequest(memory=50, arguments=["--array=1-3"])
         job, _ = await world.submitted("exit $((SLURM_ARRAY_TASK_ID == 2))", request)
         assert 1 == (await world.ended(job)).exit_code

@@ -1,1 +1,3 @@
-"""Jobs at batch systems: claimed, submitted, followed and reported as a startd does with jobs of its machine."""
+"""
+Jobs at batch systems: claimed, submitted, followed and reported as a startd does with jobs of its machine.
+"""

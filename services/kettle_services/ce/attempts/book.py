@@ -31,9 +31,7 @@ class Recorder(Protocol):
 
 
 class Book:
-    """
-    All claims, and the only way in which they change: recorded first, then told.
-    """
+    """All claims, and the only way in which they change: recorded first, then told."""
 
     def __init__(
         self,

@@ -43,7 +43,9 @@ class Sandboxes(Protocol):
         ...
 
     async def make(self, run: Run, ad: Ad, inputs: Sequence[Input], script: str) -> None:
-        """Make one, with its files, and with the script that the batch system is to run.  Raises OSError, StrangerError."""
+        """
+        Make one, with its files, and with the script that the batch system is to run.  Raises OSError, StrangerError.
+        """
         ...
 
     async def script(self, run: Run) -> str:
@@ -197,7 +199,9 @@ def code_of(end: BatchEnd | None) -> int:
 
 
 def read_in(path: str, name: str, offset: int, length: int) -> bytes:
-    """The job has ended, so what a path leads to does not change; but a link that it made may lead out of its sandbox."""
+    """
+    The job has ended, so what a path leads to does not change; but a link that it made may lead out of its sandbox.
+    """
     target = f"{path}/{name}"
     if offset < 0 or os.path.realpath(target) != f"{os.path.realpath(path)}/{name}":
         raise PermissionError(0, "it leads out of the sandbox")

@@ -44,9 +44,7 @@ async def following(
     home: Path,
     accounts: Accounts | None = None,
 ) -> AsyncGenerator[dict[str, Follower]]:
-    """
-    Look after the jobs of batch systems while the context lasts; `claims` are what `record` folds.
-    """
+    """Look after the jobs of batch systems while the context lasts; `claims` are what `record` folds."""
     accounts = accounts or Accounts()
     subjects, startd = Subjects(pool), batch_startd(schedd)
     reporting = Reporting(bus, subjects, startd=startd, schedd=schedd)

@@ -86,7 +86,7 @@ class BatchSystem(Protocol):
 
     async def find(self, intents: Collection[Intent], owners: Collection[str]) -> Mapping[Intent, BatchId]:
         """
-        Those of the intents that it has, or has had as far as it remembers, by one question for all.  Raises UnavailableError.
+        Which of the intents it has, or has had as far as it remembers, by one question for all.  Raises UnavailableError.
         """
         ...
 
@@ -106,7 +106,9 @@ class BatchSystem(Protocol):
         ...
 
     async def hold(self, job: Job, *, running: bool) -> None:
-        """Have a job wait, or if it runs stop.  Raises UnavailableError, or NotTakenError if that cannot be."""
+        """
+        Have a job wait, or if it runs stop.  Raises UnavailableError, or NotTakenError if that cannot be.
+        """
         ...
 
     async def release(self, job: Job, *, running: bool) -> None:

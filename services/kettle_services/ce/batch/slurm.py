@@ -69,7 +69,9 @@ class Slurm:
         return found
 
     async def poll(self, jobs: Collection[Job]) -> Mapping[BatchId, Seen]:
-        """One question for all jobs of a cluster, those that have ended included, as long as the controller knows them."""
+        """
+        One question for all jobs of a cluster, those that have ended included, as long as the controller knows them.
+        """
         seen: dict[BatchId, Seen] = {}
         for cluster, mine in _by_cluster(jobs):
             owners = sorted({each.owner for each in mine if each.owner})

@@ -18,9 +18,7 @@ _NAME_BYTES: Final = 9
 
 
 def intent_of(pool: str, claim: str, activation: Activation) -> str:
-    """
-    The name of an attempt in the batch system: the same one whenever it is made, and nobody else's.
-    """
+    """The name of an attempt in the batch system: the same one whenever it is made, and nobody else's."""
     of = f"{pool} {claim} {activation.job} {activation.attempt}"
     digest = hashlib.sha256(of.encode()).digest()[:_NAME_BYTES]
     return "k" + base64.b32encode(digest).decode().lower()[:14]
