@@ -361,7 +361,9 @@ class Follower:
         return progress.seen(run, said.state, now(), words=said.words, host=said.host)
 
     async def _record(self, asked: Mapping[str, Run], changes: Changes) -> None:
-        """Record what is about jobs that are still as they were when they were asked for; many go together."""
+        """
+        Record what is about jobs that are still as they were when they were asked for; many go together.
+        """
         for start in range(0, len(changes), _TOGETHER):
             part = changes[start : start + _TOGETHER]
             await self._book.record([each for each in part if self._run(each[0]) is asked[each[0]]])
