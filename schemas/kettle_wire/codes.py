@@ -244,7 +244,7 @@ class VacateCode(IntEnum):
     """The machine is not well."""
     StartdRehoming = 1037
     """The machine moves to another pool."""
-    RemovedInBatchSystem = 1101
+    RemovedInBatchSystem = 1901
     """The job was removed in the batch system to which it had been routed; HTCondor has no code for that."""
 
 

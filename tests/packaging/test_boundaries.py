@@ -39,8 +39,8 @@ _NOWHERE = {
     "kettle.audit", "kettle.client", "kettle.submit", "kettle.testing", "kettle_services.cli",
 }  # fmt: skip
 """What no service loads before somebody asks for what it is for."""
-_BUT = {"scaler": {"kettle.submit"}, "schedd": {"kettle.submit"}}
-"""Units of pool files are those of submissions, and job transforms are in their language."""
+_BUT = {"ce": {"kettle.submit"}, "scaler": {"kettle.submit"}, "schedd": {"kettle.submit"}}
+"""Units of pool files are those of submissions; job transforms and routes are in their language."""
 
 _ROLES = {
     "master": {

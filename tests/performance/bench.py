@@ -124,6 +124,9 @@ SCRIPTS: Final = {
         ("--rounds=1",),
         ("restart", "--nodes", "100000"),
     ),
+    "routes": Script(
+        "routes.py", "routes of a compute entrypoint: decisions a second", ("--rounds=3", "--jobs=500")
+    ),
     "elastic": Script(
         "elastic.py",
         "pools that grow and shrink: plans, from nothing to nothing, a scaler that is killed, faults",
@@ -157,6 +160,7 @@ OPTIONAL: Final = (
     "pages",
     "logins",
     "ce",
+    "routes",
     "queued",
     "cycle",
     "fairness",

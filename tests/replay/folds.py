@@ -14,6 +14,7 @@ from kettle.eventsourcing.shard import Shard
 from kettle.eventsourcing.state_record import fold_frame as fold_states
 from kettle.jobs.history import JobHistory
 from kettle.userlog.projector import UserLogProjector
+from kettle_services.ce.domain.state import CeState
 from kettle_services.collector.domain.machine_presence import fold
 from kettle_services.dagman.domain.workflow import Workflow
 from kettle_services.dagman.record import workflow_event
@@ -162,6 +163,13 @@ def _scaler(frames: Sequence[Frame]) -> Folded:
     return {stream: msgspec.msgpack.decode(row) for stream, row in state.rows()}
 
 
+def _ce(frames: Sequence[Frame]) -> Folded:
+    state = CeState()
+    for frame in frames:
+        fold_states(state, frame)
+    return {stream: msgspec.msgpack.decode(row) for stream, row in state.rows()}
+
+
 _FOLDS: Final[Mapping[str, Callable[[Sequence[Frame]], Folded]]] = {
     "schedd": _schedd,
     "negotiator": _negotiator,
@@ -169,6 +177,7 @@ _FOLDS: Final[Mapping[str, Callable[[Sequence[Frame]], Folded]]] = {
     "identity": _identity,
     "dagman": _dagman,
     "scaler": _scaler,
+    "ce": _ce,
 }
 
 

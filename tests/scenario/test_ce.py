@@ -83,7 +83,10 @@ async def test_a_job_is_routed_to_this_pool_with_another_ad(pool: ThrowawayPool,
 
 
 async def test_a_job_that_no_route_takes_says_why(pool: ThrowawayPool, tmp_path: Path) -> None:
-    """The reason is the first clause of each route that is not true: recorded at once, and what people are told who ask why it waits."""
+    """
+    The reason is the first clause of each route that is not true: recorded at once, and what people are told who ask why it
+    waits.
+    """
     submitted = await pool.client.submit(
         'executable = /bin/true\ntransfer_executable = false\n+VO = "cms"\nqueue\n', cwd=tmp_path
     )
@@ -98,14 +101,17 @@ async def test_a_job_that_no_route_takes_says_why(pool: ThrowawayPool, tmp_path:
 
 
 async def test_people_see_what_was_decided(pool: ThrowawayPool, tmp_path: Path) -> None:
-    """By command and over HTTP: the routes, the route of a job with the effect of each statement, and where another job would go."""
+    """
+    By command and over HTTP: the routes, the route of a job with the effect of each statement, and where another job would
+    go.
+    """
     submitted = await pool.client.submit(
         'executable = /bin/true\ntransfer_executable = false\n+VO = "atlas"\nqueue\n', cwd=tmp_path
     )
     job = f"{submitted.cluster}.0"
     await pool.client.wait(select(submitted.cluster))
     status, out, err = await pool.kettle("ce", "show", job)
-    assert (0, "") == (status, err)
+    assert (0, "") == (status, err), pool.log("ce")
     assert "  RequestMemory = 64\n" in out
     assert '    route Here, line 6: Queued = "atlas"\n' in out
     status, out, _ = await pool.kettle("ce", "trace", job, "--json")
@@ -127,7 +133,8 @@ async def test_people_see_what_was_decided(pool: ThrowawayPool, tmp_path: Path) 
         async with session.get("/ce/v1/routes") as response:
             assert ["Here"] == [each["name"] for each in (await response.json())["routes"]]
         async with session.get(f"/ce/v1/jobs/{job}") as response:
-            assert ("ended", "Here") == tuple((await response.json())[key] for key in ("state", "route"))
+            chain = await response.json()
+            assert ("ended", "Here") == (chain["state"], chain["route"])
         async with session.get("/ce/v1/jobs/slurm%2F20260101%2F47110000") as response:
             assert 404 == response.status
         async with session.post("/ce/v1/jobs:route", json={"ad": {"VO": "cms"}}) as response:
@@ -143,14 +150,18 @@ async def test_people_see_what_was_decided(pool: ThrowawayPool, tmp_path: Path) 
 
 
 async def test_a_job_is_traced_through_an_entrypoint(condor: Condor) -> None:
-    """condor_ce_trace ends with the output of its job, and at once with the reason where no route takes it."""
-    said = await condor("condor_ce_trace", "-d", "-a", '+VO = "atlas"')
+    """
+    condor_ce_trace ends with the output of its job, and at once with the reason where no route takes it.
+    """
+    said = await condor("condor_ce_trace", "-d", "-a", '+VO = "atlas"', "-a", "executable = /bin/echo")
     assert (0, "") == (said.status, said.err), said
     assert "- RouteName is Here\n" in said.out
-    assert "_CONDOR_SCRATCH_DIR=" in said.out.partition("Job output:\n")[2]
+    assert "routed\n" == said.out.partition("Job output:\n")[2].partition("- ")[0]
     said = await condor("condor_ce_trace", "-a", '+VO = "cms"')
     assert 1 == said.status
     assert 'no route takes it: Here: VO is "atlas" is false' in said.err
+    said = await condor("condor_ce_trace", "-a", '+VO = "atlas"')
+    assert (1, True) == (said.status, "ended with exit status 127" in said.err), said
     said = await condor("condor_ce_job_router_info", "-config")
     assert 'Name         : "Here"\n' in said.out
     said = await condor("condor_ce_verify_config")

@@ -12,6 +12,7 @@ outsiders. Where there is one account for all (a server of somebody else, config
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from kettle.auth.bus_use import BusUse
 from kettle.auth.open_to_access_points import OF_THE_POOL
 from kettle_wire.commands.catalogue import open_to
 from kettle_wire.commands.gateway import MAKE_LOGIN_LINK
@@ -37,8 +38,6 @@ from kettle_wire.commands.token_requests import (
 from kettle_wire.endpoint import Caller
 from kettle_wire.identity import Identity
 from kettle_wire.subjects import (
-    API,
-    GUESTS_API,
     Subjects,
     ad_key,
     forwarded_key,
@@ -133,9 +132,6 @@ JOINED: Final[Mapping[str, str]] = {
 MONITOR: Final = "monitor"
 """The role of a program outside of the pool that may read the published events of everybody."""
 
-_FROM_OTHERS: Final = "_R_.>"
-"""Where the server waits for the answers to questions from other accounts; it makes a subject for each."""
-
 
 def permissions(
     role: str,
@@ -152,7 +148,7 @@ def permissions(
 
     `shards`: the names of the shards that each role owns; `guest`: it is in an account beside the pool's own.
     """
-    bus = _Bus(subjects, guest=guest)
+    bus = BusUse(subjects, guest=guest)
     match role:
         case "visitor":
             return _visitors(bus, identity)
@@ -175,50 +171,11 @@ def permissions(
             )
 
 
-class _Bus:
-    """How one of those whom permissions are for uses JetStream."""
-
-    def __init__(self, subjects: Subjects, *, guest: bool) -> None:
-        self.subjects = subjects
-        self.guest = guest
-        self.api = GUESTS_API if guest else API
-
-    @property
-    def answers(self) -> list[str]:
-        """Where those wait who have asked: in our account, and in others."""
-        return [_FROM_OTHERS] if self.guest else ["_INBOX.>", _FROM_OTHERS]
-
-    def looks(self, stream: str) -> str:
-        """Look at a stream."""
-        return f"{self.api}.STREAM.INFO.{stream}"
-
-    def makes(self, stream: str) -> list[str]:
-        """Look at a stream, and make it if it is not there; guests make none."""
-        return (
-            [self.looks(stream)] if self.guest else [self.looks(stream), f"{self.api}.STREAM.CREATE.{stream}"]
-        )
-
-    def reads(self, stream: str, subject: str, reader: str = "*") -> list[str]:
-        """
-        Read some subjects of a stream: they are part of the request for a consumer, which the server compares with the consumer's
-        filter, and for guests a collector answers.
-        """
-        api = self.api
-        return [
-            self.looks(stream),
-            f"{api}.CONSUMER.CREATE.{stream}.{reader}.{subject}",
-            f"{api}.CONSUMER.INFO.{stream}.{reader}",
-            f"{api}.CONSUMER.DELETE.{stream}.{reader}",
-            f"{api}.CONSUMER.MSG.NEXT.{stream}.{reader}",
-            f"$JS.ACK.{stream}.>" if reader == "*" else f"$JS.ACK.{stream}.{reader}.>",
-        ]
-
-
 def _inbox(identity: Identity) -> list[str]:
     return [f"{identity.inbox}.>"]
 
 
-def _people(bus: _Bus, role: str, identity: Identity) -> tuple[list[str], list[str]]:
+def _people(bus: BusUse, role: str, identity: Identity) -> tuple[list[str], list[str]]:
     """
     Everybody who may query the queue may follow it: frames are published live, but their stream is closed to people.
     """
@@ -229,7 +186,7 @@ def _people(bus: _Bus, role: str, identity: Identity) -> tuple[list[str], list[s
 
 
 def _services(
-    bus: _Bus, role: str, identity: Identity, shards: Mapping[str, Sequence[str]]
+    bus: BusUse, role: str, identity: Identity, shards: Mapping[str, Sequence[str]]
 ) -> tuple[list[str], list[str]]:
     subjects = bus.subjects
     publish = [
@@ -261,7 +218,7 @@ def _services(
     return publish, subscribe
 
 
-def _workers(bus: _Bus, identity: Identity) -> tuple[list[str], list[str]]:
+def _workers(bus: BusUse, identity: Identity) -> tuple[list[str], list[str]]:
     """
     A startd advertises itself and its slots, answers commands and reports, all of it below its own name. So does the master
     of a machine that has nothing else, and shares the name.
@@ -308,7 +265,7 @@ def _asks(role: str, subjects: Subjects, identity: Identity) -> list[str]:
     ]
 
 
-def _visitors(bus: _Bus, identity: Identity) -> tuple[list[str], list[str]]:
+def _visitors(bus: BusUse, identity: Identity) -> tuple[list[str], list[str]]:
     """
     A visitor asks startds about its own claims, publishes the demand of its submitters, and receives its matches and
     reports.
@@ -332,7 +289,7 @@ def _every_slot(key: str) -> str:
     return key.removesuffix("x") + "*"
 
 
-def _joined(bus: _Bus, role: str, identity: Identity) -> tuple[list[str], list[str]]:
+def _joined(bus: BusUse, role: str, identity: Identity) -> tuple[list[str], list[str]]:
     """
     An access point that has joined has its own shard, queue, reports and ads, all of them by its name: it can neither read
     nor write anything of another.
@@ -405,7 +362,7 @@ def people_of(access_point: str, subjects: Subjects, identity: Identity) -> tupl
         for endpoint in open_to(Caller.ADMINISTRATOR)
         if endpoint.role == "master"
     ]
-    bus = _Bus(subjects, guest=True)
+    bus = BusUse(subjects, guest=True)
     own = bus.reads(subjects.monitor_stream, subjects.monitor(identity.name))
     return [*publish, *own], [*_inbox(identity), subjects.events_all, subjects.tail_of(identity.name)]
 
@@ -415,7 +372,7 @@ def _found_as(role: str) -> list[str]:
     return [f"$SRV.*.{role}", f"$SRV.*.{role}.*"]
 
 
-def _writes_ads(bus: _Bus, role: str) -> list[str]:
+def _writes_ads(bus: BusUse, role: str) -> list[str]:
     subjects, private = bus.subjects, bus.subjects.private_ads
     granted = bus.makes(f"KV_{subjects.ads}")
     granted += [f"$KV.{subjects.ads}.{ad_type}.>" for ad_type in _ADS.get(role, ())]
@@ -426,7 +383,7 @@ def _writes_ads(bus: _Bus, role: str) -> list[str]:
     return granted
 
 
-def _owns_shards(bus: _Bus, role: str, shards: Mapping[str, Sequence[str]]) -> list[str]:
+def _owns_shards(bus: BusUse, role: str, shards: Mapping[str, Sequence[str]]) -> list[str]:
     """
     The frames of its shards, and the leases by which their owners are chosen, are each its owners' alone.
     """
@@ -443,7 +400,7 @@ def _owns_shards(bus: _Bus, role: str, shards: Mapping[str, Sequence[str]]) -> l
     return [*granted, *bus.makes(f"KV_{leases}")] if granted else []
 
 
-def _keeps_work(bus: _Bus, role: str) -> list[str]:
+def _keeps_work(bus: BusUse, role: str) -> list[str]:
     """Reports of workers, and files that many of them want."""
     if role != "shadow":
         return []
@@ -452,7 +409,7 @@ def _keeps_work(bus: _Bus, role: str) -> list[str]:
     return [*bus.makes(work), *bus.reads(work, subjects.work_all), *bus.makes(objects), subjects.objects_all]
 
 
-def _knows_people(bus: _Bus, role: str) -> list[str]:
+def _knows_people(bus: BusUse, role: str) -> list[str]:
     """What iam says of people, whom any service may have to do with."""
     people = bus.subjects.people
     entries = f"$KV.{people}.>"
@@ -460,13 +417,13 @@ def _knows_people(bus: _Bus, role: str) -> list[str]:
     return [*bus.makes(f"KV_{people}"), *reads, *([entries] if role == "iam" else [])]
 
 
-def _reads_of_people(bus: _Bus) -> str:
+def _reads_of_people(bus: BusUse) -> str:
     """What iam has said of one person: an access point that has joined makes no consumer for it."""
     people = bus.subjects.people
     return f"{bus.api}.DIRECT.GET.KV_{people}.$KV.{people}.>"
 
 
-def _publishes_events(bus: _Bus, role: str) -> list[str]:
+def _publishes_events(bus: BusUse, role: str) -> list[str]:
     if role != "gateway":
         return []
     stream = bus.subjects.monitor_stream
@@ -479,7 +436,7 @@ def _publishes_events(bus: _Bus, role: str) -> list[str]:
     ]
 
 
-def _reports_of_batch_systems(bus: _Bus, role: str, shards: Mapping[str, Sequence[str]]) -> list[str]:
+def _reports_of_batch_systems(bus: BusUse, role: str, shards: Mapping[str, Sequence[str]]) -> list[str]:
     """
     To the jobs of its schedd an entrypoint is the machine of its batch systems, under the name of its shard.
     """
@@ -493,7 +450,7 @@ def _reports_of_batch_systems(bus: _Bus, role: str, shards: Mapping[str, Sequenc
     ]
 
 
-def _makes_readers(bus: _Bus, role: str) -> list[str]:
+def _makes_readers(bus: BusUse, role: str) -> list[str]:
     """For members of other accounts."""
     if role != "collector":
         return []
@@ -501,7 +458,7 @@ def _makes_readers(bus: _Bus, role: str) -> list[str]:
     return [f"{bus.api}.CONSUMER.CREATE.{stream}.{rest}" for stream in streams for rest in ("*.>", "*")]
 
 
-def _knows_owners(bus: _Bus, role: str) -> list[str]:
+def _knows_owners(bus: BusUse, role: str) -> list[str]:
     """Of machines that take the jobs of one person only."""
     owners = bus.subjects.machine_owners
     match role:

@@ -37,7 +37,9 @@ class StateRecord(Generic[_States]):
     async def recall(
         cls, log: Log, working_set: WorkingSet, shard: Shard, state: _States, *, interval: float
     ) -> "StateRecord[_States]":
-        """The record as it is at the start: the working set, and the frames after it, which `state` takes in."""
+        """
+        The record as it is at the start: the working set, and the frames after it, which `state` takes in.
+        """
         cursor, rows = await working_set.load(shard.name)
         versions = {row.stream: row.version for row in rows}
         for kept in rows:

@@ -1,4 +1,6 @@
-"""What is wrong with a route file, or looks as if it were: with sentences, and with what sample ads come to."""
+"""
+What is wrong with a route file, or looks as if it were: with sentences, and with what sample ads come to.
+"""
 
 import re
 from collections import Counter
@@ -22,6 +24,8 @@ _NUMBERS: Final = ("RequestCpus", "RequestMemory", "RequestDisk", "RequestGPUs",
 """Attributes that are numbers, or expressions that come to some."""
 _CALL: Final = re.compile(r"\$\(\s*([A-Za-z0-9_.]+)\s*\)")
 """A macro without a default."""
+_DEFINED: Final = re.compile(r"\bdefined\s+([A-Za-z0-9_.]+)", re.IGNORECASE)
+"""A macro that an `if` asks for, so that its absence is thought of."""
 
 
 class RouteReport(msgspec.Struct, frozen=True):
@@ -98,9 +102,10 @@ def _macros(table: RouteTable) -> Iterator[RouteProblem]:
     for transform in _transforms(table):
         defined |= {each.name.lower() for each in transform.statements if each.word in {"=", "evalmacro"}}
     for transform in _transforms(table):
+        asked = {name.lower() for each in transform.statements for name in _DEFINED.findall(each.text)}
         for each in transform.statements:
             for name in dict.fromkeys(_CALL.findall(each.text)):
-                if name.lower() in defined or name.lower().startswith("my.") or name == "DOLLAR":
+                if name.lower() in defined | asked or name.lower().startswith("my.") or name == "DOLLAR":
                     continue
                 yield RouteProblem(
                     f"{transform.source}, line {each.line}: $({name}) is defined nowhere, and becomes nothing: write $({name}:DEFAULT)",

@@ -29,7 +29,7 @@ class Clause(msgspec.Struct, frozen=True):
 
 
 def clauses_of(text: str) -> tuple[Clause, ...]:
-    """Those of an expression, without `true`; raises ClassAdParseError."""
+    """The clauses of an expression, without `true`; raises ClassAdParseError."""
     return tuple(
         Clause(unparse(node), node, tuple(sorted(references(node).external)))
         for node in conjuncts(parse(text))

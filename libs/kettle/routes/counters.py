@@ -23,7 +23,7 @@ _NONE = RouteCount()
 
 
 class Counters(msgspec.Struct, frozen=True, kw_only=True):
-    """Those of all routes."""
+    """The jobs of all routes."""
 
     routes: Mapping[str, RouteCount] = {}
     """By name of the route; one that is missing has no jobs."""
@@ -31,7 +31,7 @@ class Counters(msgspec.Struct, frozen=True, kw_only=True):
     """How many jobs were routed so far: where it is the turn of one route after the other, it is counted from here."""
 
     def of(self, route: str) -> RouteCount:
-        """Those of one route."""
+        """The jobs of one route."""
         return self.routes.get(route, _NONE)
 
     @property

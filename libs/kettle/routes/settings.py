@@ -35,7 +35,7 @@ class SettingError(ValueError):
 
 
 class RouteSettings:
-    """Those of one route, as they are read."""
+    """The settings of one route, as they are read."""
 
     def __init__(self, *, max_jobs: str = "", max_idle_jobs: str = "") -> None:
         """With the defaults that a file sets for all its routes."""

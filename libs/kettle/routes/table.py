@@ -1,4 +1,6 @@
-"""The routes of one file, compiled: nothing here changes, so that a decision can name the version that it follows."""
+"""
+The routes of one file, compiled: nothing here changes, so that a decision can name the version that it follows.
+"""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -74,7 +76,7 @@ class RouteTable(msgspec.Struct, frozen=True, kw_only=True):
     """All routes of a file, in their order."""
 
     version: str
-    """The same for the same text."""
+    """Equal texts have one version."""
     source: str
     routes: tuple[Route, ...]
     before: tuple[Transform, ...] = ()

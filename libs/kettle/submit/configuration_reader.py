@@ -96,7 +96,9 @@ class CondorReader:
                 self._read(str(local), local.read_text(encoding="utf-8", errors="replace"), local.parent)
 
     def read_text(self, text: str, source: str) -> None:
-        """Read the text of a file that is called `source`; what it includes is sought in the directory of that."""
+        """
+        Read the text of a file that is called `source`; what it includes is sought in the directory of that.
+        """
         self._read(source, text, Path(source).parent)
 
     def expander(self, subsystem: str = "") -> Expander:

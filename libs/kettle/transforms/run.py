@@ -50,7 +50,9 @@ class Run:
         configured: Mapping[str, str] = _NO_MACROS,
         view: ClassAd | None = None,
     ) -> None:
-        """`view` is the same ad for evaluations, if somebody has made it already; it becomes the run's own."""
+        """
+        `view` is the same ad for evaluations, if somebody has made it already; it becomes the run's own.
+        """
         self.ad: Final = dict(ad)
         self.macros: Final = macros
         self.configured: Final = configured

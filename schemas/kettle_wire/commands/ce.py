@@ -11,7 +11,9 @@ from kettle_wire.routes import RouteRefusal, RouteStep
 
 
 def batch_startd(name: str) -> str:
-    """The name under which an entrypoint answers as the startd of its batch systems; `name` is its schedd's."""
+    """
+    The name under which an entrypoint answers as the startd of its batch systems; `name` is its schedd's.
+    """
     return f"ce.{name}"
 
 

@@ -1,4 +1,7 @@
-"""What a compute entrypoint asks its schedd: which jobs have no route, how many each route has, and to record routes."""
+"""
+What a compute entrypoint asks its schedd: which jobs have no route, how many each route has, and to record
+routes.
+"""
 
 from typing import Annotated
 
@@ -99,7 +102,9 @@ class NotRouted(msgspec.Struct, frozen=True, array_like=True):
 
 
 class JobsRouted(msgspec.Struct, frozen=True, kw_only=True):
-    """It is recorded; what came too late, because something had happened to the job, is not among `refused`."""
+    """
+    It is recorded; what came too late, because something had happened to the job, is not among `refused`.
+    """
 
     position: Position
     stale: list[JobId] = []

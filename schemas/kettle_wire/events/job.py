@@ -322,9 +322,7 @@ class JobRouted(Event, frozen=True, tag="job.routed/1"):
 
 
 class JobUnrouted(Event, frozen=True, tag="job.unrouted/1"):
-    """
-    The job has no route: none takes it, or it has lost the one that it had. It waits until it gets one.
-    """
+    """The job has no route: none takes it, or it has lost the one that it had. It waits until it gets one."""
 
     number: int
     """As in `job.routed`."""

@@ -1,4 +1,6 @@
-"""What people ask an entrypoint: its routes, what it has decided, what it would, and to read its file again."""
+"""
+What people ask an entrypoint: its routes, what it has decided, what it would, and to read its file again.
+"""
 
 import asyncio
 import time
@@ -78,8 +80,8 @@ class CeCommands:
         del caller
         stream = f"{DECISION}{request.job.cluster}"
         found: list[DecidedRoute] = []
-        for frame, place in await self._log.stream(self._record.shard.name, stream):
-            event = decode(frame.entries[place].data)
+        for frame, _ in await self._log.stream(self._record.shard.name, stream):
+            event = decode(frame.entries[0].data)
             if not isinstance(event, RouteDecided):
                 continue
             found += (

@@ -1,11 +1,15 @@
-"""`kettle ce check`, `route` and `convert`: route files, without a pool."""
+"""`kettle ce`, as far as it needs no pool: route files, and files of records."""
 
 import json
+from datetime import date
 from pathlib import Path
 
 import pytest
 
+from kettle.routes.apel import apel_records, read_identities
 from kettle_services.cli.__main__ import main
+from kettle_services.cli.ce import accounting
+from kettle_wire.ads.types import Ad
 
 ROUTES = """\
 JOB_ROUTER_ROUTE_NAMES = Slurm
@@ -72,3 +76,24 @@ def test_old_routes_are_converted(routes: str, capsys: pytest.CaptureFixture[str
     Path(routes).write_text("JOB_ROUTER_ENTRIES = [ name = ]\n")
     assert 2 == main(["ce", "convert", routes])
     assert f"{routes}: line 1: JOB_ROUTER_ENTRIES: " in capsys.readouterr().err
+
+
+def test_the_files_of_a_day_are_written_once(tmp_path: Path) -> None:
+    """Made again they are the same; one that is there stays, and a difference is told."""
+    ran: Ad = {
+        "GlobalJobId": "a#7.0#1",
+        "Owner": "anna",
+        "JobStartDate": 1,
+        "CompletionDate": 9,
+        "RemoteWallClockTime": 8,
+    }
+    rules = read_identities("anna /CN=anna /vo", "map")
+    records = apel_records([ran, ran | {"GlobalJobId": "a#8.0#1", "Owner": "ben"}], rules)
+    files = accounting.files_of(records, date(2026, 11, 25), "ce:9619/here", tmp_path)
+    assert ["batch-20261125", "blah-20261125", "quarantine-20261125"] == [path.name for path in files]
+    assert [1, 1, 1] == [text.count("\n") for text in files.values()]
+    batch = tmp_path / "batch-20261125"
+    assert f"{batch}: 1 job" == accounting.write_once(batch, files[batch])
+    assert f"{batch} was written before" == accounting.write_once(batch, files[batch])
+    assert "and differs" in accounting.write_once(batch, "other\n")
+    assert files[batch] == batch.read_text()

@@ -15,6 +15,7 @@ from kettle.jobs import trace_meta
 from kettle.schema_generation import documents
 from kettle.schema_generation.catalogue import event_path
 from kettle.testing.elastic_events import ELASTIC
+from kettle.testing.entrypoint_events import ENTRYPOINT, ROUTED
 from kettle_services.gateway.domain.cloud_events import Publisher, owners_in, read
 from kettle_services.gateway.domain.public_json import PRIVATE, is_private, to_json
 from kettle_wire import cloud_events
@@ -163,7 +164,7 @@ EXAMPLES: list[tuple[str, Recorded]] = [
     ("principal/alice", PrincipalDeleted(principal="alice", at=61.0, by="grace")),
 ]
 
-ALL: list[tuple[str, Recorded]] = [*EXAMPLES, *ELASTIC]
+ALL: list[tuple[str, Recorded]] = [*EXAMPLES, *ELASTIC, *ENTRYPOINT, *ROUTED]
 
 
 def frame(stream: str, event: Event, *, shard: str = "schedd.ap1", epoch: int = 3, number: int = 9) -> Frame:
@@ -435,8 +436,10 @@ def in_documentation(stream: str, event: Recorded) -> str:
     """The section of a type in the documentation."""
     tag = tag_of(event)
     shards = {"machine": "collector", "cycle": "negotiator", "principal": "negotiator"}
-    of_scaler = any(event is each for _, each in ELASTIC)
-    shard = "scaler" if of_scaler else shards.get(stream.partition("/")[0], "schedd.ap1")
+    shard = shards.get(stream.partition("/")[0], "schedd.ap1")
+    for owner, examples in (("scaler", ELASTIC), ("ce.ap1", ENTRYPOINT)):
+        if any(event is each for _, each in examples):
+            shard = owner
     made = frame(stream, event, shard=shard)
     [told] = read(made)
     post = Publisher(Subjects("POOL"), limit=1000).post(

@@ -49,7 +49,9 @@ def routed(ad: Ad, body: str = "") -> Ad:
     ],
 )
 def test_each_value_has_its_order_of_precedence(name: str, ad: Ad, body: str, wanted: Scalar | None) -> None:
-    """The job's own words come before the route's defaults; what an administrator always wants comes first."""
+    """
+    The job's own words come before the route's defaults; what an administrator always wants comes first.
+    """
     assert wanted == routed(ad, body).get(name)
 
 

@@ -48,7 +48,7 @@ def file(body: str, more: str = "", name: str = "R") -> str:
             'route R, line 2: GridResource "arc a.example" is not carried out',
         ),
         (file("", name="Rr"), "there is no JOB_ROUTER_ROUTE_Rr; there is JOB_ROUTER_ROUTE_R"),
-        (file("").replace("@end", "@ende"), "line 2: JOB_ROUTER_ROUTE_R: its value has no end"),
+        (file("").replace("@end", "@fin"), "line 2: JOB_ROUTER_ROUTE_R: its value has no end"),
         (
             file("", "JOB_ROUTER_SELECTION = best"),
             "write one of first, round_robin, weight, least_load, rank",
@@ -120,5 +120,5 @@ def test_what_looks_wrong_is_a_warning(text: str, sentence: str) -> None:
 
 def test_a_sound_file_has_no_warnings() -> None:
     """The transforms of a CE have none either, whatever a route sets for them."""
-    text = "use ROUTES : CE\n" + file("default_queue = grid\ndefault_CERequirements = Site")
-    assert () == check(text, "routes", samples(), 0).warnings
+    for body in ("", "default_queue = grid\ndefault_CERequirements = Site"):
+        assert () == check(f"use ROUTES : CE\n{file(body)}", "routes", samples(), 0).warnings

@@ -62,7 +62,9 @@ def job(**attributes: object) -> Ad:
 
 @pytest.mark.parametrize("proc", range(8))
 def test_the_first_route_that_takes_a_job_gets_it(proc: int) -> None:
-    """Transforms before the route are carried out first, with the macros of the file, wherever these stand in it."""
+    """
+    Transforms before the route are carried out first, with the macros of the file, wherever these stand in it.
+    """
     decision = route(job(RouteMe=True, ProcId=proc), table(), Counters(), 0)
     run: Ad = {"ProductionRun": 1, "Requirements": Expr("target.slotId & 1")}
     run = run if proc & 1 else {"Requirements": True, "AnalysisRun": 3}
@@ -119,7 +121,7 @@ def test_a_statement_that_fails_fails_the_route_for_that_job() -> None:
 
 
 def test_requirements_of_a_route_see_the_job_as_it_came() -> None:
-    """Those of transforms see it as it is by then."""
+    """The requirements of transforms see it as it is by then."""
     more = """\
 JOB_ROUTER_PRE_ROUTE_TRANSFORM_NAMES = First
 JOB_ROUTER_POST_ROUTE_TRANSFORM_NAMES = Second Third
@@ -141,7 +143,9 @@ JOB_ROUTER_TRANSFORM_Third @=end
 
 
 def test_one_set_of_macros_is_shared_by_the_whole_chain() -> None:
-    """What a route says of memory is heard by the transform after it; what one job's chain said, by no other job's."""
+    """
+    What a route says of memory is heard by the transform after it; what one job's chain said, by no other job's.
+    """
     more = """\
 JOB_ROUTER_POST_ROUTE_TRANSFORM_NAMES = Memory
 JOB_ROUTER_TRANSFORM_Memory = EVALSET RequestMemory maxMemory ?: $(default_maxMemory:2000)

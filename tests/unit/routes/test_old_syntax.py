@@ -3,7 +3,7 @@
 import pytest
 
 from kettle.routes import Counters, RouteFileError, convert_routes, read_routes, route
-from kettle_wire.ads.types import Expr
+from kettle_wire.ads.types import Ad, Expr
 
 OLD = r"""# of long ago
 JOB_ROUTER_DEFAULTS @=end
@@ -25,7 +25,7 @@ def test_a_converted_file_decides_as_the_old_one_said() -> None:
     assert text.startswith("# of long ago\nOTHER = 1\n")
     table = read_routes(text, "new")
     assert [("Local_Slurm", 7), ("Here", 5)] == [(each.name, each.max_idle_jobs) for each in table.routes]
-    job = {
+    job: Ad = {
         "JobUniverse": 5,
         "Cmd": "x",
         "Owner": "anna",

@@ -5,8 +5,9 @@ from collections import Counter
 import pytest
 
 from kettle.routes import Counters, RouteCount, RouteTable, read_routes, route
+from kettle_wire.ads.types import Ad
 
-JOB = {"JobUniverse": 5, "Site": "north"}
+JOB: Ad = {"JobUniverse": 5, "Site": "north"}
 
 
 def table(mode: str, **settings: str) -> RouteTable:

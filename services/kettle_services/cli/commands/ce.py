@@ -17,6 +17,7 @@ examples:
   kettle ce convert routes.old > routes      routes of the old syntax (JOB_ROUTER_ENTRIES) as new ones
   kettle ce status                           the routes in force, and how many jobs each has
   kettle ce trace 12.3                       what each station calls a job, and how far it is
+  kettle ce apel --map FILE --ce NAME        records of yesterday's jobs for APEL
   kettle ce show 12.3                        which route it got and why, with the effect of each statement
 
 kettle ce COMMAND --help explains each.
@@ -78,6 +79,18 @@ it was submitted, and what each statement changed.
 examples:
   kettle ce show 12.3
 """
+_APEL: Final = """\
+Records for APEL of the jobs that left the queue on a day (UTC) that is over: batch-DAY (what they used), blah-DAY (whose they were, and what
+the batch system calls them) and quarantine-DAY (what cannot be told, with the reason), in a directory.  The same day makes the same files,
+and one that is there is not written again, so each job is told of once.
+
+The mapping says who people are for APEL, a line each: PATTERN DN FQAN.  The pattern is ISSUER,SUBJECT of the job's token, the subject of its
+proxy, or its owner; between slashes it is a regular expression.
+
+examples:
+  kettle ce apel --map /etc/kettle/apel.map --ce ce.example.org:9619/slurm -o /var/lib/apel/outgoing      yesterday
+  kettle ce apel --map apel.map --ce ce.example.org:9619/slurm --day 2026-11-25 --json
+"""
 _FILE: Final = "a route file; - is standard input"
 
 
@@ -116,6 +129,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
             asking.add_argument("job", metavar="ID", help="as its access point or the batch system calls it")
         json_option(asking)
         pool_options(asking)
+    apel = add("apel", "records for APEL of the jobs of a day", _APEL)
+    apel.add_argument("--day", default="", metavar="YYYY-MM-DD", help="which day (default: yesterday)")
+    apel.add_argument("--map", required=True, metavar="FILE", help="who people are for APEL")
+    apel.add_argument("--ce", required=True, metavar="HOST:PORT/QUEUE", help="how the entrypoint is called")
+    apel.add_argument("-o", "--output", default=".", metavar="DIRECTORY", help="default: this one")
+    json_option(apel)
+    pool_options(apel)
 
 
 _MODULES: Final = {
@@ -126,6 +146,7 @@ _MODULES: Final = {
     "reload": "asking",
     "trace": "asking",
     "show": "asking",
+    "apel": "accounting",
 }
 
 

@@ -264,7 +264,7 @@ _NO_DAEMON: Final = {
     "SHARED_PORT": "SHARED_PORT is not needed: services listen on no port",
     "KBDD": "KBDD is not needed: the startd looks at the devices itself",
     "CREDD": "there is no store of users' credentials yet (CREDD)",
-    "JOB_ROUTER": "there is no compute entrypoint yet (JOB_ROUTER)",
+    "JOB_ROUTER": "add ce, and its routes in [ce]: docs/how-to/a-ce-for-a-slurm-site.md (JOB_ROUTER)",
     "DEFRAG": "drain machines with kettle drain (DEFRAG)",
     "HAD": "run standbys instead, such as negotiator#2 (HAD)",
     "REPLICATION": "run standbys instead, such as negotiator#2 (REPLICATION)",

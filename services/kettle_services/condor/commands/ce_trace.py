@@ -45,7 +45,7 @@ CE_TRACE_ATTEMPTS seconds, a knob (600).
 }
 _SHOWN: Final = ("RouteName", "GridResource", "GridJobId", "GridJobStatus", "RemoteHost")
 """How stations call it, in the order in which it comes to them."""
-_LOOKED_AT: Final = ("JobStatus", "HoldReason", "UnroutedReason", *_SHOWN)
+_LOOKED_AT: Final = ("JobStatus", "HoldReason", "UnroutedReason", "ExitCode", *_SHOWN)
 _DESCRIPTION: Final = """\
 executable = /usr/bin/env
 transfer_executable = false
@@ -92,15 +92,21 @@ def run(_name: str, words: list[str]) -> int:
     client = client_of(knobs, pool=places.get("-pool", ""), name=places.get("-name", ""))
     seconds = knobs.number("CE_TRACE_ATTEMPTS", _ATTEMPTS)
     with TemporaryDirectory(prefix="condor_ce_trace.") as directory:
-        client.run(lambda pool: _traced(pool, Path(directory), wanted, seconds))
+        code = client.run(lambda pool: _traced(pool, Path(directory), wanted, seconds))
         sys.stdout.write("Job output:\n")
         sys.stdout.flush()
         sys.stdout.buffer.write(Path(directory, "out").read_bytes())
+        sys.stderr.buffer.write(Path(directory, "error").read_bytes())
+    if code != 0:
+        how = "was ended by a signal" if code is None else f"ended with exit status {code}"
+        raise ToolError(f"condor_ce_trace: the job {how}")
     return 0
 
 
-async def _traced(pool: "Client", directory: Path, wanted: _Wanted, seconds: float) -> None:
-    """One job, until its output is in the directory; whatever is in the way, it does not stay."""
+async def _traced(pool: "Client", directory: Path, wanted: _Wanted, seconds: float) -> int | None:
+    """
+    One job, until its output is in the directory: its exit status.  Whatever is in the way, it does not stay.
+    """
     import asyncio
 
     from kettle.submit import SubmitError
@@ -112,7 +118,7 @@ async def _traced(pool: "Client", directory: Path, wanted: _Wanted, seconds: flo
     select = Select(jobs=[job])
     try:
         async with asyncio.timeout(seconds):
-            await _followed(pool, job)
+            code = await _followed(pool, job)
             await pool.spools.fetch(select)
     except BaseException as error:
         await pool.remove(select, "condor_ce_trace gave it up")
@@ -126,6 +132,7 @@ async def _traced(pool: "Client", directory: Path, wanted: _Wanted, seconds: flo
             _say(f"- route {decision.route or 'none'}, version {decision.version}")
             for name, value in sorted(decision.attributes.items()):
                 _say(f"  {name} = {_text(value)}")
+    return code
 
 
 async def _submitted(pool: "Client", directory: Path, wanted: _Wanted) -> JobId:
@@ -145,8 +152,8 @@ async def _submitted(pool: "Client", directory: Path, wanted: _Wanted) -> JobId:
     return job
 
 
-async def _followed(pool: "Client", job: JobId) -> None:
-    """Until it has ended; raises ToolError for one that will not."""
+async def _followed(pool: "Client", job: JobId) -> int | None:
+    """Its exit status when it has ended, None for a signal; raises ToolError for one that will not end."""
     select = Select(jobs=[job])
     told: dict[str, object] = {}
     async for progress in pool.watch(select):
@@ -157,7 +164,9 @@ async def _followed(pool: "Client", job: JobId) -> None:
         if reason := ad.get("UnroutedReason"):
             raise ToolError(f"condor_ce_trace: no route takes job {job}: {reason}")
         if progress.ended:
-            return
+            code = ad.get("ExitCode")
+            return code if isinstance(code, int) else None
+    raise ToolError(f"condor_ce_trace: job {job} is not in the queue any more")
 
 
 def _tell(ad: "Ad", told: dict[str, object]) -> None:

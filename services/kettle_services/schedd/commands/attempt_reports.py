@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections.abc import Sequence
 from typing import Final, assert_never
 
 import msgspec
@@ -18,6 +19,7 @@ from kettle_services.schedd.domain.jobs.job import (
     Continue,
     End,
     Hold,
+    Job,
     Pass,
     Suspend,
     Tell,
@@ -26,6 +28,7 @@ from kettle_services.schedd.domain.jobs.job import (
 from kettle_services.schedd.domain.jobs.resource_retry import grown
 from kettle_services.schedd.domain.queue.fold import job_stream
 from kettle_services.schedd.jobs.policies import Policies
+from kettle_services.schedd.jobs.routed_ends import RoutedEnds
 from kettle_services.schedd.negotiation.significance import learn_significant
 from kettle_services.schedd.queue.recorder import QueueRecorder
 from kettle_services.schedd.queue.time_slice import TimeSlice
@@ -55,7 +58,7 @@ from kettle_wire.commands.schedd import (
 from kettle_wire.commands.shadow import Assignment
 from kettle_wire.commands.startd import Done
 from kettle_wire.endpoint import Position
-from kettle_wire.events import Transfer, Usage
+from kettle_wire.events import JobEvent, Transfer, Usage
 from kettle_wire.identity import Identity
 from kettle_wire.jobs import JobId
 from kettle_wire.tasks import Step
@@ -84,6 +87,7 @@ class AttemptReports:
         self._gangs = gangs
         self._shadows = shadows
         self._policies = policies
+        self._routed = RoutedEnds(recorder.queue)
 
     async def accept_matches(self, request: Matched, caller: Identity) -> Decision[Done]:
         """Advice: which slots to ask for claims."""
@@ -151,7 +155,7 @@ class AttemptReports:
             command = msgspec.structs.replace(command, attributes=named)
         elif isinstance(command, End):
             command = self._end(report.job, command)
-        events = decide(entry.job, command)
+        events = self._decided(report.job, entry.job, command)
         if not events:
             return False
         stream = job_stream(report.job)
@@ -165,6 +169,11 @@ class AttemptReports:
             if (ending := report.news.result.ending) is not None:
                 self._hold_failing(report, ending, stream)
         return True
+
+    def _decided(self, job: JobId, state: Job, command: Command) -> Sequence[JobEvent]:
+        if isinstance(command, End) and self._queue.clusters[job.cluster].elsewhere:
+            return self._routed.decide(job, command)
+        return decide(state, command)
 
     def _end(self, job: JobId, command: End) -> End:
         """The end of an attempt as the job's policy, or its wish for more, changes it."""

@@ -63,7 +63,10 @@ class Explanations:
         elsewhere: Callable[[JobId], str] = lambda _job: "",
         in_batch: Callable[[JobId], str] = lambda _job: "",
     ) -> None:
-        """`in_batch`: what a batch system says of an idle job, and `elsewhere`: what other pools are to an idle job, as a sentence."""
+        """
+        `in_batch`: what a batch system says of an idle job, and `elsewhere`: what other pools are to an idle
+        job, as a sentence.
+        """
         self._seal = seal
         self._elsewhere = elsewhere
         self._in_batch = in_batch

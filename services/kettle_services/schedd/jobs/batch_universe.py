@@ -27,7 +27,9 @@ _MOST: Final = 200
 
 
 class BatchUniverse:
-    """Asks for them as soon as they may run, and of a batch system that refuses some only after a while again."""
+    """
+    Asks for them as soon as they may run, and of a batch system that refuses some only after a while again.
+    """
 
     def __init__(self, queue: Queue, claims: ClaimLifecycle, settings: ScheddSettings) -> None:
         self._queue = queue

@@ -85,9 +85,7 @@ class QueueLimits:
         return max(min(rooms), 0)
 
     def room_for(self, job: JobId | None, asked: Mapping[tuple[str, int], int]) -> int:
-        """
-        How many jobs like this one may run; those that run without a match are limited elsewhere.
-        """
+        """How many jobs like this one may run; those that run without a match are limited elsewhere."""
         if job is None or unmatched(self._queue.universe(job)):
             return _UNBOUNDED
         return self.room_to_run(self._queue.submitter(job), asked)

@@ -74,6 +74,11 @@ class Cluster(msgspec.Struct):
         return len(self.submitted.rows) if self.factory is None else self.factory.size
 
     @property
+    def elsewhere(self) -> bool:
+        """Whether some of its jobs may be brought to a batch system."""
+        return self.routed or self.universe in {None, Universe.GRID}
+
+    @property
     def made(self) -> int:
         """The jobs before this number are in the queue, or were."""
         return len(self.submitted.rows) if self.factory is None else self.factory.made

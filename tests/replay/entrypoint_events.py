@@ -1,0 +1,44 @@
+"""
+Everything that a compute entrypoint ever records, and what its schedd does for it, in an order in which it may happen.
+
+    .venv/bin/python -m tests.replay.entrypoint_events 0.1.36     its frames become tests/replay/0.1.36
+"""
+
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from kettle.testing.entrypoint_events import ENTRYPOINT, ROUTED
+from kettle_services.ce.record import shard_of
+from kettle_wire.events import encode, tag_of
+from kettle_wire.events.codec import Recorded
+from kettle_wire.frames import Entry, Frame
+
+from .folds import expected
+from .recording import HERE, write
+
+SHARD: Final = shard_of("schedd")
+_AT: Final = 1_795_651_200_000_000
+
+
+def frames(shard: str = SHARD, events: Sequence[tuple[str, Recorded]] = ENTRYPOINT) -> list[Frame]:
+    """One commit for each event."""
+    made: list[Frame] = []
+    versions = Counter[str]()
+    for number, (stream, event) in enumerate(events, start=1):
+        versions[stream] += 1
+        entry = Entry(stream, versions[stream], tag_of(event), encode(event), b"")
+        made.append(Frame(shard, 1, number, number, _AT + number * 1_000_000, [entry]))
+    return made
+
+
+def of_schedd() -> list[Frame]:
+    """Jobs of its queue."""
+    return frames("schedd.routed", ROUTED)
+
+
+if __name__ == "__main__":
+    shards = {SHARD: frames(), "schedd.routed": of_schedd()}
+    write(HERE / sys.argv[1], shards)
+    (HERE / sys.argv[1] / "expected.json").write_bytes(expected(shards))

@@ -1,0 +1,181 @@
+"""Jobs that wait for a route in their queue, get one, and lose it."""
+
+import pytest
+
+from kettle_services.schedd.domain.jobs.local_removal import fate
+from kettle_services.schedd.domain.queue.fold import Queue
+from kettle_services.schedd.domain.queue.working_set import restore
+from kettle_services.schedd.domain.submission import routes
+from kettle_services.schedd.domain.submission.validation import Unacceptable
+from kettle_wire.ads import Ad, Expr
+from kettle_wire.commands.routing import Routing
+from kettle_wire.events import ClusterSubmitted, JobEdited, JobHeld, JobReleased, JobRouted, JobUnrouted
+from kettle_wire.jobs import JobId
+
+FIRST, SECOND = JobId(1, 0), JobId(1, 1)
+AD: Ad = {
+    "Cmd": "/bin/true",
+    "JobUniverse": 5,
+    "RequestMemory": 32,
+    "Rank": Expr("Memory"),
+    "AwaitsRoute": True,
+}
+TO_SLURM = Routing(
+    jobs=[],
+    route="Slurm",
+    attributes={"jobuniverse": 9, "GridResource": "batch slurm", "RequestMemory": 64},
+    removed=["RANK"],
+)
+
+
+def queue() -> Queue:
+    """Two jobs that are to be routed, and one that is not."""
+    made = Queue("ap")
+    made.apply("cluster/1", ClusterSubmitted(cluster=1, owner="ada", ad=AD, columns=[], rows=[[], []]), 1)
+    plain = {name: value for name, value in AD.items() if name != "AwaitsRoute"}
+    made.apply("cluster/2", ClusterSubmitted(cluster=2, owner="ada", ad=plain, columns=[], rows=[[]]), 1)
+    return made
+
+
+def routed(found: Queue, job: JobId, routing: Routing = TO_SLURM) -> JobRouted:
+    ad = found.ad(job)
+    number = routes.said_before(found.jobs[job]) + 1
+    event = routes.route(ad, {name.lower(): name for name in ad}, routing, number)
+    found.apply(f"job/{job}", event, 2)
+    return event
+
+
+def counts(found: Queue) -> dict[str, tuple[int, int]]:
+    return {name: (tally.jobs, tally.idle) for name, tally in found.routing.routes.items()}
+
+
+def test_a_job_without_a_route_is_offered_to_nobody() -> None:
+    """Others of its owner are."""
+    found = queue()
+    assert [JobId(2, 0)] == [job for _, job, _, _ in found.requests("ada")]
+    assert {FIRST, SECOND} == set(found.routing.awaiting)
+
+
+def test_a_route_changes_the_ad_the_universe_and_the_autocluster() -> None:
+    """Names are found however a route spells them, and the job is one for a batch system now."""
+    found = queue()
+    before = found.autocluster(FIRST)
+    routed(found, FIRST)
+    ad = found.ad(FIRST)
+    assert (9, "batch slurm", 64, "Slurm") == tuple(
+        ad[name] for name in ("JobUniverse", "GridResource", "RequestMemory", "RouteName")
+    )
+    assert "Rank" not in ad
+    assert "jobuniverse" not in ad
+    assert before != found.autocluster(FIRST)
+    assert {"Slurm": (1, 1)} == counts(found)
+    assert FIRST == found.next_job("ada", found.autocluster(FIRST))
+    assert found.in_batch["ada"]
+    assert [JobId(2, 0)] == [job for _, job, _, _ in found.requests("ada")]
+
+
+def test_what_a_route_changed_is_taken_back_with_it() -> None:
+    """The ad is as it was, but for what was set by hand meanwhile; the job waits again."""
+    found = queue()
+    untouched, own = found.ad(SECOND), found.autocluster(FIRST)
+    routed(found, FIRST)
+    found.apply("job/1.0", JobEdited(attributes={"RequestMemory": 99}), 3)
+    event = routes.unroute(found.jobs[FIRST], "it is no good", 2)
+    assert event is not None
+    found.apply("job/1.0", event, 4)
+    ad = found.ad(FIRST)
+    new = {"RequestMemory": 99, "NumEdits": 1, "NumRouted": 2, "UnroutedReason": "it is no good"}
+    same = {name: value for name, value in ad.items() if name not in {*new, "ProcId", "GlobalJobId"}}
+    assert {name: untouched[name] for name in same} == same
+    assert {name: ad[name] for name in new} == new
+    assert set(untouched) | set(new) == set(ad)
+    assert (FIRST in found.routing.awaiting, {"Slurm": (0, 0)}) == (True, counts(found))
+    assert own == found.clusters[1].autocluster(0, {})
+
+
+def test_a_reason_is_said_once() -> None:
+    """The entrypoint that says it knows it, and so does the queue that is told again."""
+    found = queue()
+    assert [FIRST, SECOND] == found.routing.next_untold(10)
+    event = routes.unroute(found.jobs[FIRST], "no route takes it", 1)
+    assert isinstance(event, JobUnrouted)
+    found.apply("job/1.0", event, 2)
+    assert [] == found.routing.next_untold(10)
+    assert None is routes.unroute(found.jobs[FIRST], "no route takes it", 2)
+
+
+def test_what_is_held_or_edited_is_told_again() -> None:
+    """A job that waited wherefore it does no more, and one whose ad is another."""
+    found = queue()
+    found.routing.next_untold(10)
+    found.apply("job/1.0", JobHeld(code=1, reason="wait"), 2)
+    found.apply("job/1.1", JobEdited(attributes={"RequestMemory": 1}), 2)
+    assert [FIRST] == [job for job in found.routing.take_left() if job not in found.routing.awaiting]
+    found.apply("job/1.0", JobReleased(), 3)
+    assert [FIRST, SECOND] == found.routing.next_untold(10)
+
+
+def test_a_restarted_queue_is_the_same() -> None:
+    """Its rows have the routes, what these changed and what waits."""
+    found, rows = Queue("ap"), dict[str, bytes]()
+    events = [("cluster/1", ClusterSubmitted(cluster=1, owner="ada", ad=AD, columns=[], rows=[[], []]))]
+    for stream, event in events:
+        rows |= {row.stream: row.state for row in found.apply(stream, event, 1) if row.state is not None}
+    ad = found.ad(FIRST)
+    event = routes.route(ad, {name.lower(): name for name in ad}, TO_SLURM, 1)
+    rows |= {row.stream: row.state for row in found.apply("job/1.0", event, 2) if row.state is not None}
+    again = Queue("ap")
+    restore(again, rows.items())
+    assert found.ad(FIRST) == again.ad(FIRST)
+    assert counts(found) == counts(again)
+    assert found.routing.awaiting == again.routing.awaiting
+    assert found.in_batch.keys() == again.in_batch.keys()
+    assert routes.unroute(found.jobs[FIRST], "why", 2) == routes.unroute(again.jobs[FIRST], "why", 2)
+
+
+@pytest.mark.parametrize(
+    ("routing", "why"),
+    [
+        (Routing(jobs=[], route="R", attributes={"Owner": "eve"}), "kept by the queue"),
+        (Routing(jobs=[], route="R", attributes={"AcctGroup": "g"}), "who is charged"),
+        (Routing(jobs=[], route="R", removed=["AwaitsRoute"]), "to be routed"),
+        (Routing(jobs=[], route="R", attributes={"X": Expr("1 +")}), "cannot be read"),
+    ],
+)
+def test_what_no_route_may_change_is_refused(routing: Routing, why: str) -> None:
+    """With the attribute and the reason."""
+    with pytest.raises(Unacceptable, match=why):
+        routes.check(routing)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "why"),
+    [({"JobUniverse": 7}, "none that a route can lead to"), ({"JobUniverse": 9}, "names no batch system")],
+)
+def test_a_route_leads_somewhere(attributes: Ad, why: str) -> None:
+    """To this pool, or to a batch system that has a name."""
+    found = queue()
+    with pytest.raises(Unacceptable, match=why):
+        routed(found, FIRST, Routing(jobs=[], route="R", attributes=attributes))
+
+
+@pytest.mark.parametrize(
+    ("ad", "becomes"),
+    [
+        ({}, "fail"),
+        ({"OnLocalRemove": "hold"}, "hold"),
+        ({"OnLocalRemove": "retry"}, "fail"),
+        ({"OnLocalRemove": "retry", "OnLocalRemoveRetries": 2}, "retry"),
+        (
+            {
+                "OnLocalRemove": "retry",
+                "OnLocalRemoveRetries": 2,
+                "NumVacatesByReason": Expr("[ RemovedInBatchSystem = 2 ]"),
+            },
+            "fail",
+        ),
+    ],
+)
+def test_what_the_route_says_becomes_of_a_job_that_was_removed_there(ad: Ad, becomes: str) -> None:
+    """As often as it says, and no more."""
+    assert becomes == fate(ad, 0.0)
