@@ -90,7 +90,7 @@ def test_a_claim_that_nobody_takes_up_is_over_soon(book: Book) -> None:
 
 
 def test_a_lease_is_recorded_seldom(book: Book) -> None:
-    """The first renewal is recorded, and then those that would lose much; a stranger's key renews nothing."""
+    """The first renewal is recorded, and then those that would lose much; another key renews nothing."""
     command = Alive(schedd="schedd", claims=[_KEY], deadline=0.0, at=1005.0)
     reply, changes = claims.alive(book.claims, command, 1005.0)
     assert ([], []) == (reply.unknown, reply.extra)

@@ -108,7 +108,7 @@ def evolve(claim: BatchClaim | None, event: BatchEvent) -> BatchClaim | None:
     if isinstance(event, BatchRenewed):
         return msgspec.structs.replace(claim, until=event.until)
     run = _run(claim.run, event)
-    if isinstance(event, BatchActivated):  # whoever has a job begun has recorded the claim
+    if isinstance(event, BatchActivated):  # the schedd has recorded the claim, or it would begin no job
         return msgspec.structs.replace(claim, run=run, until=max(claim.until, event.at + claim.lease))
     return msgspec.structs.replace(claim, run=run)
 
