@@ -35,8 +35,12 @@ class Kept(msgspec.Struct, frozen=True):
     """The files that lay in its sandbox before it began."""
 
 
+class AwayError(OSError):
+    """The host of a sandbox does not answer, which says nothing about what is there: it is asked again."""
+
+
 class Sandboxes(Protocol):
-    """Sandboxes by the intents of jobs."""
+    """Sandboxes by the intents of jobs; what is done to one raises AwayError besides, if its host does not answer."""
 
     def path(self, intent: str) -> str:
         """Where one is, for the job."""
