@@ -6,9 +6,10 @@ What is to be done follows from what is recorded, so a process that begins again
 
 import asyncio
 import logging
+import math
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import Final
+from typing import Final, TypeVar
 
 from kettle.accounts.lookup import StrangerError
 from kettle.execution.input_files.cache import InputCache
@@ -19,7 +20,7 @@ from kettle.execution.sandbox.output_files import Results, TooManyResultsError
 from kettle.faults import fault_point
 from kettle.transfer.file_lists import ManifestError
 from kettle_services.ce.attempts.book import Book, now
-from kettle_services.ce.attempts.sandboxes import Sandboxes
+from kettle_services.ce.attempts.sandboxes import AwayError, Sandboxes
 from kettle_services.ce.batch.port import (
     BatchSystem,
     InDoubtError,
@@ -43,6 +44,7 @@ from kettle_wire.commands.startd import Activation
 from kettle_wire.events.batch import BatchEvent
 from kettle_wire.worker_reports import FinalReport, not_made
 
+T = TypeVar("T")
 _log: Final = logging.getLogger(__name__)
 _AGAIN_S: Final = 60.0
 """So long an order to the batch system has to take effect, before it is given again."""
@@ -116,8 +118,11 @@ class Follower:
             elif run.stage is Stage.ENDED:
                 self._do(claim, partial(self._report, claim))
         known = {each.run.intent for _, each in self._mine() if each.run is not None}
-        for left in await self.sandboxes.others(known):
-            await self._remove(left)
+        try:
+            for left in await self.sandboxes.others(known):
+                await self._remove(left)
+        except OSError as error:  # they are removed with the next start
+            _log.warning("sandboxes stay", extra={"system": self.name, "cause": str(error)})
         self._wake.set()
 
     def _mine(self) -> list[tuple[str, BatchClaim]]:
@@ -178,7 +183,7 @@ class Follower:
             async with self._stagings, self._inputs.gathered(activation) as inputs:
                 path = self.sandboxes.path(run.intent)
                 text = script(program_of(job, path), path)
-                await self.sandboxes.make(run, activation.ad, inputs, text)
+                await self._reached(partial(self.sandboxes.make, run, activation.ad, inputs, text))
         except InputError as error:
             ending = Ending(code=HoldCode.TransferInputError, subcode=error.errno, reason=str(error))
         except QuotingError as error:
@@ -196,6 +201,15 @@ class Follower:
             await self._book.of(claim, progress.not_staged(run, ending, now()))
         else:
             await self._submit(claim)
+
+    async def _reached(self, work: Callable[[], Awaitable[T]]) -> T:
+        """What comes of work on a sandbox, as soon as its host answers."""
+        while True:
+            try:
+                return await work()
+            except AwayError as error:
+                _log.info("its host is away", extra={"system": self.name, "cause": str(error)})
+            await asyncio.sleep(_TRY_AGAIN_S)
 
     async def _submit(self, claim: str) -> None:
         async with self._submissions:
@@ -242,7 +256,7 @@ class Follower:
         results, ending = Results([], [], 0, False, []), run.ending
         if run.id and run.end is not None and ending is None:
             try:
-                results = await self.sandboxes.results(run, run.end)
+                results = await self._reached(partial(self.sandboxes.results, run, run.end))
                 ending = _shortcoming(results)
             except (OSError, ManifestError, TooManyResultsError, StrangerError) as error:
                 ending = Ending(
@@ -320,7 +334,11 @@ class Follower:
     async def _find(self, doubtful: dict[str, Run]) -> None:
         asked = now()
         owners = {run.owner for run in doubtful.values() if run.owner}
-        found = await self._system.find([run.intent for run in doubtful.values()], sorted(owners))
+        try:
+            found = await self._system.find([run.intent for run in doubtful.values()], sorted(owners))
+        except UnavailableError as error:  # they stay in doubt; the others are asked for all the same
+            _log.info("not looked for", extra={"system": self.name, "cause": str(error)})
+            return
         for claim, run in doubtful.items():
             if self._run(claim) is not run:
                 continue
@@ -357,18 +375,27 @@ class Follower:
             _log.error("a word that is not known", extra={"system": self.name, "said": said.words})
             return []
         if said.end is not None:
-            return progress.ended(run, progress.completed(said.end, await self._left(run)), now())
+            try:
+                left = await self._left(run)
+            except AwayError:  # what it has left is asked for with the next answer
+                return []
+            return progress.ended(run, progress.completed(said.end, left), now())
         return progress.seen(run, said.state, now(), words=said.words, host=said.host)
 
     async def _record(self, asked: Mapping[str, Run], changes: Changes) -> None:
-        """Those of jobs that are still as they were when they were asked for; many go together."""
+        """
+        Record what is about jobs that are still as they were when they were asked for; many go together.
+        """
         for start in range(0, len(changes), _TOGETHER):
             part = changes[start : start + _TOGETHER]
             await self._book.record([each for each in part if self._run(each[0]) is asked[each[0]]])
 
     async def _left(self, run: Run) -> BatchEnd | None:
+        """How a job ended by its own word.  Raises AwayError."""
         try:
             return await self.sandboxes.left(run)
+        except AwayError:
+            raise
         except (OSError, StrangerError) as error:
             _log.warning("its sandbox cannot be read", extra={"job": str(run.job), "cause": str(error)})
             return None
@@ -381,14 +408,22 @@ class Follower:
         long = {claim: run for claim, run in absent.items() if progress.is_looked_into(self._absent[claim])}
         if not long:
             return
-        books = await self._system.accounting([_job(run) for run in long.values()])
+        patience, books = self.settings.lost_after, dict[str, BatchEnd | None]()
+        try:
+            books |= await self._system.accounting([_job(run) for run in long.values()])
+        except UnavailableError as error:  # nobody is given up while the books cannot be read
+            patience = math.inf
+            _log.info("its books cannot be read", extra={"system": self.name, "cause": str(error)})
         changes: Changes = []
         for claim, run in long.items():
             if self._run(claim) is not run or (run.id in books and books[run.id] is None):
                 continue
-            left = await self._left(run)
+            try:
+                left = await self._left(run)
+            except AwayError:
+                continue
             absence = self._absent[claim]
-            end = progress.judged(absence, books.get(run.id), left, now(), patience=self.settings.lost_after)
+            end = progress.judged(absence, books.get(run.id), left, now(), patience=patience)
             if end is not None:
                 changes += [(claim, event) for event in progress.ended(run, end, now())]
         await self._record(long, changes)
