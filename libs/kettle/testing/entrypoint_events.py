@@ -1,11 +1,13 @@
-"""An example of each event of compute entrypoints, with its stream, and of what they have their schedd record."""
+"""
+An example of each event of compute entrypoints, with its stream, and of what they have their schedd record.
+"""
 
 from typing import Final
 
 from kettle_wire.ads.types import Expr
 from kettle_wire.attempts import Ending
 from kettle_wire.batch import BatchEnd, BatchRequest, BatchState, EndCause
-from kettle_wire.codes import VacateCode
+from kettle_wire.codes import Universe, VacateCode
 from kettle_wire.events.batch import (
     BatchActivated,
     BatchClaimed,
@@ -58,7 +60,11 @@ ENTRYPOINT: Final[list[tuple[str, Recorded]]] = [
             version=_VERSION,
             route="Slurm",
             turn=2,
-            attributes={"JobUniverse": 9, "GridResource": "batch slurm", "BatchRuntime": 3600},
+            attributes={
+                "JobUniverse": int(Universe.GRID),
+                "GridResource": "batch slurm",
+                "BatchRuntime": 3600,
+            },
             removed=["PeriodicRemove"],
             refusals=[_REFUSED],
             trace=[RouteStep("route Slurm", 4, "BatchRuntime", None, 3600)],
@@ -122,9 +128,13 @@ ROUTED: Final[list[tuple[str, Recorded]]] = [
             route="Slurm",
             number=1,
             version=_VERSION,
-            attributes={"JobUniverse": 9, "GridResource": "batch slurm", "RequestMemory": 64},
+            attributes={
+                "JobUniverse": int(Universe.GRID),
+                "GridResource": "batch slurm",
+                "RequestMemory": 64,
+            },
             removed=["Rank"],
-            before={"JobUniverse": 5, "RequestMemory": 32, "Rank": Expr("Memory")},
+            before={"JobUniverse": int(Universe.VANILLA), "RequestMemory": 32, "Rank": Expr("Memory")},
             added=["GridResource"],
         ),
     ),
