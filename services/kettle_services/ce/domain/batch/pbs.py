@@ -100,8 +100,8 @@ def _of_json(text: str) -> Iterator[PbsJob]:
     except msgspec.MsgspecError as error:
         raise BrokenAnswerError(f"qstat wrote no whole list: {error}") from None
     for id_, fields in answer.jobs.items():
-        used = fields.get("resources_used")
-        more = {f"used.{key}": value for key, value in used.items()} if isinstance(used, dict) else {}
+        used = msgspec.convert(fields.get("resources_used") or {}, dict[str, object])
+        more = {f"used.{key}": value for key, value in used.items()}
         yield _job(id_, {key: str(value) for key, value in {**fields, **more}.items()}, _LIMITS)
 
 
