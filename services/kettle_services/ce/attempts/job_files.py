@@ -1,4 +1,6 @@
-"""The files of jobs at a batch system: brought before they are submitted, and their results when they are over."""
+"""
+The files of jobs at a batch system: brought before they are submitted, and their results when they are over.
+"""
 
 import asyncio
 import logging
