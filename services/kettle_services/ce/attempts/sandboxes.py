@@ -40,7 +40,9 @@ class AwayError(OSError):
 
 
 class Sandboxes(Protocol):
-    """Sandboxes by the intents of jobs; what is done to one raises AwayError besides, if its host does not answer."""
+    """
+    Sandboxes by the intents of jobs; what is done to one raises AwayError besides, if its host does not answer.
+    """
 
     def path(self, intent: str) -> str:
         """Where one is, for the job."""
