@@ -44,15 +44,17 @@ class LocalCommands:
         if shutil.which(words[0], path=environment.get("PATH")) is None:
             raise NotStartedError(f"{words[0]} is not installed here")
         pipe = asyncio.subprocess.PIPE
+        # A command that reads nothing may have ended before an empty input is written to it.
+        source = pipe if standard_input else asyncio.subprocess.DEVNULL
         limited = ["timeout", f"--kill-after={_GRACE_S:g}", f"{within:g}", *words]
         try:
             process = await asyncio.create_subprocess_exec(
-                *limited, stdin=pipe, stdout=pipe, stderr=pipe, env=environment, cwd="/", **become
+                *limited, stdin=source, stdout=pipe, stderr=pipe, env=environment, cwd="/", **become
             )
         except OSError as error:
             raise NotStartedError(f"{words[0]} cannot be run here: {error.strerror}") from None
         try:
-            output, errors = await process.communicate(standard_input.encode())
+            output, errors = await process.communicate(standard_input.encode() or None)
         except asyncio.CancelledError:
             if process.returncode is None:
                 process.terminate()  # which `timeout` passes on
