@@ -26,7 +26,7 @@ class LocalCommands:
     """
     Runs commands here, as other accounts if this process may become them.
 
-    They are ended by `timeout`, which outlives us: a command that was begun does not go on for ever when this process is killed.
+    They are ended by `timeout`, which outlives us: a command that was begun ends also when this process is killed.
     """
 
     lingering: float = _GRACE_S

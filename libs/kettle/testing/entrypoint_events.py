@@ -58,6 +58,7 @@ ENTRYPOINT: Final[list[tuple[str, Recorded]]] = [
         RouteDecided(
             jobs=[RoutedProc(0, 1), RoutedProc(1, 1)],
             version=_VERSION,
+            owner="ada",
             route="Slurm",
             turn=2,
             attributes={
@@ -70,7 +71,10 @@ ENTRYPOINT: Final[list[tuple[str, Recorded]]] = [
             trace=[RouteStep("route Slurm", 4, "BatchRuntime", None, 3600)],
         ),
     ),
-    ("decision/13", RouteDecided(jobs=[RoutedProc(0, 1)], version=_VERSION, turn=2, refusals=[_REFUSED])),
+    (
+        "decision/13",
+        RouteDecided(jobs=[RoutedProc(0, 1)], version=_VERSION, owner="ada", turn=2, refusals=[_REFUSED]),
+    ),
     (
         "route/Slurm",
         RouteFailed(failures=3, until=1_700_000_090.0, reason="job 12.0: job 4711 was removed there"),

@@ -24,7 +24,7 @@ from kettle_services.ce.batch.port import (
 )
 from kettle_wire.batch import BatchEnd, BatchRequest, BatchState, EndCause
 
-_LOOK_S: Final = 0.1
+_LOOK_S: Final = 0.2
 UNENDED: Final = frozenset({BatchState.QUEUED, BatchState.HELD, BatchState.RUNNING, BatchState.SUSPENDED})
 
 
@@ -88,8 +88,6 @@ class World:
     """It does what it is asked to do, but no answer comes back while this lasts."""
     large: BatchRequest
     """Of two jobs that ask for this the second one waits."""
-    suspends: bool = True
-    """Whether a job that runs can be stopped."""
 
     def submission(self, script: str, request: BatchRequest | None = None) -> Submission:
         """A job with a sandbox of its own."""
@@ -199,8 +197,7 @@ class BatchSuite:
 
     async def test_a_removed_job_is_removed(self, world: World) -> None:
         """
-        A job that was cancelled has not run to its end; to cancel it again, or one that never was, is no
-        error.
+        A job that was cancelled has not run to its end; to cancel it again, or one that never was, is no error.
         """
         job, sandbox = await world.submitted("touch began; while :; do sleep 1; done")
         await until((sandbox / "began").exists, "it does not start")
@@ -236,17 +233,13 @@ class BatchSuite:
         assert (sandbox / "began").exists()
 
     async def test_a_running_job_is_suspended_and_continued(self, world: World) -> None:
-        """A job that runs is stopped, keeps its place, and goes on; or that is refused."""
+        """A job that runs is stopped, keeps its place, and goes on."""
         job, sandbox = await world.submitted("touch began; until [ -e go ]; do sleep 0.2; done; exit 4")
         await until((sandbox / "began").exists, "it does not start")
         await world.seen(job, {BatchState.RUNNING})
-        if not world.suspends:
-            with pytest.raises(NotTakenError):
-                await world.system.hold(job, running=True)
-        else:
-            await world.system.hold(job, running=True)
-            await world.seen(job, {BatchState.SUSPENDED})
-            await world.system.release(job, running=True)
+        await world.system.hold(job, running=True)
+        await world.seen(job, {BatchState.SUSPENDED})
+        await world.system.release(job, running=True)
         (sandbox / "go").touch()
         assert 4 == (await world.ended(job)).exit_code
 

@@ -1,10 +1,10 @@
 """
-Jobs at a batch system from their claim to the end of their sandbox, in front of shell programs that stand for
-one.
+Jobs at a batch system from their claim to the end of their sandbox, in front of shell programs that stand for one.
 """
 
 import asyncio
 from collections.abc import AsyncGenerator
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -22,6 +22,7 @@ from kettle_wire.commands.startd import (
     ALIVE,
     DEACTIVATE,
     SUSPEND,
+    Activation,
     Alive,
     ClaimKey,
     Deactivate,
@@ -29,7 +30,7 @@ from kettle_wire.commands.startd import (
     Suspend,
     Suspension,
 )
-from kettle_wire.worker_reports import Continued, Measured, Started, Suspended
+from kettle_wire.worker_reports import Body, Continued, Measured, Started, Suspended
 
 STARTD = batch_startd(SCHEDD)
 
@@ -59,7 +60,7 @@ async def world(tmp_path: Path, fake: FakeSlurm) -> World:
 @pytest.fixture
 async def entrypoint(world: World) -> AsyncGenerator[Entrypoint]:
     """In a task of its own: what runs in it ends in the task that began it."""
-    made: asyncio.Future[Entrypoint] = asyncio.get_running_loop().create_future()
+    made = asyncio.get_running_loop().create_future()
     over = asyncio.Event()
 
     async def run() -> None:
@@ -68,11 +69,18 @@ async def entrypoint(world: World) -> AsyncGenerator[Entrypoint]:
             made.set_result(running)
             await over.wait()
 
-    running = asyncio.create_task(run())
-    running.add_done_callback(lambda task: made.done() or made.set_exception(task.exception() or EOFError()))
-    yield await made
+    running: asyncio.Future[None] = asyncio.create_task(run())
+    await asyncio.wait({running, made}, return_when=asyncio.FIRST_COMPLETED)
+    if running.done():
+        running.result()
+    yield made.result()
     over.set()
     await running
+
+
+def _has(entrypoint: Entrypoint, activation: Activation, kind: type[Body]) -> bool:
+    """Whether such a report has come."""
+    return any(isinstance(each, kind) for each in entrypoint.bodies(activation))
 
 
 class TestALife:
@@ -105,8 +113,7 @@ class TestALife:
 
     async def test_a_repeat_changes_nothing(self, entrypoint: Entrypoint, fake: FakeSlurm) -> None:
         """
-        A job that is activated again is not submitted again; another one on its claim, and one without a
-        claim, are refused.
+        A job that is activated again is not submitted again; another one on its claim, and one without a claim, are refused.
         """
         activation = await entrypoint.submit("exit 0")
         await entrypoint.stage(activation, Stage.SUBMITTED)
@@ -130,8 +137,7 @@ class TestALife:
         for word, kind in (("RUNNING", Started), ("SUSPENDED", Suspended), ("RUNNING", Continued)):
             fake.change(run.id, word)
             await until(
-                lambda kind=kind: any(isinstance(each, kind) for each in entrypoint.bodies(activation)),
-                lambda: f"{entrypoint.bodies(activation)}",
+                partial(_has, entrypoint, activation, kind), lambda: f"{entrypoint.bodies(activation)}"
             )
         assert 1 == sum(isinstance(each, Started) for each in entrypoint.bodies(activation))
 
@@ -139,8 +145,7 @@ class TestALife:
         self, entrypoint: Entrypoint, fake: FakeSlurm, world: World
     ) -> None:
         """
-        What its owner wants is told to the batch system, also while it waits; an order from before changes
-        nothing.
+        What its owner wants is told to the batch system, also while it waits; an order from before changes nothing.
         """
         activation = await entrypoint.submit("exit 0")
         run = await entrypoint.stage(activation, Stage.SUBMITTED)
@@ -169,8 +174,7 @@ class TestEnds:
         self, entrypoint: Entrypoint, fake: FakeSlurm, world: World
     ) -> None:
         """
-        A job that is to be held is cancelled at the batch system, and reported with that reason when it is
-        gone there.
+        A job that is to be held is cancelled at the batch system, and reported with that reason when it is gone there.
         """
         fake.set_mode("runs")
         activation = await entrypoint.submit("sleep 600")
@@ -301,8 +305,7 @@ class TestRefusals:
 
     async def test_what_cannot_be_written_is_held(self, entrypoint: Entrypoint, fake: FakeSlurm) -> None:
         """
-        A request that would be another directive, or no number, holds the job with a sentence; nothing is
-        submitted.
+        A request that would be another directive, or no number, holds the job with a sentence; nothing is submitted.
         """
         for name, value in (("BatchQueue", "short\n#SBATCH --uid=0"), ("RequestMemory", "much")):
             activation = await entrypoint.submit("exit 0", **{name: value})
@@ -344,14 +347,12 @@ class TestRestarts:
         (fake.place / "journal").write_text("")
         fake.set_mode()
         async with world.running() as second:
-            second.follower._system.settling = 0.5
             await second.stage(activation, Stage.SUBMITTED)
             assert 1 == len(fake.jobs())
 
     async def test_an_end_is_told_again_until_it_is_confirmed(self, world: World, fake: FakeSlurm) -> None:
         """
-        What had ended is reported by the next process as well, with its results; its claims are renewed and
-        known.
+        What had ended is reported by the next process as well, with its results; its claims are renewed and known.
         """
         fake.set_mode("runs")
         async with world.running() as first:

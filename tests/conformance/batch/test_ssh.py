@@ -1,7 +1,11 @@
-"""A batch system behind a real OpenSSH server: one connection, few sessions, and answers that nothing printed besides can change."""
+"""
+A batch system behind a real OpenSSH server: one connection, few sessions, and answers that nothing printed besides can
+change.
+"""
 
 import asyncio
 from collections.abc import AsyncGenerator, Generator
+from functools import partial
 from pathlib import Path
 
 import asyncssh
@@ -73,7 +77,9 @@ class TestCommands:
         await asyncio.gather(*(one(number) for number in range(40)))
 
     async def test_many_need_few_sessions(self, server: SshServer, between: Line) -> None:
-        """Two hundred commands are a few sessions, of which there are never more at once than there may be."""
+        """
+        Two hundred commands are a few sessions, of which there are never more at once than there may be.
+        """
         host = Counting(
             HostAddress.read(f"{server.user}@127.0.0.1:{between.port}"),
             asyncssh.read_private_key(str(server.place / "key")),
@@ -98,7 +104,9 @@ class TestCommands:
     async def test_what_is_cut_off_is_in_doubt(
         self, commands: SshCommands, between: Line, tmp_path: Path
     ) -> None:
-        """A command that runs when the connection is lost may have done anything; the next one gets a new connection."""
+        """
+        A command that runs when the connection is lost may have done anything; the next one gets a new connection.
+        """
         began = tmp_path / "began"
         lost = asyncio.create_task(commands.run(["sh", "-c", f"touch {began}; sleep 600"], within=60))
         await until(began.exists, lambda: "it does not begin")
@@ -184,4 +192,8 @@ async def test_a_job_runs_on_a_site_that_shares_no_files(
             run = await entrypoint.stage(each, Stage.ENDED)
             await entrypoint.confirm(each)
             there = Path(entrypoint.follower.sandboxes.path(run.intent))
-            await until(lambda there=there: not there.exists(), lambda: "its sandbox stays")
+            await until(partial(_is_gone, there), lambda: "its sandbox stays")
+
+
+def _is_gone(path: Path) -> bool:
+    return not path.exists()
