@@ -77,9 +77,7 @@ class TestCommands:
         await asyncio.gather(*(one(number) for number in range(16)))
 
     async def test_many_need_few_sessions(self, server: SshServer, between: Line) -> None:
-        """
-        Eighty commands are a few sessions, of which there are never more at once than there may be.
-        """
+        """Eighty commands are a few sessions, of which there are never more at once than there may be."""
         host = Counting(
             HostAddress.read(f"{server.user}@127.0.0.1:{between.port}"),
             asyncssh.read_private_key(str(server.place / "key")),
