@@ -62,7 +62,9 @@ def longest(output: str, partition: str) -> float:
 
 
 def _seconds(limit: str) -> float:
-    """A time limit as Slurm writes it: `minutes:seconds`, `hours:minutes:seconds`, `days-hours:minutes:seconds`."""
+    """
+    A time limit as Slurm writes it: `minutes:seconds`, `hours:minutes:seconds`, `days-hours:minutes:seconds`.
+    """
     days, _, rest = limit.rpartition("-")
     parts = rest.split(":")
     if not 2 <= len(parts) <= 3 or not all(each.isdecimal() for each in [*parts, days or "0"]):
