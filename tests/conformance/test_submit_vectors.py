@@ -31,7 +31,7 @@ DIFFERENT = {
     "transfer_checkpoint_files": "no clause about HTCondor's version: every machine here can do it",
     "retry_request_memory": "HTCondor 24.12 did not know it yet",
     "/bin/sleep\nmachine_count": "refused: it would run on one machine",
-    "universe = grid": "no other batch system is spoken to",
+    "universe = grid": "it has a lease, and asks for what all jobs ask for: the batch system is asked for that",
 }
 """Parts of descriptions for which a difference is meant, and why."""
 

@@ -132,6 +132,11 @@ SCRIPTS: Final = {
         "pools that grow and shrink: plans, from nothing to nothing, a scaler that is killed, faults",
         ("--rounds=1", "--leases=20", "--chaos=0"),
     ),
+    "ce": Script(
+        "entrypoint.py",
+        "20,000 pilots of a compute entrypoint over one SSH login",
+        ("--pilots=200", "--seconds=5"),
+    ),
     "queued": Script("queued.py", "memory of a schedd by what waits in its queue"),
     "cycle": Script("cycle.py", "negotiation cycles through the real service"),
     "fairness": Script(
@@ -154,6 +159,7 @@ OPTIONAL: Final = (
     "streams",
     "pages",
     "logins",
+    "ce",
     "routes",
     "queued",
     "cycle",

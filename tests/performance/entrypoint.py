@@ -76,7 +76,7 @@ async def measured(server: SshServer, place: Path, pilots: int, seconds: float) 
         with (fake.place / "journal").open("a") as journal:
             for number, (_, name, *_, script) in fake.jobs().items():
                 journal.write(f"{number}|{name}|RUNNING|None|0|{script}\n")
-        seen = await _until(entrypoint, lambda run: bool(run.began), pilots)
+        seen = await _running(entrypoint, pilots)
         return {
             "pilots": pilots,
             "submitted_per_s": round(pilots / took, 1),
@@ -88,9 +88,10 @@ async def measured(server: SshServer, place: Path, pilots: int, seconds: float) 
         }
 
 
-async def _until(entrypoint: Entrypoint, is_so: Any, count: int) -> float:
+async def _running(entrypoint: Entrypoint, count: int) -> float:
+    """Seconds until so many are seen running."""
     began = time.perf_counter()
-    while sum(is_so(each.run) for each in entrypoint.claims.values() if each.run is not None) < count:
+    while sum(each.run is not None and each.run.began > 0 for each in entrypoint.claims.values()) < count:
         await asyncio.sleep(_LOOK_S)
     return time.perf_counter() - began
 

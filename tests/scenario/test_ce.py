@@ -113,7 +113,7 @@ async def test_people_see_what_was_decided(pool: ThrowawayPool, tmp_path: Path) 
     status, out, err = await pool.kettle("ce", "show", job)
     assert (0, "") == (status, err), pool.log("ce")
     assert "  RequestMemory = 64\n" in out
-    assert '    route Here, line 6: Queued = "atlas"\n' in out
+    assert '    route Here, line 7: Queued = "atlas"\n' in out
     status, out, _ = await pool.kettle("ce", "trace", job, "--json")
     assert ("ended", "completed", "Here") == tuple(
         json.loads(out)[key] for key in ("state", "outcome", "route")

@@ -418,6 +418,7 @@ def _reports_of_batch_systems(bus: BusUse, role: str, shards: Mapping[str, Seque
     return [
         *bus.makes(subjects.work_stream),
         *(subjects.work_by(name) for name in shards.get(role, ())),
+        *(subjects.notice(STARTD, name) for name in shards.get(role, ())),
         f"{bus.api}.DIRECT.GET.{subjects.object_stream}.{subjects.objects_all}",
     ]
 

@@ -16,6 +16,9 @@ from kettle_wire.jobs import JobId
 PATIENCE_S: Final = 10.0
 """An access point need not have an entrypoint: it is not waited for as long as for others."""
 
+_DIGITS: Final = 9
+"""Of the number of a cluster, or of a job in it."""
+
 
 class NoEntrypointError(ClientError):
     """The access point has no compute entrypoint; the message says what to add."""
@@ -30,8 +33,9 @@ class NoEntrypointError(ClientError):
 class Entrypoint:
     """Asks the entrypoint.  Every method raises NoEntrypointError where there is none."""
 
-    def __init__(self, requests: Requests) -> None:
+    def __init__(self, requests: Requests, patience: float = PATIENCE_S) -> None:
         self._requests = requests
+        self._patience = patience
 
     async def routes(self) -> wire.RoutesShown:
         """The routes in force, and how they stand."""
@@ -50,7 +54,7 @@ class Entrypoint:
         return await self._ask(wire.LOAD_ROUTES, wire.LoadRoutes())
 
     async def _ask(self, endpoint: Endpoint[Req, Rep], request: Req) -> Rep:
-        patience = min(self._requests.transport.patience, PATIENCE_S)
+        patience = min(self._requests.transport.patience, self._patience)
         try:
             return await self._requests.ask(endpoint, request, patience=patience)
         except PoolUnreachableError as error:
@@ -70,7 +74,7 @@ async def job_called(client: JobQueue, text: str) -> Ad:
         NoSuchJobError: there is none, or there are several.
     """
     cluster, dot, proc = text.partition(".")
-    is_id = cluster.isdecimal() and (proc.isdecimal() or not dot)
+    is_id = _is_number(cluster) and (_is_number(proc) or not dot)
     wanted = [Select(jobs=[JobId(int(cluster), int(proc or 0))])] if is_id else []
     if not dot or not is_id:  # a batch system numbers its jobs, too
         wanted.insert(0, Select(constraint=chain_condition(text)))
@@ -83,3 +87,8 @@ async def job_called(client: JobQueue, text: str) -> Ad:
         if found:
             return found[0]
     raise NoSuchJobError(f"no job is called {text}, by its access point or a batch system")
+
+
+def _is_number(text: str) -> bool:
+    """Whether it may be a part of the id of a job."""
+    return text.isascii() and text.isdecimal() and len(text) <= _DIGITS

@@ -5,6 +5,7 @@ from typing import Final
 
 import msgspec
 
+from kettle.classad.printing import quoted_string
 from kettle_wire.ads.types import Ad
 from kettle_wire.codes import JobStatus
 
@@ -117,11 +118,10 @@ def chain_of(ad: Ad) -> JobChain:
 
 def chain_condition(text: str) -> str:
     """An expression that is true of the job that any of its stations calls so."""
-    quoted = text.replace("\\", "\\\\").replace('"', '\\"')
+    whole, ends = quoted_string(text), f'substr(GridJobId ?: "", -{len(text) + 1})'
     return (
-        f'GlobalJobId == "{quoted}" || GridJobId == "{quoted}"'
-        f' || substr(GridJobId ?: "", -{len(text) + 1}) == "/{quoted}"'
-        f' || substr(GridJobId ?: "", -{len(text) + 1}) == " {quoted}"'
+        f"GlobalJobId == {whole} || GridJobId == {whole}"
+        f" || {ends} == {quoted_string('/' + text)} || {ends} == {quoted_string(' ' + text)}"
     )
 
 

@@ -12,7 +12,7 @@ import msgspec
 
 from kettle.classad import read_ads
 from kettle.routes.decision import try_route
-from kettle.routes.knobs import IDLE_KNOBS, KNOBS, PREFIXES
+from kettle.routes.knobs import IDLE_KNOBS, IDLE_SETTINGS, KNOBS, PREFIXES
 from kettle.routes.reading import RouteFileError, RouteProblem, read_routes, templates
 from kettle.routes.table import Route, RouteTable, Selection
 from kettle.submit.configuration_reader import CondorReader
@@ -49,7 +49,7 @@ def check(text: str, source: str, ads: Sequence[Ad], now: int) -> RouteReport:
         table = read_routes(text, source)
     except RouteFileError as error:
         return RouteReport(None, error.problems, ())
-    found = [*_knobs(text, source), *_order(table), *_macros(table), *_tried(table, ads, now)]
+    found = [*_knobs(text, source), *_idle(table), *_order(table), *_macros(table), *_tried(table, ads, now)]
     return RouteReport(table, (), tuple(sorted(found, key=lambda each: each.line)))
 
 
@@ -78,6 +78,15 @@ def _knobs(text: str, source: str) -> Iterator[RouteProblem]:
         elif key.removeprefix(prefix.lower()) not in listed[prefix]:
             lists = " or ".join(PREFIXES[prefix])
             yield RouteProblem(f"line {line}: {name} is not used: {lists} does not name it", line)
+
+
+def _idle(table: RouteTable) -> Iterator[RouteProblem]:
+    """Settings that change nothing."""
+    for route in table.routes:
+        for each in route.transform.statements:
+            if each.word == "=" and (why := IDLE_SETTINGS.get(each.name.lower())):
+                sentence = f"route {route.name}, line {each.line}: {each.name} has no meaning here: {why}"
+                yield RouteProblem(sentence, each.line)
 
 
 def _order(table: RouteTable) -> Iterator[RouteProblem]:

@@ -74,7 +74,7 @@ def route(
             refusals.append(RouteRefusal(each.name, Refusal.FAILED, run.complaints[0]))
             continue
         changed, removed = _difference(ad, my, run)
-        if why := next(filter(None, map(_refusal, (*changed, *removed))), ""):
+        if why := next((refused for name in (*changed, *removed) if (refused := _refusal(name))), ""):
             refusals.append(RouteRefusal(each.name, Refusal.FAILED, why))
             continue
         return Decision(

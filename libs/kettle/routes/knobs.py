@@ -41,3 +41,11 @@ IDLE_KNOBS: Final[Mapping[str, str]] = {
     "JOB_ROUTER_HOOK_KEYWORD": "hooks are not carried out; write the transform",
 }
 """Names that are HTCondor's and change nothing, with the reason."""
+IDLE_SETTINGS: Final[Mapping[str, str]] = {
+    "jobshouldbesandboxed": "files of jobs are moved in any case",
+    "overrideroutingentry": "each route is written once",
+    "sendidtokens": "jobs get tokens by their own descriptions, see docs/how-to/give-jobs-tokens.md",
+    "sharedx509userproxy": "proxies are not handed on",
+    "usesharedx509userproxy": "proxies are not handed on",
+}
+"""Settings of a route, in lower case, that are HTCondor's and change nothing, with the reason."""

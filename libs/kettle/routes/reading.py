@@ -247,7 +247,7 @@ class _Reading:
     def _requirements(self, transform: Transform, settings: RouteSettings) -> str:
         """All REQUIREMENTS as one expression, with the macros of the file and of the route."""
         macros = {each.name.lower(): each.text for each in transform.statements if each.word == "="}
-        texts = []
+        texts: list[str] = []
         for each in transform.statements:
             if each.word != "requirements":
                 continue

@@ -16,7 +16,6 @@ SETTINGS: Final = {
     "failureratethreshold": "failure_rate_threshold",
     "jobfailuretest": "job_failure_test",
     "editjobinplace": "edit_job_in_place",
-    "sendidtokens": "send_id_tokens",
     "weight": "weight",
     "rank": "rank",
     "onlocalremove": "on_local_remove",
@@ -77,8 +76,6 @@ class RouteSettings:
             case "job_failure_test":
                 self._expression(key, text, line)
                 self._fields[field] = text
-            case "send_id_tokens":
-                self._fields[field] = tuple(re.findall(r"[^\s,\"]+", text))
             case _:
                 self._on_local_remove(text, line)
 

@@ -58,7 +58,6 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     """An expression over a job that has left it: true of one that failed.  Empty: only what is removed has."""
     edit_job_in_place: Node | None = None
     """An expression over the job: if it is true, the job is changed and goes nowhere."""
-    send_id_tokens: tuple[str, ...] = ()
     weight: float = 1.0
     rank: Node | None = None
     on_local_remove: OnLocalRemove = OnLocalRemove.FAIL

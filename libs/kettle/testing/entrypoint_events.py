@@ -1,11 +1,13 @@
-"""An example of each event of compute entrypoints, with its stream, and of what they have their schedd record."""
+"""
+An example of each event of compute entrypoints, with its stream, and of what they have their schedd record.
+"""
 
 from typing import Final
 
 from kettle_wire.ads.types import Expr
 from kettle_wire.attempts import Ending
 from kettle_wire.batch import BatchEnd, BatchRequest, BatchState, EndCause
-from kettle_wire.codes import VacateCode
+from kettle_wire.codes import Universe, VacateCode
 from kettle_wire.events.batch import (
     BatchActivated,
     BatchClaimed,
@@ -56,15 +58,23 @@ ENTRYPOINT: Final[list[tuple[str, Recorded]]] = [
         RouteDecided(
             jobs=[RoutedProc(0, 1), RoutedProc(1, 1)],
             version=_VERSION,
+            owner="ada",
             route="Slurm",
             turn=2,
-            attributes={"JobUniverse": 9, "GridResource": "batch slurm", "BatchRuntime": 3600},
+            attributes={
+                "JobUniverse": int(Universe.GRID),
+                "GridResource": "batch slurm",
+                "BatchRuntime": 3600,
+            },
             removed=["PeriodicRemove"],
             refusals=[_REFUSED],
             trace=[RouteStep("route Slurm", 4, "BatchRuntime", None, 3600)],
         ),
     ),
-    ("decision/13", RouteDecided(jobs=[RoutedProc(0, 1)], version=_VERSION, turn=2, refusals=[_REFUSED])),
+    (
+        "decision/13",
+        RouteDecided(jobs=[RoutedProc(0, 1)], version=_VERSION, owner="ada", turn=2, refusals=[_REFUSED]),
+    ),
     (
         "route/Slurm",
         RouteFailed(failures=3, until=1_700_000_090.0, reason="job 12.0: job 4711 was removed there"),
@@ -122,9 +132,13 @@ ROUTED: Final[list[tuple[str, Recorded]]] = [
             route="Slurm",
             number=1,
             version=_VERSION,
-            attributes={"JobUniverse": 9, "GridResource": "batch slurm", "RequestMemory": 64},
+            attributes={
+                "JobUniverse": int(Universe.GRID),
+                "GridResource": "batch slurm",
+                "RequestMemory": 64,
+            },
             removed=["Rank"],
-            before={"JobUniverse": 5, "RequestMemory": 32, "Rank": Expr("Memory")},
+            before={"JobUniverse": int(Universe.VANILLA), "RequestMemory": 32, "Rank": Expr("Memory")},
             added=["GridResource"],
         ),
     ),

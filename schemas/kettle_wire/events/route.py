@@ -45,6 +45,8 @@ class RouteDecided(Event, frozen=True, tag="route.decided/1"):
     jobs: list[RoutedProc]
     version: str
     """Of the routes."""
+    owner: str
+    """Whose jobs they are."""
     route: str = ""
     """Its name; empty: none takes them."""
     turn: int = 0

@@ -125,7 +125,7 @@ GET_ROUTES = Route(
     "GET", "/routes", "get_ce_routes", parameters=GetRoutes, reply=Routes, errors=(404,), prefix=CE_PREFIX
 )
 GET_CHAIN = Route(
-    "GET", "/jobs/{job}", "get_ce_job", parameters=GetChain, reply=Chain, errors=(404,), prefix=CE_PREFIX
+    "GET", "/jobs/{job}", "get_ce_job", parameters=GetChain, reply=Chain, errors=(404, 422), prefix=CE_PREFIX
 )
 TRY_ROUTE = Route(
     "POST",

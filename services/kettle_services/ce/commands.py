@@ -4,6 +4,7 @@ What people ask an entrypoint: its routes, what it has decided, what it would, a
 
 import asyncio
 import time
+from collections.abc import Callable, Collection
 
 from kettle.bus.ports import RefusedError
 from kettle.eventsourcing.command_pipeline import Decision
@@ -28,13 +29,21 @@ from kettle_wire.commands.ce import (
     TryRoute,
 )
 from kettle_wire.events import RouteDecided, decode
-from kettle_wire.identity import Identity
+from kettle_wire.identity import Identity, user
 
 
 class CeCommands:
     """Answers them."""
 
-    def __init__(self, log: Log, record: Record, file: RouteFile, router: Router) -> None:
+    def __init__(
+        self,
+        log: Log,
+        record: Record,
+        file: RouteFile,
+        router: Router,
+        administrators: Callable[[], Collection[str]],
+    ) -> None:
+        self._administrators = administrators
         self._log = log
         self._record = record
         self._file = file
@@ -76,14 +85,15 @@ class CeCommands:
         )
 
     async def show_decision(self, request: ShowDecision, caller: Identity) -> DecisionShown:
-        """All that was decided about a job."""
-        del caller
+        """All that was decided about a job, for its owner: it says what is in its environment."""
         stream = f"{DECISION}{request.job.cluster}"
         found: list[DecidedRoute] = []
         for frame, _ in await self._log.stream(self._record.shard.name, stream):
             event = decode(frame.entries[0].data)
             if not isinstance(event, RouteDecided):
                 continue
+            if caller != user(event.owner) and not self._administers(caller):
+                raise RefusedError(RefusalCode.DENIED, f"job {request.job} belongs to {event.owner}")
             found += (
                 DecidedRoute(
                     at=frame.at / 1e6,
@@ -107,8 +117,12 @@ class CeCommands:
 
     async def try_route(self, request: TryRoute, caller: Identity) -> RouteTried:
         """What would be decided now."""
-        del caller
         table = self._table()
+        if request.text and not self._administers(caller):
+            raise RefusedError(
+                RefusalCode.DENIED,
+                "only administrators try routes of their own here: kettle ce route tries them where you are",
+            )
         if request.text:
             try:
                 table = await asyncio.to_thread(read_routes, request.text, "the routes of the request")
@@ -131,6 +145,9 @@ class CeCommands:
         problems = await self._file.load()
         version = self._file.table.version if self._file.table is not None else ""
         return Decision(lambda position: RoutesRead(position=position, version=version, problems=problems))
+
+    def _administers(self, caller: Identity) -> bool:
+        return caller.kind == "daemon" or (caller.kind == "user" and caller.name in self._administrators())
 
     def _table(self) -> RouteTable:
         if self._file.table is None:

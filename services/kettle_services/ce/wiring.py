@@ -17,6 +17,7 @@ from kettle_services.ce.attempts.follower import Follower
 from kettle_services.ce.attempts.wiring import following
 from kettle_services.ce.commands import CeCommands
 from kettle_services.ce.domain.state import CeState
+from kettle_services.ce.forgetting import forget_departed
 from kettle_services.ce.record import Record, shard_of
 from kettle_services.ce.route_file import RouteFile
 from kettle_services.ce.routing import Router
@@ -43,8 +44,13 @@ async def serve(rt: Runtime, settings: CeSettings) -> None:
     await file.recall()
     rt.loop(file.watch(settings.routes_interval), name="route file")
     rt.loop(router.run(), name="routing")
-    pipeline = CommandPipeline(record, administrators=lambda: {*settings.administrators, own_name()})
-    asked = CeCommands(log, record, file, router)
+    rt.loop(forget_departed(bus, record, settings.name), name="forgetting")
+
+    def administrators() -> set[str]:
+        return {*settings.administrators, own_name()}
+
+    pipeline = CommandPipeline(record, administrators=administrators)
+    asked = CeCommands(log, record, file, router, administrators)
     await bus.serve(
         "ce",
         settings.name,

@@ -1,6 +1,5 @@
 """
-An entrypoint's part that looks after jobs at a batch system, with the schedd and the shadow that ask it
-played by the test.
+An entrypoint's part that looks after jobs at a batch system, with the schedd and the shadow that ask it played by the test.
 """
 
 import asyncio
@@ -14,6 +13,7 @@ import msgspec
 
 from kettle.bus.memory import MemoryBus
 from kettle.bus.memory_server import MemoryServer
+from kettle.eventsourcing.log import Log, WorkingSet
 from kettle.eventsourcing.memory import MemoryLog, MemoryWorkingSet
 from kettle.eventsourcing.shard import Shard
 from kettle.testing.patience import PATIENCE_S
@@ -58,7 +58,9 @@ class World:
     settings: BatchSettings
     home: Path
     server: MemoryServer = field(default_factory=MemoryServer)
-    log: MemoryLog = field(default_factory=MemoryLog)
+    log: Log = field(default_factory=MemoryLog)
+    working_set: WorkingSet | None = None
+    """None: that of a log in memory."""
     number: int = 0
 
     def __post_init__(self) -> None:
@@ -72,7 +74,7 @@ class World:
         bus = MemoryBus(self.server, subjects=_SUBJECTS, identity=daemon("ce"))
         async with Shard.own(self.log, shard_of(SCHEDD), owner="test") as shard:
             record = await Record.recall(
-                self.log, MemoryWorkingSet(self.log), shard, CeState(), interval=60.0
+                self.log, self.working_set or _in_memory(self.log), shard, CeState(), interval=60.0
             )
             committing = asyncio.create_task(shard.run())
             hearing = asyncio.create_task(self._hear())
@@ -199,6 +201,11 @@ class Entrypoint:
             length=size,
         )
         return (await self.world.shadow.call(FETCH_OUTPUT, STARTD, request)).data
+
+
+def _in_memory(log: Log) -> MemoryWorkingSet:
+    assert isinstance(log, MemoryLog)
+    return MemoryWorkingSet(log)
 
 
 def job(key: ClaimKey, program: str, **more: object) -> Activation:

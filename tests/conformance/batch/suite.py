@@ -24,7 +24,7 @@ from kettle_services.ce.batch.port import (
 )
 from kettle_wire.batch import BatchEnd, BatchRequest, BatchState, EndCause
 
-_LOOK_S: Final = 0.2
+_LOOK_S: Final = 0.4
 UNENDED: Final = frozenset({BatchState.QUEUED, BatchState.HELD, BatchState.RUNNING, BatchState.SUSPENDED})
 
 
@@ -197,8 +197,7 @@ class BatchSuite:
 
     async def test_a_removed_job_is_removed(self, world: World) -> None:
         """
-        A job that was cancelled has not run to its end; to cancel it again, or one that never was, is no
-        error.
+        A job that was cancelled has not run to its end; to cancel it again, or one that never was, is no error.
         """
         job, sandbox = await world.submitted("touch began; while :; do sleep 1; done")
         await until((sandbox / "began").exists, "it does not start")

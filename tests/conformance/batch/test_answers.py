@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kettle_services.ce.domain.batch import lsf, pbs, sge, slurm
+from kettle_services.ce.domain.batch.script import left
 from kettle_wire.batch import BatchEnd, BatchState, EndCause
 
 _DATA = Path(__file__).parent / "data"
@@ -76,7 +77,9 @@ def test_grid_engine() -> None:
 
 
 def test_books_of_grid_engine() -> None:
-    """What ended a job that was killed follows from what it had asked for; one that is run again has not ended."""
+    """
+    What ended a job that was killed follows from what it had asked for; one that is run again has not ended.
+    """
     books = sge.accounted((_DATA / "grid_engine_books.txt").read_text())
     assert {
         "421": _exit(3), "422": _by(EndCause.REMOVED), "423": _by(EndCause.TIME), "424": _by(EndCause.MEMORY),
@@ -130,6 +133,15 @@ def test_half_an_answer_is_none() -> None:
         for cut in (text[: len(text) // 2], text[: -len("</Data>\n") - 1], "Welcome to the login node"):
             with pytest.raises(broken):
                 list(jobs(cut))
+
+
+@pytest.mark.parametrize("text", ["", "\n", "code", "code 0 1", "word 0 1 2", "code x 1 2"])
+def test_a_word_that_was_cut_is_none(text: str) -> None:
+    """What a job leaves of itself counts when it is whole."""
+    assert None is left(text)
+    assert BatchEnd(cause=EndCause.EXITED, exit_code=3, began=10.0, ended=12.0, cpu=61.5) == left(
+        "code 3 10 12\n0m0.0s 0m0.0s\n1m1.0s 0m0.5s\n"
+    )
 
 
 def test_what_a_login_prints_changes_nothing() -> None:

@@ -1,4 +1,7 @@
-"""A batch system behind a real OpenSSH server: one connection, few sessions, and answers that nothing printed besides can change."""
+"""
+A batch system behind a real OpenSSH server: one connection, few sessions, and answers that nothing printed besides can
+change.
+"""
 
 import asyncio
 from collections.abc import AsyncGenerator, Generator
@@ -71,10 +74,10 @@ class TestCommands:
                 ran.errors,
             )
 
-        await asyncio.gather(*(one(number) for number in range(40)))
+        await asyncio.gather(*(one(number) for number in range(16)))
 
     async def test_many_need_few_sessions(self, server: SshServer, between: Line) -> None:
-        """Two hundred commands are a few sessions, of which there are never more at once than there may be."""
+        """Eighty commands are a few sessions, of which there are never more at once than there may be."""
         host = Counting(
             HostAddress.read(f"{server.user}@127.0.0.1:{between.port}"),
             asyncssh.read_private_key(str(server.place / "key")),
@@ -83,11 +86,11 @@ class TestCommands:
             patience=20.0,
         )
         commands = SshCommands(host, {}, sessions=_SESSIONS)
-        ran = await asyncio.gather(*(commands.run(["echo", str(number)], within=60) for number in range(200)))
+        ran = await asyncio.gather(*(commands.run(["echo", str(number)], within=60) for number in range(80)))
         await commands.close()
-        assert [f"{number}\n" for number in range(200)] == [each.output for each in ran]
+        assert [f"{number}\n" for number in range(80)] == [each.output for each in ran]
         assert host.sessions_at_once <= _SESSIONS
-        assert host.sessions_made <= 40
+        assert host.sessions_made <= 24
 
     async def test_one_that_takes_too_long_is_ended_alone(self, commands: SshCommands) -> None:
         """A command has its time, and those beside it are answered."""
@@ -99,7 +102,9 @@ class TestCommands:
     async def test_what_is_cut_off_is_in_doubt(
         self, commands: SshCommands, between: Line, tmp_path: Path
     ) -> None:
-        """A command that runs when the connection is lost may have done anything; the next one gets a new connection."""
+        """
+        A command that runs when the connection is lost may have done anything; the next one gets a new connection.
+        """
         began = tmp_path / "began"
         lost = asyncio.create_task(commands.run(["sh", "-c", f"touch {began}; sleep 600"], within=60))
         await until(began.exists, lambda: "it does not begin")

@@ -132,7 +132,7 @@ def test_deep_check(typed: Typed, tmp_path: Path) -> None:
         'VARS A seconds="3"\nSCRIPT PRE A pre.sh x\nSCRIPT POST A a.sub\n'
     )
     (tmp_path / "a.sub").write_text("executable = /bin/sleep\narguments = $(seconds)\nqueue\n")
-    (tmp_path / "bad.sub").write_text("executable = /bin/sleep\nuniverse = grid\nqueue\n")
+    (tmp_path / "bad.sub").write_text("executable = /bin/sleep\nuniverse = java\nqueue\n")
     (tmp_path / "d.dag").write_text("JOB X x.sub\nJOB Y\n")
     answer = json.loads(typed("check", "--deep", "--json", "a.dag").out)
     faults = {(fault["line"], fault["sentence"].partition(": ")[0]) for fault in answer["faults"]}

@@ -103,6 +103,7 @@ def test_all_that_is_wrong_is_said_at_once() -> None:
             "line 6: there is no JOB_ROUTER_MAXJOBS; did you mean JOB_ROUTER_MAX_JOBS?",
         ),
         (file("", "JOB_ROUTER_POLLING_PERIOD = 1"), "line 6: JOB_ROUTER_POLLING_PERIOD has no meaning here"),
+        (file('SendIDTokens = "a"'), "route R, line 4: SendIDTokens has no meaning here"),
         (file("", "JOB_ROUTER_TRANSFORM_T = SET A 1"), "line 6: JOB_ROUTER_TRANSFORM_T is not used"),
         (
             file("", "JOB_ROUTER_ROUTE_G @=end\nUNIVERSE 5\nREQUIREMENTS RequestGPUs > 0\n@end", "R G"),

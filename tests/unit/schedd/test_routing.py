@@ -9,7 +9,15 @@ from kettle_services.schedd.domain.submission import routes
 from kettle_services.schedd.domain.submission.validation import Unacceptable
 from kettle_wire.ads import Ad, Expr
 from kettle_wire.commands.routing import Routing
-from kettle_wire.events import ClusterSubmitted, JobEdited, JobHeld, JobReleased, JobRouted, JobUnrouted
+from kettle_wire.events import (
+    ClusterSubmitted,
+    Event,
+    JobEdited,
+    JobHeld,
+    JobReleased,
+    JobRouted,
+    JobUnrouted,
+)
 from kettle_wire.jobs import JobId
 
 FIRST, SECOND = JobId(1, 0), JobId(1, 1)
@@ -118,12 +126,14 @@ def test_what_is_held_or_edited_is_told_again() -> None:
 def test_a_restarted_queue_is_the_same() -> None:
     """Its rows have the routes, what these changed and what waits."""
     found, rows = Queue("ap"), dict[str, bytes]()
-    events = [("cluster/1", ClusterSubmitted(cluster=1, owner="ada", ad=AD, columns=[], rows=[[], []]))]
-    for stream, event in events:
-        rows |= {row.stream: row.state for row in found.apply(stream, event, 1) if row.state is not None}
+
+    def happens(stream: str, event: Event, at: int) -> None:
+        changes = found.apply(stream, event, at)
+        rows.update({row.stream: row.state for row in changes if row.state is not None})
+
+    happens("cluster/1", ClusterSubmitted(cluster=1, owner="ada", ad=AD, columns=[], rows=[[], []]), 1)
     ad = found.ad(FIRST)
-    event = routes.route(ad, {name.lower(): name for name in ad}, TO_SLURM, 1)
-    rows |= {row.stream: row.state for row in found.apply("job/1.0", event, 2) if row.state is not None}
+    happens("job/1.0", routes.route(ad, {name.lower(): name for name in ad}, TO_SLURM, 1), 2)
     again = Queue("ap")
     restore(again, rows.items())
     assert found.ad(FIRST) == again.ad(FIRST)

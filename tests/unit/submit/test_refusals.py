@@ -41,7 +41,7 @@ def refusal(text: str, cwd: Path, *, given: dict[str, str] | None = None) -> Sub
         (HEAD + "concurrency_limits = a:0\nqueue\n", 2, "between 0.000001 and"),
         (HEAD + "concurrency_limits_expr = 1 +\nqueue\n", 2, "is not an expression"),
         (HEAD + "concurrency_limits = a\nconcurrency_limits_expr = b\nqueue\n", 3, "say one of them"),
-        (HEAD + "grid_resource = batch slurm\nqueue\n", 2, "not carried out"),
+        (HEAD + "tool_daemon_cmd = x\nqueue\n", 2, "not carried out"),
         (HEAD + "manifest_dir = ../m\nqueue\n", 2, "leads out of the sandbox"),
         (HEAD + "x509userproxy = missing\nqueue\n", 2, "missing does not exist; make one (voms-proxy-init)"),
         (HEAD + "x509userproxy = /dev\nqueue\n", 2, "the proxy file /dev is a directory"),
@@ -116,7 +116,7 @@ def refusal(text: str, cwd: Path, *, given: dict[str, str] | None = None) -> Sub
         (HEAD + "request_disk = 5 parsecs\nqueue\n", 2, "is not an expression"),
         (HEAD + "request_gpus = -1\nqueue\n", 2, "zero or more, not -1"),
         (HEAD + "priority = high\nqueue\n", 2, "whole number"),
-        (HEAD + "universe = grid\nqueue\n", 2, "use vanilla"),
+        (HEAD + "universe = java\nqueue\n", 2, "use vanilla"),
         (HEAD + "universe = parallel\nqueue\n", 2, "machine_count = N"),
         (HEAD + "universe = parallel\nmachine_count = 0\nqueue\n", 3, "from 1 to 1000, not 0"),
         (HEAD + "machine_count = 4\nqueue\n", 2, "write: universe = parallel"),
@@ -264,7 +264,7 @@ def test_what_programs_write_is_tolerated_where_it_does_no_harm(tmp_path: Path) 
     found = expand(description, SITE)
     assert expand(plain, SITE).ad == found.ad
     assert ["LogDirectory", "request_memmory"] == [each.name for each in found.unused]
-    for line in ("use_scitokens = true", "grid_resource = batch slurm"):
+    for line in ("use_scitokens = true", "tool_daemon_cmd = x"):
         with pytest.raises(SubmitError):
             parse(f"{HEAD}{line}\nqueue\n", source="job.sub", cwd=tmp_path, environ={}, tolerant=True)
 

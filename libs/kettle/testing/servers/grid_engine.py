@@ -1,4 +1,6 @@
-"""A real Grid Engine of one host for tests, in namespaces of its own: its master, its execution daemon and its jobs."""
+"""
+A real Grid Engine of one host for tests, in namespaces of its own: its master, its execution daemon and its jobs.
+"""
 
 import os
 import pwd

@@ -6,24 +6,21 @@ What is to be done follows from what is recorded, so a process that begins again
 
 import asyncio
 import logging
+import math
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Final
 
 from kettle.accounts.lookup import StrangerError
 from kettle.execution.input_files.cache import InputCache
-from kettle.execution.input_files.download import InputError
-from kettle.execution.job_environment.job_ad import JobAd
-from kettle.execution.job_environment.quoting import QuotingError
-from kettle.execution.sandbox.output_files import Results, TooManyResultsError
 from kettle.faults import fault_point
-from kettle.transfer.file_lists import ManifestError
 from kettle_services.ce.attempts.book import Book, now
-from kettle_services.ce.attempts.sandboxes import Sandboxes
+from kettle_services.ce.attempts.job_files import JobFiles
+from kettle_services.ce.attempts.orders import Orders, job_of
+from kettle_services.ce.attempts.sandboxes import AwayError, Sandboxes
 from kettle_services.ce.batch.port import (
     BatchSystem,
     InDoubtError,
-    Job,
     NotTakenError,
     Seen,
     Submission,
@@ -34,18 +31,14 @@ from kettle_services.ce.domain.attempts import progress
 from kettle_services.ce.domain.attempts.attempt import BatchClaim, Run, Stage
 from kettle_services.ce.domain.attempts.claims import Changes
 from kettle_services.ce.domain.attempts.endings import result_of
-from kettle_services.ce.domain.batch.programs import program_of
-from kettle_services.ce.domain.batch.script import script
 from kettle_wire.attempts import Ending
-from kettle_wire.batch import BatchEnd, BatchState
-from kettle_wire.codes import HoldCode, VacateCode
+from kettle_wire.batch import BatchEnd
+from kettle_wire.codes import VacateCode
 from kettle_wire.commands.startd import Activation
 from kettle_wire.events.batch import BatchEvent
-from kettle_wire.worker_reports import FinalReport, not_made
+from kettle_wire.worker_reports import FinalReport, OutputFile
 
 _log: Final = logging.getLogger(__name__)
-_AGAIN_S: Final = 60.0
-"""So long an order to the batch system has to take effect, before it is given again."""
 _CHECK_S: Final = 60.0
 """How often it is asked whether it is well while it has no job of ours."""
 _TRY_AGAIN_S: Final = 10.0
@@ -76,15 +69,13 @@ class Follower:
         """Why it takes no jobs now; empty: it does."""
         self._system: Final = system
         self._book: Final = book
-        self._inputs: Final = inputs
         self._tasks: Final = tasks
         self._submissions: Final = asyncio.Semaphore(at_once)
-        self._stagings: Final = asyncio.Semaphore(at_once)
+        self._files: Final = JobFiles(sandboxes, inputs, settings.name, at_once=at_once)
+        self._orders: Final = Orders(system, settings.name)
         self._busy: dict[str, asyncio.Task[None]] = {}
         """What is done last about a claim."""
         self._working: set[asyncio.Task[None]] = set()
-        self._ordered: dict[str, tuple[str, float]] = {}
-        """Orders to the batch system that were given: which, and when."""
         self._absent: dict[str, progress.Absence] = {}
         self._wake: Final = asyncio.Event()
         book.changed.append(self._changed)
@@ -116,8 +107,7 @@ class Follower:
             elif run.stage is Stage.ENDED:
                 self._do(claim, partial(self._report, claim))
         known = {each.run.intent for _, each in self._mine() if each.run is not None}
-        for left in await self.sandboxes.others(known):
-            await self._remove(left)
+        await self._files.remove_others(known)
         self._wake.set()
 
     def _mine(self) -> list[tuple[str, BatchClaim]]:
@@ -132,20 +122,14 @@ class Follower:
         if of is None or of.system != self.name or of.run is None:
             return
         if after is None:
-            for kept in (self._ordered, self._absent):
-                kept.pop(of.claim, None)
-            self._do(of.claim, partial(self._remove, of.run.intent))
+            self._orders.forget(of.claim)
+            self._absent.pop(of.claim, None)
+            self._do(of.claim, partial(self._files.remove, of.run.intent))
         elif of.run.stage is Stage.ENDED:
             self._do(of.claim, partial(self._report, of.claim))
         else:
             self._steer(of.claim)
         self._wake.set()
-
-    async def _remove(self, intent: str) -> None:
-        try:
-            await self.sandboxes.remove(intent)
-        except OSError as error:  # it is removed with the next start
-            _log.warning("a sandbox stays", extra={"sandbox": intent, "cause": str(error)})
 
     def _do(self, claim: str, work: Callable[[], Awaitable[None]]) -> None:
         """One thing after the other about each claim."""
@@ -171,24 +155,7 @@ class Follower:
         run = self._run(claim)
         if run is None or run.stage is not Stage.STAGING:
             return
-        ending: Ending | None = None
-        job = JobAd(activation.ad)
-        try:
-            _refuse_urls(job)
-            async with self._stagings, self._inputs.gathered(activation) as inputs:
-                path = self.sandboxes.path(run.intent)
-                text = script(program_of(job, path), path)
-                await self.sandboxes.make(run, activation.ad, inputs, text)
-        except InputError as error:
-            ending = Ending(code=HoldCode.TransferInputError, subcode=error.errno, reason=str(error))
-        except QuotingError as error:
-            ending = Ending(code=HoldCode.FailedToCreateProcess, reason=str(error))
-        except StrangerError as error:
-            ending = Ending(code=HoldCode.FailedToAccessUserAccount, reason=str(error))
-        except OSError as error:
-            ending = Ending(
-                code=VacateCode.ScratchDirError, reason=f"its sandbox for {self.name} cannot be made: {error}"
-            )
+        ending = await self._files.bring(run, activation)
         run = self._run(claim)
         if run is None:
             return
@@ -239,19 +206,11 @@ class Follower:
         if found is None or run is None or run.stage is not Stage.ENDED:
             return
         fault_point("batch.ended")
-        results, ending = Results([], [], 0, False, []), run.ending
+        files, ending = list[OutputFile](), run.ending
         if run.id and run.end is not None and ending is None:
-            try:
-                results = await self.sandboxes.results(run, run.end)
-                ending = _shortcoming(results)
-            except (OSError, ManifestError, TooManyResultsError, StrangerError) as error:
-                ending = Ending(
-                    code=HoldCode.TransferOutputError,
-                    subcode=getattr(error, "errno", None) or 0,
-                    reason=f"Transfer output files failure at the batch system: {error}",
-                )
-        result = result_of(run, ending, sent=results.sent)
-        self._book.send(found, FinalReport(result=result, outputs=results.files))
+            files, ending = await self._files.results(run)
+        result = result_of(run, ending, sent=sum(each.size for each in files))
+        self._book.send(found, FinalReport(result=result, outputs=files, told=self._book.told(found, run)))
 
     async def follow(self) -> None:
         """Ask for all jobs again and again; never returns."""
@@ -320,7 +279,11 @@ class Follower:
     async def _find(self, doubtful: dict[str, Run]) -> None:
         asked = now()
         owners = {run.owner for run in doubtful.values() if run.owner}
-        found = await self._system.find([run.intent for run in doubtful.values()], sorted(owners))
+        try:
+            found = await self._system.find([run.intent for run in doubtful.values()], sorted(owners))
+        except UnavailableError as error:  # they stay in doubt; the others are asked for all the same
+            _log.info("not looked for", extra={"system": self.name, "cause": str(error)})
+            return
         for claim, run in doubtful.items():
             if self._run(claim) is not run:
                 continue
@@ -335,7 +298,7 @@ class Follower:
             await self._ask_to_take(claim)
 
     async def _poll(self, there: Mapping[str, Run]) -> None:
-        seen = await self._system.poll([_job(run) for run in there.values()])
+        seen = await self._system.poll([job_of(run) for run in there.values()])
         absent: dict[str, Run] = {}
         changes: Changes = []
         for claim, run in there.items():
@@ -357,21 +320,20 @@ class Follower:
             _log.error("a word that is not known", extra={"system": self.name, "said": said.words})
             return []
         if said.end is not None:
-            return progress.ended(run, progress.completed(said.end, await self._left(run)), now())
+            try:
+                left = await self._files.left(run)
+            except AwayError:  # what it has left is asked for with the next answer
+                return []
+            return progress.ended(run, progress.completed(said.end, left), now())
         return progress.seen(run, said.state, now(), words=said.words, host=said.host)
 
     async def _record(self, asked: Mapping[str, Run], changes: Changes) -> None:
-        """Those of jobs that are still as they were when they were asked for; many go together."""
+        """
+        Record what is about jobs that are still as they were when they were asked for; many go together.
+        """
         for start in range(0, len(changes), _TOGETHER):
             part = changes[start : start + _TOGETHER]
             await self._book.record([each for each in part if self._run(each[0]) is asked[each[0]]])
-
-    async def _left(self, run: Run) -> BatchEnd | None:
-        try:
-            return await self.sandboxes.left(run)
-        except (OSError, StrangerError) as error:
-            _log.warning("its sandbox cannot be read", extra={"job": str(run.job), "cause": str(error)})
-            return None
 
     async def _look_into(self, absent: dict[str, Run]) -> None:
         """Of jobs that it does not name any more."""
@@ -381,14 +343,22 @@ class Follower:
         long = {claim: run for claim, run in absent.items() if progress.is_looked_into(self._absent[claim])}
         if not long:
             return
-        books = await self._system.accounting([_job(run) for run in long.values()])
+        patience, books = self.settings.lost_after, dict[str, BatchEnd | None]()
+        try:
+            books |= await self._system.accounting([job_of(run) for run in long.values()])
+        except UnavailableError as error:  # nobody is given up while the books cannot be read
+            patience = math.inf
+            _log.info("its books cannot be read", extra={"system": self.name, "cause": str(error)})
         changes: Changes = []
         for claim, run in long.items():
             if self._run(claim) is not run or (run.id in books and books[run.id] is None):
                 continue
-            left = await self._left(run)
+            try:
+                left = await self._files.left(run)
+            except AwayError:
+                continue
             absence = self._absent[claim]
-            end = progress.judged(absence, books.get(run.id), left, now(), patience=self.settings.lost_after)
+            end = progress.judged(absence, books.get(run.id), left, now(), patience=patience)
             if end is not None:
                 changes += [(claim, event) for event in progress.ended(run, end, now())]
         await self._record(long, changes)
@@ -396,56 +366,5 @@ class Follower:
     def _steer(self, claim: str) -> None:
         """Give the batch system the order that is due."""
         run = self._run(claim)
-        if run is None or run.stage is not Stage.SUBMITTED or claim in self._busy:
-            return
-        order = _due(run)
-        given, at = self._ordered.get(claim, ("", 0.0))
-        if not order or (order == given and now() - at < _AGAIN_S):
-            return
-        self._ordered[claim] = order, now()
-        self._do(claim, partial(self._give, claim, order, run))
-
-    async def _give(self, claim: str, order: str, run: Run) -> None:
-        try:
-            match order:
-                case "cancel":
-                    await self._system.cancel(_job(run))
-                case "hold":
-                    await self._system.hold(_job(run), running=run.state is BatchState.RUNNING)
-                case _:
-                    await self._system.release(_job(run), running=run.state is BatchState.SUSPENDED)
-        except (UnavailableError, NotTakenError) as error:
-            _log.warning(
-                "an order is not carried out",
-                extra={"system": self.name, "job": str(run.job), "order": order, "cause": str(error)},
-            )
-            if isinstance(error, UnavailableError):
-                self._ordered.pop(claim, None)
-
-
-def _refuse_urls(job: JobAd) -> None:
-    if job.urls:
-        raise InputError(job.urls[0], "an input that is a URL is not fetched for a batch system")
-
-
-def _shortcoming(results: Results) -> Ending | None:
-    if results.uploads:
-        reason = f"a result cannot be sent to {results.uploads[0].url} from a batch system"
-        return Ending(code=HoldCode.TransferOutputError, reason=reason)
-    return not_made(results.missing) if results.missing else None
-
-
-def _job(run: Run) -> Job:
-    return Job(run.id, run.intent, run.owner)
-
-
-def _due(run: Run) -> str:
-    """What the batch system is to be told about a job; empty: nothing."""
-    if run.stop is not None:
-        return "cancel"
-    stopped = run.state in {BatchState.HELD, BatchState.SUSPENDED}
-    if run.held and run.state in {BatchState.QUEUED, BatchState.RUNNING}:
-        return "hold"
-    if not run.held and run.orders and stopped:
-        return "release"
-    return ""
+        if run is not None and claim not in self._busy and (order := self._orders.due(claim, run)):
+            self._do(claim, partial(self._orders.give, claim, order, run))

@@ -22,7 +22,7 @@ from kettle.execution.attempts.job_spec import Input
 from kettle.execution.job_environment.job_ad import JobAd
 from kettle.execution.sandbox.directory import Sandbox, remove_tree
 from kettle.execution.sandbox.output_files import STDERR, STDOUT, Results, collect
-from kettle_services.ce.attempts.sandboxes import Kept, code_of, read_in
+from kettle_services.ce.attempts.sandboxes import AwayError, Kept, code_of, read_in
 from kettle_services.ce.domain.attempts.attempt import Run
 from kettle_services.ce.domain.batch.said import cleaned
 from kettle_services.ce.domain.batch.script import OURS, left
@@ -121,7 +121,7 @@ class RemoteSandboxes:
         try:
             ran = await self._commands.run(words, given, within=self._patience)
         except CommandError as error:
-            raise OSError(errno.EIO, cleaned(str(error))) from None
+            raise AwayError(errno.EHOSTUNREACH, cleaned(str(error))) from None
         if ran.status:
             raise OSError(errno.EIO, cleaned(ran.errors) or f"{words[0]} ended with status {ran.status}")
         return ran

@@ -35,8 +35,14 @@ class Kept(msgspec.Struct, frozen=True):
     """The files that lay in its sandbox before it began."""
 
 
+class AwayError(OSError):
+    """The host of a sandbox does not answer, which says nothing about what is there: it is asked again."""
+
+
 class Sandboxes(Protocol):
-    """Sandboxes by the intents of jobs."""
+    """
+    Sandboxes by the intents of jobs; what is done to one raises AwayError besides, if its host does not answer.
+    """
 
     def path(self, intent: str) -> str:
         """Where one is, for the job."""
@@ -44,8 +50,7 @@ class Sandboxes(Protocol):
 
     async def make(self, run: Run, ad: Ad, inputs: Sequence[Input], script: str) -> None:
         """
-        Make one, with its files, and with the script that the batch system is to run.  Raises OSError,
-        StrangerError.
+        Make one, with its files, and with the script that the batch system is to run.  Raises OSError, StrangerError.
         """
         ...
 
@@ -201,8 +206,7 @@ def code_of(end: BatchEnd | None) -> int:
 
 def read_in(path: str, name: str, offset: int, length: int) -> bytes:
     """
-    The job has ended, so what a path leads to does not change; but a link that it made may lead out of its
-    sandbox.
+    The job has ended, so what a path leads to does not change; but a link that it made may lead out of its sandbox.
     """
     target = f"{path}/{name}"
     if offset < 0 or os.path.realpath(target) != f"{os.path.realpath(path)}/{name}":

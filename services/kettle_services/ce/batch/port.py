@@ -86,7 +86,7 @@ class BatchSystem(Protocol):
 
     async def find(self, intents: Collection[Intent], owners: Collection[str]) -> Mapping[Intent, BatchId]:
         """
-        Those of the intents that it has, or has had as far as it remembers, by one question for all.  Raises UnavailableError.
+        Which of the intents it has, or has had as far as it remembers, by one question for all.  Raises UnavailableError.
         """
         ...
 

@@ -12,7 +12,9 @@ from kettle_wire.batch import BatchEnd, BatchId, Intent
 
 
 class GridEngine:
-    """Jobs of a cell.  It lists no job that has ended: how one did is in its books, and in the word that the job leaves."""
+    """
+    Jobs of a cell.  It lists no job that has ended: how one did is in its books, and in the word that the job leaves.
+    """
 
     def __init__(self, asking: Asking, *, accounting: bool, environment: str = "", gpus: str = "") -> None:
         """

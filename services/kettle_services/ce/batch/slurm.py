@@ -70,8 +70,7 @@ class Slurm:
 
     async def poll(self, jobs: Collection[Job]) -> Mapping[BatchId, Seen]:
         """
-        One question for all jobs of a cluster, those that have ended included, as long as the controller
-        knows them.
+        One question for all jobs of a cluster, those that have ended included, as long as the controller knows them.
         """
         seen: dict[BatchId, Seen] = {}
         for cluster, mine in _by_cluster(jobs):

@@ -63,6 +63,7 @@ class Said(msgspec.Struct):
         return RouteDecided(
             jobs=[RoutedProc(each.job.proc, each.number + 1) for each in self.jobs],
             version=self.decision.version,
+            owner=str(self.jobs[0].ad.get("Owner", "")),
             route=self.decision.route,
             turn=self.turn,
             attributes=self.attributes,

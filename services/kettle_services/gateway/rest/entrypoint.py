@@ -5,7 +5,7 @@ Compute entrypoints over HTTP: they are asked in people's own names, so they and
 from datetime import UTC, datetime
 from typing import Final
 
-from kettle.client.entrypoint import NoSuchJobError, job_called
+from kettle.client.entrypoint import Entrypoint, NoSuchJobError, job_called
 from kettle.routes.chain import chain_of
 from kettle_services.gateway.rest.access_points import AccessPoints
 from kettle_services.gateway.rest.application import Answer, Asked
@@ -15,6 +15,8 @@ from kettle_wire.rest import entrypoint as rest
 from kettle_wire.rest.problem import ProblemCode
 
 _SCHEDD: Final = "/query/schedd"
+_PATIENCE_S: Final = 2.0
+"""So long an entrypoint is waited for: who asks over HTTP asks again."""
 
 
 class EntrypointQuestions:
@@ -29,7 +31,7 @@ class EntrypointQuestions:
         parameters: rest.GetRoutes = asked.parameters
         async with self._people.of(asked.person) as client:
             there = await self._access_points.at(client, parameters.schedd, _SCHEDD)
-            found = await there.entrypoint.routes()
+            found = await Entrypoint(there.requests, _PATIENCE_S).routes()
         routes = [
             rest.RouteOf(
                 name=each.name,
@@ -90,7 +92,7 @@ class EntrypointQuestions:
         body: rest.JobToRoute = asked.body
         async with self._people.of(asked.person) as client:
             there = await self._access_points.at(client, parameters.schedd, _SCHEDD)
-            found = await there.entrypoint.try_route(body.ad)
+            found = await Entrypoint(there.requests, _PATIENCE_S).try_route(body.ad)
         return Answer(
             rest.Routed(
                 route=found.route,

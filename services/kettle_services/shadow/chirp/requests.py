@@ -27,6 +27,7 @@ from kettle_services.shadow.domain.rate_limit import Allowance
 from kettle_services.shadow.files.access import FileAccess
 from kettle_services.shadow.files.disk_threads import FileWork
 from kettle_wire.ads import Ad, Scalar
+from kettle_wire.codes import Universe
 from kettle_wire.commands.chirp import (
     Chirped,
     CloseFile,
@@ -53,6 +54,8 @@ _log: Final = logging.getLogger(__name__)
 _ID_BYTES: Final = 8
 _MOST_IN_HAND: Final = 4
 """Requests of one job at once; its machine waits for each answer, and asks again only after a long wait."""
+_OF_BATCH_SYSTEMS: Final = ("GridJobId", "GridJobStatus")
+"""What an entrypoint says of jobs there."""
 _UNDEFINED: Final = b"UNDEFINED"
 _KIB: Final = 1024
 
@@ -76,7 +79,8 @@ class Chirping:
         self._record = record
         self._wants_proxy = ad.get("WantIOProxy") is True
         self._allowance = Allowance(terms.at_once, terms.hourly, time.monotonic())
-        self._prefixes = [prefix.lower() for prefix in terms.delayed]
+        batch = _OF_BATCH_SYSTEMS if ad.get("JobUniverse") == Universe.GRID else ()
+        self._prefixes = [prefix.lower() for prefix in (*terms.delayed, *batch)]
         self._access = access
         self._directories = terms.directories
         self._files: RemoteFiles | None = None

@@ -107,7 +107,10 @@ def evolve(claim: BatchClaim | None, event: BatchEvent) -> BatchClaim | None:
     assert claim is not None, f"{event} of a claim that is not there"
     if isinstance(event, BatchRenewed):
         return msgspec.structs.replace(claim, until=event.until)
-    return msgspec.structs.replace(claim, run=_run(claim.run, event))
+    run = _run(claim.run, event)
+    if isinstance(event, BatchActivated):  # the schedd has recorded the claim, or it would begin no job
+        return msgspec.structs.replace(claim, run=run, until=max(claim.until, event.at + claim.lease))
+    return msgspec.structs.replace(claim, run=run)
 
 
 _OfRun = (

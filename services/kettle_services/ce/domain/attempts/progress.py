@@ -25,7 +25,7 @@ _LONGEST_PAUSE_S: Final = 300.0
 
 def submitting(run: Run, now: float) -> list[BatchEvent]:
     """Its files are there, or it is asked again: the batch system is about to be asked."""
-    if run.stop is not None or run.stage not in {Stage.STAGING, Stage.DEFERRED, Stage.IN_DOUBT}:
+    if run.stop is not None or run.stage not in {Stage.STAGING, Stage.DEFERRED}:
         return []
     return [BatchSubmitting(number=run.asked + 1, at=now)]
 

@@ -100,9 +100,15 @@ def _of_json(text: str) -> Iterator[PbsJob]:
     except msgspec.MsgspecError as error:
         raise BrokenAnswerError(f"qstat wrote no whole list: {error}") from None
     for id_, fields in answer.jobs.items():
-        used = fields.get("resources_used")
-        more = {f"used.{key}": value for key, value in used.items()} if isinstance(used, dict) else {}
+        more = {f"used.{key}": value for key, value in _used(fields.get("resources_used")).items()}
         yield _job(id_, {key: str(value) for key, value in {**fields, **more}.items()}, _LIMITS)
+
+
+def _used(value: object) -> dict[str, object]:
+    try:
+        return msgspec.convert(value or {}, dict[str, object])
+    except msgspec.ValidationError:  # it is not said
+        return {}
 
 
 def _of_xml(text: str) -> Iterator[PbsJob]:

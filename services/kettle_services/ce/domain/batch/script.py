@@ -93,7 +93,7 @@ def script(program: Program, sandbox: str) -> str:
 def left(text: str) -> BatchEnd | None:
     """How a job ended by its own word (the file `.kettle/end`); None: it has left none."""
     line, *used = text.splitlines() or [""]
-    how, *numbers = line.split()
+    how, *numbers = line.split() or [""]
     if how not in {"code", "signal"} or len(numbers) != 3 or not all(each.isdecimal() for each in numbers):
         return None
     status, began, ended = map(int, numbers)

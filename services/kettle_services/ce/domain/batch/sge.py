@@ -109,9 +109,7 @@ def _rank(job: GridEngineJob) -> int:
 
 
 def state_of(letters: str) -> BatchState | None:
-    """
-    What the letters of a state mean.  A job in the state of an error waits for somebody to clear it.
-    """
+    """What the letters of a state mean.  A job in the state of an error waits for somebody to clear it."""
     if not letters or set(letters) - set("qwhrtRsSTdEPN"):
         return None
     if "E" in letters or "h" in letters:
@@ -194,7 +192,9 @@ _MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep",
 
 
 def _time(text: str) -> float:
-    """Of `Thu Nov 26 11:43:00 2026`, or of `11/26/2026 11:43:00.123`; UTC, as `qacct` was asked to write it."""
+    """
+    Of `Thu Nov 26 11:43:00 2026`, or of `11/26/2026 11:43:00.123`; UTC, as `qacct` was asked to write it.
+    """
     if found := re.fullmatch(r"\w{3} (\w{3}) +(\d+) (\d+):(\d+):(\d+) (\d{4})", text.strip()):
         month, *rest = found.groups()
         day, hour, minute, second, year = map(int, rest)

@@ -1,0 +1,66 @@
+"""What a batch system is told about jobs that it has: that they are to end, to stop, or to go on."""
+
+import logging
+from typing import Final
+
+from kettle_services.ce.attempts.book import now
+from kettle_services.ce.batch.port import BatchSystem, Job, NotTakenError, UnavailableError
+from kettle_services.ce.domain.attempts.attempt import Run, Stage
+from kettle_wire.batch import BatchState
+
+_log: Final = logging.getLogger(__name__)
+_AGAIN_S: Final = 60.0
+"""So long an order has to take effect, before it is given again."""
+
+
+class Orders:
+    """Those that were given."""
+
+    def __init__(self, system: BatchSystem, name: str) -> None:
+        self._system: Final = system
+        self._name: Final = name
+        self._given: dict[str, tuple[str, float]] = {}
+        """By claims: which order, and when."""
+
+    def due(self, claim: str, run: Run) -> str:
+        """What the batch system is to be told now about a job; empty: nothing."""
+        order = _wanted(run) if run.stage is Stage.SUBMITTED else ""
+        given, at = self._given.get(claim, ("", 0.0))
+        return "" if order == given and now() - at < _AGAIN_S else order
+
+    def forget(self, claim: str) -> None:
+        """The claim is over."""
+        self._given.pop(claim, None)
+
+    async def give(self, claim: str, order: str, run: Run) -> None:
+        """Tell it; what it does not do now, it is told again."""
+        self._given[claim] = order, now()
+        try:
+            match order:
+                case "cancel":
+                    await self._system.cancel(job_of(run))
+                case "hold":
+                    await self._system.hold(job_of(run), running=run.state is BatchState.RUNNING)
+                case _:
+                    await self._system.release(job_of(run), running=run.state is BatchState.SUSPENDED)
+        except (UnavailableError, NotTakenError) as error:
+            _log.warning(
+                "an order is not carried out",
+                extra={"system": self._name, "job": str(run.job), "order": order, "cause": str(error)},
+            )
+            if isinstance(error, UnavailableError):
+                self._given.pop(claim, None)
+
+
+def job_of(run: Run) -> Job:
+    """A job as the batch system knows it."""
+    return Job(run.id, run.intent, run.owner)
+
+
+def _wanted(run: Run) -> str:
+    if run.stop is not None:
+        return "cancel"
+    stopped = run.state in {BatchState.HELD, BatchState.SUSPENDED}
+    if run.held and run.state in {BatchState.QUEUED, BatchState.RUNNING}:
+        return "hold"
+    return "release" if not run.held and run.orders and stopped else ""

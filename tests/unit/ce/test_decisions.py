@@ -1,0 +1,109 @@
+"""What an entrypoint decides about the jobs that wait, in their order and within the limits of the routes."""
+
+from kettle.routes import Counters, RouteTable, read_routes
+from kettle_services.ce.domain.decisions import (
+    Said,
+    WaitingJob,
+    counters_of,
+    decide,
+    next_hold,
+    overdue,
+    to_decide,
+)
+from kettle_services.ce.domain.throttle import LONGEST_S, WINDOW_S, closed_until
+from kettle_wire.ads import Ad
+from kettle_wire.commands.routing import RouteCount
+from kettle_wire.jobs import JobId
+
+NOW = 1_700_000_000.0
+HOLD_S = 1800.0
+
+
+def table(more: str = "", *, most: int = 2) -> RouteTable:
+    """One route to a batch system for jobs of atlas, with room for `most`."""
+    return read_routes(
+        "JOB_ROUTER_ROUTE_NAMES = Slurm\n"
+        "JOB_ROUTER_ROUTE_Slurm @=end\n"
+        '  REQUIREMENTS VO == "atlas"\n'
+        '  GridResource = "batch slurm"\n'
+        f"  MaxJobs = {most}\n"
+        f"{more}"
+        "@end\n",
+        "routes",
+    )
+
+
+def job(cluster: int, proc: int, **more: str | int) -> WaitingJob:
+    ad: Ad = {"Owner": "ada", "JobUniverse": 5, "VO": "atlas", "EnteredCurrentStatus": int(NOW), **more}
+    return WaitingJob(JobId(cluster, proc), 0, ad, "", NOW)
+
+
+def decided(jobs: list[WaitingJob], routes: RouteTable, now: float = NOW) -> tuple[list[Said], Counters]:
+    counters = counters_of(routes, [], {}, 0)
+    chosen = to_decide(jobs, routes, counters)
+    late = [each for each in overdue(jobs, HOLD_S, now) if each not in chosen]
+    return decide([*chosen, *late], routes, counters, now, hold_after=HOLD_S)
+
+
+def test_jobs_alike_get_their_route_together() -> None:
+    """One event and one routing for what is the same; what else its schedd has to know is in the ad."""
+    routes = table("  OnLocalRemove = retry(3)\n", most=9)
+    said, counters = decided([job(1, 1), job(1, 0), job(2, 0)], routes)
+    assert [("Slurm", [(0, 1), (1, 1)]), ("Slurm", [(0, 1)])] == [
+        (each.event().route, [(one.proc, one.number) for one in each.event().jobs]) for each in said
+    ]
+    assert ("retry", 3) == tuple(said[0].attributes[n] for n in ("OnLocalRemove", "OnLocalRemoveRetries"))
+    assert (3, 3) == (counters.of("Slurm").jobs, counters.turn)
+
+
+def test_the_best_get_what_room_there_is_and_the_others_wait_with_the_reason() -> None:
+    """By priority, then in the order of submission; they are looked at again when the route has room."""
+    routes = table()
+    jobs = [job(1, 0), job(1, 1), job(2, 0, JobPrio=5)]
+    said, full = decided(jobs, routes)
+    assert [JobId(2, 0), JobId(1, 0)] == [
+        one.job for each in said if each.decision.route for one in each.jobs
+    ]
+    (waits,) = (each for each in said if not each.decision.route)
+    assert "no route takes it: Slurm: it has as many jobs as it may (MaxJobs = 2)" == waits.reason
+    rest = [jobs[1]]
+    rest[0].reason = waits.reason
+    assert [] == to_decide(rest, routes, full)
+    room = counters_of(routes, [RouteCount(route="Slurm", jobs=1, idle=0)], {}, full.turn)
+    assert rest == to_decide(rest, routes, room)
+    assert [] == to_decide(rest, routes, counters_of(routes, [], {"Slurm": "it is closed"}, 0))
+
+
+def test_a_reason_that_stays_the_same_is_said_once_and_then_the_job_is_held() -> None:
+    """Not those that wait because a route is only full."""
+    routes, strange = table(), job(3, 0, VO="cms")
+    ((said,), _) = decided([strange], routes)
+    assert 'no route takes it: Slurm: VO == "atlas" is false' == said.reason
+    strange.reason = said.reason
+    assert [] == decided([strange], routes)[0]
+    assert NOW + HOLD_S == next_hold([strange], HOLD_S)
+    ((held,), _) = decided([strange], routes, NOW + HOLD_S)
+    assert held.hold
+    patient = [job(4, proc) for proc in range(3)]
+    decided(patient, routes)
+    assert None is next_hold([patient[2]], HOLD_S)
+
+
+def test_other_routes_are_tried_for_all_that_wait() -> None:
+    """Also for those that none of the routes before would ever have taken."""
+    routes, other = table(), table(most=3)
+    waits = job(5, 0, VO="cms")
+    decided([waits], routes)
+    assert [] == to_decide([waits], routes, counters_of(routes, [], {}, 0))
+    assert [waits] == to_decide([waits], other, counters_of(other, [], {}, 0))
+
+
+def test_a_route_on_which_jobs_fail_is_closed_until_the_rate_is_what_it_may_be() -> None:
+    """The more fail, the longer, but never for ever; old failures do not count."""
+    threshold = 0.05
+    admitted = int(threshold * WINDOW_S)
+    assert 0.0 == closed_until([NOW] * admitted, threshold, NOW)
+    assert NOW + (admitted + 1) / threshold == closed_until([NOW] * (admitted + 1), threshold, NOW)
+    assert NOW + LONGEST_S == closed_until([NOW] * 1000, threshold, NOW)
+    assert 0.0 == closed_until([NOW - WINDOW_S] * 1000, threshold, NOW)
+    assert 0.0 == closed_until([NOW] * 1000, 0.0, NOW)
