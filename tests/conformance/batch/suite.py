@@ -24,7 +24,7 @@ from kettle_services.ce.batch.port import (
 )
 from kettle_wire.batch import BatchEnd, BatchRequest, BatchState, EndCause
 
-_LOOK_S: Final = 0.2
+_LOOK_S: Final = 0.4
 UNENDED: Final = frozenset({BatchState.QUEUED, BatchState.HELD, BatchState.RUNNING, BatchState.SUSPENDED})
 
 

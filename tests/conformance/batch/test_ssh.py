@@ -74,11 +74,11 @@ class TestCommands:
                 ran.errors,
             )
 
-        await asyncio.gather(*(one(number) for number in range(40)))
+        await asyncio.gather(*(one(number) for number in range(16)))
 
     async def test_many_need_few_sessions(self, server: SshServer, between: Line) -> None:
         """
-        Two hundred commands are a few sessions, of which there are never more at once than there may be.
+        Eighty commands are a few sessions, of which there are never more at once than there may be.
         """
         host = Counting(
             HostAddress.read(f"{server.user}@127.0.0.1:{between.port}"),
@@ -88,11 +88,11 @@ class TestCommands:
             patience=20.0,
         )
         commands = SshCommands(host, {}, sessions=_SESSIONS)
-        ran = await asyncio.gather(*(commands.run(["echo", str(number)], within=60) for number in range(200)))
+        ran = await asyncio.gather(*(commands.run(["echo", str(number)], within=60) for number in range(80)))
         await commands.close()
-        assert [f"{number}\n" for number in range(200)] == [each.output for each in ran]
+        assert [f"{number}\n" for number in range(80)] == [each.output for each in ran]
         assert host.sessions_at_once <= _SESSIONS
-        assert host.sessions_made <= 40
+        assert host.sessions_made <= 24
 
     async def test_one_that_takes_too_long_is_ended_alone(self, commands: SshCommands) -> None:
         """A command has its time, and those beside it are answered."""
