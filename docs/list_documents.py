@@ -129,7 +129,7 @@ Dependencies mean exactly the job of that name; where it has a factory, all of i
 
 **Placement** is about the attributes `Site` and `Region` of slots, which an administrator [sets](../how-to/set-a-machines-policy.md); offers of elastic pools say them as `site` and `region`.
 
-**Elastic pools** make machines for a job whose `autoScalingType` is `shared` or `dedicated` ([how](../how-to/grow-and-shrink-the-pool.md)). Such a machine is given up for another when the job has waited for it for `maximumIdleTimePerResource`.
+**Elastic pools** make machines for a job whose `autoScalingType` is `shared` or `dedicated` ([how](../how-to/grow-and-shrink-the-pool.md)). Such a machine is given up for another when the job has waited for it for `maximumIdleTimePerResource`, and none is made that would not be ready before `maximumTimeInQueue` is over. It has to live for three times `walltime`, which is when a job is ended in any case: without a `walltime` these are 36 hours, more than pools of workers live if their file says nothing (`life`).
 
 **Labels** are attributes `ProminenceLabel_<name>` of the job's ad, and its name is `ProminenceName`.
 

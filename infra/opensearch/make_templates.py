@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kettle.projections.accounting_documents import ATTEMPT_FIELDS, JOB_FIELDS, LONGEST
+from kettle.projections.lease_documents import LEASE_FIELDS
 
 _KEYWORD: Final = {"type": "keyword", "ignore_above": LONGEST}
 _EVENT_FIELDS: Final[Mapping[str, dict[str, Any]]] = {
@@ -25,6 +26,7 @@ def documents() -> dict[str, dict[str, Any]]:
     return {
         "kettle-jobs.json": _template("kettle-jobs", _typed(JOB_FIELDS)),
         "kettle-attempts.json": _template("kettle-attempts", _typed(ATTEMPT_FIELDS)),
+        "kettle-leases.json": _template("kettle-leases", _typed(LEASE_FIELDS)),
         "kettle-events.json": _template("kettle-events", _EVENT_FIELDS),
     }
 

@@ -123,6 +123,8 @@ class WorkerPool(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     """Whose jobs alone; empty: everybody's."""
     groups: list[Word] = []
     """Accounting groups whose jobs alone."""
+    max_machines_per_owner: Count = 0
+    """Never more at the same time that were made for the jobs of one person; 0: as many as the pool."""
     scale_down: ScaleDown = ScaleDown.DRAIN
     packing: Annotated[float, msgspec.Meta(gt=0, le=1)] = 1.0
     """How much of a machine is planned to be used."""

@@ -1,4 +1,4 @@
-"""The basic scenario once more, as an account that is not root."""
+"""The basic scenario once more, and machines that are processes, as an account that is not root."""
 
 import os
 import shutil
@@ -41,7 +41,7 @@ def test_basic_as_an_ordinary_user() -> None:
     run = [str(python), "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--basetemp={home / 'tmp'}"]
     try:
         done = subprocess.run(
-            [*drop, *run, str(tests / "test_basic.py")],
+            [*drop, *run, str(tests / "test_basic.py"), str(tests / "test_process_machines.py")],
             cwd=tests.parents[1],
             env={
                 "HOME": str(home),

@@ -14,10 +14,12 @@ import pytest
 import pytest_asyncio
 from tests.integration.iam.issuer import TokenIssuer, signing_key, token_issuer
 
+from kettle.auth.trust.keys import KeyPair, Kind
 from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers import selection
 from kettle.testing.servers.held_port import held_port
 from kettle.testing.throwaway_pool import ThrowawayPool
+from kettle_wire.iam_http import JOIN_GRANT
 
 from .asking import patiently
 from .test_containers import WORKING
@@ -254,3 +256,40 @@ async def test_the_pool_says_what_it_has_and_what_was_used(pool: ThrowawayPool, 
         assert {"usage": {"groups": {}}} == groups
         assert "error" in await ada.ask("GET", "/accounting?start=2020-01-01&end=31", 400)
         assert (await ada.ask("POST", "/token", 201))["token"].startswith("kettle-join-1.")
+
+
+async def test_a_machine_that_a_token_has_let_in_goes_with_it(
+    pool: ThrowawayPool, issuer: TokenIssuer
+) -> None:
+    """
+    Who has shown it sees the machine and removes it, and nobody else does; when the token is withdrawn, another one goes by itself.
+    """
+    token = issuer.token("ada", POOL, jti="lost")
+    port = (pool.home / "iam" / "port").read_text()
+
+    async def join(ada: V1, name: str) -> None:
+        form = {
+            "grant_type": JOIN_GRANT,
+            "join_token": (await ada.ask("POST", "/token", 201))["token"],
+            "name": name,
+            "key": KeyPair.new(Kind.USER).public,
+        }
+        async with ada.session.post(f"http://127.0.0.1:{port}/v1/token", data=form) as answer:
+            assert answer.status == 200, await answer.text()
+
+    async def machines(person: V1) -> list[str]:
+        async with person.session.get("/v2/own-workers") as answer:
+            assert answer.status == 200, await answer.text()
+            return [each["name"] for each in (await answer.json())["workers"]]
+
+    async with client(pool, token) as ada, client(pool, issuer.token("bob", POOL)) as bob:
+        await join(ada, "n1.ada")
+        await join(ada, "n2.ada")
+        assert (["n1.ada", "n2.ada"], []) == (await machines(ada), await machines(bob))
+        for person, status in ((bob, 404), (ada, 200)):
+            async with person.session.delete("/v2/own-workers/n1.ada") as answer:
+                assert status == answer.status, await answer.text()
+        await pool.client.iam.revoke_token("lost")
+        async with client(pool, issuer.token("ada", POOL)) as again, asyncio.timeout(WITHIN_S):
+            while await machines(again):
+                await asyncio.sleep(0.05)

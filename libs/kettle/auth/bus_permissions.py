@@ -14,27 +14,13 @@ from typing import Final
 
 from kettle.auth.bus_use import BusUse
 from kettle.auth.open_to_access_points import OF_THE_POOL
+from kettle.auth.open_to_bearers import OUTLIVES_A_TOKEN
 from kettle_wire.commands.catalogue import open_to
-from kettle_wire.commands.gateway import MAKE_LOGIN_LINK
-from kettle_wire.commands.iam import (
-    ISSUE_ANY_TOKEN,
-    ISSUE_TOKEN,
-    OPEN_ANY_SESSION,
-    OPEN_SESSION,
-    REGISTER_CLIENT,
-)
 from kettle_wire.commands.job_credentials import END_JOB_TOKENS, ISSUE_JOB_TOKENS
 from kettle_wire.commands.log import READ_FRAMES
 from kettle_wire.commands.queue import SUBMIT_FROM_JOB
 from kettle_wire.commands.spooling import SPOOL_JOBS_FROM_JOB, SPOOL_PARTS
 from kettle_wire.commands.submissions import SUBMIT_MANY_FROM_JOB
-from kettle_wire.commands.token_requests import (
-    APPROVE_OWN_TOKEN_REQUEST,
-    APPROVE_TOKEN_REQUEST,
-    AUTO_APPROVE,
-    FETCH_ANY_TOKEN,
-    FETCH_TOKEN,
-)
 from kettle_wire.endpoint import Caller
 from kettle_wire.identity import Identity
 from kettle_wire.subjects import (
@@ -101,20 +87,6 @@ BEARING_ADMINISTRATOR: Final = "bearing-administrator"
 
 _AS: Final[Mapping[str, str]] = {BEARER: Caller.USER.value, BEARING_ADMINISTRATOR: ADMINISTRATOR}
 """What bearers may ask for, save what outlives the token that they have shown."""
-
-_OUTLIVES_A_TOKEN: Final = (
-    OPEN_SESSION,
-    OPEN_ANY_SESSION,
-    ISSUE_TOKEN,
-    ISSUE_ANY_TOKEN,
-    FETCH_TOKEN,
-    FETCH_ANY_TOKEN,
-    APPROVE_OWN_TOKEN_REQUEST,
-    APPROVE_TOKEN_REQUEST,
-    AUTO_APPROVE,
-    REGISTER_CLIENT,
-    MAKE_LOGIN_LINK,
-)
 
 VISITOR: Final = Caller.VISITOR.value
 """The role of a schedd of another pool, with its shadow, that sends jobs here."""
@@ -247,7 +219,7 @@ def _workers(bus: BusUse, identity: Identity) -> tuple[list[str], list[str]]:
 def _asks(role: str, subjects: Subjects, identity: Identity) -> list[str]:
     """The commands that declare this role among their callers; an administrator is a user, too."""
     if role in _AS:
-        lasting = {subjects.commands_by(identity.token, each.role, each.verb) for each in _OUTLIVES_A_TOKEN}
+        lasting = {subjects.commands_by(identity.token, each.role, each.verb) for each in OUTLIVES_A_TOKEN}
         return [each for each in _asks(_AS[role], subjects, identity) if each not in lasting]
     if role in {READER, SUBMITTER}:
         more = _SUBMITS if role == SUBMITTER else ()

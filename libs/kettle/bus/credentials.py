@@ -28,6 +28,8 @@ class _Statement(msgspec.Struct, frozen=True):
     nats: _User
     name: str = ""
     iss: str = ""
+    iat: int = 0
+    exp: int = 0
 
 
 class Credential(msgspec.Struct, frozen=True):
@@ -71,6 +73,16 @@ class Credential(msgspec.Struct, frozen=True):
             return ""
         stated = self._stated()
         return stated.nats.issuer_account or stated.iss
+
+    @property
+    def life(self) -> tuple[int, int]:
+        """
+        From when to when the statement is good, in seconds since the epoch; the second is 0 if it does not end.
+        """
+        if not self.jwt:
+            return 0, 0
+        stated = self._stated()
+        return stated.iat, stated.exp
 
     def _stated(self) -> _Statement:
         body = self.jwt.split(".")[1]

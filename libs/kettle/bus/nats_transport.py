@@ -127,9 +127,23 @@ class TcpTransport(Transport):
         return self._writer
 
 
+_ASKED_AGAIN: Final = ("authorization violation", "user authentication expired")
+"""What the server says of a connection that may be made again: it has let this client in before."""
+
+
 class NatsClient(Client):
     """nats-py's client over our transport."""
 
     def __init__(self, transport: TcpTransport) -> None:
         super().__init__()
         self._transport = transport
+
+    async def _process_err(self, err_msg: str) -> None:
+        """
+        nats-py closes the client for good after whatever the server says.  But a server ends connections of which a credential has
+        ended, and those about which it wants to ask again; who has a newer credential, or is still welcome, comes again.
+        """
+        if self.is_connected and any(each in err_msg.lower() for each in _ASKED_AGAIN):
+            await self._process_op_err(errors.Error(f"nats: {err_msg}"))
+        else:
+            await super()._process_err(err_msg)

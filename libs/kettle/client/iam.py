@@ -1,8 +1,5 @@
 """What people and administrators ask of iam: join tokens, bans, tokens, and the record of all of it."""
 
-import hashlib
-import os
-from base64 import urlsafe_b64encode
 from collections.abc import Sequence
 from typing import Final
 
@@ -11,6 +8,8 @@ import msgspec
 from kettle.auth.mapping.levels import Level
 from kettle.client.connections.transport import Requests, new_id
 from kettle.client.errors import CommandRefusedError
+from kettle.client.join_tokens import MadeJoinToken, iam_patience, new_secret
+from kettle.client.own_machines import OwnMachinesClient
 from kettle.client.rights import RightsClient
 from kettle_wire.codes import RefusalCode
 from kettle_wire.commands import iam, job_credentials
@@ -20,9 +19,7 @@ from kettle_wire.commands.iam import (
     BeginSession,
     ClientShown,
     CreateJoinToken,
-    CreateOwnJoinToken,
     IssueToken,
-    JoinTokenMade,
     JoinTokenShown,
     LiftBan,
     ListBans,
@@ -54,15 +51,6 @@ from kettle_wire.events.iam import Joins
 from kettle_wire.iam_http import REFRESH_PREFIX, join_token
 
 _ADMINISTRATOR: Final = Level.ADMINISTRATOR.scope
-PATIENCE_S: Final = 10.0
-"""A pool need not have an iam: it is not waited for as long as for others."""
-
-
-class MadeJoinToken(msgspec.Struct, frozen=True, kw_only=True):
-    """A join token, which is shown once."""
-
-    token: str
-    made: JoinTokenMade
 
 
 class MadeSession(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,13 +96,6 @@ class IdentityClient:
         made = await self._requests.ask(iam.CREATE_JOIN_TOKEN, request, patience=self._patience)
         return MadeJoinToken(token=join_token(made.token, secret, made.pin), made=made)
 
-    async def create_own_join_token(self, *, lifetime: float = 1800.0, max_uses: int = 1) -> MadeJoinToken:
-        """Let machines join that run one's own jobs only."""
-        secret, hash_ = new_secret()
-        request = CreateOwnJoinToken(id=new_id(), hash=hash_, lifetime=lifetime, max_uses=max_uses)
-        made = await self._requests.ask(iam.CREATE_OWN_JOIN_TOKEN, request, patience=self._patience)
-        return MadeJoinToken(token=join_token(made.token, secret, made.pin), made=made)
-
     async def join_tokens(self) -> list[JoinTokenShown]:
         """Those that can be used."""
         answer = await self._requests.ask(iam.LIST_JOIN_TOKENS, ListJoinTokens(), patience=self._patience)
@@ -134,6 +115,11 @@ class IdentityClient:
         """Have the credential of a machine be invalid."""
         request = RemoveWorker(id=new_id(), worker=worker)
         await self._requests.ask(iam.REMOVE_WORKER, request, patience=self._patience)
+
+    @property
+    def own_machines(self) -> OwnMachinesClient:
+        """What a person may do about machines that run the own jobs only."""
+        return OwnMachinesClient(self._requests)
 
     # -- bans --------------------------------------------------------------------------------------------------------
 
@@ -262,10 +248,4 @@ class IdentityClient:
 
     @property
     def _patience(self) -> float:
-        return min(self._requests.transport.patience, PATIENCE_S)
-
-
-def new_secret() -> tuple[str, str]:
-    """A secret of 256 random bits, and what is recorded of it."""
-    secret = urlsafe_b64encode(os.urandom(32)).rstrip(b"=").decode()
-    return secret, hashlib.sha256(secret.encode()).hexdigest()
+        return iam_patience(self._requests)

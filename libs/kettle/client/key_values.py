@@ -3,7 +3,7 @@ Values that somebody keeps under keys in the pool: small facts that programs sha
 """
 
 from kettle.client.connections.transport import Requests, new_id
-from kettle.client.iam import PATIENCE_S
+from kettle.client.join_tokens import PATIENCE_S
 from kettle_wire.commands.key_values import (
     GET_VALUE,
     LIST_VALUES,

@@ -9,8 +9,8 @@ from kettle.auth.mapping.levels import SCOPE, Level
 from kettle.bus.ports import Rep, Req
 from kettle.client.connections.transport import Requests, new_id
 from kettle.client.errors import ClientError
-from kettle.client.iam import PATIENCE_S, new_secret
 from kettle.client.iam_http import IamHttp
+from kettle.client.join_tokens import PATIENCE_S, new_secret
 from kettle.client.rights import RightsClient
 from kettle_wire.commands import token_requests as wire
 from kettle_wire.commands.token_requests import FetchedToken, TokenRequestShown

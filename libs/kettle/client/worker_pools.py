@@ -16,7 +16,7 @@ from kettle_wire.commands import worker_pools as wire
 from kettle_wire.commands.accounting import REPORT_USAGE, ReportUsage, UsageRow
 from kettle_wire.endpoint import Endpoint
 from kettle_wire.leases import LeaseState
-from kettle_wire.worker_pools import Offer, WorkerPool
+from kettle_wire.worker_pools import WorkerPool
 
 PATIENCE_S: Final = 10.0
 """A pool need not have a scaler: it is not waited for as long as for others."""
@@ -52,9 +52,16 @@ class WorkerPools:
         """Have a pool be as its file says."""
         return await self.ask(wire.APPLY_POOL, wire.ApplyPool(id=new_id(), pool=pool))
 
-    async def check(self, offers: Sequence[Offer]) -> list[wire.OfferFault]:
-        """What providers say is wrong with offers; nothing is made."""
-        request = wire.CheckOffers(offers=list(offers))
+    async def check(self, pool: WorkerPool) -> list[wire.OfferFault]:
+        """
+        What providers say is wrong with the offers of a pool; nothing is made.  They are asked for machines that live as long as those of
+        the pool: a batch system may have none.
+        """
+        lives = [min(pool.life, offer.life or pool.life) for offer in pool.offers]
+        offers = [
+            msgspec.structs.replace(offer, life=life) for offer, life in zip(pool.offers, lives, strict=True)
+        ]
+        request = wire.CheckOffers(offers=offers)
         return (await self.ask(wire.CHECK_OFFERS, request, deadline=_PROVIDER_S)).faults
 
     async def list(self, *, patience: float = PATIENCE_S) -> Sequence[wire.PoolSummary]:
@@ -127,7 +134,9 @@ class WorkerPools:
     async def report(
         self, pool: str, *, since: float, now: float, by: Literal["owner", "job"] = "owner"
     ) -> PoolUse:
-        """The machines that a pool had from one moment to another, and what ran on them; `by`: whose, or which job."""
+        """
+        The machines that a pool had from one moment to another, and what ran on them; `by`: whose, or which job.
+        """
         report = await self.ask(wire.REPORT_POOL, wire.ReportPool(pool=pool, since=since))
         if not report.leases:
             return PoolUse(report=report, used=[])

@@ -42,7 +42,8 @@ RIGHTS: Final[Mapping[str, Rights]] = {
     "ce": Rights(writes="ce"),
     "scaler": Rights(writes="scaler"),
     "accounting": Rights(
-        reads=("collector", "negotiator", "schedd"), fills=("accounting", "jobs", "machines", "negotiation")
+        reads=("collector", "negotiator", "scaler", "schedd"),
+        fills=("accounting", "jobs", "machines", "negotiation"),
     ),
     "gateway": Rights(reads=("collector", "negotiator", "scaler", "schedd"), looks_at=("accounting",)),
     "archiver": Rights(

@@ -13,10 +13,6 @@ from kettle_wire.events.iam import Joins
 
 LONGEST_JOIN_S: Final = 30 * 86_400.0
 """The longest life of a join token."""
-LONGEST_OWN_JOIN_S: Final = 86_400.0
-"""The longest life of a join token that somebody makes for machines of his own."""
-SHORTEST_OWN_JOIN_S: Final = 60.0
-"""The shortest: else nothing bounds how many somebody makes one after the other."""
 LONGEST_LEASE_JOIN_S: Final = 1800.0
 """The longest life of a join token of a lease: it is sent with user data that others can read."""
 MOST_ACTS: Final = 10_000
@@ -64,15 +60,6 @@ class CreateJoinToken(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """Seconds after joining for which the machine's credential is valid; 0: as long as the pool gives them for."""
 
 
-class CreateOwnJoinToken(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Let machines join that run the caller's jobs only, with a secret that the caller has made."""
-
-    id: CommandId
-    hash: Sha256
-    lifetime: Annotated[float, msgspec.Meta(ge=SHORTEST_OWN_JOIN_S, le=LONGEST_OWN_JOIN_S)] = 1800.0
-    max_uses: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 1
-
-
 class JoinTokenMade(msgspec.Struct, frozen=True, kw_only=True):
     """What the token says besides its secret."""
 
@@ -104,6 +91,8 @@ class JoinTokenShown(msgspec.Struct, frozen=True, kw_only=True):
     """The machines that have joined with it."""
     group: str = ""
     machine: str = ""
+    own: bool = False
+    """As of the machines that join with it."""
 
 
 class JoinTokens(msgspec.Struct, frozen=True, kw_only=True):
@@ -136,6 +125,8 @@ class WorkerShown(msgspec.Struct, frozen=True, kw_only=True):
     """0: never."""
     group: str = ""
     leased: bool = False
+    own: bool = False
+    """The person whose jobs it runs has let it in, and may remove it."""
 
 
 class Workers(msgspec.Struct, frozen=True, kw_only=True):
@@ -402,14 +393,6 @@ CREATE_JOIN_TOKEN = Endpoint(
     CreateJoinToken,
     JoinTokenMade,
     callers=(Caller.ADMINISTRATOR, Caller.PROVISIONER),
-    repeat=Repeat.FIRST_ANSWER,
-)
-CREATE_OWN_JOIN_TOKEN = Endpoint(
-    "iam",
-    "create_own_join_token",
-    CreateOwnJoinToken,
-    JoinTokenMade,
-    callers=_USER,
     repeat=Repeat.FIRST_ANSWER,
 )
 LIST_JOIN_TOKENS = Endpoint(

@@ -85,7 +85,7 @@ class PoolSummary(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     asking for.
     """
     waiting: int = 0
-    """Idle jobs that its machines could run, and for which there is no room now."""
+    """Idle jobs for which machines of it come, and those that are left over and could run on some."""
     planned: list[PlannedMachines] = []
     """What the last plan asks for, or would ask for if it could."""
     closed: int = 0

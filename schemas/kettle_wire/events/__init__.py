@@ -54,6 +54,7 @@ from kettle_wire.events.iam import (
     ValuesRemoved,
     WorkerJoined,
     WorkerLeft,
+    WorkerRenewed,
 )
 from kettle_wire.events.job import (
     JobAssigned,
@@ -245,6 +246,7 @@ __all__ = [
     "Withheld",
     "WorkerJoined",
     "WorkerLeft",
+    "WorkerRenewed",
     "WorkflowAborted",
     "WorkflowEnded",
     "WorkflowEvent",

@@ -8,6 +8,8 @@ Times are seconds since the epoch.
 
 from typing import Literal
 
+import msgspec
+
 from kettle_wire.events.base import Event
 
 Joins = Literal["worker", "schedd"]
@@ -25,6 +27,21 @@ Ended = Literal["revoked", "expired", "reused", "banned"]
 
 CredentialKind = Literal["token", "refresh"]
 """A stored credential: handed to jobs as it is, or exchanged for access tokens."""
+
+
+class Grant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """
+    What a person has shown who lets machines in for the own jobs: they are in the pool as long as it is good.
+    """
+
+    names: tuple[str, ...]
+    """Under which the person may be banned, as `BanSet.whom` has them."""
+    tokens: tuple[str, ...] = ()
+    """The ids of the token that was shown and of those from which it was made; none: the person has an account at the pool."""
+    session: str = ""
+    """The session that the token came of."""
+    ends: float = 0.0
+    """When it ends by itself, whatever else happens; 0: it does not, or the session says so."""
 
 
 class IssuerAdded(Event, frozen=True, kw_only=True, tag="issuer.added/1"):
@@ -94,6 +111,8 @@ class JoinTokenCreated(Event, frozen=True, kw_only=True, tag="jointoken.created/
     """The only name under which it admits a machine, that of a lease; empty: any."""
     life: float = 0.0
     """Seconds for which the credential of that machine is valid; 0: as long as the pool gives them for."""
+    grant: Grant | None = None
+    """None: it was made by an administrator or for a lease, and no person's own machines join with it."""
 
 
 class JoinTokenUsed(Event, frozen=True, kw_only=True, tag="jointoken.used/1"):
@@ -154,6 +173,16 @@ class WorkerJoined(Event, frozen=True, kw_only=True, tag="worker.joined/1"):
     """As of the token."""
     leased: bool = False
     """It is of a lease, and nothing is kept of it when its credential has ended."""
+    grant: Grant | None = None
+    """As of the token; nothing is kept of such a machine either when its credential has ended."""
+
+
+class WorkerRenewed(Event, frozen=True, kw_only=True, tag="worker.renewed/1"):
+    """A machine that a person has let in has a credential with a later end."""
+
+    worker: str
+    expires: float
+    at: float
 
 
 class WorkerLeft(Event, frozen=True, kw_only=True, tag="worker.left/1"):
@@ -427,6 +456,7 @@ IdentityEvent = (
     | JoinTokenRevoked
     | JoinTokenMisused
     | WorkerJoined
+    | WorkerRenewed
     | WorkerLeft
     | ClientRegistered
     | ClientRemoved

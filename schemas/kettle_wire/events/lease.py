@@ -44,6 +44,8 @@ class LeaseRequested(Event, frozen=True, tag="lease.requested/1"):
     """It is given up if it could not be asked for by then."""
     plan: int = 0
     """The plan that it belongs to; 0: a person asked for it."""
+    by: str = ""
+    """That person."""
     ordinal: int = 0
     shape: Shape = Shape.SHARED
     demand: list[Demand] = []

@@ -20,6 +20,8 @@ class Bound(StrEnum):
     """No more are needed."""
     POOL_MAX = "pool max"
     OFFER_MAX = "offer max"
+    OWNER_MAX = "owner max"
+    """As many as the pool may have for the jobs of one person."""
     ROOM = "provider room"
     """The provider does not let us have more."""
     BUDGET = "budget"

@@ -127,6 +127,8 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`worker` or `access point`, as its token said."""
     owner: str = ""
     """Whose jobs alone it takes; absent: everybody's."""
+    own: bool = False
+    """That person has let it in, and may remove it; its credential is renewed as long as what was shown for it is good."""
     joined: Moment
     expires: Moment | None = None
 

@@ -131,24 +131,32 @@ class Feed:
 
     async def _send_all(self, shard: str, query: str, index: str, make: _Make) -> None:
         upto, most = self._progress.frame(shard), self._settings.store_batch
-        taken = await self._database.run(lambda c: c.fetchval(QUERIES["taken"], shard, index)) or 0
+        taken = await self.taken(shard, index)
         frame, cluster, proc = taken, _BEYOND, _BEYOND
         while taken < upto:
             place = (shard, upto, frame, cluster, proc, most)
             rows = await self._rows(query, place)
             if rows:
-                await self._send(index, [make(row) for row in rows])
+                await self.send(index, [make(row) for row in rows])
                 frame, cluster, proc = rows[-1]["frame"], rows[-1]["cluster"], rows[-1]["proc"]
             taken = upto if len(rows) < most else frame - 1  # the last frame may have more
-            await self._note(shard, index, taken)
+            await self.note(shard, index, taken)
 
     async def _rows(self, query: str, place: tuple[object, ...]) -> list[asyncpg.Record]:
         return await self._database.run(lambda c: c.fetch(QUERIES[query], *place))
 
-    async def _note(self, shard: str, index: str, frame: int) -> None:
+    async def taken(self, shard: str, index: str) -> int:
+        """
+        The last frame of a shard all of whose records were taken; makes the table of it, if there is none.
+        """
+        await self._database.run(lambda c: c.execute(QUERIES["schema"]))
+        return await self._database.run(lambda c: c.fetchval(QUERIES["taken"], shard, index)) or 0
+
+    async def note(self, shard: str, index: str, frame: int) -> None:
+        """All records of a shard up to a frame were taken."""
         await self._database.run(lambda c: c.execute(QUERIES["take"], shard, index, frame))
 
-    async def _send(self, index: str, records: Sequence[Record]) -> None:
+    async def send(self, index: str, records: Sequence[Record]) -> None:
         """Send records until the store has accepted each; accepted records are not sent again."""
         waits = Waits(BACKOFF)
         left, last = list(records), ""
@@ -159,8 +167,8 @@ class Feed:
             except TooLargeError:
                 if len(left) > 1:
                     middle = len(left) // 2
-                    await self._send(index, left[:middle])
-                    await self._send(index, left[middle:])
+                    await self.send(index, left[:middle])
+                    await self.send(index, left[middle:])
                     return
                 found = Outcomes([], [], [(left[0], "413: it is larger than the store takes at all")])
             except NotNowError as error:

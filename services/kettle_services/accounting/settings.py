@@ -46,6 +46,10 @@ class AccountingSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fie
     """The index for the records of jobs."""
     store_attempts: _Index | Literal[""] = ""
     """The index for a record of each attempt; empty: none are sent."""
+    store_leases: _Index | Literal[""] = ""
+    """
+    The index for a record of each leased machine that is gone, with what it has cost; empty: none are sent.
+    """
     store_credentials: str = ""
     """
     Path of a file, readable by its owner only, with `{"user": "...", "password": "..."}`, `{"api_key": "..."}` or

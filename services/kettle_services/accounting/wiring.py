@@ -71,19 +71,20 @@ async def serve(rt: Runtime, settings: AccountingSettings) -> None:
         keeping = keep_archived(databases, settings.archive_path, retention_days=settings.retention_days)
         rt.loop(keeping, name="retention")
     if settings.store_url:
-        await _feed(rt, settings, following, log.database, bus)
+        await _feed(rt, settings, following, log, bus)
     rt.ready()
     await rt.stopping.wait()
 
 
 async def _feed(
-    rt: Runtime, settings: AccountingSettings, following: "_Following", database: Database, bus: Bus
+    rt: Runtime, settings: AccountingSettings, following: "_Following", log: PgLog, bus: Bus
 ) -> None:
     """Feed the accounting store, beside all else: it may be away."""
     from kettle_services.accounting.adstash import Feed
     from kettle_services.accounting.elasticsearch import (
         BulkStore,  # an HTTP client, which most pools do without
     )
+    from kettle_services.accounting.lease_feed import LeaseFeed
 
     store = await rt.enter(
         BulkStore.open(
@@ -92,8 +93,11 @@ async def _feed(
             ca=Path(settings.store_ca) if settings.store_ca else None,
         )
     )
-    feed = Feed(database, bus, store, settings, progress=following.progress)
+    feed = Feed(log.database, bus, store, settings, progress=following.progress)
     rt.loop(feed.run(lambda: shards_of(PROJECTIONS["jobs"](), following.logs)), name="store")
+    if settings.store_leases:
+        leases = LeaseFeed(log, feed, settings.store_leases, poll=settings.shard_poll)
+        rt.loop(leases.run(), name="store leases")
 
 
 class _Following:

@@ -9,7 +9,7 @@ import msgspec
 from kettle.bus.ports import BusError, RefusedError
 from kettle_services.iam.alarms import DenialRecord
 from kettle_services.iam.domain import join_tokens
-from kettle_services.iam.domain.join_tokens import Joined, Joining, Misused
+from kettle_services.iam.domain.join_tokens import Joined, Joining, Lives, Misused
 from kettle_services.iam.domain.joining_states import JoinToken, Worker
 from kettle_services.iam.domain.refusals import Code, Denied
 from kettle_services.iam.host_names import HostNames
@@ -72,9 +72,8 @@ class Admissions:
         owners: MachineOwners,
         *,
         hosts: HostNames,
-        lifetime: float,
+        lives: Lives,
     ) -> None:
-        """`lifetime`: of a machine's credential, in seconds; 0: until it leaves."""
         self._record: Final = record
         self._denials = denials
         self._bus = bus
@@ -83,12 +82,12 @@ class Admissions:
         self._hosts = hosts
         self._master = master
         self._owners = owners
-        self._lifetime = lifetime
+        self._lives = lives
 
     async def _decided(self, joining: Joining, now: float) -> Joined:
         try:
             return join_tokens.joined(
-                self._record.register, joining, pin=self._pool.pin, lifetime=self._lifetime, now=now
+                self._record.register, joining, pin=self._pool.pin, lives=self._lives, now=now
             )
         except Misused as refusal:
             await self._denials.misused(joining, refusal)

@@ -22,10 +22,12 @@ from kettle_services.iam.commands.bans import BanCommands
 from kettle_services.iam.commands.clients import ClientCommands
 from kettle_services.iam.commands.key_values import KeyValueCommands
 from kettle_services.iam.commands.machines import MachineCommands
+from kettle_services.iam.commands.own_machines import OwnMachineCommands
 from kettle_services.iam.commands.questions import Questions
 from kettle_services.iam.commands.token_requests import TokenRequestCommands
 from kettle_services.iam.commands.tokens import TokenCommands
 from kettle_services.iam.domain.job_tokens import JobTokenRules
+from kettle_services.iam.domain.join_tokens import Lives
 from kettle_services.iam.grants import Grants
 from kettle_services.iam.host_names import HostNames
 from kettle_services.iam.housekeeping import keep_house, record_settings
@@ -34,6 +36,7 @@ from kettle_services.iam.http.requests import LARGEST
 from kettle_services.iam.idtokens import IdTokens, pool_places
 from kettle_services.iam.job_tokens import JobTokenOffice
 from kettle_services.iam.machine_owners import MachineOwners
+from kettle_services.iam.machine_removal import MachineRemoval
 from kettle_services.iam.own_pool import administrators, bus_credentials, own_server, pool_of
 from kettle_services.iam.people.local_accounts import SaidBans, tell_bans
 from kettle_services.iam.people.told import ToldPeople
@@ -70,6 +73,8 @@ async def work(rt: Runtime, settings: IamSettings, bus: NatsBus, record: Record)
     owners = MachineOwners(bus, bus.subjects, record)
     await owners.tell()
     rt.loop(owners.keep(), name="owners of machines")
+    lives = Lives(pool=settings.worker_lifetime, own=settings.own_worker_lifetime)
+    removal = MachineRemoval(record, master)
     admissions = Admissions(
         record,
         denials,
@@ -79,7 +84,7 @@ async def work(rt: Runtime, settings: IamSettings, bus: NatsBus, record: Record)
         master,
         owners,
         hosts=HostNames(bus, settings.collector),
-        lifetime=settings.worker_lifetime,
+        lives=lives,
     )
     policy = policy_of(settings, partial(administrators, settings))
     identification = await identification_of(rt, settings, record, grants, policy, pool.url)
@@ -97,6 +102,7 @@ async def work(rt: Runtime, settings: IamSettings, bus: NatsBus, record: Record)
     if own_server(settings):
         rt.loop(tell_bans(record, bus, master_name(settings)), name="bans")
     files = SealedFiles(settings.directory / "credentials", now=time.time())
+    rt.loop(removal.keep(), name="machines of people")
     rt.loop(keep_house(record, keys, files, settings, master), name="housekeeping")
     commanders = partial(administrators, settings)
     pipeline = CommandPipeline(record, administrators=commanders)
@@ -105,8 +111,10 @@ async def work(rt: Runtime, settings: IamSettings, bus: NatsBus, record: Record)
             record,
             pool,
             open_to_machines=machines.require_open,
-            master=master,
-            most_own=settings.machines_per_person,
+            removal=removal,
+        ),
+        OwnMachineCommands(
+            record, pool, machines, removal, identification, lives=lives, most=settings.machines_per_person
         ),
         BanCommands(record, said),
         ClientCommands(record),

@@ -90,6 +90,9 @@ class IamSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_field
     """The collector that is asked whether a host of the pool has a name under which a machine wants to join."""
     worker_lifetime: Pause = 0.0
     """Seconds for which the credential of a machine is valid; 0: until it leaves."""
+    own_worker_lifetime: Seconds = 7 * 86_400.0
+    """Seconds for which the credential of a machine is valid that a person has let in; it is renewed as long as the person is not
+    banned and the token that was shown is neither withdrawn nor over, and its session is not either."""
     machines_per_person: Annotated[int, msgspec.Meta(ge=0, le=10_000)] = 10
     """How many machines a person may have join by himself that run his own jobs only; 0: none."""
     bus_url: str = ""

@@ -10,6 +10,7 @@ import contextlib
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -25,6 +26,7 @@ from kettle.runtime.deeds import Outbox
 from kettle.runtime.duty_cycle import DutyCycle
 from kettle.runtime.people import People
 from kettle.runtime.rights import answer_about_rights
+from kettle_services.master.credential_renewal import keep_renewed
 from kettle_wire.ads import Ad
 from kettle_wire.identity import Identity, worker
 from kettle_wire.subjects import Subjects, ad_key
@@ -93,7 +95,7 @@ class BusConnection:
                 ) as bus:
                     _end_if_cancelled()
                     bus.audit_by(self._deeds)
-                    await self._speak(bus, subjects)
+                    await self._speak(bus, subjects, credentials)
             except Exception as error:  # noqa: BLE001 - whatever it is, the daemons need their master
                 _log.warning("the line to the bus is broken, opening it again: %s", leaves(error)[0])
             _end_if_cancelled()
@@ -106,7 +108,7 @@ class BusConnection:
         shared = bool(credentials) and Credential.read(credentials).guest
         return worker(self._name) if shared else service_identity("master", credentials)
 
-    async def _speak(self, bus: "NatsBus", subjects: Subjects) -> None:
+    async def _speak(self, bus: "NatsBus", subjects: Subjects, credentials: str) -> None:
         bus.on_return(self.changed)
         # A machine shares the credential of its startd, which hears nothing of people.
         joined = bool(bus.identity.access_point)
@@ -116,6 +118,9 @@ class BusConnection:
         async with asyncio.TaskGroup() as group:
             group.create_task(bus.failure(), name="bus")
             beside = [group.create_task(self._deeds.deliver(bus), name="deeds")]
+            if bus.identity.kind == "worker":
+                renewed = keep_renewed(bus, Path(credentials))
+                beside.append(group.create_task(renewed, name="credential"))
             if follows:
                 beside.append(group.create_task(self._people.follow(bus, subjects), name="people"))
             try:

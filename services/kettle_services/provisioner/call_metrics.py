@@ -8,7 +8,7 @@ from typing import Literal
 from kettle.runtime import Telemetry
 from kettle_services.provisioner.hosted import Hosted
 from kettle_services.provisioner.port import ProviderError
-from kettle_wire.telemetry.metrics import PROVIDER_CALLS, PROVIDER_RATE, PROVIDERS_USABLE
+from kettle_wire.telemetry.worker_pool_metrics import PROVIDER_CALLS, PROVIDER_RATE, PROVIDERS_USABLE
 
 Call = Literal["check", "console", "create", "delete", "find", "get", "room"]
 
@@ -26,7 +26,7 @@ class CallMetrics:
 
     @contextmanager
     def measured(self, provider: str, call: Call) -> Generator[None]:
-        """Measure the call in the body; whoever makes it is told of its errors as without this."""
+        """Measure the call in the body; its errors pass through."""
         began, outcome = time.monotonic(), "unknown"
         try:
             yield

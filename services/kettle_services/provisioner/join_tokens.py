@@ -5,8 +5,10 @@ import secrets
 from typing import Final
 
 from kettle.bus.ports import Asks, BusError, RefusedError
+from kettle.bus.retryable import retryable
 from kettle_services.provisioner.domain.bootstraps import Joining
 from kettle_services.provisioner.port import ProviderError
+from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.iam import CREATE_JOIN_TOKEN, CreateJoinToken
 from kettle_wire.iam_http import join_token
 from kettle_wire.leases import ErrorClass, Order
@@ -46,7 +48,19 @@ class JoinTokens:
         try:
             made = await self._bus.call(CREATE_JOIN_TOKEN, self._iam, request)
         except RefusedError as error:
-            raise ProviderError(ErrorClass.CONFIG, f"iam gives no join token: {error}") from error
+            raise ProviderError(_class_of(error), f"iam gives no join token: {error}") from error
         except BusError as error:
             raise ProviderError(ErrorClass.TRANSIENT, f"iam gives no join token: {error}") from error
         return Joining(made.url, join_token(made.token, secret, made.pin), self._deployment)
+
+
+def _class_of(refusal: RefusedError) -> ErrorClass:
+    """
+    What a refusal of iam concerns: the one lease, as a name that is taken or a person who is banned; all of them, where a provisioner
+    may not ask at all; or nothing for long.
+    """
+    if retryable(refusal):
+        return ErrorClass.TRANSIENT
+    if refusal.code in {RefusalCode.DENIED, RefusalCode.NOT_PERMITTED}:
+        return ErrorClass.CONFIG
+    return ErrorClass.REQUEST

@@ -20,6 +20,7 @@ from kettle_services.scaler.domain.planning.bounds import DAY_S, day_of, running
 from kettle_services.scaler.domain.planning.demand import Patience
 from kettle_services.scaler.domain.planning.inputs import Inputs, Room, gathered
 from kettle_services.scaler.domain.planning.planning import Plan
+from kettle_services.scaler.domain.planning.shrinking import next_idle
 from kettle_services.scaler.domain.planning.snapshot import Snapshot
 from kettle_services.scaler.domain.planning.spending import Spending
 from kettle_services.scaler.domain.planning.templates import learned_from
@@ -34,7 +35,7 @@ from kettle_wire.events import decode
 from kettle_wire.events.lease import LeaseGone
 from kettle_wire.events.plan import PlanMade, RemovalCause
 from kettle_wire.frames import Frame
-from kettle_wire.telemetry.metrics import PLAN_DURATION
+from kettle_wire.telemetry.worker_pool_metrics import PLAN_DURATION
 
 _TABLE_STEPS: Final = 2_000_000
 """What one group's expressions may take for all slots together, as with a negotiator."""
@@ -127,8 +128,8 @@ class Planner:
 
     async def run(self) -> None:
         """
-        Plan whenever something has changed, or the interval has passed; never returns. The first plan waits for all
-        ads.
+        Plan whenever something has changed, a machine has been idle for long enough, or the interval has passed; never returns. The
+        first plan waits for all ads.
         """
         await self._watching.listed.wait()
         while True:
@@ -138,11 +139,16 @@ class Planner:
             took = time.monotonic() - began
             await asyncio.sleep(max(self._settings.min_interval - took, _IDLE_PART * took, 0.0))
             try:
-                async with asyncio.timeout(self._settings.interval):
+                async with asyncio.timeout(min(self._settings.interval, self._until_idle())):
                     await self._wake.wait()
             except TimeoutError:
                 pass  # nothing came: what has waited for its time is looked at all the same
             await asyncio.sleep(_GATHERED_S)
+
+    def _until_idle(self) -> float:
+        return next_idle(
+            self._provisioning.book.leases.values(), self._record.state.pools.states, time.time()
+        )
 
     async def watch_rooms(self) -> None:
         """Ask the providers of all pools how much more we may have, again and again; never returns."""

@@ -41,7 +41,7 @@ from kettle_wire.commands.startd import Drain as DrainMachine
 from kettle_wire.events import Event
 from kettle_wire.frames import Frame
 from kettle_wire.leases import ErrorClass, Order
-from kettle_wire.telemetry.metrics import CREATES
+from kettle_wire.telemetry.worker_pool_metrics import CREATES
 
 _CHUNK: Final = 10
 """Orders of one command: one that takes long keeps the answers of the others back."""

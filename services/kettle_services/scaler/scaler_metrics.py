@@ -13,7 +13,7 @@ from kettle_services.scaler.provisioning import Provisioning
 from kettle_services.scaler.record import Record
 from kettle_wire.events.lease import LeaseBusy, LeaseReady, OrphanFound
 from kettle_wire.frames import Frame
-from kettle_wire.telemetry import metrics
+from kettle_wire.telemetry import worker_pool_metrics as metrics
 
 _READY: Final = frozenset({LeaseReady.__struct_config__.tag, LeaseBusy.__struct_config__.tag})
 _FOUND: Final = OrphanFound.__struct_config__.tag

@@ -12,6 +12,7 @@ from kettle.runtime.people import People
 from kettle.runtime.pool_connections import join_bus, join_log
 from kettle.runtime.shard_ownership import own_shard
 from kettle.storage import PgWorkingSet
+from kettle_services.scaler.asked_plans import AskedPlans
 from kettle_services.scaler.commands.leases import LeaseCommands
 from kettle_services.scaler.commands.renewals import Renewals
 from kettle_services.scaler.commands.worker_pools import PoolCommands
@@ -51,7 +52,7 @@ async def serve(rt: Runtime, settings: ScalerSettings) -> None:
     measure_pools(rt.telemetry, record, provisioning, planner)
     pipeline = CommandPipeline(record, administrators=lambda: {*settings.administrators, own_name()})
     renewals = Renewals(provisioning, settings)
-    pools = PoolCommands(record, provisioning, planner, PlanLog(log))
+    pools = PoolCommands(record, provisioning, planner, AskedPlans(planner.plan_now), PlanLog(log))
     leases = LeaseCommands(record, LeaseLog(log), pools, provisioning, bus, settings)
     served = [pipeline.command(RENEW, renewals.renew), *pools.served(pipeline), *leases.served(pipeline)]
     await bus.serve("scaler", settings.name, served, version=VERSION)

@@ -165,7 +165,7 @@ class KubernetesApi:
             return _status(403, "Forbidden", "resourcequotas is forbidden")
         for each in self.quotas:
             _SCHEMAS.validate(each, _RELEASE, strict=True)
-        said = {"apiVersion": "v1", "kind": "ResourceQuotaList", "metadata": {}, "items": self.quotas}
+        said: dict[str, Any] = {"apiVersion": "v1", "kind": "ResourceQuotaList", "items": self.quotas}
         return web.json_response(said)
 
     async def _log(self, request: web.Request) -> web.Response:

@@ -246,6 +246,7 @@ class TestEc2(ProviderSuite):
         (asked,) = (each for each in proxy.asked if each.action == "RunInstances")
         assert "one-time" == asked.field("InstanceMarketOptions.SpotOptions.SpotInstanceType")
         assert "terminate" == asked.field("InstanceInitiatedShutdownBehavior")
+        assert "required" == asked.field("MetadataOptions.HttpTokens")
         assert MachineState.RUNNING is (await provider.get(handle)).state
         await gone(provider, handle)
 

@@ -21,6 +21,16 @@ from kettle_services.accounting.settings import AccountingSettings
 from kettle_services.accounting.wiring import serve
 from kettle_wire.attempts import Ending, ExitRecord
 from kettle_wire.events import ClusterSubmitted, JobAssigned, JobCompleted, JobRemoved, JobVacated, Usage
+from kettle_wire.events.lease import (
+    LeaseAccepted,
+    LeaseEvent,
+    LeaseGone,
+    LeaseReady,
+    LeaseRequested,
+    LeaseSubmitting,
+)
+from kettle_wire.events.plan import PlanMade
+from kettle_wire.worker_pools import Offer
 
 from .bulk_store import BulkServer, bulk_server, certificate
 
@@ -117,6 +127,45 @@ async def test_one_record_for_each_job_and_attempt(backend: Backend) -> None:
             await have(server, 5)
         assert 5 == len(server.documents)
         assert {1} == set(server.versions.values())
+
+
+async def lease(scaler: Owner, name: str, *, at: int, ready: bool = True) -> None:
+    """A machine that was there for an hour, and has cost 2 EUR."""
+    offer = Offer(name="small", provider="cloud", cpus=4, memory=2048, price=2.0, currency="EUR")
+    story: list[LeaseEvent] = [
+        LeaseRequested(lease=name, pool="lab", offer=offer, life=600.0, until=0.0),
+        LeaseSubmitting(attempt=1, until=0.0),
+        LeaseAccepted(handle="i", until=0.0),
+        *([LeaseReady(until=0.0)] if ready else []),
+        LeaseGone(words="terminated", seconds=3600.0, cost=2.0, currency="EUR"),
+    ]
+    for seconds, event in enumerate(story):
+        await scaler.record((f"lease/{name}", event), at_us=at + seconds * 1_000_000)
+
+
+async def test_a_record_for_each_leased_machine_that_is_gone(backend: Backend) -> None:
+    """
+    With what it has cost; machines that are there, and what is recorded of pools, have none; after a restart it goes on where it was.
+    """
+    async with owned(backend, "scaler") as scaler, bulk_server() as server:
+        await scaler.record(("plan/made", PlanMade(number=1, inputs="", slots=0, leases=0)), at_us=AT)
+        await lease(scaler, "lab-1-1", at=AT)
+        configured = settings(backend, server, store_leases="kettle-leases")
+        async with hosted("accounting", configured, serve):
+            await have(server, 1)
+            await lease(scaler, "lab-1-2", at=AT + 10_000_000, ready=False)
+            await have(server, 2)
+        assert ["lab-1-1", "lab-1-2"] == ids(server, "kettle-leases")
+        assert {
+            "RecordTime": 1790000004, "RequestedTime": 1790000000, "AcceptedTime": 1790000002, "ReadyTime": 1790000003,
+            "StartdName": "lab-1-1", "WorkerPool": "lab", "Offer": "small", "Provider": "cloud", "Cpus": 4, "Memory": 2048,
+            "GPUs": 0, "MachineSeconds": 3600.0, "CoreSeconds": 14400.0, "Price": 2.0, "Cost": 2.0, "Currency": "EUR",
+            "Reason": "terminated",
+        } == server.documents["kettle-leases", "lab-1-1"]  # fmt: skip
+        assert "ReadyTime" not in server.documents["kettle-leases", "lab-1-2"]
+        async with hosted("accounting", configured, serve):
+            await lease(scaler, "lab-1-3", at=AT + 20_000_000)
+            await have(server, 3)
 
 
 async def test_a_store_that_is_busy_or_away(backend: Backend) -> None:

@@ -11,8 +11,7 @@ from msgspec.structs import replace
 
 from kettle.auth.trust.keys import KeyPair, Kind
 from kettle.bus.ports import RefusedError
-from kettle.client.errors import CommandRefusedError
-from kettle.client.iam import new_secret
+from kettle.client.join_tokens import new_secret
 from kettle.testing.services import Backend, eventually, hosted
 from kettle_services.collector.settings import CollectorSettings
 from kettle_services.collector.wiring import serve as serve_collector
@@ -20,7 +19,7 @@ from kettle_wire.commands import iam
 from kettle_wire.commands.collector import QUERY_ADS, QueryAds
 from kettle_wire.events import JoinTokenExpired, decode
 from kettle_wire.iam_http import join_token
-from kettle_wire.identity import daemon, user
+from kettle_wire.identity import daemon
 from kettle_wire.subjects import Subjects, ad_key
 
 from .conftest import Office, office_on
@@ -254,17 +253,3 @@ async def test_a_provisioner_lets_in_one_machine_of_a_lease(office: Office) -> N
         await office.join(other.token, "n1", machine())
         with pytest.raises(RefusedError, match="is no machine of a lease"):
             await bus.call(iam.REMOVE_WORKER, "iam", iam.RemoveWorker(id="7", worker="n1"))
-
-
-async def test_a_person_has_machines_of_his_own(office: Office) -> None:
-    """They take his jobs only, whatever he asks for, and there are no more of them than the pool permits."""
-    async with office.backend.bus(user("bob")) as bus:
-        bob = office.asked_by(bus)
-        made = await bob.create_own_join_token(max_uses=office.settings.machines_per_person)
-        status, joined = await office.join(made.token, "laptop", machine())
-        assert (200, "bob", "bob") == (status, joined["owner"], joined["by"])
-        assert {"laptop": b"bob"} == await told_owners(office)
-        with pytest.raises(CommandRefusedError, match="machines_per_person"):
-            await bob.create_own_join_token()
-        with pytest.raises(CommandRefusedError, match="has not the level ADMINISTRATOR"):
-            await bob.create_join_token(owner="ada")

@@ -1,6 +1,7 @@
 """People who come onto the bus with a token of an issuer that the pool trusts."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -8,12 +9,14 @@ import pytest
 import pytest_asyncio
 from tests.integration.iam.gate import Gate, gate_on
 
+from kettle.bus.nats import NatsBus
 from kettle.bus.ports import NotAcceptedError, RefusedError
 from kettle.client.connections.pool_connection import connect_pool
 from kettle.client.connections.pool_file import PoolFile, login_name
 from kettle.testing.patience import PATIENCE_S
 from kettle.testing.services import Backend
 from kettle_wire.commands.iam import OPEN_SESSION, WHO_AM_I, BeginSession, WhoAmI
+from kettle_wire.identity import user
 
 RULES = """\
 [[rules]]
@@ -42,6 +45,26 @@ async def test_a_token_that_only_reads_sends_no_commands(gate: Gate) -> None:
         assert "ada" == (await bus.call(WHO_AM_I, "iam", WhoAmI())).subject
         with pytest.raises(RefusedError, match="may not publish"):
             await bus.call(OPEN_SESSION, "iam", BeginSession(id="1", hash="0" * 64))
+
+
+async def test_who_has_the_next_token_outlasts_the_end_of_one(gate: Gate) -> None:
+    """
+    The server ends the connection with the token; it is made again with the next one, and what is asked then is answered.
+    """
+    ends, lost, back = time.time() + 6, asyncio.Event(), asyncio.Event()
+    first, next_ = gate.token("ada", exp=int(ends)), gate.token("ada")
+    async with NatsBus.connect(
+        gate.server.url,
+        subjects=gate.subjects,
+        identity=user("ada"),
+        credentials=gate.sentinel,
+        token=lambda: next_ if lost.is_set() else first,
+        patience=PATIENCE_S,
+    ) as bus:
+        bus.connection.watch(lost=lost.set, back=back.set)
+        async with asyncio.timeout(PATIENCE_S):
+            await back.wait()
+        assert "ada" == (await bus.call(WHO_AM_I, "iam", WhoAmI(), deadline=PATIENCE_S)).subject
 
 
 async def test_a_token_for_nothing_lets_nobody_in(gate: Gate) -> None:

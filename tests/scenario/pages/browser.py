@@ -12,7 +12,16 @@ from typing import Any, Final, Literal
 
 import msgspec
 from axe_playwright_python.base import AXE_SCRIPT  # type: ignore[import-untyped]
-from playwright.async_api import Browser, ConsoleMessage, Page, Request, async_playwright
+from playwright.async_api import (
+    Browser,
+    ConsoleMessage,
+    Page,
+    Request,
+    async_playwright,
+)
+from playwright.async_api import (
+    TimeoutError as TooLateError,
+)
 
 _WITHIN_MS: Final = 60_000.0
 """After this something hangs."""
@@ -109,7 +118,10 @@ class Watched:
             await self.picture(picture)
         for scheme, size in LOOKS:
             await self._seen_by(scheme, size)
-            await self.page.wait_for_function(_FITS, arg=size[0])
+            try:
+                await self.page.wait_for_function(_FITS, arg=size[0])
+            except TooLateError as error:
+                raise AssertionError(f"{path} is wider than a window of {size[0]} pixels") from error
             assert [] == await self.violations(), (path, scheme)
 
     async def _seen_by(self, scheme: Scheme, size: tuple[int, int]) -> None:

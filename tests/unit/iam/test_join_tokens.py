@@ -3,12 +3,14 @@
 import pytest
 
 from kettle_services.iam.domain import join_tokens
-from kettle_services.iam.domain.join_tokens import Joined, Joining, JoinTokenParts, Misused, digest
+from kettle_services.iam.domain.join_tokens import Joined, Joining, JoinTokenParts, Lives, Misused, digest
+from kettle_services.iam.domain.machine_grants import of_account
 from kettle_services.iam.domain.refusals import Code, Denied
 from kettle_services.iam.domain.state import Register
 from kettle_wire.events import BanSet, JoinTokenCreated, JoinTokenRevoked
 
 PIN = "0" * 64
+OF_ADA = of_account("ada")
 
 
 def register(**own: object) -> Register:
@@ -32,7 +34,7 @@ def machine(name: str = "n1", key: str = "UA", **own: object) -> Joining:
 
 def join(known: Register, joining: Joining, *, now: float = 150.0, pin: str = PIN) -> Joined:
     """Join, and fold what is recorded."""
-    joined = join_tokens.joined(known, joining, pin=pin, lifetime=0.0, now=now)
+    joined = join_tokens.joined(known, joining, pin=pin, lives=Lives(pool=0.0, own=1000.0), now=now)
     for stream, event in joined.changes:
         known.apply(stream, event)
     return joined
@@ -123,7 +125,11 @@ def test_the_shorter_life_of_a_credential_counts() -> None:
     """The pool's, or the token's."""
     for lifetime, expires in ((10.0, 160.0), (0.0, 200.0), (100.0, 200.0)):
         found = join_tokens.joined(
-            register(machine="n1", life=50.0), machine(), pin=PIN, lifetime=lifetime, now=150.0
+            register(machine="n1", life=50.0),
+            machine(),
+            pin=PIN,
+            lives=Lives(pool=lifetime, own=1000.0),
+            now=150.0,
         )
         assert expires == found.worker.expires
 
@@ -164,7 +170,7 @@ def test_nobody_has_more_machines_of_his_own_than_the_pool_lets_him() -> None:
     """
     Those that are there and those that may still come count together; what others made for him does not.
     """
-    known = register(owner="ada", by="ada", max_uses=3)
+    known = register(owner="ada", by="ada", max_uses=3, grant=OF_ADA)
     join(known, machine())
     join_tokens.require_own_room(known, "ada", more=2, limit=5, now=150.0)
     with pytest.raises(Denied, match=r"has 1 machine\(s\) and join tokens for 2 more"):
@@ -178,7 +184,7 @@ def test_nobody_takes_the_name_of_a_lease() -> None:
     Not before its machine comes, and not beside it; people's own machines have no name that a lease may get, and a lease none that
     is taken.
     """
-    for own in ({}, {"owner": "ada", "by": "ada"}):
+    for own in ({}, {"owner": "ada", "by": "ada", "grant": OF_ADA}):
         known = register(**own)
         known.apply(
             "jointoken/l",
@@ -194,7 +200,7 @@ def test_nobody_takes_the_name_of_a_lease() -> None:
 
     for name in ("batch-17-1", "big-mem-by-0123456789"):
         with pytest.raises(Denied, match="or could be one's"):
-            join(register(owner="ada", by="ada"), machine(name))
+            join(register(owner="ada", by="ada", grant=OF_ADA), machine(name))
         assert name == join(register(), machine(name)).worker.worker
         leased = register(machine=name, owner="ada", by="ada", life=50.0)
         assert join(leased, machine(name)).worker.leased

@@ -9,6 +9,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "reference" / "iam.md"
 ON_THE_BUS = {
     "ban.unknown",
     "client.taken",
+    "join.not_renewed",
     "join.too_many",
     "join.unknown_worker",
     "token.too_many",

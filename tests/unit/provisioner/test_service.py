@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pytest
 
-from kettle.bus.ports import BusUnavailableError
+from kettle.bus.ports import BusUnavailableError, RefusedError
 from kettle.runtime.measurements import Measurements
 from kettle.runtime.telemetry import MeasuringTelemetry, Telemetry
 from kettle_services.provisioner.hosted import Hosted
@@ -15,6 +15,7 @@ from kettle_services.provisioner.pace import Pace
 from kettle_services.provisioner.port import Found, InDoubtError, ProviderError, Room, UnavailableError
 from kettle_services.provisioner.service import Provisioner
 from kettle_wire.bootstrap import Bootstrap
+from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.iam import CreateJoinToken, JoinTokenMade
 from kettle_wire.commands.provisioner import (
     AskAboutOffers,
@@ -101,11 +102,14 @@ class Iam:
     def __init__(self) -> None:
         self.asked: list[CreateJoinToken] = []
         self.away = False
+        self.refuses: RefusalCode | None = None
 
     async def call(self, endpoint: Any, name: str, request: Any, *, deadline: float = 5.0) -> Any:
         del endpoint, name, deadline
         if self.away:
             raise BusUnavailableError("the bus is away")
+        if self.refuses is not None:
+            raise RefusedError(self.refuses, "no")
         self.asked.append(request)
         position = Position("identity", 1)
         return JoinTokenMade(token="t1", pin="ab", url="http://iam", expires=0.0, position=position)
@@ -170,6 +174,24 @@ async def test_calls_of_providers_are_measured_by_how_they_end() -> None:
     } == {labels: each.count for labels, each in calls.items()}
     assert {("cloud",): 1.0} == families["kettle.provisioner.usable"].values
     assert {("cloud",): 1000.0} == families["kettle.provisioner.rate"].values
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        (RefusalCode.REFUSED, ErrorClass.REQUEST),
+        (RefusalCode.UNACCEPTABLE, ErrorClass.REQUEST),
+        (RefusalCode.UNAVAILABLE, ErrorClass.TRANSIENT),
+        (RefusalCode.DENIED, ErrorClass.CONFIG),
+    ],
+)
+async def test_a_refusal_of_iam_is_of_what_it_concerns(code: RefusalCode, kind: ErrorClass) -> None:
+    """A name that is taken closes no provider: only one who may not ask at all has his closed."""
+    cloud, iam = Cloud(), Iam()
+    iam.refuses = code
+    [answer] = await created(provisioner(cloud, iam), "good")
+    assert answer.trouble is not None
+    assert (kind, []) == (answer.trouble.error, cloud.told)
 
 
 async def test_an_order_is_carried_out_once() -> None:

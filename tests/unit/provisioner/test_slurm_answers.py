@@ -1,5 +1,7 @@
 """What Slurm's words are taken for; those of a running cluster are in tests/conformance/providers."""
 
+import math
+
 import pytest
 
 from kettle.commands import slurm_errors
@@ -80,3 +82,20 @@ no line of a job
 """
     found = [(job.number, job.machine.deployment, job.machine.lease) for job in slurm_answers.jobs(output)]
     assert [("1", "here", "crowd-1-0"), ("3", "there", "crowd-1-1")] == found
+
+
+@pytest.mark.parametrize(
+    ("partition", "seconds"),
+    [
+        ("short", 3600.0),
+        ("long", 176_461.0),
+        ("", 1800.0),
+        ("debug", 1800.0),
+        ("endless", math.inf),
+        ("none", math.inf),
+    ],
+)
+def test_the_longest_time_of_a_partition_is_read(partition: str, seconds: float) -> None:
+    """In each form in which Slurm writes times; without a name that of the default partition."""
+    output = "short 1:00:00\nlong 2-01:01:01\ndebug* 30:00\nendless infinite\n"
+    assert seconds == slurm_answers.longest(output, partition)

@@ -72,7 +72,9 @@ def test_each_policy_changes_the_plan(policies: dict[str, Any], expected: list[s
 
 
 def test_no_machine_is_made_that_comes_after_the_job_has_left_the_queue() -> None:
-    """Offers that are quick enough are taken instead of the cheap one; without any, the reason is told of each."""
+    """
+    Offers that are quick enough are taken instead of the cheap one; without any, the reason is told of each.
+    """
     [quick] = planned(maximumTimeInQueue=5)
     assert quick in {"here", "there"}
     [waiting] = lab(maximumTimeInQueue=1).plan().made.waiting

@@ -74,6 +74,21 @@ def test_every_job_has_one_fate() -> None:
     assert 0 == sum(figures.demand(None).values())
 
 
+def test_a_pool_is_waited_for_by_those_whom_it_can_help() -> None:
+    """
+    Jobs for which machines of it come, and jobs that a bound keeps back; no others, and none of jobs that are too large.
+    """
+    lab = Lab(pool(max=3), pool("q", [offer(cpus=64)], max=0))
+    lab.queue(80)
+    lab.queue(5, job(cpus=32), submitter="bob")
+    plan = lab.cycle().made
+    assert 80 == figures.waiting_for("p", lab.leases.values(), plan)
+    assert 61 == figures.waiting_for("q", lab.leases.values(), plan)
+    lab.ready(*lab.leases)
+    assert 56 == figures.waiting_for("p", lab.leases.values(), plan)
+    assert 0 == figures.waiting_for("other", lab.leases.values(), plan)
+
+
 def test_offers_are_open_tried_or_closed() -> None:
     """A closed offer is tried with one machine when its time is over; so is a template that never worked."""
     lab = Lab(pool(offers=[offer("a"), offer("b"), offer("c")]))

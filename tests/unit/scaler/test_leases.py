@@ -338,12 +338,20 @@ def test_whatever_a_machine_says_can_be_read_again() -> None:
 
 @pytest.mark.parametrize(
     ("owner", "groups", "group"),
-    [("", ["physics"], "physics"), ("", ["physics", "biology"], ""), ("ada", ["physics"], ""), ("", [], "")],
+    [
+        ("", ["physics"], "physics"),
+        ("", ["physics", "biology"], ""),
+        ("", ["high energy"], ""),
+        ("ada", ["physics"], ""),
+        ("", [], ""),
+    ],
 )
 def test_iam_keeps_a_machine_for_the_one_group_that_it_is_for(
     owner: str, groups: list[str], group: str
 ) -> None:
-    """Of several groups, and of a person of a group, its START decides alone."""
+    """
+    Of several groups, of a person of a group, and of a name that iam does not take, its START decides alone.
+    """
     lab = LeaseLab()
     event = LeaseRequested(
         lease="crowd-1-0",

@@ -46,6 +46,15 @@ def test_a_paused_pool_makes_nothing_until_it_is_resumed() -> None:
     assert [] == decide_resume(APPLIED, by="ada", now=4.0)
 
 
+def test_another_reason_is_recorded_and_none_leaves_the_one_that_is_there() -> None:
+    """Paused again in the same words changes nothing, and who only says why again does not end a drain."""
+    paused = after(decide_pause(APPLIED, by="ada", now=2.0, reason="maintenance", drain=True), state=APPLIED)
+    for reason in ("", "maintenance"):
+        assert [] == decide_pause(paused, by="bob", now=3.0, reason=reason)
+    [event] = decide_pause(paused, by="bob", now=3.0, reason="no money")
+    assert ("no money", True, "bob") == (event.reason, event.drain, event.by)
+
+
 def test_a_paused_pool_can_be_drained_and_a_drained_one_is_paused_already() -> None:
     """What is said twice is recorded once."""
     paused = after(decide_pause(APPLIED, by="ada", now=2.0), state=APPLIED)

@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from kettle_services.scaler.domain.planning.shrinking import next_idle
 from kettle_wire.events.lease import LeaseRequested
 from kettle_wire.events.plan import PlanMade, RemovalCause
 from kettle_wire.leases import LeaseState
@@ -32,6 +33,19 @@ def test_a_machine_goes_when_it_was_idle_long_enough() -> None:
     assert {} == removed(lab.plan().made)
     lab.now += 1
     assert dict.fromkeys(leases, RemovalCause.IDLE) == removed(lab.plan().made)
+
+
+def test_when_the_next_machine_was_idle_long_enough_is_known() -> None:
+    """A plan is made then, whatever else happens; machines with jobs, and those that are due already, are no reason."""
+    lab, [first, second] = grown(2, pool(idle=600.0))
+    assert 600.0 == next_idle(lab.leases.values(), lab.pools, lab.now)
+    lab.busy(first)
+    assert 600.0 == next_idle(lab.leases.values(), lab.pools, lab.now)
+    lab.now += 599
+    assert 1.0 == next_idle(lab.leases.values(), lab.pools, lab.now)
+    lab.now += 1
+    assert dict.fromkeys([second], RemovalCause.IDLE) == removed(lab.plan().made)
+    assert float("inf") == next_idle(lab.leases.values(), lab.pools, lab.now)
 
 
 def test_a_machine_on_which_something_would_run_stays() -> None:

@@ -164,7 +164,9 @@ def test_changes_are_told_as_files_say_them() -> None:
 
 
 def test_what_a_key_wants_is_said_in_plain_words() -> None:
-    """Whatever type a value should have; bounds that contradict each other are told besides other mistakes."""
+    """
+    Whatever type a value should have; bounds that contradict each other are told besides other mistakes.
+    """
     assert faults_of(
         """\
 name = "cloud"

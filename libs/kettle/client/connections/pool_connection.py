@@ -43,13 +43,15 @@ class ConnectedTransport:
         *,
         patience: float = PATIENCE_S,
         why_unreachable: Callable[[], ClientError | None] = lambda: None,
-        token: str = "",
+        place: str = "",
+        shown: Callable[[], str] | None = None,
     ) -> None:
         """
         `bus`: where there is one, beside who can be asked; `why_unreachable` asks elsewhere why nobody answers, and may block;
-        `token` is as in `ask_with_retry`.
+        `place`: where the token is that is shown, as `ask_with_retry` tells it; `shown` gives it.
         """
-        self._token = token
+        self._place = place
+        self._shown = shown
         self._why_unreachable = why_unreachable
         self.waiting: Waiting | None = None
         self._asks = asks
@@ -80,12 +82,16 @@ class ConnectedTransport:
                 patience=self._patience if patience is None else patience,
                 deadline=deadline,
                 waiting=self.waiting,
-                token=self._token,
+                token=self._place,
             )
         except PoolUnreachableError as error:
             if (why := await asyncio.to_thread(self._why_unreachable)) is not None:
                 raise why from error
             raise
+
+    async def token(self) -> str:
+        """See `Transport.token`."""
+        return await asyncio.to_thread(self._shown) if self._shown is not None else ""
 
     async def connection(self) -> Bus | None:
         """See `Transport.connection`."""
@@ -119,8 +125,10 @@ async def connect_pool(
         shown = _Shown(pool, token) if token is not None or pool.token else None
         bus = await _connected(stack, pool, shown, patience)
         why = shown.why_refused if shown is not None else _nobody_knows
-        place = shown.place if shown is not None else ""
-        yield ConnectedTransport(bus, bus, patience=patience, why_unreachable=why, token=place)
+        place, token_now = (shown.place, shown.token) if shown is not None else ("", None)
+        yield ConnectedTransport(
+            bus, bus, patience=patience, why_unreachable=why, place=place, shown=token_now
+        )
 
 
 class _Shown:

@@ -72,6 +72,10 @@ class ShortTransport:
         ordinary.waiting = self.waiting
         return await ordinary.call(endpoint, name, request, patience=patience, deadline=deadline)
 
+    async def token(self) -> str:
+        """See `Transport.token`."""
+        return await (await self._ordinary()).token() if self._pool.token else ""
+
     async def connection(self) -> "Bus | None":
         """See `Transport.connection`."""
         return await (await self._ordinary()).connection()

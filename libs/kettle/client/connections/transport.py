@@ -42,6 +42,12 @@ class Transport(Protocol):
         """How many seconds a request is repeated."""
         ...
 
+    async def token(self) -> str:
+        """
+        The token that is shown to the pool, as it is now; empty: it knows us by an account. Raises ClientError.
+        """
+        ...
+
     async def call(
         self,
         endpoint: Endpoint[Req, Rep],

@@ -148,7 +148,7 @@ def _of_breaker(event: BreakerEvent) -> tuple[str, str]:
 def _of_lease(event: LeaseEvent) -> tuple[str, str]:  # noqa: C901, PLR0912 - one case for each event
     match event:
         case LeaseRequested():
-            by = f"plan {event.plan}" if event.plan else "somebody"
+            by = f"plan {event.plan}" if event.plan else event.by or "somebody"
             jobs = sum(each.jobs for each in event.demand)
             of = f" for {counted(jobs, 'job')}" if jobs else ""
             return f"{by} asks for a machine of {event.offer.name} ({event.offer.provider}){of}", "strong"

@@ -19,6 +19,7 @@ from kettle_wire.leases import LeaseState
 BOUNDS: Final[Mapping[Bound, str]] = {
     Bound.NEED: "no more are needed",
     Bound.POOL_MAX: "the pool has as many as it may have (max)",
+    Bound.OWNER_MAX: "the pool has as many for one person's jobs as it may have (max_machines_per_owner)",
     Bound.OFFER_MAX: "the offer has as many as it may have (max of the offer)",
     Bound.ROOM: "the provider has no room for more",
     Bound.BUDGET: "the budget of this day (UTC) is used up",

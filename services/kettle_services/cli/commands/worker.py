@@ -17,8 +17,9 @@ examples:
   kettle worker token create --own                        without an administrator: a machine for your own jobs
   kettle worker token list                                which tokens there are
   kettle worker join https://pool.example/ --token-file t    on the new machine
-  kettle worker list                                      who has joined
+  kettle worker list                                      who has joined: your own machines, all for administrators
   kettle worker leave n17                                 empty it, then have its credential be invalid
+  kettle worker leave n17 --now                           remove it at once
   kettle worker leave                                     on the machine itself
 
 kettle worker COMMAND --help explains each.
@@ -45,6 +46,8 @@ Empty a machine, and when nothing runs on it any more have its credential be inv
 Jobs have the machine's retirement time (see kettle drain); if you interrupt the command it goes on emptying, and you can say
 it again.
 
+People remove machines that they have let in (kettle worker token create --own), administrators any.
+
 Without a name it is this machine, which needs no administrator: it drains, stops, has its own credential be invalid, and what
 joining wrote is removed.
 """
@@ -55,7 +58,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(dest="what", metavar="COMMAND", required=True)
     form = argparse.RawDescriptionHelpFormatter
     tokens.arguments(commands.add_parser("token", help="tokens with which machines join"), "worker")
-    shown = commands.add_parser("list", help="machines that have joined")
+    shown = commands.add_parser(
+        "list", help="machines that have joined: of all for administrators, else your own"
+    )
     json_option(shown)
     reach_options(shown)
     join = commands.add_parser(

@@ -1,5 +1,5 @@
 """
-`kettle worker leave` and `kettle schedd leave`: by an administrator from anywhere, or on the machine itself.
+`kettle worker leave` and `kettle schedd leave`: from anywhere by an administrator, or who has let the machine in, or on the machine itself.
 """
 
 import argparse
@@ -10,6 +10,7 @@ from typing import Final
 
 from kettle.client import Client, home_directory
 from kettle_services.cli.errors import CommandError, UsageError
+from kettle_services.cli.machines.tokens import administers
 from kettle_services.cli.options import json_option, reach_options, with_pool
 from kettle_services.cli.output.screen import Screen
 from kettle_wire.ads import Ad
@@ -47,7 +48,10 @@ def _of_another(arguments: argparse.Namespace, screen: Screen, joins: Joins) -> 
         if not arguments.now:
             await pool.connection()
             await (_emptied if joins == "worker" else _queue_ended)(pool, arguments.worker, screen)
-        await pool.iam.remove_worker(arguments.worker)
+        if await administers(pool, "iam.remove_worker"):
+            await pool.iam.remove_worker(arguments.worker)
+        else:
+            await pool.iam.own_machines.remove_worker(arguments.worker)
 
     with_pool(arguments, work)
     return _done(screen, f"The credential of {arguments.worker} is not valid any more.", [])

@@ -7,10 +7,11 @@ from datetime import datetime
 from typing import Final
 
 from kettle.client import Client
-from kettle.client.iam import MadeJoinToken
+from kettle.client.join_tokens import MadeJoinToken
 from kettle_services.cli.options import at_least, json_option, login_argument, reach_options, with_pool
 from kettle_services.cli.output.screen import Screen
 from kettle_services.cli.times import span_up_to
+from kettle_wire.commands.iam import JoinTokenShown, WorkerShown
 from kettle_wire.events.iam import Joins
 
 _CREATE: Final = """\
@@ -53,7 +54,9 @@ def arguments(parser: argparse.ArgumentParser, joins: Joins) -> None:
     )
     json_option(create)
     reach_options(create)
-    shown = commands.add_parser("list", help="those that can be used")
+    shown = commands.add_parser(
+        "list", help="those that can be used: of all for administrators, else one's own"
+    )
     json_option(shown)
     reach_options(shown)
     revoke = commands.add_parser("revoke", help="withdraw one; machines that have joined stay")
@@ -68,7 +71,7 @@ def run(arguments: argparse.Namespace, screen: Screen, joins: Joins) -> int:
         case "create":
             return _create(arguments, screen, joins)
         case "revoke":
-            with_pool(arguments, lambda pool: pool.iam.revoke_join_token(arguments.token))
+            with_pool(arguments, lambda pool: _revoke(pool, arguments.token))
             return _done(screen, f"The join token {arguments.token} is withdrawn.")
         case _:
             return _show_tokens(arguments, screen, joins)
@@ -85,7 +88,7 @@ def _done(screen: Screen, sentence: str) -> int:
 def _create(arguments: argparse.Namespace, screen: Screen, joins: Joins) -> int:
     async def work(pool: Client) -> MadeJoinToken:
         if getattr(arguments, "own", False):
-            return await pool.iam.create_own_join_token(
+            return await pool.iam.own_machines.create_join_token(
                 lifetime=arguments.lifetime, max_uses=arguments.max_uses
             )
         return await pool.iam.create_join_token(
@@ -116,9 +119,7 @@ def _create(arguments: argparse.Namespace, screen: Screen, joins: Joins) -> int:
 
 
 def _show_tokens(arguments: argparse.Namespace, screen: Screen, joins: Joins) -> int:
-    tokens = [
-        each for each in with_pool(arguments, lambda pool: pool.iam.join_tokens()) if each.joins == joins
-    ]
+    tokens = [each for each in with_pool(arguments, _tokens) if each.joins == joins]
     if screen.as_json:
         screen.json(tokens)
         return 0
@@ -139,7 +140,7 @@ def _show_tokens(arguments: argparse.Namespace, screen: Screen, joins: Joins) ->
 
 def show_members(arguments: argparse.Namespace, screen: Screen, joins: Joins) -> int:
     """Who has joined."""
-    workers = [each for each in with_pool(arguments, lambda pool: pool.iam.workers()) if each.joins == joins]
+    workers = [each for each in with_pool(arguments, _members) if each.joins == joins]
     if screen.as_json:
         screen.json(workers)
         return 0
@@ -149,7 +150,7 @@ def show_members(arguments: argparse.Namespace, screen: Screen, joins: Joins) ->
             each.joins,
             _whose(each.owner, each.group),
             _when(each.joined),
-            _when(each.expires) if each.expires else "it leaves",
+            _until(each),
             each.token,
         )
         for each in workers
@@ -158,9 +159,42 @@ def show_members(arguments: argparse.Namespace, screen: Screen, joins: Joins) ->
     return 0
 
 
+async def administers(pool: Client, command: str) -> bool:
+    """
+    Whether a command of administrators may be sent; asked before it is, for a refusal would stand in the record as an alarm.
+    """
+    return (await pool.rights.may(command)).allowed
+
+
+async def _members(pool: Client) -> list[WorkerShown]:
+    if await administers(pool, "iam.list_workers"):
+        return await pool.iam.workers()
+    return await pool.iam.own_machines.workers()
+
+
+async def _tokens(pool: Client) -> list[JoinTokenShown]:
+    if await administers(pool, "iam.list_join_tokens"):
+        return await pool.iam.join_tokens()
+    return await pool.iam.own_machines.join_tokens()
+
+
+async def _revoke(pool: Client, token: str) -> None:
+    if await administers(pool, "iam.revoke_join_token"):
+        await pool.iam.revoke_join_token(token)
+    else:
+        await pool.iam.own_machines.revoke_join_token(token)
+
+
 def _whose(owner: str, group: str) -> str:
     """Whose jobs a machine takes."""
     return owner or (f"group {group}" if group else "everybody")
+
+
+def _until(worker: WorkerShown) -> str:
+    """When the credential of a machine ends."""
+    if not worker.expires:
+        return "it leaves"
+    return f"{_when(worker.expires)}, renewed" if worker.own else _when(worker.expires)
 
 
 def _when(at: float) -> str:

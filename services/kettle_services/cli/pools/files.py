@@ -27,11 +27,7 @@ def check(arguments: argparse.Namespace, screen: Screen) -> int:
     pool = _read(arguments, screen)
     if pool is None:
         return 1
-    found = (
-        []
-        if arguments.offline
-        else with_pool(arguments, lambda client: client.worker_pools.check(pool.offers))
-    )
+    found = [] if arguments.offline else with_pool(arguments, lambda client: client.worker_pools.check(pool))
     if screen.as_json:
         screen.json({"faults": [], "offers": found, "pool": pool})
     for each in found if not screen.as_json else ():

@@ -66,7 +66,7 @@ class PoolQuestions:
     async def token(self, asked: Asked) -> web.StreamResponse:
         """With what a machine joins that runs the jobs of who asks only; iam says how many he may have."""
         async with self._people.of(asked.person) as client:
-            made = await client.iam.create_own_join_token()
+            made = await client.iam.own_machines.create_join_token()
         return reply({"token": made.token}, 201)
 
 

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from kettle.client.iam import IdentityClient
 from kettle_services.gateway.rest.application import Answer, Asked
 from kettle_services.gateway.rest.connections import PersonConnections
+from kettle_services.gateway.rest.own_workers import workers_shown
 from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_wire.commands.iam import QueryAudit
 from kettle_wire.rest.administration import (
@@ -18,12 +19,9 @@ from kettle_wire.rest.administration import (
     Deed,
     Ended,
     EndLogin,
-    JoinToken,
     ListAudit,
     Logins,
     Session,
-    Worker,
-    Workers,
 )
 from kettle_wire.rest.problem import ProblemCode
 
@@ -106,33 +104,7 @@ class AdministrationQuestions:
         """Machines that have joined, and tokens for others."""
         async with self._iam(asked) as iam:
             workers, tokens = await asyncio.gather(iam.workers(), iam.join_tokens())
-        return Answer(
-            Workers(
-                workers=[
-                    Worker(
-                        name=each.worker,
-                        joins=each.joins,
-                        owner=each.owner,
-                        joined=_moment(each.joined),
-                        expires=_moment(each.expires) if each.expires else None,
-                    )
-                    for each in workers
-                ],
-                join_tokens=[
-                    JoinToken(
-                        id=each.token,
-                        joins=each.joins,
-                        owner=each.owner,
-                        by=each.by,
-                        created=_moment(each.created),
-                        expires=_moment(each.expires),
-                        uses=len(each.used),
-                        most_uses=each.max_uses,
-                    )
-                    for each in tokens
-                ],
-            )
-        )
+        return Answer(workers_shown(workers, tokens))
 
     @asynccontextmanager
     async def _iam(self, asked: Asked) -> AsyncGenerator[IdentityClient]:

@@ -52,6 +52,7 @@ from kettle_services.gateway.rest.machine_use import MachineUseQuestions
 from kettle_services.gateway.rest.machines import MachineQuestions
 from kettle_services.gateway.rest.negotiations import NegotiationQuestions
 from kettle_services.gateway.rest.own_iam import OwnIam
+from kettle_services.gateway.rest.own_workers import OwnWorkerQuestions
 from kettle_services.gateway.rest.past import PastQuestions
 from kettle_services.gateway.rest.persons import Persons, own_token
 from kettle_services.gateway.rest.pool import PoolQuestions
@@ -79,6 +80,7 @@ from kettle_wire.rest import (
     machine_use,
     machines,
     negotiations,
+    own_workers,
     pool,
     spooling,
     standings,
@@ -191,6 +193,7 @@ async def rest_parts(rt: Runtime, settings: GatewaySettings, bus: Bus, said: Peo
         machines.EMPTY_MACHINE: MachineOrders(bus, settings.collector, people).empty,
         alerts.LIST_ALERTS: (await _alerts(rt, settings, bus, tables)).list,
         **_of_administration(people),
+        **_of_own_workers(people),
         **_of_worker_pools(people),
         **_of_entrypoints(people, access_points),
         **_of_the_pool(bus, settings, tables, filters, freshness, seal),
@@ -253,6 +256,12 @@ def _of_administration(people: PersonConnections) -> dict[Route, Handler]:
         administration.LIST_LOGINS: asked.sessions,
         administration.LIST_WORKERS: asked.workers,
     }
+
+
+def _of_own_workers(people: PersonConnections) -> dict[Route, Handler]:
+    """What people ask about machines of their own."""
+    asked = OwnWorkerQuestions(people)
+    return {own_workers.LIST_OWN_WORKERS: asked.list, own_workers.REMOVE_OWN_WORKER: asked.remove}
 
 
 def _of_worker_pools(people: PersonConnections) -> dict[Route, Handler]:

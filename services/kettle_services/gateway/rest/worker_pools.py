@@ -142,17 +142,8 @@ class WorkerPoolQuestions:
                 parameters.pool, since=since.timestamp(), now=now.timestamp(), by=parameters.by
             )
         found = figures(use.report.leases, use.used, now=now.timestamp())
-        known = {name: getattr(found, name) for name in found.__struct_fields__}
-        return Answer(
-            rest.Report(
-                **known
-                | {
-                    "since": _moment(use.report.since),
-                    "shares": msgspec.convert(found.shares, list[rest.ReportShare], from_attributes=True),
-                    "days": msgspec.convert(found.days, list[rest.ReportDay], from_attributes=True),
-                }
-            )
-        )
+        said = {**msgspec.to_builtins(found), "since": _moment(use.report.since)}
+        return Answer(msgspec.convert(said, rest.Report))
 
     async def leases(self, asked: Asked) -> Answer:
         """A list."""

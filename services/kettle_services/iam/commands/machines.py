@@ -5,20 +5,17 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-import msgspec
-
-from kettle.bus.ports import BusError, RefusedError, Served
+from kettle.bus.ports import RefusedError, Served
 from kettle.eventsourcing.command_pipeline import CommandPipeline, Decision
 from kettle_services.iam.admissions import Pool
 from kettle_services.iam.commands.deciding import recorded, refusing
+from kettle_services.iam.commands.shown_machines import made, shown_machine, shown_token, usable
 from kettle_services.iam.domain import join_tokens
-from kettle_services.iam.domain.bans import require_welcome
 from kettle_services.iam.domain.joining_states import JoinToken, Worker
-from kettle_services.iam.ports import PoolMaster
+from kettle_services.iam.machine_removal import MachineRemoval
 from kettle_services.iam.record import Record
 from kettle_wire.codes import RefusalCode
 from kettle_wire.commands import iam
-from kettle_wire.endpoint import Position
 from kettle_wire.events.iam import JoinTokenCreated
 from kettle_wire.identity import Identity
 
@@ -32,23 +29,18 @@ class MachineCommands:
         pool: Pool,
         *,
         open_to_machines: Callable[[], None],
-        master: PoolMaster,
-        most_own: int,
+        removal: MachineRemoval,
     ) -> None:
-        """
-        `open_to_machines` raises Denied if no machine could join; `most_own`: machines that a person may have by himself.
-        """
-        self._most_own = most_own
+        """`open_to_machines` raises Denied if no machine could join."""
         self._record: Final = record
         self._pool = pool
         self._open_to_machines = open_to_machines
-        self._master = master
+        self._removal = removal
 
     def served(self, pipeline: CommandPipeline) -> list[Served[Any, Any]]:
         """The endpoints with their handlers."""
         return [
             pipeline.command(iam.CREATE_JOIN_TOKEN, self.create_join_token),
-            pipeline.command(iam.CREATE_OWN_JOIN_TOKEN, self.create_own_join_token),
             pipeline.query(iam.LIST_JOIN_TOKENS, self.list_join_tokens),
             pipeline.command(iam.REVOKE_JOIN_TOKEN, self.revoke_join_token),
             pipeline.query(iam.LIST_WORKERS, self.list_workers),
@@ -82,67 +74,16 @@ class MachineCommands:
         )
         return self._created(event)
 
-    async def create_own_join_token(
-        self, request: iam.CreateOwnJoinToken, caller: Identity
-    ) -> Decision[iam.JoinTokenMade]:
-        """Let machines join that run the jobs of who asks only."""
-        now, person = time.time(), caller.name
-        with refusing():
-            require_welcome(self._record.register, f"user:{person}", now=now)
-            join_tokens.require_own_room(
-                self._record.register, person, more=request.max_uses, limit=self._most_own, now=now
-            )
-        event = JoinTokenCreated(
-            token=secrets.token_hex(6),
-            hash=request.hash,
-            owner=person,
-            expires=now + request.lifetime,
-            max_uses=request.max_uses,
-            by=person,
-            at=now,
-        )
-        return self._created(event)
-
     def _created(self, event: JoinTokenCreated) -> Decision[iam.JoinTokenMade]:
         with refusing():
             self._open_to_machines()
 
-        def reply(position: Position) -> iam.JoinTokenMade:
-            return iam.JoinTokenMade(
-                token=event.token,
-                pin=self._pool.pin,
-                url=self._pool.url,
-                expires=event.expires,
-                position=position,
-            )
-
-        return Decision(reply, [(join_tokens.stream(event.token), event)])
+        return made(event, self._pool)
 
     async def list_join_tokens(self, request: iam.ListJoinTokens, caller: Identity) -> iam.JoinTokens:
         """Those that can be used."""
-        now = time.time()
-        usable = [
-            each
-            for each in self._record.register.all(JoinToken)
-            if not each.revoked and now < each.expires and len(each.uses) < each.max_uses
-        ]
-        return iam.JoinTokens(
-            tokens=[
-                iam.JoinTokenShown(
-                    token=each.token,
-                    joins=each.joins,
-                    owner=each.owner,
-                    by=each.by,
-                    created=each.created,
-                    expires=each.expires,
-                    max_uses=each.max_uses,
-                    used=[use.name for use in each.uses],
-                    group=each.group,
-                    machine=each.machine,
-                )
-                for each in sorted(usable, key=lambda each: (each.expires, each.token))
-            ]
-        )
+        tokens = usable(self._record.register.all(JoinToken), now=time.time())
+        return iam.JoinTokens(tokens=[shown_token(each) for each in tokens])
 
     async def revoke_join_token(
         self, request: iam.RevokeJoinToken, caller: Identity
@@ -156,7 +97,7 @@ class MachineCommands:
     async def list_workers(self, request: iam.ListWorkers, caller: Identity) -> iam.Workers:
         """The machines that have joined."""
         workers = sorted(self._record.register.all(Worker), key=lambda each: each.worker)
-        return iam.Workers(workers=[iam.WorkerShown(**msgspec.structs.asdict(each)) for each in workers])
+        return iam.Workers(workers=[shown_machine(each) for each in workers])
 
     async def remove_worker(self, request: iam.RemoveWorker, caller: Identity) -> Decision[iam.Recorded]:
         """
@@ -169,7 +110,7 @@ class MachineCommands:
                 changes = join_tokens.withdrawn(
                     self._record.register, request.worker, by=caller.name, now=time.time()
                 )
-            await self._cut_off(request.worker)
+            await self._removal.cut_off(request.worker)
             return recorded(changes)
         return await self._removed(request.worker, by=caller.name)
 
@@ -181,21 +122,8 @@ class MachineCommands:
     async def _removed(self, worker: str, *, by: str) -> Decision[iam.Recorded]:
         with refusing():
             left = join_tokens.left(self._record.register, worker, by=by, now=time.time())
-        await self._cut_off(worker)
+        await self._removal.cut_off(worker)
         return recorded(left)
-
-    async def _cut_off(self, worker: str) -> None:
-        known = self._record.register.find(Worker, f"worker/{worker}")
-        if known is not None:
-            try:
-                if known.joins == "schedd":
-                    await self._master.forget(known.worker)
-                await self._master.cut_off(known.joins, known.key)
-            except BusError as error:
-                raise RefusedError(
-                    RefusalCode.UNAVAILABLE,
-                    f"{worker} was not removed, for its connection could not be ended: {error}",
-                ) from error
 
 
 def _require_sense(request: iam.CreateJoinToken) -> None:

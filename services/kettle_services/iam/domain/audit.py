@@ -41,6 +41,7 @@ from kettle_wire.events.iam import (
     ValuesRemoved,
     WorkerJoined,
     WorkerLeft,
+    WorkerRenewed,
 )
 
 
@@ -71,7 +72,7 @@ def said(event: IdentityEvent) -> Said:
             | JoinTokenMisused()
         ):
             return _of_join_tokens(event)
-        case WorkerJoined() | WorkerLeft() | ClientRegistered() | ClientRemoved():
+        case WorkerJoined() | WorkerRenewed() | WorkerLeft() | ClientRegistered() | ClientRemoved():
             return _of_members(event)
         case SessionOpened() | SessionRenewed() | SessionClosed():
             return _of_sessions(event)
@@ -140,13 +141,17 @@ def _of_join_tokens(
             return Said(event.name, event.token, sentence, event.address, alarm=True)
 
 
-def _of_members(event: WorkerJoined | WorkerLeft | ClientRegistered | ClientRemoved) -> Said:
+def _of_members(
+    event: WorkerJoined | WorkerRenewed | WorkerLeft | ClientRegistered | ClientRemoved,
+) -> Said:
     match event:
         case WorkerJoined():
             owner = f" for {event.owner}" if event.owner else ""
             return Said(
                 event.worker, event.worker, f"is a {event.joins} of the pool{owner}, with the key {event.key}"
             )
+        case WorkerRenewed():
+            return Said(event.worker, event.worker, f"renewed the credential of {event.worker}")
         case WorkerLeft():
             return Said(event.by, event.worker, f"had the credential of {event.worker} withdrawn")
         case ClientRegistered():

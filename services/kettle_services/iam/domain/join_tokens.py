@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from kettle_services.iam.domain.joining_states import JoinToken, Worker, worker_of
+from kettle_services.iam.domain.machine_grants import require_good
 from kettle_services.iam.domain.refusals import Code, Denied
 from kettle_services.iam.domain.state import Register
 from kettle_wire.events.iam import (
@@ -121,6 +122,20 @@ def revoked(register: Register, token: str, *, by: str, now: float) -> list[tupl
     return [] if found.revoked else [(stream(token), JoinTokenRevoked(token=token, by=by, at=now))]
 
 
+class Lives(msgspec.Struct, frozen=True, kw_only=True):
+    """For how many seconds the credential of a machine is valid at the most."""
+
+    pool: float
+    """Of any; 0: without end."""
+    own: float
+    """Of one that a person has let in; it is renewed as long as what that person has shown is good."""
+
+    @property
+    def of_own(self) -> float:
+        """The one that counts for those."""
+        return min(self.pool or self.own, self.own)
+
+
 class Joined(msgspec.Struct, frozen=True):
     """A machine that is let in, and what is recorded of it: nothing, if it only asks again."""
 
@@ -128,9 +143,9 @@ class Joined(msgspec.Struct, frozen=True):
     changes: list[tuple[str, IdentityEvent]]
 
 
-def joined(register: Register, joining: Joining, *, pin: str, lifetime: float, now: float) -> Joined:
+def joined(register: Register, joining: Joining, *, pin: str, lives: Lives, now: float) -> Joined:
     """
-    Let a machine in; `pin` is this pool's, `lifetime` the one of a machine's credential in seconds (0: without end).
+    Let a machine in; `pin` is this pool's.
 
     Raises:
         Misused: the token does not admit it.
@@ -148,6 +163,8 @@ def joined(register: Register, joining: Joining, *, pin: str, lifetime: float, n
     _require_meant(register, token, joining)
     if (why := _misuse(register, token, joining, now)) is not None:
         raise Misused(why)
+    if token.grant is not None:
+        require_good(register, token.grant, now=now)
     known = register.find(Worker, f"worker/{joining.name}")
     for other in register.all(Worker):
         if other.key == joining.key and other.worker != joining.name:
@@ -156,8 +173,8 @@ def joined(register: Register, joining: Joining, *, pin: str, lifetime: float, n
                 f"this key is the one of {other.worker} already; join from a directory of its own",
                 status=409,
             )
-    lives = known is not None and (not known.expires or now < known.expires)
-    if known is not None and lives and known.key != joining.key:
+    there = known is not None and (not known.expires or now < known.expires)
+    if known is not None and there and known.key != joining.key:
         raise Denied(
             Code.JOIN_NAME_TAKEN,
             f"there is a machine {joining.name} already; join under another name, or have it removed first: "
@@ -173,10 +190,11 @@ def joined(register: Register, joining: Joining, *, pin: str, lifetime: float, n
         key=joining.key,
         owner=token.owner,
         token=token.token,
-        expires=_expires(token, lifetime, now),
+        expires=_expires(token, lives, now),
         at=now,
         group=token.group,
         leased=bool(token.machine),
+        grant=token.grant,
     )
     return Joined(worker_of(event), [(stream(token.token), use), (f"worker/{joining.name}", event)])
 
@@ -195,7 +213,7 @@ def _require_meant(register: Register, token: JoinToken, joining: Joining) -> No
             Code.JOIN_OTHER_MACHINE, f"the join token admits the machine {token.machine} and no other"
         )
     of_lease = any(each.machine == joining.name and not each.revoked for each in register.all(JoinToken))
-    own = token.by == token.owner
+    own = token.grant is not None
     if not token.machine and (of_lease or (own and _LEASE.fullmatch(joining.name))):
         raise Denied(
             Code.JOIN_NAME_TAKEN,
@@ -218,12 +236,11 @@ def require_free(register: Register, machine: str, *, now: float) -> None:
         )
 
 
-def _expires(token: JoinToken, lifetime: float, now: float) -> float:
-    """
-    When the credential of a machine ends: the shorter of the pool's and the token's life counts; 0: never.
-    """
-    lives = [each for each in (lifetime, token.life) if each]
-    return now + min(lives) if lives else 0.0
+def _expires(token: JoinToken, lives: Lives, now: float) -> float:
+    """When the credential of a machine ends: the shortest life that is said for it counts; 0: never."""
+    longest = lives.of_own if token.grant is not None else lives.pool
+    said = [each for each in (longest, token.life) if each]
+    return now + min(said) if said else 0.0
 
 
 def _again(register: Register, token: JoinToken, joining: Joining, now: float) -> Worker | None:
@@ -282,7 +299,7 @@ def require_own_room(register: Register, person: str, *, more: int, limit: int, 
     coming = sum(
         each.max_uses - len(each.uses)
         for each in register.all(JoinToken)
-        if each.by == each.owner == person and not each.revoked and now < each.expires
+        if each.grant is not None and each.owner == person and not each.revoked and now < each.expires
     )
     if there + coming + more > limit:
         raise Denied(
@@ -293,11 +310,14 @@ def require_own_room(register: Register, person: str, *, more: int, limit: int, 
 
 
 def ended(register: Register, *, now: float) -> list[tuple[str, IdentityEvent]]:
-    """Forget machines of leases whose credential has ended: nobody asks for them to be removed any more."""
+    """
+    Forget machines of leases and those that people have let in when their credentials have ended: nobody asks for them to be removed
+    any more.
+    """
     return [
         (f"worker/{worker.worker}", WorkerLeft(worker=worker.worker, by=EXPIRED, at=now))
         for worker in register.all(Worker)
-        if worker.leased and worker.expires and worker.expires <= now
+        if (worker.leased or worker.grant is not None) and worker.expires and worker.expires <= now
     ]
 
 
@@ -332,3 +352,39 @@ def left(register: Register, worker: str, *, by: str, now: float) -> list[tuple[
             status=404,
         )
     return [(f"worker/{worker}", WorkerLeft(worker=worker, by=by, at=now))]
+
+
+def left_own(register: Register, worker: str, *, person: str, now: float) -> list[tuple[str, IdentityEvent]]:
+    """
+    Have the credential of a machine be invalid that this person has let in.
+
+    Raises:
+        Denied: no such machine runs his jobs, or an administrator has let it in.
+    """
+    known = register.find(Worker, f"worker/{worker}")
+    if known is None or known.owner != person:
+        raise Denied(
+            Code.JOIN_UNKNOWN_WORKER,
+            f"no machine {worker} has joined for the jobs of {person}; see which have: kettle worker list",
+            status=404,
+        )
+    if known.grant is None:
+        raise Denied(
+            Code.JOIN_KIND,
+            f"{person} has not let {worker} in: who administers the pool removes it (kettle worker leave {worker})",
+        )
+    return left(register, worker, by=person, now=now)
+
+
+def revoked_own(
+    register: Register, token: str, *, person: str, now: float
+) -> list[tuple[str, IdentityEvent]]:
+    """Withdraw a join token that this person has made; raises Denied for one that he has not."""
+    found = register.find(JoinToken, stream(token))
+    if found is None or found.grant is None or found.owner != person:
+        raise Denied(
+            Code.JOIN_UNKNOWN,
+            f"{person} has made no join token {token}; see which there are: kettle worker token list",
+            status=404,
+        )
+    return revoked(register, token, by=person, now=now)

@@ -2,7 +2,15 @@
 
 import msgspec
 
-from kettle_wire.events.iam import Joins, JoinTokenCreated, JoinTokenRevoked, JoinTokenUsed, WorkerJoined
+from kettle_wire.events.iam import (
+    Grant,
+    Joins,
+    JoinTokenCreated,
+    JoinTokenRevoked,
+    JoinTokenUsed,
+    WorkerJoined,
+    WorkerRenewed,
+)
 
 
 class Use(msgspec.Struct, frozen=True):
@@ -29,6 +37,7 @@ class JoinToken(msgspec.Struct, frozen=True, tag=True):
     group: str = ""
     machine: str = ""
     life: float = 0.0
+    grant: Grant | None = None
 
 
 class Worker(msgspec.Struct, frozen=True, tag=True):
@@ -43,6 +52,8 @@ class Worker(msgspec.Struct, frozen=True, tag=True):
     expires: float
     group: str = ""
     leased: bool = False
+    grant: Grant | None = None
+    """Of a machine that the person has let in whose jobs it runs."""
 
 
 def worker_of(event: WorkerJoined) -> Worker:
@@ -57,7 +68,13 @@ def worker_of(event: WorkerJoined) -> Worker:
         event.expires,
         event.group,
         event.leased,
+        event.grant,
     )
+
+
+def fold_renewal(state: Worker | None, event: WorkerRenewed) -> Worker | None:
+    """The machine with a later end."""
+    return None if state is None else msgspec.structs.replace(state, expires=event.expires)
 
 
 def fold_join_token(
@@ -77,6 +94,7 @@ def fold_join_token(
             group=event.group,
             machine=event.machine,
             life=event.life,
+            grant=event.grant,
         )
     if state is None:
         return None

@@ -88,6 +88,8 @@ class Code(StrEnum):
     """It admits another kind of machine."""
     JOIN_NAME_TAKEN = "join.name_taken"
     """Another machine has this name."""
+    JOIN_NOT_RENEWED = "join.not_renewed"
+    """The credential of the machine is not made to last longer."""
     JOIN_CLOSED = "join.closed"
     """Nothing signs for the bus."""
     JOIN_UNKNOWN_WORKER = "join.unknown_worker"

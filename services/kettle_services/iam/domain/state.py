@@ -10,7 +10,13 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from kettle_services.iam.domain.joining_states import JoinToken, Worker, fold_join_token, worker_of
+from kettle_services.iam.domain.joining_states import (
+    JoinToken,
+    Worker,
+    fold_join_token,
+    fold_renewal,
+    worker_of,
+)
 from kettle_services.iam.domain.kept_values import KeptValues, fold_values
 from kettle_wire.events.iam import (
     AccessDenied,
@@ -48,6 +54,7 @@ from kettle_wire.events.iam import (
     ValuesRemoved,
     WorkerJoined,
     WorkerLeft,
+    WorkerRenewed,
 )
 
 SHARD: Final = "identity"
@@ -252,6 +259,8 @@ def fold(state: State | None, event: IdentityEvent) -> State | None:
             | JoinTokenMisused()
         ):
             return None
+        case WorkerRenewed():
+            return fold_renewal(state if isinstance(state, Worker) else None, event)
         case JoinTokenCreated() | JoinTokenUsed() | JoinTokenRevoked():
             return fold_join_token(state if isinstance(state, JoinToken) else None, event)
         case SessionOpened() | SessionRenewed():

@@ -21,10 +21,11 @@ from kettle_services.iam.domain.job_tokens import JOB_SESSION
 from kettle_services.iam.domain.persons import Person
 from kettle_services.iam.domain.refusals import Code, Denied
 from kettle_services.iam.domain.rights import by_scopes
-from kettle_services.iam.domain.sessions import require_in_force
+from kettle_services.iam.domain.sessions import SESSION, parents_of, require_in_force
 from kettle_services.iam.grants import Grants
 from kettle_services.iam.record import Record
 from kettle_wire.commands.iam import Right
+from kettle_wire.events.iam import Grant
 
 
 class Identified(msgspec.Struct, frozen=True, kw_only=True):
@@ -122,6 +123,32 @@ class Identification:
         keys = self._pool_keys
         found = checking.verify(token, keys.trust_domain, keys.secrets(), time.time())
         return self._identified(of_claims(found.claims, method="IDTOKENS"), float(found.expires or 0))
+
+    async def grant_of(self, token: str, person: str) -> Grant:
+        """
+        What a person shows who lets machines in for the own jobs.
+
+        Raises:
+            Denied: the token is not accepted, is somebody else's or a job's, or does not permit to submit.
+        """
+        found = await self.identify(token)
+        shown, claims = found.person, found.principal.claims
+        if shown.owner != person:
+            raise Denied(Code.TOKEN_NO_RIGHTS, f"the token that was shown is not one of {person}")
+        if shown.job or Level.WRITE.value not in {right.level for right in shown.rights}:
+            raise Denied(
+                Code.TOKEN_NO_RIGHTS,
+                f"the token that was shown lets {person} have no machines in the pool: it takes one with the level WRITE that is no "
+                "job's",
+            )
+        ours = shown.issuer == self._url
+        session = str(claims.get(SESSION, "")) if ours else ""
+        return Grant(
+            names=shown.names,
+            tokens=(*([shown.token] if shown.token else []), *(parents_of(claims) if ours else ())),
+            session=session,
+            ends=0.0 if session else shown.expires,
+        )
 
     async def _foreign(self, token: str) -> Identified:
         found = await self._verifier.verify(token, time.time())

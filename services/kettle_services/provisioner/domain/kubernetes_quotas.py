@@ -44,11 +44,13 @@ def room(quotas: Iterable[Mapping[str, Any]]) -> Room:
 
 def _left(quotas: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, float]]:
     for quota in quotas:
-        spec, status = quota.get("spec") or {}, quota.get("status") or {}
+        spec: dict[str, Any] = quota.get("spec") or {}
+        status: dict[str, Any] = quota.get("status") or {}
         if spec.get("scopes") or spec.get("scopeSelector"):
             continue
-        used = status.get("used") or {}
-        for name, hard in (status.get("hard") or {}).items():
+        used: dict[str, Any] = status.get("used") or {}
+        hards: dict[str, Any] = status.get("hard") or {}
+        for name, hard in hards.items():
             try:
                 yield name, quantity(str(hard)) - quantity(str(used.get(name, "0")))
             except ValueError:

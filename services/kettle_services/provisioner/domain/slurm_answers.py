@@ -1,5 +1,6 @@
 """What Slurm's commands say: states of jobs, reasons why they wait, and errors."""
 
+import math
 import re
 from collections.abc import Iterator
 from typing import Final
@@ -46,6 +47,28 @@ _ERRORS: Final = (
         r"Resource temporarily unavailable|partition is (down|not available)|submission is disabled",
     ),
 )
+
+
+def longest(output: str, partition: str) -> float:
+    """
+    For how many seconds a job of a partition may last, as `sinfo --format='%P %l'` says; no name means that of the default partition. What
+    is not said or cannot be read has no limit.
+    """
+    for line in output.splitlines():
+        name, _, limit = line.strip().partition(" ")
+        if name.rstrip("*") == partition or (not partition and name.endswith("*")):
+            return _seconds(limit)
+    return math.inf
+
+
+def _seconds(limit: str) -> float:
+    """A time limit as Slurm writes it: `minutes:seconds`, `hours:minutes:seconds`, `days-hours:minutes:seconds`."""
+    days, _, rest = limit.rpartition("-")
+    parts = rest.split(":")
+    if not 2 <= len(parts) <= 3 or not all(each.isdecimal() for each in [*parts, days or "0"]):
+        return math.inf
+    seconds = sum(int(each) * unit for each, unit in zip(reversed(parts), (1, 60, 3600), strict=False))
+    return float(int(days or 0) * 86_400 + seconds)
 
 
 class SlurmJob(msgspec.Struct, frozen=True):

@@ -30,7 +30,11 @@ from kettle_wire.worker_pools import Market, Offer
 _MODELS: Final = Loader()
 """Reads what botocore knows of a service once, since that is megabytes."""
 _SPOT_NOTICE: Final = "http://169.254.169.254/latest/meta-data/spot/instance-action"
+_SESSION: Final = "http://169.254.169.254/latest/api/token"
+"""Where an instance has the token with which it may ask there."""
 _PAGE: Final = 500
+_QUOTA: Final = "get_service_quota"
+"""The only operation that is another service's."""
 _UNSENT: Final = (
     errors.EndpointConnectionError,
     errors.ConnectTimeoutError,
@@ -135,7 +139,9 @@ class Ec2:
     async def create(self, order: Order, bootstrap: Bootstrap) -> Handle:
         """Run one instance.  Nothing here asks twice, and if the network does, ClientToken makes it one."""
         spot = order.offer.market is Market.SPOT and not bootstrap.notices.url
-        notices = msgspec.structs.replace(bootstrap.notices, url=_SPOT_NOTICE) if spot else bootstrap.notices
+        notices = bootstrap.notices
+        if spot:
+            notices = msgspec.structs.replace(notices, url=_SPOT_NOTICE, token_url=_SESSION)
         told = msgspec.structs.replace(bootstrap, notices=notices)
         script = machine_script(told, self._settings.program, self._settings.before, self._settings.power_off)
         names = {
@@ -213,7 +219,7 @@ class Ec2:
         if not self._settings.quota:
             return Room()
         asked = {"ServiceCode": "ec2", "QuotaCode": self._settings.quota}
-        said = await self._question("get_service_quota", service="service-quotas", **asked)
+        said = await self._question(_QUOTA, **asked)
         used, following = 0, dict[str, str]()
         states = [{"Name": "instance-state-name", "Values": ["pending", "running"]}]
         while True:
@@ -234,10 +240,10 @@ class Ec2:
         """End the threads."""
         self._threads.close()
 
-    async def _question(self, operation: str, *, service: str = "ec2", **asked: Any) -> Any:
+    async def _question(self, operation: str, **asked: Any) -> Any:
         """The answer to what may be asked again."""
         try:
-            return await self._ask(operation, service=service, **asked)
+            return await self._ask(operation, **asked)
         except errors.ClientError as error:
             raise self._refusal(error) from None
         except errors.BotoCoreError as error:
@@ -251,12 +257,12 @@ class Ec2:
             case known:
                 return ProviderError(known, words)
 
-    async def _ask(self, operation: str, *, service: str = "ec2", **asked: Any) -> Any:
+    async def _ask(self, operation: str, **asked: Any) -> Any:
         """
         The answer.  Raises UnavailableError if nothing was asked, ProviderError without a credential, and botocore's errors.
         """
         try:
-            return await self._threads.call(self._call, service, operation, asked)
+            return await self._threads.call(self._call, operation, asked)
         except _UNSENT as error:
             raise UnavailableError(cleaned(str(error))) from None
         except _NO_CREDENTIAL as error:
@@ -266,7 +272,8 @@ class Ec2:
                 self._clients.clear()  # the file may have another credential by then
             raise
 
-    def _call(self, service: str, operation: str, asked: dict[str, Any]) -> Any:
+    def _call(self, operation: str, asked: dict[str, Any]) -> Any:
+        service = "service-quotas" if operation == _QUOTA else "ec2"
         client = self._clients.get(service)
         if client is None:
             client = self._clients[service] = self._opened(service)
@@ -324,4 +331,11 @@ def _request(offer: Offer) -> dict[str, Any]:
         else None,
     }
     asked = {key: value for key, value in known.items() if value}
-    return {"MinCount": 1, "MaxCount": 1, "InstanceInitiatedShutdownBehavior": "terminate", **asked}
+    return {
+        "MinCount": 1,
+        "MaxCount": 1,
+        "InstanceInitiatedShutdownBehavior": "terminate",
+        # What a job can have its machine fetch does not carry a header: neither role nor user data are read in that way.
+        "MetadataOptions": {"HttpTokens": "required", "HttpEndpoint": "enabled"},
+        **asked,
+    }

@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar, Final
 import msgspec
 
 from kettle.commands.slurm_errors import is_silent, is_unknown, is_unreachable
+from kettle.worker_pools.texts import span_text
 from kettle_services.provisioner.domain import slurm_answers
 from kettle_services.provisioner.domain.identity import mark
 from kettle_services.provisioner.domain.words import cleaned
@@ -84,16 +85,28 @@ class Slurm:
         self._commands: Final = LocalCommands(environment)
 
     async def check(self, offer: Offer) -> list[str]:
-        """What `sbatch --test-only` has against it: it asks the controller, and submits nothing."""
+        """
+        What `sbatch --test-only` has against it: it asks the controller, and submits nothing.  Clusters take jobs that last longer than
+        their partition lets them, and have them wait for ever, unless they are set up otherwise.
+        """
+        life = offer.life or 3600.0
         try:
-            words = self._sbatch(offer, offer.life or 3600.0, mark(self._deployment, "test"))
+            words = self._sbatch(offer, life, mark(self._deployment, "test"))
         except ProviderError as error:
             return [str(error)]
         ran = await self._ask([*words, "--test-only"], "#!/bin/sh\n")
-        if ran.status == 0:
+        if ran.status != 0:
+            self._refuse_if_away(ran)
+            return [f"offer {offer.name}: {_said(ran)}"]
+        told = await self._ask(["sinfo", "--noheader", "--format=%P %l"])
+        if told.status != 0:
+            raise self._refusal(told)
+        longest = slurm_answers.longest(told.output, offer.template)
+        if life <= longest:
             return []
-        self._refuse_if_away(ran)
-        return [f"offer {offer.name}: {_said(ran)}"]
+        return [
+            f"offer {offer.name}: its machines are to live for {span_text(life)}, and the partition ends jobs after {span_text(longest)}"
+        ]
 
     def _sbatch(self, offer: Offer, life: float, name: str) -> list[str]:
         options = options_of(offer, SlurmOptions)

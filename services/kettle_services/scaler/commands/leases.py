@@ -95,6 +95,7 @@ class LeaseCommands:
             until=now + _UNASKED_S,
             owner=state.pool.owners[0] if len(state.pool.owners) == 1 else "",
             groups=state.pool.groups,
+            by=caller.name,
         )
         return Decided(
             lambda position: wire.LeaseOrdered(lease=name, position=position),

@@ -8,12 +8,13 @@ from typing import Any, Final
 from kettle.bus.ports import RefusedError, Served
 from kettle.eventsourcing.command_pipeline import CommandPipeline, Decision
 from kettle.worker_pools.comparison import changes, digest
+from kettle_services.scaler.asked_plans import AskedPlans
 from kettle_services.scaler.domain import figures, plans
 from kettle_services.scaler.domain.leases.book import Book, standing
 from kettle_services.scaler.domain.leases.breakers import Closure, template_of
 from kettle_services.scaler.domain.leases.wishes import reopen
 from kettle_services.scaler.domain.outlooks import outlooks, waiting_jobs
-from kettle_services.scaler.domain.plans import LastPlan
+from kettle_services.scaler.domain.plans import LastPlan, of_pool
 from kettle_services.scaler.domain.pools import (
     PoolRefused,
     PoolState,
@@ -48,6 +49,7 @@ class PoolCommands:
         record: Record,
         provisioning: Provisioning,
         planner: Planner,
+        asked: AskedPlans,
         log: PlanLog,
     ) -> None:
         self._record: Final = record
@@ -55,6 +57,7 @@ class PoolCommands:
         self._planner: Final = planner
         self._changed: Final = planner.wake
         """Somebody has decided something, so that another plan is due."""
+        self._asked: Final = asked
         self._log: Final = log
 
     def served(self, pipeline: CommandPipeline) -> list[Served[Any, Any]]:
@@ -133,8 +136,8 @@ class PoolCommands:
 
     async def explain(self, request: wire.ExplainPlan, caller: Identity) -> wire.PlanExplained:
         """
-        The last plan, that of a moment of the past, or one that is made now; `not_found`: there was no plan; `refused`: a plan of the past
-        that is made now.
+        The last plan, that of a moment of the past, or one that is made now, with the machines of this pool; `not_found`: there was no
+        plan; `refused`: a plan of the past that is made now.
         """
         self.require(request.pool)
         if request.dry_run and request.at:
@@ -142,7 +145,8 @@ class PoolCommands:
                 RefusalCode.REFUSED, "dry_run makes a plan of what waits now: leave it out, or at"
             )
         if request.dry_run:
-            return wire.PlanExplained(plan=self._planner.plan_now(), at=time.time(), carried_out=False)
+            plan, at = self._asked.now()
+            return wire.PlanExplained(plan=of_pool(plan, request.pool), at=at, carried_out=False)
         last = self._last()
         if request.at and last is not None and request.at < last.at:
             last = await self._log.at(request.at, head=self._record.shard.frame)
@@ -153,7 +157,7 @@ class PoolCommands:
                 if request.at
                 else "no plan was made yet: nothing that could be planned for was seen",
             )
-        return wire.PlanExplained(plan=last.plan, at=last.at, carried_out=True)
+        return wire.PlanExplained(plan=of_pool(last.plan, request.pool), at=last.at, carried_out=True)
 
     async def machines_over_time(
         self, request: wire.AskMachinesOverTime, caller: Identity
@@ -216,7 +220,7 @@ class PoolCommands:
             max=pool.max,
             leases=dict(counts),
             machines=figures.machines(pool.name, book.leases.values(), plan),
-            waiting=figures.waiting_for(pool.name, plan),
+            waiting=figures.waiting_for(pool.name, book.leases.values(), plan),
             planned=[each for each in plan.machines if each.pool == pool.name] if plan is not None else [],
             closed=len(closed),
             next_try=min((each.until for each in closed if each.until), default=0.0),

@@ -67,7 +67,9 @@ def breaker(record: ProviderRecord | None, now: float) -> BreakerState:
 
 
 def oldest_intent(leases: Iterable[Lease], now: float) -> float:
-    """Seconds since a provider was asked for the machine whose answer has been missing for the longest time; 0: none is."""
+    """
+    Seconds since a provider was asked for the machine whose answer has been missing for the longest time; 0: none is.
+    """
     return max((now - lease.asked for lease in leases if lease.state in _UNANSWERED), default=0.0)
 
 
@@ -97,16 +99,21 @@ def fates(waiting: WaitingJobs) -> Mapping[Fate, int]:
         "young": waiting.young,
     }
     left = max(0, waiting.jobs - sum(known.values()))
-    return known | {"impossible" if is_impossible(waiting) else "bounded": left}
+    rest: Fate = "impossible" if is_impossible(waiting) else "bounded"
+    known[rest] = left
+    return known
 
 
-def waiting_for(pool: str, plan: PlanMade | None) -> int:
-    """Idle jobs that machines of a pool could run, and that neither have room nor are kept waiting by their own rights."""
-    found = 0
+def waiting_for(pool: str, leases: Iterable[Lease], plan: PlanMade | None) -> int:
+    """
+    Idle jobs that wait for machines of a pool: those for which some come, and those that are left over and could run on some.
+    """
+    coming = [each for each in leases if each.requested.pool == pool and phase_of(each) == "coming"]
+    found = sum(demand.jobs for each in coming for demand in each.requested.demand)
     for each in plan.waiting if plan is not None else ():
         obstacles = [one.obstacle for one in each.obstacles if one.pool == pool]
-        if not each.fault and not (obstacles and all(one in _NEVER for one in obstacles)):
-            found += max(0, each.jobs - each.free - each.limited - each.young)
+        if not each.fault and any(one not in _NEVER for one in obstacles):
+            found += fates(each).get("bounded", 0)
     return found
 
 

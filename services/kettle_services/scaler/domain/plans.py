@@ -58,3 +58,14 @@ def _without_figures(plan: PlanMade) -> PlanMade:
     ]
     machines = [msgspec.structs.replace(one, wanted=0, machines=0, score=0.0) for one in plan.machines]
     return msgspec.structs.replace(_without_moment(plan), leases=0, waiting=waiting, machines=machines)
+
+
+def of_pool(plan: PlanMade, pool: str) -> PlanMade:
+    """
+    The part of a plan that is about one pool.  Jobs that wait are in it whatever pool serves them, and what others do about them, too.
+    """
+    return msgspec.structs.replace(
+        plan,
+        machines=[each for each in plan.machines if each.pool == pool],
+        removals=[each for each in plan.removals if each.pool == pool],
+    )

@@ -102,10 +102,15 @@ def decide_apply(
 def decide_pause(
     state: PoolState, *, by: str, now: float, reason: str = "", drain: bool = False
 ) -> list[PoolEvent]:
-    """Make no more machines; with `drain` remove those that there are.  Raises PoolRefused."""
+    """
+    Make no more machines; with `drain` remove those that there are, which only resuming takes back.  Another reason is recorded, none
+    leaves the one that is there.  Raises PoolRefused.
+    """
     _require_kept(state)
-    if state.paused is not None and (state.paused.drain or not drain):
-        return []
+    if (paused := state.paused) is not None:
+        if (paused.drain or not drain) and reason in {"", paused.reason}:
+            return []
+        reason, drain = reason or paused.reason, drain or paused.drain
     return [PoolPaused(reason=reason, drain=drain, by=by, at=now)]
 
 

@@ -1,4 +1,6 @@
-"""The pages of pools of workers: all of them, and each one with its machines, its offers and the reasons of the plan."""
+"""
+The pages of pools of workers: all of them, and each one with its machines, its offers and the reasons of the plan.
+"""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime

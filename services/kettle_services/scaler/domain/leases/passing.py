@@ -125,10 +125,12 @@ def _ask(decision: Decision, lease: Lease, asked: dict[str, int]) -> None:
 
 def _group(lease: Lease) -> str:
     """
-    The group for which iam keeps a machine; of several groups, and besides owners, the machine's START alone decides.
+    The group for which iam keeps a machine; of several groups, besides owners, and of names that iam does not take, the machine's
+    START alone decides.
     """
     groups = lease.requested.groups
-    return groups[0] if len(groups) == 1 and not lease.requested.owner else ""
+    one = groups[0] if len(groups) == 1 and not lease.requested.owner else ""
+    return one if all("!" <= letter <= "~" for letter in one) else ""
 
 
 def _silent(decision: Decision, lease: Lease) -> None:

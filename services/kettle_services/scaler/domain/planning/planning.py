@@ -17,7 +17,8 @@ from kettle_services.scaler.domain.planning.bounds import Bounds
 from kettle_services.scaler.domain.planning.costs import machine_costs
 from kettle_services.scaler.domain.planning.inputs import is_coming, serves
 from kettle_services.scaler.domain.planning.launches import Launch, gang_of, requested
-from kettle_services.scaler.domain.planning.packing import Packed, Packing, Unlimited
+from kettle_services.scaler.domain.planning.owner_bounds import OwnerBounds, person_of
+from kettle_services.scaler.domain.planning.packing import Budget, Packed, Packing, Unlimited
 from kettle_services.scaler.domain.planning.reserves import reserves
 from kettle_services.scaler.domain.planning.shrinking import removals
 from kettle_wire.events.lease import LeaseRequested, Shape
@@ -67,7 +68,8 @@ def plan(inputs: Inputs, demand: Demand, market: Market) -> Plan:
     waiting = [group for group in demand.groups if group.left]
     fits = [market.fit(group) for group in waiting]
     costs = machine_costs(inputs.offers, fits, market.capacity)
-    wanted, launches, bounds = _Filling(inputs, market, fits, costs, demand).launches()
+    owners = OwnerBounds(inputs)
+    wanted, launches, bounds = _Filling(inputs, market, fits, costs, demand).launches(owners)
     general = machine_costs(inputs.offers, (), market.capacity)[0].tolist()
     kept = reserves(inputs, launches, demand.needed, general, bounds)
     asked, kinds = _asked(bounds, [*launches, *kept])
@@ -79,7 +81,7 @@ def plan(inputs: Inputs, demand: Demand, market: Market) -> Plan:
         inputs=_digest(inputs, demand),
         slots=demand.slots,
         leases=len(inputs.leases),
-        waiting=_waiting(demand, market, fits, planned, leases, bounds),
+        waiting=_waiting(demand, market, fits, planned, leases, bounds, owners),
         machines=_machines(inputs, [*wanted, *kept], asked, kinds, bounds, general),
         removals=removals(inputs, demand.needed, growing),
     )
@@ -103,16 +105,20 @@ class _Filling:
             index: _members(inputs, fit.group) for index, fit in enumerate(fits) if fit.group.nodes > 1
         }
 
-    def launches(self) -> tuple[list[Launch], list[Launch], Bounds]:
-        """What is wanted, what there is room for, and the bounds with that used up."""
+    def launches(self, owners: OwnerBounds) -> tuple[list[Launch], list[Launch], Bounds]:
+        """What is wanted, what there is room for, and the bounds with that used up, `owners` too."""
         wanted = self._together()
-        bounds = Bounds(self._inputs)
+        bounds, trial = Bounds(self._inputs), OwnerBounds(self._inputs)
         for launch in wanted:
-            if bounds.room(launch.offer) < launch.machines:
+            budget = trial.within(bounds, self._person(launch))
+            if budget.room(launch.offer) < launch.machines:
                 bounds = Bounds(self._inputs)
-                return wanted, self._in_order(bounds), bounds
-            bounds.take(launch.offer, launch.machines)
+                return wanted, self._in_order(bounds, owners), bounds
+            budget.take(launch.offer, launch.machines)
         return wanted, wanted, bounds
+
+    def _person(self, launch: Launch) -> str:
+        return person_of(self._fits[launch.jobs[0][0]].group.submitter) if launch.jobs else ""
 
     def _together(self) -> list[Launch]:
         """All at once, as if there were no bounds: so they complete each other best."""
@@ -127,18 +133,19 @@ class _Filling:
         alone = [self._alone(index, Unlimited()) for index in range(len(self._fits))]
         return [*map(_shared, packed), *(launch for launches in alone for launch in launches)]
 
-    def _in_order(self, bounds: Bounds) -> list[Launch]:
+    def _in_order(self, bounds: Bounds, owners: OwnerBounds) -> list[Launch]:
         """One after the other, until there is no room."""
         packed: list[Packed] = []
         alone: list[Launch] = []
         for index, (fit, count) in enumerate(zip(self._fits, self._counts, strict=True)):
+            budget = owners.within(bounds, person_of(fit.group.submitter))
             if fit.shape is Shape.SHARED:
-                self._packing.add(packed, index, count, bounds)
+                self._packing.add(packed, index, count, budget)
             else:
-                alone += self._alone(index, bounds)
+                alone += self._alone(index, budget)
         return [*map(_shared, packed), *alone]
 
-    def _alone(self, index: int, budget: Bounds | Unlimited) -> list[Launch]:
+    def _alone(self, index: int, budget: Budget) -> list[Launch]:
         """Machines for jobs that have them for themselves."""
         fit, count = self._fits[index], self._counts[index]
         if fit.shape is Shape.SHARED or not count:
@@ -151,7 +158,7 @@ class _Filling:
             for one in found
         ]
 
-    def _missing(self, index: int, jobs: int, budget: Bounds | Unlimited) -> list[Packed] | None:
+    def _missing(self, index: int, jobs: int, budget: Budget) -> list[Packed] | None:
         """What is missing of a gang of which some machines are there or are coming; None: there are none."""
         there = self._whole.get(index)
         if not there:
@@ -221,13 +228,19 @@ def _machines(
             shape=shape,
             machines=machines,
             wanted=max(most, machines),
-            bound=kinds.get((offer, shape)) or (bounds.reached(offer) if machines < most else Bound.NEED),
+            bound=kinds.get((offer, shape)) or (_short(bounds, offer) if machines < most else Bound.NEED),
             price=inputs.offers[offer].offer.price,
             score=general[offer],
         )
         for (offer, shape), (most, machines) in sorted(totals.items())
         if most or machines
     ]
+
+
+def _short(bounds: Bounds, offer: int) -> Bound:
+    """Why there are fewer of an offer than were wanted: where no other bound is reached, it is that of a person."""
+    reached = bounds.reached(offer)
+    return Bound.OWNER_MAX if reached is Bound.NEED else reached
 
 
 def _waiting(
@@ -237,11 +250,12 @@ def _waiting(
     planned: Mapping[int, int],
     leases: Sequence[LeaseRequested],
     bounds: Bounds,
+    owners: OwnerBounds,
 ) -> list[WaitingJobs]:
     numbers = {fit.group.key: number for number, fit in enumerate(fits)}
     named = _named(leases)
     return [
-        _group(demand, group, numbers.get(group.key), market, fits, planned, named, bounds)
+        _group(demand, group, numbers.get(group.key), market, fits, planned, named, bounds, owners)
         for group in demand.groups
     ]
 
@@ -265,6 +279,7 @@ def _group(
     planned: Mapping[int, int],
     named: Mapping[tuple[str, str, str], list[str]],
     bounds: Bounds,
+    owners: OwnerBounds,
 ) -> WaitingJobs:
     fit = None if number is None else fits[number]
     asked = 0 if number is None else planned.get(number, 0)
@@ -287,19 +302,21 @@ def _group(
         limited=group.limited,
         young=young,
         fault=group.fault,
-        obstacles=[*market.obstacles(fit), *_bounded(market, fit, bounds)]
+        obstacles=[*market.obstacles(fit), *_bounded(market, fit, bounds, owners)]
         if fit is not None and left > 0
         else [],
         leases=named.get(key, []),
     )
 
 
-def _bounded(market: Market, fit: Fit, bounds: Bounds) -> list[OfferObstacle]:
+def _bounded(market: Market, fit: Fit, bounds: Bounds, owners: OwnerBounds) -> list[OfferObstacle]:
     """Offers that would do, and of which there may be no more now."""
     found: list[OfferObstacle] = []
     for number in np.flatnonzero(fit.usable).tolist():
         one = market.offers[number]
         bound = bounds.reached(number)
+        if bound is Bound.NEED and not owners.room(number, person_of(fit.group.submitter)):
+            bound = Bound.OWNER_MAX
         if bound is Bound.NEED:
             bound = bounds.waits(number)
         if bound is Bound.NEED and fit.group.nodes > 1:

@@ -13,7 +13,7 @@ from kettle_wire.leases import LeaseState
 from kettle_wire.worker_pools import PoolKind, ScaleDown, WorkerPool
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
     from kettle_services.scaler.domain.leases.lease import Lease
@@ -38,6 +38,16 @@ def removals(inputs: Inputs, needed: AbstractSet[str], growing: AbstractSet[str]
         if state.pool.name not in growing and state.pool.kind is not PoolKind.STATIC:
             found += _of_pool(inputs, state, needed)
     return found[: inputs.max_actions]
+
+
+def next_idle(leases: Iterable[Lease], pools: Mapping[str, PoolState], now: float) -> float:
+    """In how many seconds the next machine has been idle for as long as its pool lets it; infinite: none will be."""
+    ends = (
+        lease.used + pools[lease.requested.pool].pool.idle - now
+        for lease in leases
+        if lease.state is LeaseState.READY and lease.requested.pool in pools
+    )
+    return min((seconds for seconds in ends if seconds > 0), default=float("inf"))
 
 
 def _of_pool(inputs: Inputs, state: PoolState, needed: AbstractSet[str]) -> list[Removal]:
