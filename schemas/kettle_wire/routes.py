@@ -20,7 +20,7 @@ class RouteStep(msgspec.Struct, frozen=True, array_like=True):
     after: Scalar | None
 
 
-class Refusal(StrEnum):
+class RefusalKind(StrEnum):
     """Why a route does not take a job."""
 
     CONSTRAINT = "constraint"
@@ -36,7 +36,7 @@ class Refusal(StrEnum):
     @property
     def passes(self) -> bool:
         """Whether the same job may be taken later without being changed."""
-        return self in {Refusal.MAX_JOBS, Refusal.MAX_IDLE_JOBS, Refusal.CLOSED}
+        return self in {RefusalKind.MAX_JOBS, RefusalKind.MAX_IDLE_JOBS, RefusalKind.CLOSED}
 
 
 class RouteRefusal(msgspec.Struct, frozen=True):
@@ -44,5 +44,5 @@ class RouteRefusal(msgspec.Struct, frozen=True):
 
     route: str
     """Empty: it is so for all routes."""
-    why: Refusal
+    why: RefusalKind
     sentence: str

@@ -75,6 +75,9 @@ def configuration(page: Page, cluster: SlurmCluster, routes: Path) -> dict[str, 
     sandboxes.mkdir(mode=0o755)
     settings = page.settings
     settings["ce"]["routes"] = str(routes)
+    settings["master"]["daemon_list"].append(
+        "startd"
+    )  # by whose slots it is seen that the pool is empty again
     [batch] = settings["ce"]["batch"]
     batch |= {"directory": str(sandboxes), "environment": {"SLURM_CONF": str(cluster.configuration)}}
     return {"settings": settings}

@@ -24,7 +24,7 @@ from kettle.routes.table import Route, RouteTable
 from kettle.transforms.run import Run
 from kettle_wire.ads.types import Ad
 from kettle_wire.codes import Universe
-from kettle_wire.routes import Refusal, RouteRefusal, RouteStep
+from kettle_wire.routes import RefusalKind, RouteRefusal, RouteStep
 
 _SETTINGS: Final = frozenset(f"$({name})" for name in SETTINGS)
 """What a route says of itself changes no job."""
@@ -64,18 +64,18 @@ def route(
     my = ClassAd.from_wire(ad)
     context = Context(now=lambda: now, max_steps=FOREIGN_STEPS)
     if table.clauses and (why := failing(table.clauses, my, context)):
-        said = RouteRefusal("", Refusal.CONSTRAINT, f"JOB_ROUTER_SOURCE_JOB_CONSTRAINT: {why}")
+        said = RouteRefusal("", RefusalKind.CONSTRAINT, f"JOB_ROUTER_SOURCE_JOB_CONSTRAINT: {why}")
         return Decision(version=table.version, refusals=(said,))
     refusals: list[RouteRefusal] = []
     for each in ordered(_taking(table, counters, my, context, refusals), table, counters, my, context):
         in_place = _in_place(each, my, context)
         run = _transformed(each, ad, my, table, now, entropy, in_place=in_place)
         if run.complaints:
-            refusals.append(RouteRefusal(each.name, Refusal.FAILED, run.complaints[0]))
+            refusals.append(RouteRefusal(each.name, RefusalKind.FAILED, run.complaints[0]))
             continue
         changed, removed = _difference(ad, my, run)
-        if why := next((said for name in (*changed, *removed) if (said := _refusal(name))), ""):
-            refusals.append(RouteRefusal(each.name, Refusal.FAILED, why))
+        if why := next((refused for name in (*changed, *removed) if (refused := _refusal(name))), ""):
+            refusals.append(RouteRefusal(each.name, RefusalKind.FAILED, why))
             continue
         return Decision(
             version=table.version,
@@ -104,7 +104,7 @@ def _taking(
     """The routes that take a job, as far as can be said before it is changed."""
     for each in table.routes:
         if why := failing(each.clauses, my, context):
-            refusals.append(RouteRefusal(each.name, Refusal.REQUIREMENTS, why))
+            refusals.append(RouteRefusal(each.name, RefusalKind.REQUIREMENTS, why))
         elif refusal := _full(each, table, counters):
             refusals.append(refusal)
         else:
@@ -114,18 +114,18 @@ def _taking(
 def _full(each: Route, table: RouteTable, counters: Counters) -> RouteRefusal | None:
     count = counters.of(each.name)
     if count.closed:
-        return RouteRefusal(each.name, Refusal.CLOSED, count.closed)
+        return RouteRefusal(each.name, RefusalKind.CLOSED, count.closed)
     if count.jobs >= each.max_jobs:
         sentence = f"the route has {count.jobs} jobs of at most {each.max_jobs} (MaxJobs)"
-        return RouteRefusal(each.name, Refusal.MAX_JOBS, sentence)
+        return RouteRefusal(each.name, RefusalKind.MAX_JOBS, sentence)
     if count.idle >= each.max_idle_jobs:
         sentence = f"the route has {count.idle} idle jobs of at most {each.max_idle_jobs} (MaxIdleJobs)"
-        return RouteRefusal(each.name, Refusal.MAX_IDLE_JOBS, sentence)
+        return RouteRefusal(each.name, RefusalKind.MAX_IDLE_JOBS, sentence)
     if table.max_jobs is not None and counters.jobs >= table.max_jobs:
         sentence = (
             f"all routes together have {counters.jobs} jobs of at most {table.max_jobs} (JOB_ROUTER_MAX_JOBS)"
         )
-        return RouteRefusal(each.name, Refusal.MAX_JOBS, sentence)
+        return RouteRefusal(each.name, RefusalKind.MAX_JOBS, sentence)
     return None
 
 

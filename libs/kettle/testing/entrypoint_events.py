@@ -34,12 +34,12 @@ from kettle_wire.events.route import (
     RoutesRefused,
 )
 from kettle_wire.jobs import JobId
-from kettle_wire.routes import Refusal, RouteRefusal, RouteStep
+from kettle_wire.routes import RefusalKind, RouteRefusal, RouteStep
 
 _VERSION: Final = "0f1e2d3c4b5a6978"
 _CLAIM: Final = "schedd.schedd#1#7"
 _BATCH: Final = f"batch/{_CLAIM}"
-_REFUSED: Final = RouteRefusal("GPU", Refusal.REQUIREMENTS, "RequestGPUs > 0 is undefined")
+_REFUSED: Final = RouteRefusal("GPU", RefusalKind.REQUIREMENTS, "RequestGPUs > 0 is undefined")
 _REMOVED: Final = Ending(code=VacateCode.RemovedInBatchSystem, reason="job 4711 was removed there")
 
 ENTRYPOINT: Final[list[tuple[str, Recorded]]] = [

@@ -5,7 +5,7 @@ import pytest
 
 from kettle.routes import Counters, RouteCount, RouteTable, read_routes, route
 from kettle_wire.ads.types import Ad, Expr
-from kettle_wire.routes import Refusal, RouteRefusal
+from kettle_wire.routes import RefusalKind, RouteRefusal
 
 PRODUCTION = """\
 JOB_ROUTER_PRE_ROUTE_TRANSFORM_NAMES = Defaults
@@ -88,7 +88,7 @@ def test_what_the_constraint_leaves_out_is_refused_once() -> None:
     """No route is asked about such a job."""
     sentence = "JOB_ROUTER_SOURCE_JOB_CONSTRAINT: RouteMe isnt undefined is false"
     refusals = route(job(), table(), Counters(), 0).refusals
-    assert (RouteRefusal("", Refusal.CONSTRAINT, sentence),) == refusals
+    assert (RouteRefusal("", RefusalKind.CONSTRAINT, sentence),) == refusals
 
 
 def test_a_full_route_is_passed_over_and_may_take_the_job_later() -> None:
@@ -97,10 +97,10 @@ def test_a_full_route_is_passed_over_and_may_take_the_job_later() -> None:
     decision = route(job(RouteMe=True, ProcId=1), table(), Counters(routes=full), 0)
     assert ("", True) == (decision.route, decision.may_pass)
     whys = {each.route: each.why for each in decision.refusals}
-    assert (Refusal.MAX_JOBS, Refusal.MAX_IDLE_JOBS) == (whys["Production1"], whys["Production2"])
+    assert (RefusalKind.MAX_JOBS, RefusalKind.MAX_IDLE_JOBS) == (whys["Production1"], whys["Production2"])
     closed = {"Production1": RouteCount(closed="the batch system does not answer")}
     decision = route(job(RouteMe=True, ProcId=1), table(), Counters(routes=closed), 0)
-    assert ("Production2", Refusal.CLOSED) == (decision.route, decision.refusals[0].why)
+    assert ("Production2", RefusalKind.CLOSED) == (decision.route, decision.refusals[0].why)
     most = table(f"{PRODUCTION}JOB_ROUTER_MAX_JOBS = 3\n")
     decision = route(job(RouteMe=True, ProcId=0), most, Counters(routes={"Analysis4": RouteCount(jobs=3)}), 0)
     assert (
@@ -113,7 +113,7 @@ def test_a_statement_that_fails_fails_the_route_for_that_job() -> None:
     text = PRODUCTION.replace("  SET ProductionRun 1", "  EVALSET ProductionRun 1 / Zero")
     decision = route(job(RouteMe=True, ProcId=1, Zero=0), table(text), Counters(), 0)
     assert "Production2" == decision.route
-    failed = [each for each in decision.refusals if each.why is Refusal.FAILED]
+    failed = [each for each in decision.refusals if each.why is RefusalKind.FAILED]
     assert ["route Production1, line 17: '1 / Zero' evaluates to an error"] == [
         each.sentence for each in failed
     ]
@@ -200,5 +200,5 @@ def test_nobody_is_routed_into_somebody_else() -> None:
     assert {"Owner", "ClusterId"}.isdisjoint(decision.removed)
     assert "RequestCpus" in decision.removed
     decision = route(job(AcctGroup="birds"), one("DELETE /^Acct/"), Counters(), 0)
-    assert ("", Refusal.FAILED) == (decision.route, decision.refusals[0].why)
+    assert ("", RefusalKind.FAILED) == (decision.route, decision.refusals[0].why)
     assert "AcctGroup" in decision.refusals[0].sentence

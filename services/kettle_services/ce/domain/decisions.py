@@ -11,7 +11,7 @@ from kettle_wire.commands.routing import Numbered, Routing, UnroutedJob
 from kettle_wire.commands.routing import RouteCount as QueueCount
 from kettle_wire.events.route import RouteDecided, RoutedProc
 from kettle_wire.jobs import JobId
-from kettle_wire.routes import Refusal, RouteRefusal
+from kettle_wire.routes import RefusalKind, RouteRefusal
 
 NO_ROUTES: Final = "there are no routes: the entrypoint has no file with any (routes in [ce])"
 _MOST_REASON: Final = 4000
@@ -212,9 +212,9 @@ def _because(table: RouteTable, refusal: RouteRefusal) -> str:
     if taken is None:
         return refusal.sentence
     match refusal.why:
-        case Refusal.MAX_JOBS:
+        case RefusalKind.MAX_JOBS:
             return f"it has as many jobs as it may (MaxJobs = {taken.max_jobs})"
-        case Refusal.MAX_IDLE_JOBS:
+        case RefusalKind.MAX_IDLE_JOBS:
             return f"it has as many idle jobs as it may (MaxIdleJobs = {taken.max_idle_jobs})"
         case _:
             return refusal.sentence
