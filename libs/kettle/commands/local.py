@@ -3,8 +3,9 @@
 import asyncio
 import os
 import shutil
-from collections.abc import Mapping, Sequence
-from typing import Final, TypedDict
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import IO, Final, TypedDict
 
 from kettle.accounts.lookup import Accounts, StrangerError
 from kettle.commands.port import EndNotSeenError, NotStartedError, Ran
@@ -44,17 +45,16 @@ class LocalCommands:
         if shutil.which(words[0], path=environment.get("PATH")) is None:
             raise NotStartedError(f"{words[0]} is not installed here")
         pipe = asyncio.subprocess.PIPE
-        # A command that reads nothing may have ended before an empty input is written to it.
-        source = pipe if standard_input else asyncio.subprocess.DEVNULL
         limited = ["timeout", f"--kill-after={_GRACE_S:g}", f"{within:g}", *words]
+        with _in_memory(standard_input.encode()) as given:
+            try:
+                process = await asyncio.create_subprocess_exec(
+                    *limited, stdin=given, stdout=pipe, stderr=pipe, env=environment, cwd="/", **become
+                )
+            except OSError as error:
+                raise NotStartedError(f"{words[0]} cannot be run here: {error.strerror}") from None
         try:
-            process = await asyncio.create_subprocess_exec(
-                *limited, stdin=source, stdout=pipe, stderr=pipe, env=environment, cwd="/", **become
-            )
-        except OSError as error:
-            raise NotStartedError(f"{words[0]} cannot be run here: {error.strerror}") from None
-        try:
-            output, errors = await process.communicate(standard_input.encode() or None)
+            output, errors = await process.communicate()
         except asyncio.CancelledError:
             if process.returncode is None:
                 process.terminate()  # which `timeout` passes on
@@ -77,3 +77,14 @@ class LocalCommands:
 
     async def close(self) -> None:
         """There is nothing to give up."""
+
+
+@contextmanager
+def _in_memory(data: bytes) -> Generator[IO[bytes]]:
+    """
+    A file on no disk: what a command is given may be secret, and a pipe breaks if it ends without reading.
+    """
+    with open(os.memfd_create("standard input"), "w+b") as file:  # noqa: PTH123 - it has no path
+        file.write(data)
+        file.seek(0)
+        yield file

@@ -8,7 +8,7 @@ from kettle_services.ce.attempts.reports import Reporting
 from kettle_services.ce.domain.attempts.attempt import BatchClaim, Run
 from kettle_services.ce.domain.attempts.claims import STREAM, Changes
 from kettle_wire.attempts import Usage
-from kettle_wire.batch import BatchState
+from kettle_wire.batch import BatchState, EndCause
 from kettle_wire.events import Event
 from kettle_wire.events.batch import BatchEvent
 from kettle_wire.worker_reports import (
@@ -79,10 +79,15 @@ class Book:
         if run.state is BatchState.RUNNING and was is BatchState.SUSPENDED:
             self.send(after, Continued(at=time.time()))
         if then is None or (then.id, then.state, then.words) != (run.id, run.state, run.words):
-            self.send(after, Measured(usage=Usage(), told=self._told(after, run)))
+            self.send(after, Measured(usage=Usage(), told=self.told(after, run)))
 
-    def _told(self, claim: BatchClaim, run: Run) -> dict[str, str]:
+    def told(self, claim: BatchClaim, run: Run) -> dict[str, str]:
+        """What the ad of a job says of where it is; nothing of one that the batch system never had."""
+        if not run.id:
+            return {}
         status = (run.state or BatchState.QUEUED).upper()
+        if run.end is not None:
+            status = "COMPLETED" if run.end.cause is EndCause.EXITED else "REMOVED"
         return {"GridJobId": f'"{self._names(run, claim.system)}"', "GridJobStatus": f'"{status}"'}
 
     def send(self, claim: BatchClaim, body: Body) -> None:

@@ -210,7 +210,7 @@ class Follower:
         if run.id and run.end is not None and ending is None:
             files, ending = await self._files.results(run)
         result = result_of(run, ending, sent=sum(each.size for each in files))
-        self._book.send(found, FinalReport(result=result, outputs=files))
+        self._book.send(found, FinalReport(result=result, outputs=files, told=self._book.told(found, run)))
 
     async def follow(self) -> None:
         """Ask for all jobs again and again; never returns."""
