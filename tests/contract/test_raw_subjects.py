@@ -56,6 +56,8 @@ ALSO: Final[dict[str, frozenset[str]]] = {
     "PUB $JS.API.STREAM.INFO.KETTLE_pool_EVT_schedd_2Eschedd": frozenset({"dagman"}),
     "PUB $JS.API.CONSUMER.*.KETTLE_pool_EVT_schedd_2Eschedd.>": frozenset({"dagman"}),
     "PUB $JS.API.CONSUMER.MSG.NEXT.KETTLE_pool_EVT_schedd_2Eschedd.*": frozenset({"dagman"}),
+    # An entrypoint reports as startds do, which look at the stream of reports.
+    "PUB $JS.API.STREAM.INFO.KETTLE_pool_WORK": frozenset({"ce"}),
     # A collector makes the readers of reports for visitors; it, the negotiator and the scaler follow all ads.
     "PUB $JS.API.CONSUMER.CREATE.KETTLE_pool_WORK.*.kettle.pool.work.>": frozenset({"collector"}),
     "PUB $JS.API.CONSUMER.CREATE.KV_KETTLE_pool_ADS.>": frozenset({"collector", "negotiator", "scaler"}),

@@ -10,6 +10,7 @@ import aiohttp
 import pytest
 
 from kettle.client import select
+from kettle.retry.deadline import Deadline
 from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.events import JobAssigned, JobCompleted, JobRouted, JobUnrouted
@@ -100,6 +101,16 @@ async def test_a_job_that_no_route_takes_says_why(pool: ThrowawayPool, tmp_path:
     await pool.client.remove(select(submitted.cluster))
 
 
+async def _once_known(pool: ThrowawayPool, *words: str) -> tuple[int, str, str]:
+    """What a command says of a job that has ended, once the history has it."""
+    patience = Deadline(PATIENCE_S)
+    while True:
+        said = await pool.kettle(*words)
+        if "no job is called" not in said[2] or patience.passed:
+            return said
+        await asyncio.sleep(0.2)
+
+
 async def test_people_see_what_was_decided(pool: ThrowawayPool, tmp_path: Path) -> None:
     """
     By command and over HTTP: the routes, the route of a job with the effect of each statement, and where another job would
@@ -110,7 +121,7 @@ async def test_people_see_what_was_decided(pool: ThrowawayPool, tmp_path: Path) 
     )
     job = f"{submitted.cluster}.0"
     await pool.client.wait(select(submitted.cluster))
-    status, out, err = await pool.kettle("ce", "show", job)
+    status, out, err = await _once_known(pool, "ce", "show", job)
     assert (0, "") == (status, err), pool.log("ce")
     assert "  RequestMemory = 64\n" in out
     assert '    route Here, line 7: Queued = "atlas"\n' in out

@@ -153,7 +153,8 @@ async def _emptied(pool: ThrowawayPool, within_s: float) -> None:
             await pool.client.remove(select(*clusters), "the test is over")
             await pool.client.act("remove_x", select(*clusters))
             await pool.client.wait(select(*clusters))
-        while pool.sandboxes or not await _free(pool.client):
+        has_machine = any(daemon.name.partition(".")[0] == "startd" for daemon in pool.state.daemons)
+        while pool.sandboxes or (has_machine and not await _free(pool.client)):
             await asyncio.sleep(_LOOK_S)
 
 

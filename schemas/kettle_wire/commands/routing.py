@@ -74,7 +74,7 @@ class Numbered(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Routing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """The same for several jobs: a route, or why they have none."""
+    """Several jobs and what is decided of each: a route, or why they have none."""
 
     jobs: Annotated[list[Numbered], msgspec.Meta(max_length=MOST_JOBS)]
     route: Name = ""

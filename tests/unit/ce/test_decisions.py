@@ -99,7 +99,7 @@ def test_other_routes_are_tried_for_all_that_wait() -> None:
 
 
 def test_a_route_on_which_jobs_fail_is_closed_until_the_rate_is_what_it_may_be() -> None:
-    """The more fail, the longer, but never for ever; old failures do not count."""
+    """The more fail, the longer, up to a bound; old failures do not count."""
     threshold = 0.05
     admitted = int(threshold * WINDOW_S)
     assert 0.0 == closed_until([NOW] * admitted, threshold, NOW)
