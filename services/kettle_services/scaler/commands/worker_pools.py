@@ -49,9 +49,7 @@ class PoolCommands:
         changed: Callable[[], None],
         asked: AskedPlans,
     ) -> None:
-        """
-        `changed`: somebody has decided something, so that another plan is due.
-        """
+        """`changed`: somebody has decided something, so that another plan is due."""
         self._record: Final = record
         self._provisioning: Final = provisioning
         self._changed: Final = changed
