@@ -36,7 +36,7 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     names: tuple[str, ...]
     """Under which the person may be banned, as `BanSet.whom` has them."""
-    tokens: tuple[str, ...] = ()
+    tokens: tuple[str, ...]
     """The ids of the token that was shown and of those from which it was made; none: the person has an account at the pool."""
     session: str = ""
     """The session that the token came of."""

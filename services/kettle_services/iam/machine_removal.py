@@ -1,6 +1,4 @@
-"""
-Machines whose credential is not good any more: their connections are ended, however that was decided.
-"""
+"""Machines whose credential is not good any more: their connections are ended, however that was decided."""
 
 import logging
 import time

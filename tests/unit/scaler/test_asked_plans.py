@@ -15,7 +15,9 @@ def plan(number: int) -> PlanMade:
 
 
 def test_questions_of_many_take_a_tenth_of_the_time() -> None:
-    """A plan that took 2 s is told to all who ask in the 18 s after it, each with the moment at which it was made."""
+    """
+    A plan that took 2 s is told to all who ask in the 18 s after it, each with the moment at which it was made.
+    """
     clock, made = [100.0], list[int]()
 
     def make() -> PlanMade:

@@ -1,4 +1,6 @@
-"""No person's jobs take a whole pool that is everybody's, where its file says how many machines they may have."""
+"""
+No person's jobs take a whole pool that is everybody's, where its file says how many machines they may have.
+"""
 
 from collections import Counter
 

@@ -10,7 +10,7 @@ from kettle_services.scaler.domain.pools import (
     decide_retire,
     fold_pool,
 )
-from kettle_wire.events.pool import PoolEvent
+from kettle_wire.events.pool import PoolEvent, PoolPaused
 from kettle_wire.worker_pools import Offer, WorkerPool
 
 POOL = WorkerPool(name="cloud", offers=[Offer(name="small", provider="process", cpus=2, memory=1024)])
@@ -51,8 +51,8 @@ def test_another_reason_is_recorded_and_none_leaves_the_one_that_is_there() -> N
     paused = after(decide_pause(APPLIED, by="ada", now=2.0, reason="maintenance", drain=True), state=APPLIED)
     for reason in ("", "maintenance"):
         assert [] == decide_pause(paused, by="bob", now=3.0, reason=reason)
-    [event] = decide_pause(paused, by="bob", now=3.0, reason="no money")
-    assert ("no money", True, "bob") == (event.reason, event.drain, event.by)
+    again = [PoolPaused(reason="no money", drain=True, by="bob", at=3.0)]
+    assert again == decide_pause(paused, by="bob", now=3.0, reason="no money")
 
 
 def test_a_paused_pool_can_be_drained_and_a_drained_one_is_paused_already() -> None:

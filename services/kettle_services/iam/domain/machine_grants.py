@@ -22,7 +22,7 @@ GRANT_OVER: Final = "its owner's credential"
 
 def of_account(person: str) -> Grant:
     """Of somebody who has an account at the pool, which knows him without a token."""
-    return Grant(names=(f"user:{person}",))
+    return Grant(names=(f"user:{person}",), tokens=())
 
 
 def over(register: Register, grant: Grant, *, now: float) -> str:

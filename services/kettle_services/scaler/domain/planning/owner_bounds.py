@@ -1,4 +1,7 @@
-"""How many machines of a pool there may be for the jobs of one person, so that one queue does not take a shared pool and its budget."""
+"""
+How many machines of a pool there may be for the jobs of one person, so that one queue does not take a shared pool and its
+budget.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,9 @@ def person_of(submitter: str) -> str:
 
 
 def made_for(request: LeaseRequested) -> str:
-    """For whose jobs a machine was ordered, those of the first where it is for several people's; empty: for nobody's."""
+    """
+    For whose jobs a machine was ordered, those of the first where it is for several people's; empty: for nobody's.
+    """
     return person_of(request.demand[0].submitter) if request.demand else ""
 
 

@@ -238,7 +238,9 @@ def _machines(
 
 
 def _short(bounds: Bounds, offer: int) -> Bound:
-    """Why there are fewer of an offer than were wanted: where no other bound is reached, it is that of a person."""
+    """
+    Why there are fewer of an offer than were wanted: where no other bound is reached, it is that of a person.
+    """
     reached = bounds.reached(offer)
     return Bound.OWNER_MAX if reached is Bound.NEED else reached
 
