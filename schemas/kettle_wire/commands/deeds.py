@@ -47,6 +47,7 @@ REPORT_DEED = Endpoint(
         Caller.IAM,
         Caller.DAGMAN,
         Caller.SCALER,
+        Caller.CE,
     ),
     repeat=Repeat.FIRST_ANSWER,
 )
