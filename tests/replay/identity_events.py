@@ -1,4 +1,7 @@
-"""Everything that iam ever records, done by people and machines to the iam of a pool."""
+"""
+Everything that iam ever records, done by people and machines to the iam of a pool; the renewal of a machine's credential, which
+is due after days, is decided without one.
+"""
 
 import asyncio
 import signal
@@ -14,7 +17,10 @@ from kettle.client.key_values import KeyValueClient
 from kettle.client.token_requests import TokenRequestHttp
 from kettle.pool.personal_settings import Value
 from kettle.testing.throwaway_pool import ThrowawayPool
+from kettle_services.iam.domain import machine_grants
+from kettle_services.iam.domain.state import Register
 from kettle_wire.commands.iam import QueryAudit
+from kettle_wire.events.iam import Grant, IdentityEvent, WorkerJoined
 
 JOIN: Final = "urn:kettle:params:oauth:grant-type:join-token"
 _WITH_TOKEN: Final = """\
@@ -26,6 +32,7 @@ use_oauth_services = kettle
 queue
 """
 _ISSUERS: Final = "issuers = "
+_AT: Final = 1_795_651_200.0
 _SOON_S: Final = 10.0
 """So long lives what is used before it ends: longer than a busy machine pauses, and shorter than the life that is recorded."""
 
@@ -45,6 +52,18 @@ def settings(place: Path) -> dict[str, dict[str, Value]]:
         "issuers": {"https://cms.example": ["https://pool.example"]},
     }
     return {"iam": iam, "authorization": {"map_files": [str(place / "rules.map")]}}
+
+
+def renewed() -> list[tuple[str, IdentityEvent]]:
+    """A person lets a machine in, which renews its credential in the second half of its life."""
+    joined = WorkerJoined(
+        worker="laptop", key="U" + "A" * 55, owner="ada", token="0123456789ab", expires=_AT + 100.0, at=_AT,
+        grant=Grant(names=("user:ada",), tokens=()),
+    )  # fmt: skip
+    register = Register()
+    register.apply("worker/laptop", joined)
+    _, changes = machine_grants.renewed(register, "laptop", lifetime=100.0, now=_AT + 60.0)
+    return [("worker/laptop", joined), *changes]
 
 
 async def happen(pool: ThrowawayPool) -> None:

@@ -317,13 +317,14 @@ async def _until(pool: ThrowawayPool, cluster: int, status: Status, jobs: int) -
 
 def _decided() -> dict[str, list[Frame]]:
     """
-    What happens to workflows, to machines that come and go and to jobs with routes is decided without a pool.
+    What happens to workflows, to machines that come and go, to jobs with routes and to credentials after days is decided without a pool.
     """
     return {
         workflow_events.SHARD: workflow_events.frames(),
         SCALER: elastic_events.frames(),
         entrypoint_events.SHARD: entrypoint_events.frames(),
         "schedd.routed": entrypoint_events.of_schedd(),
+        "identity.renewed": entrypoint_events.frames("identity.renewed", identity_events.renewed()),
     }
 
 

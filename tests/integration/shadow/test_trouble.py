@@ -114,7 +114,7 @@ async def test_names_are_not_roles(side: Side, caller: Identity) -> None:
     async with side.shadow():
         with pytest.raises(RefusedError, match="is for: schedd"):
             await bus.call(LOOK_AFTER, "shadow", LookAfter())
-        with pytest.raises(RefusedError, match="is for: startd"):
+        with pytest.raises(RefusedError, match="is for: ce, startd"):
             await bus.call(FETCH_INPUT, "shadow", request)
     bus.close()
 
