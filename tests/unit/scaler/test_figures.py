@@ -21,6 +21,7 @@ from kettle_services.scaler.domain.leases.breakers import (
 )
 from kettle_services.scaler.domain.leases.machines import heard
 from kettle_services.scaler.domain.leases.reconciling import listed
+from kettle_services.scaler.domain.state import ScalerState
 from kettle_services.scaler.planner import Planner
 from kettle_services.scaler.provisioning import Provisioning
 from kettle_services.scaler.record import SHARD, Record
@@ -170,7 +171,7 @@ async def test_a_scaler_measures_what_becomes_of_its_orders() -> None:
     )
     bus = await world.connect(daemon("scaler"))
     async with Shard.own(log, SHARD, owner="me") as shard:
-        record = await Record.recall(log, MemoryWorkingSet(log), shard, interval=60.0)
+        record = await Record.recall(log, MemoryWorkingSet(log), shard, ScalerState(), interval=60.0)
         provisioning = Provisioning(bus, record, settings, telemetry)
         planner = Planner(bus, record, provisioning, Watching(bus, world.subjects), settings, telemetry)
         measure_pools(telemetry, record, provisioning, planner)

@@ -1,0 +1,270 @@
+"""
+What goes wrong between a pool of workers and those who have the machines, with real peers and the real worker's program.
+
+Each case takes half a minute, so all of them together run on demand only.
+"""
+
+import asyncio
+import os
+import zlib
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import pytest_asyncio
+from tests.conformance.providers.fault_proxy import (
+    Fault,
+    answered,
+    lost_answers,
+    sent_twice,
+)
+
+from kettle.testing.patience import PATIENCE_S
+from kettle.testing.servers import selection
+from kettle.testing.servers.files import moto
+from kettle.testing.servers.slurm import no_slurm, slurm
+from kettle.testing.throwaway_pool import ThrowawayPool
+
+from .elastic_cases import LOOK_S, Case, Kept, each_fifth, error, invisible, small_pages
+from .elastic_peers import Cloud, Peer, Pilots, cloud, creates, late, stays
+from .elastic_pools import pool_of_machines
+
+ORDER: Final = "KETTLE_TEST_LONG"
+SERVICES: Final = ["collector", "negotiator", "schedd", "shadow", "iam", "scaler", "provisioner"]
+SETTINGS: Final[dict[str, Any]] = {
+    "schedd": {"lease": 20.0},
+    "scaler": {
+        "min_interval": 0.5,
+        "interval": 2.0,
+        "renew_interval": 1.0,
+        "answer": 10.0,
+        "doubt_interval": 1.0,
+        "reconcile_interval": 2.0,
+        "shortest_boot": 25.0,
+        "dead": 15.0,
+        "orphan_grace": 30.0,
+    },
+    "provisioner": {"call_deadline": 6.0},
+}
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.scenario,
+    pytest.mark.embedded,
+    pytest.mark.skipif(
+        not selection.servers_are_ours(),
+        reason="who may connect to servers of somebody else is theirs to say",
+    ),
+    pytest.mark.skipif(ORDER not in os.environ, reason=f"it takes minutes: {ORDER}=1 runs it"),
+]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def rented(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Cloud]:
+    with moto() as url:
+        async with cloud(url, tmp_path_factory.mktemp("cloud") / "instances") as made:
+            yield made
+
+
+@pytest.fixture(scope="module")
+def pilots(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pilots]:
+    if why := no_slurm():
+        pytest.skip(why)
+    with slurm() as cluster:
+        yield Pilots(cluster, tmp_path_factory.mktemp("pilots"))
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def pool(
+    tmp_path_factory: pytest.TempPathFactory, template: Path, rented: Cloud, pilots: Pilots
+) -> AsyncIterator[ThrowawayPool]:
+    providers = {each.name: each.table for each in (rented, pilots)}
+    settings = SETTINGS | {
+        "master": {"daemon_list": SERVICES, "environment": {"provisioner": {"PATH": pilots.path}}},
+        "provisioner": {**SETTINGS["provisioner"], "providers": providers},
+    }
+    directory = tmp_path_factory.mktemp("faults")
+    async with pool_of_machines(directory, settings=settings, template=template) as running:
+        yield running
+        audit = await running.log_check()
+        assert audit.clean, audit.said
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def on_cloud(
+    pool: ThrowawayPool, rented: Cloud, tmp_path: Path, request: pytest.FixtureRequest
+) -> AsyncIterator[Case]:
+    async with case(pool, rented, request, tmp_path) as made:
+        yield made
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def on_pilots(
+    pool: ThrowawayPool, pilots: Pilots, tmp_path: Path, request: pytest.FixtureRequest
+) -> AsyncIterator[Case]:
+    async with case(pool, pilots, request, tmp_path) as made:
+        yield made
+
+
+@asynccontextmanager
+async def case(
+    pool: ThrowawayPool, peer: Peer, request: pytest.FixtureRequest, place: Path
+) -> AsyncGenerator[Case]:
+    """A case; what it has left of the pool is opened for the next one."""
+    made = Case(pool, peer, f"case{zlib.crc32(request.node.name.encode()):08x}", place)
+    yield made
+    if made.applies:
+        await made.said("resume", made.name)
+        await made.said("retire", made.name)
+
+
+@pytest.mark.parametrize(
+    ("fault", "of"),
+    [
+        pytest.param(each_fifth, "lease.in_doubt", id="a fifth of the answers is lost"),
+        pytest.param(lambda: lost_answers(creates, times=2), "lease.in_doubt", id="both creates are lost"),
+        pytest.param(lambda: sent_twice(creates, times=1), "lease.duplicated", id="a create is sent twice"),
+        pytest.param(lambda: invisible(4), "lease.ready", id="lists are late"),
+        pytest.param(
+            lambda: answered(creates, error(503, "Unavailable"), times=2),
+            "lease.deferred",
+            id="refused for a moment",
+        ),
+        pytest.param(
+            lambda: answered(creates, error(503, "RequestLimitExceeded"), times=2),
+            "lease.deferred",
+            id="asked too fast",
+        ),
+    ],
+)
+async def test_a_cloud_that_cannot_be_relied_on(
+    on_cloud: Case, rented: Cloud, fault: Callable[[], Fault], of: str
+) -> None:
+    """
+    Once a machine has come up, jobs are done whatever goes wrong with the next ones, and in the end there is no machine without a lease;
+    what happened is recorded.
+    """
+    await on_cloud.applied()
+    await on_cloud.done(await on_cloud.submitted(count=1))
+    await on_cloud.over()
+    with rented.proxy.fault(fault()):
+        await on_cloud.done(await on_cloud.submitted())
+    happened = {event for lease in await on_cloud.over() for event in await on_cloud.events(lease.lease)}
+    assert of in happened, happened
+
+
+async def test_a_removal_that_is_only_said_is_asked_for_again(on_cloud: Case, rented: Cloud) -> None:
+    """A machine is gone when that is proven, and not when the cloud says that it will be."""
+    rented.machines.boot = stays
+    try:
+        await on_cloud.applied(most=1)
+        kept = Kept()
+        with rented.proxy.fault(kept.fault):
+            await on_cloud.done(await on_cloud.submitted(count=1))
+            await on_cloud.over()
+    finally:
+        rented.machines.boot = late(0)
+    assert 2 == kept.times
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [("VcpuLimitExceeded", "quota"), ("InsufficientInstanceCapacity", "capacity")],
+)
+async def test_there_are_no_more_machines(on_cloud: Case, rented: Cloud, code: str, words: str) -> None:
+    """
+    With the first machine all jobs are done, one after the other; why there is no second is told, in the cloud's own words.
+    """
+    await on_cloud.applied(most=2)
+    with rented.proxy.fault(answered(creates, error(400 if words == "quota" else 500, code), after=1)):
+        cluster = await on_cloud.submitted(count=8, seconds=2)
+        await on_cloud.ready()
+        async with asyncio.timeout(PATIENCE_S):
+            while code not in (explained := await on_cloud.said("explain", on_cloud.name)):
+                await asyncio.sleep(LOOK_S)
+        assert "said so" in explained
+        await on_cloud.done(cluster)
+    leases = await on_cloud.over()
+    assert 1 == sum(bool(each.handle) for each in leases)
+
+
+async def test_a_wrong_credential_stops_everything_until_it_is_right(on_cloud: Case, rented: Cloud) -> None:
+    """
+    A credential is replaced at the cloud first: the provider is closed with the cloud's own words, no machine is asked for again and
+    again, and it opens by itself when the provisioner's file has the new one.
+    """
+    rented.key = "second"
+    await on_cloud.applied(most=1)
+    cluster = await on_cloud.submitted(count=1)
+    async with asyncio.timeout(PATIENCE_S):
+        while "who are you" not in await on_cloud.said("explain", on_cloud.name):
+            await asyncio.sleep(LOOK_S)
+    assert sum(map(creates, rented.refused)) <= 1
+    rented.use_credential(rented.key)
+    await on_cloud.done(cluster)
+    await on_cloud.over()
+
+
+async def test_a_machine_that_nobody_ordered_is_removed(on_cloud: Case, rented: Cloud) -> None:
+    """Somebody has made an instance by hand with our tags: it has no lease, and goes after a while."""
+    await on_cloud.applied(most=1)
+    await on_cloud.done(await on_cloud.submitted(count=1))
+    (request,) = [
+        each for each in rented.proxy.asked if creates(each) and on_cloud.name in each.body.decode()
+    ][:1]
+    deployment = next(
+        request.field(f"TagSpecification.1.Tag.{number}.Value")
+        for number in range(1, 9)
+        if request.field(f"TagSpecification.1.Tag.{number}.Key").endswith("deployment")
+    )
+    names = [request.field(f"TagSpecification.1.Tag.{number}.Key") for number in range(1, 4)]
+    tags = [{"Key": each, "Value": deployment if "deployment" in each else "by-hand"} for each in names]
+    await asyncio.to_thread(
+        rented.machines.client.run_instances,
+        ImageId="ami-12c6146b",
+        MinCount=1,
+        MaxCount=1,
+        UserData="sleep 600",
+        TagSpecifications=[{"ResourceType": "instance", "Tags": tags}],
+    )
+    await asyncio.to_thread(rented.machines.look)
+    assert await asyncio.to_thread(rented.there)
+    async with asyncio.timeout(3 * PATIENCE_S):
+        await on_cloud.over()
+
+
+async def test_pages_that_fail_lose_no_machine(on_cloud: Case, rented: Cloud) -> None:
+    """While the second page of every list fails nobody believes that the machines on it are gone."""
+    await on_cloud.applied(most=6, least=6)
+    handles = await on_cloud.ready(6)
+    fails = answered(lambda asked: b"NextToken" in asked.body, error(503, "Unavailable"))
+    with rented.proxy.fault(small_pages, fails):
+        cluster = await on_cloud.submitted(count=12, seconds=10)
+        await on_cloud.done(cluster)
+        assert set(handles) <= {each.handle for each in await on_cloud.leases()}
+    await on_cloud.applied(most=6)
+    await on_cloud.over()
+
+
+async def test_a_cloud_that_is_away_loses_no_machine(on_cloud: Case, rented: Cloud) -> None:
+    """While the cloud does not answer its machines go on, and jobs are done on them."""
+    await on_cloud.applied(most=1, least=1)
+    (handle,) = await on_cloud.ready()
+    async with rented.proxy.closed():
+        await on_cloud.done(await on_cloud.submitted(count=4, seconds=5))
+        assert [handle] == [each.handle for each in await on_cloud.leases()]
+    await on_cloud.applied(most=1)
+    await on_cloud.over()
+
+
+async def test_a_slow_boot_is_waited_for(on_cloud: Case, rented: Cloud) -> None:
+    """Twelve seconds in place of the one that the pool file says: the machine is used, and not made again."""
+    rented.machines.boot = late(12)
+    try:
+        await on_cloud.applied(most=1)
+        await on_cloud.done(await on_cloud.submitted(count=2))
+    finally:
+        rented.machines.boot = late(0)
+    leases = await on_cloud.over()
+    assert [True] == [bool(each.ready) for each in leases]
