@@ -51,7 +51,7 @@ async def world(tmp_path: Path, fake: FakeSlurm) -> World:
         poll_least=0.1,
         poll_most=0.2,
         settling=0.1,
-        patience=3.0,
+        patience=30.0,
         lost_after=3600.0,
     )
     return World(settings, tmp_path)
@@ -340,6 +340,7 @@ class TestRestarts:
         self, world: World, fake: FakeSlurm
     ) -> None:
         """A job that is in doubt and not there is submitted again, and then is there once."""
+        world.settings = msgspec.structs.replace(world.settings, patience=3.0)
         fake.set_mode("deaf")
         async with world.running() as first:
             await first.well()

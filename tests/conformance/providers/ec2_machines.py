@@ -109,6 +109,11 @@ class Ec2Machines:
                 return running
             following = {"NextToken": page["NextToken"]}
 
+    @property
+    def started(self) -> set[str]:
+        """The instances that run or have run."""
+        return set(self._processes)
+
     def end(self) -> None:
         """End everything."""
         self._ending = True

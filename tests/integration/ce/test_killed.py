@@ -36,8 +36,10 @@ async def process(backend: Backend, settings: BatchSettings, place: Path, fault:
         return await made.wait()
 
 
-@pytest.mark.parametrize("fault", ["batch.submitting", "batch.taken", "batch.ended"])
-async def test_a_job_is_submitted_once(backend: Backend, tmp_path: Path, fault: str) -> None:
+@pytest.mark.parametrize(
+    ("fault", "patience"), [("batch.submitting", 3.0), ("batch.taken", 30.0), ("batch.ended", 30.0)]
+)
+async def test_a_job_is_submitted_once(backend: Backend, tmp_path: Path, fault: str, patience: float) -> None:
     """Whatever the killed process had done, the next one finds it, and the job runs once and is reported."""
     fake = FakeSlurm(tmp_path / "slurm")
     fake.set_mode("runs")
@@ -49,7 +51,7 @@ async def test_a_job_is_submitted_once(backend: Backend, tmp_path: Path, fault: 
         poll_least=0.1,
         poll_most=0.2,
         settling=0.1,
-        patience=3.0,
+        patience=patience,
     )
     assert -signal.SIGKILL == await process(backend, settings, tmp_path, fault)
     assert not (tmp_path / "report").exists()

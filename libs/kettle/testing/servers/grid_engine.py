@@ -5,6 +5,7 @@ A real Grid Engine of one host for tests, in namespaces of its own: its master, 
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Generator, Sequence
@@ -76,8 +77,8 @@ class GridEngine:
     @property
     def commands(self) -> InNamespaces:
         """What runs its commands."""
-        children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text().split()
-        return InNamespaces(int(children[0]))
+        (first,) = _children(self._process)
+        return InNamespaces(first)
 
     def order(self, word: str) -> None:
         """`stop` or `start` the master, or `end` all jobs."""
@@ -96,6 +97,14 @@ class GridEngine:
     def wait_until_ready(self) -> None:
         """Its host is there."""
         self._until("ready")
+
+
+def _children(process: "subprocess.Popen[str]") -> list[int]:
+    """Of `unshare`: the first process of its namespaces, or none when it has ended."""
+    if process.poll() is not None:
+        return []
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
+    return [int(each) for each in children.split()]
 
 
 @contextmanager
@@ -130,5 +139,6 @@ def grid_engine() -> Generator[GridEngine]:
             yield made
             made.order("end")
         finally:
-            process.kill()  # and with it all that is in its namespaces
-            process.communicate()
+            for first in _children(process):
+                os.kill(first, signal.SIGKILL)  # and with it all that is in its namespaces
+            process.communicate()  # `unshare` ends when nothing of them is left that writes into `place`
