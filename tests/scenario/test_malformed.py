@@ -45,12 +45,13 @@ FOR_PEOPLE: Final = [endpoint for endpoint in open_to(Caller.USER, Caller.ADMINI
 @pytest.fixture(scope="module")
 def configuration() -> dict[str, Any]:
     """
-    Questions about frames that never come are answered at once that they are not there; a scaler has no pools yet.
+    Questions about frames that never come are answered at once that they are not there; a scaler has no pools yet, an entrypoint no routes.
     """
     return {
         "settings": {
             "accounting": {"patience": 0.1},
-            "master": {"daemon_list": [*DAEMON_LIST, "scaler", "provisioner"]},
+            "master": {"daemon_list": [*DAEMON_LIST, "scaler", "provisioner", "ce"]},
+            "schedd": {"entrypoint": True},
         }
     }
 
@@ -119,6 +120,7 @@ class Sender:
             "shadow": "shadow",
             "log": f"schedd.{pool.schedd}",
             "dagman": pool.schedd,
+            "ce": pool.schedd,
         }
         return named.get(role, str(getattr(pool, role, role)))
 

@@ -35,7 +35,7 @@ def configuration() -> dict[str, Any]:
     return {
         "settings": {
             "gateway": {"rest": True, "request_burst": 1e6, "requests_per_second": 1e6},
-            "master": {"daemon_list": [*DAEMON_LIST, "scaler", "ce"]},
+            "master": {"daemon_list": [*DAEMON_LIST, "iam", "scaler", "ce"]},
         }
     }
 

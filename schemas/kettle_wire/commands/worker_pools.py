@@ -169,7 +169,7 @@ class AskMachinesOverTime(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
     since: float
     """Seconds since the epoch."""
     until: float
-    points: Annotated[int, msgspec.Meta(ge=2, le=1000)] = 200
+    points: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 200
 
 
 class MachinesOverTime(msgspec.Struct, frozen=True, kw_only=True):

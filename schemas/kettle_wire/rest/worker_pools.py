@@ -129,7 +129,7 @@ class GetMachinesOverTime(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
     pool: Name
     since: Moment | None = None
     until: Moment | None = None
-    points: Annotated[int, msgspec.Meta(ge=2, le=1000)] = 200
+    points: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 200
 
 
 class MachinesOverTime(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

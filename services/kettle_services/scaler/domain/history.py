@@ -51,6 +51,6 @@ class MachineHistory:
 
 
 def moments(since: float, until: float, points: int) -> list[float]:
-    """So many moments, the first and the last included."""
-    step = (until - since) / (points - 1)
+    """So many moments, the first and the last included; one of them is the first."""
+    step = (until - since) / max(1, points - 1)
     return [since + number * step for number in range(points)]
