@@ -202,7 +202,7 @@ def test_what_the_route_says_becomes_of_a_job_that_was_removed_there(ad: Ad, bec
 
 async def test_a_question_that_nobody_waits_for_any_more_takes_no_job() -> None:
     """
-    An entrypoint that was ended or has read other routes asks anew while its earlier question still waits in the schedd: what comes
+    An entrypoint that was ended or has read other routes asks again while its earlier question still waits in the schedd: what comes
     then is in the answer that it hears.
     """
     log, found = MemoryLog(), Queue("ap")
