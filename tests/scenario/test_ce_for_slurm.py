@@ -124,6 +124,11 @@ async def test_a_job_is_found_by_the_number_that_slurm_gave_it(
     status, out, err = await pool.kettle("ce", "trace", batch_id)
     assert (0, "") == (status, err)
     assert f"  job            {number}.0\n" in out
+    status, _, err = await pool.kettle("tail", f"{number}.0")
+    assert (1, True) == (
+        status,
+        "is in the batch system cluster, whose machines cannot be looked into" in err,
+    ), err
     shown = cluster.run("scontrol", "show", "job", batch_id)
     assert {"TimeLimit=00:20:00", "Partition=short"} <= set(shown.split())
     await pool.client.remove(Select(clusters=[number]))

@@ -78,8 +78,9 @@ class Router:
         """The routes are others: hear again which jobs wait, also those of which an answer is on its way."""
         self._news = 0
         self._waiting.clear()
-        if self._asking is not None:
-            self._asking.cancel()
+        asking, self._asking = self._asking, None
+        if asking is not None:
+            asking.cancel()
 
     async def run(self) -> None:
         """Never returns."""
@@ -100,14 +101,14 @@ class Router:
         wait = self._patience()
         request = ListUnrouted(most=self._settings.at_once, news=self._news, wait=wait)
         call = self._bus.call(LIST_UNROUTED, self._settings.name, request, deadline=wait + _WITHIN_S)
-        self._asking = asyncio.ensure_future(call)
+        asking = self._asking = asyncio.ensure_future(call)
         try:
-            await asyncio.wait([self._asking])
-            if self._asking.cancelled():
+            await asyncio.wait([asking])
+            if self._asking is not asking:
                 return None
-            return self._asking.result()
+            return asking.result()
         finally:
-            self._asking.cancel()
+            asking.cancel()
             self._asking = None
 
     def _patience(self) -> float:

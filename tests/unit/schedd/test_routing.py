@@ -1,14 +1,22 @@
 """Jobs that wait for a route in their queue, get one, and lose it."""
 
+import asyncio
+
 import pytest
 
+from kettle.eventsourcing.memory import MemoryLog, MemoryWorkingSet
+from kettle.eventsourcing.shard import Shard
+from kettle.jobs.sealed_attributes import AttributeSeal
+from kettle_services.schedd.commands.routing import RoutingCommands
 from kettle_services.schedd.domain.jobs.local_removal import fate
 from kettle_services.schedd.domain.queue.fold import Queue
 from kettle_services.schedd.domain.queue.working_set import restore
 from kettle_services.schedd.domain.submission import routes
 from kettle_services.schedd.domain.submission.validation import Unacceptable
+from kettle_services.schedd.queue.recorder import QueueRecorder
+from kettle_services.schedd.queue.recorder import restore as checkpointer
 from kettle_wire.ads import Ad, Expr
-from kettle_wire.commands.routing import Routing
+from kettle_wire.commands.routing import ListUnrouted, Routing
 from kettle_wire.events import (
     ClusterSubmitted,
     Event,
@@ -18,6 +26,7 @@ from kettle_wire.events import (
     JobRouted,
     JobUnrouted,
 )
+from kettle_wire.identity import daemon
 from kettle_wire.jobs import JobId
 
 FIRST, SECOND = JobId(1, 0), JobId(1, 1)
@@ -189,3 +198,29 @@ def test_a_route_leads_somewhere(attributes: Ad, why: str) -> None:
 def test_what_the_route_says_becomes_of_a_job_that_was_removed_there(ad: Ad, becomes: str) -> None:
     """As often as it says, and no more."""
     assert becomes == fate(ad, 0.0)
+
+
+async def test_a_question_that_nobody_waits_for_any_more_takes_no_job() -> None:
+    """
+    An entrypoint that was ended or has read other routes asks again while its earlier question still waits in the schedd: what comes
+    then is in the answer that it hears.
+    """
+    log, found = MemoryLog(), Queue("ap")
+    async with Shard.own(log, "schedd.ap", owner="me") as shard, asyncio.TaskGroup() as tasks:
+        committing = tasks.create_task(shard.run())
+        recorder = QueueRecorder(
+            shard, found, await checkpointer(log, MemoryWorkingSet(log), shard, Queue("ap"), interval=1.0)
+        )
+        asked, caller = RoutingCommands(recorder, AttributeSeal([bytes(32)])), daemon("ce")
+        first = await asked.list_unrouted(ListUnrouted(), caller)
+        question = ListUnrouted(news=first.news, wait=20.0)
+        earlier = tasks.create_task(asked.list_unrouted(question, caller))
+        await asyncio.sleep(0)
+        later = tasks.create_task(asked.list_unrouted(question, caller))
+        forgotten = await earlier
+        submitted = ClusterSubmitted(cluster=1, owner="ada", ad=AD, columns=[], rows=[[]])
+        await recorder.record([("cluster/1", submitted)])
+        heard = await later
+        committing.cancel()
+    assert ([], first.news) == (forgotten.jobs, forgotten.news)
+    assert [FIRST] == [each.job for each in heard.jobs]

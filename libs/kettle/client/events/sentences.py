@@ -33,10 +33,12 @@ from kettle_wire.events import (
     JobReconnected,
     JobReleased,
     JobRemoved,
+    JobRouted,
     JobStarted,
     JobStepped,
     JobSuspended,
     JobTold,
+    JobUnrouted,
     JobVacated,
     MachineJoined,
     MachineLeft,
@@ -69,6 +71,8 @@ _Told = (
     | JobDeferred
     | JobTold
     | JobEdited
+    | JobRouted
+    | JobUnrouted
     | JobOrdered
     | JobStepped
     | JobNodeStarted
@@ -147,7 +151,7 @@ def _of_factory(event: FactoryEvent) -> tuple[str, str]:
 
 
 def _of_waiting(
-    event: JobReleased | JobRemoved | JobDeferred | JobEdited | JobKept | JobLeft,
+    event: JobReleased | JobRemoved | JobDeferred | JobEdited | JobRouted | JobUnrouted | JobKept | JobLeft,
 ) -> tuple[str, str]:
     match event:
         case JobReleased():
@@ -156,6 +160,13 @@ def _of_waiting(
             return _said("removed", event.by, event.reason), "removed"
         case JobEdited(attributes=attributes):
             return _said(f"{', '.join(attributes)} set", event.by, ""), "strong"
+        case JobRouted(route=route, attributes=attributes):
+            to = next(
+                (value for name, value in attributes.items() if name.lower() == "gridresource"), "this pool"
+            )
+            return f"route {route} takes it to {to}", "idle"
+        case JobUnrouted(reason=reason, by=by):
+            return _said(f"waits for a route{f' ({by})' if by else ''}", "", reason), "held"
         case JobKept():
             return "stays in the queue after its end, because its LeaveJobInQueue is true", "strong"
         case JobLeft():

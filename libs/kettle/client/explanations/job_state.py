@@ -19,8 +19,13 @@ from kettle_wire.events import FactorySubmitted
 from kettle_wire.events.cycle import Clause, Rejection
 
 _WELL: Final = "exited with code 0"
-_AT_HOME: Final = (Universe.SCHEDULER, Universe.LOCAL)
-"""JobUniverse of scheduler and local jobs."""
+_AT_HOME: Final = "It runs on the machine of its schedd, without negotiation: it is about to start."
+_UNMATCHED: Final[Mapping[object, str]] = {
+    Universe.SCHEDULER: _AT_HOME,
+    Universe.LOCAL: _AT_HOME,
+    Universe.GRID: "It is for a batch system, without negotiation: it is about to be submitted there.",
+}
+"""By JobUniverse, of jobs that are offered to no machine of the pool."""
 _MENDS: Final[Mapping[int, str]] = {
     HoldCode.UserRequest: "see whether the reason for which it was held by hand is gone",
     HoldCode.FailedToCreateProcess: "see whether the program exists and can be run there",
@@ -187,7 +192,9 @@ def _running(job: JobId, explanation: Explanation, lasting: str) -> Answer:
         by_owner = explanation.ordered == "suspend"
         doing = "is suspended by its owner on" if by_owner else "is suspended by the policy of"
     look = f"Look at its output with kettle tail {job}, or beside it with kettle ssh {job}."
-    if not started:
+    if explanation.ad.get("JobUniverse") == Universe.GRID:
+        look = _in_batch(explanation.ad)
+    elif not started:
         look = "Its files are being moved and its program started; a job that cannot start is tried again, or held with the reason."
     if explanation.ordered:
         look = _ORDERED[explanation.ordered].format(job=job)
@@ -196,15 +203,23 @@ def _running(job: JobId, explanation: Explanation, lasting: str) -> Answer:
     return Answer(job=str(job), status="running", sentences=said)
 
 
+def _in_batch(ad: Ad) -> str:
+    """Of a job that a batch system has."""
+    if not (name := ad.get("GridJobId")):
+        return "It is being submitted to the batch system."
+    said = f", and says that it is {status}" if (status := ad.get("GridJobStatus")) else ""
+    return f"The batch system calls it {name}{said}; what it writes comes back when it has ended."
+
+
 def _idle(report: WhyReport, explanation: Explanation, lasting: str, now: float) -> Answer:
     job = str(report.job)
     said = [f"Job {job} has been idle for {lasting}."]
     if explanation.reason:
         said.append(f"The schedd says: {_stripped(explanation.reason)}.")
     said += policies.sentences([one for one in explanation.policies if one.delay is not None])
-    if explanation.ad.get("JobUniverse") in _AT_HOME:
+    if explanation.ad.get("JobUniverse") in _UNMATCHED:
         if not explanation.reason:
-            said.append("It runs on the machine of its schedd, without negotiation: it is about to start.")
+            said.append(_UNMATCHED[explanation.ad["JobUniverse"]])
         return Answer(job=job, status="idle", sentences=said)
     said += _together(explanation.ad)
     verdict = report.verdict

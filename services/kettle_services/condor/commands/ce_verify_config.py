@@ -47,8 +47,8 @@ def run(name: str, words: list[str]) -> int:
         shown = client.run(lambda pool: pool.entrypoint.routes())
         text, source, problems = shown.text, shown.source, list(shown.problems)
     report = check(text, source, samples(), int(time.time()))
-    problems += map(str, report.refused)
-    sys.stderr.writelines(f"ERROR: {source}: {problem}\n" for problem in problems)
+    problems += (f"{source}: {problem}" for problem in report.refused)
+    sys.stderr.writelines(f"ERROR: {problem}\n" for problem in problems)
     if not places["quiet"]:
         sys.stdout.writelines(f"WARNING: {source}: {problem}\n" for problem in report.warnings)
     if not problems and not places["quiet"]:

@@ -15,6 +15,7 @@ from kettle_services.schedd.settings import ScheddSettings
 from kettle_services.schedd.shadows.dispatch import ShadowDispatch
 from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.access import Access
+from kettle_wire.commands.ce import batch_startd
 from kettle_wire.commands.schedd import AccessGiven, AskAccess
 from kettle_wire.flocking import pool_of
 from kettle_wire.identity import Identity
@@ -31,7 +32,9 @@ class AccessCommands:
         self._settings = settings
 
     async def access(self, request: AskAccess, caller: Identity) -> AccessGiven:
-        """The right to look into the present attempt of a job; `not_found`, `denied` or `not_running`."""
+        """
+        The right to look into the present attempt of a job; `not_found`, `denied`, `not_running` or `elsewhere`.
+        """
         job = request.job
         entry = self._queue.jobs.get(job)
         if entry is None:
@@ -51,6 +54,12 @@ class AccessCommands:
             raise RefusedError(
                 RefusalCode.ELSEWHERE,
                 f"job {job} runs in the pool {pool}, whose machines only people of that pool can look into",
+            )
+        if assignment.startd == batch_startd(self._settings.name):
+            raise RefusedError(
+                RefusalCode.ELSEWHERE,
+                f"job {job} is in the batch system {assignment.slot}, whose machines cannot be looked into from here: "
+                "what it writes comes back when it has ended",
             )
         key = assignment.key
         _log.info("looked into", extra={"job": str(job), "by": caller.name})

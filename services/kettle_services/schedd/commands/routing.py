@@ -43,6 +43,8 @@ class RoutingCommands:
         self._seal = seal
         self._news = asyncio.Event()
         self._known = 0
+        self._questions = 0
+        """Counts how often it was asked what waits."""
         recorder.on_change(self._on_event)
 
     def _on_event(self, event: Event) -> None:
@@ -52,22 +54,43 @@ class RoutingCommands:
             self._news.set()
 
     async def list_unrouted(self, request: ListUnrouted, caller: Identity) -> Unrouted:
-        """Jobs that wait; the answer is put off while it would say nothing new."""
+        """
+        Jobs that wait; the answer is put off while it would say nothing new.
+
+        Each job is told of once.  An earlier question has nobody who waits for its answer any more, so it takes none.
+        """
         del caller
         routing = self._queue.routing
+        self._questions += 1
+        question = self._questions
+        self._news.set()
         if not request.news:
             routing.tell_again()
         with suppress(TimeoutError):
             async with asyncio.timeout(request.wait):
-                while routing.news == request.news and not routing.untold:
+                while question == self._questions and routing.news == request.news and not routing.untold:
                     self._news.clear()
                     await self._news.wait()
+        if question != self._questions:
+            return Unrouted(
+                news=request.news, jobs=[], left=[], waiting=len(routing.awaiting), routes=self._counts()
+            )
         jobs: list[UnroutedJob] = []
         size = 0
         while len(jobs) < request.most and size < _ANSWER_BYTES and (found := routing.next_untold(1)):
             jobs.append(self._unrouted(found[0]))
             size += len(_encode(jobs[-1].ad))
-        counts = [
+        left = [job for job in routing.take_left() if job not in routing.awaiting]
+        return Unrouted(
+            news=routing.news,
+            jobs=jobs,
+            left=left,
+            waiting=len(routing.awaiting),
+            routes=self._counts(),
+        )
+
+    def _counts(self) -> list[RouteCount]:
+        return [
             RouteCount(
                 route=name,
                 jobs=tally.jobs,
@@ -77,10 +100,8 @@ class RoutingCommands:
                 failed=tally.failed,
                 failure=tally.failure,
             )
-            for name, tally in sorted(routing.routes.items())
+            for name, tally in sorted(self._queue.routing.routes.items())
         ]
-        left = [job for job in routing.take_left() if job not in routing.awaiting]
-        return Unrouted(news=routing.news, jobs=jobs, left=left, waiting=len(routing.awaiting), routes=counts)
 
     def _unrouted(self, job: JobId) -> UnroutedJob:
         entry = self._queue.jobs[job]
