@@ -1,13 +1,17 @@
 """Jobs that wait for a route in their queue, get one, and lose it."""
 
+import msgspec
 import pytest
 
+from kettle_services.schedd.domain.jobs.job import End
 from kettle_services.schedd.domain.jobs.local_removal import fate
 from kettle_services.schedd.domain.queue.fold import Queue
 from kettle_services.schedd.domain.queue.working_set import restore
 from kettle_services.schedd.domain.submission import routes
 from kettle_services.schedd.domain.submission.validation import Unacceptable
+from kettle_services.schedd.jobs.routed_ends import RoutedEnds
 from kettle_wire.ads import Ad, Expr
+from kettle_wire.attempts import AttemptResult, ExitRecord
 from kettle_wire.commands.routing import Routing
 from kettle_wire.events import (
     ClusterSubmitted,
@@ -189,3 +193,18 @@ def test_a_route_leads_somewhere(attributes: Ad, why: str) -> None:
 def test_what_the_route_says_becomes_of_a_job_that_was_removed_there(ad: Ad, becomes: str) -> None:
     """As often as it says, and no more."""
     assert becomes == fate(ad, 0.0)
+
+
+@pytest.mark.parametrize(("by_route", "failed"), [(False, 0), (True, 1)])
+def test_a_route_fails_by_its_own_word(by_route: bool, failed: int) -> None:
+    """A submitter who calls the ends of the own jobs failures closes no route for others."""
+    test: Ad = {"JobFailureTest": Expr("true")}
+    found = Queue("ap")
+    ad = AD if by_route else AD | test
+    found.apply("cluster/1", ClusterSubmitted(cluster=1, owner="ada", ad=ad, columns=[], rows=[[]]), 1)
+    more = test if by_route else {}
+    to = msgspec.structs.replace(TO_SLURM, attributes=TO_SLURM.attributes | more)
+    routed(found, FIRST, to)
+    result = AttemptResult(exit=ExitRecord(code=0))
+    RoutedEnds(found).decide(FIRST, End(attempt=1, claim="schedd#1", result=result))
+    assert failed == found.routing.routes["Slurm"].failed
