@@ -30,7 +30,7 @@ class BatchSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     accounting: bool = False
     """Whether it keeps books that say how jobs ended which it does not list any more (`sacct`, `qacct`)."""
     hook: str = ""
-    """A program where the commands are: it prints more directives, and is told CERequirements by its environment."""
+    """A program where the commands are: it prints more directives, and is told CERequirements by its environment. It runs as the job's owner."""
     parallel_environment: str = ""
     """Of Grid Engine: that of jobs with several slots; empty: `smp`."""
     gpus: str = ""
