@@ -122,7 +122,9 @@ def test_a_number_without_end_is_no_word(number: str) -> None:
 
 
 def test_a_job_writes_no_line_of_its_script() -> None:
-    """Grid Engine and LSF read directives anywhere: nothing of a job begins a line; its values come through unchanged."""
+    """
+    Grid Engine and LSF read directives anywhere: nothing of a job begins a line; its values come through unchanged.
+    """
     value = "a'\n#$ -P vip\n#BSUB -P vip"
     program = Program(words=["printf", "%s", value], environment={"A": value}, directory=f"/x\n#$ {value}")
     assert [] == [line for line in script(program, "/x").splitlines() if line.startswith("#")]
@@ -193,7 +195,9 @@ class Printing:
 
 
 async def test_only_sandboxes_are_removed(tmp_path: Path) -> None:
-    """A job at a host makes files there with names that lead out of the directory of results: they are none of ours."""
+    """
+    A job at a host makes files there with names that lead out of the directory of results: they are none of ours.
+    """
     commands = Printing(f"{_INTENT}\nx ..\n.\nresults\n")
     sandboxes = RemoteSandboxes(commands, "/far", tmp_path / "here", patience=5.0)
     assert [_INTENT] == await sandboxes.others(set())

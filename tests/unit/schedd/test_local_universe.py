@@ -167,6 +167,8 @@ async def test_no_owner_takes_all_places_of_the_scheduler_universe(tmp_path: Pat
     [(5, ""), (11, ""), (7, "Scheduler"), (9, "Grid"), (12, "Local")],
 )
 def test_what_a_running_job_may_not_submit(universe: int, word: str) -> None:
-    """Jobs that have all rights of their owner's account, in batch systems too, whether all or one of them is such."""
+    """
+    Jobs that have all rights of their owner's account, in batch systems too, whether all or one of them is such.
+    """
     assert word == universe_with_all_rights({"JOBUNIVERSE": universe}, [], [[]])
     assert word == universe_with_all_rights({}, ["JobUniverse"], [[5], [universe]])

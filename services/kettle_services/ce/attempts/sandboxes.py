@@ -185,7 +185,9 @@ def _left(path: str) -> BatchEnd | None:
 
 
 def _read(path: str, name: str, most: int) -> bytes:
-    """What a file begins with that the job may have put a pipe, a device or a link in the place of: they raise OSError."""
+    """
+    What a file begins with that the job may have put a pipe, a device or a link in the place of: they raise OSError.
+    """
     with open(open_beneath(path, name), "rb") as file:  # noqa: PTH123 - a descriptor
         return file.read(most)
 
@@ -212,7 +214,9 @@ def code_of(end: BatchEnd | None) -> int:
 
 
 def read_in(path: str, name: str, offset: int, length: int) -> bytes:
-    """A piece of a file; the job may have put anything in its place, and nothing but a file of the sandbox is read."""
+    """
+    A piece of a file; the job may have put anything in its place, and nothing but a file of the sandbox is read.
+    """
     fd = open_beneath(path, name)
     try:
         return os.pread(fd, max(0, length), max(0, offset))

@@ -18,7 +18,9 @@ OURS: Final = ".kettle"
 """The directory of the sandbox for what is not the job's own."""
 _END: Final = f"{OURS}/end"
 _WORD: Final = re.compile(r"(code|signal) ([0-9]{1,3}) ([0-9]{1,12}) ([0-9]{1,12})")
-"""How, with which status, from when, until when.  A job can write what it likes there, so numbers have an end."""
+"""
+How, with which status, from when, until when.  A job can write what it likes there, so numbers have an end.
+"""
 NOT_OURS: Final = 74
 """The exit status of a job that finds that another one runs for it."""
 _SCRIPT: Final = """\
