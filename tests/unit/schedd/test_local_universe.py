@@ -9,6 +9,7 @@ import pytest
 from kettle.runtime.local_startd import LocalStartd, leave_word
 from kettle_services.schedd.domain.claims.claim import Claim
 from kettle_services.schedd.domain.jobs.job import Assign, End, decide
+from kettle_services.schedd.domain.jobs.universes import universe_with_all_rights
 from kettle_services.schedd.domain.queue.at_home import attended, in_order, totals
 from kettle_services.schedd.domain.queue.fold import Queue, job_stream
 from kettle_services.schedd.domain.submission.validation import Unacceptable, check
@@ -159,3 +160,15 @@ async def test_no_owner_takes_all_places_of_the_scheduler_universe(tmp_path: Pat
         assert {"alice": 3, "eve": 1} == {submitter: asked for (submitter, _), asked in claims.asked.items()}
     assert "as many jobs of alice run" in universe.explain(JobId(1, 4))
     assert "" == universe.explain(JobId(2, 0))
+
+
+@pytest.mark.parametrize(
+    ("universe", "word"),
+    [(5, ""), (11, ""), (7, "Scheduler"), (9, "Grid"), (12, "Local")],
+)
+def test_what_a_running_job_may_not_submit(universe: int, word: str) -> None:
+    """
+    Jobs that have all rights of their owner's account, in batch systems too, whether all or one of them is such.
+    """
+    assert word == universe_with_all_rights({"JOBUNIVERSE": universe}, [], [[]])
+    assert word == universe_with_all_rights({}, ["JobUniverse"], [[5], [universe]])

@@ -1,7 +1,7 @@
 """What the schedd and the shadow ask, as they ask a startd: decide, record, answer."""
 
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, TypeVar
 
 from kettle.accounts.lookup import Accounts
 from kettle.bus.ports import RefusedError, Served
@@ -39,6 +39,8 @@ from kettle_wire.commands.startd import (
 )
 from kettle_wire.identity import Identity
 
+Req = TypeVar("Req")
+Rep = TypeVar("Rep")
 _PIECE_BYTES: Final = 512 * 1024
 
 
@@ -65,15 +67,32 @@ class Handlers:
     def served(self) -> list[Served[Any, Any]]:
         """All endpoints with their handlers."""
         return [
-            Served(REQUEST_CLAIMS, self.request_claims),
-            Served(ALIVE, self.alive),
-            Served(ACTIVATE, self.activate),
-            Served(DEACTIVATE, self.deactivate),
-            Served(SUSPEND, self.suspend),
-            Served(RELEASE, self.release),
-            Served(CONFIRM, self.confirm),
-            Served(FETCH_OUTPUT, self.fetch_output),
+            Served(REQUEST_CLAIMS, self._for_ours(self.request_claims)),
+            Served(ALIVE, self._for_ours(self.alive)),
+            Served(ACTIVATE, self._for_ours(self.activate)),
+            Served(DEACTIVATE, self._for_ours(self.deactivate)),
+            Served(SUSPEND, self._for_ours(self.suspend)),
+            Served(RELEASE, self._for_ours(self.release)),
+            Served(CONFIRM, self._for_ours(self.confirm)),
+            Served(FETCH_OUTPUT, self._for_ours(self.fetch_output)),
         ]
+
+    def _for_ours(
+        self, handler: Callable[[Req, Identity], Awaitable[Rep]]
+    ) -> Callable[[Req, Identity], Awaitable[Rep]]:
+        """
+        The handler for daemons of our access point alone: they say under whose account a job runs, and nobody else is believed that.
+        """
+
+        async def checked(command: Req, caller: Identity) -> Rep:
+            if caller.kind != "daemon" or caller.access_point not in {"", self._schedd}:
+                raise RefusedError(
+                    RefusalCode.DENIED,
+                    f"this entrypoint is for jobs of {self._schedd}, and does not listen to {caller.name}",
+                )
+            return await handler(command, caller)
+
+        return checked
 
     async def request_claims(self, command: RequestClaims, caller: Identity) -> ClaimsDecided:
         """Grant places at a batch system, or say why not."""
@@ -168,7 +187,9 @@ class Handlers:
         try:
             return Piece(await sandboxes.read(run, command.name, command.offset, length))
         except OSError as error:
-            raise RefusedError(RefusalCode.UNREADABLE, f"{command.name}: {error.strerror}") from error
+            raise RefusedError(
+                RefusalCode.UNREADABLE, f"{command.name}: {error.strerror or error}"
+            ) from error
 
 
 def _ended(run: Run, command: FetchOutput) -> bool:

@@ -66,7 +66,8 @@ class JobFiles:
         """What a job left, and what is wrong with that."""
         try:
             results = await self._reached(partial(self._sandboxes.results, run, run.end))
-        except (OSError, ManifestError, TooManyResultsError, StrangerError) as error:
+        except (OSError, ValueError, ManifestError, TooManyResultsError, StrangerError) as error:
+            # ValueError: the ad, which the job could change, names as a result what is no name of a file
             return [], Ending(
                 code=HoldCode.TransferOutputError,
                 subcode=getattr(error, "errno", None) or 0,

@@ -9,6 +9,7 @@ import base64
 import binascii
 import errno
 import io
+import re
 import shlex
 import tarfile
 from collections.abc import Collection, Sequence
@@ -37,9 +38,11 @@ umask 077
 [ ! -e "$1" ] || rm -rf "$1" || exit
 mkdir "$1" && cd "$1" && base64 -d | tar -xzf - && : >.kettle/before
 """
-_CHANGED: Final = (
-    "find . -maxdepth 1 -type f -newer .kettle/before -print0 | tar -czhf - --null -T - | base64"
-)
+_PACK: Final = f"tar -czhf - --null -T - | head -c {_MOST_BYTES + 1} | base64"
+_CHANGED: Final = f"find . -maxdepth 1 -type f -newer .kettle/before -print0 | {_PACK}"
+_END: Final = 'if [ -f "$1" ]; then head -c 4096 "$1"; fi'
+_INTENT: Final = re.compile(r"k[a-z2-7]{14}")
+"""What sandboxes are called; any other name is one that a job has made there, such as `..`."""
 _TIME: Final = 0
 """When all inputs were changed last: what the job changes is newer."""
 
@@ -82,7 +85,7 @@ class RemoteSandboxes:
     async def left(self, run: Run) -> BatchEnd | None:
         """As the port says."""
         path = f"{self.path(run.intent)}/{OURS}/end"
-        ran = await self._run(["sh", "-c", 'if [ -e "$1" ]; then cat "$1"; fi', "sh", path])
+        ran = await self._run(["sh", "-c", _END, "sh", path])
         return left(ran.output)
 
     async def results(self, run: Run, end: BatchEnd | None) -> Results:
@@ -115,7 +118,7 @@ class RemoteSandboxes:
     async def others(self, known: Collection[str]) -> list[str]:
         """As the port says."""
         ran = await self._run(["sh", "-c", 'if [ -d "$1" ]; then ls -1 "$1"; fi', "sh", self._directory])
-        return [name for name in ran.output.split() if name not in known]
+        return [name for name in ran.output.split() if _INTENT.fullmatch(name) and name not in known]
 
     async def _run(self, words: Sequence[str], given: str = "") -> Ran:
         try:
@@ -157,7 +160,7 @@ def _pack(job: JobAd) -> str:
         return _CHANGED
     wanted = [STDOUT, STDERR, *listed, *(job.items("FailureFiles") or [])]
     there = " ".join(shlex.quote(f"./{name}") for name in wanted)
-    return f'for each in {there}; do [ -e "$each" ] && printf "%s\\0" "$each"; done | tar -czhf - --null -T - | base64'
+    return f'for each in {there}; do [ -e "$each" ] && printf "%s\\0" "$each"; done | {_PACK}'
 
 
 def _unpacked(text: str, place: Path) -> None:
@@ -167,13 +170,17 @@ def _unpacked(text: str, place: Path) -> None:
         raise OSError(errno.EBADMSG, f"the results came broken: {error}") from None
     if len(data) > _MOST_BYTES:
         raise OSError(errno.EFBIG, f"the results have more than {_MOST_BYTES >> 20} MiB together")
-    draft = place.with_suffix(".draft")
+    draft, room = place.with_suffix(".draft"), _MOST_BYTES
     if draft.exists():
         remove_tree(str(draft))
     draft.mkdir(mode=0o700, parents=True)
     try:
         with tarfile.open(fileobj=io.BytesIO(data), mode="r:gz") as archive:
-            archive.extractall(draft, filter="data")
+            for each in archive:
+                room -= each.size
+                if room < 0:
+                    raise OSError(errno.EFBIG, f"the results have more than {_MOST_BYTES >> 20} MiB together")
+                archive.extract(each, draft, filter="data")
     except (tarfile.TarError, EOFError) as error:
         raise OSError(errno.EBADMSG, f"the results came broken: {error}") from None
     draft.rename(place)

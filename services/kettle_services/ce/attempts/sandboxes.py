@@ -17,6 +17,7 @@ from kettle.execution.attempts.job_spec import Input
 from kettle.execution.job_environment.job_ad import JobAd
 from kettle.execution.sandbox.directory import Mark, Sandbox, remove_tree
 from kettle.execution.sandbox.output_files import Results, collect
+from kettle.execution.sandbox.safe_open import open_beneath
 from kettle_services.ce.domain.attempts.attempt import Run
 from kettle_services.ce.domain.batch.script import OURS, left
 from kettle_wire.ads import Ad
@@ -24,6 +25,7 @@ from kettle_wire.batch import BatchEnd
 
 T = TypeVar("T")
 _END_BYTES: Final = 4096
+_KEPT_BYTES: Final = 64 << 20
 
 
 class Kept(msgspec.Struct, frozen=True):
@@ -177,16 +179,23 @@ def _place(path: str, file: Input, rights: Rights | None) -> None:
 
 def _left(path: str) -> BatchEnd | None:
     try:
-        with Path(path, OURS, "end").open("rb") as file:
-            return left(file.read(_END_BYTES).decode(errors="replace"))
+        return left(_read(path, f"{OURS}/end", _END_BYTES).decode(errors="replace"))
     except FileNotFoundError:
         return None
+
+
+def _read(path: str, name: str, most: int) -> bytes:
+    """
+    What a file begins with that the job may have put a pipe, a device or a link in the place of: they raise OSError.
+    """
+    with open(open_beneath(path, name), "rb") as file:  # noqa: PTH123 - a descriptor
+        return file.read(most)
 
 
 def kept_in(path: str) -> Kept:
     """What was kept in a sandbox.  Raises OSError."""
     try:
-        return msgspec.msgpack.decode(Path(path, OURS, "kept").read_bytes(), type=Kept)
+        return msgspec.msgpack.decode(_read(path, f"{OURS}/kept", _KEPT_BYTES), type=Kept)
     except msgspec.MsgspecError as error:
         raise OSError(errno.EBADMSG, f"the job has changed {path}/{OURS}: {error}") from None
 
@@ -206,14 +215,11 @@ def code_of(end: BatchEnd | None) -> int:
 
 def read_in(path: str, name: str, offset: int, length: int) -> bytes:
     """
-    The job has ended, so what a path leads to does not change; but a link that it made may lead out of its sandbox.
+    A piece of a file; the job may have put anything in its place, and nothing but a file of the sandbox is read.
     """
-    target = f"{path}/{name}"
-    if offset < 0 or os.path.realpath(target) != f"{os.path.realpath(path)}/{name}":
-        raise PermissionError(0, "it leads out of the sandbox")
-    fd = os.open(target, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    fd = open_beneath(path, name)
     try:
-        return os.pread(fd, max(0, length), offset)
+        return os.pread(fd, max(0, length), max(0, offset))
     finally:
         os.close(fd)
 

@@ -1,6 +1,6 @@
 """Asking the commands of a batch system, with its site's directives."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from kettle.commands.port import CommandError, Commands, EndNotSeenError, NotStartedError, Ran
@@ -51,17 +51,19 @@ class Asking:
         Raises:
             NotTakenError: the hook fails.
         """
-        lines = [f"{prefix} {each}" for each in directives] + await self._more(
-            submission.request.extra, prefix
-        )
+        lines = [f"{prefix} {each}" for each in directives] + await self._more(submission, prefix)
         return "\n".join(["#!/bin/sh", *lines, submission.script])
 
-    async def _more(self, extra: Mapping[str, str], prefix: str) -> list[str]:
+    async def _more(self, submission: Submission, prefix: str) -> list[str]:
+        """
+        What the hook prints.  It runs as the owner of the job: who submits names variables, also such that steer programs (LD_PRELOAD).
+        """
         if not self._hook:
             return []
-        words = ["env", "CondorCE=1", *(f"{name}={value}" for name, value in extra.items()), self._hook]
+        told = (f"{name}={value}" for name, value in submission.request.extra.items())
+        words = ["env", "CondorCE=1", *told, self._hook]
         try:
-            ran = await self._commands.run(words, within=self._patience)
+            ran = await self._commands.run(words, within=self._patience, account=submission.owner)
         except CommandError as error:
             raise NotTakenError(f"the site's hook {self._hook}: {cleaned(str(error))}", passes=True) from None
         if ran.status:

@@ -20,7 +20,9 @@ class BatchSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     environment: dict[str, str] = {}
     """Variables of its commands: `SLURM_CONF`, `SGE_ROOT`, `PATH`."""
     host: str = ""
-    """`USER@HOST` or `USER@HOST:PORT` where its commands are; empty: this machine. All jobs are then those of that login."""
+    """
+    `USER@HOST` or `USER@HOST:PORT` where its commands are; empty: this machine. All jobs are then those of that login.
+    """
     key_file: str = ""
     """The private key for it, in a form of OpenSSH without a passphrase."""
     known_hosts_file: str = ""
@@ -30,7 +32,9 @@ class BatchSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     accounting: bool = False
     """Whether it keeps books that say how jobs ended which it does not list any more (`sacct`, `qacct`)."""
     hook: str = ""
-    """A program where the commands are: it prints more directives, and is told CERequirements by its environment."""
+    """
+    A program where the commands are: it prints more directives, and is told CERequirements by its environment. It runs as the job's owner.
+    """
     parallel_environment: str = ""
     """Of Grid Engine: that of jobs with several slots; empty: `smp`."""
     gpus: str = ""
@@ -42,7 +46,9 @@ class BatchSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     poll_most: _Seconds = 10.0
     """At most. In between it is asked the less often the longer it takes to answer."""
     lost_after: _Seconds = 600.0
-    """Seconds after which a job that it does not name any more, and of which nothing else says how it ended, is given up."""
+    """
+    Seconds after which a job that it does not name any more, and of which nothing else says how it ended, is given up.
+    """
     settling: _Seconds = 60.0
     """
     Seconds after which a job whose submission was in doubt is there or never will be, besides the time of the command.

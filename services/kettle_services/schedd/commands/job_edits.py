@@ -12,7 +12,7 @@ from kettle.eventsourcing.command_pipeline import Decision
 from kettle.jobs.sealed_attributes import AttributeSeal
 from kettle_services.schedd.commands.deeds import DeedsForOthers
 from kettle_services.schedd.commands.selected_jobs import decide_each
-from kettle_services.schedd.domain.jobs.universes import at_home
+from kettle_services.schedd.domain.jobs.universes import unmatched
 from kettle_services.schedd.domain.queue.entry import FRESH, QueuedJob
 from kettle_services.schedd.domain.queue.job_ads import QueuedJobAds
 from kettle_services.schedd.domain.submission import job_edits
@@ -105,7 +105,7 @@ class _Decisions:
         """What is to be recorded of a job, and what to answer."""
         if entry.job.status in ("removed", "completed") and not entry.job.kept:
             return (), "bad_status"
-        if self._by_job and at_home(self._queue.universe(job)):
+        if self._by_job and unmatched(self._queue.universe(job)):
             return (), "denied"
         try:
             event = self._decided(job, entry)

@@ -10,7 +10,7 @@ from typing import Final
 from kettle.bus.ports import RefusedError
 from kettle.eventsourcing.command_pipeline import Decision
 from kettle_services.schedd.domain.authorization import may_manage, refusal
-from kettle_services.schedd.domain.jobs.universes import universe_at_home
+from kettle_services.schedd.domain.jobs.universes import universe_with_all_rights
 from kettle_services.schedd.domain.submission.spooling import released
 from kettle_services.schedd.queue.chunked_recording import ChunkedRecording
 from kettle_services.schedd.queue.recorder import QueueRecorder
@@ -47,10 +47,12 @@ class SpoolCommands:
         owner = submitted.owner
         if not may_manage(person, owner, self._settings.queue_super_users):
             raise RefusedError(RefusalCode.DENIED, refusal(person, f"move files of cluster {cluster}", owner))
-        if request.by_job and (universe := universe_at_home(submitted.ad, submitted.columns, submitted.rows)):
+        if request.by_job and (
+            universe := universe_with_all_rights(submitted.ad, submitted.columns, submitted.rows)
+        ):
             raise RefusedError(
                 RefusalCode.DENIED,
-                f"a running job may not send files for jobs of the {universe.lower()} universe, which run on the access point with all "
+                f"a running job may not send files for jobs of the {universe.lower()} universe, which run with all "
                 f"rights of {owner}: send them yourself, with a credential of your own",
             )
         if for_others:

@@ -18,7 +18,7 @@ from kettle.jobs.submitted_on_hold import REASON, on_hold
 from kettle.submit.submit_machine import machine_macros
 from kettle_services.schedd.domain.jobs.factory import asked, begun, paused
 from kettle_services.schedd.domain.jobs.job import Hold, Job, decide
-from kettle_services.schedd.domain.jobs.universes import at_home, universe_at_home
+from kettle_services.schedd.domain.jobs.universes import at_home, universe_with_all_rights
 from kettle_services.schedd.domain.queue.fold import factory_stream
 from kettle_services.schedd.domain.submission import job_sets, spooling
 from kettle_services.schedd.domain.submission.accounting_group import completed
@@ -248,10 +248,10 @@ def _refuse_at_home(admitted: Admitted, owner: str) -> None:
     """
     Jobs here have all that their owner's account has, a credential without an end too: more than was given to the one that asks.
     """
-    if universe := universe_at_home(admitted.ad, admitted.columns, admitted.rows):
+    if universe := universe_with_all_rights(admitted.ad, admitted.columns, admitted.rows):
         raise RefusedError(
             RefusalCode.UNACCEPTABLE,
-            f"a running job may not submit jobs of the {universe.lower()} universe, because they run on the access point with all "
+            f"a running job may not submit jobs of the {universe.lower()} universe, because they run with all "
             f"rights of {owner}: submit a vanilla job, or submit it yourself, with a credential of your own",
         )
 

@@ -36,7 +36,8 @@ class RoutedEnds:
         if not (route or removed):
             return decide(entry.job, command)
         ad = self._queue.ad(job)
-        if route and (why := _failure(ad, command.result)):
+        tests = entry.routed is not None and _TEST in entry.routed.added
+        if route and (why := _failure(ad, command.result, tests=tests)):
             self._queue.routing.fail(route, 1, f"job {job}: {why}")
         if not removed or ending is None or entry.job.status not in {"running", "idle"}:
             return decide(entry.job, command)
@@ -61,13 +62,17 @@ class RoutedEnds:
                 return [*events, *decide(after, Remove(reason=ending.reason, by=""))]
 
 
-def _failure(ad: Ad, result: AttemptResult) -> str:
-    """Why an end is a failure of the route; empty: it is none."""
+def _failure(ad: Ad, result: AttemptResult, *, tests: bool) -> str:
+    """
+    Why an end is a failure of the route; empty: it is none.
+
+    `tests`: the route has said what is one. A submitter's word for it does not count: it would close the route for everybody.
+    """
     ending, ran = result.ending, result.exit
     if ending is not None:
         fails = ending.holds or ending.code == VacateCode.RemovedInBatchSystem
         return ending.reason if fails else ""
-    if ran is None or _TEST not in ad:
+    if ran is None or not tests:
         return ""
     then = dict(ad)
     exited(then, ran)

@@ -1,6 +1,7 @@
 """What a job's ad asks of a batch system, in the same meaning for all of them."""
 
 import math
+import re
 import shlex
 from collections.abc import Mapping
 from typing import Final
@@ -18,6 +19,7 @@ _NUMBERS: Final = {
     "nodes": "MachineCount",
 }
 _WORDS: Final = {"queue": "BatchQueue", "account": "BatchProject"}
+_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _WHOLE: Final = ("WholeNodes", "WantWholeNode")
 
 
@@ -46,11 +48,16 @@ def request_of(ad: Mapping[str, object]) -> BatchRequest:
             raise RequestError(f"BatchExtraSubmitArgs of the job: {error}") from None
     if isinstance(extra := ad.get("cerequirements"), str):
         names = [name.strip() for name in extra.split(",") if name.strip()]
+        if strange := next((name for name in names if not _VARIABLE.fullmatch(name)), None):
+            raise RequestError(f"CERequirements of the job names {strange!r}, which is no attribute")
         asked["extra"] = {name: _shown(ad.get(name.lower())) for name in names}
     try:
-        return msgspec.convert(asked, BatchRequest)
+        request = msgspec.convert(asked, BatchRequest)
     except msgspec.ValidationError as error:
         raise RequestError(_explained(str(error), asked)) from None
+    if "\0" in "".join((*request.arguments, *request.extra.values())):
+        raise RequestError("the job asks with an octet 0 in a word, which no command can be told")
+    return request
 
 
 def _number(field: str, value: object, name: str) -> object:

@@ -17,9 +17,15 @@ from kettle_wire.batch import BatchEnd, EndCause
 OURS: Final = ".kettle"
 """The directory of the sandbox for what is not the job's own."""
 _END: Final = f"{OURS}/end"
+_WORD: Final = re.compile(r"(code|signal) ([0-9]{1,3}) ([0-9]{1,12}) ([0-9]{1,12})")
+"""
+How, with which status, from when, until when.  A job can write what it likes there, so numbers have an end.
+"""
 NOT_OURS: Final = 74
 """The exit status of a job that finds that another one runs for it."""
 _SCRIPT: Final = """\
+_newline='
+'
 unset LC_ALL
 eval "HOME=~$(id -un)"
 [ -d "$HOME" ] || HOME={sandbox}
@@ -71,32 +77,38 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
 def script(program: Program, sandbox: str) -> str:
     """The script, without directives."""
     exports = "\n".join(
-        f"export {name}={shlex.quote(value)}"
+        f"export {name}={_quoted(value)}"
         for name, value in program.environment.items()
         if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name)
     )
-    stderr = "&1" if program.stderr == program.stdout else shlex.quote(program.stderr)
+    stderr = "&1" if program.stderr == program.stdout else _quoted(program.stderr)
     return _SCRIPT.format(
         sandbox=shlex.quote(sandbox),
         ours=OURS,
         end=_END,
         not_ours=NOT_OURS,
         exports=exports,
-        directory=shlex.quote(program.directory),
-        program=shlex.join(program.words),
-        stdin=shlex.quote(program.stdin),
-        stdout=shlex.quote(program.stdout),
+        directory=_quoted(program.directory),
+        program=" ".join(map(_quoted, program.words)),
+        stdin=_quoted(program.stdin),
+        stdout=_quoted(program.stdout),
         stderr=stderr,
     )
+
+
+def _quoted(text: str) -> str:
+    """
+    As one word, and in one line: some batch systems read directives anywhere in a script, and no line is one that the job has written.
+    """
+    return shlex.quote(text).replace("\n", "'\"$_newline\"'")
 
 
 def left(text: str) -> BatchEnd | None:
     """How a job ended by its own word (the file `.kettle/end`); None: it has left none."""
     line, *used = text.splitlines() or [""]
-    how, *numbers = line.split() or [""]
-    if how not in {"code", "signal"} or len(numbers) != 3 or not all(each.isdecimal() for each in numbers):
+    if (said := _WORD.fullmatch(line)) is None:
         return None
-    status, began, ended = map(int, numbers)
+    how, (status, began, ended) = said[1], map(int, said.groups()[1:])
     return BatchEnd(
         cause=EndCause.EXITED,
         exit_code=status if how == "code" else None,
@@ -109,5 +121,5 @@ def left(text: str) -> BatchEnd | None:
 
 def _cpu(line: str) -> float:
     """Of the last line of `times`: user and system time of all that was waited for, as `0m1.5s 0m0.2s`."""
-    found = re.findall(r"(\d+)m(\d+(?:\.\d+)?)s", line)
+    found = re.findall(r"([0-9]{1,9})m([0-9]{1,2}(?:\.[0-9]{1,9})?)s", line)
     return sum(60.0 * float(minutes) + float(seconds) for minutes, seconds in found)

@@ -20,6 +20,7 @@ GRID: Final[int] = Universe.GRID
 """Jobs of batch systems."""
 UNMATCHED: Final = frozenset({GRID, *AT_HOME})
 """Those whose jobs run without matchmaking, there or in batch systems."""
+_ALL_RIGHTS: Final[Mapping[int, str]] = {**AT_HOME, GRID: "Grid"}
 _UNIVERSE: Final = "jobuniverse"
 CARRIED_OUT: Final = frozenset({Universe.VANILLA, Universe.PARALLEL, *UNMATCHED})
 
@@ -49,9 +50,11 @@ def unmatched(universe: Scalar) -> bool:
     return isinstance(universe, int) and universe in UNMATCHED
 
 
-def universe_at_home(ad: Ad, columns: Sequence[str], rows: Sequence[Sequence[Scalar]]) -> str:
-    """The universe of jobs of a submission that run on the machine of their schedd; empty: none does."""
+def universe_with_all_rights(ad: Ad, columns: Sequence[str], rows: Sequence[Sequence[Scalar]]) -> str:
+    """
+    The universe of jobs of a submission that run with all rights of their owner's account, here or in a batch system; empty: none does.
+    """
     said = [value for name, value in ad.items() if name.lower() == _UNIVERSE]
     places = [place for place, name in enumerate(columns) if name.lower() == _UNIVERSE]
     said += [row[place] for place in places for row in rows]
-    return next((AT_HOME[value] for value in said if isinstance(value, int) and value in AT_HOME), "")
+    return next((_ALL_RIGHTS[value] for value in said if isinstance(value, int) and value in _ALL_RIGHTS), "")
