@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from kettle.bus.ports import RefusedError
 from kettle.eventsourcing.command_pipeline import Decision, Recording
 from kettle.jobs.sealed_attributes import AttributeSeal
 from kettle_services.schedd.domain.jobs.job import Hold, decide
@@ -14,7 +15,7 @@ from kettle_services.schedd.domain.queue.fold import job_stream
 from kettle_services.schedd.domain.submission import routes
 from kettle_services.schedd.domain.submission.validation import Unacceptable
 from kettle_services.schedd.queue.recorder import QueueRecorder
-from kettle_wire.codes import HoldCode
+from kettle_wire.codes import HoldCode, RefusalCode
 from kettle_wire.commands.routing import (
     JobsRouted,
     ListUnrouted,
@@ -43,6 +44,8 @@ class RoutingCommands:
         self._seal = seal
         self._news = asyncio.Event()
         self._known = 0
+        self._asked = 0
+        """How often it was asked what waits."""
         recorder.on_change(self._on_event)
 
     def _on_event(self, event: Event) -> None:
@@ -52,16 +55,26 @@ class RoutingCommands:
             self._news.set()
 
     async def list_unrouted(self, request: ListUnrouted, caller: Identity) -> Unrouted:
-        """Jobs that wait; the answer is put off while it would say nothing new."""
+        """
+        Jobs that wait; the answer is put off while it would say nothing new.
+
+        Only who asked last gets an answer: who asked before is dead or does not listen any more, and a job that is told counts as
+        known.
+        """
         del caller
         routing = self._queue.routing
+        self._asked += 1
+        number = self._asked
+        self._news.set()
         if not request.news:
             routing.tell_again()
         with suppress(TimeoutError):
             async with asyncio.timeout(request.wait):
-                while routing.news == request.news and not routing.untold:
+                while number == self._asked and routing.news == request.news and not routing.untold:
                     self._news.clear()
                     await self._news.wait()
+        if number != self._asked:
+            raise RefusedError(RefusalCode.REFUSED, "the entrypoint has asked again since")
         jobs: list[UnroutedJob] = []
         size = 0
         while len(jobs) < request.most and size < _ANSWER_BYTES and (found := routing.next_untold(1)):
