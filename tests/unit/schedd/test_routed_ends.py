@@ -69,7 +69,9 @@ def counted(recorder: QueueRecorder) -> tuple[int, int, int, int]:
 
 @pytest.mark.parametrize("more", [{"OnLocalRemove": "fail"}, {}, {"OnLocalRemove": "retry"}])
 async def test_a_hundred_that_were_removed_there_are_removed(more: Ad) -> None:
-    """All of them, and none is offered again; a repeat of the report changes nothing, nor counts as a failure."""
+    """
+    All of them, and none is offered again; a repeat of the report changes nothing, nor counts as a failure.
+    """
     async with schedd() as ap:
         jobs = await submit(ap, 101)
         gone, stays = jobs[:100], jobs[100]
@@ -100,7 +102,7 @@ async def test_a_hundred_that_were_removed_there_are_held() -> None:
 
 
 async def test_what_was_removed_there_is_tried_as_often_as_its_route_says() -> None:
-    """Each time it waits for a route anew and says why; after the last time it fails."""
+    """Each time it waits for a route again and says why; after the last time it fails."""
     async with schedd() as ap:
         (job,) = await submit(ap, 1)
         await run_there(ap, [job], 1, RETRY)
@@ -149,7 +151,9 @@ async def test_a_job_that_fails_by_the_test_of_its_route_is_a_failure_of_the_rou
 
 
 async def test_a_periodic_expression_of_a_route_counts_and_is_false_while_it_is_undefined() -> None:
-    """A job is not held because an attribute is missing; when there is one, the expression does what it says."""
+    """
+    A job is not held because an attribute is missing; when there is one, the expression does what it says.
+    """
     async with schedd() as ap:
         (job,) = await submit(ap, 1)
         await run_there(
