@@ -54,6 +54,7 @@ POINTS: Final[Mapping[str, str]] = {
     "machine.ordered": "a provisioner has an order and a join token, its provider was not asked",
     "machine.made": "there is a machine, and only its provider knows",
     "machine.removed": "a provider was asked to remove a machine, its provisioner has not said so",
+    "ce.decided": "it is recorded which routes jobs get, their schedd was not told",
     "batch.submitting": "it is recorded that a batch system is asked to take a job, it was not",
     "batch.taken": "a batch system has taken a job, nothing of it is recorded",
     "batch.ended": "it is recorded that a job at a batch system is over, nobody was told",

@@ -99,3 +99,20 @@ def test_what_is_no_file_is_not_read(tmp_path: Path) -> None:
 def test_each_policy_has_its_sentence(policy: PolicyOutlook, sentence: str) -> None:
     """What it waits for, or when it comes."""
     assert [sentence] == list(policies.sentences([policy]))
+
+
+def test_what_is_undefined_is_told_of_jobs_whose_ad_a_route_has_changed() -> None:
+    """Of others only what time makes true."""
+    lost, late, plain = (
+        PolicyOutlook(name=name, action="hold", expression="E", delay=delay, false=["E"], values=values)
+        for name, delay, values in (
+            ("Lost", None, {"N": "undefined"}),
+            ("Late", 9.0, {}),
+            ("Plain", None, {"N": "1"}),
+        )
+    )
+    assert [lost, late] == policies.to_come([lost, late, plain], {"RouteName": "Slurm"})
+    assert [late] == policies.to_come([lost, late, plain], {})
+    assert ["It is held by itself when Lost (E) is true; now it is not: N is undefined."] == list(
+        policies.sentences([lost])
+    )

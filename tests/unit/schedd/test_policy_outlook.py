@@ -78,3 +78,9 @@ def test_each_status_has_its_policies(status: JobStatus, actions: list[str]) -> 
     assert actions == [one.action for one in told(ad, status)]
     assert [] == told(dict.fromkeys(ad, False), status)
     assert [] == told({**ad, "HoldReasonCode": int(HoldCode.SpoolingInput)})
+
+
+def test_what_is_undefined_is_named() -> None:
+    """An expression that asks for what the ad does not have is not true, and says of what."""
+    (one,) = told({"PeriodicHold": Expr("RemoteCopies > 3 && NumHolds is undefined")}, JobStatus.RUNNING)
+    assert (None, ["RemoteCopies > 3"], {"RemoteCopies": "undefined"}) == (one.delay, one.false, one.values)

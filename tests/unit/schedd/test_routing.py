@@ -2,24 +2,20 @@
 
 import asyncio
 
-import msgspec
 import pytest
 
 from kettle.eventsourcing.memory import MemoryLog, MemoryWorkingSet
 from kettle.eventsourcing.shard import Shard
 from kettle.jobs.sealed_attributes import AttributeSeal
 from kettle_services.schedd.commands.routing import RoutingCommands
-from kettle_services.schedd.domain.jobs.job import End
 from kettle_services.schedd.domain.jobs.local_removal import fate
 from kettle_services.schedd.domain.queue.fold import Queue
 from kettle_services.schedd.domain.queue.working_set import restore
 from kettle_services.schedd.domain.submission import routes
 from kettle_services.schedd.domain.submission.validation import Unacceptable
-from kettle_services.schedd.jobs.routed_ends import RoutedEnds
 from kettle_services.schedd.queue.recorder import QueueRecorder
 from kettle_services.schedd.queue.recorder import restore as checkpointer
 from kettle_wire.ads import Ad, Expr
-from kettle_wire.attempts import AttemptResult, ExitRecord
 from kettle_wire.commands.routing import ListUnrouted, Routing
 from kettle_wire.events import (
     ClusterSubmitted,
@@ -228,18 +224,3 @@ async def test_a_question_that_nobody_waits_for_any_more_takes_no_job() -> None:
         committing.cancel()
     assert ([], first.news) == (forgotten.jobs, forgotten.news)
     assert [FIRST] == [each.job for each in heard.jobs]
-
-
-@pytest.mark.parametrize(("by_route", "failed"), [(False, 0), (True, 1)])
-def test_a_route_fails_by_its_own_word(by_route: bool, failed: int) -> None:
-    """A submitter who calls the ends of the own jobs failures closes no route for others."""
-    test: Ad = {"JobFailureTest": Expr("true")}
-    found = Queue("ap")
-    ad = AD if by_route else AD | test
-    found.apply("cluster/1", ClusterSubmitted(cluster=1, owner="ada", ad=ad, columns=[], rows=[[]]), 1)
-    more = test if by_route else {}
-    to = msgspec.structs.replace(TO_SLURM, attributes=TO_SLURM.attributes | more)
-    routed(found, FIRST, to)
-    result = AttemptResult(exit=ExitRecord(code=0))
-    RoutedEnds(found).decide(FIRST, End(attempt=1, claim="schedd#1", result=result))
-    assert failed == found.routing.routes["Slurm"].failed

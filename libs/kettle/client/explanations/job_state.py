@@ -199,7 +199,7 @@ def _running(job: JobId, explanation: Explanation, lasting: str) -> Answer:
     if explanation.ordered:
         look = _ORDERED[explanation.ordered].format(job=job)
     said = [f"Job {job} {doing} {place}, for {lasting} now.", look]
-    said += policies.sentences([one for one in explanation.policies if one.delay is not None])
+    said += policies.sentences(policies.to_come(explanation.policies, explanation.ad))
     return Answer(job=str(job), status="running", sentences=said)
 
 
@@ -216,7 +216,7 @@ def _idle(report: WhyReport, explanation: Explanation, lasting: str, now: float)
     said = [f"Job {job} has been idle for {lasting}."]
     if explanation.reason:
         said.append(f"The schedd says: {_stripped(explanation.reason)}.")
-    said += policies.sentences([one for one in explanation.policies if one.delay is not None])
+    said += policies.sentences(policies.to_come(explanation.policies, explanation.ad))
     if explanation.ad.get("JobUniverse") in _UNMATCHED:
         if not explanation.reason:
             said.append(_UNMATCHED[explanation.ad["JobUniverse"]])

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from kettle.terminal.quantities import duration
+from kettle_wire.ads import Ad
 from kettle_wire.commands.schedd import PolicyOutlook
 
 _PASSIVE: Final = {
@@ -12,6 +13,8 @@ _PASSIVE: Final = {
     "remove": "removed",
     "vacate": "taken from its machine",
 }
+
+_UNDEFINED: Final = "undefined"
 
 
 def sentences(policies: Sequence[PolicyOutlook]) -> Iterator[str]:
@@ -27,6 +30,16 @@ def sentences(policies: Sequence[PolicyOutlook]) -> Iterator[str]:
             yield f"It is {become} by itself in {duration(policy.delay)}, when {what} becomes true, if nothing else changes."
         else:
             yield f"It is {become} by itself when {what} is true; now it is not{_because(policy)}."
+
+
+def to_come(policies: Sequence[PolicyOutlook], ad: Ad) -> list[PolicyOutlook]:
+    """
+    Those that time makes true; of a routed job also those that ask for what is undefined: its route may have lost that.
+    """
+    routed = "RouteName" in ad
+    return [
+        each for each in policies if each.delay is not None or (routed and _UNDEFINED in each.values.values())
+    ]
 
 
 def releases(policies: Sequence[PolicyOutlook]) -> bool:

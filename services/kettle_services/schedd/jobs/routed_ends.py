@@ -36,26 +36,27 @@ class RoutedEnds:
         if not (route or removed):
             return decide(entry.job, command)
         ad = self._queue.ad(job)
+        events = self._events(job, command, ad, removed=removed)
         tests = entry.routed is not None and _TEST in entry.routed.added
-        if route and (why := _failure(ad, command.result, tests=tests)):
+        if events and route and (why := _failure(ad, command.result, tests=tests)):
             self._queue.routing.fail(route, 1, f"job {job}: {why}")
-        if not removed or ending is None or entry.job.status not in {"running", "idle"}:
-            return decide(entry.job, command)
+        return events
+
+    def _events(self, job: JobId, command: End, ad: Ad, *, removed: bool) -> Sequence[JobEvent]:
+        entry, ending = self._queue.jobs[job], command.result.ending
+        events = decide(entry.job, command)
+        if not (events and removed and ending is not None) or entry.job.status not in {"running", "idle"}:
+            return events
         match fate(ad, time.time()):
             case "hold":
                 held = msgspec.structs.replace(ending, code=HoldCode.GlobusGramError)
                 result = msgspec.structs.replace(command.result, ending=held)
                 return decide(entry.job, msgspec.structs.replace(command, result=result))
             case "retry":
-                events = decide(entry.job, command)
-                if events and route:
-                    again = unroute(entry, ending.reason, said_before(entry) + 1)
-                    events += [again] if again is not None else []
-                return events
+                routed = route_of(entry)
+                again = unroute(entry, ending.reason, said_before(entry) + 1) if routed else None
+                return events if again is None else [*events, again]
             case "fail":
-                events = decide(entry.job, command)
-                if not events:
-                    return events
                 after = entry.job
                 for event in events:
                     after = evolve(after, event)

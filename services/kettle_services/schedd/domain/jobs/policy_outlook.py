@@ -80,7 +80,8 @@ def _rules(job: ClassAd, action: Action, system: SystemPolicy) -> Iterator[_Rule
 
 def _outlook(rule: _Rule, ad: Ad, job: ClassAd, now: float, system: SystemPolicy) -> PolicyOutlook:
     failing = [clause for clause in conjuncts(rule.node) if not fires(_value(clause, job, now))]
-    names = {name for clause in failing for name in references(clause, job).internal}
+    asked = [references(clause, job) for clause in failing]
+    names = {name for each in asked for name in each.internal | each.external}
     shown = sorted(names, key=str.lower)[:_VALUES]
     return PolicyOutlook(
         name=rule.name,
