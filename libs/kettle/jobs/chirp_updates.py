@@ -18,6 +18,8 @@ MOST_ATTRIBUTES: Final = 100
 """In one message, and of those that one run of a job adds to its ad."""
 LONGEST_VALUE: Final = 4096
 """Bytes of the text of a value."""
+OF_BATCH_SYSTEMS: Final = ("GridJobId", "GridJobStatus")
+"""What an entrypoint says of jobs at its batch systems, in place of their programs."""
 MOST_NOTES: Final = 20
 LONGEST_NOTE: Final = 1024
 """Characters of a line for the job event log."""
@@ -47,7 +49,7 @@ _PREFIXES: Final = (
     "dontencrypt", "ec2", "aws", "s3", "checkpoint", "success", "periodic", "onexit", "kill", "hold", "remove", "vacate",
     "submit", "remote", "slot", "kettle", "hook", "oauth", "x509", "assigned", "preempting", "preserve", "env", "arg",
     "jobmaterialize", "flock", "machineattr", "lastmatch", "retryrequest", "nextrequest", "maxrequest", "noopjob",
-    "jobmaterialize", "flock", "userlog", "dagman", "jobadinformation", "prominence",
+    "jobmaterialize", "flock", "grid", "userlog", "dagman", "jobadinformation", "prominence",
 )  # fmt: skip
 """Families of names that are refused as a whole: their next member is refused before anybody thinks of it."""
 
@@ -64,9 +66,17 @@ def refusal(name: str) -> str:
     return ""
 
 
-def sayable(attributes: Ad) -> Ad:
-    """Those attributes that a job may set, and no more than it may set at once."""
-    kept = [(name, value) for name, value in attributes.items() if not refusal(name) and _short(value)]
+def sayable(attributes: Ad, *, there: bool = False) -> Ad:
+    """
+    Those attributes that a job may set, and no more than it may set at once; `there`: it is at a batch system, of which an
+    entrypoint tells.
+    """
+    told = OF_BATCH_SYSTEMS if there else ()
+    kept = [
+        (name, value)
+        for name, value in attributes.items()
+        if (name in told or not refusal(name)) and _short(value)
+    ]
     return dict(kept[:MOST_ATTRIBUTES])
 
 

@@ -5,7 +5,7 @@ import signal
 import subprocess
 from collections import deque
 from collections.abc import AsyncGenerator, Generator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from threading import Thread
 from typing import Any, Final, Literal
@@ -58,7 +58,8 @@ def _chromium(program: str, directory: Path) -> Generator[str]:
             Thread(target=deque, args=(process.stderr, 0), name="chromium", daemon=True).start()
             yield address
         finally:
-            os.killpg(process.pid, signal.SIGKILL)  # Debian starts it by a script, which waits for it
+            with suppress(ProcessLookupError):  # a browser that was told to close may be gone
+                os.killpg(process.pid, signal.SIGKILL)  # Debian starts it by a script, which waits for it
 
 
 class Watched:

@@ -46,3 +46,10 @@ def test_what_was_said_is_in_the_ad() -> None:
     apply(ad, JobTold(attempt=1, id="b", notes=["x"]), 0)
 
     assert {"Stage": 2, "NumChirpUpdates": 1} == ad
+
+
+def test_an_entrypoint_says_of_jobs_at_batch_systems_what_no_job_says() -> None:
+    """Their names and states there, and nothing else that a job does not set."""
+    said: Ad = {"GridJobId": "batch slurm x/1", "GridJobStatus": "R", "GridResource": "batch sge", "Stage": 2}
+    assert {"Stage": 2} == chirp_updates.sayable(said)
+    assert {"GridJobId", "GridJobStatus", "Stage"} == set(chirp_updates.sayable(said, there=True))

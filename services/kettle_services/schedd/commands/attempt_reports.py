@@ -36,7 +36,7 @@ from kettle_services.schedd.settings import ScheddSettings
 from kettle_services.schedd.shadows.dispatch import ShadowDispatch, fitting
 from kettle_wire.ads import Ad
 from kettle_wire.attempts import AttemptResult, Ending
-from kettle_wire.codes import REFUSED_ACTIVATIONS, HoldCode, VacateCode
+from kettle_wire.codes import REFUSED_ACTIVATIONS, HoldCode, Universe, VacateCode
 from kettle_wire.commands.node_reports import NodeBegan, NodeEnded
 from kettle_wire.commands.schedd import (
     AttemptReport,
@@ -149,7 +149,8 @@ class AttemptReports:
         entry = self._queue.jobs.get(report.job)
         if entry is None:
             return False  # over since long: said twice is said once
-        command = command_of(report)
+        there = isinstance(report.news, Told) and self._queue.universe(report.job) == Universe.GRID
+        command = command_of(report, there=there)
         if isinstance(command, Tell):
             named = chirp_updates.spelled(command.attributes, self._queue.ad(report.job))
             command = msgspec.structs.replace(command, attributes=named)
@@ -222,8 +223,10 @@ class AttemptReports:
         return entry is not None and entry.job.attempt > report.attempt
 
 
-def command_of(report: AttemptReport) -> Command:
-    """What a shadow's report means for the job; use so far means nothing to it."""
+def command_of(report: AttemptReport, *, there: bool = False) -> Command:
+    """
+    What a shadow's report means for the job; use so far means nothing to it.  `there`: the job is at a batch system.
+    """
     news = report.news
     assert not isinstance(news, Used)
     match news:
@@ -238,7 +241,7 @@ def command_of(report: AttemptReport) -> Command:
             at, usage = _sane(news.at), _sane_usage(news.usage)
             return Checkpoint(report.attempt, report.claim, news.number, at, usage)
         case Told(id=id_, attributes=attributes, notes=notes):
-            said, noted = chirp_updates.sayable(attributes), chirp_updates.lines(notes)
+            said, noted = chirp_updates.sayable(attributes, there=there), chirp_updates.lines(notes)
             return Tell(report.attempt, report.claim, id_, said, noted)
         case Ended():
             return End(report.attempt, report.claim, _sane_result(news.result))

@@ -54,8 +54,6 @@ _log: Final = logging.getLogger(__name__)
 _ID_BYTES: Final = 8
 _MOST_IN_HAND: Final = 4
 """Requests of one job at once; its machine waits for each answer, and asks again only after a long wait."""
-_OF_BATCH_SYSTEMS: Final = ("GridJobId", "GridJobStatus")
-"""What an entrypoint says of jobs there."""
 _UNDEFINED: Final = b"UNDEFINED"
 _KIB: Final = 1024
 
@@ -79,7 +77,9 @@ class Chirping:
         self._record = record
         self._wants_proxy = ad.get("WantIOProxy") is True
         self._allowance = Allowance(terms.at_once, terms.hourly, time.monotonic())
-        batch = _OF_BATCH_SYSTEMS if ad.get("JobUniverse") == Universe.GRID else ()
+        self._there = ad.get("JobUniverse") == Universe.GRID
+        """It is at a batch system."""
+        batch = chirp_updates.OF_BATCH_SYSTEMS if self._there else ()
         self._prefixes = [prefix.lower() for prefix in (*terms.delayed, *batch)]
         self._access = access
         self._directories = terms.directories
@@ -140,7 +140,7 @@ class Chirping:
         }
         found = {name: value for name, text in allowed.items() if (value := _parsed(text)) is not None}
         spelled = chirp_updates.spelled(
-            chirp_updates.sayable(found), self._ad | self._attributes | self._delayed
+            chirp_updates.sayable(found, there=self._there), self._ad | self._attributes | self._delayed
         )
         for name, value in spelled.items():
             if (self._ad | self._attributes).get(name) == value:
