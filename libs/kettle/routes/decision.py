@@ -15,6 +15,7 @@ from kettle.classad import (
     evaluate,
     is_true,
 )
+from kettle.jobs.credential_attributes import VO
 from kettle.jobs.routed_attributes import refusal
 from kettle.routes.clauses import failing
 from kettle.routes.counters import Counters
@@ -66,6 +67,8 @@ def route(
     if table.clauses and (why := failing(table.clauses, my, context)):
         said = RouteRefusal("", RefusalKind.CONSTRAINT, f"JOB_ROUTER_SOURCE_JOB_CONSTRAINT: {why}")
         return Decision(version=table.version, refusals=(said,))
+    if shut := counters.refusal(vo_of(ad)):
+        return Decision(version=table.version, refusals=(shut,))
     refusals: list[RouteRefusal] = []
     for each in ordered(_taking(table, counters, my, context, refusals), table, counters, my, context):
         in_place = _in_place(each, my, context)
@@ -87,6 +90,12 @@ def route(
             refusals=tuple(refusals),
         )
     return Decision(version=table.version, refusals=tuple(refusals))
+
+
+def vo_of(ad: Ad) -> str:
+    """For which VO a job was submitted, by the credential of its submitter; empty: for none."""
+    value = ad.get(VO)
+    return value if isinstance(value, str) else ""
 
 
 def try_route(each: Route, ad: Ad, table: RouteTable, now: int) -> Run | None:

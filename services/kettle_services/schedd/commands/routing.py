@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final
 
@@ -9,10 +10,13 @@ import msgspec
 
 from kettle.eventsourcing.command_pipeline import Decision, Recording
 from kettle.jobs.sealed_attributes import AttributeSeal
+from kettle_services.schedd.commands.entrypoint_door import EntrypointDoor
 from kettle_services.schedd.domain.jobs.job import Hold, decide
 from kettle_services.schedd.domain.queue.fold import job_stream
+from kettle_services.schedd.domain.queue.routing import VoTally
 from kettle_services.schedd.domain.submission import routes
 from kettle_services.schedd.domain.submission.validation import Unacceptable
+from kettle_services.schedd.domain.submission.vo_limits import VoLimits
 from kettle_services.schedd.queue.recorder import QueueRecorder
 from kettle_wire.codes import HoldCode
 from kettle_wire.commands.routing import (
@@ -25,6 +29,7 @@ from kettle_wire.commands.routing import (
     Routing,
     Unrouted,
     UnroutedJob,
+    VoCount,
 )
 from kettle_wire.events import Event, JobEvent
 from kettle_wire.identity import Identity
@@ -37,7 +42,15 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 class RoutingCommands:
     """Answers list_unrouted and route_jobs."""
 
-    def __init__(self, recorder: QueueRecorder, seal: AttributeSeal) -> None:
+    def __init__(
+        self,
+        recorder: QueueRecorder,
+        seal: AttributeSeal,
+        door: EntrypointDoor,
+        vos: Mapping[str, VoLimits],
+    ) -> None:
+        self._door = door
+        self._vos = vos
         self._recorder = recorder
         self._queue = recorder.queue
         self._seal = seal
@@ -55,6 +68,7 @@ class RoutingCommands:
         """Jobs that wait; the answer is put off while it would say nothing new."""
         del caller
         routing = self._queue.routing
+        self._door.draining = request.draining
         if not request.news:
             routing.tell_again()
         with suppress(TimeoutError):
@@ -80,7 +94,27 @@ class RoutingCommands:
             for name, tally in sorted(routing.routes.items())
         ]
         left = [job for job in routing.take_left() if job not in routing.awaiting]
-        return Unrouted(news=routing.news, jobs=jobs, left=left, waiting=len(routing.awaiting), routes=counts)
+        return Unrouted(
+            news=routing.news,
+            jobs=jobs,
+            left=left,
+            waiting=len(routing.awaiting),
+            routes=counts,
+            vos=[self._vo_count(vo) for vo in sorted({*routing.vos, *self._vos})],
+        )
+
+    def _vo_count(self, vo: str) -> VoCount:
+        tally, limits = self._queue.routing.vos.get(vo, VoTally()), self._vos.get(vo)
+        return VoCount(
+            vo=vo,
+            jobs=tally.jobs,
+            idle=tally.idle,
+            running=tally.running,
+            held=tally.held,
+            max_jobs=limits.max_jobs if limits else None,
+            max_idle=limits.max_idle if limits else None,
+            max_running=limits.max_running if limits else None,
+        )
 
     def _unrouted(self, job: JobId) -> UnroutedJob:
         entry = self._queue.jobs[job]
