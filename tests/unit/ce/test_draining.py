@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
-from kettle.bus.memory import MemoryBus, MemoryServer
+from kettle.bus.memory import MemoryBus
+from kettle.bus.memory_server import MemoryServer
 from kettle.eventsourcing.command_pipeline import CommandPipeline
 from kettle.eventsourcing.memory import MemoryLog, MemoryWorkingSet
 from kettle.eventsourcing.shard import Shard

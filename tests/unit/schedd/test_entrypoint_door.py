@@ -21,7 +21,7 @@ from kettle_services.schedd.queue.backlog import Backlog
 from kettle_services.schedd.queue.limits import QueueLimits
 from kettle_services.schedd.queue.recorder import QueueRecorder, restore
 from kettle_services.schedd.settings import ScheddSettings
-from kettle_wire.ads import Ad, Scalar
+from kettle_wire.ads import Ad
 from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.schedd import Submit
 from kettle_wire.events import ClusterSubmitted
@@ -77,11 +77,11 @@ class Entrance:
             door=self.door if settings.entrypoint else None,
         )
 
-    async def submit(self, owner: str, jobs: int = 1, **ad: Scalar) -> Ad:
+    async def submit(self, owner: str, jobs: int = 1, ad: Ad | None = None) -> Ad:
         """The ad with which jobs are recorded."""
         request = Submit(
             id=str(next(self._numbers)),
-            ad={"Cmd": "/bin/true", "JobUniverse": 5, **ad},
+            ad={"Cmd": "/bin/true", "JobUniverse": 5, **(ad or {})},
             columns=[],
             rows=[[] for _ in range(jobs)],
         )
@@ -91,10 +91,10 @@ class Entrance:
         assert isinstance(event, ClusterSubmitted)
         return event.ad
 
-    async def refusal(self, owner: str, jobs: int = 1, **ad: Scalar) -> tuple[str, str]:
+    async def refusal(self, owner: str, jobs: int = 1, ad: Ad | None = None) -> tuple[str, str]:
         """Why jobs are refused."""
         with pytest.raises(RefusedError) as refused:
-            await self.submit(owner, jobs, **ad)
+            await self.submit(owner, jobs, ad)
         return refused.value.code, str(refused.value)
 
 
@@ -129,10 +129,10 @@ async def test_the_ad_says_what_the_credential_does() -> None:
 @pytest.mark.parametrize("name", [*OF_CMS, "authtokengroups"])
 async def test_nobody_says_himself_with_what_he_has_come(name: str) -> None:
     """Not in the ad and not in columns; not where there is no entrypoint, whose records would believe it."""
-    plain = {"entrypoint": False, "route_jobs": "false", "vos": {}}
-    for settings in ({}, plain):
+    plain: dict[str, object] = {"entrypoint": False, "route_jobs": "false", "vos": {}}
+    for settings in (dict[str, object](), plain):
         async with entrance(**settings) as ce:
-            code, why = await ce.refusal("ada", **{name: "/atlas"})
+            code, why = await ce.refusal("ada", ad={name: "/atlas"})
             assert (RefusalCode.UNACCEPTABLE, True) == (code, f"the attribute {name} is set by" in why)
 
 
@@ -155,10 +155,10 @@ async def test_a_credential_of_no_vo_is_refused_with_the_rule() -> None:
 async def test_jobs_that_are_not_routed_are_everybodys() -> None:
     """They count for no VO, and say with what their owner has come."""
     async with entrance() as ce:
-        assert OF_CMS.keys().isdisjoint(await ce.submit("joe", Local=True))
-        assert "belle" == (await ce.submit("bob", Local=True))["x509UserProxyVOName"]
+        assert OF_CMS.keys().isdisjoint(await ce.submit("joe", ad={"Local": True}))
+        assert "belle" == (await ce.submit("bob", ad={"Local": True}))["x509UserProxyVOName"]
         ce.door.draining = "ce.draining: root drains the entrypoint"
-        await ce.submit("eve", Local=True)
+        await ce.submit("eve", ad={"Local": True})
         assert {} == ce.recorder.queue.routing.vos
 
 
