@@ -34,7 +34,9 @@ class VoCount(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def full(self) -> str:
-        """Why none of its jobs gets a route now, as the end of a sentence that stays the same while it is so; empty: they do."""
+        """
+        Why none of its jobs gets a route now, as the end of a sentence that stays the same while it is so; empty: they do.
+        """
         if self.max_idle is not None and self.idle >= self.max_idle:
             return f"has as many idle jobs as it may (max_idle = {self.max_idle})"
         if self.max_running is not None and self.idle + self.running >= self.max_running:

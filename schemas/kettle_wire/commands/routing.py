@@ -28,7 +28,7 @@ class ListUnrouted(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Of the last answer: what it and those before have said is known. 0: nothing is."""
     wait: Annotated[float, msgspec.Meta(ge=0, le=LONGEST_WAIT_S)] = 0.0
     """Seconds after which an answer comes even so."""
-    draining: Annotated[str, msgspec.Meta(max_length=MOST_REASON + 200)] = ""
+    draining: Annotated[str, msgspec.Meta(max_length=2 * MOST_REASON)] = ""
     """Why no job gets a route and none is to be submitted for one; empty: the entrypoint takes jobs."""
 
 

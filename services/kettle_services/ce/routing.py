@@ -77,7 +77,9 @@ class Router:
         """Jobs that wait, by its schedd's word."""
 
     def forget(self) -> None:
-        """The routes are others, or it is drained or resumed: hear again which jobs wait, also those of which an answer is on its way."""
+        """
+        The routes are others, or it is drained or resumed: hear again which jobs wait, also those of which an answer is on its way.
+        """
         self._news = 0
         self._waiting.clear()
         if self._asking is not None:

@@ -120,7 +120,9 @@ def pilot(proc: int, vo: str = "atlas") -> WaitingJob:
 
 
 def test_a_vo_has_only_so_many_jobs_with_routes() -> None:
-    """Each job that gets one counts for the next; others of the same cluster wait with the reason, and are never held for it."""
+    """
+    Each job that gets one counts for the next; others of the same cluster wait with the reason, and are never held for it.
+    """
     routes, jobs = table(most=9), [pilot(0), pilot(1), pilot(2), pilot(3, "cms")]
     said, counters = decide(jobs, routes, of_vo(1), NOW + HOLD_S, hold_after=HOLD_S)
     given = [one.job.proc for each in said if each.decision.route for one in each.jobs]

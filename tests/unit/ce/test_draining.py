@@ -52,7 +52,9 @@ async def running(log: MemoryLog) -> AsyncGenerator[Drained]:
 
 
 async def test_a_drain_is_recorded_and_survives_a_restart() -> None:
-    """Said again it changes nothing, and the newest reason is in force; afterwards it may be drained again."""
+    """
+    Said again it changes nothing, and the newest reason is in force; afterwards it may be drained again.
+    """
     log = MemoryLog()
     async with running(log) as ce:
         said = [await ce.drain(reason) for reason in ("cooling", "cooling", "power")]

@@ -1,4 +1,6 @@
-"""Whose jobs come in to be routed: what their credential says counts, and nothing that they say themselves."""
+"""
+Whose jobs come in to be routed: what their credential says counts, and nothing that they say themselves.
+"""
 
 import asyncio
 import pwd

@@ -1,4 +1,6 @@
-"""Whose jobs an entrypoint takes: by the VO of the submitter's credential, within its limits, and unless it is drained."""
+"""
+Whose jobs an entrypoint takes: by the VO of the submitter's credential, within its limits, and unless it is drained.
+"""
 
 from collections.abc import Awaitable, Callable, Mapping
 
