@@ -165,7 +165,7 @@ async def test_jobs_that_are_not_routed_are_everybodys() -> None:
 
 
 async def test_a_vo_has_only_so_many_jobs() -> None:
-    """Those of all its people together; a submission is one."""
+    """The jobs of all its people count together, and a submission is refused or taken as a whole."""
     async with entrance() as ce:
         await ce.submit("ada", 2)
         code, why = await ce.refusal("ada", 2)
