@@ -62,13 +62,13 @@ def route(
 
     `now` is seconds since 1970.  `entropy` is for the random macros of statements; None: the same job and the same routes draw the same.
     """
+    if shut := counters.refusal(vo_of(ad)):
+        return Decision(version=table.version, refusals=(shut,))
     my = ClassAd.from_wire(ad)
     context = Context(now=lambda: now, max_steps=FOREIGN_STEPS)
     if table.clauses and (why := failing(table.clauses, my, context)):
         said = RouteRefusal("", RefusalKind.CONSTRAINT, f"JOB_ROUTER_SOURCE_JOB_CONSTRAINT: {why}")
         return Decision(version=table.version, refusals=(said,))
-    if shut := counters.refusal(vo_of(ad)):
-        return Decision(version=table.version, refusals=(shut,))
     refusals: list[RouteRefusal] = []
     for each in ordered(_taking(table, counters, my, context, refusals), table, counters, my, context):
         in_place = _in_place(each, my, context)

@@ -15,6 +15,7 @@ from kettle.accounts.lookup import Accounts
 from kettle.bus.ports import RefusedError
 from kettle.eventsourcing.memory import MemoryLog, MemoryWorkingSet
 from kettle.eventsourcing.shard import Shard
+from kettle.jobs import editable_attributes, routed_attributes
 from kettle.jobs.sealed_attributes import AttributeSeal
 from kettle_services.schedd.commands.entrypoint_door import EntrypointDoor
 from kettle_services.schedd.commands.submissions import Submissions
@@ -130,12 +131,18 @@ async def test_the_ad_says_what_the_credential_does() -> None:
 
 @pytest.mark.parametrize("name", [*OF_CMS, "authtokengroups"])
 async def test_nobody_says_himself_with_what_he_has_come(name: str) -> None:
-    """Not in the ad and not in columns; not where there is no entrypoint, whose records would believe it."""
+    """
+    Not where there is no entrypoint either, whose records would believe it; nor later, by hand, or by a route that follows what a job
+    says.
+    """
     plain: dict[str, object] = {"entrypoint": False, "route_jobs": "false", "vos": {}}
     for settings in (dict[str, object](), plain):
         async with entrance(**settings) as ce:
             code, why = await ce.refusal("ada", ad={name: "/atlas"})
             assert (RefusalCode.UNACCEPTABLE, True) == (code, f"the attribute {name} is set by" in why)
+
+    assert editable_attributes.refusal(name)
+    assert routed_attributes.refusal(name)
 
 
 async def test_a_credential_of_no_vo_is_refused_with_the_rule() -> None:
