@@ -95,6 +95,7 @@ _WRITERS: Final[Mapping[str, tuple[str, str, str]]] = {
     "workflow": ("dagman", "dagman.<name of the schedd>", "workflow/<cluster>"),
     "routes": ("ce", "ce.<name of the schedd>", "routes/file"),
     "route": ("ce", "ce.<name of the schedd>", "decision/<cluster>, route/<name>"),
+    "drain": ("ce", "ce.<name of the schedd>", "door/drain"),
     "batch": ("ce", "ce.<name of the schedd>", "batch/<claim>"),
     "lease": ("scaler", "scaler", "lease/<id>"),
     "orphan": ("scaler", "scaler", "orphan/<provider>.<digest of its handle>.<second>"),

@@ -33,10 +33,15 @@ class RefusalKind(StrEnum):
     CLOSED = "closed"
     """The route takes none now: failures, an administrator, or what it leads to."""
 
+    DRAINING = "draining"
+    """An administrator drains the entrypoint: no job gets a route."""
+    VO_FULL = "vo_full"
+    """The VO has as many jobs with routes as it may."""
+
     @property
     def passes(self) -> bool:
         """Whether the same job may be taken later without being changed."""
-        return self in {RefusalKind.MAX_JOBS, RefusalKind.MAX_IDLE_JOBS, RefusalKind.CLOSED}
+        return self not in {RefusalKind.CONSTRAINT, RefusalKind.REQUIREMENTS, RefusalKind.FAILED}
 
 
 class RouteRefusal(msgspec.Struct, frozen=True):

@@ -9,10 +9,11 @@ from typing import Any, Final
 import aiohttp
 import pytest
 
-from kettle.client import select
+from kettle.client import CommandRefusedError, select
 from kettle.retry.deadline import Deadline
 from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
+from kettle_wire.codes import RefusalCode
 from kettle_wire.events import JobAssigned, JobCompleted, JobRouted, JobUnrouted
 from kettle_wire.jobs import JobId
 
@@ -177,3 +178,33 @@ async def test_a_job_is_traced_through_an_entrypoint(condor: Condor) -> None:
     assert 'Name         : "Here"\n' in said.out
     said = await condor("condor_ce_verify_config")
     assert (0, "") == (said.status, said.err), said
+
+
+async def test_an_entrypoint_is_drained_and_resumed(pool: ThrowawayPool, tmp_path: Path) -> None:
+    """
+    What is submitted for a route is refused with the reason, and other jobs are not; a job that waits is told so, and is looked at again
+    when it is over.
+    """
+    text = 'executable = /bin/true\ntransfer_executable = false\n+VO = "{vo}"\nqueue\n'
+    submitted = await pool.client.submit(text.format(vo="cms"), cwd=tmp_path)
+    job = JobId(submitted.cluster, 0)
+    async with asyncio.timeout(PATIENCE_S), aclosing(pool.client.follow(job)) as following:
+        said = aiter(each.event async for each in following if isinstance(each.event, JobUnrouted))
+        assert "Here: " in (await anext(said)).reason
+        status, out, err = await pool.kettle("ce", "drain", "--reason", "new cooling")
+        assert (0, "") == (status, err)
+        assert "new cooling" in out
+        reason = (await anext(said)).reason
+        assert "ce.draining: " in reason
+        assert "drains the entrypoint: new cooling" in reason
+        explanation = (await pool.client.why(job)).explanation
+        assert explanation is not None
+        assert reason == explanation.reason
+        with pytest.raises(CommandRefusedError, match="drains the entrypoint: new cooling") as refused:
+            await pool.client.submit(text.format(vo="atlas"), cwd=tmp_path)
+        assert RefusalCode.CE_DRAINING == refused.value.code
+        status, out, err = await pool.kettle("ce", "resume")
+        assert (0, "It takes jobs.\n", "") == (status, out, err)
+        assert "Here: " in (await anext(said)).reason
+    await pool.client.submit(text.format(vo="atlas"), cwd=tmp_path)
+    await pool.client.remove(select(submitted.cluster))

@@ -74,6 +74,7 @@ def settings(issuer: TokenIssuer, directory: Path) -> Tables:
         "master": {"daemon_list": SERVICES},
         "authorization": {"domain": "pool.example", "rules": str(rules)},
         "iam": {"issuers": {issuer.url: [AUDIENCE]}},
+        "schedd": {"entrypoint": True, "route_jobs": "ToRoute is true", "vos": {"belle": {}}},
     }
 
 
@@ -90,6 +91,7 @@ when.issuer = "{issuer}"
 when.subject = '/^([a-z]+)$/'
 owner = '\\1'
 accounting_group = "group_physics"
+vo = "physics"
 """
 QUEUE = """
 import htcondor2
@@ -123,7 +125,16 @@ async def test_a_person_with_nothing_but_a_sign_in_and_the_address(tmp_path: Pat
         cluster = sent.split("submitted to cluster ")[1].split(".")[0]
         assert "ada" in await ada.run("condor_q", cluster)
         assert "['ada']" in await ada.uses(QUEUE)
-        assert "group_physics.ada" in await ada.run("condor_q", cluster, "-af", "AccountingGroup")
+        shown = ("AccountingGroup", "x509UserProxyVOName", "AuthTokenSubject", "AuthTokenIssuer")
+        assert f"group_physics.ada physics ada {issuer.url}" in await ada.run(
+            "condor_q", cluster, "-af", *shown
+        )
+        (home / "route.sub").write_text(f"+ToRoute = true\n{JOB}")
+        said = await ada.run("kettle", "submit", "route.sub", status=1)
+        assert (
+            "the VO physics is none of this entrypoint" in said,
+            "/rules.toml:9: when issuer" in said,
+        ) == (True, True), said
         await ada.run("kettle", "wait", cluster)
         await ada.run("condor_transfer_data", cluster)
         assert f"{cluster}\n" == (home / "out").read_text()

@@ -53,6 +53,14 @@ class Entrypoint:
         """Have the route file read again; for administrators."""
         return await self._ask(wire.LOAD_ROUTES, wire.LoadRoutes())
 
+    async def drain(self, reason: str = "") -> wire.DrainSet:
+        """Have it take no jobs until it is resumed; for administrators."""
+        return await self._ask(wire.DRAIN, wire.DrainEntrypoint(reason=reason))
+
+    async def resume(self) -> wire.DrainSet:
+        """Have it take jobs again; for administrators."""
+        return await self._ask(wire.RESUME, wire.ResumeEntrypoint())
+
     async def _ask(self, endpoint: Endpoint[Req, Rep], request: Req) -> Rep:
         patience = min(self._requests.transport.patience, self._patience)
         try:

@@ -10,6 +10,7 @@ import re
 from typing import Final
 
 from kettle.jobs.ad import KEPT, UNLESS_SAID
+from kettle.jobs.credential_attributes import CREDENTIAL
 from kettle.jobs.crontab import FIELDS
 
 MOST_ATTRIBUTES: Final = 100
@@ -28,7 +29,7 @@ def refusal(name: str) -> str:
     folded = name.lower()
     if not _NAME.fullmatch(name):
         return f"{name!r} is not the name of an attribute"
-    if folded in KEPT or folded in _IDENTITY:
+    if folded in KEPT or folded in _IDENTITY or folded in CREDENTIAL:
         return f"the attribute {name} is kept by the queue: nobody else sets it"
     for names, why in (
         (_CHARGED, "it says who is charged for the job"),

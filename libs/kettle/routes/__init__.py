@@ -9,8 +9,8 @@ ad, routes, counters and time come to the same.
 """
 
 from kettle.routes.checking import RouteReport, check, samples
-from kettle.routes.counters import Counters, RouteCount
-from kettle.routes.decision import Decision, route
+from kettle.routes.counters import Counters, RouteCount, VoCount
+from kettle.routes.decision import Decision, route, vo_of
 from kettle.routes.old_syntax import convert_routes
 from kettle.routes.reading import RouteFileError, RouteProblem, read_routes
 from kettle.routes.table import OnLocalRemove, Route, RouteTable, Selection
@@ -26,9 +26,11 @@ __all__ = [
     "RouteReport",
     "RouteTable",
     "Selection",
+    "VoCount",
     "check",
     "convert_routes",
     "read_routes",
     "route",
     "samples",
+    "vo_of",
 ]

@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from kettle.jobs.credential_attributes import VO
 from kettle_wire.ads.types import Ad, Scalar
 
 _RULE: Final = re.compile(r'(/(?:[^/\\]|\\.)*/|"[^"]*"|\S+)\s+("[^"]*"|\S+)(?:\s+("[^"]*"|\S+))?')
@@ -51,6 +52,8 @@ class ApelJob(msgspec.Struct, frozen=True, kw_only=True):
     scaling: float
     local_id: str
     """What the batch system calls it; its own number in this pool."""
+    vo: str = ""
+    """For which VO it was submitted, by the credential of its submitter; empty: for none."""
 
 
 class Quarantined(msgspec.Struct, frozen=True):
@@ -70,8 +73,8 @@ class ApelRecords(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_identities(text: str, source: str) -> tuple[IdentityRule, ...]:
     """
-    Rules of the form `PATTERN DN [FQAN]`: a pattern is `ISSUER,SUBJECT` of a token, the subject of a proxy, or the owner of a job; between
-    slashes it is a regular expression.  The first that fits counts.
+    Rules of the form `PATTERN DN [FQAN]`: a pattern is `ISSUER,SUBJECT` of a token, or the owner of a job; between slashes it is a
+    regular expression.  The first that fits counts.
 
     Raises:
         MappingError: a line is none.
@@ -140,7 +143,10 @@ def _job(folded: dict[str, Scalar], rules: Sequence[IdentityRule]) -> ApelJob | 
     name = f"{_number(folded, 'clusterid')}.{_number(folded, 'procid')}"
     key = _text(folded, "globaljobid") or name
     who = _identity(folded, owner)
+    vo = _text(folded, VO.lower())
     rule = next((each for each in rules if each.pattern.fullmatch(who)), None)
+    if rule is None and vo:
+        rule = IdentityRule(re.compile(""), who, f"/{vo}")
     if rule is None:
         return Quarantined(key, f"nobody says who {who} is: add a line of the mapping")
     wall = _number(folded, "remotewallclocktime")
@@ -165,16 +171,17 @@ def _job(folded: dict[str, Scalar], rules: Sequence[IdentityRule]) -> ApelJob | 
         cpus=max(_number(folded, "cpusprovisioned") or _number(folded, "requestcpus"), 1),
         scaling=_scaling(folded),
         local_id=local,
+        vo=vo,
     )
 
 
 def _identity(folded: dict[str, Scalar], owner: str) -> str:
-    """What the mapping is about: the token's issuer and subject, else the proxy's subject, else the owner."""
-    issuer = _text(folded, "authtokenissuer") or _text(folded, "orig_authtokenissuer")
-    subject = _text(folded, "authtokensubject") or _text(folded, "orig_authtokensubject")
-    if issuer and subject:
-        return f"{issuer},{subject}"
-    return _text(folded, "x509userproxysubject") or owner
+    """
+    What the mapping is about: the token's issuer and subject, else the owner. Only what the schedd has set is looked at: all else a
+    job may say of itself.
+    """
+    issuer, subject = _text(folded, "authtokenissuer"), _text(folded, "authtokensubject")
+    return f"{issuer},{subject}" if issuer and subject else owner
 
 
 def _ended(folded: dict[str, Scalar]) -> int:

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 
 import msgspec
 
+from kettle_wire.routes import RefusalKind, RouteRefusal
+
 
 class RouteCount(msgspec.Struct, frozen=True, kw_only=True):
     """The jobs of one route."""
@@ -22,11 +24,35 @@ class RouteCount(msgspec.Struct, frozen=True, kw_only=True):
 _NONE = RouteCount()
 
 
+class VoCount(msgspec.Struct, frozen=True, kw_only=True):
+    """The jobs of one VO that have routes, and how many it may have; None: any number."""
+
+    idle: int = 0
+    running: int = 0
+    max_idle: int | None = None
+    max_running: int | None = None
+
+    @property
+    def full(self) -> str:
+        """
+        Why none of its jobs gets a route now, as the end of a sentence that stays the same while it is so; empty: they do.
+        """
+        if self.max_idle is not None and self.idle >= self.max_idle:
+            return f"has as many idle jobs as it may (max_idle = {self.max_idle})"
+        if self.max_running is not None and self.idle + self.running >= self.max_running:
+            return f"has as many jobs that run or may as it may (max_running = {self.max_running})"
+        return ""
+
+
 class Counters(msgspec.Struct, frozen=True, kw_only=True):
     """The jobs of all routes."""
 
     routes: Mapping[str, RouteCount] = {}
     """By name of the route; one that is missing has no jobs."""
+    vos: Mapping[str, VoCount] = {}
+    """By name of the VO; one that is missing has no limits."""
+    draining: str = ""
+    """Why no job gets a route, as a sentence; empty: jobs do."""
     turn: int = 0
     """How many jobs were routed so far: where it is the turn of one route after the other, it is counted from here."""
 
@@ -39,8 +65,19 @@ class Counters(msgspec.Struct, frozen=True, kw_only=True):
         """On all routes now."""
         return sum(each.jobs for each in self.routes.values())
 
-    def with_routed(self, route: str) -> "Counters":
+    def refusal(self, vo: str) -> RouteRefusal | None:
+        """Why no job of a VO gets a route now, whichever; None: it may get one."""
+        if self.draining:
+            return RouteRefusal("", RefusalKind.DRAINING, self.draining)
+        if vo in self.vos and (why := self.vos[vo].full):
+            return RouteRefusal("", RefusalKind.VO_FULL, f"the VO {vo} {why}")
+        return None
+
+    def with_routed(self, route: str, vo: str = "") -> "Counters":
         """What they are when one more job has been routed, and waits there."""
         count = self.of(route)
         more = msgspec.structs.replace(count, jobs=count.jobs + 1, idle=count.idle + 1, taken=count.taken + 1)
-        return Counters(routes={**self.routes, route: more}, turn=self.turn + 1)
+        vos = self.vos
+        if vo in vos:
+            vos = {**vos, vo: msgspec.structs.replace(vos[vo], idle=vos[vo].idle + 1)}
+        return msgspec.structs.replace(self, routes={**self.routes, route: more}, vos=vos, turn=self.turn + 1)

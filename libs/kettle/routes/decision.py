@@ -15,6 +15,7 @@ from kettle.classad import (
     evaluate,
     is_true,
 )
+from kettle.jobs.credential_attributes import VO
 from kettle.jobs.routed_attributes import refusal
 from kettle.routes.clauses import failing
 from kettle.routes.counters import Counters
@@ -61,6 +62,8 @@ def route(
 
     `now` is seconds since 1970.  `entropy` is for the random macros of statements; None: the same job and the same routes draw the same.
     """
+    if shut := counters.refusal(vo_of(ad)):
+        return Decision(version=table.version, refusals=(shut,))
     my = ClassAd.from_wire(ad)
     context = Context(now=lambda: now, max_steps=FOREIGN_STEPS)
     if table.clauses and (why := failing(table.clauses, my, context)):
@@ -87,6 +90,12 @@ def route(
             refusals=tuple(refusals),
         )
     return Decision(version=table.version, refusals=tuple(refusals))
+
+
+def vo_of(ad: Ad) -> str:
+    """For which VO a job was submitted, by the credential of its submitter; empty: for none."""
+    value = ad.get(VO)
+    return value if isinstance(value, str) else ""
 
 
 def try_route(each: Route, ad: Ad, table: RouteTable, now: int) -> Run | None:

@@ -8,7 +8,7 @@ from kettle.auth.mapping.findings import Because, Place
 from kettle.auth.mapping.levels import Level
 from kettle.bus.ports import BucketSpec, Bus, BusError, Learn, RefusedError
 from kettle_wire.codes import RefusalCode
-from kettle_wire.people import PersonSaid, decode_person, person_key
+from kettle_wire.people import PersonSaid, Shown, decode_person, person_key
 from kettle_wire.subjects import Subjects
 
 _NOBODY: Final = PersonSaid(owner="")
@@ -84,6 +84,17 @@ class People:
         if self.learn is not None and owner not in self._said:
             await self.learn(owner, refused=self._follows)
         return self._said.get(owner, _NOBODY).accounting_group
+
+    async def shown(self, owner: str) -> Shown | None:
+        """
+        What the credential says with which somebody has come last; None: nothing was said of it. Raises RefusedError as `learn`
+        does.
+
+        It is read and not remembered: who comes again with another one has been told of before, and is heard of a moment later.
+        """
+        if self.learn is not None:
+            await self.learn(owner, refused=self._follows)
+        return self._said.get(owner, _NOBODY).shown
 
     def banned(self, owner: str) -> str:
         """That somebody is banned, as the end of a sentence; empty: he is not."""

@@ -54,6 +54,11 @@ class PolicyInForce:
         """The domain of the people of this pool."""
         return self._said.own_domain
 
+    @property
+    def gives_vos(self) -> bool:
+        """Whether a rule gives anybody a VO."""
+        return self._policy.gives_vos
+
     def identify(self, principal: Principal, now: float) -> Mapped:
         """Who it is."""
         return self._policy.identify(principal, now)

@@ -26,6 +26,8 @@ from kettle_wire.events.cluster import ClusterSubmitted
 from kettle_wire.events.codec import Recorded
 from kettle_wire.events.job import JobRouted, JobUnrouted
 from kettle_wire.events.route import (
+    DrainBegun,
+    DrainOver,
     RouteDecided,
     RoutedProc,
     RouteFailed,
@@ -79,6 +81,8 @@ ENTRYPOINT: Final[list[tuple[str, Recorded]]] = [
         "route/Slurm",
         RouteFailed(failures=3, until=1_700_000_090.0, reason="job 12.0: job 4711 was removed there"),
     ),
+    ("door/drain", DrainBegun(by="root", reason="new cooling, until Monday")),
+    ("door/drain", DrainOver(by="root")),
     ("decision/13", RouteForgotten()),
     (
         _BATCH,

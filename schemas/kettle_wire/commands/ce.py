@@ -5,6 +5,7 @@ from typing import Annotated
 import msgspec
 
 from kettle_wire.ads.types import Ad
+from kettle_wire.commands.routing import MOST_REASON, VoCount
 from kettle_wire.endpoint import Caller, Endpoint, Position, Repeat
 from kettle_wire.jobs import JobId, Number
 from kettle_wire.routes import RouteRefusal, RouteStep
@@ -46,6 +47,13 @@ class RouteState(msgspec.Struct, frozen=True, kw_only=True):
     """How the last one failed."""
 
 
+class VoState(VoCount, frozen=True, kw_only=True):
+    """The jobs of a VO, and whether more of them get a route."""
+
+    full: str = ""
+    """Why none does now, as the end of a sentence."""
+
+
 class RoutesShown(msgspec.Struct, frozen=True, kw_only=True):
     """The routes in their order."""
 
@@ -60,6 +68,9 @@ class RoutesShown(msgspec.Struct, frozen=True, kw_only=True):
     """Jobs without a route."""
     problems: list[str] = []
     """Of a newer file that was refused."""
+    vos: list[VoState] = []
+    draining: str = ""
+    """Why it takes no jobs; empty: it does."""
 
 
 class ShowDecision(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -118,12 +129,37 @@ class RoutesRead(msgspec.Struct, frozen=True, kw_only=True):
     problems: list[str] = []
 
 
+class DrainEntrypoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Take no jobs, and give none a route, until it is resumed."""
+
+    reason: Annotated[str, msgspec.Meta(max_length=MOST_REASON)] = ""
+    """What submitters are told."""
+
+
+class ResumeEntrypoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Take jobs again."""
+
+
+class DrainSet(msgspec.Struct, frozen=True, kw_only=True):
+    """It is so from now on."""
+
+    position: Position
+    draining: str
+    """Why it takes no jobs; empty: it does."""
+
+
 _LOOKS = (Caller.USER, Caller.GATEWAY)
 SHOW_ROUTES = Endpoint("ce", "show_routes", ShowRoutes, RoutesShown, callers=_LOOKS, repeat=Repeat.QUERY)
 SHOW_DECISION = Endpoint(
     "ce", "show_decision", ShowDecision, DecisionShown, callers=_LOOKS, repeat=Repeat.QUERY
 )
 TRY_ROUTE = Endpoint("ce", "try_route", TryRoute, RouteTried, callers=_LOOKS, repeat=Repeat.QUERY)
+DRAIN = Endpoint(
+    "ce", "drain", DrainEntrypoint, DrainSet, callers=(Caller.ADMINISTRATOR,), repeat=Repeat.HARMLESS
+)
+RESUME = Endpoint(
+    "ce", "resume", ResumeEntrypoint, DrainSet, callers=(Caller.ADMINISTRATOR,), repeat=Repeat.HARMLESS
+)
 LOAD_ROUTES = Endpoint(
     "ce", "load_routes", LoadRoutes, RoutesRead, callers=(Caller.ADMINISTRATOR,), repeat=Repeat.HARMLESS
 )

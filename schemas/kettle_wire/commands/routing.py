@@ -14,6 +14,8 @@ from kettle_wire.jobs import JobId, Name, Number
 MOST_JOBS = 1000
 """In one question or answer."""
 LONGEST_WAIT_S = 20.0
+MOST_REASON = 1000
+"""Characters of why an entrypoint is drained."""
 
 
 class ListUnrouted(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -26,6 +28,8 @@ class ListUnrouted(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Of the last answer: what it and those before have said is known. 0: nothing is."""
     wait: Annotated[float, msgspec.Meta(ge=0, le=LONGEST_WAIT_S)] = 0.0
     """Seconds after which an answer comes even so."""
+    draining: Annotated[str, msgspec.Meta(max_length=2 * MOST_REASON)] = ""
+    """Why no job gets a route and none is to be submitted for one; empty: the entrypoint takes jobs."""
 
 
 class UnroutedJob(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,6 +58,23 @@ class RouteCount(msgspec.Struct, frozen=True, kw_only=True):
     """How the last of these did."""
 
 
+class VoCount(msgspec.Struct, frozen=True, kw_only=True):
+    """How many jobs a VO has that are to be routed, and may have."""
+
+    vo: str
+    """Empty: those of no VO."""
+    jobs: int
+    """In the queue, and not over."""
+    idle: int
+    """With a route, as those that run and are held."""
+    running: int
+    held: int
+    max_jobs: int | None = None
+    """None, here and below: it has no limits."""
+    max_idle: int | None = None
+    max_running: int | None = None
+
+
 class Unrouted(msgspec.Struct, frozen=True, kw_only=True):
     """What waits, and what each route has."""
 
@@ -64,6 +85,7 @@ class Unrouted(msgspec.Struct, frozen=True, kw_only=True):
     waiting: int
     """How many wait, those that are not listed included."""
     routes: list[RouteCount]
+    vos: list[VoCount] = []
 
 
 class Numbered(msgspec.Struct, frozen=True, array_like=True):

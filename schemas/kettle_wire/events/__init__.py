@@ -95,6 +95,8 @@ from kettle_wire.events.principal import (
     PrincipalSet,
 )
 from kettle_wire.events.route import (
+    DrainBegun,
+    DrainOver,
     RouteDecided,
     RoutedProc,
     RouteEvent,
@@ -146,6 +148,8 @@ __all__ = [
     "CredentialRemoved",
     "CredentialStored",
     "CycleNegotiated",
+    "DrainBegun",
+    "DrainOver",
     "Ending",
     "Event",
     "ExitRecord",

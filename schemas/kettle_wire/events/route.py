@@ -1,7 +1,7 @@
 """
 What a compute entrypoint decides about jobs of its schedd and about its routes, in its own shard.
 
-`routes/file` has the files that it was given, `decision/<cluster>` what was decided about jobs, `route/<name>` how a route fares.
+`routes/file` has the files that it was given, `door/drain` whether it is drained, `decision/<cluster>` what was decided about jobs, `route/<name>` how a route fares.
 What becomes of a job by a decision is recorded by its schedd (`job.routed`, `job.unrouted`).
 """
 
@@ -72,8 +72,23 @@ class RouteFailed(Event, frozen=True, tag="route.failed/1"):
     """How the last one failed."""
 
 
+class DrainBegun(Event, frozen=True, tag="drain.begun/1"):
+    """An administrator has the entrypoint take no jobs, and give none a route; those that have one go on."""
+
+    by: str
+    reason: str = ""
+
+
+class DrainOver(Event, frozen=True, tag="drain.over/1"):
+    """It takes jobs again."""
+
+    by: str
+
+
 class RouteForgotten(Event, frozen=True, tag="route.forgotten/1"):
     """No job of the cluster is in the queue any more: nothing will be decided about it."""
 
 
-RouteEvent = RoutesLoaded | RoutesRefused | RouteDecided | RouteFailed | RouteForgotten
+RouteEvent = (
+    RoutesLoaded | RoutesRefused | RouteDecided | RouteFailed | DrainBegun | DrainOver | RouteForgotten
+)

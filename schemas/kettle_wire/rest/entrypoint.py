@@ -37,6 +37,24 @@ class RouteOf(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How the last of its jobs failed."""
 
 
+class VoOf(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The jobs of a VO that are to be routed."""
+
+    vo: str = ""
+    """Absent: those of no VO."""
+    jobs: int
+    """Those without a route too; the others have one."""
+    idle: int
+    running: int
+    held: int
+    max_jobs: int | None = None
+    """Absent, here and below: it has no limits."""
+    max_idle: int | None = None
+    max_running: int | None = None
+    full: str = ""
+    """Why none of its jobs gets a route now; absent: they do."""
+
+
 class Routes(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Those in force."""
 
@@ -49,6 +67,9 @@ class Routes(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     routes: list[RouteOf]
     problems: list[str] = []
     """Why a newer file was refused."""
+    vos: list[VoOf] = []
+    draining: str = ""
+    """Why the entrypoint takes no jobs; absent: it does."""
 
 
 class GetChain(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -103,7 +124,8 @@ class RouteNotTaken(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     route: str = ""
     """Absent: none of them takes jobs of this kind."""
     why: str
-    """`constraint`, `requirements`, `failed` (a statement), `max_jobs`, `max_idle_jobs` or `closed`."""
+    """`constraint`, `requirements`, `failed` (a statement), `max_jobs`, `max_idle_jobs`, `closed`, `vo_full` or
+    `draining`."""
     sentence: str
 
 

@@ -10,8 +10,8 @@ from kettle.bus.ports import RefusedError
 from kettle.eventsourcing.command_pipeline import Decision
 from kettle.eventsourcing.log import Log
 from kettle.routes import RouteFileError, RouteTable, read_routes, route
-from kettle_services.ce.domain.decisions import NO_ROUTES, counters_of
-from kettle_services.ce.domain.state import DECISION
+from kettle_services.ce.domain.decisions import NO_ROUTES, count_of_vo
+from kettle_services.ce.domain.state import DECISION, DRAIN
 from kettle_services.ce.record import Record
 from kettle_services.ce.route_file import RouteFile
 from kettle_services.ce.routing import Router
@@ -19,7 +19,10 @@ from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.ce import (
     DecidedRoute,
     DecisionShown,
+    DrainEntrypoint,
+    DrainSet,
     LoadRoutes,
+    ResumeEntrypoint,
     RoutesRead,
     RoutesShown,
     RouteState,
@@ -27,8 +30,10 @@ from kettle_wire.commands.ce import (
     ShowDecision,
     ShowRoutes,
     TryRoute,
+    VoState,
 )
-from kettle_wire.events import RouteDecided, decode
+from kettle_wire.commands.routing import VoCount
+from kettle_wire.events import DrainBegun, DrainOver, Event, RouteDecided, decode
 from kettle_wire.identity import Identity, user
 
 
@@ -54,7 +59,7 @@ class CeCommands:
         del request, caller
         table, state = self._table(), self._record.state.file
         counts = {each.route: each for each in self._router.counts}
-        closed = self._router.closed(table, time.time())
+        closed = self._router.closed(time.time())
         health = self._record.state.routes.states
         shown: list[RouteState] = []
         for each in table.routes:
@@ -82,6 +87,8 @@ class CeCommands:
             routes=shown,
             waiting=self._router.without_route,
             problems=state.problems,
+            vos=[_vo_state(each) for each in self._router.vos],
+            draining=self._router.draining,
         )
 
     async def show_decision(self, request: ShowDecision, caller: Identity) -> DecisionShown:
@@ -129,7 +136,7 @@ class CeCommands:
             except RouteFileError as error:
                 raise RefusedError(RefusalCode.UNACCEPTABLE, str(error)) from error
         now = time.time()
-        counters = counters_of(table, self._router.counts, self._router.closed(table, now), self._router.turn)
+        counters = self._router.counters(table, now)
         decision = await asyncio.to_thread(route, request.ad, table, counters, int(now))
         return RouteTried(
             route=decision.route,
@@ -146,6 +153,26 @@ class CeCommands:
         version = self._file.table.version if self._file.table is not None else ""
         return Decision(lambda position: RoutesRead(position=position, version=version, problems=problems))
 
+    async def drain(self, request: DrainEntrypoint, caller: Identity) -> Decision[DrainSet]:
+        """Take no jobs; said again with another reason it is for that one."""
+        door = self._record.state.door
+        if door.draining and door.reason == request.reason:
+            return self._drain_set()
+        return self._drain_set(DrainBegun(by=caller.name, reason=request.reason))
+
+    async def resume(self, request: ResumeEntrypoint, caller: Identity) -> Decision[DrainSet]:
+        """Take jobs again."""
+        del request
+        return self._drain_set(*([DrainOver(by=caller.name)] if self._record.state.door.draining else []))
+
+    def _drain_set(self, *events: Event) -> Decision[DrainSet]:
+        """All jobs that wait are decided about again then, and the schedd is told."""
+        return Decision(
+            lambda position: DrainSet(position=position, draining=self._router.draining),
+            [(DRAIN, event) for event in events],
+            effect=self._router.forget if events else None,
+        )
+
     def _administers(self, caller: Identity) -> bool:
         return caller.kind == "daemon" or (caller.kind == "user" and caller.name in self._administrators())
 
@@ -154,3 +181,17 @@ class CeCommands:
             problems = "; ".join(self._record.state.file.problems)
             raise RefusedError(RefusalCode.NOT_FOUND, problems or NO_ROUTES)
         return self._file.table
+
+
+def _vo_state(told: VoCount) -> VoState:
+    return VoState(
+        vo=told.vo,
+        jobs=told.jobs,
+        idle=told.idle,
+        running=told.running,
+        held=told.held,
+        max_jobs=told.max_jobs,
+        max_idle=told.max_idle,
+        max_running=told.max_running,
+        full=count_of_vo(told).full,
+    )

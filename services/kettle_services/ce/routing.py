@@ -13,7 +13,7 @@ from typing import Final
 
 from kettle.bus.ports import Bus, BusError
 from kettle.faults import fault_point
-from kettle.routes import RouteTable
+from kettle.routes import Counters, RouteTable
 from kettle_services.ce.domain import throttle
 from kettle_services.ce.domain.decisions import (
     NO_ROUTES,
@@ -40,6 +40,7 @@ from kettle_wire.commands.routing import (
     RouteJobs,
     Routing,
     Unrouted,
+    VoCount,
 )
 from kettle_wire.events import Event, RouteFailed
 from kettle_wire.jobs import JobId
@@ -71,11 +72,14 @@ class Router:
         self._asking: asyncio.Task[Unrouted] | None = None
         self.counts: Sequence[RouteCount] = ()
         """What its schedd said last."""
+        self.vos: Sequence[VoCount] = ()
         self.without_route = 0
         """Jobs that wait, by its schedd's word."""
 
     def forget(self) -> None:
-        """The routes are others: hear again which jobs wait, also those of which an answer is on its way."""
+        """
+        The routes are others, or it is drained or resumed: hear again which jobs wait, also those of which an answer is on its way.
+        """
         self._news = 0
         self._waiting.clear()
         asking, self._asking = self._asking, None
@@ -99,7 +103,9 @@ class Router:
     async def _asked(self) -> Unrouted | None:
         """What is new; None: it does not count any more."""
         wait = self._patience()
-        request = ListUnrouted(most=self._settings.at_once, news=self._news, wait=wait)
+        request = ListUnrouted(
+            most=self._settings.at_once, news=self._news, wait=wait, draining=self.draining
+        )
         call = self._bus.call(LIST_UNROUTED, self._settings.name, request, deadline=wait + _WITHIN_S)
         asking = self._asking = asyncio.ensure_future(call)
         try:
@@ -125,7 +131,7 @@ class Router:
         for job in answer.left:
             self._waiting.pop(job, None)
         self._waiting.update((told.job, WaitingJob.of(told)) for told in answer.jobs)
-        self.counts, self.without_route = answer.routes, answer.waiting
+        self.counts, self.vos, self.without_route = answer.routes, answer.vos, answer.waiting
 
     async def _route(self) -> None:
         table = self._file.table
@@ -134,7 +140,7 @@ class Router:
             return
         self._count_failures(table)
         now = time.time()
-        counters = counters_of(table, self.counts, self.closed(table, now), self.turn)
+        counters = self.counters(table, now)
         jobs = to_decide(self._waiting.values(), table, counters)
         late = overdue(self._waiting.values(), self._settings.hold_unrouted_after, now)
         chosen = list({each.job: each for each in [*jobs, *late]}.values())
@@ -150,10 +156,22 @@ class Router:
         if said:
             await self._carry_out(said)
 
-    def closed(self, table: RouteTable, now: float) -> dict[str, str]:
+    @property
+    def draining(self) -> str:
+        """Why it takes no jobs, as a sentence with its code; empty: it does."""
+        door = self._record.state.door
+        if not door.draining:
+            return ""
+        return f"ce.draining: {door.by} drains the entrypoint{f': {door.reason}' if door.reason else ''}"
+
+    def counters(self, table: RouteTable, now: float) -> Counters:
+        """How many jobs there are, and what takes none now."""
+        return counters_of(
+            table, self.counts, self.closed(now), self.turn, vos=self.vos, draining=self.draining
+        )
+
+    def closed(self, now: float) -> dict[str, str]:
         """The routes that take no job now, and why."""
-        if self._settings.draining:
-            return {each.name: "the entrypoint is being drained" for each in table.routes}
         return {
             name: f"too many of its jobs failed ({health.reason})"
             for name, health in self._record.state.routes.states.items()

@@ -20,8 +20,6 @@ class CeSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_fields
     """Seconds between two looks whether that file has changed."""
     hold_unrouted_after: Pause = 1800.0
     """Seconds after which a job that no route takes is held; 0: it waits."""
-    draining: bool = False
-    """Whether no job gets a route any more; those that have one go on."""
     at_once: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 500
     """Jobs that are asked for at once."""
     batch: tuple[BatchSettings, ...] = ()

@@ -59,6 +59,8 @@ async def serve(rt: Runtime, settings: CeSettings) -> None:
             pipeline.query(commands.SHOW_DECISION, asked.show_decision),
             pipeline.query(commands.TRY_ROUTE, asked.try_route),
             pipeline.command(commands.LOAD_ROUTES, asked.load_routes),
+            pipeline.command(commands.DRAIN, asked.drain),
+            pipeline.command(commands.RESUME, asked.resume),
         ],
         version=VERSION,
     )

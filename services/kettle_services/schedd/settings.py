@@ -5,6 +5,7 @@ from typing import Annotated
 
 import msgspec
 
+from kettle.auth.mapping.rules import VO
 from kettle.classad import ClassAdParseError, Node, parse
 from kettle.jobs.routed_attributes import AWAITS
 from kettle.jobs.sealed_attributes import SUFFIX
@@ -16,6 +17,7 @@ from kettle.transfer import spooled_jobs
 from kettle_services.schedd.domain.jobs.policy import SystemPolicy, SystemRule
 from kettle_services.schedd.domain.jobs.universes import Starting
 from kettle_services.schedd.domain.submission.admission import JobTransform, SubmitRequirement
+from kettle_services.schedd.domain.submission.vo_limits import VoLimits
 from kettle_wire.flocking import POOL
 
 
@@ -130,6 +132,12 @@ class ScheddSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_fi
     Which submitted jobs it gives a route (JOB_ROUTER_SOURCE_JOB_CONSTRAINT); they are offered to nobody before.
     """
 
+    vos: dict[Annotated[str, msgspec.Meta(pattern=VO)], VoLimits] = {}
+    """
+    The virtual organisations whose jobs it gives a route, each with the limits of a table: `max_jobs`, `max_idle`, `max_running`.
+    Rules of `[authorization]` say who comes for which. None: everybody's, without such limits.
+    """
+
     flock_to: tuple[Annotated[str, msgspec.Meta(pattern=POOL)], ...] = ()
     """
     Other pools to which idle jobs may go, the first ones first (FLOCK_TO), by the names under which their passes were
@@ -197,6 +205,10 @@ class ScheddSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_fi
             raise SettingRefused(
                 ("route_jobs",),
                 "nobody gives jobs routes: set entrypoint = true where a ce has the name of this schedd",
+            )
+        if self.vos and not self.entrypoint:
+            raise SettingRefused(
+                ("vos",), "they are those of a compute entrypoint: set entrypoint = true where there is one"
             )
         self.starting  # noqa: B018 - raises ValueError for what is no expression
 

@@ -22,6 +22,7 @@ from kettle_services.schedd.claims.gangs import GangClaims
 from kettle_services.schedd.claims.lifecycle import ClaimLifecycle
 from kettle_services.schedd.commands.attempt_reports import AttemptReports
 from kettle_services.schedd.commands.deeds import DeedsForOthers
+from kettle_services.schedd.commands.entrypoint_door import EntrypointDoor
 from kettle_services.schedd.commands.explanations import Explanations
 from kettle_services.schedd.commands.factory_edits import FactoryEdits
 from kettle_services.schedd.commands.job_access import AccessCommands
@@ -179,7 +180,10 @@ def _answers(
     deeds = DeedsForOthers(recorder.queue, auditor)
     limits = QueueLimits(recorder.queue, settings)
     backlog = Backlog(recorder.shard, limit=settings.max_backlog)
-    submissions = Submissions(recorder, limits, backlog, settings, Accounts(), seal, people.accounting_group)
+    door = EntrypointDoor(recorder.queue, settings.vos, people.shown) if settings.entrypoint else None
+    submissions = Submissions(
+        recorder, limits, backlog, settings, Accounts(), seal, people.accounting_group, door
+    )
     questions = Queries(log, recorder, factories, seal, settings.queue_super_users)
     reasons = Explanations(
         recorder,
@@ -231,7 +235,7 @@ def _answers(
         command(commands.MATCHED, attempt_reports.accept_matches),
         command(commands.SYNC, attempt_reports.sync_shadow),
         command(commands.REPORT, attempt_reports.record_reports),
-        *(_routing(pipeline, recorder, seal) if settings.entrypoint else []),
+        *(_routing(pipeline, recorder, seal, door, settings) if door is not None else []),
         query(commands.NEEDED_TOKENS, NeededTokens(recorder).needed_tokens),
     ]
     authorizer = Authorizer.of_service("schedd", lambda: settings.authorization, people=people)
@@ -257,10 +261,14 @@ def _without_match(
 
 
 def _routing(
-    pipeline: CommandPipeline, recorder: QueueRecorder, seal: AttributeSeal
+    pipeline: CommandPipeline,
+    recorder: QueueRecorder,
+    seal: AttributeSeal,
+    door: EntrypointDoor,
+    settings: ScheddSettings,
 ) -> list[Served[Any, Any]]:
     """For a compute entrypoint."""
-    routing = RoutingCommands(recorder, seal)
+    routing = RoutingCommands(recorder, seal, door, settings.vos)
     return [
         pipeline.query(LIST_UNROUTED, routing.list_unrouted),
         pipeline.command(ROUTE_JOBS, routing.route_jobs),

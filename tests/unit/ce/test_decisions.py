@@ -12,7 +12,7 @@ from kettle_services.ce.domain.decisions import (
 )
 from kettle_services.ce.domain.throttle import LONGEST_S, WINDOW_S, closed_until
 from kettle_wire.ads import Ad
-from kettle_wire.commands.routing import RouteCount
+from kettle_wire.commands.routing import RouteCount, VoCount
 from kettle_wire.jobs import JobId
 
 NOW = 1_700_000_000.0
@@ -107,3 +107,46 @@ def test_a_route_on_which_jobs_fail_is_closed_until_the_rate_is_what_it_may_be()
     assert NOW + LONGEST_S == closed_until([NOW] * 1000, threshold, NOW)
     assert 0.0 == closed_until([NOW - WINDOW_S] * 1000, threshold, NOW)
     assert 0.0 == closed_until([NOW] * 1000, 0.0, NOW)
+
+
+def of_vo(idle: int, running: int = 0, *, draining: str = "") -> Counters:
+    """What there is while the VO atlas has so many jobs, of two idle ones and three that run or may."""
+    told = VoCount(vo="atlas", jobs=9, idle=idle, running=running, held=0, max_idle=2, max_running=3)
+    return counters_of(table(most=9), [], {}, 0, vos=[told], draining=draining)
+
+
+def pilot(proc: int, vo: str = "atlas") -> WaitingJob:
+    return job(1, proc, x509UserProxyVOName=vo)
+
+
+def test_a_vo_has_only_so_many_jobs_with_routes() -> None:
+    """
+    Each job that gets one counts for the next; others of the same cluster wait with the reason, and are never held for it.
+    """
+    routes, jobs = table(most=9), [pilot(0), pilot(1), pilot(2), pilot(3, "cms")]
+    said, counters = decide(jobs, routes, of_vo(1), NOW + HOLD_S, hold_after=HOLD_S)
+    given = [one.job.proc for each in said if each.decision.route for one in each.jobs]
+    (waits,) = (each for each in said if not each.decision.route)
+    assert ([0, 3], [1, 2], False) == (given, [one.job.proc for one in waits.jobs], waits.hold)
+    why = "no route takes it: the VO atlas has as many idle jobs as it may (max_idle = 2)"
+    assert (why, 2, None) == (waits.reason, counters.vos["atlas"].idle, next_hold(jobs[1:3], HOLD_S))
+    assert [] == to_decide(jobs[1:3], routes, of_vo(2))
+    assert jobs[1:3] == to_decide(jobs[1:3], routes, of_vo(0))
+
+
+def test_what_may_run_counts_as_what_runs() -> None:
+    """So there is never a moment with more."""
+    ((said,), _) = decide([pilot(0)], table(most=9), of_vo(1, 2), NOW, hold_after=0)
+    assert "the VO atlas has as many jobs that run or may as it may (max_running = 3)" in said.reason
+    ((said,), _) = decide([pilot(0)], table(most=9), of_vo(1, 1), NOW, hold_after=0)
+    assert "Slurm" == said.decision.route
+
+
+def test_a_drained_entrypoint_gives_no_route() -> None:
+    """It says so of each job, and holds none; afterwards they are looked at again."""
+    routes, jobs = table(most=9), [pilot(0), pilot(1, "cms")]
+    draining = "ce.draining: root drains the entrypoint"
+    ((said,), _) = decide(jobs, routes, of_vo(0, draining=draining), NOW + HOLD_S, hold_after=HOLD_S)
+    assert (f"no route takes it: {draining}", False) == (said.reason, said.hold)
+    assert [] == to_decide(jobs, routes, of_vo(0, draining=draining))
+    assert jobs == to_decide(jobs, routes, of_vo(0))

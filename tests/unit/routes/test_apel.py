@@ -106,3 +106,18 @@ def test_jobs_without_a_token_are_those_of_their_owner() -> None:
 def test_a_mapping_that_makes_no_sense_is_refused(line: str) -> None:
     with pytest.raises(MappingError, match="map, line 2: "):
         read_identities(f"anna a\n{line}\n", "map")
+
+
+def test_a_job_of_a_vo_needs_no_line() -> None:
+    """A line about it counts before; what a job says of itself counts for nothing."""
+    (told,) = apel_records([job(0, x509UserProxyVOName="vo", AuthTokenSubject="robot")], RULES).jobs
+    assert ("https://issuer.example/vo,robot", "/vo", "vo") == (told.dn, told.fqan, told.vo)
+    (told,) = apel_records([job(0, x509UserProxyVOName="vo")], RULES).jobs
+    assert ("/vo/Role=pilot", "vo") == (told.fqan, told.vo)
+    own = {
+        "AuthTokenIssuer": None,
+        "orig_AuthTokenIssuer": "https://issuer.example/vo",
+        "x509userproxysubject": "anna",
+    }
+    (left,) = apel_records([job(0, **own)], RULES).quarantined
+    assert "nobody says who grid01 is: add a line of the mapping" == left.reason

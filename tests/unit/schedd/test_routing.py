@@ -7,9 +7,11 @@ import pytest
 from kettle.eventsourcing.memory import MemoryLog, MemoryWorkingSet
 from kettle.eventsourcing.shard import Shard
 from kettle.jobs.sealed_attributes import AttributeSeal
+from kettle_services.schedd.commands.entrypoint_door import EntrypointDoor
 from kettle_services.schedd.commands.routing import RoutingCommands
 from kettle_services.schedd.domain.jobs.local_removal import fate
 from kettle_services.schedd.domain.queue.fold import Queue
+from kettle_services.schedd.domain.queue.routing import VoTally
 from kettle_services.schedd.domain.queue.working_set import restore
 from kettle_services.schedd.domain.submission import routes
 from kettle_services.schedd.domain.submission.validation import Unacceptable
@@ -23,11 +25,13 @@ from kettle_wire.events import (
     JobEdited,
     JobHeld,
     JobReleased,
+    JobRemoved,
     JobRouted,
     JobUnrouted,
 )
 from kettle_wire.identity import daemon
 from kettle_wire.jobs import JobId
+from kettle_wire.people import Shown
 
 FIRST, SECOND = JobId(1, 0), JobId(1, 1)
 AD: Ad = {
@@ -200,6 +204,31 @@ def test_what_the_route_says_becomes_of_a_job_that_was_removed_there(ad: Ad, bec
     assert becomes == fate(ad, 0.0)
 
 
+def test_jobs_are_counted_by_vo_and_a_restart_counts_the_same() -> None:
+    """All that are to be routed, and those with a route by how they are; what is over counts no more."""
+    found, rows = Queue("ap"), dict[str, bytes | None]()
+
+    def happens(stream: str, event: Event, at: int) -> None:
+        rows.update({row.stream: row.state for row in found.apply(stream, event, at)})
+
+    of_cms: Ad = {**AD, "x509UserProxyVOName": "cms"}
+    happens("cluster/1", ClusterSubmitted(cluster=1, owner="ada", ad=of_cms, columns=[], rows=[[]] * 4), 1)
+    happens("cluster/2", ClusterSubmitted(cluster=2, owner="bob", ad=AD, columns=[], rows=[[]]), 1)
+    for proc in (0, 1, 2):
+        ad = found.ad(JobId(1, proc))
+        happens(f"job/1.{proc}", routes.route(ad, {name.lower(): name for name in ad}, TO_SLURM, 1), 2)
+    happens("job/1.1", JobHeld(code=1, reason="wait"), 3)
+    happens("job/1.2", JobRemoved(reason="enough"), 3)
+    again = Queue("ap")
+    restore(again, [(stream, state) for stream, state in rows.items() if state is not None])
+    assert {"cms": VoTally(jobs=3, idle=1, held=1), "": VoTally(jobs=1)} == found.routing.vos
+    assert found.routing.vos == again.routing.vos
+
+
+async def nobody_known(_owner: str) -> Shown | None:
+    return None
+
+
 async def test_a_question_that_nobody_waits_for_any_more_takes_no_job() -> None:
     """
     An entrypoint that was ended or has read other routes asks again while its earlier question still waits in the schedd: what comes
@@ -211,7 +240,8 @@ async def test_a_question_that_nobody_waits_for_any_more_takes_no_job() -> None:
         recorder = QueueRecorder(
             shard, found, await checkpointer(log, MemoryWorkingSet(log), shard, Queue("ap"), interval=1.0)
         )
-        asked, caller = RoutingCommands(recorder, AttributeSeal([bytes(32)])), daemon("ce")
+        door = EntrypointDoor(found, {}, nobody_known)
+        asked, caller = RoutingCommands(recorder, AttributeSeal([bytes(32)]), door, {}), daemon("ce")
         first = await asked.list_unrouted(ListUnrouted(), caller)
         question = ListUnrouted(news=first.news, wait=20.0)
         earlier = tasks.create_task(asked.list_unrouted(question, caller))

@@ -34,6 +34,10 @@ class Mapped(msgspec.Struct, frozen=True, kw_only=True):
     levels: Mapping[Level, Because] = {}
     """What a rule gives, and which."""
     accounting_group: str = ""
+    vo: str = ""
+    """Of which virtual organisation; empty: of none."""
+    rule: Because | None = None
+    """The rule that gives it, or would have; None: none is about this credential."""
     because: tuple[Because, ...] = ()
     """What led to this, in the order in which it was looked at."""
     code: Code = ""
@@ -88,6 +92,11 @@ class AccessPolicy(msgspec.Struct, frozen=True, kw_only=True):
     bans: tuple[Ban, ...] = ()
     lists: AccessLists = AccessLists({}, {})
 
+    @property
+    def gives_vos(self) -> bool:
+        """Whether it says of anybody for which VO he comes."""
+        return any(each.rule.vo for each in self.rules)
+
     def identify(self, principal: Principal, now: float) -> Mapped:
         """Who a principal is at a time, in seconds since the epoch."""
         rule, groups = next(self._applying(principal), (None, ()))
@@ -103,6 +112,8 @@ class AccessPolicy(msgspec.Struct, frozen=True, kw_only=True):
             if rule and rule.rule.groups
             else principal.groups,
             levels=dict.fromkeys(rule.rule.levels, rule.because(groups)) if rule else {},
+            vo=rule.rule.vo if rule else "",
+            rule=rule.because(groups) if rule else None,
             because=(*reasons, *((led,) if led else ())),
         )
         if ban := self._ban(principal, mapped, now):

@@ -1,15 +1,16 @@
 r"""
-Rules of a site over everything that a credential says: the first that applies gives name, groups, levels and accounting group.
+Rules of a site over everything that a credential says: the first that applies gives name, groups, levels, accounting group and VO.
 
     [[rules]]
     when = { issuer = "https://cms-auth.example.org/", groups = ["/cms/uscms"], subject = "/^([a-z0-9-]+)$/" }
     owner = '\1@cms'
     levels = ["WRITE"]
     accounting_group = "group_cms"
+    vo = "cms"
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 
@@ -20,6 +21,8 @@ from kettle.auth.mapping.names import missing_group
 from kettle.auth.mapping.patterns import Pattern, PatternError
 from kettle.auth.mapping.principals import Principal, claim_texts, in_group
 
+VO: Final = r"^[A-Za-z0-9._-]{0,128}$"
+"""What the name of a VO is like."""
 OneOrMore = str | tuple[str, ...]
 
 
@@ -53,6 +56,8 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
     levels: tuple[Level, ...] = ()
     """What it gives, beside the allow lists."""
     accounting_group: str = ""
+    vo: Annotated[str, msgspec.Meta(pattern=VO)] = ""
+    """The virtual organisation for which somebody comes; compute entrypoints take jobs by it. Empty: for none."""
     comment: str = ""
     """What people should know about it."""
 
@@ -108,8 +113,14 @@ class PlacedRule:
         tokens = not when.method or bool({"SCITOKENS"} & set(texts(when.method)))
         if tokens and not when.issuer and (when.subject or when.groups or when.scopes or when.claims):
             yield "it applies to tokens of any issuer: what one issuer says means nothing of another, so name the issuer"
-        if not any((self.rule.owner, self.rule.groups, self.rule.levels, self.rule.accounting_group)):
+        rule = self.rule
+        if not any((rule.owner, rule.groups, rule.levels, rule.accounting_group, rule.vo)):
             yield "it gives nothing, and keeps later rules from being asked"
+
+    def names_one_owner_of_two_vos(self, other: "PlacedRule") -> bool:
+        """Whether both give the same name, and not the same VO: services know people by their names."""
+        mine, its = self.rule, other.rule
+        return bool(mine.owner) and "\\" not in mine.owner and mine.owner == its.owner and mine.vo != its.vo
 
     def covers(self, other: "PlacedRule") -> bool:
         """Whether it certainly applies wherever another does."""
@@ -140,7 +151,7 @@ class PlacedRule:
         conditions = ", ".join(f"{name} = {' '.join(texts(each))}" for name, each in said.items() if each)
         gives = {
             "owner": self.rule.owner, "groups": " ".join(self.rule.groups), "levels": " ".join(self.rule.levels),
-            "accounting_group": self.rule.accounting_group,
+            "accounting_group": self.rule.accounting_group, "vo": self.rule.vo,
         }  # fmt: skip
         given = ", ".join(f"{name} {text}" for name, text in gives.items() if text)
         return f"when {conditions or 'anybody'}: {given or 'nothing'}"
@@ -154,6 +165,17 @@ def _any_of(wanted: OneOrMore, narrower: OneOrMore) -> bool:
 def texts(said: OneOrMore) -> tuple[str, ...]:
     """One text or several, as several."""
     return ((said,) if said else ()) if isinstance(said, str) else said
+
+
+def of_two_vos(rules: Sequence[PlacedRule]) -> Iterator[Finding]:
+    """Rules with a name that another gives to people of another VO: what counts is who of them came last."""
+    for at, rule in enumerate(rules):
+        first = next((before for before in rules[:at] if before.names_one_owner_of_two_vos(rule)), None)
+        if first is not None:
+            why = f"{first.place} gives {rule.rule.owner} the VO {first.rule.vo or '(none)'}, and this rule another"
+            yield Finding(
+                rule.place, f"{why}: of two who come as one, the last says the VO of both", warning=True
+            )
 
 
 def shadowed(rules: Sequence[PlacedRule]) -> Iterator[Finding]:

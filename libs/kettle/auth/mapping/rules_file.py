@@ -15,7 +15,7 @@ from kettle.auth.mapping.findings import Finding, Place
 from kettle.auth.mapping.levels import Level
 from kettle.auth.mapping.patterns import PatternError
 from kettle.auth.mapping.policy import AccountingGroup
-from kettle.auth.mapping.rules import PlacedRule, Rule, When, shadowed
+from kettle.auth.mapping.rules import PlacedRule, Rule, When, of_two_vos, shadowed
 
 PlaceOf = Callable[[Sequence[str]], Place]
 """Where in the file keys lead; a number is the place in a list of tables."""
@@ -58,7 +58,7 @@ def read(tables: Mapping[str, object], place: PlaceOf) -> tuple[RulesFile, list[
             case _:
                 reader.unknown(table)
     found = RulesFile(tuple(reader.found), tuple(reader.groups), tuple(reader.banned))
-    return found, [*reader.findings, *shadowed(found.rules)]
+    return found, [*reader.findings, *shadowed(found.rules), *of_two_vos(found.rules)]
 
 
 class _Reader:

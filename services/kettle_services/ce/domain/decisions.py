@@ -5,10 +5,11 @@ from typing import Final
 
 import msgspec
 
-from kettle.routes import Counters, Decision, Route, RouteCount, RouteTable, route
+from kettle.routes import Counters, Decision, Route, RouteCount, RouteTable, VoCount, route, vo_of
 from kettle_wire.ads import Ad, Expr
 from kettle_wire.commands.routing import Numbered, Routing, UnroutedJob
 from kettle_wire.commands.routing import RouteCount as QueueCount
+from kettle_wire.commands.routing import VoCount as QueueVoCount
 from kettle_wire.events.route import RouteDecided, RoutedProc
 from kettle_wire.jobs import JobId
 from kettle_wire.routes import RefusalKind, RouteRefusal
@@ -33,6 +34,8 @@ class WaitingJob(msgspec.Struct):
     """Of the routes that were tried; empty: none were."""
     full: frozenset[str] = frozenset()
     """Those among them that would take it but for their limits."""
+    shut: bool = False
+    """None was tried, because its VO had as many jobs as it may, or the entrypoint is drained."""
 
     @classmethod
     def of(cls, told: UnroutedJob) -> "WaitingJob":
@@ -40,6 +43,11 @@ class WaitingJob(msgspec.Struct):
         since = told.ad.get("EnteredCurrentStatus", 0)
         at = float(since) if isinstance(since, int | float) else 0.0
         return cls(told.job, told.number, told.ad, told.reason, at)
+
+    @property
+    def is_unfit(self) -> bool:
+        """Whether routes were tried, and none would ever take it as it is."""
+        return bool(self.version) and not self.full and not self.shut
 
     @property
     def place(self) -> tuple[int, JobId]:
@@ -85,10 +93,21 @@ class Said(msgspec.Struct):
         )
 
 
+def count_of_vo(told: QueueVoCount) -> VoCount:
+    """What limits of a VO are compared with."""
+    return VoCount(idle=told.idle, running=told.running, max_idle=told.max_idle, max_running=told.max_running)
+
+
 def counters_of(
-    table: RouteTable, counts: Sequence[QueueCount], closed: Mapping[str, str], turn: int
+    table: RouteTable,
+    counts: Sequence[QueueCount],
+    closed: Mapping[str, str],
+    turn: int,
+    *,
+    vos: Sequence[QueueVoCount] = (),
+    draining: str = "",
 ) -> Counters:
-    """How many jobs each route has, by what its schedd says, and which take none now."""
+    """How many jobs each route and VO has, by what its schedd says, and which take none now."""
     known = {each.route: each for each in counts}
     routes = {
         name: RouteCount(
@@ -98,14 +117,21 @@ def counters_of(
         )
         for name in {*known, *(each.name for each in table.routes)}
     }
-    return Counters(routes=routes, turn=turn)
+    of_vos = {each.vo: count_of_vo(each) for each in vos}
+    return Counters(routes=routes, vos=of_vos, draining=draining, turn=turn)
 
 
 def to_decide(waiting: Iterable[WaitingJob], table: RouteTable, counters: Counters) -> list[WaitingJob]:
     """Those about which something may be decided that was not decided before, in their order."""
     room = {each.name for each in table.routes if _has_room(each, counters)}
     return sorted(
-        (each for each in waiting if each.version != table.version or each.full & room),
+        (
+            each
+            for each in waiting
+            if each.version != table.version
+            or each.full & room
+            or (each.shut and counters.refusal(vo_of(each.ad)) is None)
+        ),
         key=lambda each: each.place,
     )
 
@@ -133,10 +159,11 @@ def decide(
     for each in jobs:
         decision = route(each.ad, table, counters, int(now))
         each.version = table.version
-        each.full = frozenset(one.route for one in decision.refusals if one.why.passes)
+        each.full = frozenset(one.route for one in decision.refusals if one.route and one.why.passes)
+        each.shut = any(not one.route and one.why.passes for one in decision.refusals)
         found: Said
         if decision.route:
-            counters = counters.with_routed(decision.route)
+            counters = counters.with_routed(decision.route, vo_of(each.ad))
             found = Said([each], decision, _attributes(table, decision), "", hold=False, turn=counters.turn)
         else:
             hold = bool(hold_after) and not decision.may_pass and now - each.since >= hold_after
@@ -157,14 +184,14 @@ def next_hold(waiting: Iterable[WaitingJob], hold_after: float) -> float | None:
     """When the next job is held that no route takes, seconds since the epoch; None: none will be."""
     if not hold_after:
         return None
-    return min((each.since + hold_after for each in waiting if each.version and not each.full), default=None)
+    return min((each.since + hold_after for each in waiting if each.is_unfit), default=None)
 
 
 def overdue(waiting: Iterable[WaitingJob], hold_after: float, now: float) -> list[WaitingJob]:
     """Those that are to be held now."""
     if not hold_after:
         return []
-    late = [each for each in waiting if each.version and not each.full and now - each.since >= hold_after]
+    late = [each for each in waiting if each.is_unfit and now - each.since >= hold_after]
     return sorted(late, key=lambda each: each.place)
 
 

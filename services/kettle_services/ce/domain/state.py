@@ -7,6 +7,8 @@ import msgspec
 from kettle.eventsourcing.stream_states import Streams, StreamStates
 from kettle_services.ce.domain.attempts.attempt import BatchClaim, evolve
 from kettle_wire.events import (
+    DrainBegun,
+    DrainOver,
     RouteDecided,
     RouteEvent,
     RouteFailed,
@@ -18,6 +20,8 @@ from kettle_wire.events.batch import BatchEvent
 
 FILE: Final = "routes/file"
 """The stream of the files with routes."""
+DRAIN: Final = "door/drain"
+"""The stream of whether it is drained."""
 DECISION: Final = "decision/"
 ROUTE: Final = "route/"
 
@@ -32,6 +36,15 @@ class RoutesFile(msgspec.Struct, frozen=True, kw_only=True):
     refused: str = ""
     """The version of the newer file."""
     problems: list[str] = []
+
+
+class Door(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether the entrypoint takes jobs, as an administrator has said last."""
+
+    draining: bool = False
+    since: float = 0.0
+    by: str = ""
+    reason: str = ""
 
 
 class RouteHealth(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,6 +73,17 @@ def fold_file(file: RoutesFile | None, event: RouteEvent, at: float) -> RoutesFi
             return msgspec.structs.replace(before, refused=version, problems=problems)
         case _:
             return before
+
+
+def fold_door(door: Door | None, event: RouteEvent, at: float) -> Door:
+    """After an administrator has begun or ended a drain."""
+    match event:
+        case DrainBegun(by=by, reason=reason):
+            return Door(draining=True, since=at, by=by, reason=reason)
+        case DrainOver(by=by):
+            return Door(since=at, by=by)
+        case _:
+            return door or Door()
 
 
 def fold_route(health: RouteHealth | None, event: RouteEvent, at: float) -> RouteHealth | None:
@@ -93,12 +117,14 @@ class CeState(StreamStates):
 
     def __init__(self) -> None:
         self.files: Final = Streams(RoutesFile, fold_file)
+        self.doors: Final = Streams(Door, fold_door)
         self.routes: Final = Streams(RouteHealth, fold_route)
         self.decisions: Final = Streams(Decided, fold_decision)
         self.claims: Final = Streams(BatchClaim, fold_claim)
         super().__init__(
             {
                 "routes": self.files,
+                "door": self.doors,
                 "route": self.routes,
                 "decision": self.decisions,
                 "batch": self.claims,
@@ -109,6 +135,11 @@ class CeState(StreamStates):
     def file(self) -> RoutesFile:
         """The routes in force."""
         return self.files.states.get("file", RoutesFile())
+
+    @property
+    def door(self) -> Door:
+        """Whether it takes jobs."""
+        return self.doors.states.get("drain", Door())
 
     @property
     def turn(self) -> int:

@@ -2,6 +2,7 @@
 
 import argparse
 import time
+from collections.abc import Sequence
 
 import msgspec
 
@@ -14,7 +15,7 @@ from kettle.terminal.quantities import duration
 from kettle_services.cli.options import with_pool
 from kettle_services.cli.output.screen import Screen
 from kettle_wire.ads.types import Ad
-from kettle_wire.commands.ce import DecidedRoute
+from kettle_wire.commands.ce import DecidedRoute, DrainSet, VoState
 
 
 def status(arguments: argparse.Namespace, screen: Screen) -> int:
@@ -27,6 +28,8 @@ def status(arguments: argparse.Namespace, screen: Screen) -> int:
     screen.say(
         f"Routes of {shown.source or 'no file'}, version {shown.version or '-'}, for {since}; {shown.waiting} jobs wait."
     )
+    if shown.draining:
+        screen.trouble(f"It takes no jobs: {shown.draining}.")
     for problem in shown.problems:
         screen.trouble(f"A newer file is refused: {problem}")
     rows = [
@@ -46,6 +49,52 @@ def status(arguments: argparse.Namespace, screen: Screen) -> int:
         styles=["bad" if each.closed else "" for each in shown.routes],
         right=frozenset({"JOBS", "IDLE"}),
     )
+    if any(each.vo for each in shown.vos):
+        screen.say()
+        _vos(shown.vos, screen)
+    return 0
+
+
+def _vos(vos: Sequence[VoState], screen: Screen) -> None:
+    """How many jobs each VO has, and may have."""
+    rows = [
+        (
+            each.vo or "(none)",
+            _of(each.jobs, each.max_jobs),
+            _of(each.idle, each.max_idle),
+            _of(each.running, each.max_running),
+            str(each.held),
+            each.full or "open",
+        )
+        for each in vos
+    ]
+    screen.table(
+        ("VO", "JOBS", "IDLE", "RUNNING", "HELD", "IS"),
+        rows,
+        styles=["bad" if each.full else "" for each in vos],
+        right=frozenset({"JOBS", "IDLE", "RUNNING", "HELD"}),
+    )
+
+
+def _of(count: int, most: int | None) -> str:
+    return str(count) if most is None else f"{count}/{most}"
+
+
+def drain(arguments: argparse.Namespace, screen: Screen) -> int:
+    """Have the entrypoint take no jobs."""
+    return _drain_set(with_pool(arguments, lambda client: client.entrypoint.drain(arguments.reason)), screen)
+
+
+def resume(arguments: argparse.Namespace, screen: Screen) -> int:
+    """Have it take jobs again."""
+    return _drain_set(with_pool(arguments, lambda client: client.entrypoint.resume()), screen)
+
+
+def _drain_set(now: DrainSet, screen: Screen) -> int:
+    if screen.as_json:
+        screen.json(now)
+    else:
+        screen.say(f"It takes no jobs: {now.draining}." if now.draining else "It takes jobs.")
     return 0
 
 

@@ -51,7 +51,7 @@ examples:
 """
 _STATUS: Final = """\
 The routes in force: how many jobs each has and may have, whether it takes some now, and how its last one failed; of a newer file that is
-refused, why.
+refused, why.  Then the VOs, with their jobs and limits, and whether the entrypoint is drained.
 
 examples:
   kettle ce status
@@ -62,6 +62,20 @@ For administrators.  Exit status: 0 they are in force; 1 the file is refused.
 
 examples:
   kettle ce reload
+"""
+_DRAIN: Final = """\
+Have the entrypoint take no jobs until kettle ce resume: submissions that would be routed are refused with ce.draining, and jobs that wait get
+no route and are told so.  Those that have a route go on.  It is recorded, and a restart changes nothing.  For administrators.
+
+examples:
+  kettle ce drain
+  kettle ce drain --reason "new cooling, until Monday"
+"""
+_RESUME: Final = """\
+Have the entrypoint take jobs again after kettle ce drain.  For administrators.
+
+examples:
+  kettle ce resume
 """
 _TRACE: Final = """\
 What each station calls a job, and how far it is: its access point, its route, and the batch system to which it leads.  Any of these names
@@ -84,8 +98,8 @@ Records for APEL of the jobs that left the queue on a day (UTC) that is over: ba
 the batch system calls them) and quarantine-DAY (what cannot be told, with the reason), in a directory.  The same day makes the same files,
 and one that is there is not written again, so each job is told of once.
 
-The mapping says who people are for APEL, a line each: PATTERN DN FQAN.  The pattern is ISSUER,SUBJECT of the job's token, the subject of its
-proxy, or its owner; between slashes it is a regular expression.
+The mapping says who people are for APEL, a line each: PATTERN DN FQAN.  The pattern is ISSUER,SUBJECT of the job's token, or its owner;
+between slashes it is a regular expression.  A job of a VO that no line is about is told of as ISSUER,SUBJECT and /VO.
 
 examples:
   kettle ce apel --map /etc/kettle/apel.map --ce ce.example.org:9619/slurm -o /var/lib/apel/outgoing      yesterday
@@ -121,12 +135,16 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     for name, says, description in (
         ("status", "the routes in force", _STATUS),
         ("reload", "have the route file read again", _RELOAD),
+        ("drain", "have the entrypoint take no jobs", _DRAIN),
+        ("resume", "have the entrypoint take jobs again", _RESUME),
         ("trace", "what each station calls a job", _TRACE),
         ("show", "what was decided about a job", _SHOW),
     ):
         asking = add(name, says, description)
         if name in {"trace", "show"}:
             asking.add_argument("job", metavar="ID", help="as its access point or the batch system calls it")
+        if name == "drain":
+            asking.add_argument("--reason", default="", metavar="TEXT", help="what submitters are told")
         json_option(asking)
         pool_options(asking)
     apel = add("apel", "records for APEL of the jobs of a day", _APEL)
@@ -144,6 +162,8 @@ _MODULES: Final = {
     "convert": "files",
     "status": "asking",
     "reload": "asking",
+    "drain": "asking",
+    "resume": "asking",
     "trace": "asking",
     "show": "asking",
     "apel": "accounting",

@@ -184,6 +184,7 @@ def _show(principal: "Principal", who: "Mapped", levels: "Sequence[Decision]", s
         ("name", who.name or f"nobody: {who.why}"),
         ("groups", ", ".join(who.groups)),
         ("accounting group", who.accounting_group),
+        ("VO", who.vo),
         (
             "limited to",
             ""
@@ -223,6 +224,7 @@ def _as_json(
         "domain": who.domain or None,
         "groups": who.groups,
         "accounting_group": who.accounting_group or None,
+        "vo": who.vo or None,
         "code": who.code or None,
         "why": who.why or None,
         "because": [

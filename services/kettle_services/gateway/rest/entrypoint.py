@@ -56,6 +56,21 @@ class EntrypointQuestions:
                 waiting=found.waiting,
                 routes=routes,
                 problems=found.problems,
+                vos=[
+                    rest.VoOf(
+                        vo=each.vo,
+                        jobs=each.jobs,
+                        idle=each.idle,
+                        running=each.running,
+                        held=each.held,
+                        max_jobs=each.max_jobs,
+                        max_idle=each.max_idle,
+                        max_running=each.max_running,
+                        full=each.full,
+                    )
+                    for each in found.vos
+                ],
+                draining=found.draining,
             )
         )
 

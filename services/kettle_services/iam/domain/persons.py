@@ -8,6 +8,7 @@ import msgspec
 from kettle.auth.mapping.levels import Level
 from kettle_services.iam.domain.refusals import Code, Denied
 from kettle_wire.commands.iam import Right
+from kettle_wire.people import Shown
 
 KINDS: Final = ((Level.ADMINISTRATOR, "administrator"), (Level.WRITE, "person"), (Level.READ, "reader"))
 """As what the bus lets somebody in who has a level, the most first."""
@@ -27,6 +28,8 @@ class Person(msgspec.Struct, frozen=True, kw_only=True):
     groups: tuple[str, ...] = ()
     """All that the credential names, and all that a rule gives."""
     accounting_group: str = ""
+    shown: Shown | None = None
+    """What services are told of the credential; None: no rule gives anybody a VO."""
     given: Mapping[str, str] = {}
     """Levels that a rule gives beside the site's lists, each with the rule."""
     rights: tuple[Right, ...]

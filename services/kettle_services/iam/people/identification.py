@@ -11,7 +11,8 @@ import msgspec
 from kettle.auth.idtokens import checking
 from kettle.auth.idtokens.idtoken import ALGORITHM
 from kettle.auth.mapping.levels import Level, closure
-from kettle.auth.mapping.principals import Principal, of_claims, of_token
+from kettle.auth.mapping.policy import Mapped
+from kettle.auth.mapping.principals import Principal, groups_of, of_claims, of_token
 from kettle.auth.tokens.checking.parsing import parse
 from kettle.auth.tokens.verified import TokenError
 from kettle.auth.tokens.verifier import Verifier
@@ -26,6 +27,7 @@ from kettle_services.iam.grants import Grants
 from kettle_services.iam.record import Record
 from kettle_wire.commands.iam import Right
 from kettle_wire.events.iam import Grant
+from kettle_wire.people import Shown
 
 
 class Identified(msgspec.Struct, frozen=True, kw_only=True):
@@ -223,6 +225,7 @@ class Identification:
             owner=mapped.owner,
             groups=mapped.groups,
             accounting_group=mapped.accounting_group,
+            shown=_shown(principal, mapped) if self._policy.gives_vos else None,
             given={
                 level.value: str(because)
                 for level, because in mapped.levels.items()
@@ -233,3 +236,16 @@ class Identification:
         )
         require_welcome(self._record.register, *person.names, now=now)
         return Identified(principal=principal, person=person)
+
+
+def _shown(principal: Principal, mapped: Mapped) -> Shown:
+    """What is said of a credential; its groups also when nothing may be decided by them."""
+    return Shown(
+        vo=mapped.vo,
+        rule=str(mapped.rule or ""),
+        issuer=principal.issuer,
+        subject=principal.subject,
+        token=principal.id,
+        groups=groups_of(principal.claims),
+        scopes=principal.scopes,
+    )

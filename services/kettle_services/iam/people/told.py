@@ -66,12 +66,15 @@ class ToldPeople:
     async def tell(self, person: Person) -> None:
         """Say what the services need of somebody, if that is new."""
         said = PersonSaid(
-            owner=person.owner, accounting_group=person.accounting_group, levels=dict(person.given)
+            owner=person.owner,
+            accounting_group=person.accounting_group,
+            levels=dict(person.given),
+            shown=person.shown,
         )
         now = time.time()
         before, until = self._told.get(person.owner, (None, 0.0))
         if person.owner in self._banned or (
-            said == before and (now < until or not (said.accounting_group or said.levels))
+            said == before and (now < until or said == PersonSaid(owner=said.owner))
         ):
             return
         lifetime = max(1.0, min((person.expires or now + _LONGEST_S) - now, _LONGEST_S))

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final
 
@@ -9,10 +10,13 @@ import msgspec
 
 from kettle.eventsourcing.command_pipeline import Decision, Recording
 from kettle.jobs.sealed_attributes import AttributeSeal
+from kettle_services.schedd.commands.entrypoint_door import EntrypointDoor
 from kettle_services.schedd.domain.jobs.job import Hold, decide
 from kettle_services.schedd.domain.queue.fold import job_stream
+from kettle_services.schedd.domain.queue.routing import VoTally
 from kettle_services.schedd.domain.submission import routes
 from kettle_services.schedd.domain.submission.validation import Unacceptable
+from kettle_services.schedd.domain.submission.vo_limits import VoLimits
 from kettle_services.schedd.queue.recorder import QueueRecorder
 from kettle_wire.codes import HoldCode
 from kettle_wire.commands.routing import (
@@ -25,6 +29,7 @@ from kettle_wire.commands.routing import (
     Routing,
     Unrouted,
     UnroutedJob,
+    VoCount,
 )
 from kettle_wire.events import Event, JobEvent
 from kettle_wire.identity import Identity
@@ -37,7 +42,15 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 class RoutingCommands:
     """Answers list_unrouted and route_jobs."""
 
-    def __init__(self, recorder: QueueRecorder, seal: AttributeSeal) -> None:
+    def __init__(
+        self,
+        recorder: QueueRecorder,
+        seal: AttributeSeal,
+        door: EntrypointDoor,
+        vos: Mapping[str, VoLimits],
+    ) -> None:
+        self._door = door
+        self._vos = vos
         self._recorder = recorder
         self._queue = recorder.queue
         self._seal = seal
@@ -61,6 +74,7 @@ class RoutingCommands:
         """
         del caller
         routing = self._queue.routing
+        self._door.draining = request.draining
         self._questions += 1
         question = self._questions
         self._news.set()
@@ -73,7 +87,12 @@ class RoutingCommands:
                     await self._news.wait()
         if question != self._questions:
             return Unrouted(
-                news=request.news, jobs=[], left=[], waiting=len(routing.awaiting), routes=self._counts()
+                news=request.news,
+                jobs=[],
+                left=[],
+                waiting=len(routing.awaiting),
+                routes=self._counts(),
+                vos=self._vo_counts(),
             )
         jobs: list[UnroutedJob] = []
         size = 0
@@ -87,6 +106,7 @@ class RoutingCommands:
             left=left,
             waiting=len(routing.awaiting),
             routes=self._counts(),
+            vos=self._vo_counts(),
         )
 
     def _counts(self) -> list[RouteCount]:
@@ -102,6 +122,22 @@ class RoutingCommands:
             )
             for name, tally in sorted(self._queue.routing.routes.items())
         ]
+
+    def _vo_counts(self) -> list[VoCount]:
+        return [self._vo_count(vo) for vo in sorted({*self._queue.routing.vos, *self._vos})]
+
+    def _vo_count(self, vo: str) -> VoCount:
+        tally, limits = self._queue.routing.vos.get(vo, VoTally()), self._vos.get(vo)
+        return VoCount(
+            vo=vo,
+            jobs=tally.jobs,
+            idle=tally.idle,
+            running=tally.running,
+            held=tally.held,
+            max_jobs=limits.max_jobs if limits else None,
+            max_idle=limits.max_idle if limits else None,
+            max_running=limits.max_running if limits else None,
+        )
 
     def _unrouted(self, job: JobId) -> UnroutedJob:
         entry = self._queue.jobs[job]

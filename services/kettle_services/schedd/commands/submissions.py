@@ -13,9 +13,11 @@ import msgspec
 from kettle.accounts.lookup import Accounts, StrangerError
 from kettle.bus.ports import RefusedError
 from kettle.eventsourcing.command_pipeline import Decision, Recording
+from kettle.jobs.credential_attributes import credential_attributes
 from kettle.jobs.sealed_attributes import AttributeSeal
 from kettle.jobs.submitted_on_hold import REASON, on_hold
 from kettle.submit.submit_machine import machine_macros
+from kettle_services.schedd.commands.entrypoint_door import EntrypointDoor
 from kettle_services.schedd.domain.jobs.factory import asked, begun, paused
 from kettle_services.schedd.domain.jobs.job import Hold, Job, decide
 from kettle_services.schedd.domain.jobs.universes import at_home, universe_with_all_rights
@@ -41,6 +43,7 @@ from kettle_wire.endpoint import Position, Refusal
 from kettle_wire.events import ClusterSubmitted, FactorySubmitted, encode
 from kettle_wire.identity import Identity
 from kettle_wire.jobs import JobId
+from kettle_wire.people import Shown
 
 _log: Final = logging.getLogger(__name__)
 
@@ -67,11 +70,13 @@ class Submissions:
         accounts: Accounts,
         seal: AttributeSeal,
         group_of: Callable[[str], Awaitable[str]] | None = None,
+        door: EntrypointDoor | None = None,
     ) -> None:
         """
         `accounts`: whose files this access point can use; `group_of`: the accounting group that a person's jobs are in unless
-        they name another.
+        they name another; `door`: through which jobs come for a compute entrypoint.
         """
+        self._door = door
         self._seal = seal
         self._group_of = group_of
         self._recorder = recorder
@@ -101,7 +106,10 @@ class Submissions:
     async def _submit(self, request: Submit, owner: str, *, by_job: bool) -> Decision[Submitted]:
         if not request.spool:
             await self._refuse_stranger(owner, "submit it with its files: condor_submit -spool")
-        admitted = await self._admitted(request, owner)
+        shown = None if self._door is None else await self._door.shown_by(owner)
+        admitted = await self._admitted(request, owner, shown)
+        if self._door is not None:
+            self._door.require_welcome(owner, shown, admitted)
         if by_job:
             _refuse_at_home(admitted, owner)
         if request.spool and self._accounts.privileged and at_home(admitted.ad.get("JobUniverse", 0)):
@@ -177,12 +185,12 @@ class Submissions:
         (event,) = decide(Job(), Hold(reason=REASON, by=by, code=HoldCode.SubmittedOnHold))
         return self._recorder.record_grouped([(JobId(number, proc), event) for proc in procs])
 
-    async def _admitted(self, request: Submit, owner: str) -> Admitted:
+    async def _admitted(self, request: Submit, owner: str, shown: Shown | None) -> Admitted:
         """What is to be recorded of a submission; examined in a thread of its own if that takes long."""
         group = "" if self._group_of is None else await self._group_of(owner)
         if not self._admission.needed and len(request.rows) < LONG:
             try:
-                return self._admit(request, owner, group)
+                return self._admit(request, owner, group, shown)
             except Unacceptable as refusal:
                 raise RefusedError(RefusalCode.UNACCEPTABLE, str(refusal)) from refusal
         if self._examined >= _MOST_EXAMINED:
@@ -194,7 +202,7 @@ class Submissions:
         self._examined += 1
         try:
             admitted = await asyncio.get_running_loop().run_in_executor(
-                self._thread, self._admit, request, owner, group
+                self._thread, self._admit, request, owner, group, shown
             )
         except Unacceptable as refusal:
             if refusal.__cause__ is not None:
@@ -206,7 +214,7 @@ class Submissions:
             _log.warning("a statement of a job transform was skipped", extra={"cause": complaint})
         return admitted
 
-    def _admit(self, request: Submit, owner: str, group: str) -> Admitted:
+    def _admit(self, request: Submit, owner: str, group: str, shown: Shown | None) -> Admitted:
         settings = self._settings
         own = without_owner(request.ad, owner)
         admitted = Admitted(ad=own, columns=request.columns, rows=request.rows, warnings=[], complaints=[])
@@ -218,6 +226,8 @@ class Submissions:
                 limit=settings.max_jobs_per_factory,
                 grid=settings.entrypoint,
             )
+            if shown is not None:
+                own = {**own, **credential_attributes(shown)}
             admitted = self._admission.admit(owner, own, request.columns, request.rows, now=time.time())
         limit = self._most_at_once(late=asked(admitted.ad))
         check(

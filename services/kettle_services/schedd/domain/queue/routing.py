@@ -36,6 +36,17 @@ class RouteTally(msgspec.Struct):
     """How the last of them did."""
 
 
+class VoTally(msgspec.Struct):
+    """What one VO has."""
+
+    jobs: int = 0
+    """In the queue, and not over, those without a route too."""
+    idle: int = 0
+    """With a route, as those that run and are held."""
+    running: int = 0
+    held: int = 0
+
+
 def route_of(entry: QueuedJob) -> str:
     """The route that a job has; empty: none."""
     route = entry.changed.get(_ROUTE, "")
@@ -64,6 +75,8 @@ class Routing:
         self.untold: Final = Runnable()
         """Those among them that the entrypoint has not heard of."""
         self.routes: Final[dict[str, RouteTally]] = {}
+        self.vos: Final[dict[str, VoTally]] = {}
+        """By name; empty: of no VO."""
         self.left: Final[set[JobId]] = set()
         """Jobs that the entrypoint knows as waiting, and that wait no longer."""
         self.news: int = 1
@@ -121,21 +134,25 @@ class Routing:
         self.left.clear()
         return found
 
-    def count(self, entry: QueuedJob, number: int) -> None:
+    def count(self, entry: QueuedJob, number: int, vo: str) -> None:
         """So many jobs like this one are there more, or fewer."""
-        route = route_of(entry)
-        if route and not entry.job.ended:
+        if entry.job.ended:
+            return
+        of_vo = self.vos.setdefault(vo, VoTally())
+        of_vo.jobs += number
+        if route := route_of(entry):
             tally = self.routes.setdefault(route, RouteTally())
             tally.jobs += number
-            match entry.job.status:
-                case "idle":
-                    tally.idle += number
-                case "running":
-                    tally.running += number
-                case "held":
-                    tally.held += number
-                case _:
-                    pass
+            for each in (tally, of_vo):
+                match entry.job.status:
+                    case "idle":
+                        each.idle += number
+                    case "running":
+                        each.running += number
+                    case "held":
+                        each.held += number
+                    case _:
+                        pass
             self.news += 1
 
     def fail(self, route: str, jobs: int, failure: str) -> None:

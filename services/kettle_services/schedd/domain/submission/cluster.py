@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 
 from kettle.jobs import fold_base
+from kettle.jobs.credential_attributes import VO
 from kettle.jobs.lower_names import lower_names
 from kettle.jobs.nodes import node_count
 from kettle.jobs.routed_attributes import AWAITS, awaits_route
@@ -65,6 +66,8 @@ class Cluster(msgspec.Struct):
     """The settings of its jobs' starts, of `WISHES`."""
     routed: bool = False
     """Whether an entrypoint gives some of its jobs routes."""
+    vo: str = ""
+    """Of which VO they are; empty: of none, or it does not matter."""
     together: bool = False
     """Whether something was recorded of many of its jobs at once."""
 
@@ -163,12 +166,18 @@ def cluster_of(
         limited=concurrency_limits.said(ad) or concurrency_limits.said(event.columns),
         wishes=_wishes(ad) | _wishes(event.columns),
         routed=awaits_route(ad) or awaits_route(event.columns),
+        vo=_vo(event.ad) if awaits_route(ad) or awaits_route(event.columns) else "",
     )
 
 
 def _looked_at(spelled: Mapping[str, str]) -> list[str]:
     """The few attributes that what a queue keeps of a submission is made of, but for its autoclusters."""
     return [spelled[name] for name in _LOOKED_AT & spelled.keys()]
+
+
+def _vo(ad: Ad) -> str:
+    value = ad.get(VO, "")
+    return value if isinstance(value, str) else ""
 
 
 def _wishes(names: Iterable[str]) -> frozenset[str]:

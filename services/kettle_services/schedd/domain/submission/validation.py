@@ -11,6 +11,7 @@ import msgspec
 
 from kettle.classad import ClassAdError, parse
 from kettle.jobs.concurrency_limits import LimitsError, limits_of
+from kettle.jobs.credential_attributes import CREDENTIAL
 from kettle.jobs.lower_names import remembered_by_names
 from kettle.jobs.nodes import MOST_NODES
 from kettle.jobs.routed_attributes import AWAITS
@@ -30,7 +31,8 @@ SET_BY_SCHEDD: Final = frozenset(
 )
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _STATUS: Final = "jobstatus"
-_AWAITS: Final = AWAITS.lower()
+_MARKS: Final = CREDENTIAL | {AWAITS.lower()}
+"""What the schedd adds to submissions for a compute entrypoint."""
 _STATUSES: Final = (JobStatus.HELD, Expr("undefined"))
 JOB_BYTES: Final = 256 * 1024
 """A job ad travels in many messages, and with other ads in one."""
@@ -56,7 +58,7 @@ def check(
     """
     Raise `Unacceptable` for what must not be recorded.
 
-    `grid`: there is a compute entrypoint for jobs of the grid universe; `marked`: it may say which jobs this routes.
+    `grid`: there is a compute entrypoint for jobs of the grid universe; `marked`: what this has to know was added.
     """
     if not rows:
         raise Unacceptable("the submission has no jobs: the queue statement yields no items")
@@ -73,8 +75,7 @@ def check(
             f"the ad of a job would take {size + largest:,} bytes, and at most {JOB_BYTES:,} are allowed"
         )
     spelled = _names((*ad, *columns))
-    if _STATUS in spelled or _AWAITS in spelled:
-        _reserved(ad, columns, rows, spelled, marked=marked)
+    _reserved(ad, columns, rows, spelled, marked=marked)
     _expressions(ad.values())
     if ATTRIBUTE in spelled:
         _limits(_values(spelled[ATTRIBUTE], ad, columns, rows))
@@ -143,8 +144,8 @@ def _reserved(
     ad: Ad, columns: list[str], rows: list[list[Scalar]], spelled: Mapping[str, str], *, marked: bool
 ) -> None:
     """What the schedd sets itself, but for what may be said of it."""
-    if _AWAITS in spelled and not marked:
-        raise Unacceptable(f"the attribute {spelled[_AWAITS]} is set by the schedd, not by a submission")
+    if not marked and (names := _MARKS & spelled.keys()):
+        raise Unacceptable(f"the attribute {spelled[min(names)]} is set by the schedd, not by a submission")
     if _STATUS in spelled:
         _statuses(ad, columns, rows)
 
