@@ -194,7 +194,7 @@ async def rest_parts(rt: Runtime, settings: GatewaySettings, bus: Bus, said: Peo
         **_of_administration(people),
         **_of_own_workers(people),
         **_of_worker_pools(people),
-        **entrypoint_handlers(bus, settings.collector, people, access_points, filters, hub),
+        **entrypoint_handlers(bus, settings.collector, people, access_points, hub),
         **_of_the_pool(bus, settings, tables, filters, freshness, seal),
     }
     workflows = WorkflowAccess(tables, WorkflowViews(bus), persons.may)

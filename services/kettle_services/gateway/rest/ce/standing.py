@@ -19,7 +19,6 @@ from kettle_services.gateway.rest.ce.counting import COUNTED, TABLE, Counts
 from kettle_services.gateway.rest.ce.following import ROUTED
 from kettle_services.gateway.rest.collector_ads import all_ads
 from kettle_services.gateway.rest.connections import PersonConnections
-from kettle_services.gateway.rest.filters import Filters
 from kettle_services.gateway.rest.refusals import RequestRefused, refused_field
 from kettle_wire.ads.types import Ad
 from kettle_wire.commands.queue import QUERY_JOBS, QueryJobs, Select
@@ -72,14 +71,12 @@ class StandingOfEntrypoints:
         collector: str,
         people: PersonConnections,
         access_points: AccessPoints,
-        filters: Filters,
     ) -> None:
         """`collector`: its name."""
         self._bus: Final = bus
         self._collector: Final = collector
         self._people: Final = people
         self._access_points: Final = access_points
-        self._filters: Final = filters
         self._counting: Final = JobCounting(bus)
 
     async def standing(self, asked: Asked) -> Answer:
@@ -128,7 +125,6 @@ class StandingOfEntrypoints:
     async def jobs(self, asked: Asked) -> Answer:
         """The ads of jobs in the queue, as far as they are everybody's to know."""
         parameters: ListAttributes = asked.parameters
-        self._filters.read(parameters.constraint, "/query/constraint")
         async with self._people.of(asked.person) as client:
             there = await self._access_points.at(client, parameters.schedd, _SCHEDD)
             ads = await there.jobs(

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Final
 
+import msgspec
+
 from kettle.client import Client
 from kettle.client.entrypoint import Entrypoint
 from kettle.routes.chain import CHAIN, chain_of
@@ -25,6 +27,7 @@ from kettle_wire.rest.problem import FieldProblem, ProblemCode
 from kettle_wire.routes import RouteRefusal
 
 _SCHEDD: Final = "/query/schedd"
+_UNIVERSE: Final = "jobuniverse"
 
 
 class EntrypointCommands:
@@ -40,7 +43,7 @@ class EntrypointCommands:
         parameters: SubmitToEntrypoint = asked.parameters
         if (first := self._repeats.first_answer(asked)) is not None:
             return first
-        body = await whole_submission(asked)
+        body = with_universe(await whole_submission(asked))
         async with self._people.of(asked.person) as client:
             there = await self._access_points.at(client, parameters.schedd, _SCHEDD)
             ad = ad_to_try(asked.person, body)
@@ -90,13 +93,23 @@ async def _submitted(there: Client, done: SubmittedJobs, tried: RouteTried) -> S
     )
 
 
+def with_universe(body: Submission) -> Submission:
+    """A submission that says of which universe its jobs are: its access point marks by that which are to be routed."""
+    if _UNIVERSE in map(str.lower, (*body.ad, *body.columns)):
+        return body
+    return msgspec.structs.replace(body, ad={**body.ad, "JobUniverse": int(Universe.VANILLA)})
+
+
 def ad_to_try(person: Person, body: Submission) -> Ad:
     """The first job of a submission as routes will see it, as far as that is known before it is submitted."""
     own: Ad = {**body.ad, **dict(zip(body.columns, body.rows[0] if body.rows else [], strict=True))}
-    said = {name.lower() for name in own}
-    usual: Ad = {"JobUniverse": int(Universe.VANILLA), "JobStatus": int(JobStatus.IDLE)}
-    own |= {name: value for name, value in usual.items() if name.lower() not in said}
-    return own | {"Owner": person.name, "User": f"{person.name}@{person.mapped.domain}"}
+    said: Ad = {
+        "Owner": person.name,
+        "User": f"{person.name}@{person.mapped.domain}",
+        "JobStatus": int(JobStatus.IDLE),
+    }
+    names = {name.lower() for name in said}
+    return {name: value for name, value in own.items() if name.lower() not in names} | said
 
 
 def no_route(refusals: Sequence[RouteRefusal]) -> RequestRefused:

@@ -11,7 +11,6 @@ from kettle_services.gateway.rest.ce.standing import StandingOfEntrypoints
 from kettle_services.gateway.rest.ce.submissions import EntrypointCommands
 from kettle_services.gateway.rest.connections import PersonConnections
 from kettle_services.gateway.rest.event_hub import EventHub
-from kettle_services.gateway.rest.filters import Filters
 from kettle_wire.rest import entrypoint, entrypoint_jobs, entrypoint_status
 from kettle_wire.rest.route import Route
 
@@ -21,14 +20,13 @@ def entrypoint_handlers(
     collector: str,
     people: PersonConnections,
     access_points: AccessPoints,
-    filters: Filters,
     hub: EventHub,
 ) -> dict[Route, Handler]:
     """All of them; `collector`: its name."""
     asked = EntrypointQuestions(people, access_points)
     done = EntrypointCommands(people, access_points)
     files = SandboxCommands(people, access_points)
-    standing = StandingOfEntrypoints(bus, collector, people, access_points, filters)
+    standing = StandingOfEntrypoints(bus, collector, people, access_points)
     return {
         entrypoint.GET_CHAIN: asked.job,
         entrypoint.GET_ROUTES: asked.routes,
