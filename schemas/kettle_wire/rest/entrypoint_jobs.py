@@ -37,7 +37,7 @@ class SubmittedToEntrypoint(msgspec.Struct, frozen=True, kw_only=True, omit_defa
     cluster: int
     count: int
     route: str = ""
-    """That of the first one; absent: it waits for one of them, and `refusals` says for what."""
+    """The route of the first job; absent: it waits for one, and `refusals` says for what."""
     refusals: list[RouteNotTaken] = []
     """Of the routes before the one that takes it, or of all."""
     position: str = ""
@@ -53,7 +53,9 @@ class ListChains(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     since: Annotated[int, msgspec.Meta(ge=0)] | None = None
     """`next` of the answer before."""
-    after: Annotated[str, msgspec.Meta(max_length=60, pattern=r"^[0-9]{1,18}:[0-9]{1,9}\.[0-9]{1,9}$")] = ""
+    after: Annotated[str, msgspec.Meta(max_length=60, pattern=r"^([0-9]{1,18}:[0-9]{1,9}\.[0-9]{1,9})?$")] = (
+        ""
+    )
     """`more` of the answer before."""
     limit: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 1000
     """Not more jobs than this; behind a place, jobs that were submitted together come together and count as one."""

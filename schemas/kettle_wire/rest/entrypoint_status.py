@@ -1,4 +1,4 @@
-"""How a compute entrypoint stands, over HTTP: once as a document of our own, and once as the names and forms of HTCondor's CEView."""
+"""How a compute entrypoint stands, over HTTP: as one document, and under the names of HTCondor's CEView."""
 
 import msgspec
 
@@ -94,9 +94,7 @@ class ViewStatus(GetStanding, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class ViewTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """
-    Say which attributes of access points CEView's table has: a list of `label` and `attrib`.
-    """
+    """Say which attributes of access points CEView's table has: a list of `label` and `attrib`."""
 
 
 GET_STANDING = Route(

@@ -1,4 +1,4 @@
-"""Compute entrypoints over HTTP: what is counted, what has changed, which archives are taken, and how a refusal reads."""
+"""Compute entrypoints over HTTP: counts, changes, archives and refusals."""
 
 import io
 import tarfile
@@ -34,7 +34,7 @@ FQAN = "/atlas/Role=NULL/Capability=NULL"
 
 
 def test_jobs_are_counted_as_ceview_counts_them() -> None:
-    """By VO and by credential; what has no VO is Unknown, and a part of an FQAN that says nothing is left out."""
+    """What has no VO is Unknown, and a part of an FQAN that says nothing is left out."""
     ads: list[Ad] = [
         ATLAS,
         ATLAS | {"JobStatus": 2},
@@ -250,7 +250,7 @@ def test_no_route_says_of_each_why() -> None:
 
 
 def test_a_limit_is_too_many_requests() -> None:
-    """Whoever reaches a limit of the access point may come again, which is not so with what is wrong."""
+    """Who reaches a limit of the access point may come again, which is not so with what is wrong."""
     refused = RefusedError(RefusalCode.LIMIT, "ada has 3 jobs in the queue (max_jobs_per_owner)")
     refusal = of_command(refused.code, str(refused))
     assert (429, "limit") == (refusal.status, refusal.code)

@@ -1,4 +1,4 @@
-"""The files that a job has left as one archive, of which any part can be read: where each byte comes from is known before."""
+"""The files that a job has left as one archive, of which any part can be read."""
 
 import bisect
 import hashlib

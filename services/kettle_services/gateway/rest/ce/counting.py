@@ -1,4 +1,4 @@
-"""Counting jobs by state, VO and credential, and what follows from the ad of an access point: once for us, and once as CEView says it."""
+"""Counting jobs by state, VO and credential, and saying that and the ads of access points as CEView does."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping

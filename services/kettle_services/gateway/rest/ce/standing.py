@@ -1,4 +1,6 @@
-"""How an entrypoint stands. Jobs are counted for everybody who asks within some seconds, from what of their ads is nobody's secret."""
+"""
+How an entrypoint stands. Jobs are counted for everybody who asks within some seconds, from what of their ads is nobody's secret.
+"""
 
 import asyncio
 import hashlib
@@ -44,7 +46,7 @@ class JobCounting:
         self._locks: Final = defaultdict[str, asyncio.Lock](asyncio.Lock)
 
     async def of(self, schedd: str) -> Counts:
-        """Those of an access point that there is; raises BusError."""
+        """The counts of an access point that there is; raises BusError."""
         async with self._locks[schedd]:
             known, now = self._known.get(schedd), time.time()
             if known is None or not 0 <= now - known.at < self._every:

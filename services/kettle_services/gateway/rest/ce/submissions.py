@@ -31,7 +31,10 @@ _UNIVERSE: Final = "jobuniverse"
 
 
 class EntrypointCommands:
-    """Carries them out, in the name of the person: whom and how much the entrypoint lets in is for its access point to say."""
+    """
+    Carries them out in the name of the person: whom and how much an entrypoint lets in is for its access point to say, and is passed on
+    with its code.
+    """
 
     def __init__(self, people: PersonConnections, access_points: AccessPoints) -> None:
         self._people: Final = people
@@ -94,7 +97,9 @@ async def _submitted(there: Client, done: SubmittedJobs, tried: RouteTried) -> S
 
 
 def with_universe(body: Submission) -> Submission:
-    """A submission that says of which universe its jobs are: its access point marks by that which are to be routed."""
+    """
+    A submission that says of which universe its jobs are: its access point marks by that which are to be routed.
+    """
     if _UNIVERSE in map(str.lower, (*body.ad, *body.columns)):
         return body
     return msgspec.structs.replace(body, ad={**body.ad, "JobUniverse": int(Universe.VANILLA)})
