@@ -398,6 +398,8 @@ class RefusalCode(StrEnum):
     """A place in a stream is not one of this stream."""
     GONE = "gone"
     """What was asked for was here, and is not kept any more."""
+    LIMIT = "limit"
+    """There would be more than a limit allows, which the sentence names."""
     MALFORMED = "malformed"
     """The request makes no sense: nobody would carry it out."""
     NOT_FOUND = "not_found"

@@ -1,7 +1,10 @@
 """A compute entrypoint gives jobs their routes: to this pool with another ad, or says why none takes them."""
 
 import asyncio
+import io
 import json
+import tarfile
+from collections.abc import Callable
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any, Final
@@ -112,6 +115,14 @@ async def _once_known(pool: ThrowawayPool, *words: str) -> tuple[int, str, str]:
         await asyncio.sleep(0.2)
 
 
+def gateway_of(pool: ThrowawayPool) -> aiohttp.ClientSession:
+    """Asks the gateway as the account of this process."""
+    token = (pool.home / "gateway" / "token").read_text().strip()
+    address = f"http://127.0.0.1:{(pool.home / 'gateway' / 'port').read_text()}"
+    headers = {"Authorization": f"Bearer {token}"}
+    return aiohttp.ClientSession(address, headers=headers, middlewares=(patiently,))
+
+
 async def test_people_see_what_was_decided(pool: ThrowawayPool, tmp_path: Path) -> None:
     """
     By command and over HTTP: the routes, the route of a job with the effect of each statement, and where another job would
@@ -138,10 +149,7 @@ async def test_people_see_what_was_decided(pool: ThrowawayPool, tmp_path: Path) 
     status, _, err = await pool.kettle("ce", "trace", "slurm/20260101/47110000")
     assert 1 == status
     assert "no job is called slurm/20260101/47110000" in err
-    token = (pool.home / "gateway" / "token").read_text().strip()
-    address = f"http://127.0.0.1:{(pool.home / 'gateway' / 'port').read_text()}"
-    headers = {"Authorization": f"Bearer {token}"}
-    async with aiohttp.ClientSession(address, headers=headers, middlewares=(patiently,)) as session:
+    async with gateway_of(pool) as session:
         async with session.get("/ce/v1/routes") as response:
             assert ["Here"] == [each["name"] for each in (await response.json())["routes"]]
         async with session.get(f"/ce/v1/jobs/{job}") as response:
@@ -159,6 +167,140 @@ async def test_people_see_what_was_decided(pool: ThrowawayPool, tmp_path: Path) 
                 (await response.json())["route"],
                 (await response.json())["attributes"]["RequestMemory"],
             )
+
+
+PILOT: Final = {
+    "ad": {
+        "Cmd": "pilot",
+        "Iwd": "/nowhere",
+        "Out": "out",
+        "TransferInput": "data",
+        "RequestMemory": 16,
+        "VO": "atlas",
+    }
+}
+
+
+def sandbox() -> bytes:
+    """An archive with the files of a pilot."""
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w") as writing:
+        for name, mode, content in (
+            ("pilot", 0o755, b"#!/bin/sh\ncat data\necho $1\n"),
+            ("data", 0o644, b"in\n"),
+        ):
+            entry = tarfile.TarInfo(name)
+            entry.mode, entry.size = mode, len(content)
+            writing.addfile(entry, io.BytesIO(content))
+    return made.getvalue()
+
+
+async def _until(
+    session: aiohttp.ClientSession, place: int, job: str, reached: Callable[[dict[str, Any]], bool]
+) -> tuple[int, dict[str, Any]]:
+    """Ask for what has happened behind a place until it is a job's being as it is to be; the place then."""
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            async with session.get(f"/ce/v1/jobs?since={place}") as response:
+                said = await response.json()
+                assert 200 == response.status, said
+            place = said["next"]
+            for each in said["jobs"]:
+                if each["id"] == job and reached(each):
+                    return place, each
+            await asyncio.sleep(0.1)
+
+
+async def _held_of_vo(session: aiohttp.ClientSession, vo: str) -> None:
+    """Ask until a job of a VO that is held is counted: what was counted for others is told for a while."""
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            async with session.get("/ce/v1/json/vos") as response:
+                if (await response.json()).get(vo, {}).get("Held"):
+                    return
+            await asyncio.sleep(0.5)
+
+
+async def test_a_pilot_comes_in_over_http(pool: ThrowawayPool) -> None:
+    """
+    It is refused at once where no route takes it, recorded once however often it is sent, runs with the files of its archive, is
+    followed by what has changed, and what it left comes as an archive, also in parts, until it is removed.
+    """
+    async with gateway_of(pool) as session:
+        async with session.post("/ce/v1/jobs", json={"ad": {"Cmd": "/bin/true", "VO": "cms"}}) as response:
+            refusal = await response.json(content_type=None)
+            assert (422, "ce.no_route") == (response.status, refusal["code"])
+            assert [{"pointer": "/routes/Here", "detail": 'VO is "atlas" is false'}] == refusal["errors"]
+        async with session.get("/ce/v1/jobs") as response:
+            begun = await response.json()
+            assert begun["whole"]
+        answers: list[Any] = []
+        for _ in range(2):
+            async with session.post(
+                "/ce/v1/jobs?spool=1", json=PILOT, headers={"Idempotency-Key": "pilot"}
+            ) as response:
+                assert 201 == response.status, await response.text()
+                answers.append(await response.json())
+        assert answers[0] == answers[1]
+        job, route = answers[0]["id"], answers[0]["route"]
+        assert ("Here", []) == (route, answers[0].get("warnings", []))
+        other = {"ad": PILOT["ad"] | {"RequestMemory": 17}}
+        async with session.post(
+            "/ce/v1/jobs?spool=1", json=other, headers={"Idempotency-Key": "pilot"}
+        ) as response:
+            assert 409 == response.status
+        await _held_of_vo(session, "atlas")
+        async with session.get(
+            "/ce/v1/json/jobs", params={"projection": "ProcId", "constraint": 'VO == "atlas"'}
+        ) as response:
+            assert {"ProcId": 0} in await response.json()
+        async with session.put(
+            f"/ce/v1/jobs/{job}/sandbox", data=sandbox(), headers={"Content-Type": "application/x-tar"}
+        ) as response:
+            assert 200 == response.status, await response.text()
+            assert 2 == (await response.json())["files"]
+        place, ended = await _until(session, begun["next"], job, lambda each: each["state"] == "ended")
+        assert ("completed", 0, "Here") == (ended["outcome"], ended["exit_code"], ended["route"])
+        async with session.get(f"/ce/v1/jobs/{job}/output") as response:
+            assert 200 == response.status, await response.text()
+            whole, etag = await response.read(), response.headers["ETag"]
+        with tarfile.open(fileobj=io.BytesIO(whole)) as reading:
+            left = [file.read() for file in map(reading.extractfile, reading) if file is not None]
+        assert b"in\nrouted\n" in left
+        headers = {"Range": "bytes=100-611", "If-Range": etag}
+        async with session.get(f"/ce/v1/jobs/{job}/output", headers=headers) as response:
+            assert (206, whole[100:612]) == (response.status, await response.read())
+        async with session.delete(f"/ce/v1/jobs/{job}", params={"reason": "fetched"}) as response:
+            assert 200 == response.status, await response.text()
+        await _until(session, place, job, lambda each: each["state"] == "ended")
+        async with session.get("/ce/v1/jobs") as response:
+            said = await response.json()
+            assert job not in {each["id"] for each in said["jobs"]}
+
+
+async def test_programs_for_ceview_read_an_entrypoint(pool: ThrowawayPool) -> None:
+    """Each name of CEView's answers in its form, and with 304 to who has the answer."""
+    async with gateway_of(pool) as session:
+        for name, members in (
+            ("totals", {"Running", "Idle", "Held", "UpdateDate"}),
+            ("schedds", {"schedd"}),
+            ("statuses", {"schedd"}),
+            ("status", {"status"}),
+        ):
+            async with session.get(f"/ce/v1/json/{name}") as response:
+                assert (200, members) == (response.status, set(await response.json())), name
+        async with session.get("/ce/v1/json/schedd") as response:
+            assert "schedd" == (await response.json())["Name"]
+        async with session.get("/ce/v1/json/pilots") as response:
+            assert isinstance(await response.json(), list)
+        async with session.get("/ce/v1/json/tableattribs") as response:
+            assert {"label", "attrib"} == set((await response.json())[0])
+            known = {"If-None-Match": response.headers["ETag"]}
+        async with session.get("/ce/v1/json/tableattribs", headers=known) as response:
+            assert 304 == response.status
+        async with session.get("/ce/v1/status") as response:
+            said = await response.json()
+            assert {"totals", "vos", "pilots", "schedds", "counted"} == set(said)
 
 
 async def test_a_job_is_traced_through_an_entrypoint(condor: Condor) -> None:

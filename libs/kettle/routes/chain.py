@@ -46,6 +46,8 @@ class ChainState(StrEnum):
     STOPPED = "stopped"
     """It is held or suspended."""
     ENDED = "ended"
+    LOST = "lost"
+    """Its batch system has not said what became of it, and does not know it any more."""
 
 
 class JobChain(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,6 +86,8 @@ _STATES: Final = {
     JobStatus.HELD: ChainState.STOPPED,
     JobStatus.SUSPENDED: ChainState.STOPPED,
 }
+UNKNOWN_END: Final = "UNKNOWN"
+"""GridJobStatus of a job of which its batch system does not say how it ended."""
 _AT_BATCH_SYSTEM: Final = {
     "QUEUED": ChainState.QUEUED,
     "HELD": ChainState.QUEUED,
@@ -126,6 +130,8 @@ def chain_condition(text: str) -> str:
 
 
 def _state(ad: Ad, status: int) -> ChainState:
+    if status == JobStatus.HELD and _text(ad, "GridJobStatus") == UNKNOWN_END:
+        return ChainState.LOST
     if (state := _STATES.get(JobStatus(status) if status in set(JobStatus) else JobStatus.IDLE)) is not None:
         return state
     if ad.get("AwaitsRoute") is True and not _text(ad, "RouteName"):

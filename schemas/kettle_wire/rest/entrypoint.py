@@ -86,7 +86,10 @@ class Chain(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     id: str
     global_id: str = ""
     state: str
-    """`received`, `routed`, `queued` (in the batch system), `running`, `stopped` or `ended`."""
+    """
+    `received`, `routed`, `queued` (in the batch system), `running`, `stopped`, `ended`, or `lost`: since `since` its batch system does
+    not know it any more, and nobody says how it ended.
+    """
     outcome: str = ""
     """Of one that has ended: `completed` or `removed`."""
     reason: str = ""

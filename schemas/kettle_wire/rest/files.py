@@ -95,7 +95,7 @@ class Tail(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GetArchive(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Get all files that a job has left, in one archive."""
+    """Get all files that a job has left, in one archive; of a job that has ended also a part of that."""
 
     id: JobName
     format: Literal["tar"] = "tar"
@@ -142,5 +142,6 @@ GET_ARCHIVE = Route(
     parameters=GetArchive,
     reply=None,
     octets="application/x-tar",
-    errors=(*FILES, 422),
+    errors=(*FILES, 416, 422),
+    headers=_PARTS,
 )

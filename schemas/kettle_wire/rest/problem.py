@@ -69,6 +69,8 @@ class ProblemCode(StrEnum):
     """The job is not as it was when it was read."""
     KEY_REUSED = "idempotency_key.reused"
     """Another request had this Idempotency-Key."""
+    NO_ROUTE = "ce.no_route"
+    """No route of the compute entrypoint will take the job as it is; `errors` has the first clause of each that is not true."""
     NO_CONNECTION = "connection.none"
     """There is no connection of this person's to the bus."""
     TOO_SLOW = "too_slow"

@@ -247,6 +247,11 @@ def test_a_repeat_has_the_same_command_id_and_answer() -> None:
     with pytest.raises(RequestRefused) as caught:
         repeats.first_answer(asked(KEY, body="b"))
     assert 422 == caught.value.status
+    entrypoint = Repeats(reused=409)
+    assert entrypoint.first_answer(asked(KEY, body="a")) is None
+    with pytest.raises(RequestRefused) as caught:
+        entrypoint.first_answer(asked(KEY, body="b"))
+    assert 409 == caught.value.status
 
 
 def test_what_is_kept_for_repeats_has_an_end() -> None:

@@ -29,6 +29,8 @@ AT_SLURM: Ad = {
         ({"GridJobStatus": "SUSPENDED"}, ChainState.STOPPED),
         ({"JobStatus": 2}, ChainState.RUNNING),
         ({"JobStatus": 5, "HoldReason": "why"}, ChainState.STOPPED),
+        ({"JobStatus": 5, "GridJobStatus": "UNKNOWN"}, ChainState.LOST),
+        ({"JobStatus": 1, "GridJobStatus": "UNKNOWN"}, ChainState.ROUTED),
         ({"JobStatus": 4, "ExitCode": 0}, ChainState.ENDED),
         ({"JobStatus": 3, "RemoveReason": "why"}, ChainState.ENDED),
     ],

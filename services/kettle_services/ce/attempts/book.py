@@ -4,6 +4,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, Protocol
 
+from kettle.routes.chain import UNKNOWN_END
 from kettle_services.ce.attempts.reports import Reporting
 from kettle_services.ce.domain.attempts.attempt import BatchClaim, Run
 from kettle_services.ce.domain.attempts.claims import STREAM, Changes
@@ -87,7 +88,7 @@ class Book:
             return {}
         status = (run.state or BatchState.QUEUED).upper()
         if run.end is not None:
-            status = "COMPLETED" if run.end.cause is EndCause.EXITED else "REMOVED"
+            status = _ENDED.get(run.end.cause, "REMOVED")
         return {"GridJobId": f'"{self._names(run, claim.system)}"', "GridJobStatus": f'"{status}"'}
 
     def send(self, claim: BatchClaim, body: Body) -> None:
@@ -106,6 +107,10 @@ class Book:
                 closing=isinstance(body, FinalReport),
             )
         )
+
+
+_ENDED: Final = {EndCause.EXITED: "COMPLETED", EndCause.UNKNOWN: UNKNOWN_END}
+"""GridJobStatus by how a job ended; of all others that somebody ended it."""
 
 
 def now() -> float:

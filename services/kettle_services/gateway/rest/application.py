@@ -50,6 +50,7 @@ _STATUSES: Final[Mapping[str, int]] = {
     RefusalCode.BEHIND: 503,
     RefusalCode.UNAVAILABLE: 503,
     RefusalCode.TOO_SLOW: 503,
+    RefusalCode.LIMIT: 429,
 }
 """Of refused commands; of all others 422."""
 
@@ -97,7 +98,8 @@ class Asked(msgspec.Struct, frozen=True):
 class Answer(msgspec.Struct, frozen=True):
     """What is answered."""
 
-    reply: msgspec.Struct
+    reply: Any
+    """A struct, or for forms that are not ours what JSON can have."""
     etag: str = ""
     """Names the state that it is of; empty: the next answer to the same question may be another."""
     status: int = 200

@@ -105,6 +105,11 @@ class Recent:
         """The place behind which all events of an owner are here."""
         return self._forgotten.get(owner, self._begins)
 
+    def last_of(self, owner: str) -> int:
+        """The place behind which there is no event of an owner."""
+        own = self._owners.get(owner)
+        return own[-1].sequence if own else self.forgotten_of(owner)
+
     def of_owner(self, owner: str, after: int) -> Iterator[Happening]:
         """The events of one owner behind a place."""
         own: Sequence[Happening] = self._owners.get(owner, ())

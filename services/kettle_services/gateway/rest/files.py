@@ -8,7 +8,6 @@ import asyncio
 import base64
 import hashlib
 import logging
-import tarfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Final
 from urllib.parse import quote
@@ -17,12 +16,13 @@ import msgspec
 from aiohttp import web
 
 from kettle.bus.ports import BusError
-from kettle.client import ClientError
+from kettle.client import Client, ClientError
 from kettle.client.jobs.access import STDERR, STDOUT
 from kettle.transfer.file_lists import is_inside
 from kettle.transfer.submit_side_paths import text
 from kettle_services.gateway.rest.application import Answer, Asked
 from kettle_services.gateway.rest.connections import PersonConnections
+from kettle_services.gateway.rest.job_archives import BLOCK, LeftArchive, header_of
 from kettle_services.gateway.rest.job_files import (
     LARGEST_PIECE,
     JobSource,
@@ -44,7 +44,6 @@ from kettle_wire.rest.problem import ProblemCode
 _BINARY: Final = "application/octet-stream"
 _TEXT: Final = "text/plain; charset=utf-8"
 _TAR: Final = "application/x-tar"
-_BLOCK: Final = 512
 _ARCHIVED: Final = 10_000
 """Files in one archive."""
 _AT_ONCE: Final = 64 << 10
@@ -135,10 +134,7 @@ class FileQuestions:
         parameters: GetArchive = asked.parameters
 
         async def send(job: JobId, source: JobSource) -> web.StreamResponse:
-            files = await _all(source)
-            response = _response(_TAR, f"{job}.tar")
-            await response.prepare(asked.request)
-            return await _all_written(asked, response, _tar(source, files))
+            return await _archive(asked, job, source)
 
         return await self._sent(asked, parameters.id, send)
 
@@ -164,6 +160,24 @@ class FileQuestions:
             await response.prepare(asked.request)
 
             return await _all_written(asked, response, grown(source, job, name, first.offset))
+
+
+async def archive_of(asked: Asked, client: Client, job: JobId) -> web.StreamResponse:
+    """All files of a job at the access point of a client, in one archive; raises CommandRefusedError."""
+    return await _archive(asked, job, await source_of(client, job))
+
+
+async def _archive(asked: Asked, job: JobId, source: JobSource) -> web.StreamResponse:
+    """
+    Of a job that has ended it can be had in parts: its files are what they were. Of one that runs it is as they are when they are
+    reached.
+    """
+    files, name = await _all(source), f"{job}.tar"
+    if not source.running:
+        return await _file(asked, LeftArchive(source, files), name, _TAR, name)
+    response = _response(_TAR, name)
+    await response.prepare(asked.request)
+    return await _all_written(asked, response, _tar(source, files))
 
 
 def _require_ended(job: JobId, ad: Ad) -> None:
@@ -255,14 +269,11 @@ async def _tar(source: JobSource, files: list[JobFile]) -> AsyncIterator[bytes]:
     """An archive; a file that grows meanwhile is as long as it was when it was reached."""
     for file in files:
         opened = await source.open(file.path, 0, LARGEST_PIECE)
-        entry = tarfile.TarInfo(file.path)
-        entry.size = opened.size
-        entry.mtime = int(file.changed.timestamp()) if file.changed else 0
-        yield entry.tobuf(tarfile.PAX_FORMAT)
+        yield header_of(file, opened.size)
         async for data in pieces(source, file.path, opened, opened.size):
             yield data
-        yield bytes(-opened.size % _BLOCK)
-    yield bytes(2 * _BLOCK)
+        yield bytes(-opened.size % BLOCK)
+    yield bytes(2 * BLOCK)
 
 
 async def _all_written(

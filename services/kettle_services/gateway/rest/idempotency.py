@@ -31,8 +31,9 @@ class Repeats:
     What is kept here makes a repeat of any request answer alike while this process lives, and tells of a key that is used twice.
     """
 
-    def __init__(self, most: int = 1_000) -> None:
-        """`most`: persons."""
+    def __init__(self, most: int = 1_000, *, reused: int = 422) -> None:
+        """`most`: persons; `reused`: the status of a request with the key of another one."""
+        self._reused: Final = reused
         self._most: Final = most
         self._seen: OrderedDict[str, OrderedDict[str, _Seen]] = OrderedDict()
 
@@ -52,7 +53,7 @@ class Repeats:
                 known.popitem(last=False)
         if seen.request != request:
             raise RequestRefused(
-                422,
+                self._reused,
                 ProblemCode.KEY_REUSED,
                 "another request had this Idempotency-Key: give each request a key of its own, and only its repeats the same",
             )

@@ -25,6 +25,7 @@ from kettle_wire.commands.queue import (
     SUBMIT,
     Act,
     Acted,
+    Action,
     AskRoom,
     EditJobs,
     JobOutcome,
@@ -82,31 +83,11 @@ class JobCommands:
 
     async def _submitted(self, asked: Asked, client: Client) -> Answer:
         parameters: SubmitJobs = asked.parameters
-        body: Submission = await submission_of(asked.person, asked.body)
-        rows = body.rows or [[]]
-        for number, row in enumerate(rows):
-            if len(row) != len(body.columns):
-                raise refused_field(
-                    f"/body/rows/{number}",
-                    f"row {number} has {len(row)} values, and there are {len(body.columns)} columns",
-                    code=ProblemCode.BODY_INVALID,
-                    status=422,
-                )
-        schedd = client.pool.schedd
+        body = await whole_submission(asked)
         if parameters.dry_run:
-            await client.requests.ask(ASK_ROOM, AskRoom(jobs=len(rows)))
-            return Answer(SubmittedJobs(schedd=schedd, count=len(rows)))
-        request = Submit(
-            id=command_id(asked), ad=body.ad, columns=body.columns, rows=rows, spool=parameters.spool
-        )
-        reply = await client.requests.ask(SUBMIT, request)
-        answer = SubmittedJobs(
-            schedd=schedd,
-            cluster=reply.cluster,
-            count=reply.count,
-            position=_text(reply.position),
-            warnings=reply.warnings,
-        )
+            await client.requests.ask(ASK_ROOM, AskRoom(jobs=len(body.rows)))
+            return Answer(SubmittedJobs(schedd=client.pool.schedd, count=len(body.rows)))
+        answer = await recorded(client, command_id(asked), body, spool=parameters.spool)
         return self._repeats.answered(asked, Answer(answer))
 
     async def act(self, asked: Asked) -> Answer:
@@ -145,15 +126,11 @@ class JobCommands:
         for schedd, jobs in chosen.items():
             if not jobs:
                 continue
-            request = Act(
-                id=command_id(asked, schedd),
-                action=parameters.action,
-                select=Select(jobs=jobs, constraint=body.filter),
-                reason=body.reason,
-            )
-            acted = await places[schedd].requests.ask(ACT, request)
-            outcomes += _outcomes(schedd, acted.outcomes)
-            position = _text(acted.position)
+            select = Select(jobs=jobs, constraint=body.filter)
+            command = command_id(asked, schedd)
+            acted = await acted_on(places[schedd], command, parameters.action, select, body.reason)
+            outcomes += acted.outcomes
+            position = acted.position
         return self._repeats.answered(asked, Answer(Outcomes(outcomes=outcomes, position=position)))
 
     async def _chosen(self, client: Client, person: str, body: JobSelection) -> Mapping[str, list[JobId]]:
@@ -230,6 +207,44 @@ class JobCommands:
         if named != tag:
             raise _changed(f"{job}@{schedd}")
         return _as_it_is(ad)
+
+
+async def whole_submission(asked: Asked) -> Submission:
+    """The jobs of a body, each with its row; raises RequestRefused."""
+    body = await submission_of(asked.person, asked.body)
+    rows = body.rows or [[]]
+    for number, row in enumerate(rows):
+        if len(row) != len(body.columns):
+            raise refused_field(
+                f"/body/rows/{number}",
+                f"row {number} has {len(row)} values, and there are {len(body.columns)} columns",
+                code=ProblemCode.BODY_INVALID,
+                status=422,
+            )
+    return msgspec.structs.replace(body, rows=rows)
+
+
+async def recorded(client: Client, command: str, body: Submission, *, spool: bool) -> SubmittedJobs:
+    """
+    Submit jobs to the access point of a client; `command`: an id by which a repeat is known. Raises CommandRefusedError.
+    """
+    request = Submit(id=command, ad=body.ad, columns=body.columns, rows=body.rows, spool=spool)
+    reply = await client.requests.ask(SUBMIT, request)
+    return SubmittedJobs(
+        schedd=client.pool.schedd,
+        cluster=reply.cluster,
+        count=reply.count,
+        position=_text(reply.position),
+        warnings=reply.warnings,
+    )
+
+
+async def acted_on(client: Client, command: str, action: Action, jobs: Select, reason: str) -> Outcomes:
+    """
+    Do something to jobs of the access point of a client; `command`: an id by which a repeat is known. Raises CommandRefusedError.
+    """
+    acted = await client.requests.ask(ACT, Act(id=command, action=action, select=jobs, reason=reason))
+    return Outcomes(outcomes=_outcomes(client.pool.schedd, acted.outcomes), position=_text(acted.position))
 
 
 async def _jobs_of(client: Client, select: Select) -> AsyncGenerator[JobId]:

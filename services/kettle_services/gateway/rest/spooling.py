@@ -8,8 +8,8 @@ import asyncio
 import base64
 import hashlib
 import re
-from collections.abc import AsyncIterator, Iterator, Sequence
-from typing import Final
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from typing import Final, Protocol
 
 import msgspec
 
@@ -27,7 +27,7 @@ from kettle_wire.rest.problem import FieldProblem, ProblemCode
 from kettle_wire.rest.spooling import FileSent, GiveInputs, InputFile, Inputs, InputsGiven, InputsOf, PutFile
 from kettle_wire.spooling import PIECE, Manifest, Procs, Share, SpooledFile
 
-_PIECE: Final = 4 * PIECE
+LARGEST_PART: Final = 4 * PIECE
 """Bytes that go to the access point at once."""
 _PATIENCE_S: Final = 30.0
 """For so many bytes of a body to come."""
@@ -89,6 +89,35 @@ async def _passed_small(place: _Place, file: SmallFile) -> InputFile:
     return InputFile(path=file.path, sha256=said.sha256, size=said.size, executable=file.executable)
 
 
+class HeldFile(Protocol):
+    """An input file of which all is known, and which is read when it is passed on."""
+
+    @property
+    def about(self) -> InputFile:
+        """What the jobs have."""
+        ...
+
+    def read(self) -> AsyncIterator[bytes]:
+        """Its content, piece by piece."""
+        ...
+
+
+async def give_held(client: Client, cluster: int, files: Iterable[HeldFile]) -> None:
+    """
+    Have all jobs of a cluster begin with these files.
+
+    Raises CommandRefusedError: there is no such cluster, or it is somebody else's. Raises RequestRefused: they cannot be named like
+    this.
+    """
+    held = list(files)
+    inputs = Inputs(files=[each.about for each in held])
+    manifest = manifest_of(inputs)
+    place = await _place(client, cluster)
+    for each in held:
+        await _passed_on(place, _Announced(each.about.sha256, each.about.size, 0), each.read())
+    await _given(place, inputs, manifest)
+
+
 class SpoolCommands:
     """Carries them out."""
 
@@ -107,7 +136,7 @@ class SpoolCommands:
             digest = asked.header("Repr-Digest")
             if digest:
                 said = _announced(asked, digest)
-                have = await _passed_on(place, said, _pieces(asked))
+                have = await _passed_on(place, said, body_pieces(asked))
             else:
                 data = await _whole(asked)
                 said = _Announced(hashlib.sha256(data).hexdigest(), len(data), 0)
@@ -263,13 +292,13 @@ async def _passed_on(place: _Place, said: _Announced, data: AsyncIterator[bytes]
     return have
 
 
-async def _pieces(asked: Asked) -> AsyncIterator[bytes]:
+async def body_pieces(asked: Asked) -> AsyncIterator[bytes]:
     """The body, as it comes; raises RequestRefused: it comes too slowly."""
     content, left = asked.request.content, bytearray()
     while True:
         try:
             async with asyncio.timeout(_PATIENCE_S):
-                while len(left) < _PIECE and (some := await content.read(_PIECE - len(left))):
+                while len(left) < LARGEST_PART and (some := await content.read(LARGEST_PART - len(left))):
                     left += some
         except TimeoutError as error:
             raise _too_slow() from error
@@ -299,13 +328,13 @@ async def _whole(asked: Asked) -> bytes:
 
 
 async def _cut(data: bytes) -> AsyncIterator[bytes]:
-    for at in range(0, len(data), _PIECE):
-        yield data[at : at + _PIECE]
+    for at in range(0, len(data), LARGEST_PART):
+        yield data[at : at + LARGEST_PART]
 
 
 def _too_slow() -> RequestRefused:
     return RequestRefused(
         408,
         ProblemCode.TOO_SLOW,
-        f"of the body less than {_PIECE >> 20} MiB came in {_PATIENCE_S:g} s: what came is kept, go on behind it",
+        f"of the body less than {LARGEST_PART >> 20} MiB came in {_PATIENCE_S:g} s: what came is kept, go on behind it",
     )

@@ -31,10 +31,10 @@ from kettle_services.gateway.rest.administration import AdministrationQuestions
 from kettle_services.gateway.rest.alerts import AlertQuestions
 from kettle_services.gateway.rest.application import Handler, RequestLimits
 from kettle_services.gateway.rest.attempts import AttemptQuestions
+from kettle_services.gateway.rest.ce.wiring import entrypoint_handlers
 from kettle_services.gateway.rest.claims import ClaimQuestions
 from kettle_services.gateway.rest.connections import OwnConnections, PersonConnections
 from kettle_services.gateway.rest.dag_jobs import DagJobs
-from kettle_services.gateway.rest.entrypoint import EntrypointQuestions
 from kettle_services.gateway.rest.event_feed import EventFeed
 from kettle_services.gateway.rest.event_hub import EventHub
 from kettle_services.gateway.rest.failures import FailureQuestions
@@ -72,7 +72,6 @@ from kettle_wire.rest import (
     alerts,
     attempts,
     claims,
-    entrypoint,
     failures,
     files,
     jobs,
@@ -195,7 +194,7 @@ async def rest_parts(rt: Runtime, settings: GatewaySettings, bus: Bus, said: Peo
         **_of_administration(people),
         **_of_own_workers(people),
         **_of_worker_pools(people),
-        **_of_entrypoints(people, access_points),
+        **entrypoint_handlers(bus, settings.collector, people, access_points, hub),
         **_of_the_pool(bus, settings, tables, filters, freshness, seal),
     }
     workflows = WorkflowAccess(tables, WorkflowViews(bus), persons.may)
@@ -281,16 +280,6 @@ def _of_worker_pools(people: PersonConnections) -> dict[Route, Handler]:
         worker_pools.LIST_POOLS: asked.list,
         worker_pools.ORDER_LEASE: asked.order_lease,
         worker_pools.ORDER_POOL: asked.order,
-    }
-
-
-def _of_entrypoints(people: PersonConnections, access_points: AccessPoints) -> dict[Route, Handler]:
-    """What is asked of compute entrypoints."""
-    asked = EntrypointQuestions(people, access_points)
-    return {
-        entrypoint.GET_CHAIN: asked.job,
-        entrypoint.GET_ROUTES: asked.routes,
-        entrypoint.TRY_ROUTE: asked.try_route,
     }
 
 

@@ -251,7 +251,7 @@ class Submissions:
     def _require_places(self, owner: str, jobs: int, *, late: bool) -> None:
         refused = self._limits.refusal_of_factory if late else self._limits.refusal
         if refusal := refused(owner, jobs):
-            raise RefusedError(RefusalCode.UNACCEPTABLE, refusal)
+            raise RefusedError(RefusalCode.LIMIT, refusal)
 
 
 def _refuse_at_home(admitted: Admitted, owner: str) -> None:
