@@ -4,9 +4,9 @@ import pytest
 
 from kettle.matchmaking import Claimant, GroupRule, LimitRules, Policy, Tree
 from kettle_services.scaler.domain.leases.breakers import Closure, OfferRecord, TemplateRecord
-from kettle_services.scaler.domain.planning.demand import Rights
 from kettle_services.scaler.domain.planning.inputs import Room
 from kettle_services.scaler.domain.planning.launches import patience_of
+from kettle_services.scaler.domain.planning.matching import Rights
 from kettle_wire.ads import Expr
 from kettle_wire.events.lease import Shape
 from kettle_wire.events.plan import Bound, Obstacle
