@@ -35,6 +35,18 @@ def test_what_is_free_is_used_first() -> None:
     assert (4, 8) == (plan.made.waiting[0].free, plan.made.waiting[0].planned)
 
 
+def test_slots_of_a_machine_without_a_lease_are_not_counted_on() -> None:
+    """A machine that was taken back cannot say so: its slots are shown until the collector forgets them."""
+    lab = Lab(pool())
+    lab.queue(8)
+    (lease,) = lab.act(lab.plan())
+    lab.ready(lease)
+    lab.slots[f"{lease}.slot1"]["KettlePool"] = "p"
+    assert {} == machines(lab.cycle())
+    del lab.leases[lease]
+    assert {"small": 1} == machines(lab.cycle())
+
+
 def test_memory_counts_as_much_as_cores() -> None:
     """A machine with free cores and no memory is of no use, so others are asked for."""
     lab = Lab(pool())

@@ -131,13 +131,17 @@ class Snapshot:
 
     def _staying(self, inputs: Inputs) -> npt.NDArray[np.int64]:
         """Slots of machines that are to stay, whatever they do now."""
-        leaving = {lease.id for lease in inputs.leases if not is_coming(lease) and not serves(lease)}
         stays = ~self._table.truths("Draining")
         for amount in ("Cpus", "Memory"):
             stays &= ~(self._table.numbers(amount) > _MOST)
-        if leaving:
-            keys = self._table.keys
-            stays &= np.array([key.partition(".")[0] not in leaving for key in keys], np.bool_)
+        of_pools = np.zeros(len(self._table), np.bool_)
+        for state in inputs.pools:
+            of_pools |= self._table.says("KettlePool", state.pool.name)
+        stay = {lease.id: is_coming(lease) or serves(lease) for lease in inputs.leases}
+        # A machine that was taken back cannot say so: its slots are shown for minutes after its lease is over.
+        stays &= np.array(
+            [stay.get(self._lease(row), not leased) for row, leased in enumerate(of_pools.tolist())], np.bool_
+        )
         return np.flatnonzero(stays)
 
     def _lease(self, row: int) -> str:
