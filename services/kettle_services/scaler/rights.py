@@ -8,7 +8,7 @@ from typing import Final
 
 from kettle.bus.ports import Bus, BusError
 from kettle.matchmaking import ROOT, Claimant, GroupError, GroupRule, LimitRules, Policy, Tree
-from kettle_services.scaler.domain.planning.demand import Rights
+from kettle_services.scaler.domain.planning.matching import Rights
 from kettle_wire.ads.daemon import SubmitterAd
 from kettle_wire.commands.negotiator import QUERY_PRIORITIES, GroupStanding, Priorities, QueryPriorities
 

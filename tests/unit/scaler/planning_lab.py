@@ -10,8 +10,9 @@ from kettle.classad.columnar import Table
 from kettle_services.scaler.domain.leases.book import Book
 from kettle_services.scaler.domain.leases.breakers import OfferRecord, TemplateRecord, template_of
 from kettle_services.scaler.domain.leases.lease import Lease, fold
-from kettle_services.scaler.domain.planning.demand import Patience, Rights
+from kettle_services.scaler.domain.planning.demand import Patience
 from kettle_services.scaler.domain.planning.inputs import Inputs, Room, gathered
+from kettle_services.scaler.domain.planning.matching import Rights
 from kettle_services.scaler.domain.planning.planning import Plan
 from kettle_services.scaler.domain.planning.snapshot import Snapshot
 from kettle_services.scaler.domain.pools import Paused, PoolState

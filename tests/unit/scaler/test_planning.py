@@ -4,9 +4,9 @@ import pytest
 
 from kettle.matchmaking import Claimant, GroupRule, LimitRules, Policy, Tree
 from kettle_services.scaler.domain.leases.breakers import Closure, OfferRecord, TemplateRecord
-from kettle_services.scaler.domain.planning.demand import Rights
 from kettle_services.scaler.domain.planning.inputs import Room
 from kettle_services.scaler.domain.planning.launches import patience_of
+from kettle_services.scaler.domain.planning.matching import Rights
 from kettle_wire.ads import Expr
 from kettle_wire.events.lease import Shape
 from kettle_wire.events.plan import Bound, Obstacle
@@ -33,6 +33,18 @@ def test_what_is_free_is_used_first() -> None:
     plan = lab.plan()
     assert {"small": 1} == machines(plan)
     assert (4, 8) == (plan.made.waiting[0].free, plan.made.waiting[0].planned)
+
+
+def test_slots_of_a_machine_without_a_lease_are_not_counted_on() -> None:
+    """A machine that was taken back cannot say so: its slots are shown until the collector forgets them."""
+    lab = Lab(pool())
+    lab.queue(8)
+    (lease,) = lab.act(lab.plan())
+    lab.ready(lease)
+    lab.slots[f"{lease}.slot1"]["KettlePool"] = "p"
+    assert {} == machines(lab.cycle())
+    del lab.leases[lease]
+    assert {"small": 1} == machines(lab.cycle())
 
 
 def test_memory_counts_as_much_as_cores() -> None:

@@ -7,6 +7,7 @@ without an end, which only shares, quotas and limits bound.
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -20,43 +21,26 @@ from kettle.matchmaking import (
     Concurrency,
     Demand,
     Explainer,
-    LimitRules,
     Offer,
-    Policy,
     Request,
     allocate,
     weights,
 )
 from kettle.matchmaking.shares import limits as share_limits
 from kettle.matchmaking.shares import ordered
+from kettle_services.scaler.domain.planning.matching import COMING, Key, Matching, Rights, key_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     import numpy.typing as npt
 
     from kettle_wire.ads import Ad
     from kettle_wire.ads.daemon import ResourceRequest, SubmitterAd
 
-COMING: Final = "coming/"
-"""How the keys of slots begin that do not exist yet; the id of the lease comes after it."""
 _ENDLESS: Final = 100_000
 """Cores of the slot without an end: more count for nothing with the matcher."""
 _ENDLESS_MIB: Final = 2**40
-
-Key = tuple[str, str, int]
-"""Submitter, schedd, autocluster."""
-
-
-class Rights(msgspec.Struct, frozen=True, kw_only=True):
-    """How those who ask stand with the accountant, and what they may have."""
-
-    claimants: list[Claimant] = []
-    groups: Policy | None = None
-    used: dict[str, float] = {}
-    limits: LimitRules = LimitRules()
-    in_use: dict[str, float] = {}
-    """What is used of concurrency limits."""
 
 
 class Group(msgspec.Struct, frozen=True, kw_only=True):
@@ -128,46 +112,34 @@ def what_if(
     context: Context = NOTHING,
     *,
     potential: float = 0.0,
+    promised: Mapping[int, Mapping[Key, int]] = MappingProxyType({}),
 ) -> WhatIf:
     """
     Match everything that is asked for with the slots in `rows`: those that are free, and those that are on their way.
 
     `potential` is the weight of the machines that could still be made: dynamic quotas are parts of what the pool may become.
+    `promised` says for which jobs a slot on its way was ordered.
     """
     pie = float(weights(table).sum()) + potential
-    allocation = allocate(
-        Offer(table, rows),
-        asked,
-        context,
-        claimants=rights.claimants,
-        pie=pie,
-        groups=rights.groups,
-        used=rights.used,
-        concurrency=Concurrency(rights.limits, dict(rights.in_use)),
-    )
+    allowed = _allowed(asked, rights, context, pie)
+    matched = Matching(table, rows, rights, pie, context, promised).of(asked, allowed)
     free: dict[Key, int] = {}
     coming: dict[Key, int] = {}
-    for grant in allocation.grants:
-        key = _key(grant.demand)
+    for grant in matched.grants:
+        key = key_of(grant.demand)
         counted = coming if table.keys[grant.row].startswith(COMING) else free
         counted[key] = counted.get(key, 0) + grant.count
-    faults = {_key(unmet.demand): unmet.fault for unmet in allocation.unmet if unmet.fault}
-    allowed = _allowed(asked, rights, context, pie)
     groups = [
-        _group(demand, free.get(key, 0), coming.get(key, 0), allowed.get(key), faults.get(key, ""))
+        _group(demand, free.get(key, 0), coming.get(key, 0), allowed.get(key), matched.faults.get(key, ""))
         for demand in asked
-        for key in (_key(demand),)
+        for key in (key_of(demand),)
     ]
     order = _order(rights, {demand.submitter for demand in asked}, pie)
     return WhatIf(
         groups=sorted(groups, key=lambda group: order[group.submitter]),
-        needed=frozenset(grant.row for grant in allocation.grants),
+        needed=frozenset(grant.row for grant in matched.grants),
         slots=len(rows),
     )
-
-
-def _key(demand: Demand) -> Key:
-    return demand.submitter, demand.schedd, demand.autocluster
 
 
 def _group(demand: Demand, free: int, coming: int, allowed: int | None, fault: str) -> Group:
@@ -217,11 +189,11 @@ def _allowed(asked: Sequence[Demand], rights: Rights, context: Context, pie: flo
         pie=pie,
         groups=rights.groups,
         used=rights.used,
-        concurrency=Concurrency(rights.limits, dict(rights.in_use)),
+        concurrency=Concurrency(rights.limits, rights.in_use),
     )
-    allowed = {_key(demand): 0 for demand in asked}
+    allowed = {key_of(demand): 0 for demand in asked}
     for grant in allocation.grants:
-        allowed[_key(grant.demand)] += grant.count
+        allowed[key_of(grant.demand)] += grant.count
     return allowed
 
 

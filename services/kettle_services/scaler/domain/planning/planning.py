@@ -30,9 +30,10 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from kettle_services.scaler.domain.planning.demand import Group, Key
+    from kettle_services.scaler.domain.planning.demand import Group
     from kettle_services.scaler.domain.planning.fitting import Fit, Market
     from kettle_services.scaler.domain.planning.inputs import Inputs
+    from kettle_services.scaler.domain.planning.matching import Key
 
     Reals: TypeAlias = npt.NDArray[np.float64]
     Kind: TypeAlias = tuple[int, Shape]

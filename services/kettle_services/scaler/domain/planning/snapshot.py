@@ -7,18 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kettle.classad import NOTHING, Context
-from kettle_services.scaler.domain.planning.demand import (
-    COMING,
-    Group,
-    Key,
-    Patience,
-    Rights,
-    demands,
-    unable,
-    what_if,
-)
+from kettle_services.scaler.domain.planning.demand import Group, Patience, demands, unable, what_if
 from kettle_services.scaler.domain.planning.fitting import Market
 from kettle_services.scaler.domain.planning.inputs import is_coming, serves
+from kettle_services.scaler.domain.planning.matching import COMING, Key, Rights
 from kettle_services.scaler.domain.planning.planning import Demand, Plan, plan, slots_digest
 from kettle_services.scaler.domain.planning.templates import slot_ad
 from kettle_wire.leases import LeaseState
@@ -65,7 +57,15 @@ class Snapshot:
         rows = self._rows(inputs)
         market = Market(inputs.offers, self._learned, context)
         asked = demands(self._submitters)
-        found = what_if(self._table, rows, asked, self._rights, context, potential=_potential(inputs))
+        found = what_if(
+            self._table,
+            rows,
+            asked,
+            self._rights,
+            context,
+            potential=_potential(inputs),
+            promised=self._promised(inputs, rows),
+        )
         longest = max([inputs.settles, *(state.pool.waits for state in inputs.pools)])
         patience.note(found.groups, inputs.now, longest)
         helpless = unable(self._table, self._staying(inputs), found.groups, context)
@@ -119,15 +119,29 @@ class Snapshot:
         rows: npt.NDArray[np.int64] = staying[free[staying]]
         return rows
 
+    def _promised(self, inputs: Inputs, rows: npt.NDArray[np.int64]) -> dict[int, dict[Key, int]]:
+        """For which jobs the machines were ordered that are on their way, by the rows of their slots."""
+        ordered = {f"{COMING}{lease.id}": lease.requested.demand for lease in inputs.leases}
+        numbers: list[int] = rows.tolist()
+        return {
+            row: {(one.submitter, one.schedd, int(one.autocluster)): one.jobs for one in jobs}
+            for row in numbers
+            if (jobs := ordered.get(self._table.keys[row]))
+        }
+
     def _staying(self, inputs: Inputs) -> npt.NDArray[np.int64]:
         """Slots of machines that are to stay, whatever they do now."""
-        leaving = {lease.id for lease in inputs.leases if not is_coming(lease) and not serves(lease)}
         stays = ~self._table.truths("Draining")
         for amount in ("Cpus", "Memory"):
             stays &= ~(self._table.numbers(amount) > _MOST)
-        if leaving:
-            keys = self._table.keys
-            stays &= np.array([key.partition(".")[0] not in leaving for key in keys], np.bool_)
+        of_pools = np.zeros(len(self._table), np.bool_)
+        for state in inputs.pools:
+            of_pools |= self._table.says("KettlePool", state.pool.name)
+        stay = {lease.id: is_coming(lease) or serves(lease) for lease in inputs.leases}
+        # A machine that was taken back cannot say so: its slots are shown for minutes after its lease is over.
+        stays &= np.array(
+            [stay.get(self._lease(row), not leased) for row, leased in enumerate(of_pools.tolist())], np.bool_
+        )
         return np.flatnonzero(stays)
 
     def _lease(self, row: int) -> str:
