@@ -132,8 +132,8 @@ async def test_the_ad_says_what_the_credential_does() -> None:
 @pytest.mark.parametrize("name", [*OF_CMS, "authtokengroups"])
 async def test_nobody_says_himself_with_what_he_has_come(name: str) -> None:
     """
-    Not where there is no entrypoint either, whose records would believe it; nor later: by hand, while it runs, or by a route that follows what it
-    says.
+    Not where there is no entrypoint either, whose records would believe it; nor later: by hand, while it runs, or by a route that
+    follows what a job says.
     """
     plain: dict[str, object] = {"entrypoint": False, "route_jobs": "false", "vos": {}}
     for settings in (dict[str, object](), plain):
