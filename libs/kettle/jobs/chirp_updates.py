@@ -43,12 +43,11 @@ _READ_ONCE: Final = (
     "notifyuser", "jobleaseduration", "totalsubmitprocs",
 )  # fmt: skip
 _PREFIXES: Final = (
-    "request", "require", "cron", "deferral", "autocluster", "transfer", "want", "container", "docker", "encrypt",
+    "authtoken", "request", "require", "cron", "deferral", "autocluster", "transfer", "want", "container", "docker", "encrypt",
     "dontencrypt", "ec2", "aws", "s3", "checkpoint", "success", "periodic", "onexit", "kill", "hold", "remove", "vacate",
     "submit", "remote", "slot", "kettle", "hook", "oauth", "x509", "assigned", "preempting", "preserve", "env", "arg",
     "jobmaterialize", "flock", "machineattr", "lastmatch", "retryrequest", "nextrequest", "maxrequest", "noopjob",
     "jobmaterialize", "flock", "userlog", "dagman", "jobadinformation", "prominence",
-    "authtoken",
 )  # fmt: skip
 """Families of names that are refused as a whole: their next member is refused before anybody thinks of it."""
 
