@@ -45,7 +45,7 @@ _READ_ONCE: Final = (
     "notifyuser", "jobleaseduration", "totalsubmitprocs",
 )  # fmt: skip
 _PREFIXES: Final = (
-    "request", "require", "cron", "deferral", "autocluster", "transfer", "want", "container", "docker", "encrypt",
+    "authtoken", "request", "require", "cron", "deferral", "autocluster", "transfer", "want", "container", "docker", "encrypt",
     "dontencrypt", "ec2", "aws", "s3", "checkpoint", "success", "periodic", "onexit", "kill", "hold", "remove", "vacate",
     "submit", "remote", "slot", "kettle", "hook", "oauth", "x509", "assigned", "preempting", "preserve", "env", "arg",
     "jobmaterialize", "flock", "machineattr", "lastmatch", "retryrequest", "nextrequest", "maxrequest", "noopjob",

@@ -15,7 +15,7 @@ from kettle.accounts.lookup import Accounts
 from kettle.bus.ports import RefusedError
 from kettle.eventsourcing.memory import MemoryLog, MemoryWorkingSet
 from kettle.eventsourcing.shard import Shard
-from kettle.jobs import editable_attributes, routed_attributes
+from kettle.jobs import chirp_updates, editable_attributes, routed_attributes
 from kettle.jobs.sealed_attributes import AttributeSeal
 from kettle_services.schedd.commands.entrypoint_door import EntrypointDoor
 from kettle_services.schedd.commands.submissions import Submissions
@@ -132,8 +132,8 @@ async def test_the_ad_says_what_the_credential_does() -> None:
 @pytest.mark.parametrize("name", [*OF_CMS, "authtokengroups"])
 async def test_nobody_says_himself_with_what_he_has_come(name: str) -> None:
     """
-    Not where there is no entrypoint either, whose records would believe it; nor later, by hand, or by a route that follows what a job
-    says.
+    Not where there is no entrypoint either, whose records would believe it; nor later: by hand, while it runs, or by a route that
+    follows what a job says.
     """
     plain: dict[str, object] = {"entrypoint": False, "route_jobs": "false", "vos": {}}
     for settings in (dict[str, object](), plain):
@@ -143,6 +143,7 @@ async def test_nobody_says_himself_with_what_he_has_come(name: str) -> None:
 
     assert editable_attributes.refusal(name)
     assert routed_attributes.refusal(name)
+    assert chirp_updates.refusal(name)
 
 
 async def test_a_credential_of_no_vo_is_refused_with_the_rule() -> None:
