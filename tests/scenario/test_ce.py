@@ -278,9 +278,21 @@ async def test_a_pilot_comes_in_over_http(pool: ThrowawayPool) -> None:
             assert job not in {each["id"] for each in said["jobs"]}
 
 
+async def _advertised(session: aiohttp.ClientSession) -> None:
+    """Ask until the access point has told the collector of itself."""
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            async with session.get("/ce/v1/json/schedd") as response:
+                if response.status == 200:
+                    return
+                assert 404 == response.status, await response.text()
+            await asyncio.sleep(0.2)
+
+
 async def test_programs_for_ceview_read_an_entrypoint(pool: ThrowawayPool) -> None:
     """Each name of CEView's answers in its form, and with 304 to who has the answer."""
     async with gateway_of(pool) as session:
+        await _advertised(session)
         for name, members in (
             ("totals", {"Running", "Idle", "Held", "UpdateDate"}),
             ("schedds", {"schedd"}),

@@ -7,7 +7,7 @@ import pytest
 from kettle_services.ce.domain.attempts import claims, progress
 from kettle_services.ce.domain.attempts.activation import activate, intent_of
 from kettle_services.ce.domain.attempts.attempt import BatchClaim, Run, Stage, evolve
-from kettle_services.ce.domain.attempts.endings import ending_of, result_of
+from kettle_services.ce.domain.attempts.endings import ending_of, grid_status, result_of
 from kettle_wire.attempts import Ending
 from kettle_wire.batch import BatchEnd, EndCause
 from kettle_wire.codes import HoldCode
@@ -151,6 +151,18 @@ def test_one_missing_answer_says_nothing() -> None:
     lost = progress.judged(twice, None, None, 600.0, patience=600.0)
     assert lost is not None
     assert (EndCause.UNKNOWN, None) == (lost.cause, lost.exit_code)
+
+
+@pytest.mark.parametrize(
+    ("cause", "status"),
+    [(EndCause.EXITED, "COMPLETED"), (EndCause.REMOVED, "REMOVED"), (EndCause.UNKNOWN, "UNKNOWN")],
+)
+def test_an_end_that_nobody_knows_is_no_removal(submitting: Book, cause: EndCause, status: str) -> None:
+    """GridJobStatus says only what the batch system has said."""
+    submitting.events(progress.taken(submitting.run, "12", 1030.0))
+    assert "QUEUED" == grid_status(submitting.run)
+    submitting.events(progress.ended(submitting.run, BatchEnd(cause=cause), 1040.0))
+    assert status == grid_status(submitting.run)
 
 
 def test_an_exit_code_that_nobody_knows_is_not_zero(submitting: Book) -> None:

@@ -4,12 +4,12 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, Protocol
 
-from kettle.routes.chain import UNKNOWN_END
 from kettle_services.ce.attempts.reports import Reporting
 from kettle_services.ce.domain.attempts.attempt import BatchClaim, Run
 from kettle_services.ce.domain.attempts.claims import STREAM, Changes
+from kettle_services.ce.domain.attempts.endings import grid_status
 from kettle_wire.attempts import Usage
-from kettle_wire.batch import BatchState, EndCause
+from kettle_wire.batch import BatchState
 from kettle_wire.events import Event
 from kettle_wire.events.batch import BatchEvent
 from kettle_wire.worker_reports import (
@@ -86,10 +86,7 @@ class Book:
         """What the ad of a job says of where it is; nothing of one that the batch system never had."""
         if not run.id:
             return {}
-        status = (run.state or BatchState.QUEUED).upper()
-        if run.end is not None:
-            status = _ENDED.get(run.end.cause, "REMOVED")
-        return {"GridJobId": f'"{self._names(run, claim.system)}"', "GridJobStatus": f'"{status}"'}
+        return {"GridJobId": f'"{self._names(run, claim.system)}"', "GridJobStatus": f'"{grid_status(run)}"'}
 
     def send(self, claim: BatchClaim, body: Body) -> None:
         """Send a report about the job of a claim, which is over with it."""
@@ -107,10 +104,6 @@ class Book:
                 closing=isinstance(body, FinalReport),
             )
         )
-
-
-_ENDED: Final = {EndCause.EXITED: "COMPLETED", EndCause.UNKNOWN: UNKNOWN_END}
-"""GridJobStatus by how a job ended; of all others that somebody ended it."""
 
 
 def now() -> float:

@@ -2,9 +2,10 @@
 
 from typing import Final
 
+from kettle.routes.chain import UNKNOWN_END
 from kettle_services.ce.domain.attempts.attempt import Run
 from kettle_wire.attempts import AttemptResult, Ending, ExitRecord, Usage
-from kettle_wire.batch import BatchEnd, EndCause
+from kettle_wire.batch import BatchEnd, BatchState, EndCause
 from kettle_wire.codes import HoldCode, HoldSubcode, VacateCode
 
 _AGAIN: Final = {
@@ -13,6 +14,15 @@ _AGAIN: Final = {
     EndCause.NOT_STARTED: (VacateCode.JobNotStarted, "it could not be started"),
 }
 """Ends after which a job runs again."""
+_STATUSES: Final = {EndCause.EXITED: "COMPLETED", EndCause.UNKNOWN: UNKNOWN_END}
+"""GridJobStatus by how a job ended; after any other end REMOVED."""
+
+
+def grid_status(run: Run) -> str:
+    """GridJobStatus of a job that the batch system has or had; an end that is not known is no removal."""
+    if run.end is not None:
+        return _STATUSES.get(run.end.cause, "REMOVED")
+    return (run.state or BatchState.QUEUED).upper()
 
 
 def ending_of(run: Run, end: BatchEnd) -> Ending | None:
