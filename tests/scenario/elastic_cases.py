@@ -76,6 +76,10 @@ class Case:
         """Those that are not over."""
         return (await self.pool.client.worker_pools.leases(self.name)).leases
 
+    async def ended(self) -> list[LeaseShown]:
+        """Those that are over."""
+        return (await self.pool.client.worker_pools.leases(self.name, states=OVER)).leases
+
     async def until(self, is_so: Callable[[list[LeaseShown]], bool], *, within: float = 2.0) -> None:
         """Wait for a state of the leases; `within`: so many times the usual patience."""
         async with asyncio.timeout(within * PATIENCE_S):
@@ -100,7 +104,7 @@ class Case:
         async with asyncio.timeout(PATIENCE_S):
             while await asyncio.to_thread(self.peer.there):
                 await asyncio.sleep(LOOK_S)
-        return (await self.pool.client.worker_pools.leases(self.name, states=OVER)).leases
+        return await self.ended()
 
     async def events(self, lease: str) -> list[str]:
         """The types of what was recorded of one."""

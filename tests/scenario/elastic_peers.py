@@ -201,6 +201,12 @@ def late(seconds: int) -> Boot:
     return lambda script: ["sh", "-c", f'sleep {seconds}; exec sh "$0"', str(script)]
 
 
+def never(script: Path) -> list[str]:
+    """Instances that stay where they are when they are switched on."""
+    del script
+    return ["sleep", "600"]
+
+
 def stays(script: Path) -> list[str]:
     """Instances that do not switch themselves off."""
     return ["sh", "-c", 'sh "$0"; sleep 600', str(script)]

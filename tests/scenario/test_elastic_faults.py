@@ -6,6 +6,7 @@ Each case takes half a minute, so all of them together run on demand only.
 
 import asyncio
 import os
+import shutil
 import zlib
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -15,7 +16,10 @@ from typing import Any, Final
 import pytest
 import pytest_asyncio
 from tests.conformance.providers.fault_proxy import (
+    Answer,
+    Asked,
     Fault,
+    Forward,
     answered,
     lost_answers,
     sent_twice,
@@ -26,9 +30,10 @@ from kettle.testing.servers import selection
 from kettle.testing.servers.files import moto
 from kettle.testing.servers.slurm import no_slurm, slurm
 from kettle.testing.throwaway_pool import ThrowawayPool
+from kettle_wire.leases import LeaseState
 
 from .elastic_cases import LOOK_S, Case, Kept, each_fifth, error, invisible, small_pages
-from .elastic_peers import Cloud, Peer, Pilots, cloud, creates, late, stays
+from .elastic_peers import Cloud, Peer, Pilots, cloud, creates, late, never, stays
 from .elastic_pools import pool_of_machines
 
 ORDER: Final = "KETTLE_TEST_LONG"
@@ -268,3 +273,130 @@ async def test_a_slow_boot_is_waited_for(on_cloud: Case, rented: Cloud) -> None:
         rented.machines.boot = late(0)
     leases = await on_cloud.over()
     assert [True] == [bool(each.ready) for each in leases]
+
+
+async def test_a_template_that_never_boots_costs_few_machines(on_cloud: Case, rented: Cloud) -> None:
+    """
+    While no machine of an image comes up one at a time is tried, three at most are wasted; when it is mended the jobs are done.
+    """
+    rented.machines.boot = never
+    try:
+        await on_cloud.applied(most=8)
+        cluster = await on_cloud.submitted(count=16)
+        async with asyncio.timeout(3 * PATIENCE_S):
+            while "did not become ready" not in await on_cloud.said("explain", on_cloud.name):
+                await asyncio.sleep(LOOK_S)
+        held, over = await on_cloud.leases(), await on_cloud.ended()
+        assert 1 <= len(held) + len(over) <= 3
+    finally:
+        rented.machines.boot = late(0)
+    await on_cloud.said("resume", on_cloud.name)
+    await on_cloud.done(cluster)
+    await on_cloud.over()
+
+
+@pytest.mark.parametrize("skew", ["+1h", "-1h"])
+async def test_a_machine_whose_clock_is_an_hour_off_is_used(on_cloud: Case, rented: Cloud, skew: str) -> None:
+    """All times that it is told are spans: it joins, its jobs are done, and it goes when it is idle."""
+    if shutil.which("faketime") is None:
+        pytest.skip("there is no faketime (Debian package faketime)")
+    rented.machines.boot = lambda script: ["faketime", "-f", skew, "sh", str(script)]
+    try:
+        await on_cloud.applied(most=1)
+        await on_cloud.done(await on_cloud.submitted(count=2))
+        leases = await on_cloud.over()
+    finally:
+        rented.machines.boot = late(0)
+    assert [True] == [bool(each.ready) for each in leases]
+
+
+async def test_machines_end_although_nobody_asks_them_to(on_cloud: Case) -> None:
+    """Scaler and provisioner are off for good: at the end of its life a machine switches itself off."""
+    await on_cloud.applied(most=1, least=1, life="40s")
+    await on_cloud.ready()
+    for service in ("scaler", "provisioner"):
+        assert 0 == (await on_cloud.pool.kettle("off", service)).status
+    try:
+        async with asyncio.timeout(2 * PATIENCE_S):
+            while await asyncio.to_thread(on_cloud.peer.there):
+                await asyncio.sleep(LOOK_S)
+    finally:
+        for service in ("provisioner", "scaler"):
+            assert 0 == (await on_cloud.pool.kettle("on", service)).status
+    await on_cloud.applied(most=1)
+    await on_cloud.over()
+
+
+@pytest.mark.parametrize("peer", ["cloud", "pilots"])
+async def test_a_machine_that_is_taken_back_gives_its_job_to_another(
+    peer: str, on_cloud: Case, on_pilots: Case
+) -> None:
+    """It ends while a job runs: the job runs again on the next one, and is done."""
+    on = on_cloud if peer == "cloud" else on_pilots
+    await on.applied(most=1)
+    cluster = await on.submitted(count=1, seconds=15)
+    await on.until(lambda held: any(each.state is LeaseState.BUSY for each in held))
+    (handle,) = [each.handle for each in await on.leases()]
+    await asyncio.to_thread(on.peer.take_back, handle)
+    await on.done(cluster)
+    handles = {each.handle for each in await on.over() if each.handle}
+    assert 2 == len(handles)
+    assert handle in handles
+
+
+@pytest.mark.parametrize("how", ["lost", "killed"])
+async def test_a_pilot_whose_number_nobody_heard_is_found(on_pilots: Case, pilots: Pilots, how: str) -> None:
+    """
+    `sbatch` has submitted and says nothing, or the provisioner is killed before it hears: the pilot is found, and is the only one.
+    """
+    await on_pilots.applied(most=1)
+    with pilots.fault(how):
+        await on_pilots.done(await on_pilots.submitted(count=2))
+    (lease,) = [each for each in await on_pilots.over() if each.handle]
+    assert "lease.in_doubt" in await on_pilots.events(lease.lease)
+
+
+async def test_an_instance_whose_name_nobody_heard_is_found(on_cloud: Case, rented: Cloud) -> None:
+    """
+    The provisioner is killed between the cloud's act and its answer: the instance is found, and is the only one.
+    """
+    killed = 0
+
+    async def kills(asked: Asked, forward: Forward) -> Answer:
+        nonlocal killed
+        answer = await forward(asked)
+        if creates(asked) and not killed:
+            killed = on_cloud.pool.kill("provisioner")
+        return answer
+
+    await on_cloud.applied(most=1)
+    with rented.proxy.fault(kills):
+        await on_cloud.done(await on_cloud.submitted(count=2))
+    assert killed
+    (lease,) = [each for each in await on_cloud.over() if each.handle]
+    assert "lease.in_doubt" in await on_cloud.events(lease.lease)
+
+
+async def test_a_controller_that_is_away_loses_no_pilot(on_pilots: Case, pilots: Pilots) -> None:
+    """While slurmctld is down its pilots run, and what `squeue` cannot say is not that they are gone."""
+    await on_pilots.applied(most=1, least=1)
+    (handle,) = await on_pilots.ready()
+    await asyncio.to_thread(pilots.cluster.stop_controller)
+    try:
+        await on_pilots.done(await on_pilots.submitted(count=4, seconds=3))
+        assert [handle] == [each.handle for each in await on_pilots.leases()]
+    finally:
+        await asyncio.to_thread(pilots.cluster.start_controller)
+    await on_pilots.applied(most=1)
+    await on_pilots.over()
+
+
+async def test_pilots_that_wait_in_the_queue_are_no_reason_for_more(on_pilots: Case) -> None:
+    """
+    The node has room for four pilots, and six are needed: those that wait are counted on, and all jobs are done.
+    """
+    await on_pilots.applied(most=12)
+    cluster = await on_pilots.submitted(count=12, seconds=8)
+    await on_pilots.done(cluster)
+    leases = await on_pilots.over()
+    assert len(leases) <= 6

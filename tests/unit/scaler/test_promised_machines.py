@@ -61,7 +61,9 @@ def test_nothing_is_promised_to_jobs_that_are_gone() -> None:
 
 
 def test_a_promise_to_jobs_that_want_more_now_is_none() -> None:
-    """The matcher is asked whether the machine still suits them: a schedd may give the number of an autocluster to others."""
+    """
+    The matcher is asked whether the machine still suits them: a schedd may give the number of an autocluster to others.
+    """
     lab = Lab(pool(offers=[offer(), offer("large", 16, 65_536)], dedicated_fraction=1.0))
     lab.set_queue(8)
     assert {"small": 1} == machines(lab.cycle())
@@ -88,7 +90,9 @@ def test_who_may_not_run_more_keeps_no_machine_from_others() -> None:
 
 
 def test_machines_that_start_nothing_of_theirs_are_promised_to_nobody() -> None:
-    """Who runs the pool changes START of an offer: the machines on their way still have the one with which they were ordered."""
+    """
+    Who runs the pool changes START of an offer: the machines on their way still have the one with which they were ordered.
+    """
     lab = Lab(pool())
     lab.queue(8)
     lab.cycle()

@@ -70,7 +70,9 @@ class Matched(msgspec.Struct, frozen=True):
 
 
 class Matching:
-    """One look at the slots in `rows`, of which `promised` says for which jobs those in a row were ordered."""
+    """
+    One look at the slots in `rows`, of which `promised` says for which jobs those in a row were ordered.
+    """
 
     def __init__(
         self, table: Table, rows: Rows, rights: Rights, pie: float, context: Context, promised: Promised
@@ -133,7 +135,8 @@ class Matching:
         """
         Give jobs the machines that were ordered for them, as far as they still suit them.
 
-        Machines of gangs are for nobody else anyway; jobs that use concurrency limits have what these leave to each, in the matcher's order.
+        Machines of gangs are for nobody else anyway; jobs that use concurrency limits have what these leave to each, in the
+        matcher's order.
         """
         kept = Offer(self._table, np.array(sorted(self._promised), np.int64))
         ranking = Ranking(kept, self._context)
