@@ -167,7 +167,8 @@ async def ask(
     request = make_mocked_request("GET", "/", headers=headers or {})
     person = cast("Person", SimpleNamespace(name=name))
     answer = await handler(Asked(person, parameters, None, request, by_model=by_model))
-    return msgspec.json.decode(msgspec.json.encode(answer.reply), type=type(answer.reply)), answer.etag
+    kind: type[msgspec.Struct] = type(answer.reply)
+    return msgspec.json.decode(msgspec.json.encode(answer.reply), type=kind), answer.etag
 
 
 async def test_claims_with_what_runs_on_them_now_and_then(tables: JobTables) -> None:
