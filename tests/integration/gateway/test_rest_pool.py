@@ -167,7 +167,7 @@ async def ask(
     request = make_mocked_request("GET", "/", headers=headers or {})
     person = cast("Person", SimpleNamespace(name=name))
     answer = await handler(Asked(person, parameters, None, request, by_model=by_model))
-    kind: type[msgspec.Struct] = type(answer.reply)
+    kind = cast("type[msgspec.Struct]", type(answer.reply))
     return msgspec.json.decode(msgspec.json.encode(answer.reply), type=kind), answer.etag
 
 
