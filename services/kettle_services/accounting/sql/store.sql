@@ -2,6 +2,8 @@
 
 -- name: schema
 -- Where that is kept: it follows from what a store said, not from the log.
+-- Two feeds of one service do this at once, and IF NOT EXISTS does not wait for the other one.
+SELECT pg_advisory_xact_lock(hashtext('kettle.accounting.store'));
 CREATE SCHEMA IF NOT EXISTS accounting;
 CREATE TABLE IF NOT EXISTS accounting.taken (
     shard text   NOT NULL,
