@@ -117,7 +117,7 @@ def _view(name: str, parameters: type[msgspec.Struct]) -> Route:
         parameters=parameters,
         reply=None,
         octets="application/json",
-        errors=(404,),
+        errors=(404, 422),
         headers=("If-None-Match",),
         prefix=CE_PREFIX,
     )
