@@ -11,7 +11,7 @@ import msgspec
 from kettle_wire.endpoint import Caller, CommandId, Endpoint, Position, Repeat
 from kettle_wire.events.iam import Joins
 
-LONGEST_JOIN_S: Final = 30 * 86_400.0
+LONGEST_JOIN_S: Final = 30 * 86_400
 """The longest life of a join token."""
 LONGEST_LEASE_JOIN_S: Final = 1800.0
 """The longest life of a join token of a lease: it is sent with user data that others can read."""
