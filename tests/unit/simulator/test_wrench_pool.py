@@ -17,7 +17,9 @@ Job = tuple[int, int, int, int, int]
 
 
 class _Lists:
-    """The same rules, with a walk through all that waits in each cycle, and a look at every host for each job."""
+    """
+    These rules, with a walk through all that waits in each cycle, and a look at every host for each job.
+    """
 
     def __init__(self, hosts: list[Host], jobs: list[Job], delays: Delays) -> None:
         self.hosts, self.jobs, self.delays = hosts, jobs, delays
@@ -40,7 +42,7 @@ class _Lists:
             getattr(self, due[1])(now)
 
     def _next(self, now: int) -> tuple[int, str] | None:
-        due = []
+        due: list[tuple[int, int, str]] = []
         if self.running:
             due.append((min(end for end, _ in self.running.values()), 0, "_end"))
         if self.messages or self.serving is not None:
@@ -135,7 +137,8 @@ def test_it_decides_as_lists_do(seed: int) -> None:
         for n in range(draw.randint(1, 4))
     ]
     largest = max(hosts, key=lambda host: host.cores)
-    at, jobs = 0, []
+    at = 0
+    jobs: list[Job] = []
     for _ in range(draw.randint(1, 40)):
         at += draw.choice([0, 0, 1, 7, 60])
         need = draw.randint(1, largest.cores), draw.randint(0, 8)

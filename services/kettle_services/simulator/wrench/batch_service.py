@@ -41,7 +41,7 @@ class BatchService:
 
     def start(self) -> list[int]:
         """The jobs that start now: the first ones that wait, until one does not fit."""
-        started = []
+        started: list[int] = []
         while self._waiting:
             shape = self._shapes[0]
             found = self._nodes_with(shape)
@@ -58,7 +58,7 @@ class BatchService:
         idle = self._idle
         while self._first < len(idle) and not idle[self._first]:
             self._first += 1
-        found = []
+        found: list[int] = []
         for node in range(self._first, len(idle)):
             if idle[node] >= shape.cores:
                 found.append(node)

@@ -14,7 +14,9 @@ _LEFT_ALONE: Final = 16
 
 @lru_cache(maxsize=64)
 def order_of_equals(count: int) -> tuple[int, ...]:
-    """The places from which the elements come: element `order_of_equals(n)[i]` of n equal ones is at place i afterwards."""
+    """
+    The places from which the elements come: element `order_of_equals(n)[i]` of n equal ones is at place i afterwards.
+    """
     order = list(range(count))
     waiting = [(0, count)]
     while waiting:
