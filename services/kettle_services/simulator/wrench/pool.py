@@ -14,7 +14,7 @@ from typing import Final, Literal
 
 from kettle_services.simulator.platforms.hosts import Host
 from kettle_services.simulator.wrench.bare_metal import BareMetal
-from kettle_services.simulator.wrench.batch_service import BatchService
+from kettle_services.simulator.wrench.batch_service import BatchService, Discipline
 from kettle_services.simulator.wrench.delays import Delays, Oddities
 from kettle_services.simulator.wrench.pending_jobs import PendingJobs, Shape
 from kettle_services.simulator.wrench.unstable_sort import order_of_equals
@@ -37,11 +37,11 @@ class WrenchPool:
         *,
         bare_metal: Sequence[Host] = (),
         batch: Sequence[Host] = (),
+        discipline: Discipline = Discipline.FCFS,
         delays: Delays | None = None,
         oddities: Oddities | None = None,
     ) -> None:
         self._hosts = BareMetal(bare_metal)
-        self._batch = BatchService(batch)
         self._delays = delays or Delays()
         self._oddities = oddities or Oddities()
         self.now = 0
@@ -58,6 +58,8 @@ class WrenchPool:
         self._cycle: _Cycle | None = None
         self._known: dict[Shape, Shape] = {}
         self._shapes: list[Shape] = []
+        self._limits = array("q")
+        self._batch = BatchService(batch, self._shapes, self._limits, discipline)
         self._priorities = array("h")
         self._works = array("q")
         self._places = array("l")
@@ -80,17 +82,19 @@ class WrenchPool:
         return self._add(at, work, Shape(grid=False, cores=cores, more=memory), priority)
 
     def submit_to_batch(
-        self, at: int, work: int, *, nodes: int = 1, cores: int = 1, priority: int = 0
+        self, at: int, work: int, *, nodes: int = 1, cores: int = 1, limit: int = 0, priority: int = 0
     ) -> int:
         """
         A job of the grid universe, which goes on to the batch service, on so many cores of so many nodes.
+
+        `limit` is how many microseconds the batch service takes it to run; 0: its work.
 
         Raises ValueError: the service has not so many nodes of so many cores, or it comes before the last one.
         """
         shape = Shape(grid=True, cores=cores, more=nodes)
         if not self._batch.can_ever_hold(shape):
             raise ValueError(f"the batch service has not {nodes} nodes of {cores} cores for a job")
-        return self._add(at, work, shape, priority)
+        return self._add(at, work, shape, priority, limit)
 
     def run(self) -> None:
         """Until nothing is due any more."""
@@ -113,11 +117,12 @@ class WrenchPool:
 
     # -- jobs -------------------------------------------------------------------------------------------------------
 
-    def _add(self, at: int, work: int, shape: Shape, priority: int) -> int:
+    def _add(self, at: int, work: int, shape: Shape, priority: int, limit: int = 0) -> int:
         if self.submitted and at < self.submitted[-1]:
             raise ValueError("jobs are submitted one after another")
         self.submitted.append(at)
         self._works.append(work)
+        self._limits.append(limit or work)
         self._shapes.append(self._known.setdefault(shape, shape))
         self._priorities.append(0 if self._oddities.priorities_ignored else priority)
         for column in (self.starts, self.ends, self.reported, self._places):
@@ -132,14 +137,14 @@ class WrenchPool:
         shape = self._shapes[job]
         self.ends[job] = self.now
         if shape.grid:
-            self._batch.end(job, shape)
+            self._batch.end(job)
             self._start_batch()
         else:
             self._hosts.free(self._places[job], shape.cores, shape.more)
         self._tell(("ended", job))
 
     def _start_batch(self) -> None:
-        for job in self._batch.start():
+        for job in self._batch.start(self.now):
             self._start(job, self._batch.speed(job))
 
     # -- the manager ------------------------------------------------------------------------------------------------
@@ -207,7 +212,7 @@ class WrenchPool:
     def _place(self, job: int, shape: Shape) -> None:
         self._pending.remove(job, shape, self._priorities[job])
         if shape.grid:
-            self._batch.submit(job, shape)
+            self._batch.submit(job)
             self._start_batch()
             return
         host = self._hosts.first_with(shape.cores, shape.more)
