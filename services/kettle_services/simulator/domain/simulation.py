@@ -55,7 +55,7 @@ def nobody(now: int) -> None:
     """Nobody looks."""
 
 
-class Simulation:
+class PeriodSimulation:
     """
     One run through a period.
 
