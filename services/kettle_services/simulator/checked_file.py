@@ -62,13 +62,17 @@ class CheckedFile:
 
     def only(self, table: object, known: Sequence[str], keys: tuple[str, ...]) -> None:
         """Refuse what is no table, and the first key of one that is not known, with the nearest that is."""
-        if not isinstance(table, dict):
-            raise self.refuse(keys, f"this is a table: [{'.'.join(keys)}]")
+        self.table(table, keys)
         for name in cast("dict[object, object]", table):
             if name not in known:
                 raise self.refuse(
                     (*keys, str(name)), f"there is no such key{closest(str(name), known)}; {', '.join(known)}"
                 )
+
+    def table(self, said: object, keys: tuple[str, ...]) -> None:
+        """Refuse what is none."""
+        if not isinstance(said, dict):
+            raise self.refuse(keys, f"this is a table: [{'.'.join(keys)}]")
 
 
 def closest(name: str, known: Sequence[str]) -> str:

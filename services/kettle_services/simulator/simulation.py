@@ -2,6 +2,9 @@
 
 import msgspec
 
+from kettle_services.simulator.domain.clock import US
+from kettle_services.simulator.domain.pool_rules import PoolRules
+from kettle_services.simulator.invented.play import first_too_large, play
 from kettle_services.simulator.platforms.platform import Platform
 from kettle_services.simulator.results.result import Result
 from kettle_services.simulator.workloads.workload import Workload
@@ -20,9 +23,10 @@ class JobTooLargeError(ValueError):
 
 class Simulation(msgspec.Struct, frozen=True, kw_only=True):
     """
-    The jobs of a workload on all hosts of a platform, as WRENCH models a pool.
+    The jobs of a workload on all hosts of a platform.
 
-    Hosts are a bare-metal service, or, for a workload of the grid universe, a batch service with a discipline of its queue.
+    Without `rules`, as WRENCH models a pool: the hosts are a bare-metal service, or, for a workload of the grid universe, a batch service
+    with a discipline of its queue. With the rules of a pool, Kettle's own queue, negotiator and accountant decide.
     """
 
     platform: Platform
@@ -30,16 +34,34 @@ class Simulation(msgspec.Struct, frozen=True, kw_only=True):
     delays: Delays = Delays()
     discipline: Discipline = Discipline.FCFS
     oddities: Oddities = Oddities()
+    rules: PoolRules | None = None
+    step: int = US
+    """Microseconds between two cycles of Kettle's negotiator at least."""
 
     def run(self) -> Result:
-        """Play it to its end.  Raises JobTooLargeError."""
+        """
+        Play it to its end.
+
+        Raises:
+            JobTooLargeError: no host can ever hold a job.
+            ValueError: what the chosen model does not know.
+        """
+        if self.rules is not None:
+            self.check()
+            return play(self.platform, self.workload, self.rules, step=self.step)
         pool = self._pool()
         pool.run()
         return Result(self.workload, self.platform, pool.starts, pool.ends, pool.reported)
 
     def check(self) -> None:
         """Whether each job has a host that can hold it.  Raises JobTooLargeError."""
-        self._pool()
+        if self.rules is None:
+            self._pool()
+            return
+        job = first_too_large(self.platform, self.workload)
+        if job is not None:
+            cores, memory = int(self.workload.cores[job]), int(self.workload.memory[job])
+            raise JobTooLargeError(job, f"no host has {cores} cores and {memory} MiB of memory for a job")
 
     def _pool(self) -> WrenchPool:
         """With all jobs submitted."""

@@ -11,11 +11,14 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from kettle_services.simulator.checked_file import CheckedFile
+from kettle_services.negotiator.settings import NegotiatorSettings
+from kettle_services.simulator.checked_file import CheckedFile, closest
+from kettle_services.simulator.domain.pool_rules import PoolRules
 from kettle_services.simulator.platforms.hosts import PLENTY, Count, Speed
 from kettle_services.simulator.platforms.platform import Platform
-from kettle_services.simulator.platforms.quantities import QuantityError, mebibytes, microseconds
+from kettle_services.simulator.platforms.quantities import QuantityError, mebibytes, microseconds, seconds
 from kettle_services.simulator.simulation import Simulation
+from kettle_services.simulator.what_if_file import WORKLIFE, negotiator_settings, priority_factors, rules
 from kettle_services.simulator.workloads.distributions import Distribution
 from kettle_services.simulator.workloads.swf import BadLine, TraceError, read_swf
 from kettle_services.simulator.workloads.workload import Workload
@@ -89,7 +92,17 @@ class Described(msgspec.Struct, frozen=True):
     """Lines of traces that are no jobs, and are left out."""
 
 
-_TABLES: Final = ("seed", "platform", "workload", "delays", "queue")
+class Deciders(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[kettle]`: for the model with Kettle's own deciders."""
+
+    claim_worklife: Quantity = WORKLIFE
+    """After which a claim takes no further job."""
+    step: Quantity = 1.0
+    """Between two cycles of the negotiator at least."""
+
+
+_WRENCH, _KETTLE = ("delays", "queue"), ("negotiator", "factors", "kettle")
+_TABLES: Final = ("seed", "model", "platform", "workload", *_WRENCH, *_KETTLE)
 
 
 def read(path: Path, *, seed: int | None = None, skip_bad: bool = False) -> Described:
@@ -102,6 +115,12 @@ def read(path: Path, *, seed: int | None = None, skip_bad: bool = False) -> Desc
     file = CheckedFile(path, SimulationFileError)
     tables = file.tables()
     file.only(tables, _TABLES, ())
+    model: str = file.convert(tables.get("model", "wrench"), str, ("model",))
+    if model not in ("wrench", "kettle"):
+        raise file.refuse(("model",), f"the model is wrench or kettle{closest(model, ('wrench', 'kettle'))}")
+    for name in _KETTLE if model == "wrench" else _WRENCH:
+        if name in tables:
+            raise file.refuse((name,), f"this table says nothing to the model {model}")
     first: int = file.convert(tables.get("seed", 0), int, ("seed",)) if seed is None else seed
     queue: Queue = _table(file, tables, "queue", Queue)
     skipped: list[BadLine] = []
@@ -122,6 +141,8 @@ def read(path: Path, *, seed: int | None = None, skip_bad: bool = False) -> Desc
             delays=_delays(file, delays),
             discipline=queue.discipline,
             oddities=Oddities(unstable_sort=queue.unstable_sort, priorities_ignored=queue.priorities_ignored),
+            rules=None if model == "wrench" else _rules(file, tables),
+            step=_step(file, tables),
         ),
         tuple(skipped),
     )
@@ -218,3 +239,25 @@ def _delays(file: CheckedFile, said: DelaysTable) -> Delays:
         )
     except QuantityError as error:
         raise file.refuse(("delays",), str(error)) from error
+
+
+def _rules(file: CheckedFile, tables: dict[str, Any]) -> PoolRules:
+    for name in ("negotiator", "factors"):
+        file.table(tables.get(name, {}), (name,))
+    settings = negotiator_settings(file, tables.get("negotiator", {}), NegotiatorSettings())
+    said: Deciders = _table(file, tables, "kettle", Deciders)
+    try:
+        worklife = seconds(said.claim_worklife)
+    except QuantityError as error:
+        raise file.refuse(("kettle", "claim_worklife"), str(error)) from error
+    return rules(
+        settings, worklife=worklife, factors=priority_factors(file, tables.get("factors", {}), settings)
+    )
+
+
+def _step(file: CheckedFile, tables: dict[str, Any]) -> int:
+    said: Deciders = _table(file, tables, "kettle", Deciders)
+    try:
+        return microseconds(said.step)
+    except QuantityError as error:
+        raise file.refuse(("kettle", "step"), str(error)) from error

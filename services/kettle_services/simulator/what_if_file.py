@@ -123,11 +123,10 @@ def read(path: Path, base: NegotiatorSettings, *, worklife: float) -> Change:
     for name, content in tables.items():
         if name not in known:
             raise file.refuse((name,), f"there is no such table{closest(name, known)}; {', '.join(known)}")
-        if not isinstance(content, dict):
-            raise file.refuse((name,), f"this is a table: [{name}]")
-    settings = _settings(file, tables.get("negotiator", {}), base)
+        file.table(content, (name,))
+    settings = negotiator_settings(file, tables.get("negotiator", {}), base)
     schedd: Schedds = file.convert(tables.get("schedd", {}), Schedds, ("schedd",))
-    factors = _factors(file, tables.get("factors", {}), settings)
+    factors = priority_factors(file, tables.get("factors", {}), settings)
     machines = _machines(file, tables.get("machines", {}))
     change = Change(
         settings=settings,
@@ -142,7 +141,10 @@ def read(path: Path, base: NegotiatorSettings, *, worklife: float) -> Change:
     return msgspec.structs.replace(change, sentences=sentences)
 
 
-def _settings(file: CheckedFile, said: dict[str, Any], base: NegotiatorSettings) -> NegotiatorSettings:
+def negotiator_settings(
+    file: CheckedFile, said: dict[str, Any], base: NegotiatorSettings
+) -> NegotiatorSettings:
+    """These settings with what the table `[negotiator]` says in their place, or why that cannot be."""
     fields = {field.encode_name: field for field in msgspec.structs.fields(NegotiatorSettings)}
     values: dict[str, Any] = {}
     for name, value in said.items():
@@ -160,7 +162,10 @@ def _settings(file: CheckedFile, said: dict[str, Any], base: NegotiatorSettings)
         raise file.refuse(("negotiator", *error.keys), str(error)) from error
 
 
-def _factors(file: CheckedFile, said: dict[str, Any], settings: NegotiatorSettings) -> dict[str, float]:
+def priority_factors(
+    file: CheckedFile, said: dict[str, Any], settings: NegotiatorSettings
+) -> dict[str, float]:
+    """The table `[factors]`: of submitters and groups, or why that cannot be."""
     tree = settings.group_policy.tree
     found: dict[str, float] = {}
     for name, value in said.items():

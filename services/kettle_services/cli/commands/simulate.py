@@ -24,6 +24,7 @@ _FILE: Final = """\
 FILE is TOML (or JSON, named *.json):
 
   seed = 1
+  model = "wrench"               # or kettle: see below
 
   [[platform]]                   # equal hosts, one table for each kind
   hosts = 25
@@ -49,6 +50,16 @@ FILE is TOML (or JSON, named *.json):
   [queue]
   batch = true                   # a batch service with a queue of its own
   discipline = "easy"            # or fcfs, conservative
+
+With model = "kettle", Kettle's own queue, negotiator and accountant decide.  In the place of [delays] and [queue] there can be
+
+  [negotiator]                   # settings that decide who gets what, as in kettle.toml
+  groups = { physics = { quota = 40 } }
+  [factors]                      # priority factors
+  alice = 10
+  [kettle]
+  claim_worklife = "20 min"
+  step = "1 s"                   # between two cycles at least
 
 Distributions: constant (value), uniform (low, high), exponential (mean), lognormal (median, sigma), pareto (least, shape).
 """
