@@ -2,13 +2,14 @@
 Attributes that people set in the ads of jobs in the queue: one command for as many as they mean, one answer for each.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
 import msgspec
 
 from kettle.bus.ports import RefusedError
 from kettle.eventsourcing.command_pipeline import Decision
+from kettle.jobs.routed_attributes import WHERE
 from kettle.jobs.sealed_attributes import AttributeSeal
 from kettle_services.schedd.commands.deeds import DeedsForOthers
 from kettle_services.schedd.commands.selected_jobs import decide_each
@@ -45,7 +46,8 @@ class JobEdits:
     async def edit(self, request: EditJobs, caller: Identity) -> Decision[Acted]:
         """
         Set attributes of jobs; nothing is recorded if one of them is nobody's to set (`refused`). To who has shown a token those jobs
-        are `denied` that run on the access point, save for what steers nothing of them.
+        are `denied` that run on the access point, save for what steers nothing of them; to all but super users those whose route has said where
+        they go, if that is to be changed.
 
         An addition to priorities is recorded at once: repeated after half of it was recorded it would be done twice.
         """
@@ -66,7 +68,13 @@ class JobEdits:
             self._settings,
             request.select,
             caller.name,
-            _Decisions(self._recorder, edit, self._seal, denied=_denied(edit, caller, by_job=by_job)).of,
+            _Decisions(
+                self._recorder,
+                edit,
+                self._seal,
+                denied=_denied(edit, caller, by_job=by_job),
+                super_users=self._settings.queue_super_users,
+            ).of,
             at_once=bool(edit.add_to_priority),
         )
         factories = [] if request.select.jobs else self._untouched(outcomes)
@@ -101,10 +109,20 @@ class _Decisions:
     """What an edit comes to; what jobs that come one after the other have in common is worked out once."""
 
     def __init__(
-        self, recorder: QueueRecorder, edit: Edit, seal: AttributeSeal, *, denied: Callable[[Scalar], bool]
+        self,
+        recorder: QueueRecorder,
+        edit: Edit,
+        seal: AttributeSeal,
+        *,
+        denied: Callable[[Scalar], bool],
+        super_users: Collection[str],
     ) -> None:
-        """`denied`: whether this is not for the caller to do to jobs of a universe."""
+        """
+        `denied`: whether this is not for the caller to do to jobs of a universe; `super_users` may set what a route has said as well.
+        """
         self._denied = denied
+        is_routes = edit.by not in super_users
+        self._where = [name for name in edit.attributes if is_routes and name.lower() in WHERE]
         self._edit = edit
         self._seal = seal
         self._sealed: dict[str, Edit] = {}
@@ -121,6 +139,8 @@ class _Decisions:
         if entry.job.status in ("removed", "completed") and not entry.job.kept:
             return (), "bad_status"
         if self._denied(self._queue.universe(job)):
+            return (), "denied"
+        if entry.routed is not None and any(map(entry.routed.is_of_route, self._where)):
             return (), "denied"
         try:
             event = self._decided(job, entry)
