@@ -19,7 +19,7 @@ from kettle_wire.events import (
     JobStarted,
     JobVacated,
 )
-from kettle_wire.telemetry import metrics
+from kettle_wire.telemetry import queue_metrics as metrics
 
 _STATES: Final = ("idle", "running", "held")
 _MICROSECOND: Final = 1e-6
