@@ -198,6 +198,11 @@ class StartdSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     """
     How long a plugin may take for all files of a job before it is killed (MAX_FILE_TRANSFER_PLUGIN_LIFETIME).
     """
+    job_environment: dict[str, str] = {}
+    """
+    Variables that every job has unless its owner sets them, such as XRD_PLUGINCONFDIR (STARTER_JOB_ENVIRONMENT); to a PATH the
+    directory of the helper programs is added.
+    """
     job_hooks: dict[str, JobHooks] = {}
     """Programs that are run around jobs, by keyword: as HTCondor's `<KEYWORD>_HOOK_PREPARE_JOB` and so on."""
     job_hook_keyword: str = ""

@@ -177,6 +177,8 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     chirp: ChirpPolicy = ChirpPolicy()
     hooks: JobHooks | None = None
     """None: nothing is run around this job."""
+    environment: dict[str, str] = {}
+    """Variables that the machine's owner gives to every job."""
 
     @property
     def id(self) -> AttemptId:

@@ -1,5 +1,6 @@
 """
-The environment of a job: nothing of ours but what HTCondor's jobs rely on, and what its owner asked for.
+The environment of a job: nothing of ours but what HTCondor's jobs rely on, what the machine's owner gives to every job, and
+what its own owner asked for.
 """
 
 import posixpath
@@ -53,6 +54,7 @@ def job_environment(
         **dict.fromkeys(("TMPDIR", "TMP", "TEMP"), sandbox),
         **dict.fromkeys(_THREADS, str(spec.cpus)),
         "BATCH_SYSTEM": "HTCondor",
+        **_sites(spec, helpers),
         **_gpus(spec),
         **_tokens(job, sandbox),
         **node_variables(job, sandbox),
@@ -69,6 +71,13 @@ def job_environment(
         **_way_to_the_pool(spec, job, f"{sandbox}/.chirp.config"),
         **{name: value for name, value in ours.items() if name.startswith(MARK)},
     }
+
+
+def _sites(spec: JobSpec, helpers: str) -> dict[str, str]:
+    """What the machine's owner gives to every job; a PATH of his does not hide the helper programs."""
+    if path := spec.environment.get("PATH"):
+        return {**spec.environment, "PATH": f"{path}:{helpers}"}
+    return spec.environment
 
 
 def _tokens(job: JobAd, sandbox: str) -> dict[str, str]:

@@ -25,6 +25,7 @@ from kettle_services.schedd.domain.queue.fold import factory_stream
 from kettle_services.schedd.domain.submission import bearers, job_sets, spooling
 from kettle_services.schedd.domain.submission.accounting_group import completed
 from kettle_services.schedd.domain.submission.admission import Admission, Admitted
+from kettle_services.schedd.domain.submission.in_session import in_session
 from kettle_services.schedd.domain.submission.validation import (
     Unacceptable,
     check,
@@ -108,6 +109,10 @@ class Submissions:
 
     async def _submit(self, request: Submit, caller: Identity, *, by_job: bool) -> Decision[Submitted]:
         owner = caller.name
+        try:
+            request = in_session(request)
+        except Unacceptable as refusal:
+            raise RefusedError(RefusalCode.UNACCEPTABLE, str(refusal)) from refusal
         if not request.spool:
             await self._refuse_stranger(owner, "submit it with its files: condor_submit -spool")
         shown = None if self._door is None else await self._door.shown_by(owner)

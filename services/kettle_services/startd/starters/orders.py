@@ -90,6 +90,7 @@ class StarterOrders:
             url_cache_mib=self._settings.url_cache_mib,
             trace=activation.trace,
             hooks=hooks_of(self._settings, activation.ad),
+            environment=self._settings.job_environment,
             chirp=ChirpPolicy(
                 files=self._settings.enable_chirp and self._settings.enable_chirp_io,
                 updates=self._settings.enable_chirp and self._settings.enable_chirp_updates,
