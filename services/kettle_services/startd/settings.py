@@ -6,6 +6,7 @@ from typing import Annotated, Final, Literal, get_args
 import msgspec
 
 from kettle.execution.attempts.job_spec import JobHooks
+from kettle.execution.site_probes.declared import AnyProbe
 from kettle.runtime import Settings
 from kettle.runtime.expression_types import Condition, NumberExpression, NumberText, TextExpression
 from kettle.runtime.setting_types import KiB, MiB, Pause, Seconds
@@ -103,6 +104,10 @@ class StartdSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     """Program with arguments that prints what else the machine has, as condor_gpu_discovery does."""
     attributes: dict[str, Scalar] = {}
     """More attributes of every slot (STARTD_ATTRS)."""
+    probes: list[AnyProbe] = []
+    """
+    What the machine looks at again and again (STARTD_CRON): CVMFS repositories, caches, images, programs of its owner.
+    """
     local_jobs: bool = True
     """
     Run the jobs of the local and the scheduler universe that are submitted to schedds with the same `home`.
