@@ -6,7 +6,7 @@ Names of people and of jobs are in no attribute, except in `kettle.schedd.submit
 
 from typing import Final
 
-from kettle_wire.telemetry import worker_pool_metrics
+from kettle_wire.telemetry import file_metrics, worker_pool_metrics
 from kettle_wire.telemetry.declaration import LONG_DURATIONS, Attribute, Metric
 
 ALL: Final = (
@@ -487,9 +487,10 @@ REFUSALS: Final = Metric(
 
 METRICS: Final = (
     *(value for value in list(globals().values()) if isinstance(value, Metric)),
+    *file_metrics.METRICS,
     *worker_pool_metrics.METRICS,
 )
-"""All of them, in the order of this module; those of pools of workers last."""
+"""All of them, in the order of this module; those of files and of pools of workers last."""
 
 
 def of_service(role: str) -> tuple[Metric, ...]:

@@ -23,7 +23,7 @@ from kettle.execution.site_probes.declared import (
     XrootdProbe,
 )
 from kettle.execution.site_probes.printed_attributes import NotAttributesError, read_attributes
-from kettle.execution.site_probes.xrootd_handshake import why_not
+from kettle.transfer.xrootd_handshake import why_not
 from kettle_wire.ads import Ad
 
 _READ_BYTES: Final = 1 << 16

@@ -10,6 +10,7 @@ from kettle.execution.containers.policy import ContainerPolicy
 from kettle.execution.job_environment.job_ad import long_form
 from kettle.execution.system.cgroup_layout import CgroupLayout
 from kettle.execution.system.linux import boottime
+from kettle.transfer.data_rules import read_rules
 from kettle.transfer.plugin import Plugin
 from kettle_services.startd.domain.ads import claim_ad, question
 from kettle_services.startd.domain.state.claim import Claim, Now
@@ -41,6 +42,7 @@ class StarterOrders:
         self._containers = containers
         self._plugins = plugins
         self._isolation = isolation
+        self._data_rules = read_rules(settings.data)
         self._home = host.home()
         self._machine_ads: dict[str, str] = {}
 
@@ -88,6 +90,8 @@ class StarterOrders:
             plugins=self._plugins,
             plugin_lifetime=self._settings.transfer_plugin_lifetime,
             url_cache_mib=self._settings.url_cache_mib,
+            url_cache=self._settings.url_cache,
+            data_rules=self._data_rules,
             trace=activation.trace,
             hooks=hooks_of(self._settings, activation.ad),
             chirp=ChirpPolicy(
