@@ -19,7 +19,7 @@ import pytest
 from kettle.client import select
 from kettle.client.explanations.moved_files import files_of
 from kettle.testing.patience import PATIENCE_S
-from kettle.testing.servers.files import FileServer, no_xrootd, s3, xrootd
+from kettle.testing.servers.files import FileServer, forwarding_cache, no_xrootd, s3, xrootd
 from kettle.testing.servers.held_port import held_port
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.events import JobCompleted, JobHeld, JobVacated
@@ -39,7 +39,13 @@ def servers() -> Iterator[dict[str, FileServer]]:
         place = Path(tempfile.mkdtemp(prefix="kettle-rules-"))
         stack.callback(shutil.rmtree, place)
         origin, cache = stack.enter_context(xrootd())
-        yield {"origin": origin, "cache": cache, "s3": stack.enter_context(s3(place))}
+        forwarding = stack.enter_context(forwarding_cache())
+        yield {
+            "origin": origin,
+            "cache": cache,
+            "forwarding": forwarding,
+            "s3": stack.enter_context(s3(place)),
+        }
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +59,9 @@ def configuration(servers: dict[str, FileServer], dead: int) -> dict[str, Any]:
     rules = [
         f"root://localhost:*: cache=root://127.0.0.1:{dead}",
         f"root://127.0.0.1:*/only/*: cache=root://127.0.0.1:{dead}, fallback=none",
-        f"root://*: cache=root://127.0.0.1:{servers['cache'].port}, fallback=origin",
+        f"root://127.0.0.1:*: cache=root://127.0.0.1:{servers['cache'].port}, fallback=origin",
+        "root://own.site.org/*: cache=none",
+        f"root://*: cache=root://127.0.0.1:{servers['forwarding'].port}, form=url, programs=yes",
     ]
     return {"settings": {"startd": {"data": rules}, "gateway": {"rest": True}}}
 
@@ -139,6 +147,37 @@ async def test_without_another_source_the_job_is_held(
     assert "besides which the site allows no source" in reason
     assert (1, "Contact", "") == (record.failed, record.files[0].error, record.files[0].source)
     await pool.client.remove(select(job.cluster))
+
+
+async def test_a_cache_that_forwards_is_asked_for_the_whole_url(
+    pool: ThrowawayPool, servers: dict[str, FileServer], tmp_path: Path
+) -> None:
+    """By Kettle for files that the job names, and by the programs of the job, which are told of it in their environment."""
+    servers["origin"].write("named", b"y" * 100)
+    servers["origin"].write("read", b"z" * 100)
+    named = servers["origin"].url("named").replace("127.0.0.1", "127.0.0.2")
+    script = tmp_path / "job.sh"
+    script.write_text(
+        f"#!/bin/sh\nset -e\nenv | grep -E '^(XRD_PLUGIN|XROOT)' | sort\ncat $XRD_PLUGINCONFDIR/*.conf\n"
+        f"xrdcp -s {servers['origin'].url('read')} got\n"
+    )
+    script.chmod(0o755)
+    description = f"executable = job.sh\noutput = out\nerror = err\ntransfer_input_files = {named}\nqueue\n"
+    job = JobId((await pool.client.submit(description, cwd=tmp_path)).cluster, 0)
+    async with asyncio.timeout(PATIENCE_S):
+        await pool.client.wait(select(job.cluster))
+    (attempt,) = files_of(each.event for each in await pool.client.events(job))
+    out = (tmp_path / "out").read_text()
+
+    assert [("cache", named, 100)] == [(each.source, each.url, each.bytes) for each in attempt.moved.files]
+    assert b"y" * 100 == servers["forwarding"].read("named")
+    assert b"z" * 100 == servers["forwarding"].read("read"), (tmp_path / "err").read_text()
+    assert f"XROOT_PROXY=root://127.0.0.1:{servers['forwarding'].port}//\n" in out
+    assert "XROOT_PROXY_EXCL_DOMAINS=localhost,own.site.org\n" in out
+    assert "lib = libXrdClProxyPlugin.so" in out
+    assert ["err", "got", "job.sh", "out"] == sorted(
+        path.name for path in tmp_path.iterdir() if path.is_file()
+    )
 
 
 async def test_objects_are_kept_on_the_machine(

@@ -35,7 +35,7 @@ _FORMS: Final[tuple[tuple[frozenset[str], frozenset[str], tuple[Form, ...]], ...
     (frozenset({"s3", "gs"}), frozenset({"http"}), ("proxy",)),
 )
 """Of methods of URLs and of caches, how such a cache may be asked; the usual way first."""
-_KEYS: Final = ("cache", "form", "fallback")
+_KEYS: Final = ("cache", "form", "fallback", "programs")
 _OWN: Final[dict[str, Form]] = {"machine": "machine", "none": "none"}
 
 
@@ -53,6 +53,8 @@ class DataRule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     form: Form
     fallback: bool = True
     """What the cache does not give comes from the server that the URL names."""
+    programs: bool = False
+    """Programs of jobs read through it as well."""
 
     def fits(self, url: str) -> bool:
         """Whether it is for this URL; methods and hosts are the same in any case."""
@@ -96,7 +98,7 @@ def _read(text: str) -> DataRule:
         key, equals, value = (part.strip() for part in word.partition("="))
         if not equals or key not in _KEYS or not value or key in said:
             raise DataRuleError(
-                f"{text!r}: {word.strip()!r} is none of cache=, form= and fallback=, each once"
+                f"{text!r}: {word.strip()!r} is none of cache=, form=, fallback= and programs=, each once"
             )
         said[key] = value
     if "cache" not in said:
@@ -104,13 +106,30 @@ def _read(text: str) -> DataRule:
     fallback = said.get("fallback", "origin")
     if fallback not in {"origin", "none"}:
         raise DataRuleError(f"{text!r}: fallback= is origin or none, not {fallback!r}")
+    if (programs := said.get("programs", "no")) not in {"yes", "no"}:
+        raise DataRuleError(f"{text!r}: programs= is yes or no, not {programs!r}")
     cache = said["cache"]
     if (own := _OWN.get(cache)) is not None:
-        if "form" in said:
-            raise DataRuleError(f"{text!r}: form= says how a cache of the site is asked, and there is none")
+        if "form" in said or programs == "yes":
+            raise DataRuleError(
+                f"{text!r}: form= and programs= are about a cache of the site, and there is none"
+            )
         return DataRule(pattern=pattern, form=own)
     form = _form(text, scheme_of(pattern), cache, said.get("form", ""))
-    return DataRule(pattern=pattern, cache=cache, form=form, fallback=fallback == "origin")
+    if programs == "yes":
+        _check_programs(text, pattern, form)
+    return DataRule(
+        pattern=pattern, cache=cache, form=form, fallback=fallback == "origin", programs=programs == "yes"
+    )
+
+
+def _check_programs(text: str, pattern: str, form: Form) -> None:
+    """Programs are told of one cache for all URLs of a method, and ask it in one way."""
+    wanted = {"root": "url", "http": "proxy", "https": "proxy"}.get(scheme_of(pattern))
+    if wanted is None or pattern != f"{scheme_of(pattern)}://*":
+        raise DataRuleError(f"{text!r}: programs=yes takes a rule for all of root://*, http://* or https://*")
+    if form != wanted:
+        raise DataRuleError(f"{text!r}: programs can ask such a cache with form={wanted} only")
 
 
 def _form(text: str, scheme: str, cache: str, form: str) -> Form:

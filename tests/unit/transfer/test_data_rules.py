@@ -59,6 +59,11 @@ def test_the_first_rule_that_fits_counts() -> None:
         ("root://*: cache=root://x, form=proxy", "form= is here one of path, url, not 'proxy'"),
         ("https://*: cache=https://x, form=proxy", "form= is here one of path, url"),
         ("root://*: cache=machine, form=url", "there is none"),
+        ("root://*: cache=none, programs=yes", "there is none"),
+        ("root://*: cache=root://x, programs=maybe", "programs= is yes or no"),
+        ("root://*: cache=root://x, programs=yes", "with form=url only"),
+        ("root://eos/*: cache=root://x, form=url, programs=yes", "a rule for all of"),
+        ("s3://*: cache=http://x:3128, programs=yes", "a rule for all of"),
     ],
 )
 def test_what_makes_no_sense_is_refused(text: str, why: str) -> None:

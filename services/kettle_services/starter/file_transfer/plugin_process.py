@@ -55,7 +55,13 @@ class PluginProcess:
             plugins=plugins_of(spec, job),
             lifetime=spec.plugin_lifetime,
             scratch=scratch,
-            environment=job_environment(spec, job, scratch, os.environ),
+            # Plugins know the rules themselves: their way to the origin must not lead through the cache.
+            environment=job_environment(
+                msgspec.structs.replace(spec, data_rules=[]) if spec.data_rules else spec,
+                job,
+                scratch,
+                os.environ,
+            ),
             manifest=manifest,
             place=place,
         )
