@@ -7,6 +7,7 @@ Names of people and of jobs are in no attribute, except in `kettle.schedd.submit
 from typing import Final
 
 from kettle_wire.telemetry import (
+    file_metrics,
     gateway_metrics,
     pool_metrics,
     process_metrics,
@@ -18,6 +19,7 @@ from kettle_wire.telemetry.declaration import Metric
 METRICS: Final = (
     *process_metrics.METRICS,
     *queue_metrics.METRICS,
+    *file_metrics.METRICS,
     *pool_metrics.METRICS,
     *gateway_metrics.METRICS,
     *worker_pool_metrics.METRICS,

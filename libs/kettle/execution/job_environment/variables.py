@@ -13,6 +13,7 @@ from kettle.execution.job_environment.helper_programs import INSIDE, directory
 from kettle.execution.job_environment.job_ad import JobAd
 from kettle.execution.job_environment.node import node_variables
 from kettle.execution.job_environment.quoting import split_environment_v1, split_environment_v2_raw
+from kettle.execution.job_environment.site_caches import cache_variables
 from kettle.execution.processes.ancestry import MARK
 from kettle.jobs.match_references import SCRATCH
 from kettle.jobs.needed_tokens import DIRECTORY, SERVICES, bearer, file_of, needed_tokens
@@ -55,6 +56,7 @@ def job_environment(
         **dict.fromkeys(_THREADS, str(spec.cpus)),
         "BATCH_SYSTEM": "HTCondor",
         **_sites(spec, helpers),
+        **(cache_variables(spec.data_rules, sandbox) if spec.data_rules else {}),
         **_gpus(spec),
         **_tokens(job, sandbox),
         **node_variables(job, sandbox),
