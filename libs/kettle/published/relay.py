@@ -15,11 +15,13 @@ CHUNK: Final = 256 * 1024
 class Relay:
     """The two protocols, which know each other; `done` is there when both connections are over."""
 
-    def __init__(self, stream: TunnelStream, buffer: bytearray | None = None) -> None:
-        """`buffer`: what is read into; one will do for many relays of one loop, because what was read is copied at once."""
+    def __init__(self, stream: TunnelStream, buffer: bytearray) -> None:
+        """
+        `buffer`: `CHUNK` bytes that are read into; one is for all relays of a loop, because what was read is copied at once.
+        """
         self.stream = stream
         self.socket: asyncio.Transport | None = None
-        self.buffer = memoryview(buffer if buffer is not None else bytearray(CHUNK))
+        self.buffer = memoryview(buffer)
         self.of_stream: Final = StreamSide(self)
         self.of_socket: Final = SocketSide(self)
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -138,13 +140,15 @@ class SocketSide(asyncio.BufferedProtocol):
         self._relay.lost()
 
 
-def join(stream: TunnelStream, transport: asyncio.Transport, *, received: bytes = b"") -> Relay:
+def join(
+    stream: TunnelStream, transport: asyncio.Transport, buffer: bytearray, *, received: bytes = b""
+) -> Relay:
     """
     Join a stream that was opened with a connection that is there, of which `received` has been read already.
 
-    The stream is to have been made with a protocol that kept nothing; from now on the relay's are in their places.
+    `buffer`: see `Relay`. The stream is to have been made with a protocol that kept nothing; from now on the relay's are in their places.
     """
-    relay = Relay(stream)
+    relay = Relay(stream, buffer)
     relay.of_socket.connection_made(transport)
     transport.set_protocol(relay.of_socket)
     stream.set_protocol(relay.of_stream)
