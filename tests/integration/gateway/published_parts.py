@@ -13,7 +13,7 @@ from kettle.auth.mapping.policy import Mapped
 from kettle.auth.mapping.principals import Principal
 from kettle.published.errors import StreamCode
 from kettle.published.frames import PATH, PROTOCOL, Announcement
-from kettle.published.relay import join
+from kettle.published.relay import CHUNK, Relay, join
 from kettle.published.services import Service, parse_services
 from kettle.published.sharing import parse_sharing
 from kettle.published.ticket import Ticket, TicketRefusedError
@@ -169,7 +169,14 @@ async def ask(port: int, text: str | bytes) -> bytes:
         async with asyncio.timeout(20):
             return await reader.read()
     finally:
-        writer.close()
+        await gone(writer)
+
+
+async def gone(writer: asyncio.StreamWriter) -> None:
+    """Close a connection."""
+    writer.close()
+    with suppress(ConnectionError):
+        await writer.wait_closed()
 
 
 async def upgraded(
@@ -191,6 +198,8 @@ async def job_side(
     """The machine's end of a tunnel: it connects streams to ports of this machine."""
     known = {each.name: each for each in parse_services(services)}
     tasks: set[asyncio.Task[None]] = set()
+    relays: list[Relay] = []
+    buffer = bytearray(CHUNK)
 
     async def connect(stream: TunnelStream) -> None:
         if refuses is not None:
@@ -207,7 +216,7 @@ async def job_side(
             return
         transport.pause_reading()
         stream.accept(asyncio.Protocol())
-        join(stream, transport)
+        relays.append(join(stream, transport, buffer))
 
     def answer(stream: TunnelStream) -> None:
         task = asyncio.create_task(connect(stream))
@@ -225,6 +234,9 @@ async def job_side(
         yield tunnel
     finally:
         tunnel.close("the test is over")
+        await tunnel.ended()
+        for each in relays:
+            await each.done
 
 
 @asynccontextmanager
@@ -240,6 +252,8 @@ async def raw_server(
             pass
         finally:
             writer.close()
+            with suppress(ConnectionError):
+                await writer.wait_closed()
 
     server = await asyncio.start_server(served, "127.0.0.1", 0)
     try:

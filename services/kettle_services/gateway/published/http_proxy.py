@@ -7,7 +7,7 @@ sent, so nobody can put a second request into the first.
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 import aiohttp
 from aiohttp import hdrs, web
@@ -22,7 +22,7 @@ from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_wire.rest.problem import ProblemCode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
 _FORBIDDEN: Final = frozenset({"CONNECT", "TRACE"})
 _NO_BODY: Final = frozenset({204, 304})
@@ -207,7 +207,7 @@ async def join(
 ) -> None:
     """Answer 101, and pass bytes both ways until both connections are over."""
     try:
-        switch(request, cast("Callable[[], asyncio.Protocol]", lambda: person), headers)
+        switch(request, person, headers)
         use.end = person.abort
         person.join(job)
         await asyncio.wait([person.over, job.over])

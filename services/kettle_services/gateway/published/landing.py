@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from typing import TYPE_CHECKING, Final, Protocol, cast
+from typing import Final, Protocol
 
 from aiohttp import web
 
@@ -18,9 +18,6 @@ from kettle_services.gateway.published.tunnels import JobTunnel, Tunnels
 from kettle_services.gateway.rest.application import RequestLimits
 from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_wire.rest.problem import ProblemCode
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _log: Final = logging.getLogger(__name__)
 
@@ -60,8 +57,7 @@ class Landing:
                 task.add_done_callback(renewals.discard)
 
         tunnel = Tunnel(opens=True, on_ticket=brought)
-        make = cast("Callable[[], asyncio.Protocol]", lambda: tunnel)
-        switch(request, make, {"Upgrade": PROTOCOL})
+        switch(request, tunnel, {"Upgrade": PROTOCOL})
         made = JobTunnel(ticket, tunnel, time.time())
         reason = await self._tunnels.hold(made)
         _log.info("the tunnel of job %s has ended: %s", ticket.job, reason)

@@ -8,14 +8,16 @@ from aiohttp import web
 
 from kettle.http.requests import bearer_token
 from kettle.published.errors import TunnelError
+from kettle.published.relay import CHUNK, join
 from kettle.published.services import NAME
+from kettle.published.tunnel_stream import TunnelStream
 from kettle_services.gateway.domain.published_addresses import Address, BadAddressError, read_address
 from kettle_services.gateway.domain.published_headers import Visit
-from kettle_services.gateway.published.http_proxy import HttpProxy, join, refused_stream, require_plain
+from kettle_services.gateway.published.http_proxy import HttpProxy, refused_stream, require_plain
 from kettle_services.gateway.published.service_access import Granted, ServiceAccess
-from kettle_services.gateway.published.switching import Coupled, Switched, require_upgrade
+from kettle_services.gateway.published.switching import Switched, require_upgrade, taken
 from kettle_services.gateway.published.uses import Use, Uses, Via
-from kettle_services.gateway.rest.application import Admitted, RequestLimits
+from kettle_services.gateway.rest.application import RequestLimits
 from kettle_services.gateway.rest.jobs import job_name
 from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_services.gateway.sessions.origins import Origins
@@ -48,6 +50,7 @@ class ServiceRequests:
         self._limits: Final = limits
         self._origins: Final = origins
         self._prefix_of: Final = prefix_of
+        self._buffer: Final = bytearray(CHUNK)
 
     def add_to(self, application: web.Application, browser: Browser) -> None:
         """
@@ -107,22 +110,35 @@ class ServiceRequests:
             raise RequestRefused(
                 400, ProblemCode.PARAMETER_INVALID, "a service has small letters, digits and hyphens"
             )
-        admitted: Admitted | None = None
-        granted = await self._access.granted(request, job, schedd, name, admitted=admitted)
+        granted = await self._access.granted(request, job, schedd, name)
         reached = self._access.reached(granted.job, name)
         with self._uses.begun(self._use(granted, name, "stream")) as use:
             try:
-                _, there = await reached.tunnel.tunnel.create_connection(
-                    lambda: Coupled(use.count_received), name
-                )
+                stream, _ = await reached.tunnel.tunnel.create_connection(asyncio.Protocol, name)
             except TimeoutError as error:
                 raise RequestRefused(
                     504, "service.slow", f"the job has not connected its service {name} in time"
                 ) from error
             except (TunnelError, ConnectionError) as error:
                 raise refused_stream(error, name) from error
-            await join(request, use, there, Coupled(use.count_sent), {"Upgrade": STREAM})
+            await self._passed_on(request, use, stream)
         return Switched()
+
+    async def _passed_on(self, request: web.Request, use: Use, stream: TunnelStream) -> None:
+        """Answer 101, and pass bytes both ways until both sides have ended."""
+        try:
+            transport, rest = taken(request, {"Upgrade": STREAM})
+        except ConnectionResetError:
+            stream.abort()
+            raise
+        relay = join(stream, transport, self._buffer, received=rest)
+        use.counted_by(lambda: (relay.received, relay.sent))
+        try:
+            await relay.done
+        finally:
+            stream.abort()
+            transport.abort()
+            request.protocol.connection_lost(None)
 
     def _use(self, granted: Granted, service: str, via: Via) -> Use:
         use = Use(

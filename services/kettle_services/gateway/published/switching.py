@@ -23,6 +23,9 @@ class _Rest:
         self.data += data
         return False, b""
 
+    def feed_eof(self) -> None:
+        """Nothing more comes."""
+
 
 class Switched(web.StreamResponse):
     """The answer of a request whose connection is no HTTP any more; the web server has nothing to send."""
@@ -82,28 +85,32 @@ def require_upgrade(request: web.Request, protocol: str) -> None:
         )
 
 
-def switch(
-    request: web.Request, made: Callable[[], asyncio.Protocol], headers: Mapping[str, str]
-) -> asyncio.Protocol:
+def taken(request: web.Request, headers: Mapping[str, str]) -> tuple[asyncio.Transport, bytes]:
     """
-    Answer 101, and have the connection go on with a protocol; `headers` are printable, as this process or a checked answer has them.
+    Answer 101; the connection, and what has come by it already.  The caller gives it another protocol at once, and has the web server
+    forget it when it is over (`request.protocol.connection_lost`).
 
-    Raises ConnectionResetError: the other side has gone.
+    `headers` are printable, as this process or a checked answer has them.  Raises ConnectionResetError: the other side has gone.
     """
     transport = request.transport
     if transport is None or transport.is_closing():
         raise ConnectionResetError("the connection is over")
-    before = request.protocol
     rest = _Rest()
-    before.set_parser(cast("Any", rest))
+    request.protocol.set_parser(cast("Any", rest))
     lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-    transport.write(f"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n{lines}\r\n".encode("latin-1"))
-    protocol = made()
-    transport.set_protocol(_Onward(protocol, before))
+    transport.write(
+        f"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n{lines}\r\n".encode("latin-1")
+    )
+    return transport, rest.data
+
+
+def switch(request: web.Request, protocol: asyncio.Protocol, headers: Mapping[str, str]) -> None:
+    """Answer 101, and have the connection go on with a protocol; raises ConnectionResetError: the other side has gone."""
+    transport, rest = taken(request, headers)
+    transport.set_protocol(_Onward(protocol, request.protocol))
     protocol.connection_made(transport)
-    if rest.data:
-        protocol.data_received(rest.data)
-    return protocol
+    if rest:
+        protocol.data_received(rest)
 
 
 _PAIRS: Final = "a connection has one other side"

@@ -36,20 +36,28 @@ class Use:
         self.service: Final = service
         self.via: Final = via
         self.since: Final = time.time()
-        self.sent = 0
-        """Bytes to the job."""
-        self.received = 0
-        """Bytes from the job."""
         self.look: Final = look
         self.end: Callable[[], None] = lambda: None
+        self._sent = 0
+        self._received = 0
+        self._counted: Callable[[], tuple[int, int]] = lambda: (self._sent, self._received)
+
+    def counted_by(self, counted: Callable[[], tuple[int, int]]) -> None:
+        """Another one counts: bytes to the job, and from it."""
+        self._counted = counted
+
+    @property
+    def bytes(self) -> tuple[int, int]:
+        """To the job, and from the job, so far."""
+        return self._counted()
 
     def count_sent(self, count: int) -> None:
         """So many bytes more have gone to the job."""
-        self.sent += count
+        self._sent += count
 
     def count_received(self, count: int) -> None:
         """So many bytes more have come from the job."""
-        self.received += count
+        self._received += count
 
 
 class Uses:
