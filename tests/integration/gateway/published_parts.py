@@ -142,7 +142,9 @@ class Gateway:
 
 
 @asynccontextmanager
-async def gateway(patience: float = 30.0, encryption: ssl.SSLContext | None = None) -> AsyncGenerator[Gateway]:
+async def gateway(
+    patience: float = 30.0, encryption: ssl.SSLContext | None = None
+) -> AsyncGenerator[Gateway]:
     made = Gateway(patience)
 
     async def end(_application: web.Application) -> None:

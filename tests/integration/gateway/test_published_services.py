@@ -24,7 +24,11 @@ def told() -> web.Application:
                 "headers": dict(request.headers),
                 "body": len(body),
             },
-            headers={"X-Answer": "yes", "Set-Cookie": "a=b; Path=/; Domain=example.org", "Location": "/elsewhere"},
+            headers={
+                "X-Answer": "yes",
+                "Set-Cookie": "a=b; Path=/; Domain=example.org",
+                "Location": "/elsewhere",
+            },
         )
 
     async def socket(request: web.Request) -> web.WebSocketResponse:

@@ -113,9 +113,7 @@ class HttpProxy:
         finally:
             response.close() if not response.content.is_eof() else response.release()
 
-    async def _body(
-        self, request: web.Request, use: Use, deadline: asyncio.Timeout
-    ) -> AsyncIterator[bytes]:
+    async def _body(self, request: web.Request, use: Use, deadline: asyncio.Timeout) -> AsyncIterator[bytes]:
         loop = asyncio.get_running_loop()
         if hdrs.EXPECT in request.headers:
             await request.writer.write(_CONTINUE)

@@ -99,7 +99,9 @@ class ServiceAccess:
     def _require(self, person: Person, job: QueuedJob, service: str) -> Because:
         because = self.may(person, job)
         if because is None:
-            sentence = f"the services of job {job.job} are {job.owner}'s, who has not shared them with {person.name}"
+            sentence = (
+                f"the services of job {job.job} are {job.owner}'s, who has not shared them with {person.name}"
+            )
             self.refused(job, person.name, service, sentence)
             raise RequestRefused(403, ProblemCode.NOT_PERMITTED, sentence)
         return because

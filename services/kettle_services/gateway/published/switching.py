@@ -80,9 +80,7 @@ def require_upgrade(request: web.Request, protocol: str) -> None:
             headers={"Upgrade": protocol, "Connection": "Upgrade"},
         )
     if request.can_read_body:
-        raise RequestRefused(
-            400, ProblemCode.REQUEST_MALFORMED, "a request for another protocol has no body"
-        )
+        raise RequestRefused(400, ProblemCode.REQUEST_MALFORMED, "a request for another protocol has no body")
 
 
 def taken(request: web.Request, headers: Mapping[str, str]) -> tuple[asyncio.Transport, bytes]:

@@ -44,7 +44,10 @@ def add_published(
     tickets: Tickets,
 ) -> PublishedParts:
     """Have the gateway take tunnels, and show services of jobs."""
-    tunnels, uses = Tunnels(settings.tunnels), Uses(settings.service_connections, settings.service_connections_of_one)
+    tunnels, uses = (
+        Tunnels(settings.tunnels),
+        Uses(settings.service_connections, settings.service_connections_of_one),
+    )
     access = ServiceAccess(front, JobLookup(bus, parts.tables), tunnels)
     proxy = HttpProxy(settings.service_patience)
     requests = ServiceRequests(access, proxy, uses, parts.limits, origins, pages.prefix_of)
