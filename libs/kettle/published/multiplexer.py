@@ -119,7 +119,17 @@ Event: TypeAlias = (
 class _Stream:
     """Both directions of one stream."""
 
-    __slots__ = ("backlog", "credit", "ends", "got_end", "incoming", "opening", "queued", "sent_end", "waiting")
+    __slots__ = (
+        "backlog",
+        "credit",
+        "ends",
+        "got_end",
+        "incoming",
+        "opening",
+        "queued",
+        "sent_end",
+        "waiting",
+    )
 
     def __init__(self, incoming: Incoming) -> None:
         self.incoming = incoming
@@ -142,7 +152,9 @@ class _Stream:
 class Multiplexer:
     """One end; `opens`: it is that of the gateway, which opens streams, and not that of the job."""
 
-    def __init__(self, *, opens: bool, budget: Budget | None = None, most_streams: int = MOST_STREAMS) -> None:
+    def __init__(
+        self, *, opens: bool, budget: Budget | None = None, most_streams: int = MOST_STREAMS
+    ) -> None:
         self._opens = opens
         self._budget = budget or Budget()
         self._most = most_streams
@@ -210,7 +222,9 @@ class Multiplexer:
             self._announced(stream, length)
             return None
         if length > LONGEST_CONTROL:
-            raise ProtocolViolation(f"a frame of kind {kind} has {length} bytes, at most {LONGEST_CONTROL} are read")
+            raise ProtocolViolation(
+                f"a frame of kind {kind} has {length} bytes, at most {LONGEST_CONTROL} are read"
+            )
         if len(self._part) < HEAD_BYTES + length:
             return None
         payload = bytes(self._part[HEAD_BYTES:])
@@ -268,7 +282,9 @@ class Multiplexer:
         if len(self._streams) >= self._most:
             self._control.append(
                 frames.refused(
-                    stream, StreamCode.TOO_MANY, f"the job has {self._most} connections to its services already"
+                    stream,
+                    StreamCode.TOO_MANY,
+                    f"the job has {self._most} connections to its services already",
                 )
             )
             return None
@@ -433,7 +449,9 @@ class Multiplexer:
 
     def _ready(self, stream: int, known: _Stream) -> None:
         """It is this stream's turn some time, if there is anything that it may send."""
-        sends = bool(known.waiting and known.credit) or (known.ends and not known.waiting and not known.sent_end)
+        sends = bool(known.waiting and known.credit) or (
+            known.ends and not known.waiting and not known.sent_end
+        )
         if sends and not known.queued:
             known.queued = True
             self._turns.append(stream)

@@ -70,9 +70,7 @@ def parse_services(text: str) -> tuple[Service, ...]:
     Raises ServiceError: what is wrong, and what to write.
     """
     if len(text) > LONGEST:
-        raise ServiceError(
-            f"the list of services has {len(text)} characters, and at most {LONGEST} are read"
-        )
+        raise ServiceError(f"the list of services has {len(text)} characters, and at most {LONGEST} are read")
     if not text.strip():
         return ()
     services = tuple(parse_service(word) for word in text.split(","))

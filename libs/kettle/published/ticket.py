@@ -78,6 +78,4 @@ def ticket_of(subject: str, scopes: tuple[str, ...], expires: float, claims: Map
         raise TicketRefusedError(
             "token.malformed", "the token does not say for which attempt of which job it is"
         ) from None
-    return Ticket(
-        schedd=found.schedd, job=found.job, attempt=found.attempt, owner=subject, expires=expires
-    )
+    return Ticket(schedd=found.schedd, job=found.job, attempt=found.attempt, owner=subject, expires=expires)

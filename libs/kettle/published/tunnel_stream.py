@@ -76,7 +76,9 @@ class TunnelStream(asyncio.Transport):
         """Bytes of the other side."""
         if self._closing or self._lost:
             if not self._lost and self._mux.waiting(self.number):
-                self._mux.read(self.number, len(data))  # nobody wants it, and what we have written is still sent
+                self._mux.read(
+                    self.number, len(data)
+                )  # nobody wants it, and what we have written is still sent
             else:
                 self.abort()
             return
@@ -126,7 +128,9 @@ class TunnelStream(asyncio.Transport):
         try:
             while self._inbox and not self._paused and not self._closing and not self._lost:
                 self._give(self._inbox.popleft())
-            if self._end_came and not (self._inbox or self._paused or self._end_told or self._closing or self._lost):
+            if self._end_came and not (
+                self._inbox or self._paused or self._end_told or self._closing or self._lost
+            ):
                 self._end_told = True
                 keeps = self._protocol.eof_received() if isinstance(self._protocol, _READS) else False
                 if not keeps:

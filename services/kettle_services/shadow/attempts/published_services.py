@@ -32,9 +32,7 @@ class TicketRequests:
         Raises:
             RefusedError: it gets none; `busy`: not now, ask again.
         """
-        request = AdmitServices(
-            schedd=self._settings.schedd, job=assignment.job, attempt=assignment.attempt
-        )
+        request = AdmitServices(schedd=self._settings.schedd, job=assignment.job, attempt=assignment.attempt)
         try:
             made = await self._bus.call(
                 ADMIT_SERVICES, _GATEWAY, request, deadline=self._settings.call_deadline
