@@ -17,6 +17,7 @@ from kettle_services.gateway.pages.wiring import PAGES, page_handlers
 from kettle_services.gateway.pages.workflows.watching import WorkflowWatch
 from kettle_services.gateway.pages.workflows.workflow_page import WORKFLOW, ShowWorkflow
 from kettle_services.gateway.published.tickets import TicketOffice
+from kettle_services.gateway.published.wiring import add_published
 from kettle_services.gateway.rest.application import Asked, Front
 from kettle_services.gateway.rest.mcp.serving import ModelContext
 from kettle_services.gateway.rest.streams import Streams
@@ -76,6 +77,7 @@ async def http_application(
 
         add_prominence(rt, application, settings, bus, parts, url)
     tickets = TicketOffice(bus, directory(settings), pool=settings.pool, url=url, ca=_authority(settings))
+    add_published(rt, application, settings, bus, parts, front, pages, origins, tickets)
     return application, [*LinksByBus(links, parts.persons, url).served(), *tickets.served()]
 
 
