@@ -51,7 +51,7 @@ def parse_sharing(text: str) -> Sharing:
         is_group = name != word
         if not (_GROUP_NAME if is_group else _PERSON).fullmatch(name):
             raise ServiceError(
-                f"{ascii(word[:40])} is nobody with whom services can be shared: write names of people of the pool, or group:NAME"
+                f"{word[:40]!a} is nobody with whom services can be shared: write names of people of the pool, or group:NAME"
             )
         (groups if is_group else people)[name] = None
     return Sharing(people=tuple(people), groups=tuple(groups))

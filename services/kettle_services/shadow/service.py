@@ -19,8 +19,8 @@ from kettle.runtime import Telemetry
 from kettle_services.shadow.attempts.attempt import AttemptFollower
 from kettle_services.shadow.attempts.gang import GangFollower
 from kettle_services.shadow.attempts.job_tokens import TokenRequests
-from kettle_services.shadow.attempts.published_services import TicketRequests
 from kettle_services.shadow.attempts.other_nodes import OtherNodes
+from kettle_services.shadow.attempts.published_services import TicketRequests
 from kettle_services.shadow.attempts.submit_side import AttemptContext
 from kettle_services.shadow.attempts.unmatched_reports import UnmatchedReports
 from kettle_services.shadow.chirp.pool_access import Commanding
