@@ -8,7 +8,7 @@ is the protocol of any transport: after an HTTP upgrade call `transport.set_prot
 import asyncio
 import os
 from collections.abc import Callable
-from typing import Final, TypeVar
+from typing import Final, TypeVar, cast
 
 from kettle.published.errors import ProtocolViolation, StreamRefusedError, TunnelClosedError
 from kettle.published.frames import Announcement
@@ -86,7 +86,7 @@ class Tunnel(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The connection is there."""
-        assert isinstance(transport, asyncio.Transport)
+        transport = cast("asyncio.Transport", transport)  # that of uvloop is no subclass
         self._transport = transport
         transport.set_write_buffer_limits(high=_HIGH, low=_LOW)
         self._heard = self._loop.time()
