@@ -116,7 +116,14 @@ class JobSide:
     def _answer(self, stream: TunnelStream) -> None:
         task = asyncio.get_running_loop().create_task(self._join(stream), name=f"service {stream.service}")
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+
+        def settle(task: asyncio.Task[None]) -> None:
+            self._tasks.discard(task)
+            if not task.cancelled() and task.exception() is not None:
+                stream.abort()  # the loop's handler says what it was, and nobody is to wait for an answer
+                task.result()
+
+        task.add_done_callback(settle)
 
     async def _join(self, stream: TunnelStream) -> None:
         assert self._orders is not None

@@ -100,7 +100,7 @@ class SocketSide(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The connection is there."""
-        transport = cast("asyncio.Transport", transport)  # that of uvloop is none by its class
+        transport = cast("asyncio.Transport", transport)  # that of uvloop is no subclass
         transport.set_write_buffer_limits(high=0)
         self._relay.socket = transport
 

@@ -86,7 +86,7 @@ class Tunnel(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The connection is there."""
-        transport = cast("asyncio.Transport", transport)  # that of uvloop is none by its class
+        transport = cast("asyncio.Transport", transport)  # that of uvloop is no subclass
         self._transport = transport
         transport.set_write_buffer_limits(high=_HIGH, low=_LOW)
         self._heard = self._loop.time()
