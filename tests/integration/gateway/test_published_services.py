@@ -1,6 +1,7 @@
 """Services of jobs through the gateway: who reaches what, over real connections."""
 
 import asyncio
+from typing import Any
 
 import aiohttp
 import pytest
@@ -153,7 +154,7 @@ async def test_reading_is_not_enough() -> None:
     ],
 )
 async def test_a_job_that_cannot_be_asked_says_why(
-    job: JobId, more: dict[str, object], status: int, said: bytes
+    job: JobId, more: dict[str, Any], status: int, said: bytes
 ) -> None:
     """One sentence, at once."""
     async with gateway() as made:
