@@ -12,6 +12,7 @@ import aiohttp
 import pytest
 
 from kettle.client import prepare, select
+from kettle.testing.commands.running import KETTLE, Said, run
 from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.jobs import JobId
@@ -83,3 +84,29 @@ async def test_a_web_server_of_a_job_is_read_with_curl(pool: ThrowawayPool) -> N
                 assert said[0] in {200, 502, 503}, said
                 await asyncio.sleep(0.1)
         assert "has ended" in json.loads(said[1])["detail"]
+
+
+async def connect(pool: ThrowawayPool, job: str, service: str, typed: str = "") -> Said:
+    environ = {**pool.environ, "KETTLE_HOME": str(pool.home)}
+    return await run([*KETTLE, "connect", job, service, "-"], pool.home.parent, environ, typed)
+
+
+async def test_commands_show_and_reach_services(pool: ThrowawayPool) -> None:
+    """`kettle services` lists what is published; `kettle connect` passes bytes by standard input and output."""
+    job = await submitted(pool, WEB)
+    async with asking(pool) as session, session.get(f"/jobs/{job}/web/") as response:
+        assert 200 == response.status, await response.text()
+    status, out, err = await pool.kettle("services", str(job), "--json")
+    assert 0 == status, err
+    [told] = json.loads(out)
+    assert ("up", "owner") == (told["state"], told["because"])
+    assert ["web"] == [each["name"] for each in told["services"]]
+    status, out, err = await pool.kettle("services")
+    assert 0 == status, err
+    assert f"/jobs/{job}/web/" in out
+    status, out, err = await connect(pool, str(job), "web", typed="GET / HTTP/1.0\r\n\r\n")
+    assert 0 == status, err
+    assert "Directory listing" in out
+    status, out, err = await connect(pool, str(job), "other")
+    assert 1 == status
+    assert "it publishes: web" in err

@@ -10,7 +10,6 @@ from kettle.bus.ports import Bus, RefusedError, Served
 from kettle.runtime import Runtime
 from kettle_services.gateway.domain.published_addresses import Address
 from kettle_services.gateway.pages.serving import Pages
-from kettle_services.gateway.published.access_tokens import AccessTokens
 from kettle_services.gateway.published.http_proxy import HttpProxy
 from kettle_services.gateway.published.job_lookup import JobLookup
 from kettle_services.gateway.published.landing import Landing
@@ -52,11 +51,10 @@ class PublishedServices:
         self._front: Final = front
         self._tickets: Final = tickets
         self._persons: Final[Persons] = parts.persons
-        self._tokens: Final = AccessTokens()
         self.tunnels: Final = Tunnels(settings.tunnels)
         self.uses: Final = Uses(settings.service_connections, settings.service_connections_of_one)
         lookup = JobLookup(bus, settings.collector, parts.tables)
-        self.access: Final = ServiceAccess(front, lookup, self.tunnels, parts.persons, self._tokens)
+        self.access: Final = ServiceAccess(front, lookup, self.tunnels, parts.persons)
         passage = Passage()
         proxy = HttpProxy(settings.service_patience, passage)
         self.requests: Final = ServiceRequests(
@@ -86,7 +84,7 @@ class PublishedServices:
             self._persons.of_account(caller.name, "")
         except RequestRefused as refusal:
             raise RefusedError(RefusalCode.DENIED, str(refusal)) from refusal
-        token, expires = self._tokens.make(caller.name, time.time())
+        token, expires = self._persons.access_tokens.make(caller.name, time.time())
         return AccessMade(url=self._tickets.url, ca=self._tickets.ca, token=token, expires=expires)
 
     async def _by_browser(self, request: web.Request, _address: Address) -> web.StreamResponse:
