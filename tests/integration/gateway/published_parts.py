@@ -25,6 +25,7 @@ from kettle_services.gateway.published.job_lookup import JobLookup, QueuedJob
 from kettle_services.gateway.published.landing import Landing
 from kettle_services.gateway.published.service_access import ServiceAccess
 from kettle_services.gateway.published.service_requests import ServiceRequests
+from kettle_services.gateway.published.switching import Passage
 from kettle_services.gateway.published.tunnels import Tunnels
 from kettle_services.gateway.published.uses import Uses
 from kettle_services.gateway.rest.application import Front, RequestLimits
@@ -127,9 +128,15 @@ class Gateway:
         limits = RequestLimits(rate=1e5, burst=1e5, all_rate=1e5, all_burst=1e5, proxies=frozenset())
         front = Front(cast("Any", self.persons), limits)
         self.access = ServiceAccess(front, self.jobs, self.tunnels)
-        origins = Origins("", ())
+        origins, passage = Origins("", ()), Passage()
         self.requests = ServiceRequests(
-            self.access, HttpProxy(patience), self.uses, limits, origins, lambda _request: ""
+            self.access,
+            HttpProxy(patience, passage),
+            passage,
+            self.uses,
+            limits,
+            origins,
+            lambda _request: "",
         )
         self.application = web.Application(middlewares=[front.as_problems])
         Landing(self.tunnels, MadeUpTickets(), limits).add_to(self.application)

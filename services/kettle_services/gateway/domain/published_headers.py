@@ -119,7 +119,7 @@ def _is_under(path: str, prefix: str) -> bool:
 
 def _of_this_path(said: str, visit: Visit) -> list[str]:
     """A cookie of a job, for its own path only; none if it would be taken for one of the gateway's or of the whole host."""
-    cookie = SimpleCookie[str]()
+    cookie = SimpleCookie()
     try:
         cookie.load(said)
     except CookieError:

@@ -7,22 +7,20 @@ sent, so nobody can put a second request into the first.
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import aiohttp
 from aiohttp import hdrs, web
 from multidict import CIMultiDict
 
 from kettle.published.errors import StreamCode, StreamRefusedError, TunnelError
+from kettle.published.tunnel_stream import TunnelStream
 from kettle_services.gateway.domain.published_headers import Visit, from_job, to_job
 from kettle_services.gateway.published.job_connections import JobConnections, address_in_job
-from kettle_services.gateway.published.switching import Coupled, Switched, switch
+from kettle_services.gateway.published.switching import Early, Passage
 from kettle_services.gateway.published.uses import Use
 from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_wire.rest.problem import ProblemCode
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _FORBIDDEN: Final = frozenset({"CONNECT", "TRACE"})
 _NO_BODY: Final = frozenset({204, 304})
@@ -79,9 +77,10 @@ def refused_stream(error: TunnelError | ConnectionError, service: str) -> Reques
 class HttpProxy:
     """Passes them on."""
 
-    def __init__(self, patience: float) -> None:
+    def __init__(self, patience: float, passage: Passage) -> None:
         """`patience`: seconds in which a job begins its answer, from the last byte of the request on."""
         self._patience: Final = patience
+        self._passage: Final = passage
 
     async def answer(
         self,
@@ -127,7 +126,7 @@ class HttpProxy:
             use.count_sent(len(data))
             yield data
 
-    async def _begun(  # noqa: PLR0913 - what a request is
+    async def _begun(
         self,
         session: aiohttp.ClientSession,
         method: str,
@@ -183,49 +182,17 @@ class HttpProxy:
                 return await _passed_on(request, response, visit, use)
             finally:
                 response.close()
-        theirs = connection.transport
-        job, person = Coupled(use.count_received), Coupled(use.count_sent)
-        protocol = connection.protocol
+        stream, protocol = connection.transport, connection.protocol
+        assert isinstance(stream, TunnelStream), "the connector has no others"
         assert protocol is not None, "its transport is there"
-        early = _early(protocol)
-        theirs.set_protocol(job)
-        job.connection_made(theirs)
-        if early:
-            job.data_received(early)
+        stream.pause_reading()
+        early = Early()
+        protocol.set_parser(early, None)
         answered = {**dict(from_job(response.headers.items(), visit)), "Upgrade": "websocket"}
         try:
-            await join(request, use, job, person, answered)
+            return await self._passage.answer(request, use, stream, answered, early.data)
         finally:
             response.close()
-        return Switched()
-
-
-async def join(
-    request: web.Request, use: Use, job: Coupled, person: Coupled, headers: "Mapping[str, str]"
-) -> None:
-    """Answer 101, and pass bytes both ways until both connections are over."""
-    try:
-        switch(request, person, headers)
-        use.end = person.abort
-        person.join(job)
-        await asyncio.wait([person.over, job.over])
-    finally:
-        job.abort()
-        if person.transport is not None:
-            person.transport.abort()
-
-
-def _early(protocol: aiohttp.client_proto.ResponseHandler) -> bytes:
-    """What the job has sent behind its agreement already."""
-    taken: list[bytes] = []
-
-    class Taker:
-        def feed_data(self, data: bytes) -> tuple[bool, bytes]:
-            taken.append(data)
-            return False, b""
-
-    protocol.set_parser(Taker(), None)
-    return b"".join(taken)
 
 
 async def _passed_on(

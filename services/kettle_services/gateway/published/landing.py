@@ -13,11 +13,14 @@ from kettle.http.requests import bearer_token
 from kettle.published.frames import PATH, PROTOCOL
 from kettle.published.ticket import Ticket, TicketRefusedError
 from kettle.published.tunnel import Tunnel
-from kettle_services.gateway.published.switching import Switched, require_upgrade, switch
+from kettle_services.gateway.published.switching import Switched, forget, require_upgrade, taken
 from kettle_services.gateway.published.tunnels import JobTunnel, Tunnels
 from kettle_services.gateway.rest.application import RequestLimits
 from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_wire.rest.problem import ProblemCode
+
+NOT_RUNNING: Final = "job.not_running"
+"""With this a ticket is refused whose run is over."""
 
 _log: Final = logging.getLogger(__name__)
 
@@ -47,19 +50,26 @@ class Landing:
         require_upgrade(request, PROTOCOL)
         ticket = await self._checked(request)
         self._tunnels.require_room(ticket)
-        made: JobTunnel | None = None
         renewals: set[asyncio.Task[None]] = set()
 
         def brought(text: str) -> None:
-            if made is not None and not renewals:
+            if not renewals:
                 task = asyncio.create_task(self._renew(made, text), name="ticket of a tunnel")
                 renewals.add(task)
                 task.add_done_callback(renewals.discard)
 
-        tunnel = Tunnel(opens=True, on_ticket=brought)
-        switch(request, tunnel, {"Upgrade": PROTOCOL})
+        tunnel = Tunnel(opens=True, on_ticket=brought, on_announcement=lambda _said: made.announced.set())
         made = JobTunnel(ticket, tunnel, time.time())
-        reason = await self._tunnels.hold(made)
+        transport, early = taken(request, {"Upgrade": PROTOCOL})
+        transport.set_protocol(tunnel)
+        tunnel.connection_made(transport)
+        if early:
+            tunnel.data_received(early)
+        try:
+            reason = await self._tunnels.hold(made)
+        finally:
+            transport.abort()
+            forget(request)
         _log.info("the tunnel of job %s has ended: %s", ticket.job, reason)
         return Switched()
 
@@ -75,6 +85,8 @@ class Landing:
         try:
             return await self._tickets.check(text)
         except TicketRefusedError as refusal:
+            if refusal.code == NOT_RUNNING:
+                raise RequestRefused(410, refusal.code, str(refusal)) from refusal
             self._limits.failed(self._limits.address(request))
             raise RequestRefused(
                 401, refusal.code, str(refusal), challenge=bearer_challenge(str(refusal))

@@ -8,14 +8,12 @@ from aiohttp import web
 
 from kettle.http.requests import bearer_token
 from kettle.published.errors import TunnelError
-from kettle.published.relay import CHUNK, join
 from kettle.published.services import NAME
-from kettle.published.tunnel_stream import TunnelStream
 from kettle_services.gateway.domain.published_addresses import Address, BadAddressError, read_address
 from kettle_services.gateway.domain.published_headers import Visit
 from kettle_services.gateway.published.http_proxy import HttpProxy, refused_stream, require_plain
 from kettle_services.gateway.published.service_access import Granted, ServiceAccess
-from kettle_services.gateway.published.switching import Switched, require_upgrade, taken
+from kettle_services.gateway.published.switching import Passage, require_upgrade
 from kettle_services.gateway.published.uses import Use, Uses, Via
 from kettle_services.gateway.rest.application import RequestLimits
 from kettle_services.gateway.rest.jobs import job_name
@@ -38,6 +36,7 @@ class ServiceRequests:
         self,
         access: ServiceAccess,
         proxy: HttpProxy,
+        passage: Passage,
         uses: Uses,
         limits: RequestLimits,
         origins: Origins,
@@ -50,7 +49,7 @@ class ServiceRequests:
         self._limits: Final = limits
         self._origins: Final = origins
         self._prefix_of: Final = prefix_of
-        self._buffer: Final = bytearray(CHUNK)
+        self._passage: Final = passage
 
     def add_to(self, application: web.Application, browser: Browser) -> None:
         """
@@ -121,24 +120,7 @@ class ServiceRequests:
                 ) from error
             except (TunnelError, ConnectionError) as error:
                 raise refused_stream(error, name) from error
-            await self._passed_on(request, use, stream)
-        return Switched()
-
-    async def _passed_on(self, request: web.Request, use: Use, stream: TunnelStream) -> None:
-        """Answer 101, and pass bytes both ways until both sides have ended."""
-        try:
-            transport, rest = taken(request, {"Upgrade": STREAM})
-        except ConnectionResetError:
-            stream.abort()
-            raise
-        relay = join(stream, transport, self._buffer, received=rest)
-        use.counted_by(lambda: (relay.received, relay.sent))
-        try:
-            await relay.done
-        finally:
-            stream.abort()
-            transport.abort()
-            request.protocol.connection_lost(None)
+            return await self._passage.answer(request, use, stream, {"Upgrade": STREAM})
 
     def _use(self, granted: Granted, service: str, via: Via) -> Use:
         use = Use(
@@ -146,7 +128,11 @@ class ServiceRequests:
         )
         task = asyncio.current_task()
         assert task is not None, "each request has one"
-        use.end = task.cancel
+
+        def end() -> None:
+            task.cancel()
+
+        use.end = end
         return use
 
 
