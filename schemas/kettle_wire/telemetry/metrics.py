@@ -12,6 +12,7 @@ from kettle_wire.telemetry import (
     pool_metrics,
     process_metrics,
     queue_metrics,
+    session_metrics,
     worker_pool_metrics,
 )
 from kettle_wire.telemetry.declaration import Metric
@@ -22,6 +23,7 @@ METRICS: Final = (
     *file_metrics.METRICS,
     *pool_metrics.METRICS,
     *gateway_metrics.METRICS,
+    *session_metrics.METRICS,
     *worker_pool_metrics.METRICS,
 )
 """All of them, in the order of those modules."""
