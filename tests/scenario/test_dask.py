@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from distributed import Client
 
-from kettle.client import select
 from kettle.dask.credentials import Credentials, read_credentials, write_credentials
+from kettle.dask.security import security_of
 from kettle.pki.certificates import make_request
 from kettle.pki.session_authority import SessionAuthority
 from kettle.testing.patience import PATIENCE_S
@@ -56,7 +56,7 @@ async def test_scheduler_and_workers_are_jobs(pool: ThrowawayPool, tmp_path: Pat
         while not (shared / "scheduler").exists():
             await asyncio.sleep(0.05)
     address = (shared / "scheduler").read_text()
-    async with Client(address, security=read_credentials(shared).security(), asynchronous=True) as client:
+    async with Client(address, security=security_of(read_credentials(shared)), asynchronous=True) as client:
         await client.wait_for_workers(2, timeout=PATIENCE_S)
         assert 10 == await client.submit(sum, [1, 2, 3, 4])
         assert [n + 1 for n in range(20)] == await client.gather(client.map(lambda n: n + 1, range(20)))
@@ -67,4 +67,4 @@ async def test_scheduler_and_workers_are_jobs(pool: ThrowawayPool, tmp_path: Pat
     }
     assert names < jobs
     with pytest.raises(OSError):
-        await Client(address, security=credentials("two").security(), asynchronous=True, timeout=1)
+        await Client(address, security=security_of(credentials("two")), asynchronous=True, timeout=1)

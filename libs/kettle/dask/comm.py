@@ -20,10 +20,12 @@ from distributed.comm.tcp import MAX_BUFFER_SIZE, TLS, TLSConnector, TLSListener
 from tornado.iostream import SSLIOStream, StreamClosedError
 
 from kettle.dask.addresses import SCHEME, JobAddress, read_address
-from kettle.dask.credentials import OPENER, OpenStream
+from kettle.dask.credentials import OpenStream
 from kettle.dask.placement import Placement, placement_of_person
 from kettle.dask.stream_socket import StreamSocket
 
+OPENER: Final = "open_stream"
+"""Under this name a connection is told how to come to a service through the gateway."""
 DIRECT_WITHIN_S: Final = 2.0
 """A direct connection that takes longer is given up for the one through the gateway."""
 _AVOIDED_S: Final = 60.0

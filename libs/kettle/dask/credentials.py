@@ -14,13 +14,9 @@ import msgspec
 if TYPE_CHECKING:
     import asyncio
 
-    from distributed.security import Security
-
 AUTHORITY: Final = "authority.pem"
 CERTIFICATE: Final = "certificate.pem"
 KEY: Final = "key.pem"
-OPENER: Final = "open_stream"
-"""Under this name a connection of Dask is told how to come to a service through the gateway."""
 
 OpenStream = Callable[[str, str], Awaitable["tuple[asyncio.StreamReader, asyncio.StreamWriter]"]]
 """Opens a stream to a service of a job: the job's id, the service's name."""
@@ -39,25 +35,6 @@ class Credentials(msgspec.Struct, frozen=True):
 
     def __repr__(self) -> str:
         return "Credentials(...)"
-
-    def security(self, open_stream: OpenStream | None = None) -> "Security":
-        """
-        What Dask's connections go by.
-
-        `open_stream`: the way through the gateway; without it only those of the own network are reached.
-        """
-        from distributed.security import Security
-
-        import kettle.dask.comm as _  # Dask's connections know kettle:// from now on
-
-        return Security(
-            require_encryption=True,
-            tls_ca_file=self.authority,
-            tls_min_version=None,
-            extra_conn_args={OPENER: open_stream},
-            **{f"tls_{role}_cert": self.certificate for role in ("client", "scheduler", "worker")},
-            **{f"tls_{role}_key": self.key for role in ("client", "scheduler", "worker")},
-        )
 
 
 def read_credentials(directory: Path) -> Credentials:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from kettle.dask.credentials import Credentials, OpenStream, read_credentials
+from kettle.dask.reports import Superior
 
 _LOOK_S: Final = 0.2
 """Of a file that another program writes, on whatever file system, no event tells."""
@@ -20,6 +21,8 @@ class Membership(Protocol):
     credentials: Credentials
     open_stream: OpenStream | None
     """The way to members in other networks; None if there is none."""
+    superior: Superior | None
+    """Who decides how many workers there are; None: nobody does."""
 
     async def publish(self, service: str, port: int, kind: str) -> None:
         """Have the gateway lead to a port of ours; `kind`: `tcp` or `http`."""
@@ -29,8 +32,8 @@ class Membership(Protocol):
         The scheduler's address and its versions, as soon as there is one; `after`: an address that is no longer it.
         """
 
-    async def announce(self, contact: str, versions: Mapping[str, str]) -> None:
-        """Tell where the scheduler is, which we are."""
+    async def announce(self, contact: str) -> None:
+        """Tell where the scheduler is, which we are; where there is a superior, the reports say it."""
 
 
 class SharedDirectory:
@@ -47,6 +50,7 @@ class SharedDirectory:
         self._contact = directory / self.CONTACT
         self.credentials = read_credentials(directory)
         self.open_stream: OpenStream | None = None
+        self.superior: Superior | None = None
 
     async def publish(self, service: str, port: int, kind: str) -> None:
         """Nobody comes from elsewhere."""
@@ -58,7 +62,7 @@ class SharedDirectory:
                 return found, {}
             await asyncio.sleep(_LOOK_S)
 
-    async def announce(self, contact: str, versions: Mapping[str, str]) -> None:
+    async def announce(self, contact: str) -> None:
         """In a file that is complete once it is there."""
         new = self._contact.with_name(f".{self.CONTACT}.new")
         new.write_text(contact)

@@ -16,6 +16,7 @@ import msgspec
 from kettle.classad import ClassAd, Value, evaluate_attribute, read_long
 
 LOOPBACK: Final = "127.0.0.1"
+EVERYWHERE: Final = "0.0.0.0"  # noqa: S104  only in a network that its machines name as theirs, by SiteName
 _BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
 _NAMESPACE: Final = "/proc/self/ns/net"
 _SOMEWHERE: Final = ("192.0.2.1", 9)
@@ -42,9 +43,13 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
     """What the job was given; 0: not known."""
 
     @property
-    def listens_to(self) -> str:
-        """The address on which it listens: that of the loopback device, where nobody comes from another machine."""
-        return LOOPBACK if self.host == LOOPBACK else ""
+    def binds(self) -> str:
+        """
+        The address on which it listens: that of the loopback device where nobody may come from another machine.
+
+        Who has no certificate of the session gets no further than a handshake anywhere.
+        """
+        return LOOPBACK if self.host == LOOPBACK else EVERYWHERE
 
 
 def machine_network() -> str:

@@ -1,26 +1,24 @@
 """
-The program of a session's worker: `python -m kettle.dask.worker`, in a job whose id is the worker's name.
+A worker in a job, whose id is its name, from its start to its end.
 
 A worker whose scheduler is gone joins the next one; it ends when it was retired, when no scheduler comes in time, or at the
 end of its life.
 """
 
-import argparse
 import asyncio
-import signal
-import sys
 from enum import IntEnum
-from pathlib import Path
 from typing import Any, Final
 
 from distributed import Worker
 
 from kettle.dask.comm import listen_as
-from kettle.dask.credentials import CredentialsError
-from kettle.dask.membership import Membership, SharedDirectory
-from kettle.dask.placement import NotInJobError, Placement, placement_of_job
+from kettle.dask.membership import Membership
+from kettle.dask.placement import Placement
+from kettle.dask.programs import call_at_signals, complain
+from kettle.dask.security import security_of
 from kettle.dask.versions import mismatch, own_versions
 
+PROGRAM: Final = "kettle.dask.worker"
 WORKER: Final = "worker"
 """The name of its service."""
 DEATH_TIMEOUT_S: Final = 120.0
@@ -32,6 +30,7 @@ class Ended(IntEnum):
     """Why the program ended, as its job's exit code."""
 
     DISMISSED = 0
+    """It was retired, or its life is over."""
     UNUSABLE = 1
     ALONE = 3
     """No scheduler came in time."""
@@ -70,7 +69,8 @@ class WorkerProgram:
         self._ended = False
 
     async def run(self) -> Ended:
-        """Until it ends."""
+        """Until it ends, by itself or by a signal."""
+        call_at_signals(self.end)
         listen_as(self._placement, WORKER)
         contact = ""
         while not self._ended:
@@ -78,10 +78,10 @@ class WorkerProgram:
                 async with asyncio.timeout(self._death_timeout_s):
                     contact, theirs = await self._membership.scheduler(after=contact)
             except TimeoutError:
-                print(f"kettle.dask.worker: no scheduler in {self._death_timeout_s:g} s", file=sys.stderr)
+                complain(PROGRAM, f"there was no scheduler in {self._death_timeout_s:g} s")
                 return Ended.ALONE
-            if said := mismatch(own_versions(), theirs, we="this worker's image", they="the scheduler"):
-                print(f"kettle.dask.worker: {said}", file=sys.stderr)
+            if said := mismatch(own_versions(), theirs, we="this worker's image", they="the scheduler's"):
+                complain(PROGRAM, said)
                 return Ended.UNEQUAL
             if not await self._serve(contact):
                 break
@@ -100,10 +100,10 @@ class WorkerProgram:
             contact,
             name=place.job,
             protocol="kettle",
-            host=place.listens_to or "0.0.0.0",  # noqa: S104  as of the scheduler
+            host=place.binds,
             nthreads=place.cores,
             memory_limit=place.memory_bytes or "auto",
-            security=self._membership.credentials.security(self._membership.open_stream),
+            security=security_of(self._membership.credentials, self._membership.open_stream),
             lifetime=self._lifetime_s or None,
             lifetime_restart=False,
             death_timeout=self._death_timeout_s,
@@ -111,44 +111,5 @@ class WorkerProgram:
             dashboard_address="127.0.0.1:0",
         )
         await worker
-        await self._membership.publish(WORKER, worker.port, "tcp")
         await worker.finished()
         return worker.closed_for in _LOST
-
-
-async def run_worker(program: WorkerProgram) -> Ended:
-    """With the signals by which jobs are ended."""
-    loop = asyncio.get_running_loop()
-    ending: list[asyncio.Task[None]] = []
-
-    def end() -> None:
-        if not ending:
-            ending.append(asyncio.create_task(program.end()))
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, end)
-    return await program.run()
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m kettle.dask.worker", description=__doc__)
-    parser.add_argument(
-        "--shared", type=Path, metavar="DIRECTORY", help="files that the programs of a session share"
-    )
-    parser.add_argument("--lifetime", type=float, default=0.0, metavar="SECONDS")
-    parser.add_argument("--death-timeout", type=float, default=DEATH_TIMEOUT_S, metavar="SECONDS")
-    options = parser.parse_args()
-    try:
-        membership = SharedDirectory(options.shared)
-        placement = placement_of_job()
-    except (CredentialsError, NotInJobError) as error:
-        print(f"kettle.dask.worker: {error}", file=sys.stderr)
-        return Ended.UNUSABLE
-    program = WorkerProgram(
-        membership, placement, lifetime_s=options.lifetime, death_timeout_s=options.death_timeout
-    )
-    return asyncio.run(run_worker(program))
-
-
-if __name__ == "__main__":
-    sys.exit(main())
