@@ -4,7 +4,6 @@ import argparse
 import asyncio
 import signal
 import sys
-from collections.abc import Callable, Coroutine
 from pathlib import Path
 
 from kettle.dask.membership import Membership, SharedDirectory
@@ -39,16 +38,7 @@ def complain(program: str, message: object) -> None:
     sys.stderr.flush()
 
 
-def call_at_signals(end: Callable[[], Coroutine[object, object, object]]) -> None:
-    """
-    Have `end` run once when the job is vacated or removed (SIGTERM), or somebody presses Ctrl-C.
-    """
-    loop = asyncio.get_running_loop()
-    ending: list[asyncio.Task[object]] = []
-
-    def signalled() -> None:
-        if not ending:
-            ending.append(loop.create_task(end()))
-
+def set_at_signals(end: asyncio.Event) -> None:
+    """When the job is vacated or removed (SIGTERM), or somebody presses Ctrl-C."""
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, signalled)
+        asyncio.get_running_loop().add_signal_handler(number, end.set)

@@ -7,7 +7,7 @@ import sys
 
 from kettle.dask.credentials import CredentialsError
 from kettle.dask.placement import NotInJobError, placement_of_job
-from kettle.dask.programs import complain, membership_of, parser_of
+from kettle.dask.programs import complain, membership_of, parser_of, set_at_signals
 from kettle.dask.scheduler.program import run_scheduler
 
 PROGRAM = "kettle.dask.scheduler"
@@ -23,9 +23,15 @@ def main() -> int:
     except (CredentialsError, NotInJobError) as error:
         complain(PROGRAM, error)
         return 1
-    asyncio.run(
-        run_scheduler(membership, placement, port=options.port, dashboard_port=options.dashboard_port)
-    )
+
+    async def run() -> None:
+        end = asyncio.Event()
+        set_at_signals(end)
+        await run_scheduler(
+            membership, placement, end, port=options.port, dashboard_port=options.dashboard_port
+        )
+
+    asyncio.run(run())
     return 0
 
 

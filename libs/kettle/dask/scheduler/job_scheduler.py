@@ -4,6 +4,7 @@ from collections.abc import Collection
 from typing import Any, Final
 
 from distributed import Scheduler
+from distributed.scheduler import ClientState
 
 KEPT: Final = "kept-of-"
 """Before the name of a client that is gone: under this name its results are kept."""
@@ -29,7 +30,7 @@ class JobScheduler(Scheduler):
         """Called for a client whose connection has ended; one that said goodbye is gone by then."""
         lost = self.clients.get(client)
         if lost is not None and lost.wants_what and not client.startswith(KEPT):
-            self.client_desires_keys([task.key for task in lost.wants_what], KEPT + client)
+            self._keep(lost)
             if not self._ongoing_background_tasks.closed:
                 self._ongoing_background_tasks.call_later(self._keep_s, self._forget, KEPT + client)
         super().remove_client(client, stimulus_id)
@@ -44,6 +45,15 @@ class JobScheduler(Scheduler):
 
     def _dismiss_client(self, client: str, stimulus_id: str | None = None) -> None:
         super().remove_client(client, stimulus_id)
+
+    def _keep(self, lost: ClientState) -> None:
+        # As `client_desires_keys` does, which would tell a client that is gone about each of them.
+        name = KEPT + lost.client_key
+        kept = self.clients.setdefault(name, ClientState(name))
+        for task in lost.wants_what:
+            if task.who_wants is not None:
+                task.who_wants.add(kept)
+                kept.wants_what.add(task)
 
     async def _forget(self, kept: str) -> None:
         super().remove_client(kept)

@@ -5,7 +5,7 @@ import sys
 
 from kettle.dask.credentials import CredentialsError
 from kettle.dask.placement import NotInJobError, placement_of_job
-from kettle.dask.programs import complain, membership_of, parser_of
+from kettle.dask.programs import complain, membership_of, parser_of, set_at_signals
 from kettle.dask.worker.program import DEATH_TIMEOUT_S, PROGRAM, Ended, WorkerProgram
 
 
@@ -34,7 +34,13 @@ def main() -> int:
     program = WorkerProgram(
         membership, placement, lifetime_s=options.lifetime, death_timeout_s=options.death_timeout
     )
-    return asyncio.run(program.run())
+
+    async def run() -> Ended:
+        end = asyncio.Event()
+        set_at_signals(end)
+        return await program.run(end)
+
+    return asyncio.run(run())
 
 
 if __name__ == "__main__":

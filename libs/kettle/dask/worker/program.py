@@ -14,7 +14,7 @@ from distributed import Worker
 from kettle.dask.comm import listen_as
 from kettle.dask.membership import Membership
 from kettle.dask.placement import Placement
-from kettle.dask.programs import call_at_signals, complain
+from kettle.dask.programs import complain
 from kettle.dask.security import security_of
 from kettle.dask.versions import mismatch, own_versions
 
@@ -65,15 +65,12 @@ class WorkerProgram:
         self._placement = placement
         self._lifetime_s = lifetime_s
         self._death_timeout_s = death_timeout_s
-        self._worker: JobWorker | None = None
-        self._ended = False
 
-    async def run(self) -> Ended:
-        """Until it ends, by itself or by a signal."""
-        call_at_signals(self.end)
+    async def run(self, end: asyncio.Event) -> Ended:
+        """Until it ends, by itself or by `end`."""
         listen_as(self._placement, WORKER)
         contact = ""
-        while not self._ended:
+        while not end.is_set():
             try:
                 async with asyncio.timeout(self._death_timeout_s):
                     contact, theirs = await self._membership.scheduler(after=contact)
@@ -83,20 +80,33 @@ class WorkerProgram:
             if said := mismatch(own_versions(), theirs, we="this worker's image", they="the scheduler's"):
                 complain(PROGRAM, said)
                 return Ended.UNEQUAL
-            if not await self._serve(contact):
+            if not await self._serve(contact, end):
                 break
         return Ended.DISMISSED
 
-    async def end(self) -> None:
-        """Move the data of the worker to others, as far as there is time, and end."""
-        self._ended = True
-        if self._worker is not None:
-            await self._worker.close_gracefully(reason="the job of the worker is ended")
-
-    async def _serve(self, contact: str) -> bool:
+    async def _serve(self, contact: str, end: asyncio.Event) -> bool:
         """Work for this scheduler; whether another one may have us afterwards."""
+        worker = self._worker(contact)
+        try:
+            await worker
+        except TimeoutError:
+            return True  # it has gone before we came
+        await self._membership.publish(WORKER, worker.port, "tcp")
+        ended = asyncio.create_task(end.wait())
+        finished = asyncio.create_task(worker.finished())
+        try:
+            await asyncio.wait((ended, finished), return_when=asyncio.FIRST_COMPLETED)
+            if not finished.done():
+                # Its data move to others, as far as there is time.
+                await worker.close_gracefully(reason="the job of the worker is ended")
+        finally:
+            ended.cancel()
+            finished.cancel()
+        return worker.closed_for in _LOST
+
+    def _worker(self, contact: str) -> JobWorker:
         place = self._placement
-        self._worker = worker = JobWorker(
+        return JobWorker(
             contact,
             name=place.job,
             protocol="kettle",
@@ -110,6 +120,3 @@ class WorkerProgram:
             dashboard=False,
             dashboard_address="127.0.0.1:0",
         )
-        await worker
-        await worker.finished()
-        return worker.closed_for in _LOST
