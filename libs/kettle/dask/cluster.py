@@ -310,7 +310,7 @@ class KettleCluster(Cluster):
 
     async def _get_logs(self, cluster: bool = True, scheduler: bool = True, workers: bool = True) -> Logs:  # noqa: FBT001, FBT002  Dask's names
         connected = self._ready.is_set()
-        found = await super()._get_logs(False, scheduler and connected, workers and connected)  # noqa: FBT003
+        found = await super()._get_logs(False, scheduler and connected, workers and connected)
         if cluster and self._link is not None:
             found["Cluster"] = Log("\n".join(await self._link.service.story(self._link.situation.id)))
         return found

@@ -2,10 +2,12 @@
 
 import argparse
 import asyncio
+import os
 import signal
 import sys
 from pathlib import Path
 
+from kettle.dask.job_membership import JobMembership
 from kettle.dask.membership import Membership, SharedDirectory
 
 
@@ -16,20 +18,22 @@ def parser_of(program: str, description: str | None) -> argparse.ArgumentParser:
         "--shared",
         type=Path,
         metavar="DIRECTORY",
-        required=True,
         help="the files by which the programs of a cluster that has no session find and believe each other",
     )
+    parser.add_argument("--session", default="", metavar="ID", help="for those who look at processes")
     return parser
 
 
-def membership_of(options: argparse.Namespace) -> Membership:
+async def membership_of(options: argparse.Namespace) -> Membership:
     """
     What this program belongs to.
 
     Raises:
         CredentialsError: its certificate cannot be had.
     """
-    return SharedDirectory(options.shared)
+    if options.shared is not None:
+        return SharedDirectory(options.shared)
+    return await JobMembership.of_job(os.environ)
 
 
 def complain(program: str, message: object) -> None:

@@ -18,20 +18,23 @@ def main() -> int:
     parser.add_argument("--port", type=int, default=0, help="0: one that is free")
     parser.add_argument("--dashboard-port", type=int, default=0, help="0: one that is free")
     options = parser.parse_args()
-    try:
-        membership, placement = membership_of(options), placement_of_job()
-    except (CredentialsError, NotInJobError) as error:
-        complain(PROGRAM, error)
-        return 1
 
     async def run() -> None:
         end = asyncio.Event()
         set_at_signals(end)
         await run_scheduler(
-            membership, placement, end, port=options.port, dashboard_port=options.dashboard_port
+            await membership_of(options),
+            placement_of_job(),
+            end,
+            port=options.port,
+            dashboard_port=options.dashboard_port,
         )
 
-    asyncio.run(run())
+    try:
+        asyncio.run(run())
+    except (CredentialsError, NotInJobError) as error:
+        complain(PROGRAM, error)
+        return 1
     return 0
 
 

@@ -5,32 +5,31 @@ out here without losing a result.
 
 import asyncio
 import logging
-import random
 import time
 from collections.abc import Mapping
 from typing import Final
 
 from distributed import Scheduler
-from distributed.diagnostics.plugin import SchedulerPlugin
 from distributed.scheduler import WorkerState
 
 from kettle.client.errors import ClientError
-from kettle.dask.reports import Orders, Report, Superior, WorkerReport
+from kettle.dask.reports import Report, Superior, WorkerReport
 from kettle.dask.scheduler.target import TargetSmoothing
 from kettle.retry.backoff import Backoff
+from kettle.retry.loop import Waits
 
 RETIRED: Final = "retired"
-WAIT_S: Final = 5.0
+WAIT_S: Final = 1.0
+"""So long the service may keep an answer, and so old is what it knows of the load."""
+_BREATH_S: Final = 0.1
 _GRACE_S: Final = 10.0
 _AFTER_FAILURE: Final = Backoff(first=0.2, longest=10.0)
 
 log = logging.getLogger("distributed.kettle")
 
 
-class SessionAgent(SchedulerPlugin):
+class SessionAgent:
     """Speaks with the session for as long as the scheduler lives."""
-
-    name = "kettle-session"
 
     def __init__(self, superior: Superior, versions: Mapping[str, str]) -> None:
         self._superior = superior
@@ -39,31 +38,18 @@ class SessionAgent(SchedulerPlugin):
         self._idle_since: dict[str, float] = {}
         self._retiring: dict[str, asyncio.Task[None]] = {}
         self._retired: set[str] = set()
-        self._changed = asyncio.Event()
-
-    def add_worker(self, scheduler: Scheduler, worker: str) -> None:
-        """The service hears at once that it is there."""
-        self._changed.set()
-
-    def remove_worker(self, scheduler: Scheduler, worker: str, **_: object) -> None:
-        """And that it is gone."""
-        self._changed.set()
 
     async def serve(self, scheduler: Scheduler) -> None:
         """Until the session is closed."""
-        scheduler.add_plugin(self)
-        failures = 0
+        waits = Waits(_AFTER_FAILURE)
         while True:
             try:
-                orders = await self._exchange(scheduler)
+                orders = await self._superior.report(self._report(scheduler))
             except ClientError as error:
-                failures += 1
                 log.warning("the session does not answer, and is asked again: %s", error)
-                await asyncio.sleep(_AFTER_FAILURE.delay(failures - 1, random.random()))
+                await waits.wait()
                 continue
-            failures = 0
-            if orders is None:
-                continue
+            waits.reset()
             if orders.closing:
                 await scheduler.close(reason="the session is stopped")
                 return
@@ -71,19 +57,8 @@ class SessionAgent(SchedulerPlugin):
             for name in orders.retire:
                 if name not in self._retiring and name not in self._retired:
                     self._retiring[name] = asyncio.create_task(self._retire(scheduler, name))
-
-    async def _exchange(self, scheduler: Scheduler) -> Orders | None:
-        """The answer; None if something has happened meanwhile that the service has to know first."""
-        self._changed.clear()
-        asked = asyncio.create_task(self._superior.report(self._report(scheduler)))
-        changed = asyncio.create_task(self._changed.wait())
-        try:
-            await asyncio.wait((asked, changed), return_when=asyncio.FIRST_COMPLETED)
-            return asked.result() if asked.done() else None
-        finally:
-            for each in (asked, changed):
-                each.cancel()
-            await asyncio.wait((asked, changed))
+            if self._retiring:
+                await asyncio.sleep(_BREATH_S)  # as long as they are not gone the service answers at once
 
     def _report(self, scheduler: Scheduler) -> Report:
         now = time.monotonic()
@@ -121,6 +96,5 @@ class SessionAgent(SchedulerPlugin):
             gone = await scheduler.retire_workers(names=[name], close_workers=True)
             if gone or all(str(each.name) != name for each in scheduler.workers.values()):
                 self._retired.add(name)
-                self._changed.set()
         finally:
             del self._retiring[name]

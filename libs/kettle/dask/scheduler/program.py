@@ -36,20 +36,21 @@ async def run_scheduler(
         port=port,
         security=security_of(membership.credentials, membership.open_stream),
         dashboard_address=f"127.0.0.1:{dashboard_port}",
+        http_prefix=f"/jobs/{placement.job}/{DASHBOARD}",
     ) as scheduler:
-        await membership.publish(DASK, scheduler.port, "tcp")
-        if (dashboard := getattr(scheduler, "http_server", None)) is not None:
-            await membership.publish(DASHBOARD, dashboard.port, "http")
         await membership.announce(scheduler.address)
         async with asyncio.TaskGroup() as tasks:
+            published = [
+                tasks.create_task(membership.publish(DASK, scheduler.port, "tcp")),
+                tasks.create_task(membership.publish(DASHBOARD, scheduler.http_server.port, "http-prefix")),
+            ]
             ended = tasks.create_task(end.wait())
-            closed = tasks.create_task(scheduler.finished())
-            serving = [closed]
+            serving = [tasks.create_task(scheduler.finished())]
             if membership.superior is not None:
                 agent = SessionAgent(membership.superior, own_versions())
                 serving.append(tasks.create_task(agent.serve(scheduler)))
             await asyncio.wait((ended, *serving), return_when=asyncio.FIRST_COMPLETED)
             # Clients and workers are told, not left with a silent peer.
             await scheduler.close(reason="the job of the scheduler is ended")
-            for each in (ended, *serving):
+            for each in (ended, *published, *serving):
                 each.cancel()

@@ -26,21 +26,23 @@ def main() -> int:
         help="how long it waits for a scheduler",
     )
     options = parser.parse_args()
-    try:
-        membership, placement = membership_of(options), placement_of_job()
-    except (CredentialsError, NotInJobError) as error:
-        complain(PROGRAM, error)
-        return Ended.UNUSABLE
-    program = WorkerProgram(
-        membership, placement, lifetime_s=options.lifetime, death_timeout_s=options.death_timeout
-    )
 
     async def run() -> Ended:
         end = asyncio.Event()
         set_at_signals(end)
+        program = WorkerProgram(
+            await membership_of(options),
+            placement_of_job(),
+            lifetime_s=options.lifetime,
+            death_timeout_s=options.death_timeout,
+        )
         return await program.run(end)
 
-    return asyncio.run(run())
+    try:
+        return asyncio.run(run())
+    except (CredentialsError, NotInJobError) as error:
+        complain(PROGRAM, error)
+        return Ended.UNUSABLE
 
 
 if __name__ == "__main__":

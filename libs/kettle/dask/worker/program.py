@@ -91,7 +91,7 @@ class WorkerProgram:
             await worker
         except TimeoutError:
             return True  # it has gone before we came
-        await self._membership.publish(WORKER, worker.port, "tcp")
+        published = asyncio.create_task(self._membership.publish(WORKER, worker.port, "tcp"))
         ended = asyncio.create_task(end.wait())
         finished = asyncio.create_task(worker.finished())
         try:
@@ -100,8 +100,8 @@ class WorkerProgram:
                 # Its data move to others, as far as there is time.
                 await worker.close_gracefully(reason="the job of the worker is ended")
         finally:
-            ended.cancel()
-            finished.cancel()
+            for each in (published, ended, finished):
+                each.cancel()
         return worker.closed_for in _LOST
 
     def _worker(self, contact: str) -> JobWorker:
