@@ -1,70 +1,84 @@
-"""Dask clusters whose scheduler and workers are jobs."""
+"""Dask clusters whose scheduler and workers are jobs of a pool, with the real Dask and the real service of sessions."""
 
 import asyncio
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+import numpy as np
 import pytest
-from distributed import Client
+from distributed import Client, wait
 
-from kettle.dask.credentials import Credentials, read_credentials, write_credentials
 from kettle.dask.security import security_of
-from kettle.pki.certificates import make_request
-from kettle.pki.session_authority import SessionAuthority
+from kettle.testing.commands.running import execute
 from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
+from tests.integration.dask.sessions_here import issued
 
-PROGRAM = """
-executable = {python}
-arguments = "-m kettle.dask.{program} --shared {shared}"
-transfer_executable = false
-request_cpus = 1
-request_memory = 256 MB
-kill_sig = SIGTERM
-output = {program}.$(ProcId).out
-error = {program}.$(ProcId).err
-queue {count}
+from .dask_pools import SETTINGS, cluster_in, jobs_left, kill
+
+pytestmark = [pytest.mark.scenario, pytest.mark.embedded]
+
+LOST: Final = """
+import os, sys
+from distributed import Client
+from kettle.dask import KettleCluster
+
+cluster = KettleCluster.from_name("analysis")
+client = cluster.get_client()
+future = client.submit(lambda n: n * n, 12, key="square", pure=False)
+assert future.result() == 144
+os._exit(0)  # as a kernel dies: nobody says goodbye
+"""
+FOUND: Final = """
+from kettle.dask import KettleCluster
+
+with KettleCluster.from_name("analysis") as cluster, cluster.get_client() as client:
+    print(cluster.kept_results(client)["square"].result(), len(cluster.scheduler_info["workers"]))
 """
 
 
 @pytest.fixture(scope="module")
 def configuration() -> dict[str, Any]:
-    """Jobs run this Python, which an account of a slot may not reach."""
-    return {"cpus": 4, "settings": {"startd": {"job_account": "own"}}}
+    return {"cpus": 6, "settings": SETTINGS}
 
 
-def credentials(name: str) -> Credentials:
-    now = datetime.now(UTC)
-    authority = SessionAuthority(b"s" * 32, name, now=now)
-    key, request = make_request("member")
-    signed = authority.sign(request, now=now)
-    return Credentials(authority.certificate.decode(), signed.decode(), key.decode())
+async def by_hand(pool: ThrowawayPool, script: str, work: Path) -> str:
+    """What a program of a person prints."""
+    environ = {**pool.environ, "KETTLE_HOME": str(pool.home)}
+    said = await execute([sys.executable, "-c", script], work, environ, within_s=PATIENCE_S)
+    assert 0 == said.status, said
+    return said.out.strip()
 
 
-async def test_scheduler_and_workers_are_jobs(pool: ThrowawayPool, tmp_path: Path) -> None:
+async def test_a_cluster_of_jobs(pool: ThrowawayPool, tmp_path: Path) -> None:
     """
-    They find and believe each other, compute for a client with a certificate of the session, and let nobody else in.
+    It computes; grows; has a killed worker replaced; is found again by another program, with the results of one that died;
+    lets in nobody with a certificate of another session; and leaves no job.
     """
-    shared = tmp_path / "shared"
-    write_credentials(shared, credentials("one"))
-    for program, count in (("scheduler", 1), ("worker", 2)):
-        text = PROGRAM.format(python=sys.executable, program=program, shared=shared, count=count)
-        await pool.client.submit(text, cwd=tmp_path)
+    async with cluster_in(pool, 2, name="analysis", cores=1, memory="256 MB") as cluster:
+        async with Client(cluster, asynchronous=True) as client:
+            await client.wait_for_workers(2, timeout=PATIENCE_S)
+            assert [n + 1 for n in range(20)] == await client.gather(client.map(lambda n: n + 1, range(20)))
+            jobs = {each["name"] for each in cluster.scheduler_info["workers"].values()}
+            assert jobs < set(await jobs_left(pool))
+            kept = client.map(lambda n: np.arange(n), range(100, 140), pure=False)
+            await wait(kept)
+            victim = sorted(jobs)[0]
+            kill(victim)
+            async with asyncio.timeout(PATIENCE_S):
+                while True:
+                    names = {each["name"] for each in cluster.scheduler_info["workers"].values()}
+                    if victim not in names and len(names) == 2:
+                        break
+                    await asyncio.sleep(0.05)
+            assert list(range(100, 140)) == [len(each) for each in await client.gather(kept)]
+        await by_hand(pool, LOST, tmp_path)
+        assert "144 2" == await by_hand(pool, FOUND, tmp_path)
+        with pytest.raises(OSError):
+            await Client(
+                cluster.scheduler_address, security=security_of(issued("s1")), asynchronous=True, timeout=1
+            )
     async with asyncio.timeout(PATIENCE_S):
-        while not (shared / "scheduler").exists():
+        while await jobs_left(pool):
             await asyncio.sleep(0.05)
-    address = (shared / "scheduler").read_text()
-    async with Client(address, security=security_of(read_credentials(shared)), asynchronous=True) as client:
-        await client.wait_for_workers(2, timeout=PATIENCE_S)
-        assert 10 == await client.submit(sum, [1, 2, 3, 4])
-        assert [n + 1 for n in range(20)] == await client.gather(client.map(lambda n: n + 1, range(20)))
-        names = {each["name"] for each in client.scheduler_info()["workers"].values()}
-    jobs = {
-        f"{ad['ClusterId']}.{ad['ProcId']}"
-        for ad in await pool.client.jobs(projection=["ClusterId", "ProcId"])
-    }
-    assert names < jobs
-    with pytest.raises(OSError):
-        await Client(address, security=security_of(credentials("two")), asynchronous=True, timeout=1)

@@ -45,7 +45,7 @@ class SessionLink:
                 await asyncio.wait((following,))
 
     async def tell(self, situation: Situation) -> None:
-        """This is how it is now, as the answer to a command says; older news are no news."""
+        """Hear how it is now, as the answer to a command says; older news are no news."""
         async with self._changed:
             if situation.events >= self.situation.events:
                 self.situation = situation

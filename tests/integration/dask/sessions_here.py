@@ -1,7 +1,7 @@
 """A service of sessions in this process, whose jobs are tasks: what KettleCluster and the programs see of the real one."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from itertools import count
@@ -159,7 +159,7 @@ class SessionsHere:
             self.situation = msgspec.structs.replace(self.situation, events=self.situation.events + 1, **new)
             self._changed.notify_all()
 
-    async def until(self, wanted) -> None:  # type: ignore[no-untyped-def]
+    async def until(self, wanted: Callable[[Situation], bool]) -> None:
         async with self._changed:
             await self._changed.wait_for(lambda: wanted(self.situation))
 
