@@ -2,13 +2,19 @@
 
 import asyncio
 import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import pytest
 from distributed import Client, wait
+from distributed.comm.registry import backends
 
+from kettle.dask.addresses import SCHEME
+from kettle.dask.comm import KettleBackend
+from kettle.dask.placement import Placement
 from kettle.dask.security import security_of
 from kettle.testing.commands.running import execute
 from kettle.testing.patience import PATIENCE_S
@@ -36,6 +42,17 @@ from kettle.dask import KettleCluster
 with KettleCluster.from_name("analysis") as cluster, cluster.get_client() as client:
     print(cluster.kept_results(client)["square"].result(), len(cluster.scheduler_info["workers"]))
 """
+
+
+BYTES: Final = 100_000_000
+
+
+@pytest.fixture
+def elsewhere() -> Iterator[None]:
+    """This process is in no network of the pool's machines."""
+    backends[SCHEME] = KettleBackend(Placement())
+    yield
+    backends[SCHEME] = KettleBackend()
 
 
 @pytest.fixture(scope="module")
@@ -82,3 +99,40 @@ async def test_a_cluster_of_jobs(pool: ThrowawayPool, tmp_path: Path) -> None:
     async with asyncio.timeout(PATIENCE_S):
         while await jobs_left(pool):
             await asyncio.sleep(0.05)
+
+
+async def test_a_client_in_another_network(pool: ThrowawayPool, elsewhere: None) -> None:
+    """All that it sends and gets goes through the gateway: functions, results of many MB, and what runs on workers."""
+    async with cluster_in(pool, 1) as cluster, Client(cluster, asynchronous=True) as client:
+        await client.wait_for_workers(1, timeout=PATIENCE_S)
+        began = time.monotonic()
+        data = await client.submit(np.ones, BYTES // 8)
+        took = time.monotonic() - began
+        assert BYTES == data.nbytes
+        assert BYTES // 8 == data.sum()
+        print(f"{BYTES / took / 1e6:.0f} MB/s through the gateway")
+        assert {sys.version} == set((await client.run(lambda: sys.version)).values())
+
+
+async def test_clusters_at_a_terminal(pool: ThrowawayPool) -> None:
+    """`kettle dask` begins, lists, scales and stops them, and shows what their jobs have written."""
+
+    async def said(*words: str) -> str:
+        answer = await pool.kettle("dask", *words)
+        assert 0 == answer.status, answer
+        return answer.out
+
+    assert "requested" in await said("create", "typed", "--workers", "1")
+    async with cluster_in(pool, existing="typed") as cluster:
+        await cluster.wait_for_workers(1, timeout=PATIENCE_S)
+        assert "typed" in await said("list")
+        assert "wanted 2" in await said("scale", "typed", "2")
+        await cluster.wait_for_workers(2, timeout=PATIENCE_S)
+        assert "Registered to" in await said("logs", "typed")
+    refused = await pool.kettle("dask", "adapt", "typed", "3", "2")
+    assert (2, "at least 3 and at most 2" in refused.err) == (refused.status, True)
+    await said("stop", "typed")
+    async with asyncio.timeout(PATIENCE_S):
+        while "typed" in await said("list"):
+            await asyncio.sleep(0.05)
+    assert [] == await jobs_left(pool)
