@@ -16,10 +16,12 @@ from kettle_services.gateway.pages.serving import Pages
 from kettle_services.gateway.pages.wiring import PAGES, page_handlers
 from kettle_services.gateway.pages.workflows.watching import WorkflowWatch
 from kettle_services.gateway.pages.workflows.workflow_page import WORKFLOW, ShowWorkflow
+from kettle_services.gateway.published.tickets import TicketOffice
+from kettle_services.gateway.published.wiring import add_published
 from kettle_services.gateway.rest.application import Asked, Front
 from kettle_services.gateway.rest.mcp.serving import ModelContext
 from kettle_services.gateway.rest.streams import Streams
-from kettle_services.gateway.rest.wiring import RestParts, rest_parts
+from kettle_services.gateway.rest.wiring import RestParts, directory, rest_parts
 from kettle_services.gateway.sessions.browser_sessions import BrowserSessions
 from kettle_services.gateway.sessions.links import Links
 from kettle_services.gateway.sessions.links_by_bus import LinksByBus
@@ -74,7 +76,20 @@ async def http_application(
         from kettle_services.gateway.prominence.wiring import add_prominence  # few gateways have it
 
         add_prominence(rt, application, settings, bus, parts, url)
-    return application, LinksByBus(links, parts.persons, url).served()
+    tickets = TicketOffice(bus, directory(settings), pool=settings.pool, url=url, ca=_authority(settings))
+    add_published(rt, application, settings, bus, parts, front, pages, origins, tickets)
+    return application, [*LinksByBus(links, parts.persons, url).served(), *tickets.served()]
+
+
+def _authority(settings: GatewaySettings) -> str:
+    """The certificate of the pool's own authority, from which that of the gateway may come; raises SettingsError."""
+    if not (settings.http_certificate and settings.nats_ca):
+        return ""
+    try:
+        return Path(settings.nats_ca).read_text(encoding="ascii")
+    except (OSError, UnicodeDecodeError) as error:
+        said = getattr(error, "strerror", "") or str(error)
+        raise SettingsError(f"nats_ca {settings.nats_ca} cannot be read: {said}") from error
 
 
 def _issuers(

@@ -5,12 +5,15 @@ from typing import Any, Final
 from kettle.bus.ports import RefusedError, Served
 from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.gateway import (
+    ADMIT_SERVICES,
     MAKE_LOGIN_LINK,
     QUERY_ADDRESS,
+    AdmitServices,
     GatewayAddress,
     LoginLink,
     MakeLoginLink,
     QueryAddress,
+    ServicesAdmitted,
 )
 from kettle_wire.identity import Identity
 
@@ -26,4 +29,15 @@ async def _link(_request: MakeLoginLink, _caller: Identity) -> LoginLink:
     )
 
 
-NO_PAGES: Final[list[Served[Any, Any]]] = [Served(QUERY_ADDRESS, _address), Served(MAKE_LOGIN_LINK, _link)]
+async def _admit(_request: AdmitServices, _caller: Identity) -> ServicesAdmitted:
+    raise RefusedError(
+        RefusalCode.UNSUPPORTED,
+        "the services of jobs are not published: rest of [gateway] in kettle.toml switches that on",
+    )
+
+
+NO_PAGES: Final[list[Served[Any, Any]]] = [
+    Served(QUERY_ADDRESS, _address),
+    Served(MAKE_LOGIN_LINK, _link),
+    Served(ADMIT_SERVICES, _admit),
+]

@@ -132,6 +132,14 @@ class GatewaySettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields
     """
     documentation_url: Annotated[str, msgspec.Meta(pattern=r"^(https?://[^\s?#]+)?$")] = ""
     """The address under which this documentation is, for links of alerts to what to do: that of the directory `docs`."""
+    tunnels: Count = 2_000
+    """Jobs that publish services here at once."""
+    service_connections: Count = 4_000
+    """Connections of people to services of jobs that are open at once, through this gateway."""
+    service_connections_of_one: Count = 400
+    """Of one person."""
+    service_patience: Annotated[float, msgspec.Meta(ge=0.1, le=86400)] = 120.0
+    """Seconds within which a service of a job begins its answer to a request."""
     accounting: str = "accounting"
     """The name of the accounting that fills the tables."""
     collector: str = "collector"

@@ -16,6 +16,7 @@ from kettle.execution.processes.ancestry import MARK
 from kettle.jobs.match_references import SCRATCH
 from kettle.jobs.needed_tokens import DIRECTORY, SERVICES, bearer, file_of, needed_tokens
 from kettle.jobs.pool_access import ATTRIBUTE
+from kettle.published.services import ATTRIBUTE as SERVICES_PUBLISHED
 
 PATH: Final = "/usr/local/bin:/usr/bin:/bin"
 
@@ -55,6 +56,7 @@ def job_environment(
         "BATCH_SYSTEM": "HTCondor",
         **_gpus(spec),
         **_tokens(job, sandbox),
+        **_services(spec, job),
         **node_variables(job, sandbox),
         **_own(job, sandbox),
         **_proxy(job, sandbox, iwd),
@@ -78,6 +80,11 @@ def _tokens(job: JobAd, sandbox: str) -> dict[str, str]:
     found = needed_tokens(job.whole)
     where = f"{sandbox}/{DIRECTORY}"
     return {"_CONDOR_CREDS": where, "BEARER_TOKEN_FILE": f"{where}/{file_of(bearer(found))}"} if found else {}
+
+
+def _services(spec: JobSpec, job: JobAd) -> dict[str, str]:
+    """Under which path of the gateway people see what the job publishes, for servers that have to know."""
+    return {"KETTLE_SERVICES_PREFIX": f"/jobs/{spec.job}"} if job.given(SERVICES_PUBLISHED) else {}
 
 
 def _way_to_the_pool(spec: JobSpec, job: JobAd, config: str) -> dict[str, str]:

@@ -21,6 +21,7 @@ from kettle.tasks.reading import TasksError, read_tasks
 from kettle_services.schedd.domain.jobs.factory import asked
 from kettle_services.schedd.domain.jobs.universes import CARRIED_OUT
 from kettle_services.schedd.domain.negotiation.concurrency_limits import ATTRIBUTE
+from kettle_services.schedd.domain.submission import published
 from kettle_wire.ads import Ad, Expr, Scalar
 from kettle_wire.codes import JobStatus, Universe
 from kettle_wire.grid import batch_system
@@ -83,6 +84,8 @@ def check(
         parallel = ad.get(spelled.get("jobuniverse", "")) == Universe.PARALLEL
         _tasks(_values(spelled[TASKS], ad, columns, rows), nodes=parallel)
         _fit_for_tasks(ad, spelled)
+    for name in published.ATTRIBUTES & spelled.keys():
+        _published(spelled[name], _values(spelled[name], ad, columns, rows))
     _all_expressions(rows)
     _pace(ad, columns)
     if not isinstance(ad.get("Cmd", ""), str) or not (ad.get("Cmd") or "Cmd" in columns):
@@ -138,6 +141,14 @@ def check_values(ad: Ad) -> None:
     _expressions(ad.values())
     _limits(value for name, value in ad.items() if name.lower() == ATTRIBUTE)
     _tasks(value for name, value in ad.items() if name.lower() == TASKS)
+    for name, value in ad.items():
+        if name.lower() in published.ATTRIBUTES:
+            _published(name, [value])
+
+
+def _published(name: str, values: Iterable[Scalar | Expr]) -> None:
+    if trouble := published.trouble(name, values):
+        raise Unacceptable(trouble)
 
 
 def _reserved(
