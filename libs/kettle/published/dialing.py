@@ -2,7 +2,7 @@
 
 import asyncio
 import ssl
-from typing import Final
+from typing import Final, cast
 from urllib.parse import urlsplit
 
 import msgspec
@@ -84,7 +84,7 @@ class _Upgrade(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Ask."""
-        assert isinstance(transport, asyncio.Transport)
+        transport = cast("asyncio.Transport", transport)  # that of uvloop is no subclass
         self._transport = transport
         transport.write(self._request)
 

@@ -45,6 +45,8 @@ class Said(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What the job's end says of itself."""
 
     connected: bool = False
+    services: tuple[Service, ...] = ()
+    """What the gateway has now."""
     text: str = ""
     """Why it is not."""
     over: bool = False
@@ -73,7 +75,7 @@ class JobSide:
             if orders.ticket != before.ticket:
                 tunnel.renew(orders.ticket)
             if orders.announcement != before.announcement:
-                tunnel.announce(orders.announcement)
+                self._announce(tunnel, orders.announcement)
         self._news.set()
 
     async def run(self) -> None:
@@ -107,16 +109,27 @@ class JobSide:
         except (OSError, TimeoutError, TunnelError) as error:
             return Said(text=f"the gateway at {orders.url} is not reached: {error or 'it does not answer'}")
         assert self._orders is not None
-        tunnel.announce(self._orders.announcement)
+        self._announce(tunnel, self._orders.announcement)
         if self._orders.ticket != orders.ticket:
             tunnel.renew(self._orders.ticket)
-        self._say(Said(connected=True))
         return Said(text=await tunnel.ended())
+
+    def _announce(self, tunnel: Tunnel, announcement: Announcement) -> None:
+        """Say what is published; that the gateway has it, is said when it has answered what was asked after that."""
+        tunnel.announce(announcement)
+        tunnel.ping(lambda: self._say(Said(connected=True, services=announcement.services)))
 
     def _answer(self, stream: TunnelStream) -> None:
         task = asyncio.get_running_loop().create_task(self._join(stream), name=f"service {stream.service}")
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+
+        def settle(task: asyncio.Task[None]) -> None:
+            self._tasks.discard(task)
+            if not task.cancelled() and task.exception() is not None:
+                stream.abort()  # the loop's handler says what it was, and nobody is to wait for an answer
+                task.result()
+
+        task.add_done_callback(settle)
 
     async def _join(self, stream: TunnelStream) -> None:
         assert self._orders is not None

@@ -4,7 +4,7 @@ each direction ends for itself.
 """
 
 import asyncio
-from typing import Final
+from typing import Final, cast
 
 from kettle.published.tunnel_stream import TunnelStream
 
@@ -100,7 +100,7 @@ class SocketSide(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The connection is there."""
-        assert isinstance(transport, asyncio.Transport)
+        transport = cast("asyncio.Transport", transport)  # that of uvloop is no subclass
         transport.set_write_buffer_limits(high=0)
         self._relay.socket = transport
 

@@ -8,7 +8,7 @@ is the protocol of any transport: after an HTTP upgrade call `transport.set_prot
 import asyncio
 import os
 from collections.abc import Callable
-from typing import Final, TypeVar
+from typing import Final, TypeVar, cast
 
 from kettle.published.errors import ProtocolViolation, StreamRefusedError, TunnelClosedError
 from kettle.published.frames import Announcement
@@ -51,8 +51,8 @@ class Tunnel(asyncio.Protocol):
         *,
         opens: bool,
         answer: Callable[[TunnelStream], object] | None = None,
-        on_announcement: Callable[[Announcement], object] | None = None,
-        on_ticket: Callable[[str], object] | None = None,
+        on_announcement: Callable[[Announcement], object] = lambda _: None,
+        on_ticket: Callable[[str], object] = lambda _: None,
         ping_s: float = PING_S,
         dead_s: float = DEAD_S,
     ) -> None:
@@ -70,7 +70,7 @@ class Tunnel(asyncio.Protocol):
         self._blocked = False
         self._flushing = False
         self._heard = 0.0
-        self._pinged = 0.0
+        self._pings: dict[bytes, tuple[Callable[[], object], float]] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
         self._over: asyncio.Future[str] = self._loop.create_future()
@@ -86,7 +86,7 @@ class Tunnel(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The connection is there."""
-        assert isinstance(transport, asyncio.Transport)
+        transport = cast("asyncio.Transport", transport)  # that of uvloop is no subclass
         self._transport = transport
         transport.set_write_buffer_limits(high=_HIGH, low=_LOW)
         self._heard = self._loop.time()
@@ -207,6 +207,19 @@ class Tunnel(asyncio.Protocol):
         self._mux.renew(ticket)
         self.flush()
 
+    def ping(self, answered: Callable[[], object]) -> None:
+        """Ask the other side whether it is there; `answered` is called when it has answered, and has taken all that was said before."""
+        payload = os.urandom(8)
+        self._pings[payload] = answered, self._loop.time()
+        self._mux.ping(payload)
+        self.flush()
+
+    def _ponged(self, payload: bytes) -> None:
+        answered, at = self._pings.pop(payload, (None, 0.0))
+        if answered is not None:
+            self.round_trip = self._loop.time() - at
+            answered()
+
     @property
     def open_streams(self) -> int:
         """How many there are."""
@@ -251,34 +264,39 @@ class Tunnel(asyncio.Protocol):
                     stream.came(data)
                 else:
                     self._mux.read(number, len(data))
-            case Ended(stream=number) | WasReset(stream=number):
-                if (stream := self._streams.get(number)) is not None:
-                    self._stopped(stream, event)
             case Asked(stream=number, service=service):
                 self._asked(number, service)
-            case Accepted(stream=number) | NotAccepted(stream=number):
-                if (stream := self._streams.get(number)) is not None:
-                    self._answered(stream, event)
-            case Pinged():
-                self.round_trip = self._loop.time() - self._pinged
+            case Ended() | WasReset() | Accepted() | NotAccepted():
+                if (stream := self._streams.get(event.stream)) is not None:
+                    self._changed(stream, event)
+            case _:
+                self._told(event)
+
+    def _changed(self, stream: TunnelStream, event: Ended | WasReset | Accepted | NotAccepted) -> None:
+        match event:
+            case Ended():
+                stream.ended()
+            case WasReset(why=why):
+                stream.lose(ConnectionResetError(f"the other side has broken the connection off: {why}"))
+                self.forget(stream.number)
+            case _:
+                self._answered(stream, event)
+
+    def _told(self, event: Event) -> None:
+        match event:
+            case Pinged(payload=payload):
+                self._ponged(payload)
             case Announced(announcement=announcement):
                 self.announcement = announcement
-                if self._on_announcement is not None:
-                    self._on_announcement(announcement)
+                self._on_announcement(announcement)
             case Renewed(ticket=ticket):
-                if self._on_ticket is not None:
-                    self._on_ticket(ticket)
+                self._on_ticket(ticket)
             case Closed(why=why):
                 self._why = self._why or why
                 if self._transport is not None:
                     self._transport.close()
-
-    def _stopped(self, stream: TunnelStream, event: Event) -> None:
-        if isinstance(event, WasReset):
-            stream.lose(ConnectionResetError(f"the other side has broken the connection off: {event.why}"))
-            self.forget(stream.number)
-        else:
-            stream.ended()
+            case _:
+                raise AssertionError(f"{type(event).__name__} is of a stream")
 
     def _asked(self, number: int, service: str) -> None:
         assert self._answer is not None, "who does not open streams answers for them"
@@ -286,7 +304,7 @@ class Tunnel(asyncio.Protocol):
         self._streams[number] = stream
         self._answer(stream)
 
-    def _answered(self, stream: TunnelStream, event: Event) -> None:
+    def _answered(self, stream: TunnelStream, event: Accepted | NotAccepted) -> None:
         answered = stream.answered
         assert answered is not None
         if isinstance(event, NotAccepted):
@@ -305,9 +323,7 @@ class Tunnel(asyncio.Protocol):
                 self._transport.abort()
             return
         if silent >= self._ping_s:
-            self._pinged = self._loop.time()
-            self._mux.ping(os.urandom(8))
-            self.flush()
+            self.ping(lambda: None)
         self._timer = self._loop.call_later(self._ping_s, self._look)
 
     def __repr__(self) -> str:

@@ -219,6 +219,8 @@ class StartdSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     """Chirp requests of all jobs for delayed updates of attributes (ENABLE_CHIRP_DELAYED)."""
     enable_pool_access: bool = True
     """Requests of jobs with `want_pool_access` to submit jobs and to act on those of their owner."""
+    enable_published_services: bool = True
+    """Whether ports of jobs are published at the pool's gateway (`services` in their descriptions, or `kettle publish` in them)."""
     chirp_delayed_update_prefix: tuple[str, ...] = ("Chirp*",)
     """What those attributes are called (CHIRP_DELAYED_UPDATE_PREFIX)."""
     lease_ends: Pause = 0.0

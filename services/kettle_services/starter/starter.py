@@ -102,7 +102,7 @@ class Starter:
         saved = [file for file in order.spec.inputs if file.saved]
         self._remote = Remote(self._job, self._sandbox, saved, self._hooks_and_transfers.move)
         self._updates = Updates(order.spec, self._job, self._cgroup)
-        self._proxy = Proxy(order.spec, self._job, questions.ask)
+        self._proxy = Proxy(order.spec, self._job, questions.ask, self._publisher)
         self._streams = Streams(self._job, self._sandbox, questions.ask)
         self._deferred = self._job.given("DeferralTime")
 

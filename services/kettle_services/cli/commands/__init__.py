@@ -27,6 +27,8 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "now": "run a job in the place of others of yours",
         "edit": "give attributes of jobs other values",
         "rm": "take jobs out of the queue",
+        "publish": "within a job: let people reach one of its ports",
+        "unpublish": "within a job: let them reach it no more",
         "dag": "check and draw DAG files, and see how far they are",
         "workflow": "check and translate documents of workflows",
     },

@@ -10,6 +10,7 @@ import msgspec
 from kettle.bus.ports import Bus
 from kettle.published import services, sharing
 from kettle.published.services import ServiceError
+from kettle_services.gateway.rest.collector_ads import all_ads
 from kettle_services.gateway.rest.job_tables import JobTables
 from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_wire.ads.types import Ad
@@ -53,9 +54,10 @@ class QueuedJob(msgspec.Struct, frozen=True):
 class JobLookup:
     """Asks its access point, which decides; an answer counts for a moment."""
 
-    def __init__(self, bus: Bus, tables: JobTables) -> None:
-        """`tables` tell which access point has a job of a number."""
+    def __init__(self, bus: Bus, collector: str, tables: JobTables) -> None:
+        """`tables` tell which access point has a job of a number, or had it; `collector`: the name of who knows all of them."""
         self._bus: Final = bus
+        self._collector: Final = collector
         self._tables: Final = tables
         self._known: OrderedDict[tuple[str, JobId], tuple[float, asyncio.Task[QueuedJob | None]]] = (
             OrderedDict()
@@ -65,6 +67,8 @@ class JobLookup:
         """Which has the job, or had it; raises RequestRefused: none, or several."""
         async with self._tables.read() as reading:
             found = await reading.schedds_of(job, schedd)
+        if not found:  # it may have come just now
+            found = [each for each in await self._access_points(schedd) if await self._queued(job, each)]
         if len(found) == 1:
             return found[0]
         if not found:
@@ -76,12 +80,25 @@ class JobLookup:
             409, ProblemCode.AMBIGUOUS, f"several access points have a job {job}: name one of {names}"
         )
 
+    async def _access_points(self, schedd: str) -> list[str]:
+        ads = await all_ads(self._bus, self._collector, "Scheduler", fields=["MyType"])
+        names = {str(ad.get("Name", "")) for ad in ads}
+        return sorted(names & {schedd} if schedd else names)
+
     async def job(self, job: JobId, schedd: str) -> QueuedJob:
         """
         A job in the queue of an access point.
 
         Raises RequestRefused: it has left the queue (410); RefusedError, BusError: nobody can tell at the moment.
         """
+        found = await self._queued(job, schedd)
+        if found is None:
+            raise RequestRefused(
+                410, ProblemCode.NOT_FOUND, f"job {job} has ended, and publishes nothing any more"
+            )
+        return found
+
+    async def _queued(self, job: JobId, schedd: str) -> QueuedJob | None:
         key = schedd, job
         until, answer = self._known.get(key, (0.0, None))
         if answer is None or (answer.done() and (time.monotonic() >= until or _failed(answer))):
@@ -90,12 +107,7 @@ class JobLookup:
             self._known.move_to_end(key)
             while len(self._known) > _MOST:
                 self._known.popitem(last=False)
-        found = await asyncio.shield(answer)
-        if found is None:
-            raise RequestRefused(
-                410, ProblemCode.NOT_FOUND, f"job {job} has ended, and publishes nothing any more"
-            )
-        return found
+        return await asyncio.shield(answer)
 
     async def _asked(self, job: JobId, schedd: str) -> QueuedJob | None:
         query = QueryJobs(select=Select(jobs=[job]), projection=list(_ATTRIBUTES), limit=1)

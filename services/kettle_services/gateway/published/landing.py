@@ -50,22 +50,21 @@ class Landing:
         require_upgrade(request, PROTOCOL)
         ticket = await self._checked(request)
         self._tunnels.require_room(ticket)
-        made: JobTunnel | None = None
         renewals: set[asyncio.Task[None]] = set()
 
         def brought(text: str) -> None:
-            if made is not None and not renewals:
+            if not renewals:
                 task = asyncio.create_task(self._renew(made, text), name="ticket of a tunnel")
                 renewals.add(task)
                 task.add_done_callback(renewals.discard)
 
-        tunnel = Tunnel(opens=True, on_ticket=brought)
+        tunnel = Tunnel(opens=True, on_ticket=brought, on_announcement=lambda _said: made.announced.set())
+        made = JobTunnel(ticket, tunnel, time.time())
         transport, early = taken(request, {"Upgrade": PROTOCOL})
         transport.set_protocol(tunnel)
         tunnel.connection_made(transport)
         if early:
             tunnel.data_received(early)
-        made = JobTunnel(ticket, tunnel, time.time())
         try:
             reason = await self._tunnels.hold(made)
         finally:

@@ -77,15 +77,9 @@ class ServiceAccess:
         found = self._tunnels.find(job, schedd)
         if len(found) == 1:
             schedd = found[0].ticket.schedd
-        elif not schedd:
+        else:
             schedd = await self._lookup.access_point(job, schedd)
-        try:
-            return await self._lookup.job(job, schedd)
-        except RequestRefused as refusal:
-            if refusal.status != 410:
-                raise
-            await self._lookup.access_point(job, schedd)  # a job that never was has not ended
-            raise
+        return await self._lookup.job(job, schedd)
 
     def may(self, person: Person, job: QueuedJob) -> Because | None:
         """By what a person may use the services of a job."""

@@ -19,6 +19,7 @@ JobKey = tuple[str, JobId]
 """An access point and a job of it."""
 _LOOK_S: Final = 2.0
 """Between looks for tickets that are over."""
+_FIRST_WORD_S: Final = 20.0
 
 _log: Final = logging.getLogger(__name__)
 
@@ -32,6 +33,8 @@ class JobTunnel:
         self.tunnel: Final = tunnel
         self.since: Final = since
         self.connections: Final = JobConnections(tunnel)
+        self.announced: Final = asyncio.Event()
+        """Set when the job's side has said what it publishes."""
 
     @property
     def key(self) -> JobKey:
@@ -83,7 +86,13 @@ class Tunnels:
             )
 
     async def hold(self, made: JobTunnel) -> str:
-        """Have a tunnel used until it ends; why it did."""
+        """Have a tunnel used until it ends, from its first word on; why it did."""
+        try:
+            async with asyncio.timeout(_FIRST_WORD_S):
+                await made.announced.wait()
+        except TimeoutError:
+            made.tunnel.close("the job's side has not said what it publishes")
+            return await made.tunnel.ended()
         before = self._open.get(made.key)
         self._open[made.key] = made
         if before is not None:

@@ -52,7 +52,7 @@ def add_published(
         Tunnels(settings.tunnels),
         Uses(settings.service_connections, settings.service_connections_of_one),
     )
-    access = ServiceAccess(front, JobLookup(bus, parts.tables), tunnels)
+    access = ServiceAccess(front, JobLookup(bus, settings.collector, parts.tables), tunnels)
     passage = Passage()
     proxy = HttpProxy(settings.service_patience, passage)
     requests = ServiceRequests(access, proxy, passage, uses, parts.limits, origins, pages.prefix_of)

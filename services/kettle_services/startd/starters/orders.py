@@ -98,6 +98,7 @@ class StarterOrders:
                 else (),
                 commands=self._settings.enable_chirp and self._settings.enable_pool_access,
                 nodes=self._settings.enable_chirp,
+                services=self._settings.enable_published_services,
             ),
         )
 

@@ -104,10 +104,12 @@ def _begin(account: Account | None, cgroup: str, starter: int, orders: int, said
 def _load() -> None:
     """As somebody else we could not read them any more."""
     for module in (
+        "concurrent.futures.thread",
+        "encodings.ascii",
         "encodings.idna",
-        "kettle.execution.containers.loopback",
+        "encodings.latin_1",
         "kettle.published.job_side",
-        "kettle_services.starter.published.listening",
+        "kettle_services.starter.published.ports",
         "ssl",
     ):
         importlib.import_module(module)

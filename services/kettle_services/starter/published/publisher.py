@@ -11,14 +11,21 @@ from kettle.execution.attempts.messages import Reply, Unanswered
 from kettle.execution.job_environment.job_ad import JobAd
 from kettle.execution.system.cgroup import Cgroup
 from kettle.execution.system.linux import boottime
-from kettle.published.services import ATTRIBUTE
+from kettle.published.services import (
+    ATTRIBUTE,
+    Service,
+    ServiceError,
+    parse_services,
+    services_text,
+    with_service,
+    without_service,
+)
 from kettle_services.starter.submit_side_questions import SubmitSideQuestions
 from kettle_wire.commands.questions import AskTicket, TicketGiven
 
 if TYPE_CHECKING:
     import select
 
-    from kettle.published.services import Service
     from kettle_services.starter.execution.process_tree import ProcessTree
     from kettle_services.starter.published.helper import TunnelHelper
 
@@ -51,13 +58,17 @@ class Publisher:
         self._ticket: TicketGiven | None = None
         self._helper: TunnelHelper | None = None
         self._suspended = False
+        self._changed = False
         self._said = ""
+        self._held: frozenset[Service] = frozenset()
+        """What the gateway has."""
         if job.given(ATTRIBUTE):
             self._begin()
 
     def _begin(self) -> None:
-        from kettle.published.services import ServiceError, parse_services  # few jobs publish anything
-
+        if not self._spec.chirp.services:
+            self._log("nothing is published: enable_published_services of this machine is false")
+            return
         try:
             self._services = parse_services(self._job.text(ATTRIBUTE) or "")
         except ServiceError as error:
@@ -65,11 +76,39 @@ class Publisher:
         else:
             self._ask_at = 0.0
 
+    # -- what the job's programs ask ---------------------------------------------------------------------------------
+
+    def publish(self, service: Service) -> None:
+        """One more service, or the same with another port; raises ServiceError: there are too many."""
+        self._change(with_service(self._services, service))
+
+    def unpublish(self, name: str) -> None:
+        """One less; raises ServiceError: there is none of this name."""
+        self._change(without_service(self._services, name))
+
+    def address_of(self, service: Service) -> str:
+        """Where people find it; empty: the gateway does not have it yet."""
+        if self._ticket is None or service not in self._held:
+            return ""
+        return f"{self._ticket.url}/jobs/{self._spec.job}/{service.name}/"
+
+    def _change(self, services: tuple[Service, ...]) -> None:
+        if services == self._services:
+            return
+        self._services = services
+        self._changed = True
+        if self._ticket is None and self._ask_at == _NEVER:
+            self._ask_at = 0.0
+
+    # -- in the starter's poll ---------------------------------------------------------------------------------------
+
     @property
     def due(self) -> float:
         """When something has to be done that no descriptor tells, on `boottime`."""
         if not self._running:
             return _NEVER
+        if self._changed:
+            return 0.0
         return min(self._ask_at, self._start_at)
 
     def register(self, poll: "select.poll") -> None:
@@ -85,8 +124,8 @@ class Publisher:
             self._hear_helper(tree)
         if self.due > boottime() and still == self._suspended:
             return
-        if still != self._suspended:
-            self._suspended = still
+        if still != self._suspended or self._changed:
+            self._suspended, self._changed = still, False
             self._order(tree)
         if boottime() >= self._ask_at:
             self._ask_at = boottime() + _REPEAT_S
@@ -120,6 +159,7 @@ class Publisher:
         if helper is not None:
             reaped = tree is not None and tree.besides.pop(helper.pid, None) is not None
             helper.end(reaped=reaped)
+        self._held = frozenset()
         self._running = False
 
     def begin(self) -> None:
@@ -172,8 +212,9 @@ class Publisher:
             return
         for line in lines:
             said = msgspec.json.decode(line, type=Said)
+            self._held = frozenset(said.services)
             if said.connected:
-                self._log("the services are published")
+                self._log(f"published: {services_text(said.services) or 'nothing'}")
             else:
                 self._log(f"the services are not reached: {said.text}")
             if said.over:
