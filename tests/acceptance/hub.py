@@ -20,9 +20,9 @@ PROXY = "configurable-http-proxy"
 CONFIG = """
 c = get_config()  # noqa
 c.JupyterHub.bind_url = "http://127.0.0.1:{proxy}"
-c.JupyterHub.hub_ip = "{hub_ip}"
+c.JupyterHub.hub_ip = "127.0.0.1"
 c.JupyterHub.hub_port = {hub}
-c.JupyterHub.hub_connect_ip = "{hub_ip}"
+c.JupyterHub.hub_connect_ip = "127.0.0.1"
 c.ConfigurableHTTPProxy.command = [{command!r}]
 c.ConfigurableHTTPProxy.api_url = "http://127.0.0.1:{api}"
 c.JupyterHub.cookie_secret_file = "cookie_secret"
@@ -39,9 +39,9 @@ c.Spawner.http_timeout = {timeout}
 
 
 class Hub:
-    """One hub; `settings`: what is added to its configuration file."""
+    """One hub; `settings`: what is added to its configuration file; `port`: where its servers reach it; 0: any."""
 
-    def __init__(self, settings, users, timeout, hub_ip="127.0.0.1"):
+    def __init__(self, settings, users, timeout, port=0):
         self.timeout = timeout
         proxy, hub, api = _free_ports(3)
         self.address = f"http://127.0.0.1:{proxy}"
@@ -49,9 +49,8 @@ class Hub:
         self._process = None
         config = CONFIG.format(
             proxy=proxy,
-            hub=hub,
+            hub=port or hub,
             api=api,
-            hub_ip=hub_ip,
             command=_proxy_command(),
             users=set(users),
             token=self._token,
@@ -87,6 +86,11 @@ class Hub:
         except (OSError, subprocess.TimeoutExpired):
             os.killpg(self._process.pid, signal.SIGKILL)
 
+    def kill(self):
+        """The hub alone: its proxy goes on, and is replaced when the hub starts again."""
+        self._process.kill()
+        self._process.wait(self.timeout)
+
     def _answers(self):
         import requests
 
@@ -108,11 +112,35 @@ class Hub:
         """The servers of a user, by name."""
         return self.call("GET", f"users/{user}").json()["servers"]
 
-    def started(self, user, **options):
-        """The user's server when it is ready."""
+    def ask(self, user, options=None):
+        """For a server of a user."""
         assert self.call("POST", f"users/{user}").status_code in {201, 409}
-        asked = self.call("POST", f"users/{user}/server", json=options or None)
+        asked = self.call("POST", f"users/{user}/server", json=options)
         assert asked.status_code in {201, 202}, asked.text
+
+    def refused(self, user, options=None):
+        """Why a server does not start, as its page shows it."""
+        asked = self.call("POST", f"users/{user}/server", json=options)
+        if asked.status_code not in {201, 202}:
+            return asked.json()["message"]
+        last = list(self.progress(user))[-1]
+        assert last["failed"], last
+        return last["message"]
+
+    def progress(self, user):
+        """What the page of a server that starts is told, one by one."""
+        import requests
+
+        headers = {"Authorization": f"token {self._token}"}
+        place = f"{self.address}/hub/api/users/{user}/server/progress"
+        with requests.get(place, headers=headers, stream=True, timeout=self.timeout) as answer:
+            for line in answer.iter_lines(decode_unicode=True):
+                if line.startswith("data: "):
+                    yield json.loads(line.removeprefix("data: "))
+
+    def started(self, user, options=None):
+        """The user's server when it is ready."""
+        self.ask(user, options)
 
         def ready():
             if self._process.poll() is not None:

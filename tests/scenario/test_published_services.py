@@ -20,7 +20,6 @@ from .asking import patiently
 pytestmark = [pytest.mark.scenario, pytest.mark.embedded]
 
 
-
 def free_port() -> int:
     """A port that nobody listens on now."""
     with socket.create_server(("127.0.0.1", 0)) as listening:

@@ -14,6 +14,7 @@ from typing import Final, Protocol
 from kettle.jupyterhub.errors import (
     GatewayRefusedError,
     GatewayUnreachableError,
+    HubError,
     NoTokenError,
     ServerFailedError,
 )
@@ -117,6 +118,7 @@ class ServerOfPerson:
             said = await self._servers.last_words(self.id, await self._token.token())
         except (GatewayUnreachableError, GatewayRefusedError) as error:
             _log.info("the last words of %s are not known: %s", self.id, error)
+        await self._forget()
         last = " ".join(said.split())[-_WORDS:]
         return f"Your server has not come up: {seen.reason}{f'; its last words: {last}' if last else ''}"
 
@@ -127,17 +129,25 @@ class ServerOfPerson:
         try:
             token = await self._token.token()
             seen = await self._servers.look(self.id, token)
-            if seen.is_stuck:  # nobody would ever end it, and the hub would not know that it runs again
-                _log.warning("the server %s is ended: %s", self.id, seen.reason)
-                await self._servers.stop(self.id, token)
         except (GatewayUnreachableError, GatewayRefusedError, NoTokenError) as error:
             _log.warning("nothing is known of the server %s now: %s", self.id, error)
             return None
         if not seen.is_over and not seen.is_stuck:
             return None
         _log.info("the server %s has ended: %s", self.id, seen.reason)
-        await self._connections.close(self.id)
+        await self._forget()
         return seen.exit_code if seen.is_over else 1
+
+    async def _forget(self) -> None:
+        """
+        The hub knows of it no longer, and so does the pool: one whose job is on hold would come back without the hub, and what one has
+        left would stay for days.
+        """
+        await self._connections.close(self.id)
+        try:
+            await self._servers.stop(self.id, await self._token.token())
+        except HubError as error:
+            _log.info("the server %s is left to the pool: %s", self.id, error)
 
     async def address(self) -> str:
         """The address for the proxy of a server that runs, also after the hub has started again."""

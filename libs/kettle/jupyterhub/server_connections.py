@@ -30,6 +30,7 @@ class ForwardedConnections:
         self._host = host
         self._id = ""
         self._listener: asyncio.Server | None = None
+        self._connected: set[asyncio.Task[None]] = set()
 
     async def open(self, id_: str) -> str:
         """See `Connections`."""
@@ -41,12 +42,19 @@ class ForwardedConnections:
         return f"http://{self._host}:{port}"
 
     async def close(self, id_: str) -> None:
-        """See `Connections`; connections that are open end with their server."""
+        """See `Connections`."""
         listener, self._listener = self._listener, None
         if listener is not None:
             listener.close()
+        for task in self._connected:
+            task.cancel()
 
-    async def _come(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _come(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.create_task(self._connect(reader, writer))
+        self._connected.add(task)
+        task.add_done_callback(self._connected.discard)
+
+    async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             there = await self._gateway.connect(self._id, SERVICE, await self._token.token())
         except HubError as error:

@@ -20,6 +20,7 @@ from kettle.jupyterhub.errors import GatewayRefusedError, GatewayUnreachableErro
 from kettle.jupyterhub.gateway_access import PoolGateway
 from kettle.jupyterhub.server_orders import SECRETS, SERVICE, OfferedProfile, ServerOrder, ServerSeen
 from kettle.submit.quoting import join_v2
+from kettle.transfer.spooled_jobs import HELD_FOR
 from kettle_wire.ads.types import Ad
 from kettle_wire.cloud_events import kind_of_type
 from kettle_wire.rest.files import Tail
@@ -154,7 +155,7 @@ class JobServers:
             raise
         why = ""
         if job.state == "idle":
-            why = (await self._gateway.ask("GET", f"{_path(id_)}/why", token, Why)).sentence
+            why = reason_of(await self._gateway.ask("GET", f"{_path(id_)}/why", token, Why))
         return seen_of(job, why)
 
     async def _tried(self, id_: str, token: str) -> ServerSeen:
@@ -199,7 +200,6 @@ def job_ad(order: ServerOrder, profile: ServerProfile) -> Ad:
         "Err": _ERRORS,
         "TransferInput": SECRETS,
         "TransferOutput": "",
-        "LeaveJobInQueue": False,
         "RequestCpus": size.cpus or profile.cpus,
         "RequestMemory": size.memory or profile.memory,
         "RequestDisk": profile.disk << 10,
@@ -215,6 +215,12 @@ def job_ad(order: ServerOrder, profile: ServerProfile) -> Ad:
     return ad
 
 
+def reason_of(why: Why) -> str:
+    """Why a job waits, as the person at the hub is told it: how long it has waited, and commands, are left out."""
+    told = [each for each in why.more if not each.startswith("Next:")]
+    return " ".join(told) or "the pool looks for a machine"
+
+
 def seen_of(job: Job, why: str) -> ServerSeen:
     """What a job says about its server; `why`: why it waits, if it does."""
     name = f"{job.cluster}.{job.proc}"
@@ -226,6 +232,8 @@ def seen_of(job: Job, why: str) -> ServerSeen:
             return ServerSeen(state="starting", reason=f"job {name} {where}", job=name)
         case "suspended":
             return ServerSeen(state="degraded", reason=f"job {name} is suspended by its machine", job=name)
+        case "held" if job.hold_reason == HELD_FOR:
+            return ServerSeen(state="requested", reason="its files are sent", job=name)
         case "held":
             return ServerSeen(
                 state="degraded", reason=f"job {name} is on hold: {job.hold_reason}", job=name, is_stuck=True

@@ -23,6 +23,7 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 from jupyterhub.spawner import Spawner
+from sqlalchemy.orm import object_session
 from tornado.web import HTTPError
 from traitlets import Dict, Enum, List, TraitError, Unicode, default, validate
 
@@ -205,7 +206,7 @@ class KettleSpawner(Spawner):
     def _remember(self, _id: str) -> None:
         """A hub that ends while the server starts knows of it when it is back."""
         self.orm_spawner.state = self.get_state()
-        self.db.commit()
+        object_session(self.orm_spawner).commit()
 
     def _order(self) -> ServerOrder:
         options, environment = chosen(self.user_options), self.get_env()

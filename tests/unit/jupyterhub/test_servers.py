@@ -18,6 +18,7 @@ from kettle.jupyterhub.person_tokens import CommandToken, LoginToken, OwnAccount
 from kettle.jupyterhub.server_jobs import MARK, ServerProfile, job_ad, seen_of
 from kettle.jupyterhub.server_orders import SECRETS, ServerOrder, ServerSize, mark_of
 from kettle.submit.quoting import split_v2
+from kettle.transfer.spooled_jobs import HELD_FOR
 from kettle_wire.rest.jobs import Job
 
 PROFILE = ServerProfile(
@@ -63,6 +64,7 @@ def test_a_server_is_a_job_without_a_secret() -> None:
         ({"state": "running"}, "starting", 0),
         ({"state": "suspended"}, "degraded", 0),
         ({"state": "held", "hold_reason": "no image"}, "degraded", 0),
+        ({"state": "held", "hold_reason": HELD_FOR}, "requested", 0),
         ({"state": "removed"}, "ended", 1),
         ({"state": "completed", "exit_code": 3}, "ended", 3),
         ({"state": "completed", "exit_signal": 9}, "ended", 137),
@@ -73,7 +75,8 @@ def test_what_a_job_says_of_its_server(changes: dict[str, Any], expected: str, c
     said = {"id": "1.0@schedd", "schedd": "schedd", "cluster": 1, "proc": 0, "owner": "ada", **changes}
     job = msgspec.convert({**said, "submitted": "2026-11-26T12:00:00Z"}, Job)
     seen = seen_of(job, "why")
-    assert (expected, code, changes["state"] == "held") == (seen.state, seen.exit_code, seen.is_stuck)
+    stuck = changes.get("hold_reason") == "no image"
+    assert (expected, code, stuck) == (seen.state, seen.exit_code, seen.is_stuck)
 
 
 def test_servers_of_other_hubs_have_other_marks() -> None:
