@@ -12,6 +12,7 @@ import aiohttp
 import pytest
 
 from kettle.client import prepare, select
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.jobs import JobId
 
@@ -59,6 +60,11 @@ async def submitted(pool: ThrowawayPool, text: str) -> JobId:
     return JobId(made.cluster, 0)
 
 
+async def answered(session: aiohttp.ClientSession, path: str) -> tuple[int, str]:
+    async with session.get(path) as response:
+        return response.status, await response.text()
+
+
 async def test_a_web_server_of_a_job_is_read_with_curl(pool: ThrowawayPool) -> None:
     """The page of a server that a job runs, which listens on its machine only; and the job's end ends it."""
     job = await submitted(pool, WEB)
@@ -72,6 +78,8 @@ async def test_a_web_server_of_a_job_is_read_with_curl(pool: ThrowawayPool) -> N
         page, _ = await curl.communicate()
         assert b"Directory listing" in page
         await pool.client.remove(select(job))
-        async with session.get(f"/jobs/{job}/web/") as response:
-            assert 410 == response.status, await response.text()
-            assert "has ended" in json.loads(await response.text())["detail"]
+        async with asyncio.timeout(PATIENCE_S):
+            while (said := await answered(session, f"/jobs/{job}/web/"))[0] != 410:
+                assert said[0] in {200, 502, 503}, said
+                await asyncio.sleep(0.1)
+        assert "has ended" in json.loads(said[1])["detail"]

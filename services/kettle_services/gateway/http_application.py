@@ -17,7 +17,7 @@ from kettle_services.gateway.pages.wiring import PAGES, page_handlers
 from kettle_services.gateway.pages.workflows.watching import WorkflowWatch
 from kettle_services.gateway.pages.workflows.workflow_page import WORKFLOW, ShowWorkflow
 from kettle_services.gateway.published.tickets import TicketOffice
-from kettle_services.gateway.published.wiring import add_published
+from kettle_services.gateway.published.wiring import PublishedServices
 from kettle_services.gateway.rest.application import Asked, Front
 from kettle_services.gateway.rest.mcp.serving import ModelContext
 from kettle_services.gateway.rest.streams import Streams
@@ -59,7 +59,11 @@ async def http_application(
         return pages.problem(request, problem)
 
     front = Front(parts.persons, parts.limits, sessions, twin, pages.prefix_of)
+    tickets = TicketOffice(bus, directory(settings), pool=settings.pool, url=url, ca=_authority(settings))
+    published = PublishedServices(settings, bus, parts, front, pages, origins, tickets)
+    handlers |= published.handlers()
     application = front.application(handlers)
+    published.add_to(application, rt)
     ModelContext(front, handlers).add_to(application)
     login.add_to(application, pages.login)
     watch = TableWatch(parts.tables)
@@ -76,9 +80,7 @@ async def http_application(
         from kettle_services.gateway.prominence.wiring import add_prominence  # few gateways have it
 
         add_prominence(rt, application, settings, bus, parts, url)
-    tickets = TicketOffice(bus, directory(settings), pool=settings.pool, url=url, ca=_authority(settings))
-    add_published(rt, application, settings, bus, parts, front, pages, origins, tickets)
-    return application, [*LinksByBus(links, parts.persons, url).served(), *tickets.served()]
+    return application, [*LinksByBus(links, parts.persons, url).served(), *published.served()]
 
 
 def _authority(settings: GatewaySettings) -> str:
