@@ -126,12 +126,12 @@ async def test_who_has_signed_in_at_the_issuer_acts_in_the_own_name(
     """A page's request goes over the bus with the token of the session, which is in no log and in no file."""
     issuer.person = another
     async with browser(pool) as edsger:
-        start = URL("/login/start").with_query(issuer=ISSUER, next="/v2/sessions")
+        start = URL("/login/start").with_query(issuer=ISSUER, next="/v2/browser-sessions")
         async with edsger.get(start) as response:
             assert 200 == response.status, await response.text()
             page = await response.text()
-        assert "url=../v2/sessions" in page
-        status, answer = await sent(edsger, "GET", "/v2/sessions")
+        assert "url=../v2/browser-sessions" in page
+        status, answer = await sent(edsger, "GET", "/v2/browser-sessions")
         assert (200, "issuer") == (status, answer["sessions"][0]["way"])
         async with edsger.get("/jobs", headers={"Accept": "text/html"}) as response:
             csrf = (await response.text()).partition('name="csrf" content="')[2].partition('"')[0]

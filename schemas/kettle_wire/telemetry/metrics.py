@@ -10,11 +10,11 @@ from kettle_wire.telemetry import worker_pool_metrics
 from kettle_wire.telemetry.declaration import LONG_DURATIONS, Attribute, Metric
 
 ALL: Final = (
-    "accounting", "ce", "collector", "dagman", "gateway", "iam", "master", "negotiator", "provisioner", "scaler", "schedd", "shadow",
+    "accounting", "ce", "collector", "dagman", "gateway", "iam", "master", "negotiator", "provisioner", "scaler", "schedd", "sessions", "shadow",
     "startd",
 )  # fmt: skip
 _ON_THE_BUS: Final = tuple(role for role in ALL if role != "master")
-_OWNERS: Final = ("ce", "collector", "dagman", "iam", "negotiator", "scaler", "schedd")
+_OWNERS: Final = ("ce", "collector", "dagman", "iam", "negotiator", "scaler", "schedd", "sessions")
 _READERS_OF_EXPRESSIONS: Final = ("accounting", "ce", "collector", "negotiator", "scaler", "schedd", "startd")
 
 # -- of each process ---------------------------------------------------------------------------------------------------
@@ -404,6 +404,28 @@ NODES: Final = Metric(
     meaning="Nodes of the workflows that are not over, and of those that ended last.",
     services=("dagman",),
     attributes=(Attribute(name="state", meaning="`NodeState`, in lower case."),),
+)
+
+# -- sessions ----------------------------------------------------------------------------------------------------------
+
+INTERACTIVE_SESSIONS: Final = Metric(
+    name="kettle.sessions.sessions",
+    kind="gauge",
+    unit="{session}",
+    meaning="Interactive sessions that are not over.",
+    services=("sessions",),
+    attributes=(
+        Attribute(name="kind", meaning="`dask`, `notebook` or `process`."),
+        Attribute(name="state", meaning="`SessionState`."),
+    ),
+)
+INTERACTIVE_WORKERS: Final = Metric(
+    name="kettle.sessions.workers",
+    kind="gauge",
+    unit="{worker}",
+    meaning="Workers of interactive sessions that are not over.",
+    services=("sessions",),
+    attributes=(Attribute(name="state", meaning="`wanted`, `running` or `waiting`."),),
 )
 
 # -- accounting --------------------------------------------------------------------------------------------------------

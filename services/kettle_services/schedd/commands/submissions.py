@@ -103,11 +103,19 @@ class Submissions:
         """As `submit`, by a running job; also `unacceptable` if these jobs would run on the access point."""
         return await self._submit(request, caller.name, by_job=True)
 
-    async def _submit(self, request: Submit, owner: str, *, by_job: bool) -> Decision[Submitted]:
+    async def submit_members(self, request: Submit, caller: Identity) -> Decision[Submitted]:
+        """
+        As `submit_from_job`, of an interactive session: results are kept in the spool, and no input files are waited for.
+        """
+        return await self._submit(request, caller.name, by_job=True, members=True)
+
+    async def _submit(
+        self, request: Submit, owner: str, *, by_job: bool, members: bool = False
+    ) -> Decision[Submitted]:
         if not request.spool:
             await self._refuse_stranger(owner, "submit it with its files: condor_submit -spool")
         shown = None if self._door is None else await self._door.shown_by(owner)
-        admitted = await self._admitted(request, owner, shown)
+        admitted = await self._admitted(request, owner, shown, members=members)
         if self._door is not None:
             self._door.require_welcome(owner, shown, admitted)
         if by_job:
@@ -140,6 +148,8 @@ class Submissions:
             return Submitted(cluster=number, count=count, position=position, warnings=admitted.warnings)
 
         held = self._spooling(event) if request.spool else self._on_hold(event)
+        if members:
+            held = [*held, *self._all_there(event)]
         return Decision(reply, [(f"cluster/{number}", event), *held])
 
     async def ask_room(self, request: AskRoom, caller: Identity) -> Room:
@@ -173,6 +183,13 @@ class Submissions:
             [(JobId(submitted.cluster, proc), spooling.held()) for proc in procs]
         )
 
+    def _all_there(self, submitted: ClusterSubmitted) -> Recording:
+        """What is to be recorded of jobs in the spool that have no input files to be waited for."""
+        procs = range(len(submitted.rows))
+        return self._recorder.record_grouped(
+            [(JobId(submitted.cluster, proc), spooling.all_there()) for proc in procs]
+        )
+
     def _on_hold(self, submitted: ClusterSubmitted) -> Recording:
         """
         What is to be recorded of jobs that are submitted on hold; of those still to be made, that none is made.
@@ -185,12 +202,12 @@ class Submissions:
         (event,) = decide(Job(), Hold(reason=REASON, by=by, code=HoldCode.SubmittedOnHold))
         return self._recorder.record_grouped([(JobId(number, proc), event) for proc in procs])
 
-    async def _admitted(self, request: Submit, owner: str, shown: Shown | None) -> Admitted:
+    async def _admitted(self, request: Submit, owner: str, shown: Shown | None, *, members: bool) -> Admitted:
         """What is to be recorded of a submission; examined in a thread of its own if that takes long."""
         group = "" if self._group_of is None else await self._group_of(owner)
         if not self._admission.needed and len(request.rows) < LONG:
             try:
-                return self._admit(request, owner, group, shown)
+                return self._admit(request, owner, group, shown, members)
             except Unacceptable as refusal:
                 raise RefusedError(RefusalCode.UNACCEPTABLE, str(refusal)) from refusal
         if self._examined >= _MOST_EXAMINED:
@@ -202,7 +219,7 @@ class Submissions:
         self._examined += 1
         try:
             admitted = await asyncio.get_running_loop().run_in_executor(
-                self._thread, self._admit, request, owner, group, shown
+                self._thread, self._admit, request, owner, group, shown, members
             )
         except Unacceptable as refusal:
             if refusal.__cause__ is not None:
@@ -214,7 +231,14 @@ class Submissions:
             _log.warning("a statement of a job transform was skipped", extra={"cause": complaint})
         return admitted
 
-    def _admit(self, request: Submit, owner: str, group: str, shown: Shown | None) -> Admitted:
+    def _admit(
+        self,
+        request: Submit,
+        owner: str,
+        group: str,
+        shown: Shown | None,
+        members: bool,  # noqa: FBT001 - an executor calls it
+    ) -> Admitted:
         settings = self._settings
         own = without_owner(request.ad, owner)
         admitted = Admitted(ad=own, columns=request.columns, rows=request.rows, warnings=[], complaints=[])
@@ -225,6 +249,7 @@ class Submissions:
                 request.rows,
                 limit=settings.max_jobs_per_factory,
                 grid=settings.entrypoint,
+                members=members,
             )
             if shown is not None:
                 own = {**own, **credential_attributes(shown)}
@@ -237,6 +262,7 @@ class Submissions:
             limit=limit,
             grid=settings.entrypoint,
             marked=self._admission.needed,
+            members=members,
         )
         ad, columns, rows = admitted.ad, admitted.columns, admitted.rows
         if request.spool:
