@@ -2,6 +2,7 @@
 The REST interface of a pool's gateway, as a hub uses it: each request shows the token of the person whose server it is about.
 """
 
+import asyncio
 import json
 import ssl
 from collections.abc import AsyncGenerator, Mapping
@@ -12,16 +13,20 @@ from urllib.parse import urlsplit
 import aiohttp
 import msgspec
 
+from kettle.client.errors import ClientError
+from kettle.client.published import GatewayAccess, StreamNotOpenedError, open_stream
 from kettle.jupyterhub.errors import GatewayRefusedError, GatewayUnreachableError
-from kettle.jupyterhub.service_streams import Stream, open_service
 from kettle_wire.rest.problem import Problem
 
 T = TypeVar("T")
+Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 _WITHIN_S: Final = 30.0
 _SILENT_S: Final = 60.0
 """A stream has at least a comment every 15 seconds."""
 _LARGEST_LINE: Final = 1 << 20
+_FINAL: Final = frozenset({401, 403, 404, 410})
+"""Statuses with which a connection to a service is refused for good."""
 _PASSES: Final = frozenset({408, 429})
 """Refusals that say nothing of what was asked for; so do all from 500 on."""
 
@@ -132,8 +137,14 @@ class PoolGateway:
 
     async def connect(self, job: str, service: str, token: str) -> Stream:
         """A connection to a service of a job; raises GatewayUnreachableError and GatewayRefusedError."""
-        tls = self.tls if self.url.startswith("https:") else None
-        return await open_service(self.url, tls, token, job, service)
+        try:
+            return await open_stream(job, service, access=_Access(self, token))
+        except StreamNotOpenedError as error:
+            if error.status in _FINAL:
+                raise GatewayRefusedError(error.status, error.code, str(error)) from error
+            raise GatewayUnreachableError(str(error)) from error
+        except ClientError as error:
+            raise GatewayUnreachableError(str(error)) from error
 
     async def _refusal(self, answer: aiohttp.ClientResponse) -> GatewayRefusedError | GatewayUnreachableError:
         try:
@@ -152,3 +163,15 @@ class PoolGateway:
         if self._tls is None:
             self._tls = ssl.create_default_context(cafile=self._ca or None)
         return self._tls
+
+
+class _Access(GatewayAccess):
+    """As a client of services wants it; certificates of authorities are read once, and not for each connection."""
+
+    def __init__(self, gateway: PoolGateway, token: str) -> None:
+        super().__init__(gateway.url, token=token)
+        self._gateway = gateway
+
+    def context(self) -> ssl.SSLContext | None:
+        """See GatewayAccess."""
+        return self._gateway.tls if self.encrypted else None

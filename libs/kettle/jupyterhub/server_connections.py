@@ -7,9 +7,9 @@ No machine of the pool has to be reached from the hub's.
 
 import asyncio
 import logging
-from contextlib import suppress
 from typing import Final
 
+from kettle.client.published import passed
 from kettle.jupyterhub.errors import HubError
 from kettle.jupyterhub.gateway_access import PoolGateway
 from kettle.jupyterhub.person_tokens import TokenSource
@@ -61,26 +61,7 @@ class ForwardedConnections:
             _log.info("nobody is connected with the server %s: %s", self._id, error)
             writer.transport.abort()
             return
-        their_reader, their_writer = there
-        both = (_copied(reader, their_writer), _copied(their_reader, writer))
         try:
-            await asyncio.gather(*both)
-        except OSError:
-            writer.transport.abort()
-            their_writer.transport.abort()
+            await passed(reader, writer, *there)
         finally:
-            for each in (writer, their_writer):
-                each.close()
-                with suppress(OSError):
-                    await each.wait_closed()
-
-
-async def _copied(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
-    """All that comes, with its end; no more is read than is taken."""
-    while piece := await source.read(_PIECE):
-        target.write(piece)
-        await target.drain()
-    if target.can_write_eof():
-        target.write_eof()
-    else:
-        target.close()
+            writer.close()

@@ -37,6 +37,8 @@ _LOOK_AGAIN_S: Final = 3.0
 _TRY_AGAIN_S: Final = 0.25
 """A job that runs is tried so often: that its service is there is told by nobody."""
 _NOT_FOUND: Final = 404
+_ENDED: Final = frozenset({_NOT_FOUND, 410})
+"""Statuses of connections to the service of a job that does not run any more."""
 _LAST_WORDS: Final = 4096
 """Bytes."""
 
@@ -167,6 +169,10 @@ class JobServers:
             _, writer = await self._gateway.connect(id_, SERVICE, token)
         except GatewayUnreachableError:
             return seen
+        except GatewayRefusedError as refusal:
+            if refusal.status not in _ENDED:
+                raise
+            return seen  # what is asked next says how
         writer.close()
         return msgspec.structs.replace(seen, state="ready")
 
