@@ -201,7 +201,9 @@ class TunnelStream(asyncio.Transport):
             owed, self._owed = self._owed, 0
             self._mux.read(self.number, owed)
             self._tunnel.flush()
-        self._deliver()
+        self._loop.call_soon(
+            self._deliver
+        )  # as of other transports: who resumes is not called back meanwhile
 
     def write(self, data: ByteData) -> None:
         """Send it, or keep it until the other side grants that; it is not changed meanwhile if it is `bytes`."""
