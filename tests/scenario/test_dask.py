@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from distributed import Client, wait
 from distributed.comm.registry import backends
+from tests.integration.dask.sessions_here import issued
 
 from kettle.dask.addresses import SCHEME
 from kettle.dask.comm import KettleBackend
@@ -19,7 +20,6 @@ from kettle.dask.security import security_of
 from kettle.testing.commands.running import execute
 from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
-from tests.integration.dask.sessions_here import issued
 
 from .dask_pools import SETTINGS, cluster_in, jobs_left, kill
 
