@@ -116,11 +116,7 @@ class Submissions:
     async def _submit(
         self, request: Submit, caller: Identity, *, by_job: bool, members: bool = False
     ) -> Decision[Submitted]:
-        owner = caller.name
-        try:
-            request = in_session(request)
-        except Unacceptable as refusal:
-            raise RefusedError(RefusalCode.UNACCEPTABLE, str(refusal)) from refusal
+        owner, request = caller.name, _in_session(request)
         if not request.spool:
             await self._refuse_stranger(owner, "submit it with its files: condor_submit -spool")
         shown = None if self._door is None else await self._door.shown_by(owner)
@@ -301,6 +297,14 @@ class Submissions:
         refused = self._limits.refusal_of_factory if late else self._limits.refusal
         if refusal := refused(owner, jobs):
             raise RefusedError(RefusalCode.LIMIT, refusal)
+
+
+def _in_session(request: Submit) -> Submit:
+    """The request without what only this access point says of sessions."""
+    try:
+        return in_session(request)
+    except Unacceptable as refusal:
+        raise RefusedError(RefusalCode.UNACCEPTABLE, str(refusal)) from refusal
 
 
 def _refuse_at_home(admitted: Admitted, owner: str) -> None:
