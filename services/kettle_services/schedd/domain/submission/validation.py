@@ -69,12 +69,7 @@ def check(
     if not rows:
         raise Unacceptable("the submission has no jobs: the queue statement yields no items")
     check_count(len(rows), limit)
-    if set(map(len, rows)) != {len(columns)}:
-        raise Unacceptable(
-            f"a row of the submission does not have {len(columns)} values, one for each column"
-        )
-    if len(set(columns)) != len(columns):
-        raise Unacceptable("a column stands twice in the submission")
+    _rectangular(columns, rows)
     size = len(_encode(ad))
     if largest := _largest(rows, JOB_BYTES - size):
         raise Unacceptable(
@@ -102,6 +97,15 @@ def check(
     if ad.get(universe) in {Universe.PARALLEL, Universe.GRID} or universe in columns:
         _nodes(ad, columns, rows, universe)
         _batch_systems(ad, columns, rows, universe, spelled.get("gridresource", ""))
+
+
+def _rectangular(columns: list[str], rows: list[list[Scalar]]) -> None:
+    if set(map(len, rows)) != {len(columns)}:
+        raise Unacceptable(
+            f"a row of the submission does not have {len(columns)} values, one for each column"
+        )
+    if len(set(columns)) != len(columns):
+        raise Unacceptable("a column stands twice in the submission")
 
 
 def _no_members(spelled: Mapping[str, str]) -> None:
