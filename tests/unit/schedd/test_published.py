@@ -1,4 +1,4 @@
-"""What the queue takes of services of jobs, whoever has written it."""
+"""What the queue takes of services of jobs, also when it was written directly."""
 
 from typing import Any
 
