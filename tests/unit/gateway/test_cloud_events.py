@@ -267,6 +267,7 @@ def test_subjects_say_whose_what_and_which() -> None:
         "kettle.p.tail.alice.12.0.job.started",
         "kettle.p.tail.alice.12.0.job.stepped",
         "kettle.p.tail.alice.12.0.job.told",
+        "kettle.p.tail.alice.12.0.job.served",
         "kettle.p.tail.alice.12.0.job.edited",
         "kettle.p.tail.alice.12.0.job.ordered",
         "kettle.p.tail.alice.12.0.job.node_started",

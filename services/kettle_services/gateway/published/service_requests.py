@@ -155,6 +155,6 @@ def require_address(request: web.Request) -> Address:
 
 
 async def _no_word_yet(request: web.Request) -> None:
-    """Whoever waits for 100 Continue gets it when the body is wanted, and a refusal before that."""
+    """A person who waits for 100 Continue gets it when the body is wanted, and a refusal before that."""
     if request.version >= (1, 1) and request.headers.get("Expect", "").lower() != "100-continue":
         raise web.HTTPExpectationFailed(text="the only expectation is 100-continue")
