@@ -86,9 +86,8 @@ class Starter:
         self._reporter = ReportComposer(order.spec)
         self._suspension = JobSuspension(self._reporter.report)
         self._checkpoint = SelfCheckpoint(self._job, self._reporter.report, order.spec.checkpoint_pause)
-        self._access_requests = AccessRequestQueue(
-            order.spec, self._job, self._sandbox, self._cgroup, line.send
-        )
+        about = order.spec, self._job, self._sandbox, self._cgroup
+        self._access_requests = AccessRequestQueue(*about, line.send)
         questions = SubmitSideQuestions(order.spec.shadow, line.send)
         self._tokens = TokenFiles(self._job, self._sandbox, questions)
         self._publisher = Publisher(order.spec, self._job, self._cgroup, questions)
@@ -96,9 +95,8 @@ class Starter:
         orders = Orders(
             watch=self._watch, wait=self._wait, ending=lambda: self._ending, expose=self._remains.expose
         )
-        self._hooks_and_transfers = HooksAndTransfers(
-            order.spec, self._job, self._cgroup, self._transfers, orders
-        )
+        moved = order.spec, self._job, self._cgroup, self._transfers
+        self._hooks_and_transfers = HooksAndTransfers(*moved, orders)
         saved = [file for file in order.spec.inputs if file.saved]
         self._remote = Remote(self._job, self._sandbox, saved, self._hooks_and_transfers.move)
         self._updates = Updates(order.spec, self._job, self._cgroup)
@@ -314,9 +312,8 @@ class Starter:
         return False
 
     def _timeout_ms(self) -> int:
-        due = self._deadlines.next(ends=self._ending is not None)
-        moments = [due, self._access_requests.due, self._proxy.due, self._streams.due, self._tokens.due]
-        moments.append(self._publisher.due)
+        parts = (self._access_requests, self._proxy, self._publisher, self._streams, self._tokens)
+        moments = [self._deadlines.next(ends=self._ending is not None), *(part.due for part in parts)]
         moments += [self._line.retry_at] if self._line.retry_at is not None else []
         return max(0, int(min(min(moments) - boottime(), _LONGEST_POLL_S) * 1000) + 1)
 
@@ -401,14 +398,8 @@ class Starter:
 
     def _orphaned(self) -> NoReturn:
         self._publisher.close(self._tree)
-        container = self._container
-        end_with_lifeline(
-            self._tree or empty_process_tree(self._cgroup),
-            self._cgroup,
-            container,
-            self._sandbox,
-            self._spec.execute,
-        )
+        tree = self._tree or empty_process_tree(self._cgroup)
+        end_with_lifeline(tree, self._cgroup, self._container, self._sandbox, self._spec.execute)
 
     # -- after -------------------------------------------------------------------------------------------------------
 

@@ -28,7 +28,9 @@ class TunnelHelper:
     """The process; `told` is readable when it says something, and when it has ended."""
 
     def __init__(self, account: Account | None, cgroup: str) -> None:
-        """`cgroup`: the directory of the job's control group; empty: it has none. Raises OSError: there can be no process."""
+        """
+        `cgroup`: the directory of the job's control group; empty: it has none. Raises OSError: there can be no process.
+        """
         orders, self._orders = os.pipe()
         self.told, said = os.pipe()
         starter = os.getpid()
