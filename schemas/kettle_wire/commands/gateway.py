@@ -56,6 +56,25 @@ class ServicesAdmitted(msgspec.Struct, frozen=True, kw_only=True):
         return f"ServicesAdmitted({self.url})"
 
 
+class MakeAccess(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Make what a program of the caller's shows to the gateway to reach services of jobs, for some minutes."""
+
+
+class AccessMade(msgspec.Struct, frozen=True, kw_only=True):
+    """What it shows, and to whom; nobody else is to see it."""
+
+    url: str
+    ca: str = ""
+    """Certificates in PEM that the gateway's certificate may come from, besides those that machines trust."""
+    token: str
+    expires: float
+    """Seconds since the epoch; connections that are open then go on."""
+
+    def __repr__(self) -> str:
+        """Without the secret."""
+        return f"AccessMade({self.url})"
+
+
 QUERY_ADDRESS = Endpoint(
     "gateway", "query_address", QueryAddress, GatewayAddress, callers=(Caller.USER,), repeat=Repeat.QUERY
 )
@@ -63,6 +82,10 @@ MAKE_LOGIN_LINK = Endpoint(
     "gateway", "make_login_link", MakeLoginLink, LoginLink, callers=(Caller.USER,), repeat=Repeat.HARMLESS
 )
 """Not for who has come by token: the session would outlive that."""
+MAKE_ACCESS = Endpoint(
+    "gateway", "make_access", MakeAccess, AccessMade, callers=(Caller.USER,), repeat=Repeat.HARMLESS
+)
+"""Not for who has come by token, and shows that."""
 ADMIT_SERVICES = Endpoint(
     "gateway",
     "admit_services",

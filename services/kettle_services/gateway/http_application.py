@@ -17,7 +17,7 @@ from kettle_services.gateway.pages.wiring import PAGES, page_handlers
 from kettle_services.gateway.pages.workflows.watching import WorkflowWatch
 from kettle_services.gateway.pages.workflows.workflow_page import WORKFLOW, ShowWorkflow
 from kettle_services.gateway.published.tickets import TicketOffice
-from kettle_services.gateway.published.wiring import add_published
+from kettle_services.gateway.published.wiring import PublishedServices
 from kettle_services.gateway.rest.application import Asked, Front
 from kettle_services.gateway.rest.mcp.serving import ModelContext
 from kettle_services.gateway.rest.streams import Streams
@@ -36,11 +36,11 @@ from kettle_wire.rest.problem import Problem
 
 
 async def http_application(
-    rt: Runtime, settings: GatewaySettings, bus: Bus, people: People, url: str
-) -> tuple[web.Application, list[Served[Any, Any]]]:
+    rt: Runtime, settings: GatewaySettings, bus: Bus, people: People, url: str, services_url: str
+) -> tuple[web.Application, web.Application, list[Served[Any, Any]]]:
     """
-    The application, and what is answered over the bus about it; what it needs is closed with the service. `url`: where browsers
-    find it.
+    The application, that of the origin of jobs, and what is answered over the bus; what they need is closed with the service. `url`:
+    where browsers find the first one, `services_url` the second one.
 
     Raises SettingsError: what the settings say of people cannot be used.
     """
@@ -59,7 +59,13 @@ async def http_application(
         return pages.problem(request, problem)
 
     front = Front(parts.persons, parts.limits, sessions, twin, pages.prefix_of)
+    tickets = TicketOffice(bus, directory(settings), pool=settings.pool, url=url, ca=_authority(settings))
+    published = PublishedServices(
+        settings, bus, parts, front, pages, origins, tickets, table, url, services_url
+    )
+    handlers |= published.handlers()
     application = front.application(handlers)
+    published.add_to(application, rt)
     ModelContext(front, handlers).add_to(application)
     login.add_to(application, pages.login)
     watch = TableWatch(parts.tables)
@@ -76,9 +82,11 @@ async def http_application(
         from kettle_services.gateway.prominence.wiring import add_prominence  # few gateways have it
 
         add_prominence(rt, application, settings, bus, parts, url)
-    tickets = TicketOffice(bus, directory(settings), pool=settings.pool, url=url, ca=_authority(settings))
-    add_published(rt, application, settings, bus, parts, front, pages, origins, tickets)
-    return application, [*LinksByBus(links, parts.persons, url).served(), *tickets.served()]
+    return (
+        application,
+        published.pages.application(),
+        [*LinksByBus(links, parts.persons, url).served(), *published.served()],
+    )
 
 
 def _authority(settings: GatewaySettings) -> str:

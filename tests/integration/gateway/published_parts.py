@@ -127,7 +127,7 @@ class Gateway:
         self.uses = Uses(1000, 100)
         limits = RequestLimits(rate=1e5, burst=1e5, all_rate=1e5, all_burst=1e5, proxies=frozenset())
         front = Front(cast("Any", self.persons), limits)
-        self.access = ServiceAccess(front, self.jobs, self.tunnels)
+        self.access = ServiceAccess(front, self.jobs, self.tunnels, cast("Any", self.persons))
         origins, passage = Origins("", ()), Passage()
         self.requests = ServiceRequests(
             self.access,

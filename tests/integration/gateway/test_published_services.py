@@ -1,11 +1,13 @@
 """Services of jobs through the gateway: who reaches what, over real connections."""
 
 import asyncio
+from typing import Any
 
 import aiohttp
 import pytest
 from aiohttp import web
 
+from kettle.client.published import GatewayAccess, StreamNotOpenedError, forward, open_stream
 from kettle_wire.codes import JobStatus
 from kettle_wire.jobs import JobId
 
@@ -153,7 +155,7 @@ async def test_reading_is_not_enough() -> None:
     ],
 )
 async def test_a_job_that_cannot_be_asked_says_why(
-    job: JobId, more: dict[str, object], status: int, said: bytes
+    job: JobId, more: dict[str, Any], status: int, said: bytes
 ) -> None:
     """One sentence, at once."""
     async with gateway() as made:
@@ -219,3 +221,31 @@ async def test_a_later_run_replaces_an_earlier_one() -> None:
                 await gone(writer)
                 assert b"409" == head.split()[1]
             await until(lambda: not len(made.tunnels))
+
+
+async def test_the_client_connects_and_forwards() -> None:
+    """`open_stream` and a forwarded port reach the service; a refusal is an error with the gateway's sentence."""
+
+    async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(65536):
+            writer.write(data)
+        writer.write_eof()
+
+    async with gateway() as made, raw_server(echo) as port, job_side(made.port, f"raw:{port}/tcp"):
+        made.jobs.put()
+        access = GatewayAccess(f"http://127.0.0.1:{made.port}", token="alice")
+        reader, writer = await open_stream("12.0", "raw", access=access)
+        writer.write(b"one")
+        assert b"one" == await reader.readexactly(3)
+        await gone(writer)
+        async with forward("12.0@s", "raw", access=access) as local:
+            reader, writer = await asyncio.open_connection("127.0.0.1", local)
+            writer.write(b"two")
+            writer.write_eof()
+            assert b"two" == await reader.read()
+            await gone(writer)
+        with pytest.raises(StreamNotOpenedError, match="has not shared") as refused:
+            await open_stream("12.0", "raw", access=GatewayAccess(access.url, token="bob"))
+        assert 403 == refused.value.status
+        with pytest.raises(StreamNotOpenedError, match="it publishes: raw"):
+            await open_stream("12.0", "other", access=access)

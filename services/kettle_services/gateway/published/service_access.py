@@ -7,13 +7,16 @@ import msgspec
 from aiohttp import web
 
 from kettle.auth.mapping.levels import Level
+from kettle.http.requests import bearer_token
 from kettle.published.services import Service
 from kettle_services.gateway.domain.published_access import Asker, Because, why_admitted
 from kettle_services.gateway.published.job_lookup import JobLookup, QueuedJob
 from kettle_services.gateway.published.tunnels import JobTunnel, Tunnels
 from kettle_services.gateway.published.uses import Look
+from kettle_services.gateway.rest.access_tokens import PREFIX
+from kettle_services.gateway.rest.admission import Admission
 from kettle_services.gateway.rest.application import Admitted, Front
-from kettle_services.gateway.rest.persons import Person
+from kettle_services.gateway.rest.persons import Person, Persons
 from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_wire.jobs import JobId
 from kettle_wire.rest.problem import ProblemCode
@@ -46,8 +49,9 @@ Refused = Callable[[QueuedJob, str, str, str], None]
 class ServiceAccess:
     """Tells it."""
 
-    def __init__(self, front: Front, lookup: JobLookup, tunnels: Tunnels) -> None:
+    def __init__(self, front: Front, lookup: JobLookup, tunnels: Tunnels, persons: Persons) -> None:
         self.front: Final = front
+        self._persons: Final = persons
         self._lookup: Final = lookup
         self._tunnels: Final = tunnels
         self.refused: Refused = lambda _job, _person, _service, _sentence: None
@@ -61,7 +65,7 @@ class ServiceAccess:
         Raises RequestRefused: nobody who may, or there is no such job.
         """
         if admitted is None:
-            admitted = await self.front.admit_to_job(request, LEVEL)
+            admitted = await self._admitted(request)
         queued = await self.job(job, schedd)
         person, admission = admitted.person, admitted.admission
         because = self._require(person, queued, service)
@@ -71,6 +75,22 @@ class ServiceAccess:
             self._require(person, await self._lookup.job(queued.job, queued.schedd), service)
 
         return Granted(admitted, queued, because, look)
+
+    async def _admitted(self, request: web.Request) -> Admitted:
+        """Who asks; raises RequestRefused: nobody who may."""
+        token = bearer_token(request)
+        if not token.startswith(PREFIX):
+            return await self.front.admit_to_job(request, LEVEL)
+        account = self._persons.account_of(token)
+
+        async def look() -> (
+            None
+        ):  # what was opened goes on when the token is over, as long as the account may come
+            self.front.require(self._persons.of_account(account, ""), LEVEL)
+
+        person = self._persons.of_account(account, "")
+        self.front.require(person, LEVEL)
+        return Admitted(person, {}, Admission(look))
 
     async def job(self, job: JobId, schedd: str) -> QueuedJob:
         """A job in a queue; raises RequestRefused: there is none, or there are several."""

@@ -50,8 +50,8 @@ class TicketOffice:
         self._bus = bus
         self._store: Final = KeyStore(directory / _FILE)
         self._issuer: Final = Issuer(url=issuer_of(pool), audiences=(AUDIENCE,), profiles=("plain",))
-        self._url = url
-        self._ca = ca
+        self.url: Final = url
+        self.ca: Final = ca
         try:
             self._ring = self._store.ring(int(time.time()))
         except (KeyStoreError, OSError) as error:
@@ -83,7 +83,7 @@ class TicketOffice:
             self._ring = self._store.ring(now)
         key = self._ring.signing(now, self._store.times)
         text = issue(grant, key, now, secrets.token_urlsafe(16))
-        return ServicesAdmitted(url=self._url, ca=self._ca, ticket=text, left=float(LIFETIME_S))
+        return ServicesAdmitted(url=self.url, ca=self.ca, ticket=text, left=float(LIFETIME_S))
 
     async def check(self, text: str) -> Ticket:
         """
