@@ -3,7 +3,7 @@
 import stat
 import time
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
@@ -11,6 +11,7 @@ from kettle.auth.tokens.capabilities import require_level
 from kettle.auth.tokens.checking.issuers import Issuer, Issuers
 from kettle.auth.tokens.checking.parsing import parse
 from kettle.auth.tokens.checking.verification import verify
+from kettle.auth.tokens.issuing.key_store import KeyStore
 from kettle.auth.tokens.verified import TokenError
 from kettle.bus.ports import Asks, BusUnavailableError, RefusedError
 from kettle.published.ticket import AUDIENCE, LIFETIME_S, SCOPE, TicketRefusedError, issuer_of
@@ -115,7 +116,7 @@ async def test_a_ticket_is_good_for_nothing_else(queue: Queue, tmp_path: Path) -
     pool = Issuer(url="https://iam.example.org", audiences=("https://iam.example.org",))
     with pytest.raises(TokenError, match="is not trusted here"):
         Issuers([pool]).of(parsed.claims["iss"])
-    keys: Any = office._ring.key_set()
+    keys = KeyStore(tmp_path / "ticket-keys.json").ring(int(time.time())).key_set()
     trusting = Issuer(url=issuer_of("p"), audiences=("https://g",), profiles=("plain",))
     with pytest.raises(TokenError) as refused:
         verify(parsed, trusting, keys, time.time())
