@@ -86,8 +86,7 @@ def check(
         parallel = ad.get(spelled.get("jobuniverse", "")) == Universe.PARALLEL
         _tasks(_values(spelled[TASKS], ad, columns, rows), nodes=parallel)
         _fit_for_tasks(ad, spelled)
-    for name in published.ATTRIBUTES & spelled.keys():
-        _published(spelled[name], _values(spelled[name], ad, columns, rows))
+    _all_published(ad, columns, rows, spelled)
     _all_expressions(rows)
     _pace(ad, columns)
     if not isinstance(ad.get("Cmd", ""), str) or not (ad.get("Cmd") or "Cmd" in columns):
@@ -162,6 +161,12 @@ def check_values(ad: Ad) -> None:
     for name, value in ad.items():
         if name.lower() in published.ATTRIBUTES:
             _published(name, [value])
+
+
+def _all_published(ad: Ad, columns: list[str], rows: list[list[Scalar]], spelled: Mapping[str, str]) -> None:
+    """What all jobs of a submission say of their services."""
+    for name in published.ATTRIBUTES & spelled.keys():
+        _published(spelled[name], _values(spelled[name], ad, columns, rows))
 
 
 def _published(name: str, values: Iterable[Scalar | Expr]) -> None:
