@@ -139,6 +139,13 @@ SYSTEM_PERIODIC_HOLD_runs_SUBCODE = 3
 PREEMPTION_REQUIREMENTS = RemoteUserPrio > TARGET.SubmitterUserPrio * 1.2
 gpu_HOOK_PREPARE_JOB = /opt/prepare --fast
 STARTER_JOB_ENVIRONMENT = "SITE=here WORDS='two words'"
+STARTD_CRON_JOBLIST = health, lost
+STARTD_CRON_health_EXECUTABLE = /opt/health
+STARTD_CRON_health_ARGS = --short
+STARTD_CRON_health_PERIOD = 5m
+STARTD_CRON_health_PREFIX = Site_
+STARTD_CRON_health_MODE = WaitForExit
+STARTD_CRON_lost_EXECUTABLE = health
 QUEUE_SUPER_USERS = root, condor, ada
 include : inc.conf
 """
@@ -183,6 +190,15 @@ def test_a_site_is_carried_over(tmp_path: Path) -> None:
         "startd.machine_resources": {"licenses": 4},
         "startd.modify_request_expr": {"Memory": "quantize(RequestMemory, {512})"},
         "startd.attributes": {"Rack": "r7"},
+        "startd.probes": [
+            {
+                "kind": "program",
+                "name": "health",
+                "command": ["/opt/health", "--short"],
+                "period": 300.0,
+                "prefix": "Site_",
+            }
+        ],
         "startd.job_hooks": {"gpu": {"prepare_job": ["/opt/prepare", "--fast"]}},
         "startd.job_environment": {"SITE": "here", "WORDS": "two words"},
         "startd.user_preemption": True,
