@@ -41,6 +41,7 @@ SHARDS: Final[Mapping[str, Sequence[str]]] = {
     "iam": ("identity",),
     "dagman": ("dagman.schedd",),
     "ce": ("ce.schedd",),
+    "sessions": ("sessions.schedd",),
     "scaler": ("scaler",),
 }
 """The shards that each role owns in a personal pool; a larger one names its own."""
@@ -55,8 +56,9 @@ _ADS: Final[Mapping[str, Sequence[str]]] = {
 _FOLLOWS_EVENTS_OF: Final[Mapping[str, Sequence[str]]] = {
     "shadow": ("schedd",),
     "accounting": ("schedd", "collector", "negotiator"),
-    "audit": ("schedd", "collector", "negotiator", "iam", "dagman", "ce", "scaler"),
+    "audit": ("schedd", "collector", "negotiator", "iam", "dagman", "ce", "scaler", "sessions"),
     "dagman": ("schedd",),
+    "sessions": ("schedd",),
     "gateway": ("schedd", "collector", "negotiator", "accounting", "scaler"),
 }
 _FOLLOWS_ADS: Final = ("collector", "negotiator", "scaler")

@@ -145,6 +145,8 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "retry_until": (),
     "run_as_owner": ("RunAsOwner",),
     "s3_endpoint": ("S3Endpoint",),
+    "services": ("Services",),
+    "services_shared_with": ("ServicesSharedWith",),
     "shell": (),
     "should_transfer_files": ("ShouldTransferFiles",),
     "skip_filechecks": (),

@@ -496,5 +496,10 @@ RELEASE_SPOOLED = Endpoint(
     repeat=Repeat.HARMLESS,
 )
 NEEDED_TOKENS = Endpoint(
-    "schedd", "needed_tokens", AskNeededTokens, TokensNeeded, callers=(Caller.IAM,), repeat=Repeat.QUERY
+    "schedd",
+    "needed_tokens",
+    AskNeededTokens,
+    TokensNeeded,
+    callers=(Caller.IAM, Caller.GATEWAY),
+    repeat=Repeat.QUERY,
 )

@@ -5,11 +5,11 @@ from typing import Final
 from kettle_wire.telemetry.declaration import Attribute, Metric
 
 ALL: Final = (
-    "accounting", "ce", "collector", "dagman", "gateway", "iam", "master", "negotiator", "provisioner", "scaler", "schedd", "shadow",
+    "accounting", "ce", "collector", "dagman", "gateway", "iam", "master", "negotiator", "provisioner", "scaler", "schedd", "sessions", "shadow",
     "startd",
 )  # fmt: skip
 _ON_THE_BUS: Final = tuple(role for role in ALL if role != "master")
-_OWNERS: Final = ("ce", "collector", "dagman", "iam", "negotiator", "scaler", "schedd")
+_OWNERS: Final = ("ce", "collector", "dagman", "iam", "negotiator", "scaler", "schedd", "sessions")
 _READERS_OF_EXPRESSIONS: Final = ("accounting", "ce", "collector", "negotiator", "scaler", "schedd", "startd")
 
 # -- of each process -----------------------------------------------------------------------------------------------------

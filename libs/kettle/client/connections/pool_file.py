@@ -86,7 +86,7 @@ class PoolFile(msgspec.Struct, frozen=True, kw_only=True):
     def name_of(self, role: str) -> str:
         """The name of the service of a role that is asked if none is named; of masters it is this host's."""
         match role:
-            case "schedd" | "dagman" | "ce":  # each access point has its own
+            case "schedd" | "dagman" | "ce" | "sessions":  # each access point has its own
                 return self.schedd
             case "collector":
                 return self.collector
