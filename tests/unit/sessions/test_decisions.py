@@ -279,6 +279,8 @@ def test_what_was_ordered_before_the_end_is_removed_after_it_was_submitted() -> 
 
 def test_workers_that_end_at_once_are_started_with_pauses() -> None:
     one = ready(OneSession(created(workers=1)))
+    one.happens(min(one.workers), "gone", exit_code=4)
+    one.start_all()
     for pause in (1.0, 2.0, 4.0):
         one.happens(min(one.workers), "gone", exit_code=4, reason="its program has ended with code 4")
         assert ("degraded", True) == (one.session.state, "code 4" in one.session.reason)
