@@ -29,6 +29,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "rm": "take jobs out of the queue",
         "dag": "check and draw DAG files, and see how far they are",
         "workflow": "check and translate documents of workflows",
+        "session": "clusters of Dask, notebooks and programs with which you work",
     },
     "the pool": {
         "up": "start the pool of this machine",

@@ -28,7 +28,9 @@ def retry_at(session: InteractiveSession) -> float:
 
 
 def worker_retry_at(session: InteractiveSession) -> float:
-    """When workers may be ordered again, of which some have ended at once; a moment that is over: at any time."""
+    """
+    When workers may be ordered again, of which some have ended at once; a moment that is over: at any time.
+    """
     if session.failures < _IN_A_ROW:  # anything may end once
         return retry_at(session)
     pause = _doubled(_RETRY_S, session.failures - 1, _LONGEST_RETRY_S)
