@@ -92,7 +92,9 @@ async def connect(pool: ThrowawayPool, job: str, service: str, typed: str = "") 
 
 
 async def test_commands_show_and_reach_services(pool: ThrowawayPool) -> None:
-    """`kettle services` lists what is published; `kettle connect` passes bytes by standard input and output."""
+    """
+    `kettle services` lists what is published; `kettle connect` passes bytes by standard input and output.
+    """
     job = await submitted(pool, WEB)
     async with asking(pool) as session, session.get(f"/jobs/{job}/web/") as response:
         assert 200 == response.status, await response.text()
@@ -130,7 +132,9 @@ class ThisMachine(aiohttp.abc.AbstractResolver):
 
 @asynccontextmanager
 async def browser() -> AsyncGenerator[aiohttp.ClientSession]:
-    """Shows its cookies as browsers do, and says nothing of where a request comes from but that it opens a page."""
+    """
+    Shows its cookies as browsers do, and says nothing of where a request comes from but that it opens a page.
+    """
     headers = {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Site": "none", "Accept": "text/html"}
     connector = aiohttp.TCPConnector(resolver=ThisMachine())
     async with aiohttp.ClientSession(

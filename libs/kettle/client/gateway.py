@@ -18,8 +18,8 @@ from kettle_wire.commands.gateway import (
     MakeLoginLink,
     QueryAddress,
 )
+from kettle_wire.rest.browser_sessions import MAKE_LINK, Link
 from kettle_wire.rest.problem import Problem
-from kettle_wire.rest.sessions import MAKE_LINK, Link
 
 if TYPE_CHECKING:
     from kettle.client.published import GatewayAccess

@@ -62,7 +62,7 @@ class Command(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     the job is in.
     """
 
-    role: Literal["schedd", "shadow", "accounting", "collector"]
+    role: Literal["schedd", "shadow", "accounting", "collector", "sessions"]
     verb: Name
     name: Name
     body: Annotated[bytes, msgspec.Meta(max_length=COMMAND)]

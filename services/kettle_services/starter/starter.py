@@ -244,7 +244,7 @@ class Starter:
             self._started = self._reporter.report(self._transfers.started(tree.pid))
             self._line.send(messages.ReportMessage(self._started))
         self._suspension.begin(tree)
-        self._publisher.begin()
+        self._publisher.begin(tree)
         self._repeat()
 
     # -- while it runs -----------------------------------------------------------------------------------------------
@@ -262,7 +262,7 @@ class Starter:
         """Whether the program has ended with a checkpoint that is saved now, and is to be started again."""
         if self._ending is not None or not self._checkpoint.is_made(tree.status):
             return False
-        self._publisher.close(tree)
+        self._publisher.close()
         tree.kill_all()
         self._updates.close()
         self._access_requests.close()  # its sessions are of this life
@@ -307,7 +307,7 @@ class Starter:
         if self._line.heard or self._line.fileno() in ready:
             self._hear(tree)
         self._tick(tree)
-        self._publisher.go_on(ready, tree, still=self._suspension.wanted)
+        self._publisher.go_on(ready, still=self._suspension.wanted)
         self._access_requests.answer(self._tree, self._container, still=self._suspension.wanted)
         return False
 
@@ -397,7 +397,7 @@ class Starter:
             self._suspension.lift(tree)  # else it would not hear of it
 
     def _orphaned(self) -> NoReturn:
-        self._publisher.close(self._tree)
+        self._publisher.close()
         tree = self._tree or empty_process_tree(self._cgroup)
         end_with_lifeline(tree, self._cgroup, self._container, self._sandbox, self._spec.execute)
 
@@ -405,7 +405,7 @@ class Starter:
 
     def _finish(self) -> bool:
         at = time.time()
-        self._publisher.close(self._tree)
+        self._publisher.close()
         (self._tree or empty_process_tree(self._cgroup)).kill_all()
         if self._ending is not None:
             self._streams.finish(self._wait)
@@ -413,7 +413,7 @@ class Starter:
         self._access_requests.close()
         self._proxy.close()
         body, kept = self._conclude(at)
-        body = msgspec.structs.replace(body, told=self._proxy.told)
+        body = msgspec.structs.replace(body, told=self._proxy.told, result=self._transfers.told(body.result))
         if self._cgroup is not None:
             self._cgroup.remove()
         try:

@@ -1,7 +1,6 @@
 """The process beside a job, with processes that stand for those of the job."""
 
 import asyncio
-import os
 import shutil
 import socket
 import subprocess
@@ -9,8 +8,10 @@ import sys
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
 
+import msgspec
 import pytest
 
+from kettle.execution.system.linux import start_time
 from kettle.published.errors import StreamRefusedError
 from kettle.published.frames import Announcement
 from kettle.published.job_side import Orders
@@ -62,7 +63,7 @@ async def published(gateway: MadeUpGateway, port: int) -> AsyncGenerator[tuple[T
         assert helper.order(Orders(url=gateway.url, ticket="t", announcement=announcement))
         yield await gateway.tunnel(), helper
     finally:
-        helper.end(reaped=False)
+        helper.end()
 
 
 async def echoed(tunnel: Tunnel) -> bytes:
@@ -111,14 +112,31 @@ async def test_a_network_of_its_own_is_entered() -> None:
                 socket.create_connection(("127.0.0.1", port)).close()
 
 
-async def test_it_ends_with_its_orders() -> None:
-    """A starter that has died closes them."""
+STARTER = """\
+import sys, time
+import msgspec
+from kettle.published.job_side import Orders
+from kettle_services.starter.published.helper import TunnelHelper
+helper = TunnelHelper(None, "")
+helper.order(msgspec.json.decode(sys.argv[1], type=Orders))
+print(helper.pid, flush=True)
+time.sleep(600)
+"""
+
+
+async def test_it_ends_with_its_starter() -> None:
+    """Also if that one is killed."""
     async with made_up_gateway() as gateway:
-        helper = TunnelHelper(None, "")
-        assert helper.order(Orders(url=gateway.url, ticket="t"))
+        orders = msgspec.json.encode(Orders(url=gateway.url, ticket="t")).decode()
+        starter = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", STARTER, orders, stdout=subprocess.PIPE
+        )
+        assert starter.stdout is not None
+        pid = int(await starter.stdout.readline())
         tunnel = await gateway.tunnel()
-        os.close(helper._orders)
-        _, status = await asyncio.to_thread(os.waitpid, helper.pid, 0)
-        assert os.waitstatus_to_exitcode(status) == 0
+        starter.kill()
+        await starter.wait()
         await asyncio.wait_for(tunnel.ended(), PATIENCE_S)
-        os.close(helper.told)
+        async with asyncio.timeout(PATIENCE_S):
+            while start_time(pid) is not None:
+                await asyncio.sleep(0.05)

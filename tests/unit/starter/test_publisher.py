@@ -41,8 +41,7 @@ class MadeUpHelper:
     def hear(self) -> list[bytes] | None:
         return None if self.says is None else [msgspec.json.encode(said) for said in self.says]
 
-    def end(self, *, reaped: bool) -> None:
-        assert not reaped
+    def end(self) -> None:
         self.ended += 1
 
 
@@ -68,7 +67,7 @@ class Job:
         self.publisher = Publisher(self.spec, JobAd(ad), None, questions)
 
     def go_on(self, *, still: bool = False, ready: Callable[[], set[int]] = set) -> None:
-        self.publisher.go_on(ready(), self.tree, still=still)
+        self.publisher.go_on(ready(), still=still)
 
     def hear(self, answer: Any) -> None:
         self.publisher.hear(Reply(self.asked[-1].number, answer))
@@ -84,7 +83,7 @@ class Job:
 def test_a_job_that_publishes_nothing_costs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """No question, no process, nothing to wake up for."""
     job = Job(monkeypatch)
-    job.publisher.begin()
+    job.publisher.begin(job.tree)
     job.go_on()
     assert (job.asked, job.helpers, job.publisher.due) == ([], [], FAR)
 
@@ -95,7 +94,7 @@ def test_services_are_published_while_the_program_runs(monkeypatch: pytest.Monke
     """
     job = Job(monkeypatch, Services="web:8080/http")
     assert job.publisher.due == FAR
-    job.publisher.begin()
+    job.publisher.begin(job.tree)
     job.go_on()
     assert [each.asks for each in job.asked] == [AskTicket()]
     job.given()
@@ -105,9 +104,9 @@ def test_services_are_published_while_the_program_runs(monkeypatch: pytest.Monke
     assert process.orders[-1].ticket == "t"
     assert process.pid in job.tree.besides
     assert 59 < job.publisher.due - boottime() <= 60
-    job.publisher.close(job.tree)
-    assert (process.ended, job.tree.besides, job.publisher.due) == (1, {}, FAR)
-    job.publisher.begin()
+    job.publisher.close()
+    assert (process.ended, job.tree.besides, job.publisher.due) == (1, set(), FAR)
+    job.publisher.begin(job.tree)
     job.go_on()
     assert len(job.helpers) == 2
 
@@ -115,7 +114,7 @@ def test_services_are_published_while_the_program_runs(monkeypatch: pytest.Monke
 def test_tickets_are_renewed_and_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """The process shows the next one; after a refusal it is asked again later, and the job goes on."""
     job = Job(monkeypatch, Services="web:8080/http")
-    job.publisher.begin()
+    job.publisher.begin(job.tree)
     job.go_on()
     job.hear(Unanswered("refused", "no gateway"))
     assert 29 < job.publisher.due - boottime() <= 30
@@ -137,7 +136,7 @@ def test_tickets_are_renewed_and_asked_for_again(monkeypatch: pytest.MonkeyPatch
 def test_a_program_publishes_and_withdraws(monkeypatch: pytest.MonkeyPatch) -> None:
     """The address is there when the gateway has the service, and not any more when it has lost it."""
     job = Job(monkeypatch)
-    job.publisher.begin()
+    job.publisher.begin(job.tree)
     job.publisher.publish(WEB)
     job.go_on()
     job.given()
@@ -158,7 +157,7 @@ def test_a_program_publishes_and_withdraws(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_process_that_dies_has_a_successor(monkeypatch: pytest.MonkeyPatch) -> None:
     """After a moment, and with the same ticket."""
     job = Job(monkeypatch, Services="web:8080/http")
-    job.publisher.begin()
+    job.publisher.begin(job.tree)
     job.go_on()
     job.given()
     job.go_on()
@@ -175,7 +174,7 @@ def test_a_process_that_dies_has_a_successor(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_suspended_job_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """And that it is not, any more."""
     job = Job(monkeypatch, Services="web:8080/http")
-    job.publisher.begin()
+    job.publisher.begin(job.tree)
     job.go_on()
     job.given()
     job.go_on()
@@ -187,7 +186,7 @@ def test_a_suspended_job_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_machines_owner_may_forbid_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the description says."""
     job = Job(monkeypatch, allowed=False, Services="web:8080/http")
-    job.publisher.begin()
+    job.publisher.begin(job.tree)
     job.go_on()
     assert (job.asked, job.publisher.due) == ([], FAR)
 

@@ -6,6 +6,7 @@ from typing import Final, assert_never
 
 from kettle.client.events.lease_sentences import ElasticEvent, elastic_sentence
 from kettle.client.events.service_sentences import served_sentence
+from kettle.client.events.session_sentences import session_sentence
 from kettle.tasks.sentences import step_sentence
 from kettle.terminal.quantities import counted, duration, size
 from kettle_wire.events import (
@@ -51,6 +52,7 @@ from kettle_wire.events import (
     PrincipalSet,
     Usage,
 )
+from kettle_wire.events.interactive import InteractiveEvent
 from kettle_wire.events.job import OrderKind
 
 _Told = (
@@ -92,6 +94,8 @@ def sentence(event: Event, *, since_start: float | None = None) -> tuple[str, st
     """
     if isinstance(event, ElasticEvent):
         return elastic_sentence(event)
+    if isinstance(event, InteractiveEvent):
+        return session_sentence(event)
     if isinstance(event, _Pools):
         return _of_pool(event)
     return _of_job(event, since_start) if isinstance(event, _Told) else (type(event).__name__, "")

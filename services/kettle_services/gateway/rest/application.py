@@ -47,6 +47,8 @@ _STATUSES: Final[Mapping[str, int]] = {
     RefusalCode.CHANGED: 409,
     RefusalCode.GONE: 410,
     RefusalCode.NOT_RUNNING: 409,
+    RefusalCode.SESSION_EXISTS: 409,
+    RefusalCode.SESSION_OVER: 409,
     RefusalCode.BEHIND: 503,
     RefusalCode.UNAVAILABLE: 503,
     RefusalCode.TOO_SLOW: 503,

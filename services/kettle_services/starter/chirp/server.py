@@ -22,6 +22,7 @@ from kettle.jobs import pool_access
 from kettle.jobs.nodes import HOSTS, NUMBER
 from kettle_wire.commands.chirp import Chirped, CloseFile, OpenFile, Trouble
 from kettle_wire.commands.questions import Commanded, OnNode
+from kettle_wire.sessions import ID as MEMBER
 
 if TYPE_CHECKING:
     import select
@@ -256,12 +257,15 @@ def _in_the_protocol(reply: Reply) -> Chirped:
 
 
 def allowed(policy: ChirpPolicy, job: JobAd) -> ChirpPolicy:
-    """What of it this job has asked for: nobody has to ask to set attributes without hurry."""
+    """
+    What of it this job has asked for: nobody has to ask to set attributes without hurry, and jobs of an interactive session speak with
+    the service of it.
+    """
     proxy = job.flag("WantIOProxy", default=False)
     return msgspec.structs.replace(
         policy,
         files=policy.files and proxy,
         updates=policy.updates and proxy,
-        commands=policy.commands and job.flag(pool_access.ATTRIBUTE, default=False),
+        commands=(policy.commands and job.flag(pool_access.ATTRIBUTE, default=False)) or job.given(MEMBER),
         nodes=policy.nodes and job.number(NUMBER) is not None,
     )

@@ -25,6 +25,7 @@ from kettle_services.schedd.domain.submission import published
 from kettle_wire.ads import Ad, Expr, Scalar
 from kettle_wire.codes import JobStatus, Universe
 from kettle_wire.grid import batch_system
+from kettle_wire.sessions import BATCH, ID, NUMBER
 
 SET_BY_SCHEDD: Final = frozenset(
     name.lower()
@@ -35,6 +36,8 @@ _STATUS: Final = "jobstatus"
 _MARKS: Final = CREDENTIAL | {AWAITS.lower()}
 """What the schedd adds to submissions for a compute entrypoint."""
 _STATUSES: Final = (JobStatus.HELD, Expr("undefined"))
+MEMBERS: Final = frozenset(map(str.lower, (ID, NUMBER, BATCH)))
+"""What marks the jobs of interactive sessions."""
 JOB_BYTES: Final = 256 * 1024
 """A job ad travels in many messages, and with other ads in one."""
 _NUL: Final = "a value has a NUL in it, which no file, argument or variable can have"
@@ -55,11 +58,13 @@ def check(
     limit: int,
     grid: bool = False,
     marked: bool = False,
+    members: bool = False,
 ) -> None:
     """
     Raise `Unacceptable` for what must not be recorded.
 
-    `grid`: there is a compute entrypoint for jobs of the grid universe; `marked`: what this has to know was added.
+    `grid`: there is a compute entrypoint for jobs of the grid universe; `marked`: what this has to know was added;
+    `members`: they are jobs of an interactive session, and say of which.
     """
     if not rows:
         raise Unacceptable("the submission has no jobs: the queue statement yields no items")
@@ -77,6 +82,8 @@ def check(
         )
     spelled = _names((*ad, *columns))
     _reserved(ad, columns, rows, spelled, marked=marked)
+    if not members:
+        _no_members(spelled)
     _expressions(ad.values())
     if ATTRIBUTE in spelled:
         _limits(_values(spelled[ATTRIBUTE], ad, columns, rows))
@@ -84,8 +91,7 @@ def check(
         parallel = ad.get(spelled.get("jobuniverse", "")) == Universe.PARALLEL
         _tasks(_values(spelled[TASKS], ad, columns, rows), nodes=parallel)
         _fit_for_tasks(ad, spelled)
-    for name in published.ATTRIBUTES & spelled.keys():
-        _published(spelled[name], _values(spelled[name], ad, columns, rows))
+    _all_published(ad, columns, rows, spelled)
     _all_expressions(rows)
     _pace(ad, columns)
     if not isinstance(ad.get("Cmd", ""), str) or not (ad.get("Cmd") or "Cmd" in columns):
@@ -95,6 +101,13 @@ def check(
     if ad.get(universe) in {Universe.PARALLEL, Universe.GRID} or universe in columns:
         _nodes(ad, columns, rows, universe)
         _batch_systems(ad, columns, rows, universe, spelled.get("gridresource", ""))
+
+
+def _no_members(spelled: Mapping[str, str]) -> None:
+    if names := MEMBERS & spelled.keys():
+        raise Unacceptable(
+            f"the attribute {spelled[min(names)]} is of jobs of interactive sessions alone (kettle session)"
+        )
 
 
 def _values(name: str, ad: Ad, columns: list[str], rows: list[list[Scalar]]) -> Iterator[Scalar]:
@@ -144,6 +157,12 @@ def check_values(ad: Ad) -> None:
     for name, value in ad.items():
         if name.lower() in published.ATTRIBUTES:
             _published(name, [value])
+
+
+def _all_published(ad: Ad, columns: list[str], rows: list[list[Scalar]], spelled: Mapping[str, str]) -> None:
+    """What all jobs of a submission say of their services."""
+    for name in published.ATTRIBUTES & spelled.keys():
+        _published(spelled[name], _values(spelled[name], ad, columns, rows))
 
 
 def _published(name: str, values: Iterable[Scalar | Expr]) -> None:
