@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import aiohttp
 import pytest
+from aiohttp.abc import AbstractResolver, ResolveResult
 
 from kettle.client import prepare, select
 from kettle.testing.commands.running import KETTLE, Said, run
@@ -114,17 +115,13 @@ async def test_commands_show_and_reach_services(pool: ThrowawayPool) -> None:
     assert "it publishes: web" in err
 
 
-class ThisMachine(aiohttp.abc.AbstractResolver):
+class ThisMachine(AbstractResolver):
     """Every name is this machine's, as browsers have it for those below localhost."""
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
-    ) -> list[aiohttp.abc.ResolveResult]:
-        return [
-            aiohttp.abc.ResolveResult(
-                hostname=host, host="127.0.0.1", port=port, family=family, proto=0, flags=0
-            )
-        ]
+    ) -> list[ResolveResult]:
+        return [ResolveResult(hostname=host, host="127.0.0.1", port=port, family=family, proto=0, flags=0)]
 
     async def close(self) -> None:
         """Nothing is open."""
@@ -165,6 +162,12 @@ async def test_a_browser_sees_a_page_in_an_origin_of_the_job(pool: ThrowawayPool
             assert "Directory listing" in await response.text()
             page = response.url
             enter = next(each.url for each in response.history if each.url.path == "/services-enter")
+        async with asyncio.timeout(PATIENCE_S):
+            while f'/jobs/{job}@schedd/web/">web</a>' not in (
+                said := (await answered(mine, f"{address(pool)}/jobs/{job}"))[1]
+            ):
+                assert "Traceback" not in said
+                await asyncio.sleep(0.1)
         assert str(page.host).startswith(f"job{job.cluster}-{job.proc}-")
         own = [each for each in mine.cookie_jar if each.key == "kettle-services"]
         assert [f"/jobs/{job}/"] == [each["path"] for each in own]
