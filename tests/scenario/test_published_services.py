@@ -190,9 +190,9 @@ async def test_a_browser_sees_a_page_in_an_origin_of_the_job(pool: ThrowawayPool
         async with mine.get(page) as response:
             assert 200 == response.status, "the session goes on at the gateway"
         async with asking(pool) as session:
-            async with session.get("/v2/sessions") as response:
+            async with session.get("/v2/browser-sessions") as response:
                 ids = [each["id"] for each in (await response.json())["sessions"]]
-            async with session.post("/v2/sessions:end", json={"ids": ids}) as response:
+            async with session.post("/v2/browser-sessions:end", json={"ids": ids}) as response:
                 assert 200 == response.status, await response.text()
         async with mine.get(page, allow_redirects=False) as response:
             assert 303 == response.status
