@@ -33,6 +33,9 @@ async def here(
         yield running
 
 
+LONG = "KETTLE_TEST_LONG"
+PAUSE_S = 1.5
+"""Between the end of one service's restart and the end of the next service."""
 WAITS = "executable = /bin/sleep\narguments = 600\ntransfer_executable = false\nrequirements = false\nqueue\n"
 
 
@@ -215,3 +218,32 @@ async def test_a_client_of_the_facility(here: Facility, script: str, client: str
     said = await ada.drives(SCRIPTS / script, "--timeout", "150", python=python, within_s=400.0)
     assert "PROVEN" == said.out.splitlines()[-1].partition(":")[0], said
     assert 0 == said.status
+
+
+IN_TURN = ("schedd", "shadow", "negotiator", "collector", "accounting", "iam", "nats", "postgres")
+"""All but the machines' own: those keep the jobs."""
+
+
+@pytest.mark.skipif(LONG not in os.environ, reason=f"it takes minutes: set {LONG}")
+async def test_a_client_works_on_while_each_service_is_killed_in_turn(here: Facility, tmp_path: Path) -> None:
+    """Scaling, computing and adapting come to the same, and no job is left."""
+    python = await python_of("dask_jobqueue_cluster.py", "dask-jobqueue", tmp_path)
+    ada = here.person(tmp_path / "ada", "ada")
+    here.has_python(python)
+    work = ada.drives(SCRIPTS / "dask_jobqueue_cluster.py", "--timeout", "240", python=python, within_s=600.0)
+    client = asyncio.create_task(work)
+    killed = 0
+    while not client.done():
+        for service in IN_TURN:
+            before = here.pool.kill(service)
+            await here.pool.restarted(service, after=before)
+            killed += 1
+            done, _ = await asyncio.wait([client], timeout=PAUSE_S)
+            if done:
+                break
+    said = await client
+    assert "PROVEN" == said.out.splitlines()[-1].partition(":")[0], said
+    assert killed > 1
+    assert "" == (await ada("condor_q", "-constraint", "JobStatus < 3", "-af:j", "JobStatus")).out
+    audit = await here.pool.log_check()
+    assert audit.clean, audit.said
