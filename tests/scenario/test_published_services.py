@@ -189,3 +189,22 @@ async def test_a_browser_sees_a_page_in_an_origin_of_the_job(pool: ThrowawayPool
                 assert 200 == response.status, await response.text()
         async with mine.get(page, allow_redirects=False) as response:
             assert 303 == response.status
+
+
+async def test_what_happens_is_recorded_with_the_job(pool: ThrowawayPool) -> None:
+    """That the job has connected, and who has used what, is in its events, each once."""
+    job = await submitted(pool, WEB)
+    async with asking(pool) as session:
+        for _ in range(3):
+            async with session.get(f"/jobs/{job}/web/") as response:
+                assert 200 == response.status, await response.text()
+    await pool.client.hosts.control("restart", daemons=["gateway"])
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            status, out, err = await pool.kettle("events", str(job))
+            assert 0 == status, err
+            if "connections" in out:
+                break
+            await asyncio.sleep(0.2)
+    assert f"publishes web:{PORT}/http" in out
+    assert "used web: 3 connections" in out

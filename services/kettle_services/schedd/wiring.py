@@ -35,6 +35,7 @@ from kettle_services.schedd.commands.pool_access import JobCommands
 from kettle_services.schedd.commands.queries import Queries
 from kettle_services.schedd.commands.routing import RoutingCommands
 from kettle_services.schedd.commands.run_now import REMEMBERED_S, RunNowCommands
+from kettle_services.schedd.commands.service_reports import ServiceReports
 from kettle_services.schedd.commands.spooling import SpoolCommands
 from kettle_services.schedd.commands.submissions import Submissions, outcomes
 from kettle_services.schedd.domain.queue.fold import Queue
@@ -240,6 +241,7 @@ def _answers(
         command(commands.REPORT, attempt_reports.record_reports),
         *(_routing(pipeline, recorder, seal, door, settings) if door is not None else []),
         *_of_sessions(pipeline, recorder, submissions, actions, edits, reasons),
+        command(commands.REPORT_SERVICES, ServiceReports(recorder, auditor).report),
         query(commands.NEEDED_TOKENS, NeededTokens(recorder).needed_tokens),
     ]
     authorizer = Authorizer.of_service("schedd", lambda: settings.authorization, people=people)

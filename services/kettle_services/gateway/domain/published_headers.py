@@ -21,7 +21,7 @@ _HOP: Final = frozenset({
     "connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer",
     "transfer-encoding", "upgrade",
 })  # fmt: skip
-"""Those of one connection (RFC 9110, 7.6.1)."""
+"""Headers of one connection (RFC 9110, 7.6.1)."""
 _SAID_BY_US: Final = frozenset({
     "forwarded", "via", "x-real-ip", "x-remote-user", "remote-user", "x-csrf-token", "expect", "content-length", "host",
 })  # fmt: skip

@@ -221,4 +221,4 @@ def _cookies(request: web.Request, name: str) -> list[str]:
 
 
 async def _unheard(_request: web.Request) -> None:
-    """Whoever waits for 100 Continue gets it when the body is wanted."""
+    """A person who waits for 100 Continue gets it when the body is wanted."""

@@ -35,7 +35,7 @@ class ServiceSession(msgspec.Struct, frozen=True):
 
     job: JobKey
     of: Session
-    """That of the gateway's own pages, which it ends with."""
+    """The session of the gateway's own pages, which it ends with."""
 
     @property
     def credential(self) -> Credential:

@@ -16,6 +16,7 @@ from kettle_services.gateway.published.landing import Landing
 from kettle_services.gateway.published.service_access import ServiceAccess
 from kettle_services.gateway.published.service_pages import ServicePages
 from kettle_services.gateway.published.service_questions import ServiceQuestions
+from kettle_services.gateway.published.service_reporter import ServiceReporter
 from kettle_services.gateway.published.service_requests import ServiceRequests
 from kettle_services.gateway.published.service_sessions import ServiceSessions
 from kettle_services.gateway.published.switching import Passage
@@ -62,6 +63,7 @@ class PublishedServices:
         self.uses: Final = Uses(settings.service_connections, settings.service_connections_of_one)
         lookup = JobLookup(bus, settings.collector, parts.tables)
         self.access: Final = ServiceAccess(front, lookup, self.tunnels, parts.persons)
+        self.reports: Final = ServiceReporter(bus)
         passage = Passage()
         proxy = HttpProxy(settings.service_patience, passage)
         self.requests: Final = ServiceRequests(
@@ -86,6 +88,8 @@ class PublishedServices:
         self._landing.add_to(application)
         self.requests.add_to(application, self.pages.lead_on)
         self.pages.add_to(application)
+        self.reports.listen(self.tunnels, self.uses, self.access)
+        rt.loop(self.reports.run(), name="reports of services")
         rt.loop(self.uses.watch(), name="uses of services")
         rt.loop(self.tunnels.watch_tickets(), name="tickets of tunnels")
         application.on_shutdown.append(self._end)
@@ -102,3 +106,4 @@ class PublishedServices:
     async def _end(self, _application: web.Application) -> None:
         self.uses.end_all()
         self.tunnels.close_all(_ENDS)
+        await self.reports.finish()
