@@ -6,10 +6,9 @@ import asyncio
 import shutil
 import tempfile
 import time
-from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 import numpy as np
@@ -149,10 +148,15 @@ async def _analysis(screen: Screen, home: Path, found: FacilityFigures) -> Count
     from kettle.dask.pool_sessions import sessions_of_pool
 
     began = time.monotonic()
-    wanted: dict[str, Any] = {"cores": 1, "memory": "512 MB"}
-    client_of: Callable[..., Any] = distributed.Client  # which has no types
-    cluster = KettleCluster(
-        WORKERS, connect=lambda: sessions_of_pool(home=home), asynchronous=True, quiet=True, **wanted
+    # Dask has no types.
+    client_of, cluster_of = cast("Any", distributed.Client), cast("Any", KettleCluster)
+    cluster = cluster_of(
+        WORKERS,
+        cores=1,
+        memory="512 MB",
+        connect=lambda: sessions_of_pool(home=home),
+        asynchronous=True,
+        quiet=True,
     )
     async with cluster, client_of(cluster, asynchronous=True) as dask:
         await dask.wait_for_workers(WORKERS, timeout=_WITHIN_S)
@@ -171,7 +175,8 @@ async def _analysis(screen: Screen, home: Path, found: FacilityFigures) -> Count
 
 
 def _total(counts: list[Counts]) -> Counts:
-    return np.array(counts, np.int64).sum(axis=0, dtype=np.int64)
+    total: Counts = np.array(counts, np.int64).sum(axis=0, dtype=np.int64)
+    return total
 
 
 def _draw(screen: Screen, total: Counts) -> None:
