@@ -29,6 +29,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "rm": "take jobs out of the queue",
         "dag": "check and draw DAG files, and see how far they are",
         "workflow": "check and translate documents of workflows",
+        "data": "see whether files can be fetched by their URLs",
     },
     "the pool": {
         "up": "start the pool of this machine",
