@@ -93,6 +93,7 @@ _WRITERS: Final[Mapping[str, tuple[str, str, str]]] = {
     "machine": ("collector", "collector", "machine/<name>"),
     "principal": ("negotiator", "negotiator", "principal/<submitter>"),
     "workflow": ("dagman", "dagman.<name of the schedd>", "workflow/<cluster>"),
+    "interactive": ("sessions", "sessions.<name of the schedd>", "session/<id>"),
     "routes": ("ce", "ce.<name of the schedd>", "routes/file"),
     "route": ("ce", "ce.<name of the schedd>", "decision/<cluster>, route/<name>"),
     "drain": ("ce", "ce.<name of the schedd>", "door/drain"),

@@ -62,6 +62,7 @@ class Caller(StrEnum):
     SCALER = "scaler"
     PROVISIONER = "provisioner"
     CE = "ce"
+    SESSIONS = "sessions"
 
 
 class Repeat(StrEnum):

@@ -58,6 +58,7 @@ _ROLES = {
     "accounting": {"numpy"},
     "iam": {"numpy", *_NO_EXPRESSIONS},
     "dagman": {"numpy", *_NO_EXPRESSIONS},
+    "sessions": {"numpy", *_NO_EXPRESSIONS},
     "provisioner": {"numpy", *_NO_DATABASE, *_NO_EXPRESSIONS},
     "ce": {"numpy"},
     "scaler": set[str](),

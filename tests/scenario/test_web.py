@@ -57,7 +57,7 @@ async def test_it_switches_on_what_is_missing_and_signs_in(pool: ThrowawayPool, 
         again = await link(pool)
         jar = aiohttp.CookieJar(unsafe=True)
         async with aiohttp.ClientSession(cookie_jar=jar) as browser:
-            async with browser.get(f"{address}&next=/v2/sessions", headers=OPENED) as response:
+            async with browser.get(f"{address}&next=/v2/browser-sessions", headers=OPENED) as response:
                 assert 200 == response.status
                 (session,) = (await response.json())["sessions"]
                 assert ("link", True) == (session["way"], session["current"])
@@ -102,7 +102,7 @@ async def test_the_browsers_command_line_tells_nothing(pool: ThrowawayPool, tmp_
             own = {"Sec-Fetch-Site": "same-origin", "Origin": place}
             async with session.post(f"{place}/login", data=hidden, headers=own) as response:
                 assert 200 == response.status
-            async with session.get(f"{place}/v2/sessions") as response:
+            async with session.get(f"{place}/v2/browser-sessions") as response:
                 assert 200 == response.status
 
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from kettle.client.jobs.access import AttemptAccess
     from kettle.client.jobs.records import JobEvent
     from kettle.client.rights import RightsClient
+    from kettle.client.sessions import SessionClient
     from kettle.client.spooling.transfers import SpoolTransfers
     from kettle.client.token_requests import TokenRequestClient
     from kettle.client.why_report import WhyReport, WhyReports
@@ -139,6 +140,13 @@ class Client(JobQueue):
         from kettle.client.workflows import Workflows
 
         return Workflows(self.requests)
+
+    @cached_property
+    def sessions(self) -> "SessionClient":
+        """Interactive sessions of this access point."""
+        from kettle.client.sessions import SessionClient
+
+        return SessionClient(self.requests)
 
     @cached_property
     def worker_pools(self) -> "WorkerPools":

@@ -9,6 +9,7 @@ from typing import Final, Literal, TypeVar
 
 import msgspec
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import (
@@ -66,14 +67,18 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
         return self.ends - (self.ends - self.begins) / 3
 
 
-def make_authority(name: str, *, now: datetime, days: int = AUTHORITY_DAYS) -> Made:
-    """A new authority that signs certificates of servers and clients, and of no further authorities."""
-    key = ec.generate_private_key(ec.SECP256R1())
+def make_authority(name: str, *, now: datetime, days: int = AUTHORITY_DAYS, key: bytes = b"") -> Made:
+    """
+    A new authority that signs certificates of servers and clients, and of no further authorities.
+
+    `key`: the one that it is to have; else a new one is made.
+    """
+    own = private_key(key) if key else ec.generate_private_key(ec.SECP256R1())
     subject = _name(name)
-    builder = _builder(subject, subject, key.public_key(), now, days).add_extension(
+    builder = _builder(subject, subject, own.public_key(), now, days).add_extension(
         x509.BasicConstraints(ca=True, path_length=0), critical=True
     )
-    return _made(builder.add_extension(_usage(signs=True), critical=True), key, key)
+    return _made(builder.add_extension(_usage(signs=True), critical=True), own, own)
 
 
 def issue(
@@ -115,6 +120,45 @@ def issue(
             x509.SubjectAlternativeName([_general(each) for each in names]), critical=False
         )
     return _made(builder, own, signer)
+
+
+def make_request(name: str) -> tuple[bytes, bytes]:
+    """A new key, and a request for a certificate with it; both PEM."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    request = x509.CertificateSigningRequestBuilder().subject_name(_name(name)).sign(key, hashes.SHA256())
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    return pem, request.public_bytes(Encoding.PEM)
+
+
+def sign_request(authority: Made, request: bytes, *, now: datetime, days: int = HOLDER_DAYS) -> bytes:
+    """
+    The certificate (PEM) of one who both listens and connects, for a request (PEM); of its words only the name is used.
+
+    Raises:
+        CertificateError: it is no request, it is not signed with its own key, or its key is of another kind than ours.
+    """
+    try:
+        asked = x509.load_pem_x509_csr(request)
+        public = asked.public_key()
+        proved = asked.is_signature_valid
+    except (ValueError, UnsupportedAlgorithm) as error:
+        raise CertificateError("this is no request for a certificate in PEM form") from error
+    if not proved:
+        raise CertificateError("the request is not signed with the key that it is for")
+    if not isinstance(public, ec.EllipticCurvePublicKey):
+        raise CertificateError("the key of the request is no key on an elliptic curve")
+    signer, parent = private_key(authority.key), load(authority.certificate)
+    usage = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH])
+    builder = (
+        _builder(_name(_common(asked.subject)), parent.subject, public, now, days)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_usage(signs=False), critical=True)
+        .add_extension(usage, critical=False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False
+        )
+    )
+    return builder.sign(signer, hashes.SHA256()).public_bytes(Encoding.PEM)
 
 
 def load(pem: bytes, where: str = "the certificate") -> x509.Certificate:

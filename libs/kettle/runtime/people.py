@@ -96,6 +96,13 @@ class People:
             await self.learn(owner, refused=self._follows)
         return self._said.get(owner, _NOBODY).shown
 
+    def groups(self, owner: str) -> frozenset[str]:
+        """
+        The groups that the credential names with which somebody has come last, where rules of the site look at them.
+        """
+        shown = self._said.get(owner, _NOBODY).shown
+        return frozenset(shown.groups) if shown is not None else frozenset()
+
     def banned(self, owner: str) -> str:
         """That somebody is banned, as the end of a sentence; empty: he is not."""
         return self._said.get(owner, _NOBODY).banned

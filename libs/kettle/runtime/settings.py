@@ -24,7 +24,7 @@ from kettle.runtime.telemetry_settings import TelemetrySettings
 from kettle.terminal.nearest_names import did_you_mean
 
 ROLES: Final = frozenset({
-    "accounting", "ce", "cli", "collector", "dagman", "gateway", "iam", "master", "negotiator", "provisioner", "scaler", "schedd", "shadow",
+    "accounting", "ce", "cli", "collector", "dagman", "gateway", "iam", "master", "negotiator", "provisioner", "scaler", "schedd", "sessions", "shadow",
     "startd", "starter",
 })  # fmt: skip
 

@@ -40,6 +40,7 @@ RIGHTS: Final[Mapping[str, Rights]] = {
     "iam": Rights(writes="identity"),
     "dagman": Rights(writes="dagman"),
     "ce": Rights(writes="ce"),
+    "sessions": Rights(writes="sessions"),
     "scaler": Rights(writes="scaler"),
     "accounting": Rights(
         reads=("collector", "negotiator", "scaler", "schedd"),
@@ -47,7 +48,8 @@ RIGHTS: Final[Mapping[str, Rights]] = {
     ),
     "gateway": Rights(reads=("collector", "negotiator", "scaler", "schedd"), looks_at=("accounting",)),
     "archiver": Rights(
-        reads=("ce", "collector", "dagman", "identity", "negotiator", "scaler", "schedd"), archives=True
+        reads=("ce", "collector", "dagman", "identity", "negotiator", "scaler", "schedd", "sessions"),
+        archives=True,
     ),
 }
 """By service. An archiver is no process of its own: accounting becomes it to move old events to files."""

@@ -39,6 +39,6 @@ READ_FRAMES = Endpoint(
     "frames",
     ReadFrames,
     Frames,
-    callers=(Caller.SHADOW, Caller.ACCOUNTING, Caller.AUDIT, Caller.GATEWAY, Caller.DAGMAN),
+    callers=(Caller.SHADOW, Caller.ACCOUNTING, Caller.AUDIT, Caller.GATEWAY, Caller.DAGMAN, Caller.SESSIONS),
     repeat=Repeat.QUERY,
 )

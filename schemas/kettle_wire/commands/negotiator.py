@@ -233,7 +233,7 @@ class Administered(msgspec.Struct, frozen=True, kw_only=True):
     position: Position
 
 
-WHY = Endpoint("negotiator", "why", Why, Verdict, callers=(Caller.USER,), repeat=Repeat.QUERY)
+WHY = Endpoint("negotiator", "why", Why, Verdict, callers=(Caller.USER, Caller.SESSIONS), repeat=Repeat.QUERY)
 QUERY_PRIORITIES = Endpoint(
     "negotiator",
     "query_priorities",

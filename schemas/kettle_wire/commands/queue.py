@@ -199,6 +199,6 @@ QUERY_JOBS = Endpoint(
     "query_jobs",
     QueryJobs,
     JobAds,
-    callers=(Caller.USER, Caller.JOB, Caller.GATEWAY, Caller.DAGMAN, Caller.CE),
+    callers=(Caller.USER, Caller.JOB, Caller.GATEWAY, Caller.DAGMAN, Caller.CE, Caller.SESSIONS),
     repeat=Repeat.QUERY,
 )

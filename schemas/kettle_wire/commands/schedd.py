@@ -36,6 +36,7 @@ from kettle_wire.commands.queue import (
 from kettle_wire.commands.shadow import Assignment, Still, Stop
 from kettle_wire.commands.startd import Done, Occupied
 from kettle_wire.endpoint import Caller, CommandId, Endpoint, Position, Repeat
+from kettle_wire.events.job import ServiceUse
 from kettle_wire.job_tokens import NeededToken
 from kettle_wire.jobs import JobId, Name, Number
 from kettle_wire.spooling import Procs
@@ -401,11 +402,11 @@ class FindSpool(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
     cluster: Number
     person: Name = ""
-    """On whose behalf a shadow asks."""
     waiting: bool = False
-    """A shadow wants to know which jobs wait."""
+    """On whose behalf a shadow asks, and whether it wants to know which jobs wait."""
     by_job: bool = False
-    """The person is one by a running job, which has nothing to do with jobs that run on the access point."""
+    by_token: bool = False
+    """Files are sent by a running job, or with a token, which have nothing to do with jobs that run on the access point."""
 
 
 class SpoolFound(msgspec.Struct, frozen=True, kw_only=True):
@@ -443,6 +444,24 @@ class TokensNeeded(msgspec.Struct, frozen=True, kw_only=True):
     tokens: list[NeededToken]
 
 
+class ReportServices(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Record what happened at a gateway to the published services of an attempt; it says the same again until it is recorded."""
+
+    id: CommandId
+    job: JobId
+    attempt: Number
+    tunnel: Literal["", "up", "down"] = ""
+    services: Annotated[list[Annotated[str, msgspec.Meta(max_length=64)]], msgspec.Meta(max_length=16)] = []
+    reason: Annotated[str, msgspec.Meta(max_length=1000)] = ""
+    uses: Annotated[list[ServiceUse], msgspec.Meta(max_length=200)] = []
+
+
+class ServicesReported(msgspec.Struct, frozen=True, kw_only=True):
+    """That is recorded."""
+
+    position: Position
+
+
 RUN_NOW = Endpoint(
     "schedd", "run_now", RunNow, RunningNow, callers=(Caller.USER,), repeat=Repeat.FIRST_ANSWER
 )
@@ -457,16 +476,10 @@ QUERY_EVENTS = Endpoint(
 OPEN_SEALED = Endpoint(
     "schedd", "open_sealed", OpenSealed, Unsealed, callers=(Caller.USER, Caller.JOB), repeat=Repeat.QUERY
 )
-EXPLAIN = Endpoint(
-    "schedd", "explain", Explain, Explanation, callers=(Caller.USER, Caller.JOB), repeat=Repeat.QUERY
-)
+_ASKERS = (Caller.USER, Caller.JOB)
+EXPLAIN = Endpoint("schedd", "explain", Explain, Explanation, callers=_ASKERS, repeat=Repeat.QUERY)
 EXPLAIN_JOBS = Endpoint(
-    "schedd",
-    "explain_jobs",
-    ExplainJobs,
-    JobsExplained,
-    callers=(Caller.USER, Caller.JOB),
-    repeat=Repeat.QUERY,
+    "schedd", "explain_jobs", ExplainJobs, JobsExplained, callers=_ASKERS, repeat=Repeat.QUERY
 )
 ACCESS = Endpoint(
     "schedd", "access", AskAccess, AccessGiven, callers=(Caller.USER,), repeat=Repeat.QUERY, reads=False
@@ -495,6 +508,19 @@ RELEASE_SPOOLED = Endpoint(
     callers=(Caller.SHADOW,),
     repeat=Repeat.HARMLESS,
 )
+REPORT_SERVICES = Endpoint(
+    "schedd",
+    "report_services",
+    ReportServices,
+    ServicesReported,
+    callers=(Caller.GATEWAY,),
+    repeat=Repeat.FIRST_ANSWER,
+)
 NEEDED_TOKENS = Endpoint(
-    "schedd", "needed_tokens", AskNeededTokens, TokensNeeded, callers=(Caller.IAM,), repeat=Repeat.QUERY
+    "schedd",
+    "needed_tokens",
+    AskNeededTokens,
+    TokensNeeded,
+    callers=(Caller.IAM, Caller.GATEWAY),
+    repeat=Repeat.QUERY,
 )

@@ -13,6 +13,7 @@ from kettle_wire.events.cluster import ClusterSubmitted, FactorySubmitted
 from kettle_wire.events.cycle import CycleNegotiated
 from kettle_wire.events.factory import FactoryEvent
 from kettle_wire.events.iam import IdentityEvent
+from kettle_wire.events.interactive import InteractiveEvent
 from kettle_wire.events.job import JobCompletedV1, JobEvent, JobVacatedV1
 from kettle_wire.events.lease import BreakerEvent, LeaseEvent, OrphanEvent
 from kettle_wire.events.machine import MachineJoined, MachineLeft
@@ -44,6 +45,7 @@ Recorded = (
     | BatchEvent
     | RouteEvent
     | BatchEvent
+    | InteractiveEvent
 )
 
 EVENT_TYPES: Final[tuple[type[Event], ...]] = get_args(Recorded)

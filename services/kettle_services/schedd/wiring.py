@@ -28,12 +28,14 @@ from kettle_services.schedd.commands.factory_edits import FactoryEdits
 from kettle_services.schedd.commands.job_access import AccessCommands
 from kettle_services.schedd.commands.job_actions import JobActions
 from kettle_services.schedd.commands.job_edits import JobEdits
+from kettle_services.schedd.commands.member_jobs import MemberJobs
 from kettle_services.schedd.commands.needed_tokens import NeededTokens
 from kettle_services.schedd.commands.outputs import OutputCommands
 from kettle_services.schedd.commands.pool_access import JobCommands
 from kettle_services.schedd.commands.queries import Queries
 from kettle_services.schedd.commands.routing import RoutingCommands
 from kettle_services.schedd.commands.run_now import REMEMBERED_S, RunNowCommands
+from kettle_services.schedd.commands.service_reports import ServiceReports
 from kettle_services.schedd.commands.spooling import SpoolCommands
 from kettle_services.schedd.commands.submissions import Submissions, outcomes
 from kettle_services.schedd.domain.queue.fold import Queue
@@ -51,6 +53,7 @@ from kettle_services.schedd.queue.recorder import QueueRecorder, restore
 from kettle_services.schedd.queue.sealing_key import seal_of
 from kettle_services.schedd.settings import ScheddSettings
 from kettle_services.schedd.shadows.dispatch import ShadowDispatch
+from kettle_wire.commands import member_jobs
 from kettle_wire.commands import schedd as commands
 from kettle_wire.commands.outputs import FIND_OUTPUTS
 from kettle_wire.commands.queue import SUBMIT_FROM_JOB
@@ -198,6 +201,7 @@ def _answers(
     )
     attempt_reports = AttemptReports(recorder, claims, gangs, shadows, policies, settings)
     spooling = SpoolCommands(recorder, shadows, settings)
+    actions = JobActions(recorder, shadows, factories, settings, deeds)
     edits = JobEdits(recorder, settings, deeds, seal)
     pipeline = CommandPipeline(recorder, require_room=backlog.require_room)
     command, query = pipeline.command, pipeline.query
@@ -219,7 +223,7 @@ def _answers(
             answer=outcomes,
         ),
         query(commands.ASK_ROOM, submissions.ask_room),
-        command(commands.ACT, JobActions(recorder, shadows, factories, settings, deeds).act),
+        command(commands.ACT, actions.act),
         command(commands.EDIT, FactoryEdits(recorder, settings, deeds).edit),
         command(commands.EDIT_JOBS, edits.edit),
         command(commands.RUN_NOW, RunNowCommands(recorder, claims).run_now, remember=REMEMBERED_S),
@@ -236,6 +240,8 @@ def _answers(
         command(commands.SYNC, attempt_reports.sync_shadow),
         command(commands.REPORT, attempt_reports.record_reports),
         *(_routing(pipeline, recorder, seal, door, settings) if door is not None else []),
+        *_of_sessions(pipeline, recorder, submissions, actions, edits, reasons),
+        command(commands.REPORT_SERVICES, ServiceReports(recorder, auditor).report),
         query(commands.NEEDED_TOKENS, NeededTokens(recorder).needed_tokens),
     ]
     authorizer = Authorizer.of_service("schedd", lambda: settings.authorization, people=people)
@@ -258,6 +264,23 @@ def _without_match(
         recorder.on_change(starts.on_event)
         recorder.on_cooldown_over(starts.wake)
     return home_jobs, batch_jobs
+
+
+def _of_sessions(
+    pipeline: CommandPipeline,
+    recorder: QueueRecorder,
+    submissions: Submissions,
+    actions: JobActions,
+    edits: JobEdits,
+    reasons: Explanations,
+) -> list[Served[Any, Any]]:
+    """For the service of interactive sessions."""
+    members = MemberJobs(recorder, submissions.submit_members, actions.act, edits.edit, reasons)
+    return [
+        pipeline.command(member_jobs.SUBMIT_MEMBERS, members.submit),
+        pipeline.command(member_jobs.ACT_ON_MEMBERS, members.act),
+        pipeline.query(member_jobs.EXPLAIN_MEMBERS, members.explain),
+    ]
 
 
 def _routing(

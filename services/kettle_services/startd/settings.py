@@ -210,6 +210,11 @@ class StartdSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     """
     How long a plugin may take for all files of a job before it is killed (MAX_FILE_TRANSFER_PLUGIN_LIFETIME).
     """
+    job_environment: dict[str, str] = {}
+    """
+    Variables that every job has unless its owner sets them, such as XRD_PLUGINCONFDIR (STARTER_JOB_ENVIRONMENT); to a PATH the
+    directory of the helper programs is added.
+    """
     job_hooks: dict[str, JobHooks] = {}
     """Programs that are run around jobs, by keyword: as HTCondor's `<KEYWORD>_HOOK_PREPARE_JOB` and so on."""
     job_hook_keyword: str = ""
@@ -231,6 +236,8 @@ class StartdSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     """Chirp requests of all jobs for delayed updates of attributes (ENABLE_CHIRP_DELAYED)."""
     enable_pool_access: bool = True
     """Requests of jobs with `want_pool_access` to submit jobs and to act on those of their owner."""
+    enable_published_services: bool = True
+    """Whether ports of jobs are published at the pool's gateway (`services` in their descriptions, or `kettle publish` in them)."""
     chirp_delayed_update_prefix: tuple[str, ...] = ("Chirp*",)
     """What those attributes are called (CHIRP_DELAYED_UPDATE_PREFIX)."""
     lease_ends: Pause = 0.0

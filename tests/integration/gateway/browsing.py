@@ -78,7 +78,7 @@ class Gateway:
     async def link(self) -> str:
         async with (
             aiohttp.ClientSession(self.url, headers=PROGRAM) as program,
-            program.post("/v2/sessions:link") as response,
+            program.post("/v2/browser-sessions:link") as response,
         ):
             assert 200 == response.status
             return str((await response.json())["path"])

@@ -113,7 +113,7 @@ async def test_what_changes_something_comes_from_our_own_pages(
     async with gateway.signed_in() as browser:
         headers = {"X-CSRF-Token": gateway.csrf(), **headers}
         found, response = await sent(
-            browser, "POST", "/v2/sessions:end", json={"ids": ["x"]}, headers=headers
+            browser, "POST", "/v2/browser-sessions:end", json={"ids": ["x"]}, headers=headers
         )
         assert status == found
         if status == 403:
@@ -128,7 +128,7 @@ async def test_a_change_repeats_what_only_our_pages_know(gateway: Gateway) -> No
         mine, others = (each.csrf for each in gateway.table.of(own_name()))
         for token, expected in (("", 403), (others, 403), (mine[:-1], 403), (mine, 200)):
             headers = {**gateway.own_pages, **({"X-CSRF-Token": token} if token else {})}
-            found, _ = await sent(browser, "POST", "/v2/sessions:end", json=body, headers=headers)
+            found, _ = await sent(browser, "POST", "/v2/browser-sessions:end", json=body, headers=headers)
             assert expected == found
         for token, expected in ((others, 403), (mine, 303)):
             status, _ = await sent(
@@ -156,14 +156,14 @@ async def test_a_login_begins_a_session_of_its_own(gateway: Gateway) -> None:
 async def test_somebody_lists_and_ends_the_own_sessions(gateway: Gateway) -> None:
     """They are told apart by where they began, and an ended one is refused."""
     async with gateway.signed_in() as one, gateway.signed_in() as two:
-        _, response = await sent(one, "GET", "/v2/sessions")
+        _, response = await sent(one, "GET", "/v2/browser-sessions")
         listed = (await response.json())["sessions"]
         assert [True, False] == [each["current"] for each in listed]
         assert {"link"} == {each["way"] for each in listed}
         assert set() == {"credential", "csrf", "key"} & set(listed[0])
         async with aiohttp.ClientSession(gateway.url, headers=PROGRAM) as program:
             status, response = await sent(
-                program, "POST", "/v2/sessions:end", json={"ids": [listed[1]["id"], "x"]}
+                program, "POST", "/v2/browser-sessions:end", json={"ids": [listed[1]["id"], "x"]}
             )
             assert (200, [listed[1]["id"]]) == (status, (await response.json())["ended"])
         assert 200 == (await sent(one, "GET", "/v2/jobs"))[0]
@@ -174,11 +174,11 @@ async def test_a_token_of_the_header_counts_before_a_cookie(gateway: Gateway) ->
     """A program's request needs nothing that pages send; a wrong token is refused whatever the cookie is."""
     async with gateway.signed_in() as browser:
         body = {"ids": ["x"]}
-        assert 200 == (await sent(browser, "POST", "/v2/sessions:end", json=body, headers=PROGRAM))[0]
+        assert 200 == (await sent(browser, "POST", "/v2/browser-sessions:end", json=body, headers=PROGRAM))[0]
         wrong = {"Authorization": "Bearer x"}
         assert 401 == (await sent(browser, "GET", "/v2/jobs", headers=wrong))[0]
         link = {**gateway.own_pages, "X-CSRF-Token": gateway.csrf()}
-        assert 403 == (await sent(browser, "POST", "/v2/sessions:link", headers=link))[0]
+        assert 403 == (await sent(browser, "POST", "/v2/browser-sessions:link", headers=link))[0]
 
 
 async def test_codes_cannot_be_tried_for_long(tmp_path: Path) -> None:

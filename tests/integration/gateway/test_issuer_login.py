@@ -78,16 +78,16 @@ async def test_somebody_signs_in_and_out(tmp_path: Path, resource: str, secret: 
         site(tmp_path, resource=resource, secret=secret) as (issuer, gateway),
         gateway.browser() as ada,
     ):
-        status, page = await back(ada, await begun(ada, issuer, "/v2/sessions"))
-        assert (200, True) == (status, 'content="0; url=../v2/sessions"' in page)
+        status, page = await back(ada, await begun(ada, issuer, "/v2/browser-sessions"))
+        assert (200, True) == (status, 'content="0; url=../v2/browser-sessions"' in page)
         assert issuer.clients[0].startswith("Basic ") if secret else [CLIENT] == issuer.clients
-        _, response = await sent(ada, "GET", "/v2/sessions")
+        _, response = await sent(ada, "GET", "/v2/browser-sessions")
         (session,) = (await response.json())["sessions"]
         assert ("issuer", True) == (session["way"], session["current"])
         (held,) = gateway.table.of("ada")
         form = {"csrf": held.csrf}
         assert 303 == (await sent(ada, "POST", "/logout", data=form, headers=gateway.own_pages))[0]
-        assert 401 == (await sent(ada, "GET", "/v2/sessions"))[0]
+        assert 401 == (await sent(ada, "GET", "/v2/browser-sessions"))[0]
         assert ["refresh-of-ada-0"] == issuer.revoked
 
 
@@ -216,7 +216,7 @@ async def test_a_session_lives_as_long_as_the_issuer_renews_its_token(tmp_path: 
         assert 200 == (await back(ada, await begun(ada, issuer)))[0]
         issuer.expires_in = 600
         for _ in range(2):
-            assert 200 == (await sent(ada, "GET", "/v2/sessions"))[0]
+            assert 200 == (await sent(ada, "GET", "/v2/browser-sessions"))[0]
         assert 1 == issuer.refreshed
         (session,) = gateway.table.of("ada")
         later = time.time() + 590
@@ -232,13 +232,13 @@ async def test_a_session_is_over_when_the_issuer_gives_no_more_tokens(tmp_path: 
         assert 200 == (await back(ada, await begun(ada, issuer)))[0]
         issuer.forget()
         async with asyncio.timeout(PATIENCE_S):
-            while (answer := await sent(ada, "GET", "/v2/sessions"))[0] == 200:
+            while (answer := await sent(ada, "GET", "/v2/browser-sessions"))[0] == 200:
                 await asyncio.sleep(0.1)
         problem = await answer[1].json()
         assert (401, "token.expired") == (problem["status"], problem["code"])
         assert problem["detail"].endswith("; sign in again")
         assert 0 == len(gateway.table)
-        status, response = await sent(ada, "GET", "/v2/sessions")
+        status, response = await sent(ada, "GET", "/v2/browser-sessions")
         assert (401, "token.absent") == (status, (await response.json())["code"])
 
 
@@ -281,11 +281,11 @@ async def test_somebody_signs_in_at_a_provider_that_others_have_written(tmp_path
     async with provider(keys(1), device=False, back=back) as one:
         login, rules = LoginIssuer(issuer=one.url, client=CLIENT), RULES.replace("{issuer}", one.url)
         async with gateway_at(tmp_path, [login], rules=rules, port=port) as gateway, gateway.browser() as ada:
-            path = str(URL("/login/start").with_query(issuer=one.url, next="/v2/sessions"))
+            path = str(URL("/login/start").with_query(issuer=one.url, next="/v2/browser-sessions"))
             _, response = await sent(ada, "GET", path, headers=OPENED)
             page = await one.browse(ada, response.headers["Location"], "ada")
-            assert 'content="0; url=../v2/sessions"' in page
-            _, response = await sent(ada, "GET", "/v2/sessions")
+            assert 'content="0; url=../v2/browser-sessions"' in page
+            _, response = await sent(ada, "GET", "/v2/browser-sessions")
             (session,) = (await response.json())["sessions"]
             assert ("issuer", True) == (session["way"], session["current"])
             assert ["ada"] == [each.person for each in gateway.table]

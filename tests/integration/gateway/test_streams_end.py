@@ -57,9 +57,9 @@ async def test_who_may_come_no_more_is_told_nothing_more(tmp_path: Path) -> None
         ]
         for _ in (*read_by_one, *read_by_others):
             await begun.get()
-        _, response = await sent(one, "GET", "/v2/sessions")
+        _, response = await sent(one, "GET", "/v2/browser-sessions")
         ended = [each["id"] for each in (await response.json())["sessions"] if each["current"]]
-        assert 200 == (await sent(program, "POST", "/v2/sessions:end", json={"ids": ended}))[0]
+        assert 200 == (await sent(program, "POST", "/v2/browser-sessions:end", json={"ids": ended}))[0]
         changes, _ = await asyncio.gather(*read_by_one)
         assert "event: cut" in changes
         assert "the session is over" in changes

@@ -22,7 +22,7 @@ EVIL = """
 <iframe src="{address}/jobs"></iframe>
 <form class="logout" method="post" action="{address}/logout"><button>Go</button></form>
 <form class="link" method="post" action="{address}/login"><input name="link" value="{code}"><button>Go</button></form>
-<form class="end" method="post" action="{address}/v2/sessions:end" enctype="text/plain">
+<form class="end" method="post" action="{address}/v2/browser-sessions:end" enctype="text/plain">
 <input name='{{"ids": ["x"], "' value='": 1}}'><button>Go</button></form>
 """
 

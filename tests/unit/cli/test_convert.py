@@ -138,6 +138,7 @@ SYSTEM_PERIODIC_HOLD_runs = NumJobStarts > 10
 SYSTEM_PERIODIC_HOLD_runs_SUBCODE = 3
 PREEMPTION_REQUIREMENTS = RemoteUserPrio > TARGET.SubmitterUserPrio * 1.2
 gpu_HOOK_PREPARE_JOB = /opt/prepare --fast
+STARTER_JOB_ENVIRONMENT = "SITE=here WORDS='two words'"
 STARTD_CRON_JOBLIST = health, lost
 STARTD_CRON_health_EXECUTABLE = /opt/health
 STARTD_CRON_health_ARGS = --short
@@ -199,6 +200,7 @@ def test_a_site_is_carried_over(tmp_path: Path) -> None:
             }
         ],
         "startd.job_hooks": {"gpu": {"prepare_job": ["/opt/prepare", "--fast"]}},
+        "startd.job_environment": {"SITE": "here", "WORDS": "two words"},
         "startd.user_preemption": True,
         "schedd.claim_worklife": 60.0,
         "schedd.alive_interval": 300.0,
@@ -239,6 +241,7 @@ def test_a_site_is_carried_over(tmp_path: Path) -> None:
         ("include : nowhere", "include : nowhere", "there is no such file"),
         ("what is this", "what is this", "neither NAME = VALUE nor a statement"),
         ("RANK = $(A)\nA = $(B)\nB = $(A)", "RANK", "is defined by itself"),
+        ("STARTER_JOB_ENVIRONMENT = X", "STARTER_JOB_ENVIRONMENT", "X"),
         ("STARTD_ATTRS = X\nX = Y + 1", "X", "attributes of [startd] are constants"),
     ],
 )

@@ -85,6 +85,8 @@ class ChirpPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """The queue: to submit jobs, and act on those of the owner."""
     nodes: bool = False
     """The other nodes of the job, to run programs there."""
+    services: bool = False
+    """To have ports of the job published; also what its description says of them."""
 
 
 class JobHooks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -182,6 +184,8 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     chirp: ChirpPolicy = ChirpPolicy()
     hooks: JobHooks | None = None
     """None: nothing is run around this job."""
+    environment: dict[str, str] = {}
+    """Variables that the machine's owner gives to every job."""
 
     @property
     def id(self) -> AttemptId:

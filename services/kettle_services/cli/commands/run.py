@@ -49,6 +49,7 @@ ROLES: Final = (
     "accounting",
     "iam",
     "dagman",
+    "sessions",
     "ce",
     "scaler",
     "provisioner",

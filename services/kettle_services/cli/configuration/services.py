@@ -21,6 +21,7 @@ from kettle_services.negotiator.settings import NegotiatorSettings
 from kettle_services.provisioner.settings import ProvisionerSettings
 from kettle_services.scaler.settings import ScalerSettings
 from kettle_services.schedd.settings import ScheddSettings
+from kettle_services.sessions.settings import SessionsSettings
 from kettle_services.shadow.settings import ShadowSettings
 from kettle_services.startd.settings import StartdSettings
 
@@ -36,6 +37,7 @@ SETTINGS: Final[Mapping[str, type[Settings]]] = {
     "provisioner": ProvisionerSettings,
     "scaler": ScalerSettings,
     "schedd": ScheddSettings,
+    "sessions": SessionsSettings,
     "shadow": ShadowSettings,
     "startd": StartdSettings,
 }

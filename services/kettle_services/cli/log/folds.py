@@ -26,6 +26,7 @@ from kettle_services.negotiator.domain.principals import row_of as row_of_princi
 from kettle_services.scaler.domain.state import ScalerState
 from kettle_services.schedd.domain.queue.fold import Queue
 from kettle_services.schedd.domain.queue.replay import Replay
+from kettle_services.sessions.domain.state import SessionsState
 from kettle_wire.events import (
     CycleNegotiated,
     Event,
@@ -108,6 +109,12 @@ def ce_fold(shard: str) -> Fold:
     return _fold_of(CeState())
 
 
+def sessions_fold(shard: str) -> Fold:
+    """What the events of a service of interactive sessions make of its working set."""
+    del shard
+    return _fold_of(SessionsState())
+
+
 def scaler_fold(shard: str) -> Fold:
     """What the events of a scaler's shard make of its working set."""
     del shard
@@ -126,6 +133,7 @@ WORKING_SETS: Final[Folds] = {
     "collector": collector_fold,
     "dagman": dagman_fold,
     "ce": ce_fold,
+    "sessions": sessions_fold,
     "negotiator": negotiator_fold,
     "scaler": scaler_fold,
     identity.SHARD: identity_fold,

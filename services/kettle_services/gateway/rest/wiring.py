@@ -34,6 +34,7 @@ from kettle_services.gateway.rest.attempts import AttemptQuestions
 from kettle_services.gateway.rest.ce.wiring import entrypoint_handlers
 from kettle_services.gateway.rest.claims import ClaimQuestions
 from kettle_services.gateway.rest.connections import OwnConnections, PersonConnections
+from kettle_services.gateway.rest.credentials import CredentialQuestions
 from kettle_services.gateway.rest.dag_jobs import DagJobs
 from kettle_services.gateway.rest.event_feed import EventFeed
 from kettle_services.gateway.rest.event_hub import EventHub
@@ -56,6 +57,7 @@ from kettle_services.gateway.rest.own_workers import OwnWorkerQuestions
 from kettle_services.gateway.rest.past import PastQuestions
 from kettle_services.gateway.rest.persons import Persons, own_token
 from kettle_services.gateway.rest.pool import PoolQuestions
+from kettle_services.gateway.rest.sessions import SessionQuestions
 from kettle_services.gateway.rest.spooling import SpoolCommands
 from kettle_services.gateway.rest.standings import StandingQuestions
 from kettle_services.gateway.rest.streams import Streams
@@ -72,6 +74,7 @@ from kettle_wire.rest import (
     alerts,
     attempts,
     claims,
+    credentials,
     failures,
     files,
     jobs,
@@ -81,6 +84,7 @@ from kettle_wire.rest import (
     negotiations,
     own_workers,
     pool,
+    sessions,
     spooling,
     standings,
     usage,
@@ -194,7 +198,9 @@ async def rest_parts(rt: Runtime, settings: GatewaySettings, bus: Bus, said: Peo
         alerts.LIST_ALERTS: (await _alerts(rt, settings, bus, tables)).list,
         **_of_administration(people),
         **_of_own_workers(people),
+        **_of_credentials(people),
         **_of_worker_pools(people),
+        **_of_sessions(people, streams),
         **entrypoint_handlers(bus, settings.collector, people, access_points, hub),
         **_of_the_pool(bus, settings, tables, filters, freshness, seal),
     }
@@ -264,6 +270,16 @@ def _of_own_workers(people: PersonConnections) -> dict[Route, Handler]:
     return {own_workers.LIST_OWN_WORKERS: asked.list, own_workers.REMOVE_OWN_WORKER: asked.remove}
 
 
+def _of_credentials(people: PersonConnections) -> dict[Route, Handler]:
+    """What people store for their jobs."""
+    asked = CredentialQuestions(people)
+    return {
+        credentials.LIST_CREDENTIALS: asked.list,
+        credentials.REMOVE_CREDENTIAL: asked.remove,
+        credentials.STORE_CREDENTIAL: asked.store,
+    }
+
+
 def _of_worker_pools(people: PersonConnections) -> dict[Route, Handler]:
     """What is asked of the scaler."""
     asked = WorkerPoolQuestions(people)
@@ -281,6 +297,22 @@ def _of_worker_pools(people: PersonConnections) -> dict[Route, Handler]:
         worker_pools.LIST_POOLS: asked.list,
         worker_pools.ORDER_LEASE: asked.order_lease,
         worker_pools.ORDER_POOL: asked.order,
+    }
+
+
+def _of_sessions(people: PersonConnections, streams: Streams) -> dict[Route, Handler]:
+    """What is asked of the service of interactive sessions."""
+    asked = SessionQuestions(people, streams)
+    return {
+        sessions.BEGIN_WORK_SESSION: asked.create,
+        sessions.CHANGE_WORK_SESSION: asked.change,
+        sessions.FOLLOW_WORK_SESSION: asked.follow,
+        sessions.GET_WORK_SESSION: asked.get,
+        sessions.LIST_SESSION_PROFILES: asked.profiles,
+        sessions.LIST_WORK_SESSIONS: asked.list,
+        sessions.RESTART_WORK_SESSION: asked.restart,
+        sessions.SIGN_SESSION_CERTIFICATE: asked.certificate,
+        sessions.STOP_WORK_SESSION: asked.stop,
     }
 
 

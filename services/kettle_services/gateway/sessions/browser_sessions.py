@@ -13,8 +13,8 @@ from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_services.gateway.sessions.cookies import SESSION
 from kettle_services.gateway.sessions.origins import Origins, require_intended
 from kettle_services.gateway.sessions.session_table import Session, SessionTable
+from kettle_wire.rest.browser_sessions import Way
 from kettle_wire.rest.problem import ProblemCode
-from kettle_wire.rest.sessions import Way
 
 _AGENT: Final = 200
 """Characters of what a browser calls itself that are kept."""

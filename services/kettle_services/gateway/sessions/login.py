@@ -16,8 +16,8 @@ from kettle_services.gateway.sessions.links import Links
 from kettle_services.gateway.sessions.login_view import LoginView, ShowLogin, WayIn
 from kettle_services.gateway.sessions.oidc.routes import IssuerLogin
 from kettle_services.gateway.sessions.targets import own_target
+from kettle_wire.rest.browser_sessions import Way
 from kettle_wire.rest.problem import Problem, ProblemCode
-from kettle_wire.rest.sessions import Way
 
 _OPENED: Final = "none"
 """What a browser says of an address that a person has opened; pages of ours have no login links, and another site may have led there."""

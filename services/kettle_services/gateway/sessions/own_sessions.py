@@ -12,7 +12,7 @@ from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_services.gateway.sessions.browser_sessions import HELD
 from kettle_services.gateway.sessions.links import LIFE_S, Links
 from kettle_services.gateway.sessions.session_table import Session, SessionTable
-from kettle_wire.rest import sessions
+from kettle_wire.rest import browser_sessions as sessions
 from kettle_wire.rest.problem import ProblemCode
 from kettle_wire.rest.route import Route
 
@@ -27,13 +27,13 @@ class OwnSessions:
     def handlers(self) -> Mapping[Route, Handler]:
         """By the routes that they answer."""
         return {
-            sessions.LIST_SESSIONS: self.list,
-            sessions.END_SESSIONS: self.end,
+            sessions.LIST_BROWSER_SESSIONS: self.list,
+            sessions.END_BROWSER_SESSIONS: self.end,
             sessions.MAKE_LINK: self.link,
         }
 
     async def list(self, asked: Asked) -> Answer:
-        """See `ListSessions`."""
+        """See `ListBrowserSessions`."""
         now = time.time()
         self._table.sweep(now)
         current = asked.request.get(HELD)

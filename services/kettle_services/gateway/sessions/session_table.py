@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from kettle_services.gateway.rest.credential import Credential
-from kettle_wire.rest.sessions import Way
+from kettle_wire.rest.browser_sessions import Way
 
 
 class Lives(msgspec.Struct, frozen=True):

@@ -8,12 +8,23 @@ import msgspec
 from kettle_services.master.domain.daemon import How
 
 DAEMON_LIST: Final = (
-    "collector", "negotiator", "schedd", "shadow", "startd", "dagman", "accounting", "gateway",
+    "collector", "negotiator", "schedd", "shadow", "startd", "dagman", "sessions", "accounting", "gateway",
 )  # fmt: skip
 """HTCondor's name for what a master runs; here a pool of one machine."""
 
 NEEDS_DATABASE: Final = frozenset(
-    {"accounting", "ce", "collector", "dagman", "gateway", "iam", "negotiator", "scaler", "schedd"}
+    {
+        "accounting",
+        "ce",
+        "collector",
+        "dagman",
+        "gateway",
+        "iam",
+        "negotiator",
+        "scaler",
+        "schedd",
+        "sessions",
+    }
 )
 """The others learn everything over the bus, so they are not given a way into the database."""
 
@@ -70,7 +81,7 @@ def shards(daemons: Sequence[str]) -> dict[str, tuple[str, ...]]:
     owned: dict[str, dict[str, None]] = {}
     for instance in map(Instance.parse, daemons):
         role = instance.role
-        of_schedd = role in {"schedd", "dagman", "ce"}  # each access point has its own
+        of_schedd = role in {"schedd", "dagman", "ce", "sessions"}  # each access point has its own
         name = f"{role}.{instance.name or 'schedd'}" if of_schedd else _SHARDS.get(role, role)
         owned.setdefault(role, {})[name] = None
     return {role: tuple(names) for role, names in owned.items()}

@@ -20,7 +20,8 @@ from kettle_wire.events import (
     JobVacated,
 )
 from kettle_wire.moved_files import MovedFiles
-from kettle_wire.telemetry import file_metrics, metrics
+from kettle_wire.telemetry import file_metrics
+from kettle_wire.telemetry import queue_metrics as metrics
 
 _STATES: Final = ("idle", "running", "held")
 _MICROSECOND: Final = 1e-6

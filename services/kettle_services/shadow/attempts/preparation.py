@@ -24,6 +24,7 @@ from kettle_wire.attempts import AttemptResult, Ending, ExitRecord
 from kettle_wire.codes import HoldCode
 from kettle_wire.commands.shadow import Assignment
 from kettle_wire.commands.startd import Activation
+from kettle_wire.sessions import ID as MEMBER
 
 
 class Prepared(msgspec.Struct, frozen=True):
@@ -78,7 +79,9 @@ async def _gather(assignment: Assignment, side: AttemptContext, places: FileAcce
     job, sent = assignment.job, None
     if is_spooled(assignment.ad):
         try:
-            sent = await asyncio.to_thread(side.spooled.wanted, job, places.rights)
+            of_session = MEMBER in assignment.ad
+            find = side.spooled.without_files if of_session else side.spooled.wanted
+            sent = await asyncio.to_thread(find, job, places.rights)
         except (OSError, ValueError) as error:
             raise InputError(side.spooled.directory(job), str(error)) from error
     return await side.inputs.gather(assignment.ad, side.spool.saved(job), sent=sent, places=places)

@@ -15,10 +15,12 @@ from kettle_wire.commands.accounting import QUERY_HISTORY
 from kettle_wire.commands.collector import QUERY_ADS
 from kettle_wire.commands.questions import COMMAND, Command, Commanded
 from kettle_wire.commands.schedd import JOB_COMMAND, JobCommand
+from kettle_wire.commands.sessions import MEMBER_ASKS, MemberAsks
 from kettle_wire.commands.shadow import Assignment
 from kettle_wire.endpoint import Endpoint
 from kettle_wire.flocking import pool_of
 from kettle_wire.identity import user
+from kettle_wire.sessions import ID as MEMBER
 
 _DEADLINE_S: Final = 20.0
 """How long an answer is waited for; the job's machine waits longer."""
@@ -40,7 +42,7 @@ class Commanding:
 
     async def carry_out(self, command: Command, assignment: Assignment) -> Commanded:
         """The answer, or why there is none. Commands have ids, so a job may repeat what was not answered."""
-        if refusal := _refusal(assignment):
+        if refusal := _refusal(assignment, command.role):
             return Commanded(code=RefusalCode.DENIED, reason=refusal)
         try:
             body = await self._asked(command, assignment)
@@ -63,6 +65,15 @@ class Commanding:
                 job=assignment.job, attempt=assignment.attempt, verb=command.verb, body=command.body
             )
             return (await self._bus.call(JOB_COMMAND, self._schedd, request, deadline=_DEADLINE_S)).body
+        if command.role == "sessions":
+            asks = MemberAsks(
+                session=text(assignment.ad, MEMBER),
+                job=assignment.job,
+                attempt=assignment.attempt,
+                verb=command.verb,
+                body=command.body,
+            )
+            return (await self._bus.call(MEMBER_ASKS, self._schedd, asks, deadline=_DEADLINE_S)).body
         if command.role == "shadow" and (own := self._served.get(command.verb)) is not None:
             owner = user(text(assignment.ad, "Owner"))
             return _encode(await own.handler(own.endpoint.decode_request(command.body), owner))
@@ -75,8 +86,11 @@ class Commanding:
         return _encode(await self._bus.call(endpoint, command.name, said, deadline=_DEADLINE_S))
 
 
-def _refusal(assignment: Assignment) -> str:
-    if not wants_access(assignment.ad):
+def _refusal(assignment: Assignment, role: str) -> str:
+    if role == "sessions":
+        if not assignment.ad.get(MEMBER):
+            return f"job {assignment.job} is of no interactive session"
+    elif not wants_access(assignment.ad):
         return f"job {assignment.job} was not submitted with want_pool_access = true"
     if pool := pool_of(assignment.startd):
         return f"job {assignment.job} runs in the pool {pool}, whose machines do not speak for people of this one"

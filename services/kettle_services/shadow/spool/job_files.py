@@ -204,9 +204,7 @@ class SpooledFiles:
         The input files of a job, and a directory for its results, which is given to its owner.  Raises OSError or
         ValueError if they are not there.
         """
-        self.directory(job).mkdir(mode=0o700, exist_ok=True)
-        if owner is not None:
-            os.chown(self.directory(job), owner.uid, owner.gid, follow_symlinks=False)
+        self._make_place(job, owner)
         loaded = self._load(job.cluster)
         if loaded is None or job.proc not in loaded[1]:
             raise ValueError(f"the files of job {job} are not in the spool of this access point")
@@ -216,6 +214,17 @@ class SpooledFiles:
             TransferPath(objects / file.sha256, file.name, mode=file.mode)
             for file in manifest.lists[lists[job.proc]]
         ]
+
+    def without_files(self, job: JobId, owner: Rights | None = None) -> list[TransferPath]:
+        """As `wanted`, of a job in the spool that nobody sends files for.  Raises OSError."""
+        private(self._cluster(job.cluster))
+        self._make_place(job, owner)
+        return []
+
+    def _make_place(self, job: JobId, owner: Rights | None) -> None:
+        self.directory(job).mkdir(mode=0o700, exist_ok=True)
+        if owner is not None:
+            os.chown(self.directory(job), owner.uid, owner.gid, follow_symlinks=False)
 
     def _load(self, cluster: int) -> tuple[Manifest, dict[int, int]] | None:
         path = self._cluster(cluster) / "inputs"

@@ -99,6 +99,7 @@ class StarterOrders:
             data_rules=rules,
             trace=activation.trace,
             hooks=hooks_of(self._settings, activation.ad),
+            environment=self._settings.job_environment,
             chirp=ChirpPolicy(
                 files=self._settings.enable_chirp and self._settings.enable_chirp_io,
                 updates=self._settings.enable_chirp and self._settings.enable_chirp_updates,
@@ -107,6 +108,7 @@ class StarterOrders:
                 else (),
                 commands=self._settings.enable_chirp and self._settings.enable_pool_access,
                 nodes=self._settings.enable_chirp,
+                services=self._settings.enable_published_services,
             ),
         )
 

@@ -22,12 +22,14 @@ from kettle.jobs import pool_access
 from kettle.jobs.nodes import HOSTS, NUMBER
 from kettle_wire.commands.chirp import Chirped, CloseFile, OpenFile, Trouble
 from kettle_wire.commands.questions import Commanded, OnNode
+from kettle_wire.sessions import ID as MEMBER
 
 if TYPE_CHECKING:
     import select
 
     from kettle_services.starter.chirp.connection import Connection
     from kettle_services.starter.chirp.conversation import Delayed
+    from kettle_services.starter.chirp.publishing import Publishing
     from kettle_services.starter.chirp.waits import Asked
 
 CONFIG: Final = ".chirp.config"
@@ -61,7 +63,14 @@ class Proxy:
     Listens for the job's programs, if the machine lets them ask anything; `ask` passes on what they want, under a number.
     """
 
-    def __init__(self, spec: JobSpec, job: JobAd, ask: "Callable[[Asked], int]") -> None:
+    def __init__(
+        self,
+        spec: JobSpec,
+        job: JobAd,
+        ask: "Callable[[Asked], int]",
+        publishing: "Publishing | None" = None,
+    ) -> None:
+        self._publishing = publishing
         self._spec = spec
         self._job = job
         self._ask_shadow = ask
@@ -204,7 +213,7 @@ class Proxy:
             self._drop(min(strangers, key=lambda each: each.since))
         if self._delayed is None:
             self._delayed = Delayed(self._job, self._policy.delayed)
-        connection = Connection(sock, self._cookie, self._policy, self._delayed, self._ask)
+        connection = Connection(sock, self._cookie, self._policy, self._delayed, self._ask, self._publishing)
         self._connections[connection.fileno()] = connection
 
     def _abandoned(self) -> int:
@@ -248,12 +257,15 @@ def _in_the_protocol(reply: Reply) -> Chirped:
 
 
 def allowed(policy: ChirpPolicy, job: JobAd) -> ChirpPolicy:
-    """What of it this job has asked for: nobody has to ask to set attributes without hurry."""
+    """
+    What of it this job has asked for: nobody has to ask to set attributes without hurry, and jobs of an interactive session speak with
+    the service of it.
+    """
     proxy = job.flag("WantIOProxy", default=False)
     return msgspec.structs.replace(
         policy,
         files=policy.files and proxy,
         updates=policy.updates and proxy,
-        commands=policy.commands and job.flag(pool_access.ATTRIBUTE, default=False),
+        commands=(policy.commands and job.flag(pool_access.ATTRIBUTE, default=False)) or job.given(MEMBER),
         nodes=policy.nodes and job.number(NUMBER) is not None,
     )

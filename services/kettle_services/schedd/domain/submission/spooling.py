@@ -34,6 +34,11 @@ def held() -> JobHeld:
     return JobHeld(code=HoldCode.SpoolingInput, reason=HELD_FOR)
 
 
+def all_there() -> JobReleased:
+    """What is recorded of each that has no files to be sent, right after that."""
+    return JobReleased(reason=RELEASED_FOR)
+
+
 def released(job: Job) -> JobReleased | None:
     """What is recorded of one whose files are there; None if it does not wait for them."""
     waits = job.status == "held" and job.hold_code == HoldCode.SpoolingInput

@@ -1,0 +1,1 @@
+"""What decides about interactive sessions; it does nothing else."""

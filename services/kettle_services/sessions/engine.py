@@ -1,0 +1,123 @@
+"""
+What drives sessions: whatever happens to one is recorded together with what follows from it, and carried out after that.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Final
+
+from kettle_services.sessions.domain.ages import next_time
+from kettle_services.sessions.domain.decisions import NOTHING, Heard, decided
+from kettle_services.sessions.domain.session import InteractiveSession, evolve
+from kettle_services.sessions.domain.state import STREAM
+from kettle_services.sessions.record import Record
+from kettle_wire.events.interactive import InteractiveEvent, InteractiveForgotten
+
+_log: Final = logging.getLogger(__name__)
+
+
+class Engine:
+    """The sessions of one record, and what their schedulers said last."""
+
+    def __init__(self, record: Record, *, keep: float) -> None:
+        """`keep`: seconds for which a session that is over is listed."""
+        self.record: Final = record
+        self._keep = keep
+        self._heard: dict[str, Heard] = {}
+        self._tick = asyncio.Event()
+        self.todo: Final = asyncio.Event()
+        """Set when something may have to be carried out."""
+        self.begun: Final = asyncio.Event()
+        """Set when there may be a session to be followed."""
+        self._told = asyncio.Event()
+
+    @property
+    def sessions(self) -> dict[str, InteractiveSession]:
+        """All that are listed, by their ids."""
+        return self.record.state.sessions.states
+
+    @property
+    def living(self) -> dict[str, InteractiveSession]:
+        """Those that are not over."""
+        return {id_: each for id_, each in self.sessions.items() if not each.ended}
+
+    def heard(self, session: str) -> Heard:
+        """What the program of its head said last."""
+        return self._heard.get(session, NOTHING)
+
+    def following(
+        self, session: str, facts: Sequence[InteractiveEvent]
+    ) -> tuple[list[InteractiveEvent], InteractiveSession | None]:
+        """
+        Facts, and what follows from them, to be recorded together; and the session after them. Nothing is changed.
+        """
+        now, after = time.time(), self.sessions.get(session)
+        for fact in facts:
+            after = evolve(after, fact, now)
+        if after is None:
+            return list(facts), None
+        events, after = decided(after, now, self.heard(session))
+        return [*facts, *events], after
+
+    def settle(self, session: str, facts: Sequence[InteractiveEvent] = ()) -> None:
+        """Record facts, and what follows from them; `run` of the shard fails the process if it cannot."""
+        events, _ = self.following(session, facts)
+        if events:
+            self.record.record([(f"{STREAM}{session}", event) for event in events])
+            self.changed()
+
+    def hear(self, session: str, said: Heard) -> None:
+        """The program of the head has spoken."""
+        self._heard[session] = said
+        self.settle(session)
+
+    def changed(self) -> None:
+        """Something was recorded: it may have to be carried out, and other times count."""
+        self.todo.set()
+        self.begun.set()
+        self._tick.set()
+        told, self._told = self._told, asyncio.Event()
+        told.set()
+
+    async def change(self, *, within: float) -> None:
+        """Wait until something has changed, but no longer than so many seconds."""
+        told = self._told
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within):
+                await told.wait()
+
+    async def run(self) -> None:
+        """Decide when a time has come; never returns."""
+        while True:
+            self._tick.clear()
+            for session in list(self.sessions):
+                self._look(session)
+            now = time.time()
+            soonest = min(
+                (at for each in self.sessions.values() if (at := self._next(each)) > now), default=None
+            )
+            with suppress(TimeoutError):
+                async with asyncio.timeout(None if soonest is None else soonest - now):
+                    await self._tick.wait()
+
+    def _look(self, session: str) -> None:
+        each = self.sessions[session]
+        if each.ended and time.time() >= each.ended + self._keep:
+            self._heard.pop(session, None)
+            self.settle(session, [InteractiveForgotten()])
+        elif not each.ended:
+            self.settle(session)
+
+    def _next(self, session: InteractiveSession) -> float:
+        """When something may be due; 0: never by itself."""
+        if session.ended:
+            return session.ended + self._keep
+        times = [at for at in (next_time(session),) if at is not None]
+        idle_since = self.heard(session.id).idle_since
+        if session.target.idle and idle_since:
+            times.append(idle_since + session.target.idle)
+        now = time.time()
+        return min((at for at in times if at > now), default=0.0)

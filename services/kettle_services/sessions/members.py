@@ -1,0 +1,129 @@
+"""
+What the jobs of sessions ask, by way of their shadows: the program of a head reports and hears what to do, members have certificates
+and files.
+
+A shadow says which job asks, and the record which session that is of: what a job says of itself does not count.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+import msgspec
+
+from kettle.bus.ports import RefusedError
+from kettle.eventsourcing.command_pipeline import Decision
+from kettle_services.sessions.certificates import Certificates
+from kettle_services.sessions.domain.decisions import Heard
+from kettle_services.sessions.domain.members import Member
+from kettle_services.sessions.domain.session import InteractiveSession
+from kettle_services.sessions.domain.views import view
+from kettle_services.sessions.engine import Engine
+from kettle_services.sessions.kept_files import KeptFiles
+from kettle_wire.codes import RefusalCode
+from kettle_wire.commands.sessions import (
+    AgentOrders,
+    AgentReport,
+    MemberAnswer,
+    MemberAsks,
+    SessionFiles,
+    SignCertificate,
+)
+from kettle_wire.events.interactive import InteractiveSchedulerSeen
+from kettle_wire.identity import Identity
+
+_RETIRED: Final = "retired"
+_encode: Final = msgspec.msgpack.Encoder().encode
+
+
+class MemberQuestions:
+    """Answers them."""
+
+    def __init__(self, engine: Engine, kept: KeptFiles, certificates: Certificates) -> None:
+        self._engine = engine
+        self._kept = kept
+        self._certificates = certificates
+        self._verbs: dict[str, Callable[[InteractiveSession, Member, bytes], Awaitable[Any]]] = {
+            "agent": self._agent,
+            "certificate": self._certificate,
+            "show": self._show,
+            "files": self._files,
+        }
+
+    async def asks(self, request: MemberAsks, caller: Identity) -> Decision[MemberAnswer]:
+        """What the verb answers to this job; `denied` for one that is of no such session."""
+        del caller
+        session = self._engine.living.get(request.session)
+        member = _member(session, str(request.job))
+        if session is None or member is None:
+            raise RefusedError(
+                RefusalCode.DENIED, f"job {request.job} is of no session {request.session} that goes on"
+            )
+        answer = self._verbs.get(request.verb)
+        if answer is None:
+            raise RefusedError(RefusalCode.DENIED, f"a job of a session may not ask for {request.verb!r}")
+        try:
+            body = _encode(await answer(session, member, request.body))
+        except msgspec.MsgspecError as error:
+            raise RefusedError(RefusalCode.MALFORMED, f"{request.verb}: {error}") from error
+        return Decision(lambda _position: MemberAnswer(body=body))
+
+    async def _agent(self, session: InteractiveSession, member: Member, body: bytes) -> AgentOrders:
+        """The head's program reports; the answer comes when there is something to do, or its time is over."""
+        report = msgspec.msgpack.decode(body, type=AgentReport)
+        if member.role != "head" or member.ending:
+            raise RefusedError(
+                RefusalCode.DENIED, f"job {member.job} is not the head of session {session.name}"
+            )
+        now = time.time()
+        own = {each.job for each in session.workers.values()}
+        workers = [each for each in report.workers if each.name in own]
+        heard = Heard(
+            workers={each.name: each.idle_s for each in workers},
+            retired=frozenset(each.name for each in workers if each.state == _RETIRED),
+            target=report.target,
+            idle_since=now - report.idle_s if report.idle_s else 0.0,
+        )
+        if report.contact and (report.contact, report.versions) != (session.contact, session.versions):
+            seen = InteractiveSchedulerSeen(contact=report.contact, versions=report.versions)
+            self._engine.settle(session.id, [seen])
+        self._engine.hear(session.id, heard)
+        until = asyncio.get_running_loop().time() + report.wait
+        before = _orders(self._engine.sessions[session.id])
+        while True:
+            orders = _orders(self._engine.sessions.get(session.id))
+            left = until - asyncio.get_running_loop().time()
+            if orders != before or orders.retire or orders.closing or left <= 0:
+                return orders
+            await self._engine.change(within=left)
+
+    async def _certificate(self, session: InteractiveSession, member: Member, body: bytes) -> object:
+        del member
+        asked = msgspec.msgpack.decode(body, type=SignCertificate)
+        return await self._certificates.sign(session.id, asked.request)
+
+    async def _show(self, session: InteractiveSession, member: Member, body: bytes) -> object:
+        del member, body
+        return view(session)
+
+    async def _files(self, session: InteractiveSession, member: Member, body: bytes) -> SessionFiles:
+        del member, body
+        return SessionFiles(files=await asyncio.to_thread(self._kept.of, session.id))
+
+
+def _member(session: InteractiveSession | None, job: str) -> Member | None:
+    if session is None:
+        return None
+    return next((each for each in session.members.values() if each.job == job), None)
+
+
+def _orders(session: InteractiveSession | None) -> AgentOrders:
+    if session is None or session.ended:
+        return AgentOrders(wanted=0, retire=[], closing=True)
+    retire = [
+        each.job
+        for each in session.workers.values()
+        if each.retiring and not each.retired and not each.ending and each.job
+    ]
+    return AgentOrders(wanted=session.target.workers, retire=retire, closing=bool(session.closing))
