@@ -153,7 +153,9 @@ async def test_without_another_source_the_job_is_held(
 async def test_a_cache_that_forwards_is_asked_for_the_whole_url(
     pool: ThrowawayPool, servers: dict[str, FileServer], tmp_path: Path
 ) -> None:
-    """By Kettle for files that the job names, and by the programs of the job, which are told of it in their environment."""
+    """
+    By Kettle for files that the job names, and by the programs of the job, which are told of it in their environment.
+    """
     servers["origin"].write("named", b"y" * 100)
     servers["origin"].write("read", b"z" * 100)
     named = servers["origin"].url("named").replace("127.0.0.1", "127.0.0.2")
@@ -233,7 +235,9 @@ async def test_the_record_is_told_everywhere(
 async def test_files_are_looked_at_before_jobs_wait_for_them(
     pool: ThrowawayPool, servers: dict[str, FileServer], dead: int
 ) -> None:
-    """From here without fetching, and by a job in a slot with the rules of its site; what cannot be had is the exit status."""
+    """
+    From here without fetching, and by a job in a slot with the rules of its site; what cannot be had is the exit status.
+    """
     servers["origin"].write("checked", b"x" * 2048)
     url = servers["origin"].url("checked")
     status, out, err = await pool.kettle("data", "check", url, "--json")

@@ -1,4 +1,6 @@
-"""Which image a machine gives a job that names none in the way of `container_image` (SINGULARITY_IMAGE_EXPR)."""
+"""
+Which image a machine gives a job that names none in the way of `container_image` (SINGULARITY_IMAGE_EXPR).
+"""
 
 import posixpath
 from collections.abc import Callable

@@ -82,7 +82,9 @@ async def find_containers(settings: StartdSettings, execute: Path) -> tuple[Cont
 
 
 def _software(settings: StartdSettings) -> list[str]:
-    """Where the CVMFS repositories are that the machine probes: containers see them, unless they are told otherwise."""
+    """
+    Where the CVMFS repositories are that the machine probes: containers see them, unless they are told otherwise.
+    """
     told = {bind(text).destination for text in settings.container_bind}
     mounts = dict.fromkeys(probe.mount for probe in settings.probes if isinstance(probe, CvmfsProbe))
     return [mount for mount in mounts if mount not in told and os.path.isdir(mount)]  # noqa: PTH112 - a string

@@ -119,7 +119,9 @@ class StarterOrders:
         return with_image(expression, job, lambda: claim_ad(self._machine, claim, now=now.time), now.context)
 
     def _rules(self) -> list[DataRule]:
-        """The site's rules; programs, which know no other way, are not sent to a cache that a probe has found away."""
+        """
+        The site's rules; programs, which know no other way, are not sent to a cache that a probe has found away.
+        """
         if self._machine.probed.get("HasXRootDCache") is not False:
             return self._data_rules
         return [
