@@ -1,6 +1,8 @@
 """Dask clusters whose scheduler and workers are jobs of a pool, with the real Dask and the real service of sessions."""
 
 import asyncio
+import logging
+import platform
 import sys
 import time
 from collections.abc import Iterator
@@ -11,6 +13,7 @@ import numpy as np
 import pytest
 from distributed import Client, wait
 from distributed.comm.registry import backends
+from tests.integration.dask.sessions_here import issued
 
 from kettle.dask.addresses import SCHEME
 from kettle.dask.comm import KettleBackend
@@ -19,7 +22,6 @@ from kettle.dask.security import security_of
 from kettle.testing.commands.running import execute
 from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
-from tests.integration.dask.sessions_here import issued
 
 from .dask_pools import SETTINGS, cluster_in, jobs_left, kill
 
@@ -49,7 +51,7 @@ BYTES: Final = 100_000_000
 
 @pytest.fixture
 def elsewhere() -> Iterator[None]:
-    """This process is in no network of the pool's machines."""
+    """Have this process in no network of the pool's machines."""
     backends[SCHEME] = KettleBackend(Placement())
     yield
     backends[SCHEME] = KettleBackend()
@@ -81,7 +83,7 @@ async def test_a_cluster_of_jobs(pool: ThrowawayPool, tmp_path: Path) -> None:
             assert jobs < set(await jobs_left(pool))
             kept = client.map(lambda n: np.arange(n), range(100, 140), pure=False)
             await wait(kept)
-            victim = sorted(jobs)[0]
+            victim = min(jobs)
             kill(victim)
             async with asyncio.timeout(PATIENCE_S):
                 while True:
@@ -110,8 +112,8 @@ async def test_a_client_in_another_network(pool: ThrowawayPool, elsewhere: None)
         took = time.monotonic() - began
         assert BYTES == data.nbytes
         assert BYTES // 8 == data.sum()
-        print(f"{BYTES / took / 1e6:.0f} MB/s through the gateway")
-        assert {sys.version} == set((await client.run(lambda: sys.version)).values())
+        logging.getLogger(__name__).info("%.0f MB/s through the gateway", BYTES / took / 1e6)
+        assert {platform.python_version()} == set((await client.run(platform.python_version)).values())
 
 
 async def test_clusters_at_a_terminal(pool: ThrowawayPool) -> None:

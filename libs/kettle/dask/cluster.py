@@ -143,6 +143,8 @@ class KettleCluster(Cluster):
 
     def why(self) -> str:
         """Why the cluster is as it is: for what its workers wait, what went wrong, or that nobody answers."""
+        if self._serving is not None and self._serving.done() and not self._serving.cancelled():
+            return str(self._serving.exception())
         return said_of(self.situation, self._link.trouble if self._link is not None else "")
 
     @property
@@ -225,7 +227,7 @@ class KettleCluster(Cluster):
                     )
                 try:
                     await self._attach(link.service, situation)
-                except OSError as error:
+                except (OSError, ClientError) as error:
                     link.trouble = f"the scheduler is not reached: {error}"
                     await waits.wait()
                     continue
@@ -259,17 +261,24 @@ class KettleCluster(Cluster):
 
     async def _stay(self, link: SessionLink, contact: str) -> None:
         """Until the session has another scheduler, is over, or this one is no longer reached."""
-        moved = asyncio.create_task(link.until(lambda now: now.over or now.contact not in {"", contact}))
+        looking = asyncio.create_task(self._look())
+        moved = asyncio.create_task(link.until(lambda now: now.over or now.contact != contact))
         try:
-            while not (await asyncio.wait((moved,), timeout=_LOOK_S))[0]:
-                self.scheduler_info = await self._asked_scheduler()
-        except OSError as error:
-            link.trouble = f"the scheduler is no longer reached: {error}"
+            await asyncio.wait((looking, moved), return_when=asyncio.FIRST_COMPLETED)
         finally:
             self._ready.clear()
-            moved.cancel()
-        await self.scheduler_comm.close_rpc()
-        self.scheduler_info = {"workers": {}}
+            for each in (looking, moved):
+                each.cancel()
+            await asyncio.wait((looking, moved))
+            await self.scheduler_comm.close_rpc()
+            self.scheduler_info = {"workers": {}}
+        if not looking.cancelled() and (error := looking.exception()) is not None:
+            link.trouble = f"the scheduler is no longer reached: {error}"
+
+    async def _look(self) -> None:
+        while True:
+            await asyncio.sleep(_LOOK_S)
+            self.scheduler_info = await self._asked_scheduler()
 
     async def _close(self) -> None:
         if self.status == Status.closed:

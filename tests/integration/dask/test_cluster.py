@@ -49,7 +49,7 @@ async def test_a_cluster_computes_and_grows_and_shrinks(service: SessionsHere) -
         assert computed == await client.run_on_scheduler(
             lambda dask_scheduler: len(dask_scheduler.computations)
         )
-        assert {("dask", "tcp"), ("dashboard", "http"), ("worker", "tcp")} == set(service.published)
+        assert {("dask", "tcp"), ("dashboard", "http-prefix"), ("worker", "tcp")} == set(service.published)
         assert "https://pool.example/jobs/1.0/dashboard/status" == mine.dashboard_link
         assert mine.scheduler_address.startswith("kettle://1.0/dask@")
         assert "workers=1 of 1" in repr(mine)
