@@ -56,13 +56,17 @@ class SessionEndedError(ClientError):
 
 
 class SessionClient:
-    """Asks the service of interactive sessions. Every method raises NoSessionServiceError where there is none."""
+    """
+    Asks the service of interactive sessions. Every method raises NoSessionServiceError where there is none.
+    """
 
     def __init__(self, requests: Requests) -> None:
         self._requests = requests
 
     async def create(self, new: NewSession, *, command: str = "") -> SessionView:
-        """Begin a session; it is recorded when this returns, and nothing of it runs yet. `command`: the id of a repeat."""
+        """
+        Begin a session; it is recorded when this returns, and nothing of it runs yet. `command`: the id of a repeat.
+        """
         request = wire.CreateSession(id=command or new_id(), new=new)
         return (await self.ask(wire.CREATE_SESSION, request)).session
 
@@ -101,7 +105,7 @@ class SessionClient:
         return await self._change(request)
 
     async def restart(self, session: str, reason: str = "") -> SessionView:
-        """Start its head anew, and its workers with it."""
+        """Start its head again, and its workers with it."""
         request = wire.RestartInteractive(id=new_id(), session=session, reason=reason)
         return (await self.ask(wire.RESTART_INTERACTIVE, request)).session
 
@@ -183,7 +187,7 @@ class OwnSession:
 
     @classmethod
     def of_job(cls, environ: Mapping[str, str] | None = None) -> "OwnSession":
-        """That of the job with this environment; raises ClientError: it is none."""
+        """The session of the job with this environment; raises ClientError: it is none."""
         environ = os.environ if environ is None else environ
         config, session = environ.get("_CONDOR_CHIRP_CONFIG", ""), environ.get("KETTLE_SESSION", "")
         if not config or not session:
@@ -202,6 +206,6 @@ class OwnSession:
         """How the session is, without asking why members wait."""
         return await self._job.call(_SHOW, "-", _Nothing())
 
-    async def files(self) -> dict[str, bytes]:
+    async def files(self) -> dict[str, str]:
         """The files that the session's owner has given to it."""
         return (await self._job.call(_FILES, "-", _Nothing())).files

@@ -6,7 +6,7 @@ Names of people and of jobs are in no attribute, except in `kettle.schedd.submit
 
 from typing import Final
 
-from kettle_wire.telemetry import worker_pool_metrics
+from kettle_wire.telemetry import session_metrics, worker_pool_metrics
 from kettle_wire.telemetry.declaration import LONG_DURATIONS, Attribute, Metric
 
 ALL: Final = (
@@ -406,28 +406,6 @@ NODES: Final = Metric(
     attributes=(Attribute(name="state", meaning="`NodeState`, in lower case."),),
 )
 
-# -- sessions ----------------------------------------------------------------------------------------------------------
-
-INTERACTIVE_SESSIONS: Final = Metric(
-    name="kettle.sessions.sessions",
-    kind="gauge",
-    unit="{session}",
-    meaning="Interactive sessions that are not over.",
-    services=("sessions",),
-    attributes=(
-        Attribute(name="kind", meaning="`dask`, `notebook` or `process`."),
-        Attribute(name="state", meaning="`SessionState`."),
-    ),
-)
-INTERACTIVE_WORKERS: Final = Metric(
-    name="kettle.sessions.workers",
-    kind="gauge",
-    unit="{worker}",
-    meaning="Workers of interactive sessions that are not over.",
-    services=("sessions",),
-    attributes=(Attribute(name="state", meaning="`wanted`, `running` or `waiting`."),),
-)
-
 # -- accounting --------------------------------------------------------------------------------------------------------
 
 PROJECTION_LAG: Final = Metric(
@@ -510,8 +488,9 @@ REFUSALS: Final = Metric(
 METRICS: Final = (
     *(value for value in list(globals().values()) if isinstance(value, Metric)),
     *worker_pool_metrics.METRICS,
+    *session_metrics.METRICS,
 )
-"""All of them, in the order of this module; those of pools of workers last."""
+"""All of them, in the order of this module; those of pools of workers and of sessions last."""
 
 
 def of_service(role: str) -> tuple[Metric, ...]:

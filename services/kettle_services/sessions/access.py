@@ -17,7 +17,9 @@ class SessionAccess:
     """Finds sessions for people."""
 
     def __init__(self, engine: Engine, administers: Callable[[Identity], bool], groups: Groups) -> None:
-        """`administers`: whether a person may see and change everybody's; `groups`: those that a person is in."""
+        """
+        `administers`: whether a person may see and change everybody's; `groups`: those that a person is in.
+        """
         self._engine = engine
         self._administers = administers
         self._groups = groups

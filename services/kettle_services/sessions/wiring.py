@@ -28,7 +28,7 @@ from kettle_services.sessions.settings import SessionsSettings
 from kettle_wire.commands import sessions as commands
 from kettle_wire.identity import Identity
 from kettle_wire.subjects import Subjects
-from kettle_wire.telemetry import metrics
+from kettle_wire.telemetry import session_metrics as metrics
 
 
 async def serve(rt: Runtime, settings: SessionsSettings) -> None:
@@ -51,7 +51,7 @@ async def serve(rt: Runtime, settings: SessionsSettings) -> None:
     histories = Histories(log, record)
     rt.loop(record.checkpoint(), name="checkpoint")
     rt.loop(following.follow(), name="follow")
-    rt.loop(Carrying(bus, settings.name, engine).run(), name="carrying")
+    rt.loop(Carrying(bus, settings.name, engine, kept.drop).run(), name="carrying")
     rt.loop(engine.run(), name="times")
     rt.loop(profiles.watch(settings.profiles_interval), name="profiles")
     authorizer = Authorizer.of_service("sessions", lambda: settings.authorization, people=people)

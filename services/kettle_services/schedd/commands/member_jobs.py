@@ -17,12 +17,12 @@ from kettle_wire.commands.queue import Act, Acted, EditJobs, Select, Submit, Sub
 from kettle_wire.commands.schedd import ExplainJobs, JobsExplained
 from kettle_wire.identity import Identity, user
 from kettle_wire.jobs import JobId
-from kettle_wire.sessions import BATCH, ID, NUMBER
+from kettle_wire.sessions import BATCH, ID, NUMBER, SHARED_WITH
 
 Doing = Callable[[Act, Identity], Awaitable[Decision[Acted]]]
 Editing = Callable[[EditJobs, Identity], Awaitable[Decision[Acted]]]
 Submitting = Callable[[Submit, Identity], Awaitable[Decision[Submitted]]]
-_EDITED: Final = frozenset({"ServicesSharedWith"})
+_EDITED: Final = frozenset({SHARED_WITH})
 """What of its jobs a session may change later."""
 
 
@@ -83,9 +83,7 @@ class MemberJobs:
         return await self._reasons.explain_jobs(ExplainJobs(select=Select(jobs=jobs)), user(request.owner))
 
     def _own(self, session: str, owner: str, clusters: list[int], jobs: list[JobId]) -> list[JobId]:
-        """
-        Those in the queue, of which each is of the session.  Raises RefusedError for one that is not.
-        """
+        """Those in the queue, of which each is of the session.  Raises RefusedError for one that is not."""
         wanted = set(clusters)
         found = [job for job in jobs if job in self._queue.jobs]
         for number in sorted(wanted & self._queue.clusters.keys()):

@@ -10,6 +10,7 @@ from kettle_wire.sessions import SessionPlan
 
 _RETRY_S: Final = 1.0
 _LONGEST_RETRY_S: Final = 120.0
+_IN_A_ROW: Final = 2
 _RELEASE_S: Final = 30.0
 _LONGEST_RELEASE_S: Final = 600.0
 _LEAD_S: Final = 120.0
@@ -24,6 +25,14 @@ def retry_at(session: InteractiveSession) -> float:
     if end is not None and session.short_runs:
         return end.at + _doubled(_RETRY_S, session.short_runs, _LONGEST_RETRY_S)
     return 0.0
+
+
+def worker_retry_at(session: InteractiveSession) -> float:
+    """When workers may be ordered again, of which some have ended at once; a moment that is over: at any time."""
+    if session.failures < _IN_A_ROW:  # anything may end once
+        return retry_at(session)
+    pause = _doubled(_RETRY_S, session.failures - 1, _LONGEST_RETRY_S)
+    return max(retry_at(session), session.failed_at + pause)
 
 
 def release_at(member: Member) -> float | None:
@@ -58,6 +67,8 @@ def _times(session: InteractiveSession) -> Iterator[float]:
         return
     if session.target.life:
         yield session.created + session.target.life
+    if at := worker_retry_at(session):
+        yield at
     if at := retry_at(session):
         yield at
     for number, each in session.members.items():

@@ -79,6 +79,8 @@ def planned(new: NewSession, name: str, profile: Profile, session: str) -> tuple
         spread=profile.spread if new.spread is None else new.spread,
         worker_life=profile.worker_life,
         grace=profile.grace,
+        files=sorted(new.files),
+        tokens=new.tokens,
     )
     target = SessionTarget(
         workers=workers,

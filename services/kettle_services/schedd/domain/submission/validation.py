@@ -25,7 +25,7 @@ from kettle_services.schedd.domain.submission import published
 from kettle_wire.ads import Ad, Expr, Scalar
 from kettle_wire.codes import JobStatus, Universe
 from kettle_wire.grid import batch_system
-from kettle_wire.sessions import BATCH, ID, NUMBER
+from kettle_wire.sessions import MARKS
 
 SET_BY_SCHEDD: Final = frozenset(
     name.lower()
@@ -36,8 +36,6 @@ _STATUS: Final = "jobstatus"
 _MARKS: Final = CREDENTIAL | {AWAITS.lower()}
 """What the schedd adds to submissions for a compute entrypoint."""
 _STATUSES: Final = (JobStatus.HELD, Expr("undefined"))
-MEMBERS: Final = frozenset(map(str.lower, (ID, NUMBER, BATCH)))
-"""What marks the jobs of interactive sessions."""
 JOB_BYTES: Final = 256 * 1024
 """A job ad travels in many messages, and with other ads in one."""
 _NUL: Final = "a value has a NUL in it, which no file, argument or variable can have"
@@ -82,7 +80,7 @@ def check(
         )
     spelled = _names((*ad, *columns))
     _reserved(ad, columns, rows, spelled, marked=marked)
-    if not members and (names := MEMBERS & spelled.keys()):
+    if not members and (names := MARKS & spelled.keys()):
         raise Unacceptable(
             f"the attribute {spelled[min(names)]} is of jobs of interactive sessions alone (kettle session)"
         )
