@@ -3,17 +3,32 @@
 import asyncio
 from collections import deque
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 from kettle.published.errors import StreamCode
-
-if TYPE_CHECKING:
-    from kettle.published.tunnel import Tunnel
+from kettle.published.multiplexer import Multiplexer
 
 LINGER_S: Final = 60.0
 """Seconds after which a stream that was closed here is broken off, if the other side does not end it."""
 
 ByteData = bytes | bytearray | memoryview
+
+
+class Carrier(Protocol):
+    """The tunnel of a stream."""
+
+    @property
+    def multiplexer(self) -> Multiplexer:
+        """The state of its streams."""
+        ...
+
+    def flush(self) -> None:
+        """Send what may be sent."""
+        ...
+
+    def forget(self, number: int) -> None:
+        """A stream is over on our side."""
+        ...
 
 
 class TunnelStream(asyncio.Transport):
@@ -22,7 +37,7 @@ class TunnelStream(asyncio.Transport):
     than a window of it; what was written beyond that makes us call `pause_writing`.
     """
 
-    def __init__(self, tunnel: "Tunnel", number: int, service: str) -> None:
+    def __init__(self, tunnel: Carrier, number: int, service: str) -> None:
         super().__init__({"service": service})
         self._tunnel = tunnel
         self._mux = tunnel.multiplexer

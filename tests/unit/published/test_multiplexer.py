@@ -71,6 +71,20 @@ class Ends:
         if count:
             self.mux[end].read(stream, count)
 
+    def step(self, what: str, end: int, stream: int, size: int) -> None:
+        """One thing that may happen at any time."""
+        match what:
+            case "end":
+                self.mux[end].end(stream)
+            case "send":
+                self.send(end, size)
+            case "arrive":
+                self.arrive(end, size)
+            case "read":
+                self.read(end, stream)
+            case _:
+                pass
+
     def settle(self) -> None:
         """Until nothing is under way any more."""
         while True:
@@ -114,22 +128,14 @@ def test_any_order_delivers_the_bytes(steps: list[tuple[str, int, int, int]]) ->
         ends.mux[1].accept(stream)
     for what, end, which, size in steps:
         stream = streams[which]
-        match what:
-            case "write" if stream not in ended[end]:
-                data = bytes([which * 2 + end + size % 50]) * size
-                ends.mux[end].write(stream, data)
-                written[end][stream] += data
-            case "end":
-                ends.mux[end].end(stream)
-                ended[end].add(stream)
-            case "send":
-                ends.send(end, size)
-            case "arrive":
-                ends.arrive(end, size)
-            case _:
-                ends.read(end, stream)
-        for side in (0, 1):
-            assert sum(ends.unread[side].values()) <= 4 * FIRST_WINDOW + BUDGET
+        if what == "write" and stream not in ended[end]:
+            data = bytes([which * 2 + end + size % 50]) * size
+            ends.mux[end].write(stream, data)
+            written[end][stream] += data
+        elif what == "end":
+            ended[end].add(stream)
+        ends.step(what, end, stream, size)
+        assert all(sum(ends.unread[side].values()) <= 4 * FIRST_WINDOW + BUDGET for side in (0, 1))
     ends.reads = True
     for end in (0, 1):
         for stream in streams:
@@ -304,6 +310,11 @@ BAD = [
 ]
 
 
+def given_in_pieces(mux: Multiplexer, data: bytes, size: int) -> None:
+    for at in range(0, len(data), size):
+        list(mux.receive(data[at : at + size]))
+
+
 @pytest.mark.parametrize(("opens", "data", "said"), BAD)
 def test_what_is_forbidden_ends_the_connection(opens: bool, data: bytes, said: str) -> None:
     """
@@ -312,8 +323,7 @@ def test_what_is_forbidden_ends_the_connection(opens: bool, data: bytes, said: s
     for cut in (len(data), 5):
         mux = Multiplexer(opens=opens)
         with pytest.raises(ProtocolViolation, match=said):
-            for at in range(0, len(data), cut):
-                list(mux.receive(data[at : at + cut]))
+            given_in_pieces(mux, data, cut)
 
 
 @settings(max_examples=80, deadline=None)
