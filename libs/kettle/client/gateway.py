@@ -1,6 +1,7 @@
 """Where the gateway's pages are, and addresses by which a browser signs in there."""
 
 import asyncio
+import time
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from kettle.client.published import GatewayAccess
 
 _PATIENCE_S: Final = 10.0
+_SOON_OVER_S: Final = 120.0
+"""A token that is good for no longer is not begun with."""
 
 
 class GatewayClient:
@@ -49,7 +52,14 @@ class GatewayClient:
         pool = self._requests.pool
         if not pool.token:
             made = await self._requests.ask(MAKE_ACCESS, MakeAccess())
-            return GatewayAccess(made.url, made.ca, made.token)
+
+            async def token() -> str:
+                nonlocal made
+                if made.expires - time.time() < _SOON_OVER_S:
+                    made = await self._requests.ask(MAKE_ACCESS, MakeAccess())
+                return made.token
+
+            return GatewayAccess(made.url, made.ca, token)
         url = (await self.address()).url
         if not url:
             raise CommandRefusedError(

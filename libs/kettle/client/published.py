@@ -11,15 +11,17 @@ Services of running jobs, as programs reach them: a connection of bytes through 
 import asyncio
 import logging
 import ssl
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Final, cast
+from typing import Final, TypeVar, cast
 from urllib.parse import quote, urlsplit
 
 import msgspec
 
 from kettle.client.errors import ClientError, CommandRefusedError, PoolUnreachableError
+from kettle.client.iam_http import IamAddress, IamHttp
 from kettle_wire.rest.problem import Problem
+from kettle_wire.rest.services import GET_SERVICES, LIST_SERVICES, JobServices, ServicesOfJobs
 
 STREAM: Final = "kettle-stream"
 """What stands in `Upgrade`."""
@@ -31,8 +33,9 @@ _BUFFER: Final = 1 << 20
 _SWITCHED: Final = 101
 _LOCAL: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 
-Token = Callable[[], str]
-"""The token as it is now: those of people and jobs are renewed."""
+Reply = TypeVar("Reply", bound=msgspec.Struct)
+Token = Callable[[], str | Awaitable[str]]
+"""The token as it is now: those of people, accounts and jobs are renewed."""
 Refused = Callable[[str], None]
 
 _log: Final = logging.getLogger(__name__)
@@ -74,10 +77,13 @@ class GatewayAccess:
         self.path: Final = place.path.rstrip("/")
         self.encrypted: Final = place.scheme == "https"
 
-    @property
-    def token(self) -> str:
-        """What is shown now."""
-        return self._token if isinstance(self._token, str) else self._token()
+    async def shown(self) -> str:
+        """What is shown now; raises ClientError."""
+        said = self._token if isinstance(self._token, str) else self._token()
+        token = said if isinstance(said, str) else await said
+        if not token.isascii() or not token.isprintable():
+            raise ClientError("the token for the gateway has characters that no token has")
+        return token
 
     def context(self) -> ssl.SSLContext | None:
         """What the gateway's certificate is checked with; None: it is on this machine, and has none."""
@@ -103,9 +109,7 @@ async def open_stream(
         StreamNotOpenedError: the gateway has not connected it, and says why.
         PoolUnreachableError: no gateway answers there.
     """
-    token = access.token
-    if not token.isascii() or not token.isprintable():
-        raise ClientError("the token for the gateway has characters that no token has")
+    token = await access.shown()
     path = f"{access.path}/v2/jobs/{quote(job, safe='.@')}/services/{quote(service, safe='')}/connect"
     request = (
         f"GET {path} HTTP/1.1\r\nHost: {access.authority}\r\nConnection: Upgrade\r\nUpgrade: {STREAM}\r\n"
@@ -187,8 +191,11 @@ async def passed(
     """Pass bytes both ways until both directions have ended, or one of the connections has."""
     try:
         async with asyncio.TaskGroup() as both:
-            both.create_task(_one_way(reader, to_job))
-            both.create_task(_one_way(from_job, writer))
+            from_person = both.create_task(_one_way(reader, to_job))
+            await _one_way(from_job, writer)
+            # The service has said all that it says, and listens no more where its side of the connection is over too.
+            if not to_job.can_write_eof():
+                from_person.cancel()
     except* ConnectionError:
         pass  # one of the two has gone: that is the end of the other, and all that there is to say
     finally:
@@ -199,10 +206,30 @@ async def _one_way(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -
     while data := await reader.read(_BUFFER):
         writer.write(data)
         await writer.drain()
-    if writer.can_write_eof():
+    if writer.can_write_eof():  # TLS cannot end one direction alone: then the other one ends both
         writer.write_eof()
-    else:
-        writer.close()
+
+
+async def jobs_with_services(access: GatewayAccess) -> list[JobServices]:
+    """The jobs whose services we may use, by the gateway that they have connected to; raises ClientError."""
+    return (await _asked(access, LIST_SERVICES.path, ServicesOfJobs)).jobs
+
+
+async def services_of(job: str, access: GatewayAccess) -> JobServices:
+    """The services of a job, where each is and who uses it; raises ClientError."""
+    return await _asked(access, GET_SERVICES.path.replace("{id}", quote(job, safe=".@")), JobServices)
+
+
+async def _asked(access: GatewayAccess, path: str, reply: type[Reply]) -> Reply:
+    http = IamHttp(IamAddress.of(access.url), access.context())
+    status, body = await asyncio.to_thread(http.ask, "GET", path, {}, await access.shown())
+    try:
+        if status == 200:
+            return msgspec.json.decode(body, type=reply)
+        problem = msgspec.json.decode(body, type=Problem)
+    except msgspec.MsgspecError as error:
+        raise ClientError(f"{access.url} does not answer as a gateway does (status {status})") from error
+    raise CommandRefusedError(problem.code, problem.detail)
 
 
 class _Upgrading(asyncio.Protocol):

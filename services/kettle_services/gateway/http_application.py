@@ -36,11 +36,11 @@ from kettle_wire.rest.problem import Problem
 
 
 async def http_application(
-    rt: Runtime, settings: GatewaySettings, bus: Bus, people: People, url: str
-) -> tuple[web.Application, list[Served[Any, Any]]]:
+    rt: Runtime, settings: GatewaySettings, bus: Bus, people: People, url: str, services_url: str
+) -> tuple[web.Application, web.Application, list[Served[Any, Any]]]:
     """
-    The application, and what is answered over the bus about it; what it needs is closed with the service. `url`: where browsers
-    find it.
+    The application, that of the origin of jobs, and what is answered over the bus; what they need is closed with the service. `url`:
+    where browsers find the first one, `services_url` the second one.
 
     Raises SettingsError: what the settings say of people cannot be used.
     """
@@ -60,7 +60,9 @@ async def http_application(
 
     front = Front(parts.persons, parts.limits, sessions, twin, pages.prefix_of)
     tickets = TicketOffice(bus, directory(settings), pool=settings.pool, url=url, ca=_authority(settings))
-    published = PublishedServices(settings, bus, parts, front, pages, origins, tickets)
+    published = PublishedServices(
+        settings, bus, parts, front, pages, origins, tickets, table, url, services_url
+    )
     handlers |= published.handlers()
     application = front.application(handlers)
     published.add_to(application, rt)
@@ -80,7 +82,11 @@ async def http_application(
         from kettle_services.gateway.prominence.wiring import add_prominence  # few gateways have it
 
         add_prominence(rt, application, settings, bus, parts, url)
-    return application, [*LinksByBus(links, parts.persons, url).served(), *published.served()]
+    return (
+        application,
+        published.pages.application(),
+        [*LinksByBus(links, parts.persons, url).served(), *published.served()],
+    )
 
 
 def _authority(settings: GatewaySettings) -> str:

@@ -20,7 +20,6 @@ from kettle.published.ticket import Ticket, TicketRefusedError
 from kettle.published.tunnel import Tunnel
 from kettle.published.tunnel_stream import TunnelStream
 from kettle.runtime.http_server import serving
-from kettle_services.gateway.published.access_tokens import AccessTokens
 from kettle_services.gateway.published.http_proxy import HttpProxy
 from kettle_services.gateway.published.job_lookup import JobLookup, QueuedJob
 from kettle_services.gateway.published.landing import Landing
@@ -128,7 +127,7 @@ class Gateway:
         self.uses = Uses(1000, 100)
         limits = RequestLimits(rate=1e5, burst=1e5, all_rate=1e5, all_burst=1e5, proxies=frozenset())
         front = Front(cast("Any", self.persons), limits)
-        self.access = ServiceAccess(front, self.jobs, self.tunnels, cast("Any", self.persons), AccessTokens())
+        self.access = ServiceAccess(front, self.jobs, self.tunnels, cast("Any", self.persons))
         origins, passage = Origins("", ()), Passage()
         self.requests = ServiceRequests(
             self.access,

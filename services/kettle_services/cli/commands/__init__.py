@@ -18,6 +18,8 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "tail": "the output of a job that runs",
         "exec": "run a program beside a job",
         "ssh": "a shell beside a job",
+        "services": "what running jobs publish, and who uses it",
+        "connect": "reach a service of a running job from here",
         "hold": "keep jobs from running",
         "prio": "set or change the priority of jobs",
         "release": "let held jobs run again",

@@ -67,9 +67,14 @@ class ServiceRequests:
         application.router.add_get(CONNECT, self.connect)
 
     async def answer(
-        self, request: web.Request, address: Address, granted: Granted, *, bearer: bool
+        self, request: web.Request, address: Address, granted: Granted, *, bearer: bool, origin: str = ""
     ) -> web.StreamResponse:
-        """What a service answers to somebody who may ask it; raises RequestRefused."""
+        """
+        What a service answers to somebody who may ask it; `origin`: of the page, where that is not the gateway's own.
+
+        Raises RequestRefused.
+        """
+        before = "" if origin else self._prefix_of(request)
         require_plain(request)
         reached = self._access.reached(granted.job, address.service)
         if reached.service.kind == "tcp":
@@ -79,16 +84,15 @@ class ServiceRequests:
                 f"the service {address.service} of job {address.job} is no server of HTTP: kettle connect {address.id} {address.service}",
             )
         if not address.path:
-            moved = self._prefix_of(request) + address.prefix + "/" + address.query
+            moved = before + address.prefix + "/" + address.query
             return web.Response(status=308, headers={"Location": moved})
-        origin = self._origins.own(request)
-        scheme, _, host = origin.partition("://")
+        scheme, _, host = (origin or self._origins.own(request)).partition("://")
         visit = Visit(
             person=granted.admitted.person.name,
             address=self._limits.address(request),
             scheme=scheme,
             host=host,
-            prefix=self._prefix_of(request) + address.prefix,
+            prefix=before + address.prefix,
             strips=reached.service.kind == "http",
         )
         via: Via = "websocket" if request.headers.get("Upgrade", "").lower() == "websocket" else "http"

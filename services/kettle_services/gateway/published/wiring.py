@@ -8,15 +8,16 @@ from aiohttp import web
 
 from kettle.bus.ports import Bus, RefusedError, Served
 from kettle.runtime import Runtime
-from kettle_services.gateway.domain.published_addresses import Address
+from kettle_services.gateway.domain.service_origins import ServiceOrigins
 from kettle_services.gateway.pages.serving import Pages
-from kettle_services.gateway.published.access_tokens import AccessTokens
 from kettle_services.gateway.published.http_proxy import HttpProxy
 from kettle_services.gateway.published.job_lookup import JobLookup
 from kettle_services.gateway.published.landing import Landing
-from kettle_services.gateway.published.service_access import LEVEL, ServiceAccess
+from kettle_services.gateway.published.service_access import ServiceAccess
+from kettle_services.gateway.published.service_pages import ServicePages
 from kettle_services.gateway.published.service_questions import ServiceQuestions
 from kettle_services.gateway.published.service_requests import ServiceRequests
+from kettle_services.gateway.published.service_sessions import ServiceSessions
 from kettle_services.gateway.published.switching import Passage
 from kettle_services.gateway.published.tickets import TicketOffice
 from kettle_services.gateway.published.tunnels import Tunnels
@@ -26,11 +27,11 @@ from kettle_services.gateway.rest.persons import Persons
 from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_services.gateway.rest.wiring import RestParts
 from kettle_services.gateway.sessions.origins import Origins
+from kettle_services.gateway.sessions.session_table import SessionTable
 from kettle_services.gateway.settings import GatewaySettings
 from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.gateway import MAKE_ACCESS, AccessMade, MakeAccess
 from kettle_wire.identity import Identity
-from kettle_wire.rest.problem import ProblemCode
 from kettle_wire.rest.route import Route
 
 _ENDS: Final = "the gateway is stopped"
@@ -48,19 +49,27 @@ class PublishedServices:
         pages: Pages,
         origins: Origins,
         tickets: TicketOffice,
+        table: SessionTable,
+        url: str,
+        services_url: str,
     ) -> None:
-        self._front: Final = front
+        """
+        `table`: the sessions of browsers; `url`: where browsers find the gateway's pages, `services_url`: those of jobs.
+        """
         self._tickets: Final = tickets
         self._persons: Final[Persons] = parts.persons
-        self._tokens: Final = AccessTokens()
         self.tunnels: Final = Tunnels(settings.tunnels)
         self.uses: Final = Uses(settings.service_connections, settings.service_connections_of_one)
         lookup = JobLookup(bus, settings.collector, parts.tables)
-        self.access: Final = ServiceAccess(front, lookup, self.tunnels, parts.persons, self._tokens)
+        self.access: Final = ServiceAccess(front, lookup, self.tunnels, parts.persons)
         passage = Passage()
         proxy = HttpProxy(settings.service_patience, passage)
         self.requests: Final = ServiceRequests(
             self.access, proxy, passage, self.uses, parts.limits, origins, pages.prefix_of
+        )
+        sessions = ServiceSessions(table, parts.persons)
+        self.pages: Final = ServicePages(
+            self.access, self.requests, sessions, ServiceOrigins(services_url), parts.limits, url
         )
         self._landing: Final = Landing(self.tunnels, tickets, parts.limits)
 
@@ -75,7 +84,8 @@ class PublishedServices:
     def add_to(self, application: web.Application, rt: Runtime) -> None:
         """Have the gateway take tunnels, and show services of jobs."""
         self._landing.add_to(application)
-        self.requests.add_to(application, self._by_browser)
+        self.requests.add_to(application, self.pages.lead_on)
+        self.pages.add_to(application)
         rt.loop(self.uses.watch(), name="uses of services")
         rt.loop(self.tunnels.watch_tickets(), name="tickets of tunnels")
         application.on_shutdown.append(self._end)
@@ -86,16 +96,8 @@ class PublishedServices:
             self._persons.of_account(caller.name, "")
         except RequestRefused as refusal:
             raise RefusedError(RefusalCode.DENIED, str(refusal)) from refusal
-        token, expires = self._tokens.make(caller.name, time.time())
+        token, expires = self._persons.access_tokens.make(caller.name, time.time())
         return AccessMade(url=self._tickets.url, ca=self._tickets.ca, token=token, expires=expires)
-
-    async def _by_browser(self, request: web.Request, _address: Address) -> web.StreamResponse:
-        await self._front.admit_to_job(request, LEVEL)
-        raise RequestRefused(
-            403,
-            ProblemCode.NOT_PERMITTED,
-            "pages of jobs are shown in no browser that is signed in here: programs show a token in the header Authorization",
-        )
 
     async def _end(self, _application: web.Application) -> None:
         self.uses.end_all()

@@ -1,8 +1,7 @@
 """
 What somebody shows here who has no token: accounts of the pool's machines, whom the bus has vouched for.
 
-Such a token is good for services of jobs at this gateway, for some minutes, and for as long as the account may come; only a digest of it
-is kept.
+Such a token is good at this gateway, for some minutes, and for as long as the account may come; only a digest of it is kept.
 """
 
 import hashlib
