@@ -84,6 +84,7 @@ async def test_a_service_is_killed(pool: ThrowawayPool, role: str) -> None:
         assert list(range(100)) == await asyncio.wait_for(client.gather(futures), PATIENCE_S)
         await pool.restarted(role, after=pid)
         assert jobs == set(await jobs_left(pool)), "no job was lost or doubled"
+        assert cluster.why().startswith(("ready", "degraded", "starting")), cluster.why()
         await cluster.scale(3)
         await client.wait_for_workers(3, timeout=PATIENCE_S)
     await gone(pool)

@@ -22,8 +22,10 @@ PROGRAM: Final = "kettle.dask.worker"
 WORKER: Final = "worker"
 """The name of its service."""
 DEATH_TIMEOUT_S: Final = 120.0
-_LOST: Final = frozenset({"worker-handle-scheduler-connection-broken", "worker-heartbeat-missing"})
-"""Reasons of Dask for which a worker closes that may join another scheduler."""
+_LOST: Final = frozenset(
+    {"worker-handle-scheduler-connection-broken", "worker-heartbeat-missing", "scheduler-close"}
+)
+"""Reasons of Dask for which a worker closes that may join another scheduler; who ends a session ends its jobs."""
 
 
 class Ended(IntEnum):
