@@ -83,6 +83,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "fairshare": "who may have which part of the pool, who has it, and over time",
         "userprio": "priorities, factors and usage of submitters",
         "what-if": "the past with other quotas, factors, policies or machines",
+        "simulate": "jobs on machines that nobody has, on a fast clock",
         "log": "read, prove and repair the event log",
         "schema": "schemas of events and commands, for programs",
         "completion": "complete commands in a shell",
