@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import numpy as np
 import pytest
 from distributed import Client, wait
@@ -21,9 +22,10 @@ from kettle.dask.placement import Placement
 from kettle.dask.security import security_of
 from kettle.testing.commands.running import execute
 from kettle.testing.patience import PATIENCE_S
-from kettle.testing.throwaway_pool import ThrowawayPool
+from kettle.testing.throwaway_pool import ThrowawayPool, merged
 
 from .dask_pools import SETTINGS, cluster_in, jobs_left, kill
+from .test_tutorials import follow
 
 pytestmark = [pytest.mark.scenario, pytest.mark.embedded]
 
@@ -46,6 +48,27 @@ with KettleCluster.from_name("analysis") as cluster, cluster.get_client() as cli
 """
 
 
+APART: Final = """
+import os, sys
+from kettle.dask import placement
+placement.machine_network = lambda: f"machine:{os.getpid()}"
+from kettle.dask.worker.__main__ import main
+sys.exit(main())
+"""
+"""A worker that takes its network for one of its own, so that nobody comes to it directly, nor it to anybody."""
+PROFILES: Final = f"""
+[dask]
+kind = "dask"
+python = "{sys.executable}"
+cpus_allowed = [1, 4]
+memory_allowed = [64, 4000]
+
+[apart]
+kind = "dask"
+python = "{sys.executable}"
+worker_command = ["{{python}}", "-c", {msgspec.json.encode(APART).decode()}]
+memory = 400
+"""
 BYTES: Final = 100_000_000
 
 
@@ -58,8 +81,10 @@ def elsewhere() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def configuration() -> dict[str, Any]:
-    return {"cpus": 6, "settings": SETTINGS}
+def configuration(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    profiles = tmp_path_factory.mktemp("profiles") / "profiles.toml"
+    profiles.write_text(PROFILES)
+    return {"cpus": 6, "settings": merged(SETTINGS, {"sessions": {"profiles": str(profiles)}})}
 
 
 async def by_hand(pool: ThrowawayPool, script: str, work: Path) -> str:
@@ -138,3 +163,26 @@ async def test_clusters_at_a_terminal(pool: ThrowawayPool) -> None:
         while "typed" in await said("list"):
             await asyncio.sleep(0.05)
     assert [] == await jobs_left(pool)
+
+
+async def test_the_tutorial_works_as_it_stands(pool: ThrowawayPool, tmp_path: Path) -> None:
+    """Every command of it ends well, and prints what the page shows."""
+    await follow("dask-cluster", pool, tmp_path)
+    async with asyncio.timeout(PATIENCE_S):
+        while await jobs_left(pool):
+            await asyncio.sleep(0.05)
+
+
+async def test_workers_of_different_networks(pool: ThrowawayPool, tmp_path: Path) -> None:
+    """
+    They and their scheduler reach each other through the gateway by what their session gets them there: results move
+    between workers, and functions run on them.
+    """
+    async with cluster_in(pool, 2, profile="apart") as cluster, Client(cluster, asynchronous=True) as client:
+        await client.wait_for_workers(2, timeout=PATIENCE_S)
+        one, other = (each["name"] for each in cluster.scheduler_info["workers"].values())
+        left = client.submit(np.ones, 1000, workers=one, pure=False)
+        right = client.submit(np.ones, 1000, workers=other, pure=False)
+        both = client.submit(lambda a, b: float((a + b).sum()), left, right, workers=one, pure=False)
+        assert 2000.0 == await asyncio.wait_for(both, PATIENCE_S)
+        assert 2 == len(await client.run(platform.python_version))

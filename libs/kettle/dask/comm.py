@@ -147,7 +147,8 @@ class KettleConnector(Connector):
 
     async def _direct(self, wanted: JobAddress, deserialize: bool, args: dict[str, Any]) -> TLS:
         host = f"[{wanted.host}]" if ":" in wanted.host else wanted.host
-        return await _NamedConnector(wanted).connect(f"{host}:{wanted.port}", deserialize, **args)
+        comm: TLS = await _NamedConnector(wanted).connect(f"{host}:{wanted.port}", deserialize, **args)
+        return comm
 
     async def _through_gateway(self, wanted: JobAddress, deserialize: bool, args: dict[str, Any]) -> TLS:
         opener = _opener(args)

@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
@@ -19,7 +20,7 @@ from kettle_wire.commands.sessions import NewSession, SessionView
 from kettle_wire.events import decode
 from kettle_wire.sessions import SessionAdapt, SessionSize
 
-KIND = "dask"
+KIND: Final = "dask"
 
 
 @asynccontextmanager

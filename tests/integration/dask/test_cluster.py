@@ -76,7 +76,8 @@ async def test_another_object_finds_the_cluster_and_what_was_computed(service: S
     future = lost.submit(lambda: "kept", key="found-again", pure=False)
     assert "kept" == await future
     lost.status = "closed"  # as the kernel of a notebook dies: it says nothing, and does not come back
-    lost.scheduler_comm.comm.abort()
+    connection: Any = lost.scheduler_comm
+    connection.comm.abort()
     again = cluster(service, existing=first.name)
     async with again, Client(again, asynchronous=True) as client:
         async with asyncio.timeout(PATIENCE_S):

@@ -45,10 +45,10 @@ class JobWorker(Worker):
 
     closed_for = ""
 
-    async def close(self, *args: Any, reason: str = "worker-close", **options: Any) -> str | None:
-        """As Dask's own."""
-        self.closed_for = self.closed_for or reason
-        return await super().close(*args, reason=reason, **options)
+    async def close(self, *args: Any, **options: Any) -> Any:
+        """Remember the first reason."""
+        self.closed_for = self.closed_for or options.get("reason", "")
+        return await super().close(*args, **options)
 
 
 class WorkerProgram:
@@ -100,7 +100,10 @@ class WorkerProgram:
             await asyncio.wait((ended, finished), return_when=asyncio.FIRST_COMPLETED)
             if not finished.done():
                 # Its data move to others, as far as there is time.
-                await worker.close_gracefully(reason="the job of the worker is ended")
+                try:
+                    await worker.close_gracefully(reason="the job of the worker is ended")
+                except OSError:  # the scheduler has ended before it: nobody wants its data
+                    await worker.close(reason="the job of the worker is ended")
         finally:
             for each in (published, ended, finished):
                 each.cancel()
