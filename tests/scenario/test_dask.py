@@ -1,4 +1,6 @@
-"""Dask clusters whose scheduler and workers are jobs of a pool, with the real Dask and the real service of sessions."""
+"""
+Dask clusters whose scheduler and workers are jobs of a pool, with the real Dask and the real service of sessions.
+"""
 
 import asyncio
 import logging
@@ -129,7 +131,9 @@ async def test_a_cluster_of_jobs(pool: ThrowawayPool, tmp_path: Path) -> None:
 
 
 async def test_a_client_in_another_network(pool: ThrowawayPool, elsewhere: None) -> None:
-    """All that it sends and gets goes through the gateway: functions, results of many MB, and what runs on workers."""
+    """
+    All that it sends and gets goes through the gateway: functions, results of many MB, and what runs on workers.
+    """
     async with cluster_in(pool, 1) as cluster, Client(cluster, asynchronous=True) as client:
         await client.wait_for_workers(1, timeout=PATIENCE_S)
         began = time.monotonic()

@@ -39,7 +39,9 @@ _PATIENT_S: Final = 3.0
 
 
 class Adapting:
-    """That a cluster adapts itself: between which limits, and for an asynchronous program something to wait for."""
+    """
+    That a cluster adapts itself: between which limits, and for an asynchronous program something to wait for.
+    """
 
     def __init__(self, limits: Limits, asked: "asyncio.Task[None] | None") -> None:
         self.minimum: Final = limits.minimum
@@ -258,7 +260,9 @@ class KettleCluster(Cluster):
         self._ready.set()
 
     async def _asked_scheduler(self) -> SchedulerInfo:
-        """Dask's own clusters subscribe to news of workers, which one object alone can have of a scheduler."""
+        """
+        Dask's own clusters subscribe to news of workers, which one object alone can have of a scheduler.
+        """
         scheduler: Any = self.scheduler_comm
         return SchedulerInfo(await scheduler.identity(n_workers=-1))
 

@@ -1,4 +1,6 @@
-"""What the programs in the jobs of a session are told by it, by way of their starters and shadows: they hold no credential."""
+"""
+What the programs in the jobs of a session are told by it, by way of their starters and shadows: they hold no credential.
+"""
 
 import asyncio
 import logging
@@ -128,7 +130,9 @@ def _chirped(service: str) -> Callable[[], str]:
 
 
 class WayOfJob:
-    """The way of a job to the others of its session through the gateway, with what its session gets for it there."""
+    """
+    The way of a job to the others of its session through the gateway, with what its session gets for it there.
+    """
 
     def __init__(self, own: OwnSession) -> None:
         self._own = own

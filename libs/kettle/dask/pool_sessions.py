@@ -1,4 +1,6 @@
-"""The service of sessions of a pool, as cluster objects see it: through the client that `kettle` itself uses."""
+"""
+The service of sessions of a pool, as cluster objects see it: through the client that `kettle` itself uses.
+"""
 
 import asyncio
 import os

@@ -1,4 +1,6 @@
-"""What a cluster object needs of the pool: a session's life, its certificates, and the ways to its services."""
+"""
+What a cluster object needs of the pool: a session's life, its certificates, and the ways to its services.
+"""
 
 import asyncio
 from collections.abc import Mapping, Sequence

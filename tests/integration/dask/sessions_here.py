@@ -1,4 +1,6 @@
-"""A service of sessions in this process, whose jobs are tasks: what KettleCluster and the programs see of the real one."""
+"""
+A service of sessions in this process, whose jobs are tasks: what KettleCluster and the programs see of the real one.
+"""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
