@@ -4,6 +4,7 @@ import base64
 import json
 import os
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 
 from kettle.accounts.lookup import own_name
 from kettle.jupyterhub import server
-from kettle.jupyterhub.errors import NoTokenError, ServerFailedError
+from kettle.jupyterhub.errors import GatewayUnreachableError, NoTokenError, ServerFailedError
 from kettle.jupyterhub.options import ChosenOptions, chosen, form_of, from_form
 from kettle.jupyterhub.person_tokens import CommandToken, LoginToken, OwnAccountToken, is_due
 from kettle.jupyterhub.server_jobs import MARK, ServerProfile, job_ad, seen_of
@@ -155,7 +156,15 @@ async def test_the_token_of_a_login_is_renewed_by_the_hub() -> None:
     async def fail() -> None:
         pass
 
+    async def away() -> None:
+        raise GatewayUnreachableError("the issuer of your login does not answer")
+
+    almost = token(time.time() - 90, time.time() + 20)
+    state = {"access_token": almost}
+    assert almost == await LoginToken(kept, away, user="ada").token()
     state = {"access_token": token(0, 90)}
+    with pytest.raises(GatewayUnreachableError):
+        await LoginToken(kept, away, user="ada").token()
     with pytest.raises(NoTokenError, match="sign in again; what runs goes on"):
         await LoginToken(kept, fail, user="ada").token()
     state = None
