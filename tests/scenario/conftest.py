@@ -51,11 +51,6 @@ async def pool(shared_pool: SharedPool, configuration: dict[str, Any]) -> AsyncI
         yield lent
 
 
-@pytest.fixture(scope="session")
-def hub_programs(tmp_path_factory: pytest.TempPathFactory) -> HubPrograms:
-    return install(tmp_path_factory.mktemp("hub"))
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield

@@ -20,6 +20,7 @@ from kettle.jupyterhub.server_jobs import MARK, ServerProfile, job_ad, seen_of
 from kettle.jupyterhub.server_orders import SECRETS, ServerOrder, ServerSize, mark_of
 from kettle.submit.quoting import split_v2
 from kettle.transfer.spooled_jobs import HELD_FOR
+from kettle_wire.ads.types import Expr
 from kettle_wire.rest.jobs import Job
 
 PROFILE = ServerProfile(
@@ -56,6 +57,17 @@ def test_a_server_is_a_job_without_a_secret() -> None:
     )  # fmt: skip
     assert "canary" not in msgspec.json.encode(ad).decode()
     assert "canary" not in repr(order)
+    assert ad["WantSandboxImage"]
+    assert "Requirements" not in ad
+    elsewhere = msgspec.structs.replace(PROFILE, requirements='SiteName == "X"', gpus=1, image="docker://lab")
+    ad = job_ad(order, elsewhere)
+    assert (ad["RequestGPUs"], ad["ContainerImageSource"]) == (1, "docker")
+    needed = ad["Requirements"]
+    assert isinstance(needed, Expr)
+    assert needed.expr.startswith('(SiteName == "X") && (TARGET.Cpus >= RequestCpus)')
+    assert needed.expr.endswith(
+        "(TARGET.GPUs >= RequestGPUs) && TARGET.HasFileTransfer && TARGET.HasContainer"
+    )
 
 
 @pytest.mark.parametrize(
