@@ -28,7 +28,7 @@ ACTED_ON: Final = frozenset({
     "opsysmajorver", "opsysname", "opsysshortname", "out", "outputdestination", "parentslotid", "partitionable",
     "partitionableslot", "pausecode", "paused", "plugintype", "publicinputfiles", "range", "residentsetsize", "resource", "resources",
     "retiring", "scheddinterval", "scheduler", "shouldtransferfiles", "stageinfinish", "stageinstart", "stageoutfinish", "stageoutstart", "start", "startdaemon", "startdname", "state",
-    "static", "status", "stream", "streamerr", "streamout", "subcode", "subject",
+    "static", "status", "submittedbytoken", "stream", "streamerr", "streamout", "subcode", "subject",
     "sum", "supportedmethods", "tag", "to", "total",
     "totalcondorloadavg", "totalheldjobs", "totalidlejobs", "totaljobruntime", "totaljobsuspendtime",
     "totalflockedjobs", "triggereventtypename", "triggereventtypenumber", "totalloadavg", "totalremovedjobs", "totalrunningjobs", "totalslot", "totalslotavailable", "totalslots",

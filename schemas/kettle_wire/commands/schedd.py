@@ -401,11 +401,11 @@ class FindSpool(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
     cluster: Number
     person: Name = ""
-    """On whose behalf a shadow asks."""
     waiting: bool = False
-    """A shadow wants to know which jobs wait."""
+    """On whose behalf a shadow asks, and whether it wants to know which jobs wait."""
     by_job: bool = False
-    """The person is one by a running job, which has nothing to do with jobs that run on the access point."""
+    by_token: bool = False
+    """Files are sent by a running job, or with a token, which have nothing to do with jobs that run on the access point."""
 
 
 class SpoolFound(msgspec.Struct, frozen=True, kw_only=True):

@@ -28,7 +28,7 @@ from kettle_services.sessions.settings import SessionsSettings
 from kettle_wire.commands import sessions as commands
 from kettle_wire.identity import Identity
 from kettle_wire.subjects import Subjects
-from kettle_wire.telemetry import metrics
+from kettle_wire.telemetry import session_metrics as metrics
 
 
 async def serve(rt: Runtime, settings: SessionsSettings) -> None:

@@ -71,7 +71,7 @@ from kettle_wire.flocking import abroad, name_there, pool_of
 from kettle_wire.identity import Identity
 from kettle_wire.jobs import JobId
 from kettle_wire.subjects import Subjects
-from kettle_wire.telemetry import metrics
+from kettle_wire.telemetry import queue_metrics as metrics
 from kettle_wire.telemetry.traces import SHADOW_ATTEMPT
 from kettle_wire.worker_reports import FinalReport, Report, Reports
 

@@ -422,7 +422,7 @@ class Starter:
         self._access_requests.close()
         self._proxy.close()
         body, kept = self._conclude(at)
-        body = msgspec.structs.replace(body, told=self._proxy.told)
+        body = msgspec.structs.replace(body, told=self._proxy.told, result=self._transfers.told(body.result))
         if self._cgroup is not None:
             self._cgroup.remove()
         try:

@@ -305,7 +305,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("opens", "data", "said"), BAD)
-def test_what_is_forbidden_ends_the_connection(opens: bool, data: bytes, said: str) -> None:  # noqa: FBT001 - a case
+def test_what_is_forbidden_ends_the_connection(opens: bool, data: bytes, said: str) -> None:
     """
     With a reason, however it is cut.
     """
@@ -318,7 +318,7 @@ def test_what_is_forbidden_ends_the_connection(opens: bool, data: bytes, said: s
 
 @settings(max_examples=80, deadline=None)
 @given(opens=st.booleans(), pieces=st.lists(st.binary(max_size=200), max_size=10))
-def test_nonsense_does_nothing_but_end_it(opens: bool, pieces: list[bytes]) -> None:  # noqa: FBT001 - drawn
+def test_nonsense_does_nothing_but_end_it(opens: bool, pieces: list[bytes]) -> None:
     """
     Whatever comes, there is no other error, and not more than one frame is kept.
     """

@@ -1,5 +1,6 @@
 """
-The environment of a job: nothing of ours but what HTCondor's jobs rely on, and what its owner asked for.
+The environment of a job: nothing of ours but what HTCondor's jobs rely on, what the machine's owner gives to every job, and
+what its own owner asked for.
 """
 
 import posixpath
@@ -12,6 +13,7 @@ from kettle.execution.job_environment.helper_programs import INSIDE, directory
 from kettle.execution.job_environment.job_ad import JobAd
 from kettle.execution.job_environment.node import node_variables
 from kettle.execution.job_environment.quoting import split_environment_v1, split_environment_v2_raw
+from kettle.execution.job_environment.site_caches import cache_variables
 from kettle.execution.processes.ancestry import MARK
 from kettle.jobs.match_references import SCRATCH
 from kettle.jobs.needed_tokens import DIRECTORY, SERVICES, bearer, file_of, needed_tokens
@@ -54,6 +56,8 @@ def job_environment(
         **dict.fromkeys(("TMPDIR", "TMP", "TEMP"), sandbox),
         **dict.fromkeys(_THREADS, str(spec.cpus)),
         "BATCH_SYSTEM": "HTCondor",
+        **_sites(spec, helpers),
+        **(cache_variables(spec.data_rules, sandbox) if spec.data_rules else {}),
         **_gpus(spec),
         **_tokens(job, sandbox),
         **_services(spec, job),
@@ -71,6 +75,13 @@ def job_environment(
         **_way_to_the_pool(spec, job, f"{sandbox}/.chirp.config"),
         **{name: value for name, value in ours.items() if name.startswith(MARK)},
     }
+
+
+def _sites(spec: JobSpec, helpers: str) -> dict[str, str]:
+    """What the machine's owner gives to every job; a PATH of his does not hide the helper programs."""
+    if path := spec.environment.get("PATH"):
+        return {**spec.environment, "PATH": f"{path}:{helpers}"}
+    return spec.environment
 
 
 def _tokens(job: JobAd, sandbox: str) -> dict[str, str]:

@@ -33,6 +33,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "unpublish": "within a job: let them reach it no more",
         "dag": "check and draw DAG files, and see how far they are",
         "workflow": "check and translate documents of workflows",
+        "dask": "clusters of Dask, whose scheduler and workers are jobs",
     },
     "the pool": {
         "up": "start the pool of this machine",
@@ -82,6 +83,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "fairshare": "who may have which part of the pool, who has it, and over time",
         "userprio": "priorities, factors and usage of submitters",
         "what-if": "the past with other quotas, factors, policies or machines",
+        "simulate": "jobs on machines that nobody has, on a fast clock",
         "log": "read, prove and repair the event log",
         "schema": "schemas of events and commands, for programs",
         "completion": "complete commands in a shell",

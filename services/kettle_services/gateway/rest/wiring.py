@@ -175,6 +175,7 @@ async def rest_parts(rt: Runtime, settings: GatewaySettings, bus: Bus, said: Peo
         jobs.EDIT_JOB: done.edit,
         of_past.GET_HISTORY_OF_JOB: past.history,
         of_past.GET_TIMELINE: past.timeline,
+        of_past.GET_TRANSFERS: past.transfers,
         of_past.GET_WHY: past.why,
         of_past.ASK_WHAT_IF: past.what_if,
         events.FOLLOW_EVENTS: feed.follow,

@@ -82,10 +82,8 @@ def check(
         )
     spelled = _names((*ad, *columns))
     _reserved(ad, columns, rows, spelled, marked=marked)
-    if not members and (names := MEMBERS & spelled.keys()):
-        raise Unacceptable(
-            f"the attribute {spelled[min(names)]} is of jobs of interactive sessions alone (kettle session)"
-        )
+    if not members:
+        _no_members(spelled)
     _expressions(ad.values())
     if ATTRIBUTE in spelled:
         _limits(_values(spelled[ATTRIBUTE], ad, columns, rows))
@@ -104,6 +102,13 @@ def check(
     if ad.get(universe) in {Universe.PARALLEL, Universe.GRID} or universe in columns:
         _nodes(ad, columns, rows, universe)
         _batch_systems(ad, columns, rows, universe, spelled.get("gridresource", ""))
+
+
+def _no_members(spelled: Mapping[str, str]) -> None:
+    if names := MEMBERS & spelled.keys():
+        raise Unacceptable(
+            f"the attribute {spelled[min(names)]} is of jobs of interactive sessions alone (kettle session)"
+        )
 
 
 def _values(name: str, ad: Ad, columns: list[str], rows: list[list[Scalar]]) -> Iterator[Scalar]:
