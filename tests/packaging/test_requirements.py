@@ -10,6 +10,8 @@ _PIN = re.compile(
     r"^(?P<name>[a-z0-9-]+)(?:\[[a-z,]+\])?==(?P<version>\S+)(?P<marker> ;[^\\]*)?", re.MULTILINE
 )
 _NAME = re.compile(r"^[A-Za-z0-9-]+")
+ELSEWHERE = frozenset({"jupyterhub"})
+"""Extras that are installed into the environment of another program, whose releases are the site's to choose."""
 LOCKS = ["run.txt", "dev.txt", "tools.txt"]
 
 
@@ -42,7 +44,12 @@ def test_what_is_declared_is_pinned(top: Path, pyproject: dict[str, Any]) -> Non
     project = pyproject["project"]
     run = [
         *project["dependencies"],
-        *(one for extra in project["optional-dependencies"].values() for one in extra),
+        *(
+            one
+            for extra, needed in project["optional-dependencies"].items()
+            for one in needed
+            if extra not in ELSEWHERE
+        ),
     ]
     dev = [*run, *pyproject["dependency-groups"]["dev"]]
     for lock, declared in {"run.txt": run, "dev.txt": dev}.items():

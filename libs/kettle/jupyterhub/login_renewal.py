@@ -22,12 +22,12 @@ async def renew(authenticator: Any, user: Any) -> None:
         NoTokenError: the issuer does not renew it.
         GatewayUnreachableError: the issuer does not answer.
     """
-    state = await user.get_auth_state() or {}
+    state: dict[str, Any] = await user.get_auth_state() or {}
     if state.get("refresh_token") and hasattr(authenticator, "build_refresh_token_request_params"):
         renewed = await _exchanged(authenticator, state)
     else:
-        refreshed = await authenticator.refresh_user(user)
-        renewed = refreshed.get("auth_state") if isinstance(refreshed, dict) else None
+        refreshed: Any = await authenticator.refresh_user(user)  # True: it is good, False: it is over
+        renewed = None if isinstance(refreshed, bool) else refreshed.get("auth_state")
     if renewed:
         await user.save_auth_state(renewed)
 
@@ -47,6 +47,6 @@ async def _exchanged(authenticator: Any, state: dict[str, Any]) -> dict[str, Any
             f"the issuer of your login does not answer ({type(error).__name__})"
         ) from error
     kept = {"refresh_token": refresh, **given}
-    about = state.get(authenticator.user_auth_state_key) or {}
+    about: dict[str, Any] = state.get(authenticator.user_auth_state_key) or {}
     made = authenticator.build_auth_state_dict(kept, about)
     return {**state, **(await made if isawaitable(made) else made)}

@@ -105,7 +105,10 @@ class KettleSpawner(Spawner):
 
     @default("apply_user_options")
     def _applied_by_start(self) -> Any:
-        return lambda _spawner, _options: None
+        def none(_spawner: Any, _options: Any) -> None:
+            """Nothing: `start` reads them."""
+
+        return none
 
     @validate("profiles")
     def _readable(self, proposal: Any) -> Any:

@@ -225,7 +225,7 @@ async def test_from_the_login_to_a_server_with_the_token_of_the_login(
             await page.screenshot(path=Path(directory) / "hub-profiles.png")
         await page.get_by_role("button", name="Start").click()
         await page.wait_for_url(f"{url}/user/grace/tree*")
-        await page.get_by_role("button", name="New").wait_for()
+        await page.locator(".jp-DirListing").first.wait_for()
         (ad,) = (await pool.client.queue()).jobs
         assert ("grace", 300, 2) == (ad["Owner"], ad["RequestMemory"], ad["JobStatus"])
         environ = environment_of_server()
