@@ -58,7 +58,8 @@ class Simulation(msgspec.Struct, frozen=True, kw_only=True):
         pool = self._empty_pool()
         self._submit_all(pool)
         pool.run()
-        return Result(self.workload, self.platform, pool.starts, pool.ends, pool.reported)
+        hosts = pool.places if self._one_host_each else None
+        return Result(self.workload, self.platform, pool.starts, pool.ends, pool.reported, hosts=hosts)
 
     def check(self) -> None:
         """
@@ -84,9 +85,14 @@ class Simulation(msgspec.Struct, frozen=True, kw_only=True):
         submit = self._submit_to(pool)
         jobs = DependentJobs(self.workload, waits, submit)
         pool.run(jobs)
-        columns = (pool.starts, pool.ends, pool.reported, pool.submitted)
-        starts, ends, reported, submitted = (_in_order(column, jobs.jobs) for column in columns)
-        return Result(self.workload, self.platform, starts, ends, reported, submitted)
+        columns = (pool.starts, pool.ends, pool.reported, pool.submitted, pool.places)
+        starts, ends, reported, submitted, places = (_in_order(column, jobs.jobs) for column in columns)
+        hosts = places if self._one_host_each else None
+        return Result(self.workload, self.platform, starts, ends, reported, submitted, hosts)
+
+    @property
+    def _one_host_each(self) -> bool:
+        return bool(self.workload.nodes.max(initial=1) == 1)
 
     def _empty_pool(self) -> WrenchPool:
         hosts = self.platform.hosts

@@ -80,7 +80,8 @@ class WrenchPool:
         self._batch = BatchService(batch, self._shapes, self._limits, discipline)
         self._priorities = array("h")
         self._works = array("q")
-        self._places = array("l")
+        self.places = array("l")
+        """The host of each job, or its first node, by its place among those of the service."""
         self._submitter: Submitter | None = None
         self.submitted = array("q")
         self.starts = array("q")
@@ -146,7 +147,7 @@ class WrenchPool:
         self._limits.append(limit or work)
         self._shapes.append(self._known.setdefault(shape, shape))
         self._priorities.append(0 if self._oddities.priorities_ignored else priority)
-        for column in (self.starts, self.ends, self.reported, self._places):
+        for column in (self.starts, self.ends, self.reported, self.places):
             column.append(_NEVER)
         return len(self._works) - 1
 
@@ -161,11 +162,12 @@ class WrenchPool:
             self._batch.end(job)
             self._start_batch()
         else:
-            self._hosts.free(self._places[job], shape.cores, shape.more)
+            self._hosts.free(self.places[job], shape.cores, shape.more)
         self._tell(("ended", job))
 
     def _start_batch(self) -> None:
         for job in self._batch.start(self.now):
+            self.places[job] = self._batch.first_node(job)
             self._start(job, self._batch.speed(job))
 
     # -- the manager ------------------------------------------------------------------------------------------------
@@ -241,7 +243,7 @@ class WrenchPool:
         host = self._hosts.first_with(shape.cores, shape.more)
         assert host is not None, "only ends of jobs came since"
         self._hosts.take(host, shape.cores, shape.more)
-        self._places[job] = host
+        self.places[job] = host
         self._start(job, self._hosts.speed(host))
 
 
