@@ -7,6 +7,7 @@ import msgspec
 from kettle_services.simulator.domain.clock import US
 from kettle_services.simulator.domain.pool_rules import PoolRules
 from kettle_services.simulator.invented.play import first_too_large, play
+from kettle_services.simulator.platforms.network import TCP, Correction
 from kettle_services.simulator.platforms.platform import Platform
 from kettle_services.simulator.results.result import Result
 from kettle_services.simulator.workloads.dependencies import Dependencies
@@ -38,6 +39,9 @@ class Simulation(msgspec.Struct, frozen=True, kw_only=True):
     delays: Delays = Delays()
     discipline: Discipline = Discipline.FCFS
     oddities: Oddities = Oddities()
+    messages: bool = True
+    """In WRENCH's model: control messages take as long as the links between a host and the centre let them."""
+    correction: Correction = TCP
     rules: PoolRules | None = None
     step: int = US
     """Microseconds between two cycles of Kettle's negotiator at least."""
@@ -102,7 +106,17 @@ class Simulation(msgspec.Struct, frozen=True, kw_only=True):
             discipline=self.discipline,
             delays=self.delays,
             oddities=self.oddities,
+            messages=self._message_times() if self.messages else (),
         )
+
+    def _message_times(self) -> Sequence[int]:
+        """Of each host, in microseconds; nothing if none takes any time."""
+        platform = self.platform
+        latencies = [link.latency for link in platform.links]
+        if not any(latencies):
+            return ()
+        factor = self.correction.latency * 1e6
+        return [round(sum(latencies[link] for link in way) * factor) for way in platform.ways]
 
     def _submit_all(self, pool: WrenchPool) -> None:
         """In the order of the workload, at their earliest times."""

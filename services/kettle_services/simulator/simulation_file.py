@@ -78,6 +78,8 @@ class Queue(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     discipline: Discipline = Discipline.FCFS
     unstable_sort: bool = False
     priorities_ignored: bool = False
+    messages: bool = True
+    """Control messages take as long as the links of the platform let them."""
 
 
 class DelaysTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -150,6 +152,7 @@ def read(path: Path, *, seed: int | None = None, skip_bad: bool = False) -> Desc
             delays=_delays(file, delays),
             discipline=queue.discipline,
             oddities=Oddities(unstable_sort=queue.unstable_sort, priorities_ignored=queue.priorities_ignored),
+            messages=queue.messages,
             rules=None if model == "wrench" else _rules(file, tables),
             step=_step(file, tables),
         ),

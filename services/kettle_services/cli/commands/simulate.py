@@ -32,6 +32,8 @@ FILE is TOML (or JSON, named *.json):
   cores = 4
   memory = "16 GiB"
   speed = 1.5                    # durations are those on a core of speed 1
+  link = "1 Gbit/s"              # of each host
+  latency = "1 ms"               # control messages take that time, unless [queue] messages = false
 
   [[workload]]
   jobs = 10000

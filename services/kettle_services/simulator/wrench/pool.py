@@ -16,10 +16,12 @@ from kettle_services.simulator.platforms.hosts import Host
 from kettle_services.simulator.wrench.bare_metal import BareMetal
 from kettle_services.simulator.wrench.batch_service import BatchService, Discipline
 from kettle_services.simulator.wrench.delays import Delays, Oddities
+from kettle_services.simulator.wrench.messages import Step, Talk, admission
 from kettle_services.simulator.wrench.pending_jobs import PendingJobs, Shape
 from kettle_services.simulator.wrench.unstable_sort import order_of_equals
 
-_END, _MANAGER, _NEGOTIATOR = 0, 1, 2
+_END, _HEARD, _MANAGER, _NEGOTIATOR, _ADMITTED = range(5)
+"""What is due, in the order in which it happens at one moment; submissions come after all of it."""
 _NEVER: Final = -1
 _LATEST: Final = 1 << 62
 
@@ -58,7 +60,12 @@ class WrenchPool:
         discipline: Discipline = Discipline.FCFS,
         delays: Delays | None = None,
         oddities: Oddities | None = None,
+        messages: Sequence[int] = (),
     ) -> None:
+        """`messages`: how many microseconds one is on its way to or from each host, or node; nothing: no time at all."""
+        self._messages_take = messages
+        self._door_free_at = 0
+        """The service admits one submission at a time."""
         self._hosts = BareMetal(bare_metal)
         self._delays = delays or Delays()
         self._oddities = oddities or Oddities()
@@ -77,6 +84,7 @@ class WrenchPool:
         self._known: dict[Shape, Shape] = {}
         self._shapes: list[Shape] = []
         self._limits = array("q")
+        self._is_batch = bool(batch)
         self._batch = BatchService(batch, self._shapes, self._limits, discipline)
         self._priorities = array("h")
         self._works = array("q")
@@ -124,7 +132,7 @@ class WrenchPool:
                 submitter.submit_next()
             if self._arrived < len(submitted) and (not due or submitted[self._arrived] < due[0][0]):
                 self.now = submitted[self._arrived]
-                self._tell(("submitted", self._arrived))
+                self._arrive(self._arrived)
                 self._arrived += 1
                 continue
             if not due:
@@ -134,8 +142,12 @@ class WrenchPool:
                 self._end(job)
             elif kind == _MANAGER:
                 self._manage()
-            else:
+            elif kind == _NEGOTIATOR:
                 self._negotiate()
+            elif kind == _HEARD:
+                self._hear_of_end(job)
+            else:
+                self._tell(("submitted", job))
 
     # -- jobs -------------------------------------------------------------------------------------------------------
 
@@ -155,14 +167,30 @@ class WrenchPool:
         self.starts[job] = self.now
         heappush(self._due, (self.now + round(self._works[job] / speed), _END, job))
 
+    def _arrive(self, job: int) -> None:
+        shape = self._shapes[job]
+        if not self._messages_take or shape.grid:
+            self._tell(("submitted", job))
+            return
+        self._door_free_at = max(self.now, self._door_free_at) + admission(
+            self._messages_take, self._hosts.hosts, shape
+        )
+        heappush(self._due, (self._door_free_at, _ADMITTED, job))
+
     def _end(self, job: int) -> None:
         shape = self._shapes[job]
         self.ends[job] = self.now
-        if shape.grid:
+        if not shape.grid:
+            self._hosts.free(self.places[job], shape.cores, shape.more)
+        if self._messages_take:
+            heappush(self._due, (self.now + self._messages_take[self.places[job]], _HEARD, job))
+        else:
+            self._hear_of_end(job)
+
+    def _hear_of_end(self, job: int) -> None:
+        if self._shapes[job].grid:
             self._batch.end(job)
             self._start_batch()
-        else:
-            self._hosts.free(self.places[job], shape.cores, shape.more)
         self._tell(("ended", job))
 
     def _start_batch(self) -> None:
@@ -217,6 +245,9 @@ class WrenchPool:
     def _negotiate(self) -> None:
         cycle = self._cycle
         assert cycle is not None
+        if self._messages_take and not self._is_batch:
+            self._ask(cycle)
+            return
         if cycle.chosen is not None:
             self._place(*cycle.chosen)
             cycle.chosen = None
@@ -231,17 +262,49 @@ class WrenchPool:
         self._cycle = None
         self._tell(("negotiated", cycle.placed))
 
+    def _ask(self, cycle: "_Cycle") -> None:
+        """Go one message further: for each job the hosts are asked one after another, until one of them can hold it."""
+        talk = cycle.talk
+        if talk is None or talk.host == len(self._messages_take):
+            found = cycle.next(_any_shape, self._shapes)
+            if found is None:
+                self._cycle = None
+                self._tell(("negotiated", cycle.placed))
+                return
+            talk = cycle.talk = Talk(*found)
+        way = self._messages_take[talk.host]
+        match talk.step:
+            case Step.ASK:
+                talk.step, wait = Step.ANSWER, way
+            case Step.ANSWER:
+                fits = self._hosts.holds(talk.host, talk.shape.cores, talk.shape.more)
+                talk.step, wait = Step.SEND if fits else Step.PASS, way
+            case Step.PASS:
+                talk.host += 1
+                talk.step, wait = Step.ASK, 0
+            case Step.SEND:
+                talk.step, wait = Step.ACKNOWLEDGE, self._delays.non_grid_pre + way
+            case Step.ACKNOWLEDGE:
+                cycle.placed, cycle.talk = True, None
+                self._place_on(talk.host, talk.job, talk.shape)
+                wait = way
+        heappush(self._due, (self.now + wait, _NEGOTIATOR, _NEVER))
+
     def _fits(self, shape: Shape) -> bool:
         return shape.grid or self._hosts.first_with(shape.cores, shape.more) is not None
 
     def _place(self, job: int, shape: Shape) -> None:
-        self._pending.remove(job, shape, self._priorities[job])
         if shape.grid:
+            self._pending.remove(job, shape, self._priorities[job])
             self._batch.submit(job)
             self._start_batch()
             return
         host = self._hosts.first_with(shape.cores, shape.more)
         assert host is not None, "only ends of jobs came since"
+        self._place_on(host, job, shape)
+
+    def _place_on(self, host: int, job: int, shape: Shape) -> None:
+        self._pending.remove(job, shape, self._priorities[job])
         self._hosts.take(host, shape.cores, shape.more)
         self.places[job] = host
         self._start(job, self._hosts.speed(host))
@@ -259,6 +322,7 @@ class _Cycle:
             jobs = list(pending.in_order())
             self._sorted = [jobs[place] for place in reversed(order_of_equals(len(jobs)))]
         self.chosen: tuple[int, Shape] | None = None
+        self.talk: Talk | None = None
         self.placed = False
 
     def next(self, fits: Callable[[Shape], bool], shapes: Sequence[Shape]) -> tuple[int, Shape] | None:
@@ -277,3 +341,8 @@ class _Cycle:
             self._priorities.pop(0)
             self._start = 0
         return None
+
+
+def _any_shape(shape: Shape) -> bool:
+    del shape
+    return True
