@@ -3,11 +3,12 @@
 from collections.abc import Callable, Sequence
 
 import msgspec
+import numpy as np
 
 from kettle_services.simulator.domain.clock import US
 from kettle_services.simulator.domain.pool_rules import PoolRules
 from kettle_services.simulator.invented.play import first_too_large, play
-from kettle_services.simulator.platforms.network import TCP, Correction
+from kettle_services.simulator.platforms.network import TCP, Correction, Network
 from kettle_services.simulator.platforms.platform import Platform
 from kettle_services.simulator.results.result import Result
 from kettle_services.simulator.workloads.dependencies import Dependencies
@@ -15,7 +16,8 @@ from kettle_services.simulator.workloads.workload import Workload
 from kettle_services.simulator.wrench.batch_service import Discipline
 from kettle_services.simulator.wrench.delays import Delays, Oddities
 from kettle_services.simulator.wrench.dependent_jobs import DependentJobs
-from kettle_services.simulator.wrench.pool import WrenchPool
+from kettle_services.simulator.wrench.pool import NO_DATA, WrenchPool
+from kettle_services.simulator.wrench.transfers import Transfers
 
 
 class JobTooLargeError(ValueError):
@@ -107,7 +109,14 @@ class Simulation(msgspec.Struct, frozen=True, kw_only=True):
             delays=self.delays,
             oddities=self.oddities,
             messages=self._message_times() if self.messages else (),
+            transfers=self._transfers(),
         )
+
+    def _transfers(self) -> Transfers | None:
+        platform = self.platform
+        if not platform.links:
+            return None
+        return Transfers(Network(platform.links, self.correction), platform.ways)
 
     def _message_times(self) -> Sequence[int]:
         """Of each host, in microseconds; nothing if none takes any time."""
@@ -132,6 +141,10 @@ class Simulation(msgspec.Struct, frozen=True, kw_only=True):
         work = self.workload
         columns = (work.work, work.cores, work.memory, work.nodes, work.limit, work.priority)
         works, cores, memories, nodes, limits, priorities = (column.tolist() for column in columns)
+        data = {
+            job: (int(work.reads[job]), int(work.writes[job]))
+            for job in np.flatnonzero(work.reads + work.writes).tolist()
+        }
 
         def submit_to_batch(at: int, job: int) -> int:
             return pool.submit_to_batch(
@@ -141,11 +154,17 @@ class Simulation(msgspec.Struct, frozen=True, kw_only=True):
                 cores=cores[job],
                 limit=limits[job],
                 priority=priorities[job],
+                data=data.get(job, NO_DATA),
             )
 
         def submit(at: int, job: int) -> int:
             return pool.submit(
-                at, works[job], cores=cores[job], memory=memories[job], priority=priorities[job]
+                at,
+                works[job],
+                cores=cores[job],
+                memory=memories[job],
+                priority=priorities[job],
+                data=data.get(job, NO_DATA),
             )
 
         return submit_to_batch if work.grid else submit

@@ -15,8 +15,14 @@ from kettle_services.negotiator.settings import NegotiatorSettings
 from kettle_services.simulator.checked_file import CheckedFile, closest
 from kettle_services.simulator.domain.pool_rules import PoolRules
 from kettle_services.simulator.platforms.hosts import PLENTY, Count, Speed
-from kettle_services.simulator.platforms.platform import Platform
-from kettle_services.simulator.platforms.quantities import QuantityError, mebibytes, microseconds, seconds
+from kettle_services.simulator.platforms.platform import Level, Platform
+from kettle_services.simulator.platforms.quantities import (
+    QuantityError,
+    mebibytes,
+    microseconds,
+    seconds,
+    whole_bytes,
+)
 from kettle_services.simulator.simulation import Simulation
 from kettle_services.simulator.what_if_file import WORKLIFE, negotiator_settings, priority_factors, rules
 from kettle_services.simulator.workloads.distributions import Constant, Distribution
@@ -44,6 +50,8 @@ class Hosts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     link: Quantity = ""
     """Bandwidth of the link of each; without one they have no network."""
     latency: Quantity = 0.0
+    levels: list[Level] = []
+    """A tree of links in the place of one for each host: the first level is the one nearest to the centre."""
     name: str = ""
 
 
@@ -57,6 +65,9 @@ class JobsTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     arrivals: str = "regular"
     cores: Count = 1
     memory: Quantity = 0
+    reads: Quantity = 0
+    writes: Quantity = 0
+    """Bytes that go over the network to the host before a job begins its work, and back after it."""
     user: str = "user"
     swf: str = ""
     """Path of a trace, beside the file."""
@@ -183,7 +194,16 @@ def _list(
 
 
 def _platform(file: CheckedFile, keys: tuple[str, ...], said: Hosts) -> Platform:
+    name = said.name or ("host" if len(keys) == 1 else f"host{keys[1]}-")
+    if said.levels and (said.hosts != 1 or said.link):
+        raise file.refuse(
+            keys, "levels say how many hosts there are, and how they are linked: leave out hosts and link"
+        )
     try:
+        if said.levels:
+            return Platform.tree(
+                said.levels, cores=said.cores, speed=said.speed, memory=said.memory, gpus=said.gpus, name=name
+            )
         return Platform.star(
             hosts=said.hosts,
             cores=said.cores,
@@ -192,7 +212,7 @@ def _platform(file: CheckedFile, keys: tuple[str, ...], said: Hosts) -> Platform
             gpus=said.gpus,
             link=said.link,
             latency=said.latency,
-            name=said.name or ("host" if len(keys) == 1 else f"host{keys[1]}-"),
+            name=name,
         )
     except (ValueError, msgspec.ValidationError) as error:
         raise file.refuse(keys, str(error)) from error
@@ -231,6 +251,8 @@ def _workload(
             seed=seed,
             cores=said.cores,
             memory=mebibytes(said.memory),
+            reads=whole_bytes(said.reads),
+            writes=whole_bytes(said.writes),
             user=said.user,
             grid=queue.batch,
         )

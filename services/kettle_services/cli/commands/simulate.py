@@ -35,11 +35,16 @@ FILE is TOML (or JSON, named *.json):
   link = "1 Gbit/s"              # of each host
   latency = "1 ms"               # control messages take that time, unless [queue] messages = false
 
+  [[platform]]                   # two racks of 20 hosts: levels from the centre outwards
+  levels = [{ width = 2, link = "10 Gbit/s" }, { width = 20, link = "1 Gbit/s" }]
+  cores = 8
+
   [[workload]]
   jobs = 10000
   every = "2 s"
   arrivals = "poisson"           # or regular
   duration = { kind = "lognormal", median = 600, sigma = 1 }
+  reads = "2 GB"                 # over the network before the work, and writes after it
   user = "alice"
 
   [[workload]]

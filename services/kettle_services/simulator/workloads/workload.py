@@ -20,11 +20,13 @@ class Workload:
     Jobs in the order in which they are submitted; each column has one whole number for each.
 
     `submitted`, `work` and `limit` are microseconds (work: of a core of speed 1; limit: what the job asks for), `memory` is MiB, and
-    `user` is a place in `users`. A job with more than one node is of the grid universe, and so are all if `grid`.
+    `user` is a place in `users`, and `reads` and `writes` are bytes that go over the network before and after the work. A job with more than one node is of the grid universe, and so are all if `grid`.
     A job that waits for others (`waits`) is submitted when their ends have been reported, and not before `submitted`.
     """
 
-    COLUMNS: Final = ("submitted", "work", "cores", "memory", "nodes", "limit", "priority", "user")
+    COLUMNS: Final = (
+        "submitted", "work", "cores", "memory", "nodes", "limit", "priority", "user", "reads", "writes",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -37,6 +39,8 @@ class Workload:
         limit: ArrayLike = 0,
         priority: ArrayLike = 0,
         user: ArrayLike = 0,
+        reads: ArrayLike = 0,
+        writes: ArrayLike = 0,
         users: Sequence[str] = ("user",),
         grid: bool = False,
         waits: Dependencies | None = None,
@@ -49,7 +53,18 @@ class Workload:
         columns = np.broadcast_arrays(
             *(
                 np.asarray(column, dtype=np.int64)
-                for column in (submitted, work, cores, memory, nodes, limit, priority, user)
+                for column in (
+                    submitted,
+                    work,
+                    cores,
+                    memory,
+                    nodes,
+                    limit,
+                    priority,
+                    user,
+                    reads,
+                    writes,
+                )
             )
         )
         order = np.argsort(columns[0], kind="stable")
@@ -62,6 +77,8 @@ class Workload:
             self.limit,
             self.priority,
             self.user,
+            self.reads,
+            self.writes,
         ) = (np.ascontiguousarray(np.atleast_1d(column)[order]) for column in columns)
         self.users = tuple(users)
         self.grid = grid
@@ -79,6 +96,8 @@ class Workload:
             ("memory", 0),
             ("nodes", 1),
             ("limit", 0),
+            ("reads", 0),
+            ("writes", 0),
         ):
             wrong = np.flatnonzero(getattr(self, name) < least)
             if len(wrong):
@@ -103,6 +122,8 @@ class Workload:
         seed: int = 0,
         cores: int = 1,
         memory: int = 0,
+        reads: int = 0,
+        writes: int = 0,
         user: str = "user",
         grid: bool = False,
     ) -> "Workload":
@@ -121,6 +142,8 @@ class Workload:
             work=np.rint(work).astype(np.int64),
             cores=cores,
             memory=memory,
+            reads=reads,
+            writes=writes,
             users=(user,),
             grid=grid,
         )

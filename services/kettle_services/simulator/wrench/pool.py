@@ -18,12 +18,17 @@ from kettle_services.simulator.wrench.batch_service import BatchService, Discipl
 from kettle_services.simulator.wrench.delays import Delays, Oddities
 from kettle_services.simulator.wrench.messages import Step, Talk, admission
 from kettle_services.simulator.wrench.pending_jobs import PendingJobs, Shape
+from kettle_services.simulator.wrench.transfers import Transfers
 from kettle_services.simulator.wrench.unstable_sort import order_of_equals
 
-_END, _HEARD, _MANAGER, _NEGOTIATOR, _ADMITTED = range(5)
+_END, _MOVED, _HEARD, _MANAGER, _NEGOTIATOR, _ADMITTED = range(6)
 """What is due, in the order in which it happens at one moment; submissions come after all of it."""
 _NEVER: Final = -1
 _LATEST: Final = 1 << 62
+
+Data = tuple[int, int]
+"""Bytes that a job reads before its work, and writes after it."""
+NO_DATA: Final[Data] = (0, 0)
 
 Message = tuple[Literal["submitted", "ended"], int] | tuple[Literal["negotiated"], bool]
 
@@ -61,8 +66,18 @@ class WrenchPool:
         delays: Delays | None = None,
         oddities: Oddities | None = None,
         messages: Sequence[int] = (),
+        transfers: Transfers | None = None,
     ) -> None:
-        """`messages`: how many microseconds one is on its way to or from each host, or node; nothing: no time at all."""
+        """
+        `messages`: how many microseconds one is on its way to or from each host, or node; nothing: no time at all.
+        `transfers`: the network that data of jobs go over; None: it takes no time.
+        """
+        self._transfers = transfers
+        self._data: dict[int, Data] = {}
+        """Of each job that moves any: what it has to read and write still."""
+        self._writing: set[int] = set()
+        self._moves_at = _NEVER
+        """When the network is asked next."""
         self._messages_take = messages
         self._door_free_at = 0
         """The service admits one submission at a time."""
@@ -99,7 +114,16 @@ class WrenchPool:
 
     # -- what is asked of it --------------------------------------------------------------------------------------
 
-    def submit(self, at: int, work: int, *, cores: int = 1, memory: int = 0, priority: int = 0) -> int:
+    def submit(
+        self,
+        at: int,
+        work: int,
+        *,
+        cores: int = 1,
+        memory: int = 0,
+        priority: int = 0,
+        data: Data = NO_DATA,
+    ) -> int:
         """
         A job of so many microseconds of work of a core of speed 1, not before the last one; the number that it has here.
 
@@ -107,10 +131,18 @@ class WrenchPool:
         """
         if not self._hosts.can_ever_hold(cores, memory):
             raise ValueError(f"no host has {cores} cores and {memory} MiB of memory for a job")
-        return self._add(at, work, Shape(grid=False, cores=cores, more=memory), priority)
+        return self._add(at, work, Shape(grid=False, cores=cores, more=memory), priority, data)
 
     def submit_to_batch(
-        self, at: int, work: int, *, nodes: int = 1, cores: int = 1, limit: int = 0, priority: int = 0
+        self,
+        at: int,
+        work: int,
+        *,
+        nodes: int = 1,
+        cores: int = 1,
+        limit: int = 0,
+        priority: int = 0,
+        data: Data = NO_DATA,
     ) -> int:
         """
         A job of the grid universe, which goes on to the batch service, on so many cores of so many nodes.
@@ -122,7 +154,7 @@ class WrenchPool:
         shape = Shape(grid=True, cores=cores, more=nodes)
         if not self._batch.can_ever_hold(shape):
             raise ValueError(f"the batch service has not {nodes} nodes of {cores} cores for a job")
-        return self._add(at, work, shape, priority, limit)
+        return self._add(at, work, shape, priority, data, limit)
 
     def run(self, submitter: Submitter | None = None) -> None:
         """Until nothing is due any more; jobs of a submitter come after all that were submitted before."""
@@ -146,12 +178,14 @@ class WrenchPool:
                 self._negotiate()
             elif kind == _HEARD:
                 self._hear_of_end(job)
+            elif kind == _MOVED:
+                self._go_on_with_transfers()
             else:
                 self._tell(("submitted", job))
 
     # -- jobs -------------------------------------------------------------------------------------------------------
 
-    def _add(self, at: int, work: int, shape: Shape, priority: int, limit: int = 0) -> int:
+    def _add(self, at: int, work: int, shape: Shape, priority: int, data: Data, limit: int = 0) -> int:
         if self.submitted and at < self.submitted[-1]:
             raise ValueError("jobs are submitted one after another")
         self.submitted.append(at)
@@ -161,11 +195,47 @@ class WrenchPool:
         self._priorities.append(0 if self._oddities.priorities_ignored else priority)
         for column in (self.starts, self.ends, self.reported, self.places):
             column.append(_NEVER)
-        return len(self._works) - 1
+        job = len(self._works) - 1
+        if self._transfers is not None and any(data):
+            self._data[job] = data
+        return job
 
-    def _start(self, job: int, speed: float) -> None:
+    def _start(self, job: int) -> None:
         self.starts[job] = self.now
+        reads, writes = self._data.get(job, NO_DATA) if self._data else NO_DATA
+        if reads:
+            self._data[job] = (0, writes)
+            self._move(job, reads)
+        else:
+            self._work(job)
+
+    def _work(self, job: int) -> None:
+        grid = self._shapes[job].grid
+        speed = self._batch.speed(job) if grid else self._hosts.speed(self.places[job])
         heappush(self._due, (self.now + round(self._works[job] / speed), _END, job))
+
+    def _move(self, job: int, size: int) -> None:
+        assert self._transfers is not None, "only then it is kept what jobs move"
+        self._transfers.begin(self.now, job, self.places[job], size)
+        self._await_transfers()
+
+    def _await_transfers(self) -> None:
+        """See to it that the network is asked when its next transfer ends."""
+        assert self._transfers is not None
+        change = self._transfers.next_change(self.now)
+        if change is not None and (self._moves_at <= self.now or change < self._moves_at):
+            self._moves_at = change
+            heappush(self._due, (change, _MOVED, _NEVER))
+
+    def _go_on_with_transfers(self) -> None:
+        assert self._transfers is not None
+        for job in self._transfers.ended(self.now):
+            if job in self._writing:
+                self._writing.remove(job)
+                self._end(job)
+            else:
+                self._work(job)
+        self._await_transfers()
 
     def _arrive(self, job: int) -> None:
         shape = self._shapes[job]
@@ -178,6 +248,12 @@ class WrenchPool:
         heappush(self._due, (self._door_free_at, _ADMITTED, job))
 
     def _end(self, job: int) -> None:
+        """Its work is over; its output may have to be moved."""
+        if self._data and (writes := self._data.get(job, NO_DATA)[1]):
+            self._data[job] = NO_DATA
+            self._writing.add(job)
+            self._move(job, writes)
+            return
         shape = self._shapes[job]
         self.ends[job] = self.now
         if not shape.grid:
@@ -196,7 +272,7 @@ class WrenchPool:
     def _start_batch(self) -> None:
         for job in self._batch.start(self.now):
             self.places[job] = self._batch.first_node(job)
-            self._start(job, self._batch.speed(job))
+            self._start(job)
 
     # -- the manager ------------------------------------------------------------------------------------------------
 
@@ -307,7 +383,7 @@ class WrenchPool:
         self._pending.remove(job, shape, self._priorities[job])
         self._hosts.take(host, shape.cores, shape.more)
         self.places[job] = host
-        self._start(job, self._hosts.speed(host))
+        self._start(job)
 
 
 class _Cycle:
