@@ -1,6 +1,7 @@
 """One simulation: a workload on a platform."""
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 import msgspec
 import numpy as np
@@ -18,6 +19,9 @@ from kettle_services.simulator.wrench.delays import Delays, Oddities
 from kettle_services.simulator.wrench.dependent_jobs import DependentJobs
 from kettle_services.simulator.wrench.pool import NO_DATA, WrenchPool
 from kettle_services.simulator.wrench.transfers import Transfers
+
+_AT_ONCE: Final = 1 << 14
+"""Jobs whose columns are turned into lists, which take several times the memory."""
 
 
 class JobTooLargeError(ValueError):
@@ -129,22 +133,23 @@ class Simulation(msgspec.Struct, frozen=True, kw_only=True):
 
     def _submit_all(self, pool: WrenchPool) -> None:
         """In the order of the workload, at their earliest times."""
-        submit = self._submit_to(pool)
-        for job, at in enumerate(self.workload.submitted.tolist()):
-            try:
-                submit(at, job)
-            except ValueError as error:
-                raise JobTooLargeError(job, str(error)) from error
+        submitted = self.workload.submitted
+        for first in range(0, len(submitted), _AT_ONCE):
+            some = slice(first, first + _AT_ONCE)
+            submit = self._submit_to(pool, some)
+            for job, at in enumerate(submitted[some].tolist()):
+                try:
+                    submit(at, job)
+                except ValueError as error:
+                    raise JobTooLargeError(first + job, str(error)) from error
 
-    def _submit_to(self, pool: WrenchPool) -> Callable[[int, int], int]:
-        """The function that submits a job of the workload at a time."""
+    def _submit_to(self, pool: WrenchPool, some: slice = slice(None)) -> Callable[[int, int], int]:
+        """The function that submits one of some jobs of the workload, by its place among them, at a time."""
         work = self.workload
         columns = (work.work, work.cores, work.memory, work.nodes, work.limit, work.priority)
-        works, cores, memories, nodes, limits, priorities = (column.tolist() for column in columns)
-        data = {
-            job: (int(work.reads[job]), int(work.writes[job]))
-            for job in np.flatnonzero(work.reads + work.writes).tolist()
-        }
+        works, cores, memories, nodes, limits, priorities = (column[some].tolist() for column in columns)
+        reads, writes = work.reads[some], work.writes[some]
+        data = {job: (int(reads[job]), int(writes[job])) for job in np.flatnonzero(reads + writes).tolist()}
 
         def submit_to_batch(at: int, job: int) -> int:
             return pool.submit_to_batch(

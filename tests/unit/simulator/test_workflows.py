@@ -73,7 +73,8 @@ def _listed(work: Workload, edges: list[tuple[int, int]], cores: int) -> tuple[l
 def test_jobs_start_as_a_model_with_lists_says(seed: int) -> None:
     draw = random.Random(seed)
     count, cores = draw.randint(1, 30), draw.randint(2, 6)
-    at, submitted = 0, []
+    at = 0
+    submitted: list[int] = []
     for _ in range(count):
         at += draw.choice([0, 0, 0, 11])
         submitted.append(at)
@@ -146,7 +147,7 @@ def test_a_batch_service_takes_workflows_too() -> None:
     assert result.figures().makespan == 13e-6
 
 
-_TASKS = [
+_TASKS: list[tuple[str, list[str], float]] = [
     ("split", [], 4.2),
     ("left", ["split"], 10.0),
     ("right", ["split"], 2.5),

@@ -60,8 +60,9 @@ class Dependencies:
 
     def longest_way(self, lengths: Sequence[int]) -> int:
         """The critical path: the longest sum of lengths over jobs that wait for each other."""
-        ends = [0] * len(self)
-        bounds, parents = self.starts.tolist(), self.parents.tolist()
+        ends: list[int] = [0] * len(self)
+        bounds: list[int] = self.starts.tolist()
+        parents: list[int] = self.parents.tolist()
         for job in self.ordered():
             before = max((ends[parent] for parent in parents[bounds[job] : bounds[job + 1]]), default=0)
             ends[job] = before + lengths[job]

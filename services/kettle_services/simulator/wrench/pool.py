@@ -348,13 +348,13 @@ class WrenchPool:
                 self._tell(("negotiated", cycle.placed))
                 return
             talk = cycle.talk = Talk(*found)
-        way = self._messages_take[talk.host]
+        wait = way = self._messages_take[talk.host]
         match talk.step:
             case Step.ASK:
-                talk.step, wait = Step.ANSWER, way
+                talk.step = Step.ANSWER
             case Step.ANSWER:
                 fits = self._hosts.holds(talk.host, talk.shape.cores, talk.shape.more)
-                talk.step, wait = Step.SEND if fits else Step.PASS, way
+                talk.step = Step.SEND if fits else Step.PASS
             case Step.PASS:
                 talk.host += 1
                 talk.step, wait = Step.ASK, 0
@@ -363,7 +363,6 @@ class WrenchPool:
             case Step.ACKNOWLEDGE:
                 cycle.placed, cycle.talk = True, None
                 self._place_on(talk.host, talk.job, talk.shape)
-                wait = way
         heappush(self._due, (self.now + wait, _NEGOTIATOR, _NEVER))
 
     def _fits(self, shape: Shape) -> bool:

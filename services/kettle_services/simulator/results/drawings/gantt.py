@@ -8,7 +8,8 @@ from typing import Final
 import numpy as np
 
 from kettle_services.simulator.results.drawings.axes import BOTTOM, TOP, Axes, colour
-from kettle_services.simulator.results.result import Cells, Result, busy_between
+from kettle_services.simulator.results.result import Result, busy_between
+from kettle_services.simulator.workloads.workload import Column
 
 MOST_BARS: Final = 100_000
 """Above that, rows are shown by how full they are."""
@@ -29,7 +30,8 @@ def gantt(result: Result) -> str:
         return _filled(result, result.hosts, [host.name for host in hosts], "hosts")
     axes = _axes(result, "Jobs by host", len(hosts))
     axes.names([host.name for host in hosts])
-    axes.bars(_bars(result, result.hosts.tolist(), axes))
+    places: list[int] = result.hosts.tolist()
+    axes.bars(_bars(result, places, axes))
     axes.legend(result.workload.users)
     return axes.svg()
 
@@ -51,9 +53,9 @@ def _bars(result: Result, places: Sequence[int], axes: Axes) -> Iterator[tuple[s
     lanes = [list(range(host.cores)) for host in hosts]
     running: list[list[tuple[int, int]]] = [[] for _ in hosts]
     ways: dict[str, list[str]] = {}
-    for job in np.lexsort(
-        (result.ends, result.starts)
-    ).tolist():  # of those at one moment, such as take no time first
+    # Of those that begin at one moment, such as take no time come first.
+    order: list[int] = np.lexsort((result.ends, result.starts)).tolist()
+    for job in order:
         if ends[job] < 0:
             continue
         host = places[job]
@@ -69,7 +71,7 @@ def _bars(result: Result, places: Sequence[int], axes: Axes) -> Iterator[tuple[s
     return ((" ".join(way), fill) for fill, way in ways.items())
 
 
-def _filled(result: Result, places: Cells, names: Sequence[str], what: str) -> str:
+def _filled(result: Result, places: Column, names: Sequence[str], what: str) -> str:
     """For each row, of which one may stand for several places, how many of its cores were busy over time."""
     each = -(-len(names) // MOST_ROWS)
     rows = -(-len(names) // each)
@@ -79,7 +81,7 @@ def _filled(result: Result, places: Cells, names: Sequence[str], what: str) -> s
     ended = result.ends >= 0
     edges = np.linspace(result.begin, max(result.end, result.begin + 1), _SPANS + 1)
     weight = result.workload.cores * result.workload.nodes
-    of_row = np.asarray(places) // each
+    of_row = places // each
     busy = np.zeros((rows, _SPANS))
     order = np.argsort(of_row, kind="stable")
     bounds = np.searchsorted(of_row[order], np.arange(rows + 1))
@@ -94,7 +96,7 @@ def _filled(result: Result, places: Cells, names: Sequence[str], what: str) -> s
         changes = [0, *(np.flatnonzero(np.diff(shades[row])) + 1).tolist(), _SPANS]
         for first, end in pairwise(changes):
             x, width = float(left[first]), float(left[end] - left[first])
-            ways[shades[row, first]].append(
+            ways[int(shades[row, first])].append(
                 f"M{x:.1f},{TOP + row * height:.1f}h{width:.1f}v{height * 0.95:.2f}h-{width:.1f}z"
             )
     axes.bars((" ".join(way), _shade(number)) for number, way in enumerate(ways) if way and number)
