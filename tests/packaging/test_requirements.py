@@ -10,9 +10,9 @@ _PIN = re.compile(
     r"^(?P<name>[a-z0-9-]+)(?:\[[a-z,]+\])?==(?P<version>\S+)(?P<marker> ;[^\\]*)?", re.MULTILINE
 )
 _NAME = re.compile(r"^[A-Za-z0-9-]+")
-ELSEWHERE = frozenset({"jupyterhub"})
-"""Extras that are installed into the environment of another program, whose releases are the site's to choose."""
 LOCKS = ["run.txt", "dev.txt", "tools.txt"]
+_OF_OTHERS = {"dask", "jupyterhub"}
+"""Extras for notebooks and hubs, which have those packages already, in the releases that suit their people."""
 
 
 def pins(lock: Path) -> set[tuple[str, str]]:
@@ -46,9 +46,9 @@ def test_what_is_declared_is_pinned(top: Path, pyproject: dict[str, Any]) -> Non
         *project["dependencies"],
         *(
             one
-            for extra, needed in project["optional-dependencies"].items()
-            for one in needed
-            if extra not in ELSEWHERE
+            for extra, packages in project["optional-dependencies"].items()
+            if extra not in _OF_OTHERS
+            for one in packages
         ),
     ]
     dev = [*run, *pyproject["dependency-groups"]["dev"]]

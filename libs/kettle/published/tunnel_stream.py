@@ -3,17 +3,32 @@
 import asyncio
 from collections import deque
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 from kettle.published.errors import StreamCode
-
-if TYPE_CHECKING:
-    from kettle.published.tunnel import Tunnel
+from kettle.published.multiplexer import Multiplexer
 
 LINGER_S: Final = 60.0
 """Seconds after which a stream that was closed here is broken off, if the other side does not end it."""
 
 ByteData = bytes | bytearray | memoryview
+
+
+class Carrier(Protocol):
+    """The tunnel of a stream."""
+
+    @property
+    def multiplexer(self) -> Multiplexer:
+        """The state of its streams."""
+        ...
+
+    def flush(self) -> None:
+        """Send what may be sent."""
+        ...
+
+    def forget(self, number: int) -> None:
+        """A stream is over on our side."""
+        ...
 
 
 class TunnelStream(asyncio.Transport):
@@ -22,7 +37,7 @@ class TunnelStream(asyncio.Transport):
     than a window of it; what was written beyond that makes us call `pause_writing`.
     """
 
-    def __init__(self, tunnel: "Tunnel", number: int, service: str) -> None:
+    def __init__(self, tunnel: Carrier, number: int, service: str) -> None:
         super().__init__({"service": service})
         self._tunnel = tunnel
         self._mux = tunnel.multiplexer
@@ -206,7 +221,9 @@ class TunnelStream(asyncio.Transport):
         )  # as of other transports: who resumes is not called back meanwhile
 
     def write(self, data: ByteData) -> None:
-        """Send it, or keep it until the other side grants that; it is not changed meanwhile if it is `bytes`."""
+        """
+        Send it, or keep it until the other side grants that; it is not changed meanwhile if it is `bytes`.
+        """
         if self._closing or self._lost or not len(data):
             return
         self._mux.write(self.number, data if isinstance(data, bytes) else bytes(data))
@@ -216,7 +233,7 @@ class TunnelStream(asyncio.Transport):
             self._protocol.pause_writing()
 
     def writelines(self, list_of_data: Iterable[ByteData]) -> None:
-        """The same for several."""
+        """Send several."""
         self.write(b"".join(list_of_data))
 
     def room(self) -> int:
@@ -237,7 +254,7 @@ class TunnelStream(asyncio.Transport):
         return self._mux.waiting(self.number)
 
     def get_write_buffer_limits(self) -> tuple[int, int]:
-        """Whoever writes is stopped as soon as anything has to wait."""
+        """Who writes is stopped as soon as anything has to wait."""
         return 0, 0
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:

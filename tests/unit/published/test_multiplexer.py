@@ -71,6 +71,20 @@ class Ends:
         if count:
             self.mux[end].read(stream, count)
 
+    def step(self, what: str, end: int, stream: int, size: int) -> None:
+        """One thing that may happen at any time."""
+        match what:
+            case "end":
+                self.mux[end].end(stream)
+            case "send":
+                self.send(end, size)
+            case "arrive":
+                self.arrive(end, size)
+            case "read":
+                self.read(end, stream)
+            case _:
+                pass
+
     def settle(self) -> None:
         """Until nothing is under way any more."""
         while True:
@@ -114,22 +128,14 @@ def test_any_order_delivers_the_bytes(steps: list[tuple[str, int, int, int]]) ->
         ends.mux[1].accept(stream)
     for what, end, which, size in steps:
         stream = streams[which]
-        match what:
-            case "write" if stream not in ended[end]:
-                data = bytes([which * 2 + end + size % 50]) * size
-                ends.mux[end].write(stream, data)
-                written[end][stream] += data
-            case "end":
-                ends.mux[end].end(stream)
-                ended[end].add(stream)
-            case "send":
-                ends.send(end, size)
-            case "arrive":
-                ends.arrive(end, size)
-            case _:
-                ends.read(end, stream)
-        for side in (0, 1):
-            assert sum(ends.unread[side].values()) <= 4 * FIRST_WINDOW + BUDGET
+        if what == "write" and stream not in ended[end]:
+            data = bytes([which * 2 + end + size % 50]) * size
+            ends.mux[end].write(stream, data)
+            written[end][stream] += data
+        elif what == "end":
+            ended[end].add(stream)
+        ends.step(what, end, stream, size)
+        assert all(sum(ends.unread[side].values()) <= 4 * FIRST_WINDOW + BUDGET for side in (0, 1))
     ends.reads = True
     for end in (0, 1):
         for stream in streams:
@@ -143,9 +149,7 @@ def test_any_order_delivers_the_bytes(steps: list[tuple[str, int, int, int]]) ->
 
 
 def test_a_slow_reader_stops_nobody_else() -> None:
-    """
-    One stream that is not read is stopped after its window; another one delivers all it has.
-    """
+    """One stream that is not read is stopped after its window; another one delivers all it has."""
     ends = Ends()
     slow, quick = ends.mux[0].open("a"), ends.mux[0].open("b")
     ends.reads = False
@@ -165,9 +169,7 @@ def test_a_slow_reader_stops_nobody_else() -> None:
 
 
 def test_streams_take_turns() -> None:
-    """
-    A stream with much to send gives way to the others after its quantum.
-    """
+    """A stream with much to send gives way to the others after its quantum."""
     ends = Ends()
     streams = [ends.mux[0].open("web") for _ in range(8)]
     for stream in streams:
@@ -181,9 +183,7 @@ def test_streams_take_turns() -> None:
 
 
 def test_a_reader_that_keeps_up_gets_a_larger_window() -> None:
-    """
-    As long as all of them together stay within the budget.
-    """
+    """As long as all of them together stay within the budget."""
     budget = Budget()
     one = Incoming(budget)
     for _ in range(20):
@@ -205,9 +205,7 @@ def test_a_reader_that_keeps_up_gets_a_larger_window() -> None:
 
 
 def test_a_stream_is_refused_with_a_code_and_a_sentence() -> None:
-    """
-    And the opener forgets it.
-    """
+    """And the opener forgets it."""
     ends = Ends()
     stream = ends.mux[0].open("web")
     ends.settle()
@@ -221,9 +219,7 @@ def test_a_stream_is_refused_with_a_code_and_a_sentence() -> None:
 
 
 def test_a_reset_is_heard_and_what_is_under_way_is_dropped() -> None:
-    """
-    Frames of a stream that is over disturb nobody.
-    """
+    """Frames of a stream that is over disturb nobody."""
     ends = Ends()
     stream = ends.mux[0].open("web")
     ends.settle()
@@ -237,9 +233,7 @@ def test_a_reset_is_heard_and_what_is_under_way_is_dropped() -> None:
 
 
 def test_what_the_connection_says() -> None:
-    """
-    Pings are answered; the job's side says what it publishes, and shows tickets; a close has a reason.
-    """
+    """Pings are answered; the job's side says what it publishes, and shows tickets; a close has a reason."""
     ends = Ends()
     announcement = Announcement(services=(Service("web", 80, "http"),), suspended=True)
     ends.mux[1].announce(announcement)
@@ -257,9 +251,7 @@ def test_what_the_connection_says() -> None:
 
 
 def test_a_tunnel_carries_so_many_streams() -> None:
-    """
-    The opener is told at once, and one that does not count is refused.
-    """
+    """The opener is told at once, and one that does not count is refused."""
     few = Multiplexer(opens=True, most_streams=2)
     few.open("a")
     few.open("a")
@@ -304,24 +296,24 @@ BAD = [
 ]
 
 
+def given_in_pieces(mux: Multiplexer, data: bytes, size: int) -> None:
+    for at in range(0, len(data), size):
+        list(mux.receive(data[at : at + size]))
+
+
 @pytest.mark.parametrize(("opens", "data", "said"), BAD)
 def test_what_is_forbidden_ends_the_connection(opens: bool, data: bytes, said: str) -> None:
-    """
-    With a reason, however it is cut.
-    """
+    """With a reason, however it is cut."""
     for cut in (len(data), 5):
         mux = Multiplexer(opens=opens)
         with pytest.raises(ProtocolViolation, match=said):
-            for at in range(0, len(data), cut):
-                list(mux.receive(data[at : at + cut]))
+            given_in_pieces(mux, data, cut)
 
 
 @settings(max_examples=80, deadline=None)
 @given(opens=st.booleans(), pieces=st.lists(st.binary(max_size=200), max_size=10))
 def test_nonsense_does_nothing_but_end_it(opens: bool, pieces: list[bytes]) -> None:
-    """
-    Whatever comes, there is no other error, and not more than one frame is kept.
-    """
+    """Whatever comes, there is no other error, and not more than one frame is kept."""
     mux = Multiplexer(opens=opens)
     try:
         for piece in pieces:
