@@ -97,6 +97,14 @@ OVERVIEW: Final = Dashboard(
             empty="no DAG has run lately",
         ),
         Panel(
+            title="Interactive sessions",
+            queries={
+                "{{kind}} {{state}}": "sum by (kind, state) (kettle_sessions_sessions{POOL})",
+                "workers {{state}}": "sum by (state) (kettle_sessions_workers{POOL})",
+            },
+            empty="nobody has a session",
+        ),
+        Panel(
             title="Error budget in use",
             unit="percentunit",
             queries={

@@ -9,6 +9,7 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
+from kettle_wire.job_tokens import NeededToken
 from kettle_wire.jobs import Name
 
 ID: Final = "KettleSessionId"
@@ -17,6 +18,13 @@ NUMBER: Final = "KettleSessionMember"
 """The attribute of a job that says which member of its session it is; numbers are not used twice."""
 BATCH: Final = "KettleSessionBatch"
 """The attribute of a job that says with which order of its session it was submitted."""
+
+FILES: Final = "KettleSessionFiles"
+"""The attribute of a job that has the files of its session beside its tokens."""
+SERVICES: Final = "Services"
+SHARED_WITH: Final = "ServicesSharedWith"
+MARKS: Final = frozenset(map(str.lower, (ID, NUMBER, BATCH, FILES)))
+"""All of these, in lower case."""
 
 SessionKind = Literal["dask", "notebook", "process"]
 SessionState = Literal["requested", "queued", "starting", "ready", "degraded", "stopping", "ended"]
@@ -47,7 +55,9 @@ Span = Annotated[float, msgspec.Meta(ge=0, le=3.2e9)]
 
 
 class SessionSize(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How large a session is: how many workers, and what each takes. Of a session without workers: what the head takes."""
+    """
+    How large a session is: how many workers, and what each takes. Of a session without workers: what the head takes.
+    """
 
     workers: Count | None = None
     """None: as many as the profile says."""
@@ -78,7 +88,9 @@ class MemberPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class SessionPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a session was made of: a profile, and what was asked for. A profile that changes later changes nothing of it."""
+    """
+    What a session was made of: a profile, and what was asked for. A profile that changes later changes nothing of it.
+    """
 
     profile: str
     head: MemberPlan
@@ -93,6 +105,10 @@ class SessionPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """Workers are not bound to the site of the head."""
     worker_life: float = 0.0
     """Seconds after which a worker is replaced; 0: never."""
+    files: list[str] = []
+    """The names of the files that its owner has given to it."""
+    tokens: list[NeededToken] = []
+    """Those that the head has."""
     grace: float = 60.0
     """Seconds that a worker has to hand over what it holds."""
 

@@ -45,6 +45,7 @@ SERVICES = (
     "master",
     "iam",
     "dagman",
+    "sessions",
     "ce",
     "scaler",
     "provisioner",

@@ -25,7 +25,7 @@ from kettle_wire.subjects import Subjects
 
 SERVICES: Final = frozenset({
     "schedd", "shadow", "collector", "negotiator", "accounting", "gateway", "audit", "master", "iam", "dagman", "ce", "scaler",
-    "provisioner",
+    "provisioner", "sessions",
 })  # fmt: skip
 ALL: Final[dict[str, tuple[str, Identity]]] = {role: (role, daemon(role)) for role in sorted(SERVICES)} | {
     "startd": ("startd", worker("host")),
@@ -38,9 +38,9 @@ ALL: Final[dict[str, tuple[str, Identity]]] = {role: (role, daemon(role)) for ro
     "forwarder": ("forwarder", visitor("view@home")),
 }
 _VIOLATION: Final = re.compile(r'permissions violation for (publish|subscription) to "([^"]*)"')
-FOLLOWERS: Final = frozenset({"accounting", "audit", "dagman", "gateway", "shadow"})
+FOLLOWERS: Final = frozenset({"accounting", "audit", "dagman", "gateway", "sessions", "shadow"})
 OWNERS: Final = frozenset(
-    {"schedd", "collector", "negotiator", "accounting", "iam", "dagman", "ce", "scaler"}
+    {"schedd", "collector", "negotiator", "accounting", "iam", "dagman", "ce", "scaler", "sessions"}
 )
 
 ALSO: Final[dict[str, frozenset[str]]] = {
@@ -50,12 +50,12 @@ ALSO: Final[dict[str, frozenset[str]]] = {
     # Who follows events reads the stream of the schedd, and lets go of what it read with.
     "PUB $JS.ACK.KETTLE_pool_EVT_schedd_2Eschedd.>": FOLLOWERS,
     "PUB $JS.API.CONSUMER.DELETE.KETTLE_pool_EVT_schedd_2Eschedd.*": FOLLOWERS,
-    "PUB $JS.API.CONSUMER.DELETE.KETTLE_pool_EVT_collector.*": FOLLOWERS - {"shadow", "dagman"},
-    "PUB $JS.API.CONSUMER.DELETE.KETTLE_pool_EVT_negotiator.*": FOLLOWERS - {"shadow", "dagman"},
-    # What was seen had no workflows: a dagman reads what becomes of the jobs of their nodes.
-    "PUB $JS.API.STREAM.INFO.KETTLE_pool_EVT_schedd_2Eschedd": frozenset({"dagman"}),
-    "PUB $JS.API.CONSUMER.*.KETTLE_pool_EVT_schedd_2Eschedd.>": frozenset({"dagman"}),
-    "PUB $JS.API.CONSUMER.MSG.NEXT.KETTLE_pool_EVT_schedd_2Eschedd.*": frozenset({"dagman"}),
+    "PUB $JS.API.CONSUMER.DELETE.KETTLE_pool_EVT_collector.*": FOLLOWERS - {"shadow", "dagman", "sessions"},
+    "PUB $JS.API.CONSUMER.DELETE.KETTLE_pool_EVT_negotiator.*": FOLLOWERS - {"shadow", "dagman", "sessions"},
+    # What was seen had no workflows and sessions, of whose jobs a dagman and the service of sessions read what becomes of them.
+    "PUB $JS.API.STREAM.INFO.KETTLE_pool_EVT_schedd_2Eschedd": frozenset({"dagman", "sessions"}),
+    "PUB $JS.API.CONSUMER.*.KETTLE_pool_EVT_schedd_2Eschedd.>": frozenset({"dagman", "sessions"}),
+    "PUB $JS.API.CONSUMER.MSG.NEXT.KETTLE_pool_EVT_schedd_2Eschedd.*": frozenset({"dagman", "sessions"}),
     # An entrypoint reports as startds do, which look at the stream of reports.
     "PUB $JS.API.STREAM.INFO.KETTLE_pool_WORK": frozenset({"ce"}),
     # A collector makes the readers of reports for visitors; it, the negotiator and the scaler follow all ads.

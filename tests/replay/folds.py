@@ -27,6 +27,7 @@ from kettle_services.negotiator.record import Record
 from kettle_services.scaler.domain.state import ScalerState
 from kettle_services.schedd.domain.queue.fold import Queue
 from kettle_services.schedd.domain.submission.cluster import Cluster
+from kettle_services.sessions.domain.state import SessionsState
 from kettle_wire.commands.iam import AuditEntry
 from kettle_wire.events import CycleNegotiated, WorkflowStarted, decode
 from kettle_wire.frames import Frame
@@ -170,6 +171,13 @@ def _ce(frames: Sequence[Frame]) -> Folded:
     return {stream: msgspec.msgpack.decode(row) for stream, row in state.rows()}
 
 
+def _sessions(frames: Sequence[Frame]) -> Folded:
+    state = SessionsState()
+    for frame in frames:
+        fold_states(state, frame)
+    return {stream: msgspec.msgpack.decode(row) for stream, row in state.rows()}
+
+
 _FOLDS: Final[Mapping[str, Callable[[Sequence[Frame]], Folded]]] = {
     "schedd": _schedd,
     "negotiator": _negotiator,
@@ -178,6 +186,7 @@ _FOLDS: Final[Mapping[str, Callable[[Sequence[Frame]], Folded]]] = {
     "dagman": _dagman,
     "scaler": _scaler,
     "ce": _ce,
+    "sessions": _sessions,
 }
 
 

@@ -32,7 +32,14 @@ from kettle_wire.events.codec import CODEC
 from kettle_wire.frames import Frame
 from kettle_wire.jobs import JobId
 
-from . import elastic_events, entrypoint_events, identity_events, service_events, workflow_events
+from . import (
+    elastic_events,
+    entrypoint_events,
+    identity_events,
+    service_events,
+    session_events,
+    workflow_events,
+)
 from .folds import expected
 from .recording import HERE, read, versions, write
 
@@ -321,6 +328,7 @@ def _decided() -> dict[str, list[Frame]]:
     without a pool.
     """
     return {
+        session_events.SHARD: session_events.frames(),
         workflow_events.SHARD: workflow_events.frames(),
         SCALER: elastic_events.frames(),
         entrypoint_events.SHARD: entrypoint_events.frames(),

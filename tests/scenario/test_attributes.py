@@ -29,7 +29,7 @@ WORDS = {
     "service": r"\w+",
     "resource": "(cpus|memory|disk|gpus)",
     "runtime": "(bubblewrap|runc|crun|podman|dockerengine)",
-    "daemon": "(nats|postgres|collector|negotiator|schedd|shadow|startd|dagman|accounting|gateway)",
+    "daemon": "(nats|postgres|collector|negotiator|schedd|shadow|startd|dagman|sessions|accounting|gateway)",
 }
 """What may stand for a word in angle brackets in this pool."""
 

@@ -120,6 +120,7 @@ class Sender:
             "shadow": "shadow",
             "log": f"schedd.{pool.schedd}",
             "dagman": pool.schedd,
+            "sessions": pool.schedd,
             "ce": pool.schedd,
         }
         return named.get(role, str(getattr(pool, role, role)))

@@ -18,6 +18,7 @@ from kettle.bus.ports import FROM_JOB, Rep, Req
 from kettle.client.connections.transport import Requests, new_id
 from kettle.client.errors import ClientError, PoolUnreachableError
 from kettle_wire.commands import sessions as wire
+from kettle_wire.commands.gateway import AccessMade
 from kettle_wire.commands.sessions import (
     AgentOrders,
     AgentReport,
@@ -56,13 +57,17 @@ class SessionEndedError(ClientError):
 
 
 class SessionClient:
-    """Asks the service of interactive sessions. Every method raises NoSessionServiceError where there is none."""
+    """
+    Asks the service of interactive sessions. Every method raises NoSessionServiceError where there is none.
+    """
 
     def __init__(self, requests: Requests) -> None:
         self._requests = requests
 
     async def create(self, new: NewSession, *, command: str = "") -> SessionView:
-        """Begin a session; it is recorded when this returns, and nothing of it runs yet. `command`: the id of a repeat."""
+        """
+        Begin a session; it is recorded when this returns, and nothing of it runs yet. `command`: the id of a repeat.
+        """
         request = wire.CreateSession(id=command or new_id(), new=new)
         return (await self.ask(wire.CREATE_SESSION, request)).session
 
@@ -101,7 +106,7 @@ class SessionClient:
         return await self._change(request)
 
     async def restart(self, session: str, reason: str = "") -> SessionView:
-        """Start its head anew, and its workers with it."""
+        """Start its head again, and its workers with it."""
         request = wire.RestartInteractive(id=new_id(), session=session, reason=reason)
         return (await self.ask(wire.RESTART_INTERACTIVE, request)).session
 
@@ -165,6 +170,9 @@ _CERTIFICATE: Final = Endpoint(
     "sessions", "certificate", SignCertificate, SessionCertificate, callers=_OF_JOBS, repeat=Repeat.QUERY
 )
 _SHOW: Final = Endpoint("sessions", "show", _Nothing, SessionView, callers=_OF_JOBS, repeat=Repeat.QUERY)
+_ACCESS: Final = Endpoint(
+    "sessions", "access", _Nothing, AccessMade, callers=_OF_JOBS, repeat=Repeat.HARMLESS
+)
 _FILES: Final = Endpoint("sessions", "files", _Nothing, SessionFiles, callers=_OF_JOBS, repeat=Repeat.QUERY)
 """What jobs ask by way of their shadows, which make `kettle_wire.commands.sessions.MemberAsks` of it."""
 
@@ -183,7 +191,7 @@ class OwnSession:
 
     @classmethod
     def of_job(cls, environ: Mapping[str, str] | None = None) -> "OwnSession":
-        """That of the job with this environment; raises ClientError: it is none."""
+        """The session of the job with this environment; raises ClientError: it is none."""
         environ = os.environ if environ is None else environ
         config, session = environ.get("_CONDOR_CHIRP_CONFIG", ""), environ.get("KETTLE_SESSION", "")
         if not config or not session:
@@ -202,6 +210,10 @@ class OwnSession:
         """How the session is, without asking why members wait."""
         return await self._job.call(_SHOW, "-", _Nothing())
 
-    async def files(self) -> dict[str, bytes]:
+    async def access(self) -> AccessMade:
+        """What is shown to the gateway to reach the services of the session's other jobs, for an hour at most."""
+        return await self._job.call(_ACCESS, "-", _Nothing())
+
+    async def files(self) -> dict[str, str]:
         """The files that the session's owner has given to it."""
         return (await self._job.call(_FILES, "-", _Nothing())).files

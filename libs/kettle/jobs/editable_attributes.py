@@ -13,13 +13,12 @@ from kettle.jobs.ad import KEPT, UNLESS_SAID
 from kettle.jobs.credential_attributes import CREDENTIAL
 from kettle.jobs.crontab import FIELDS
 from kettle.jobs.pool_access import SESSION
-from kettle_wire.sessions import BATCH, ID, NUMBER
+from kettle_wire.sessions import MARKS
 
 MOST_ATTRIBUTES: Final = 100
 """In one command."""
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _IDENTITY: Final = frozenset({"user", "osuser", "mytype", "targettype", "totalsubmitprocs", SESSION.lower()})
-_MEMBERS: Final = frozenset(map(str.lower, (ID, NUMBER, BATCH)))
 _CHARGED: Final = frozenset({"acctgroup", "acctgroupuser", "accountinggroup", "nicejob", "niceuser"})
 _SETS: Final = frozenset({"jobsetid", "jobsetname"})
 _TIMES: Final = frozenset({"deferraltime", "deferralwindow", "deferralpreptime", *map(str.lower, FIELDS)})
@@ -32,7 +31,7 @@ def refusal(name: str) -> str:
     folded = name.lower()
     if not _NAME.fullmatch(name):
         return f"{name!r} is not the name of an attribute"
-    if folded in KEPT or folded in _IDENTITY or folded in CREDENTIAL or folded in _MEMBERS:
+    if folded in KEPT or folded in _IDENTITY or folded in CREDENTIAL or folded in MARKS:
         return f"the attribute {name} is kept by the queue: nobody else sets it"
     for names, why in (
         (_CHARGED, "it says who is charged for the job"),

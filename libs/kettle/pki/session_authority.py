@@ -42,7 +42,9 @@ class SessionAuthority:
 
     @property
     def certificate(self) -> bytes:
-        """Its own certificate (PEM); of one session they differ by their times and numbers, and each is as good."""
+        """
+        Its own certificate (PEM); of one session they differ by their times and numbers, and each is as good.
+        """
         return self._made.certificate
 
     def sign(self, request: bytes, *, now: datetime) -> bytes:
@@ -56,7 +58,7 @@ class SessionAuthority:
 
 
 def _key(secret: bytes, session: str) -> bytes:
-    """The same for each call, and without the secret for nobody."""
+    """Equal for each call, and without the secret for nobody."""
     drawn = HKDF(
         hashes.SHA256(), _DRAWN, salt=None, info=b"kettle session authority\0" + session.encode()
     ).derive(secret)

@@ -97,7 +97,9 @@ class People:
         return self._said.get(owner, _NOBODY).shown
 
     def groups(self, owner: str) -> frozenset[str]:
-        """The groups that the credential names with which somebody has come last, where rules of the site look at them."""
+        """
+        The groups that the credential names with which somebody has come last, where rules of the site look at them.
+        """
         shown = self._said.get(owner, _NOBODY).shown
         return frozenset(shown.groups) if shown is not None else frozenset()
 

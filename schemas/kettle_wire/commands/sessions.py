@@ -5,6 +5,7 @@ from typing import Annotated, Final
 import msgspec
 
 from kettle_wire.endpoint import Caller, CommandId, Endpoint, Position, Repeat
+from kettle_wire.job_tokens import NeededToken
 from kettle_wire.jobs import JobId, Number
 from kettle_wire.sessions import (
     Count,
@@ -27,6 +28,7 @@ LONGEST_WAIT_S: Final = 20.0
 LONGEST_AGENT_WAIT_S: Final = 10.0
 LARGEST_FILES: Final = 64 * 1024
 """Bytes of all files of a session together."""
+Text64 = Annotated[str, msgspec.Meta(max_length=LARGEST_FILES)]
 _FileName = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$")]
 _Variable = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")]
 _Text = Annotated[str, msgspec.Meta(max_length=256)]
@@ -56,8 +58,13 @@ class NewSession(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """Of the head, in the words of the submit command `services`; empty: those of the profile."""
     environment: Annotated[dict[_Variable, Word], msgspec.Meta(max_length=100)] = {}
     """Recorded, and shown to who may look at the session: secrets belong into `files`."""
-    files: Annotated[dict[_FileName, bytes], msgspec.Meta(max_length=20)] = {}
-    """Never recorded: kept beside the service for the jobs of the session alone, until it is over."""
+    files: Annotated[dict[_FileName, Text64], msgspec.Meta(max_length=20)] = {}
+    """
+    Never recorded: kept beside the service until the session is over, for its jobs alone, which find them as `NAME.use` in the
+    directory that `_CONDOR_CREDS` names.
+    """
+    tokens: Annotated[list[NeededToken], msgspec.Meta(max_length=8)] = []
+    """That the head has, as those of `use_oauth_services`."""
 
     def __repr__(self) -> str:
         """Without what is in its files."""
@@ -189,7 +196,7 @@ class ChangeInteractive(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 
 
 class RestartInteractive(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Start the head anew, and the workers with it."""
+    """Start the head again, and the workers with it."""
 
     id: CommandId
     session: _Which
@@ -264,9 +271,7 @@ class SessionProfiles(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SignCertificate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """
-    Have a certificate of a session, by which those who may use it know each other. No key travels.
-    """
+    """Have a certificate of a session, by which those who may use it know each other. No key travels."""
 
     session: _Which
     request: Annotated[bytes, msgspec.Meta(max_length=16 * 1024)]
@@ -316,9 +321,7 @@ class AgentOrders(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MemberAsks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """
-    What a running job of a session asks, by way of its shadow, which says which job that is.
-    """
+    """What a running job of a session asks, by way of its shadow, which says which job that is."""
 
     session: SessionId
     job: JobId
@@ -338,7 +341,7 @@ class MemberAnswer(msgspec.Struct, frozen=True, kw_only=True):
 class SessionFiles(msgspec.Struct, frozen=True, kw_only=True):
     """The files that its owner has given to a session."""
 
-    files: dict[str, bytes]
+    files: dict[str, str]
 
     def __repr__(self) -> str:
         """Without what is in them."""

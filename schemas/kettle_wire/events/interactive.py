@@ -43,7 +43,9 @@ class InteractiveChanged(Event, frozen=True, tag="interactive.changed/1"):
 
 
 class InteractiveMembersOrdered(Event, frozen=True, tag="interactive.members_ordered/1"):
-    """Jobs are to be submitted; their command has an id that is made of the session and this batch, so that they come once."""
+    """
+    Jobs are to be submitted; their command has an id that is made of the session and this batch, so that they come once.
+    """
 
     batch: int
     role: MemberRole
@@ -130,7 +132,7 @@ class InteractiveSchedulerSeen(Event, frozen=True, tag="interactive.scheduler_se
 
 
 class InteractiveRestarted(Event, frozen=True, tag="interactive.restarted/1"):
-    """The head is started anew, and the workers with it."""
+    """The head is started again, and the workers with it."""
 
     by: str
     reason: str = ""

@@ -35,7 +35,7 @@ class ListWorkSessions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     """List one's own interactive sessions, and those that are shared with one, the oldest first."""
 
     everybody: bool = False
-    """Those of all people: for administrators."""
+    """The sessions of all people: for administrators."""
     ended: bool = False
     """Also those that are over; they are listed for a day."""
 
@@ -139,7 +139,7 @@ class WorkSessionChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 
 
 class RestartWorkSession(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Start the scheduler or server of a session anew, and its workers with it."""
+    """Start the scheduler or server of a session again, and its workers with it."""
 
     id: SessionPlace
 

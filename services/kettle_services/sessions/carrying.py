@@ -8,7 +8,7 @@ that is made of the session and the members, by which the schedd knows a repeat.
 import asyncio
 import hashlib
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from kettle.bus.ports import Bus, BusError, RefusedError
@@ -16,7 +16,6 @@ from kettle.bus.retryable import retryable
 from kettle.faults import fault_point
 from kettle.retry.backoff import Backoff
 from kettle.retry.loop import Waits
-from kettle_services.sessions.domain.member_ads import SHARED_WITH, member_ad
 from kettle_services.sessions.domain.session import InteractiveSession
 from kettle_services.sessions.engine import Engine
 from kettle_wire.commands.member_jobs import (
@@ -27,6 +26,7 @@ from kettle_wire.commands.member_jobs import (
 )
 from kettle_wire.events.interactive import InteractiveMembersRefused
 from kettle_wire.jobs import JobId
+from kettle_wire.sessions import SHARED_WITH
 
 _WITHIN_S: Final = 10.0
 _BETWEEN: Final = Backoff(first=0.2, longest=10.0)
@@ -38,7 +38,10 @@ Done = tuple[str, str, int]
 class Carrying:
     """One loop; what is sent for one session goes one after the other, what is for several at once."""
 
-    def __init__(self, bus: Bus, schedd: str, engine: Engine) -> None:
+    def __init__(self, bus: Bus, schedd: str, engine: Engine, over: Callable[[str], None]) -> None:
+        """`over`: told, in a thread, of each session that is over."""
+        self._over = over
+        self._living = set(engine.living)
         self._bus = bus
         self._schedd = schedd
         self._engine = engine
@@ -65,7 +68,7 @@ class Carrying:
                 await waits.wait()
                 continue
             waits.reset()
-            self._forget()
+            await self._forget()
             await self._engine.todo.wait()
 
     async def _carry_out(self, session: InteractiveSession) -> None:
@@ -76,6 +79,8 @@ class Carrying:
         await self._remove(session)
 
     async def _submit(self, session: InteractiveSession, batch: int) -> None:
+        from kettle_services.sessions.domain.member_ads import member_ad  # the language of submissions
+
         done = (session.id, "submitted", batch)
         if done in self._done:
             return
@@ -167,8 +172,11 @@ class Carrying:
             await self._bus.call(ACT_ON_MEMBERS, self._schedd, request, deadline=_WITHIN_S)
         self._shared[session.id] = shared
 
-    def _forget(self) -> None:
+    async def _forget(self) -> None:
         living = self._engine.living
+        for session in self._living - living.keys():
+            await asyncio.to_thread(self._over, session)
+        self._living = set(living)
         self._done = {each for each in self._done if each[0] in living}
         self._shared = {id_: shared for id_, shared in self._shared.items() if id_ in living}
 

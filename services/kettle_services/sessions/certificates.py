@@ -8,7 +8,6 @@ import asyncio
 from datetime import UTC, datetime
 
 from kettle.bus.ports import RefusedError
-from kettle.pki.certificates import CertificateError
 from kettle_services.sessions.access import SessionAccess
 from kettle_services.sessions.kept_files import KeptFiles
 from kettle_wire.codes import RefusalCode
@@ -29,10 +28,11 @@ class Certificates:
         return await self.sign(session.id, request.request)
 
     async def sign(self, session: str, request: bytes) -> SessionCertificate:
-        """One for whoever has made this request; raises RefusedError: it is none."""
+        """One for who has made this request; raises RefusedError: it is none."""
         return await asyncio.to_thread(self._sign, session, request)
 
     def _sign(self, session: str, request: bytes) -> SessionCertificate:
+        from kettle.pki.certificates import CertificateError
         from kettle.pki.session_authority import SessionAuthority  # only a few sessions have certificates
 
         now = datetime.now(UTC)

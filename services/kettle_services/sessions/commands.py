@@ -82,7 +82,7 @@ class SessionCommands:
             plan, target = planned(new, name, profile, session)
         except NotPossible as refusal:
             raise RefusedError(RefusalCode.UNACCEPTABLE, str(refusal)) from refusal
-        if sum(map(len, new.files.values())) > LARGEST_FILES:
+        if sum(len(each.encode()) for each in new.files.values()) > LARGEST_FILES:
             raise RefusedError(
                 RefusalCode.TOO_LARGE, f"the files of a session have {LARGEST_FILES:,} bytes together at most"
             )
@@ -156,7 +156,7 @@ class SessionCommands:
         return self._decided(session.id, [InteractiveChanged(target=new, by=caller.name, what=what)])
 
     async def restart(self, request: RestartInteractive, caller: Identity) -> Decision[SessionTold]:
-        """The head anew, and the workers with it."""
+        """The head again, and the workers with it."""
         session = self._open(request.session, caller)
         return self._decided(session.id, [InteractiveRestarted(by=caller.name, reason=request.reason)])
 

@@ -18,7 +18,9 @@ _log: Final = logging.getLogger(__name__)
 
 
 class Following:
-    """Reads the schedd's frames while it is needed, and none otherwise: most pools have no sessions most of the time."""
+    """
+    Reads the schedd's frames while it is needed, and none otherwise: most pools have no sessions most of the time.
+    """
 
     def __init__(self, bus: Bus, subjects: Subjects, schedd: str, engine: Engine) -> None:
         self._bus = bus
@@ -30,7 +32,9 @@ class Following:
         """The last frame that was read; None: none is."""
 
     async def place(self) -> int:
-        """From which frame on a session that begins now is followed: everything of it comes later, and is read."""
+        """
+        From which frame on a session that begins now is followed: everything of it comes later, and is read.
+        """
         head = await head_frame(self._bus, self._shard)
         return head if self._frame is None else min(head, self._frame)
 
@@ -69,7 +73,9 @@ class Following:
                     return
 
     async def _frames(self, arrived: Frame | Hollow) -> AsyncGenerator[Frame]:
-        """The frames up to one that arrived, without a gap; what the bus does not have comes from the schedd."""
+        """
+        The frames up to one that arrived, without a gap; what the bus does not have comes from the schedd.
+        """
         read = self._frame
         if read is None or arrived.number <= read:
             return

@@ -25,19 +25,27 @@ class KeptFiles:
         """The secret; made when it is wanted for the first time."""
         return key_file(self._directory / _SECRET)
 
-    def keep(self, session: str, files: Mapping[str, bytes]) -> None:
+    def keep(self, session: str, files: Mapping[str, str]) -> None:
         """Keep the files of a session."""
         place = private_directory(self._directory / _FILES / session)
         for name, data in files.items():
             write_private(place / name, data)
 
-    def of(self, session: str) -> dict[str, bytes]:
+    def of(self, session: str) -> dict[str, str]:
         """The files of a session."""
         place = self._directory / _FILES / session
-        return {path.name: path.read_bytes() for path in sorted(place.iterdir())} if place.is_dir() else {}
+        return (
+            {path.name: path.read_text(encoding="utf-8") for path in sorted(place.iterdir())}
+            if place.is_dir()
+            else {}
+        )
+
+    def drop(self, session: str) -> None:
+        """Remove those of one that is over."""
+        shutil.rmtree(self._directory / _FILES / session, ignore_errors=True)
 
     def forget(self, living: Collection[str]) -> None:
-        """Remove those of sessions that are over."""
+        """Remove those of sessions that are over; before the first one begins."""
         place = self._directory / _FILES
         for each in list(place.iterdir()) if place.is_dir() else []:
             if each.name not in living:

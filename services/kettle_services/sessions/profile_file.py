@@ -1,4 +1,6 @@
-"""The file with the profiles: read again when it changes; one that is refused leaves those before in force."""
+"""
+The file with the profiles: read again when it changes; one that is refused leaves those before in force.
+"""
 
 import asyncio
 import logging

@@ -1,4 +1,6 @@
-"""Why members of sessions wait, in the pool's own words: asked when somebody looks, and remembered for a moment."""
+"""
+Why members of sessions wait, in the pool's own words: asked when somebody looks, and remembered for a moment.
+"""
 
 import asyncio
 import logging

@@ -1,4 +1,6 @@
-"""The record of a service of interactive sessions: its shard, what is folded from it, and the events of those that are followed."""
+"""
+The record of a service of interactive sessions: its shard, what is folded from it, and the events of those that are followed.
+"""
 
 import asyncio
 from collections import OrderedDict

@@ -51,7 +51,7 @@ async def serve(rt: Runtime, settings: SessionsSettings) -> None:
     histories = Histories(log, record)
     rt.loop(record.checkpoint(), name="checkpoint")
     rt.loop(following.follow(), name="follow")
-    rt.loop(Carrying(bus, settings.name, engine).run(), name="carrying")
+    rt.loop(Carrying(bus, settings.name, engine, kept.drop).run(), name="carrying")
     rt.loop(engine.run(), name="times")
     rt.loop(profiles.watch(settings.profiles_interval), name="profiles")
     authorizer = Authorizer.of_service("sessions", lambda: settings.authorization, people=people)
@@ -65,7 +65,7 @@ async def serve(rt: Runtime, settings: SessionsSettings) -> None:
     asked = SessionCommands(
         engine, following, access, profiles, reasons, histories, kept, limit=settings.limit
     )
-    members = MemberQuestions(engine, kept, certificates)
+    members = MemberQuestions(engine, kept, certificates, bus, settings.name)
     pipeline = CommandPipeline(record)
     await bus.serve(
         "sessions",

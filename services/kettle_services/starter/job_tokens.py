@@ -1,5 +1,5 @@
 """
-The files of a job's tokens: there before its input files are fetched and its program starts, renewed while it runs, gone before anybody
+The files of a job's tokens, and those of its interactive session: there before its input files are fetched and its program starts, renewed while it runs, gone before anybody
 else gets into the sandbox.
 
 They are written with the rights of the job's account, and nothing in their place is followed: what a job puts there can mislead
@@ -21,6 +21,7 @@ from kettle_wire.attempts import Ending
 from kettle_wire.codes import HoldCode
 from kettle_wire.commands.questions import FetchTokens, JobTokens
 from kettle_wire.job_tokens import JobToken
+from kettle_wire.sessions import FILES
 
 _REPEAT_S: Final = 5.0
 """Between two questions for the same."""
@@ -40,7 +41,7 @@ class TokenFiles:
     def __init__(self, job: JobAd, sandbox: Sandbox, questions: SubmitSideQuestions) -> None:
         self._sandbox = sandbox
         self._questions = questions
-        self._wanted = self._missing = job.given(SERVICES)
+        self._wanted = self._missing = job.given(SERVICES) or job.given(FILES)
         """There are none yet, and the job cannot start."""
         self._number = 0
         """Of the question that waits for an answer; 0: none does."""

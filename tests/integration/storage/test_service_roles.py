@@ -23,7 +23,7 @@ from kettle.testing.servers.embedded import server_directory
 from kettle_services.master.domain.start_order import NEEDS_DATABASE
 from kettle_wire.frames import Entry, Frame
 
-KINDS: Final = ("ce", "collector", "dagman", "identity", "negotiator", "scaler", "schedd")
+KINDS: Final = ("ce", "collector", "dagman", "identity", "negotiator", "scaler", "schedd", "sessions")
 SCHEMAS: Final = ("accounting", "jobs", "machines", "negotiation")
 NUMBER: Final = "(SELECT id FROM log.shard WHERE kind = '{}')"
 """The number of the shard of a kind."""

@@ -69,6 +69,7 @@ from kettle_wire.events import (
     tag_of,
 )
 from kettle_wire.events.codec import EVENT_TYPES, Recorded
+from kettle_wire.events.interactive import InteractiveEvent
 from kettle_wire.events.job import ServiceUse
 from kettle_wire.events.workflow import WorkflowEvent
 from kettle_wire.frames import Entry, Frame
@@ -218,7 +219,12 @@ def test_each_of_many_jobs_has_an_event_of_its_own() -> None:
 
 def test_every_type_of_event_has_an_example() -> None:
     """The examples below, which are those of the documentation, leave no type out that is published."""
-    unpublished = {JobsChanged, *get_args(IdentityEvent), *get_args(WorkflowEvent)}
+    unpublished = {
+        JobsChanged,
+        *get_args(IdentityEvent),
+        *get_args(InteractiveEvent),
+        *get_args(WorkflowEvent),
+    }
     assert set(EVENT_TYPES) - unpublished == {type(event) for _, event in ALL}
 
 

@@ -21,7 +21,7 @@ def test_work_ends_before_what_records_it() -> None:
         ["startd"],
         ["shadow"],
         ["schedd"],
-        ["gateway", "accounting", "dagman", "negotiator", "collector"],
+        ["gateway", "accounting", "sessions", "dagman", "negotiator", "collector"],
     ] == stop_stages(DAEMON_LIST)
 
 

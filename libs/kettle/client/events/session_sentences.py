@@ -43,7 +43,7 @@ def session_sentence(event: InteractiveEvent) -> tuple[str, str]:
         case InteractiveChanged(by=by, what=what):
             return f"{by} wants {what}", ""
         case InteractiveRestarted(by=by):
-            return f"{by} has it started anew", ""
+            return f"{by} has it started again", ""
         case InteractiveClosing(reason=reason):
             return f"is being stopped: {reason}", ""
         case InteractiveEnded(outcome=outcome, reason=reason):

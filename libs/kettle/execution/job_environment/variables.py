@@ -19,6 +19,7 @@ from kettle.jobs.match_references import SCRATCH
 from kettle.jobs.needed_tokens import DIRECTORY, SERVICES, bearer, file_of, needed_tokens
 from kettle.jobs.pool_access import ATTRIBUTE
 from kettle.published.services import ATTRIBUTE as SERVICES_PUBLISHED
+from kettle_wire.sessions import FILES
 
 PATH: Final = "/usr/local/bin:/usr/bin:/bin"
 
@@ -86,10 +87,10 @@ def _sites(spec: JobSpec, helpers: str) -> dict[str, str]:
 
 def _tokens(job: JobAd, sandbox: str) -> dict[str, str]:
     """Where the job's tokens are; an owner who names a file of his own knows better."""
-    if not job.given(SERVICES):
-        return {}
-    found = needed_tokens(job.whole)
     where = f"{sandbox}/{DIRECTORY}"
+    if not job.given(SERVICES):
+        return {"_CONDOR_CREDS": where} if job.given(FILES) else {}
+    found = needed_tokens(job.whole)
     return {"_CONDOR_CREDS": where, "BEARER_TOKEN_FILE": f"{where}/{file_of(bearer(found))}"} if found else {}
 
 

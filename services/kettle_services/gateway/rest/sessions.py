@@ -79,7 +79,7 @@ class SessionQuestions:
         return self._repeats.answered(asked, Answer(shown(told.session)))
 
     async def restart(self, asked: Asked) -> Answer:
-        """Its head anew."""
+        """Its head again."""
         parameters: rest.RestartWorkSession = asked.parameters
         if (first := self._repeats.first_answer(asked)) is not None:
             return first

@@ -11,18 +11,19 @@ from kettle.bus.ports import RefusedError
 from kettle.eventsourcing.command_pipeline import Decision
 from kettle_services.schedd.commands.explanations import Explanations
 from kettle_services.schedd.queue.recorder import QueueRecorder
+from kettle_wire.ads import Ad
 from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.member_jobs import ActOnMembers, ExplainMembers, SubmitMembers
 from kettle_wire.commands.queue import Act, Acted, EditJobs, Select, Submit, Submitted
 from kettle_wire.commands.schedd import ExplainJobs, JobsExplained
 from kettle_wire.identity import Identity, user
 from kettle_wire.jobs import JobId
-from kettle_wire.sessions import BATCH, ID, NUMBER
+from kettle_wire.sessions import BATCH, ID, NUMBER, SHARED_WITH
 
 Doing = Callable[[Act, Identity], Awaitable[Decision[Acted]]]
 Editing = Callable[[EditJobs, Identity], Awaitable[Decision[Acted]]]
 Submitting = Callable[[Submit, Identity], Awaitable[Decision[Submitted]]]
-_EDITED: Final = frozenset({"ServicesSharedWith"})
+_EDITED: Final = frozenset({SHARED_WITH})
 """What of its jobs a session may change later."""
 
 
@@ -46,7 +47,7 @@ class MemberJobs:
     async def submit(self, request: SubmitMembers, caller: Identity) -> Decision[Submitted]:
         """One batch of members: a cluster, of which each job says which member it is."""
         del caller
-        marks = {ID: request.session, BATCH: request.batch}
+        marks: Ad = {ID: request.session, BATCH: request.batch}
         numbered = [[*row, request.first + place] for place, row in enumerate(request.rows)]
         described = Submit(
             id=request.id,
@@ -83,9 +84,7 @@ class MemberJobs:
         return await self._reasons.explain_jobs(ExplainJobs(select=Select(jobs=jobs)), user(request.owner))
 
     def _own(self, session: str, owner: str, clusters: list[int], jobs: list[JobId]) -> list[JobId]:
-        """
-        Those in the queue, of which each is of the session.  Raises RefusedError for one that is not.
-        """
+        """Those in the queue, of which each is of the session.  Raises RefusedError for one that is not."""
         wanted = set(clusters)
         found = [job for job in jobs if job in self._queue.jobs]
         for number in sorted(wanted & self._queue.clusters.keys()):

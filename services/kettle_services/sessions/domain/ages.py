@@ -10,6 +10,7 @@ from kettle_wire.sessions import SessionPlan
 
 _RETRY_S: Final = 1.0
 _LONGEST_RETRY_S: Final = 120.0
+_IN_A_ROW: Final = 2
 _RELEASE_S: Final = 30.0
 _LONGEST_RELEASE_S: Final = 600.0
 _LEAD_S: Final = 120.0
@@ -24,6 +25,16 @@ def retry_at(session: InteractiveSession) -> float:
     if end is not None and session.short_runs:
         return end.at + _doubled(_RETRY_S, session.short_runs, _LONGEST_RETRY_S)
     return 0.0
+
+
+def worker_retry_at(session: InteractiveSession) -> float:
+    """
+    When workers may be ordered again, of which some have ended at once; a moment that is over: at any time.
+    """
+    if session.failures < _IN_A_ROW:  # anything may end once
+        return retry_at(session)
+    pause = _doubled(_RETRY_S, session.failures - 1, _LONGEST_RETRY_S)
+    return max(retry_at(session), session.failed_at + pause)
 
 
 def release_at(member: Member) -> float | None:
@@ -58,19 +69,21 @@ def _times(session: InteractiveSession) -> Iterator[float]:
         return
     if session.target.life:
         yield session.created + session.target.life
-    if at := retry_at(session):
-        yield at
+    yield from filter(None, (retry_at(session), worker_retry_at(session)))
     for number, each in session.members.items():
-        if each.ending:
-            continue
-        if each.status == "held" and (release := release_at(each)) is not None:
-            yield release
-        if each.retiring:
-            yield each.retiring + session.plan.grace
-        elif each.replaced:
-            yield each.started + session.plan.worker_life - session.plan.grace
-        elif each.role == "worker" and (due := replacement_at(session.plan, number, each)) is not None:
-            yield due
+        if not each.ending:
+            yield from _times_of(session.plan, number, each)
+
+
+def _times_of(plan: SessionPlan, number: int, member: Member) -> Iterator[float]:
+    if member.status == "held" and (release := release_at(member)) is not None:
+        yield release
+    if member.retiring:
+        yield member.retiring + plan.grace
+    elif member.replaced:
+        yield member.started + plan.worker_life - plan.grace
+    elif member.role == "worker" and (due := replacement_at(plan, number, member)) is not None:
+        yield due
 
 
 def _doubled(first: float, times: int, longest: float) -> float:

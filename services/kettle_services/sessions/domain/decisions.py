@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from kettle_services.sessions.domain.ages import due_for_replacement, release_at, retry_at
+from kettle_services.sessions.domain.ages import due_for_replacement, release_at, retry_at, worker_retry_at
 from kettle_services.sessions.domain.members import Member
 from kettle_services.sessions.domain.session import HeadEnd, InteractiveSession, evolve
 from kettle_services.sessions.domain.standing import standing
@@ -136,7 +136,9 @@ def _end_of(session: InteractiveSession, end: HeadEnd) -> InteractiveClosing | N
 
 
 def _target(session: InteractiveSession, _now: float, heard: Heard) -> list[InteractiveEvent]:
-    """What the scheduler wants, within what it may; before it has said something, no less than the smallest number."""
+    """
+    What the scheduler wants, within what it may; before it has said something, no less than the smallest number.
+    """
     adapt, target = session.target.adapt, session.target
     if adapt is None or session.plan.worker is None:
         return []
@@ -150,7 +152,12 @@ def _target(session: InteractiveSession, _now: float, heard: Heard) -> list[Inte
 
 def _workers(session: InteractiveSession, now: float, _heard: Heard) -> list[InteractiveEvent]:
     missing = session.target.workers - sum(each.stays for each in session.workers.values())
-    if session.plan.worker is None or missing <= 0 or now < retry_at(session) or not _may_begin(session):
+    if (
+        session.plan.worker is None
+        or missing <= 0
+        or now < worker_retry_at(session)
+        or not _may_begin(session)
+    ):
         return []
     return [_order(session, missing, [])]
 
@@ -192,7 +199,7 @@ def _retirements(session: InteractiveSession, now: float, heard: Heard) -> list[
     safe = [n for n, each in retiring.items() if each.job in heard.retired and not each.retired]
     if safe:
         return [InteractiveWorkersRetired(numbers=safe)]
-    hands_over = bool(session.contact)
+    hands_over = session.kind == "dask" or bool(session.contact)
     go = [
         n
         for n, each in retiring.items()
@@ -205,10 +212,12 @@ def _retirements(session: InteractiveSession, now: float, heard: Heard) -> list[
 
 
 def _replacements(session: InteractiveSession, now: float, _heard: Heard) -> list[InteractiveEvent]:
-    """Workers whose time is nearly over have a successor, and go when that runs, or when their time is over."""
+    """
+    Workers whose time is nearly over have a successor, and go when that runs, or when their time is over.
+    """
     workers = session.workers
     due = [n for n, each in workers.items() if each.stays and due_for_replacement(session.plan, n, each, now)]
-    if due and now >= retry_at(session) and _may_begin(session):
+    if due and now >= worker_retry_at(session) and _may_begin(session):
         return [_order(session, len(due), due)]
     succeeded = [
         old

@@ -1,15 +1,17 @@
 """What the jobs of a session are: the ad with which a batch of members is submitted."""
 
+from collections.abc import Sequence
 from typing import Final
 
+from kettle.jobs.needed_tokens import PERMISSIONS, RESOURCE
+from kettle.jobs.needed_tokens import SERVICES as OAUTH_SERVICES
 from kettle.submit.quoting import join_v2
 from kettle_services.sessions.domain.session import InteractiveSession
 from kettle_wire.ads import Ad, Expr
 from kettle_wire.codes import Universe
-from kettle_wire.sessions import MemberPlan, MemberRole
+from kettle_wire.job_tokens import NeededToken
+from kettle_wire.sessions import FILES, SERVICES, SHARED_WITH, MemberPlan, MemberRole
 
-SERVICES: Final = "Services"
-SHARED_WITH: Final = "ServicesSharedWith"
 _DISK_KIB: Final = 1024 * 1024
 
 
@@ -48,12 +50,30 @@ def member_ad(session: InteractiveSession, role: MemberRole, site: str) -> Ad:
         ad["RequestGPUs"] = plan.gpus
     if session.plan.image:
         ad["ContainerImage"] = session.plan.image
+    if session.plan.files:
+        ad[FILES] = True
+    if role == "head":
+        ad |= _tokens(session.plan.tokens)
     if plan.services:
         ad[SERVICES] = plan.services
     if session.target.shared_with:
         ad[SHARED_WITH] = ", ".join(session.target.shared_with)
     if role == "worker" and session.plan.worker_life:
         ad["AllowedExecuteDuration"] = int(session.plan.worker_life)
+    return ad
+
+
+def _tokens(needed: Sequence[NeededToken]) -> Ad:
+    """As the submit command `use_oauth_services` and its companions have it."""
+    if not needed:
+        return {}
+    words = [f"{each.service}*{each.handle}" if each.handle else each.service for each in needed]
+    ad: Ad = {OAUTH_SERVICES: ",".join(words)}
+    for each in needed:
+        if each.scopes:
+            ad[f"{PERMISSIONS}{each.name}"] = " ".join(each.scopes)
+        if each.audiences:
+            ad[f"{RESOURCE}{each.name}"] = ",".join(each.audiences)
     return ad
 
 

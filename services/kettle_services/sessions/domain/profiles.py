@@ -19,7 +19,6 @@ import msgspec
 from kettle.runtime.toml_lines import TomlLines
 from kettle.terminal.nearest_names import did_you_mean
 from kettle.worker_pools.faults import Fault, PoolFileRefused, ValueRefused
-from kettle.worker_pools.values import megabytes, span
 from kettle_wire.sessions import MOST_WORKERS, SessionKind
 
 _KINDS: Final = ("dask", "notebook", "process")
@@ -27,9 +26,8 @@ _NAME_LONGEST: Final = 64
 _LIKELY: Final = {"cores": "cpus", "ram": "memory", "mem": "memory", "gpu": "gpus", "cpu": "cpus", "container_image": "image",
                   "docker_image": "image", "env": "environment", "timeout": "idle", "lifetime": "life", "max_workers": "workers_allowed"}  # fmt: skip
 """What else people call a key."""
-_READERS: Final[Mapping[str, Callable[[object], object]]] = {
-    "life": span, "idle": span, "grace": span, "worker_life": span, "memory": megabytes, "head_memory": megabytes,
-}  # fmt: skip
+_TIMES: Final = frozenset({"grace", "idle", "life", "worker_life"})
+_MEMORY: Final = frozenset({"head_memory", "memory"})
 
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -165,7 +163,7 @@ def _read(
             good = False
             continue
         try:
-            values[key] = _READERS[key](value) if key in _READERS else _sizes(key, value)
+            values[key] = _value(key, value)
             msgspec.convert({"kind": "process", key: values[key]}, Profile)
         except ValueRefused as refusal:
             wrong((name, key), f"{key}: {refusal}")
@@ -185,8 +183,14 @@ def _read(
     return None if rules else profile
 
 
-def _sizes(key: str, value: object) -> object:
-    """Of memory also in the units that people write."""
+def _value(key: str, value: object) -> object:
+    """What a file has in a form for people; raises ValueRefused."""
+    from kettle.worker_pools.values import megabytes, span  # the units of submissions, where there is a file
+
+    if key in _TIMES:
+        return span(value)
+    if key in _MEMORY:
+        return megabytes(value)
     if key == "memory_allowed" and isinstance(value, list):
         return [megabytes(each) for each in cast("list[object]", value)]
     return value

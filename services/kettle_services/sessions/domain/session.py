@@ -1,4 +1,6 @@
-"""What an interactive session is after its events: a value, and one function that makes the next value of it."""
+"""
+What an interactive session is after its events: a value, and one function that makes the next value of it.
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
@@ -29,7 +31,9 @@ from kettle_wire.events.interactive import (
 from kettle_wire.sessions import SessionKind, SessionOutcome, SessionPlan, SessionState, SessionTarget
 
 SHORT_S: Final = 10.0
-"""A head that ran for less than this has not done anything."""
+"""A program that ran for less than this has not done anything."""
+_APART_S: Final = 300.0
+"""Failures of workers with so much time in between are not in a row."""
 
 
 class HeadEnd(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -63,7 +67,7 @@ class InteractiveSession(msgspec.Struct, frozen=True, kw_only=True, omit_default
     head_ran: bool = False
     """The head has run."""
     head_end: HeadEnd | None = None
-    """How the last one ended, if there is none now."""
+    """How the last one ended, until another one runs."""
     short_runs: int = 0
     """Heads in a row that ran for a moment only."""
     contact: str = ""
@@ -78,6 +82,11 @@ class InteractiveSession(msgspec.Struct, frozen=True, kw_only=True, omit_default
     lost: int = 0
     missing: int = 0
     """Workers that were lost, and in whose place none runs yet."""
+    failures: int = 0
+    """Workers in a row whose programs ended at once."""
+    failed_at: float = 0.0
+    failure: str = ""
+    """How the last of them ended."""
     restarts: int = 0
     closing: float = 0.0
     outcome: SessionOutcome = ""
@@ -105,7 +114,9 @@ class InteractiveSession(msgspec.Struct, frozen=True, kw_only=True, omit_default
 def evolve(
     session: InteractiveSession | None, event: InteractiveEvent, at: float
 ) -> InteractiveSession | None:
-    """The session after an event, which was recorded at a time in seconds since the epoch; None: it is forgotten."""
+    """
+    The session after an event, which was recorded at a time in seconds since the epoch; None: it is forgotten.
+    """
     if isinstance(event, InteractiveForgotten):
         return None
     if isinstance(event, InteractiveCreated):
@@ -156,7 +167,6 @@ def _ordered(session: InteractiveSession, event: InteractiveMembersOrdered, at: 
         members=members,
         next_member=event.first + event.count,
         next_batch=event.batch + 1,
-        head_end=None if event.role == "head" else session.head_end,
     )
 
 
@@ -203,6 +213,10 @@ def _one_seen(session: InteractiveSession, change: MemberChange, at: float) -> I
     session = _with(session, members=members)
     if before.role == "head":
         return _head_seen(session, before, change, at)
+    ended = change.status == "gone" and change.exit is not None and before.started
+    if ended and before.stays and at - before.started < SHORT_S:
+        row = session.failures + 1 if at - session.failed_at < _APART_S else 1
+        session = _with(session, failures=row, failed_at=at, failure=change.reason)
     stopped = before.status == "running" and change.status != "running" and before.stays
     if stopped or (change.status == "gone" and before.stays):
         return _with(session, lost=session.lost + 1, missing=session.missing + 1)
@@ -216,7 +230,7 @@ def _head_seen(
 ) -> InteractiveSession:
     if change.status == "running":
         site = change.site or before.site or session.head_site
-        return _with(session, head_ran=True, head_site=site, contact="", versions={})
+        return _with(session, head_ran=True, head_site=site, head_end=None, contact="", versions={})
     if change.status != "gone":
         return session
     if session.head is not None:  # that was the one before
@@ -287,6 +301,7 @@ def _restarted(session: InteractiveSession, event: InteractiveRestarted, _at: fl
         head_end=None,
         short_runs=0,
         missing=0,
+        failures=0,
         refused="",
         refusals=0,
     )

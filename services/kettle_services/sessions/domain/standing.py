@@ -1,4 +1,6 @@
-"""How a session stands, in a word and a sentence, as it is recorded; why jobs wait is asked of the pool and not recorded."""
+"""
+How a session stands, in a word and a sentence, as it is recorded; why jobs wait is asked of the pool and not recorded.
+"""
 
 from kettle_services.sessions.domain.members import Member
 from kettle_services.sessions.domain.session import InteractiveSession
@@ -51,6 +53,8 @@ def _with_workers(session: InteractiveSession) -> tuple[SessionState, str]:
         return "degraded", f"{_counted(held)} held: {held[0].reason}"[:_LONGEST]
     if session.refused:
         return "degraded", f"workers cannot be submitted: {session.refused}"[:_LONGEST]
+    if session.missing and session.failures > 1:
+        return "degraded", f"workers end at once, the last one so: {session.failure}"[:_LONGEST]
     if session.missing:
         lost = f"{session.missing} workers were" if session.missing > 1 else "a worker was"
         return "degraded", f"{lost} lost, and a new one is starting for each"

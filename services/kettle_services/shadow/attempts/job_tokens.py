@@ -8,8 +8,11 @@ import logging
 import time
 from typing import Final
 
+import msgspec
+
 from kettle.bus.ports import Asks, BusError, RefusedError
 from kettle.jobs.needed_tokens import wants_tokens
+from kettle.transfer.submit_side_paths import text
 from kettle_services.shadow.settings import ShadowSettings
 from kettle_wire.codes import NOT_NOW, RefusalCode
 from kettle_wire.commands.job_credentials import (
@@ -20,10 +23,14 @@ from kettle_wire.commands.job_credentials import (
 )
 from kettle_wire.commands.questions import JobTokens
 from kettle_wire.commands.schedd import Attempt
+from kettle_wire.commands.sessions import MEMBER_ASKS, MemberAsks, SessionFiles
 from kettle_wire.commands.shadow import Assignment
 from kettle_wire.flocking import pool_of
-from kettle_wire.job_tokens import NONE_WHERE_JOINED
+from kettle_wire.job_tokens import NONE_WHERE_JOINED, JobToken
+from kettle_wire.sessions import FILES
+from kettle_wire.sessions import ID as SESSION
 
+_AS_LONG_AS_IT_RUNS_S: Final = 1e9
 _log: Final = logging.getLogger(__name__)
 
 
@@ -40,11 +47,42 @@ class TokenRequests:
 
     async def fetch(self, assignment: Assignment) -> JobTokens:
         """
-        The tokens of an attempt.
+        The tokens of an attempt, and the files of its interactive session.
 
         Raises:
             RefusedError: it gets none; `busy`: not now, ask again.
         """
+        if not assignment.ad.get(FILES):
+            return await self._issued(assignment)
+        files = await self._files(assignment)
+        issued = (await self._issued(assignment)).tokens if wants_tokens(assignment.ad) else []
+        return JobTokens([*issued, *files])
+
+    async def _files(self, assignment: Assignment) -> list[JobToken]:
+        """What the owner of its session has given to it, which is the same as long as it runs."""
+        asks = MemberAsks(
+            session=text(assignment.ad, SESSION),
+            job=assignment.job,
+            attempt=assignment.attempt,
+            verb="files",
+            body=b"",
+        )
+        try:
+            answer = await self._bus.call(
+                MEMBER_ASKS, self._settings.schedd, asks, deadline=self._settings.call_deadline
+            )
+        except RefusedError as error:
+            if error.code in NOT_NOW:
+                raise
+            raise RefusedError(RefusalCode.DENIED, str(error)) from error
+        except BusError as error:
+            raise RefusedError(
+                RefusalCode.BUSY, f"the files of its session cannot be had at the moment: {error}"
+            ) from error
+        files = msgspec.msgpack.decode(answer.body, type=SessionFiles).files
+        return [JobToken(name=name, text=data, left=_AS_LONG_AS_IT_RUNS_S) for name, data in files.items()]
+
+    async def _issued(self, assignment: Assignment) -> JobTokens:
         if not wants_tokens(assignment.ad):
             raise RefusedError(
                 RefusalCode.DENIED, f"job {assignment.job} was not submitted with use_oauth_services"

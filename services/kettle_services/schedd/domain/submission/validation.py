@@ -25,7 +25,7 @@ from kettle_services.schedd.domain.submission import published
 from kettle_wire.ads import Ad, Expr, Scalar
 from kettle_wire.codes import JobStatus, Universe
 from kettle_wire.grid import batch_system
-from kettle_wire.sessions import BATCH, ID, NUMBER
+from kettle_wire.sessions import MARKS
 
 SET_BY_SCHEDD: Final = frozenset(
     name.lower()
@@ -36,8 +36,6 @@ _STATUS: Final = "jobstatus"
 _MARKS: Final = CREDENTIAL | {AWAITS.lower()}
 """What the schedd adds to submissions for a compute entrypoint."""
 _STATUSES: Final = (JobStatus.HELD, Expr("undefined"))
-MEMBERS: Final = frozenset(map(str.lower, (ID, NUMBER, BATCH)))
-"""What marks the jobs of interactive sessions."""
 JOB_BYTES: Final = 256 * 1024
 """A job ad travels in many messages, and with other ads in one."""
 _NUL: Final = "a value has a NUL in it, which no file, argument or variable can have"
@@ -69,12 +67,7 @@ def check(
     if not rows:
         raise Unacceptable("the submission has no jobs: the queue statement yields no items")
     check_count(len(rows), limit)
-    if set(map(len, rows)) != {len(columns)}:
-        raise Unacceptable(
-            f"a row of the submission does not have {len(columns)} values, one for each column"
-        )
-    if len(set(columns)) != len(columns):
-        raise Unacceptable("a column stands twice in the submission")
+    _rectangular(columns, rows)
     size = len(_encode(ad))
     if largest := _largest(rows, JOB_BYTES - size):
         raise Unacceptable(
@@ -103,8 +96,17 @@ def check(
         _batch_systems(ad, columns, rows, universe, spelled.get("gridresource", ""))
 
 
+def _rectangular(columns: list[str], rows: list[list[Scalar]]) -> None:
+    if set(map(len, rows)) != {len(columns)}:
+        raise Unacceptable(
+            f"a row of the submission does not have {len(columns)} values, one for each column"
+        )
+    if len(set(columns)) != len(columns):
+        raise Unacceptable("a column stands twice in the submission")
+
+
 def _no_members(spelled: Mapping[str, str]) -> None:
-    if names := MEMBERS & spelled.keys():
+    if names := MARKS & spelled.keys():
         raise Unacceptable(
             f"the attribute {spelled[min(names)]} is of jobs of interactive sessions alone (kettle session)"
         )
