@@ -14,6 +14,7 @@ from kettle_services.gateway.published.http_proxy import HttpProxy
 from kettle_services.gateway.published.job_lookup import JobLookup
 from kettle_services.gateway.published.landing import Landing
 from kettle_services.gateway.published.service_access import ServiceAccess
+from kettle_services.gateway.published.service_metrics import measure_services
 from kettle_services.gateway.published.service_pages import ServicePages
 from kettle_services.gateway.published.service_questions import ServiceQuestions
 from kettle_services.gateway.published.service_reporter import ServiceReporter
@@ -89,6 +90,7 @@ class PublishedServices:
         self.requests.add_to(application, self.pages.lead_on)
         self.pages.add_to(application)
         self.reports.listen(self.tunnels, self.uses, self.access)
+        measure_services(rt.telemetry, self.tunnels, self.uses, self.access)
         rt.loop(self.reports.run(), name="reports of services")
         rt.loop(self.uses.watch(), name="uses of services")
         rt.loop(self.tunnels.watch_tickets(), name="tickets of tunnels")
