@@ -20,11 +20,12 @@ from kettle_wire.codes import JobStatus
 from kettle_wire.commands.queue import QUERY_JOBS, QueryJobs, Select
 from kettle_wire.jobs import JobId
 from kettle_wire.rest.problem import ProblemCode
+from kettle_wire.sessions import ID as SESSION
 
 _KEPT_S: Final = 1.0
 """So long an answer counts: what the owner takes back ends so soon."""
 _MOST: Final = 10_000
-_ATTRIBUTES: Final = ("Owner", "JobStatus", "HoldReason", services.ATTRIBUTE, sharing.ATTRIBUTE)
+_ATTRIBUTES: Final = ("Owner", "JobStatus", "HoldReason", SESSION, services.ATTRIBUTE, sharing.ATTRIBUTE)
 
 
 class QueuedJob(msgspec.Struct, frozen=True):
@@ -38,6 +39,8 @@ class QueuedJob(msgspec.Struct, frozen=True):
     described: tuple[services.Service, ...]
     """What its description publishes."""
     hold_reason: str = ""
+    session: str = ""
+    """The interactive session that it is of."""
 
     def why_not_reached(self) -> str:
         """Why it has no tunnel, as a sentence."""
@@ -132,6 +135,7 @@ def _of_ad(job: JobId, schedd: str, ad: Ad) -> QueuedJob:
         shared_with=_sharing(ad.get(sharing.ATTRIBUTE)),
         described=_services(ad.get(services.ATTRIBUTE)),
         hold_reason=str(ad.get("HoldReason", "")),
+        session=str(ad.get(SESSION, "")),
     )
 
 
