@@ -3,7 +3,8 @@
 from typing import Any
 
 from kettle_wire.telemetry.declaration import Attribute, Metric
-from kettle_wire.telemetry.metrics import ALL, METRICS
+from kettle_wire.telemetry.metrics import METRICS
+from kettle_wire.telemetry.process_metrics import ALL
 from kettle_wire.telemetry.traces import LOG_FIELDS, SPANS
 
 _HEAD = """\

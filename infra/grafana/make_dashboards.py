@@ -160,6 +160,21 @@ QUEUE: Final = Dashboard(
         ),
         Panel(title="Transfers that wait", queries={"{{instance}}": "kettle_shadow_transfers_waiting{POOL}"}),
         Panel(
+            title="Files by URL, by what served them",
+            unit="Bps",
+            queries={"{{source}}": _rate("kettle_schedd_files_bytes_total", "source")},
+            empty="no job has moved files by URL",
+        ),
+        Panel(
+            title="Files by URL",
+            unit="ops",
+            queries={
+                "{{source}}, had already: {{hit}}": _rate("kettle_schedd_files_moved_total", "source, hit"),
+                "failed": _rate("kettle_schedd_files_failed_total", "pool"),
+            },
+            empty="no job has moved files by URL",
+        ),
+        Panel(
             title="Jobs by submitter",
             kind="table",
             queries={"{{submitter}}": "sum by (submitter, state) (kettle_schedd_submitter_jobs{POOL})"},

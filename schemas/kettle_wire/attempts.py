@@ -9,6 +9,7 @@ from typing import Annotated
 import msgspec
 
 from kettle_wire.codes import FIRST_VACATE
+from kettle_wire.moved_files import MovedFiles
 
 SUBCODES = 1 << 31
 """A code, and a subcode with any sign, is smaller: numbers of 32 bits wherever somebody keeps them."""
@@ -32,6 +33,8 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Bytes of output shipped to the submit side."""
     received: int = 0
     """Bytes of input fetched."""
+    moved: MovedFiles | None = None
+    """The files that it moved by URL; None: there were none."""
 
 
 class Transfer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

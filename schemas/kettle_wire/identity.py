@@ -11,6 +11,8 @@ from kettle_wire.subjects import token, untoken
 
 Kind = Literal["daemon", "worker", "user", "visitor"]
 _PREFIX: Final[dict[Kind, str]] = {"daemon": "d-", "worker": "w-", "user": "u-", "visitor": "v-"}
+_BEARER: Final = "b-"
+"""Of a person who has shown a token."""
 
 
 class Identity(msgspec.Struct, frozen=True):
@@ -22,11 +24,17 @@ class Identity(msgspec.Struct, frozen=True):
 
     kind: Kind
     name: str
+    bearer: bool = False
+    """Of a person: who has shown a token, and may have less on the access point than the account of that name."""
 
     @property
     def role(self) -> str:
         """What a daemon is, wherever it runs."""
         return self.name.partition(".")[0]
+
+    def is_person(self, name: str) -> bool:
+        """Whether it is the person of this name, by whatever that person has shown."""
+        return self.kind == "user" and self.name == name
 
     @property
     def access_point(self) -> str:
@@ -36,7 +44,7 @@ class Identity(msgspec.Struct, frozen=True):
     @property
     def token(self) -> str:
         """The identity as one subject token."""
-        return _PREFIX[self.kind] + token(self.name)
+        return (_BEARER if self.bearer else _PREFIX[self.kind]) + token(self.name)
 
     @property
     def inbox(self) -> str:
@@ -52,6 +60,8 @@ class Identity(msgspec.Struct, frozen=True):
         for kind, prefix in _PREFIX.items():
             if text.startswith(prefix):
                 return cls(kind, untoken(text.removeprefix(prefix)))
+        if text.startswith(_BEARER):
+            return bearer(untoken(text.removeprefix(_BEARER)))
         raise ValueError(f"the subject {subject} names no caller")
 
 
@@ -68,6 +78,11 @@ def worker(startd: str) -> Identity:
 def user(name: str) -> Identity:
     """The identity of a person."""
     return Identity("user", name)
+
+
+def bearer(name: str) -> Identity:
+    """The identity of a person who has shown a token."""
+    return Identity("user", name, bearer=True)
 
 
 def visitor(name: str) -> Identity:

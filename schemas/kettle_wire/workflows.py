@@ -13,6 +13,10 @@ UNPACKED_BYTES: Final = 256 * 1024 * 1024
 """So large one may become when it is unpacked."""
 WORKFLOW_FILE: Final = "KettleWorkflowFile"
 """Attribute of a DAG job that runs a workflow of PROMINENCE: the file that says what is to run."""
+BY_TOKEN: Final = "SubmittedByToken"  # noqa: S105 - the name of an attribute
+"""
+Attribute of a DAG job that came by a token: its process runs nothing on the access point with the rights of its owner's account.
+"""
 MOST_NODES: Final = 5_000_000
 """So many a workflow may have: a few packed bytes could say far more than there is memory for."""
 

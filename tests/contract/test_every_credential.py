@@ -30,7 +30,7 @@ from kettle.embedded import EmbeddedNats
 from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers.embedded import server_directory
 from kettle.testing.servers.members import KINDS, SENTINEL, Members
-from kettle_wire.identity import Identity, daemon, user, visitor, worker
+from kettle_wire.identity import Identity, bearer, daemon, user, visitor, worker
 from kettle_wire.subjects import API, Subjects
 
 SUBJECTS = Subjects("pool")
@@ -55,10 +55,10 @@ WHO: dict[str, tuple[str, Identity]] = {role: (role, daemon(role)) for role in S
     "neighbour": ("startd", worker("other.host")),
     "ada": ("user", user("ada")),
     "bob": ("user", user("bob")),
-    "rita": (READER, user("rita")),
-    "bearer": (BEARER, user("bea")),
-    "bearing administrator": (BEARING_ADMINISTRATOR, user("bert")),
-    "job": (SUBMITTER, user("sam")),
+    "rita": (READER, bearer("rita")),
+    "bearer": (BEARER, bearer("bea")),
+    "bearing administrator": (BEARING_ADMINISTRATOR, bearer("bert")),
+    "job": (SUBMITTER, bearer("sam")),
     "administrator": ("administrator", user("grace")),
     "monitor": (MONITOR, daemon(MONITOR)),
     "visitor": (VISITOR, visitor("ap@home")),
@@ -290,7 +290,11 @@ async def test_a_credential_opens_all_that_is_declared_for_it(pool: Pool, name: 
 
 def as_another(subject: str, who: str, other: str) -> str:
     """What a subject below somebody's name is for somebody else."""
-    return ".".join({who: other, f"u-{who}": f"u-{other}"}.get(part, part) for part in subject.split("."))
+    names = {
+        IDENTITIES[who].name: IDENTITIES[other].name,
+        IDENTITIES[who].token: IDENTITIES[other].token,
+    }
+    return ".".join(names.get(part, part) for part in subject.split("."))
 
 
 def test_who_only_reads_sends_no_commands() -> None:
@@ -303,7 +307,7 @@ def test_who_only_reads_sends_no_commands() -> None:
 
 def test_a_job_submits_and_does_nothing_to_what_is_there() -> None:
     """Beside what a reader may, a job sends jobs and their files."""
-    job, reader = set(rights("job")[0]), {as_another(each, "rita", "sam") for each in rights("rita")[0]}
+    job, reader = set(rights("job")[0]), {as_another(each, "rita", "job") for each in rights("rita")[0]}
     assert {"submit_from_job", "submit_many_from_job", "spool_parts", "spool_jobs_from_job"} == {
         each.split(".")[-2] for each in job - reader
     }

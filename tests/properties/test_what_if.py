@@ -15,7 +15,7 @@ from kettle_services.simulator.domain.changed_machines import with_machines
 from kettle_services.simulator.domain.period import Period
 from kettle_services.simulator.domain.pool_rules import PoolRules
 from kettle_services.simulator.domain.recording import Recording
-from kettle_services.simulator.domain.simulation import Simulation
+from kettle_services.simulator.domain.simulation import PeriodSimulation
 from kettle_services.simulator.domain.submitter_sums import Tally
 from kettle_services.simulator.what_if_file import rules
 from kettle_wire.ads import Expr
@@ -96,7 +96,7 @@ def pasts(draw: st.DrawFn) -> Period:
     return with_machines(recording.period(), said={"UserPreemption": True})
 
 
-class Watched(Simulation):
+class Watched(PeriodSimulation):
     """Looks at all slots and claims after each cycle."""
 
     def _cycle(self) -> None:
@@ -144,7 +144,7 @@ def test_no_slot_has_more_than_it_has_and_no_job_runs_where_it_may_not(period: P
     moments = [moment(second / 4 - 5) for second in range(round(4 * (UNTIL + 5)))]
     sampled = sum(sum(tally.usage(name, moments)) for name in tally.submitters) / 4
     assert abs(sampled / 3600 - tally.weighted_hours) < 0.02 + 0.01 * tally.weighted_hours
-    assert told(tally) == told(Simulation(period, by).run())
+    assert told(tally) == told(PeriodSimulation(period, by).run())
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """Programs of others, each with what it needs in an environment of its own, installed on demand."""
 
+import hashlib
 import os
 import re
 import sys
@@ -14,7 +15,10 @@ from kettle.testing.commands.running import execute
 
 SCRIPTS: Final = Path(__file__).parents[1] / "acceptance"
 ORDER: Final = "KETTLE_TEST_CLIENTS"
+"""A variable: `1`, or the path of a directory in which environments are kept for the next time."""
 INSTALLED_WITHIN_S: Final = 600.0
+_COMPLETE: Final = "complete"
+"""A file that is there when everything has been installed."""
 
 
 async def python_of(script: str, module: str, tmp_path: Path) -> str:
@@ -32,12 +36,22 @@ async def python_with(packages: Sequence[str], module: str, tmp_path: Path) -> s
     """
     if ORDER not in os.environ:
         pytest.skip(f"{module} is not installed ({ORDER}=1 installs clients into environments of their own)")
-    made = await execute(
-        [sys.executable, "-m", "venv", str(tmp_path / "environment")], tmp_path, dict(os.environ)
-    )
-    assert 0 == made.status, made
-    python = str(tmp_path / "environment" / "bin" / "python")
-    words = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages]
-    installed = await execute(words, tmp_path, dict(os.environ), within_s=INSTALLED_WITHIN_S)
-    assert 0 == installed.status, installed
+    place = _place(packages, tmp_path)
+    python = str(place / "bin" / "python")
+    if not (place / _COMPLETE).exists():
+        made = await execute([sys.executable, "-m", "venv", str(place)], tmp_path, dict(os.environ))
+        assert 0 == made.status, made
+        words = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages]
+        installed = await execute(words, tmp_path, dict(os.environ), within_s=INSTALLED_WITHIN_S)
+        assert 0 == installed.status, installed
+        (place / _COMPLETE).touch()
     return python
+
+
+def _place(packages: Sequence[str], tmp_path: Path) -> Path:
+    """The directory of the environment with these packages."""
+    kept = Path(os.environ[ORDER])
+    if not kept.is_absolute():
+        return tmp_path / "environment"
+    kept.mkdir(parents=True, exist_ok=True)
+    return kept / hashlib.sha256("\n".join(packages).encode()).hexdigest()[:16]

@@ -21,7 +21,8 @@ from kettle.retry.deadline import Deadline
 from kettle.testing.patience import PATIENCE_S
 from kettle.testing.shared_pool import SharedPool
 from kettle.testing.throwaway_pool import ThrowawayPool
-from kettle_wire.telemetry.metrics import ALL, of_service
+from kettle_wire.telemetry.metrics import of_service
+from kettle_wire.telemetry.process_metrics import ALL
 
 from .prometheus import prometheus
 

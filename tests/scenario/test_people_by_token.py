@@ -140,6 +140,10 @@ async def test_a_person_with_nothing_but_a_sign_in_and_the_address(tmp_path: Pat
         assert f"{cluster}\n" == (home / "out").read_text()
         assert "submitted to cluster" in await ada.run("condor_submit", "job.sub")
         assert "ada" in await ada.run("kettle", "whoami")
+        for universe in ("local", "scheduler"):
+            (home / "home.sub").write_text(f"universe = {universe}\n{JOB}")
+            said = await ada.run("condor_submit", "home.sub", status=1)
+            assert f"a token does not let you run jobs of the {universe} universe" in said
 
         factor = ("condor_userprio", "-setfactor", "ada@pool.example", "7")
         assert "not an administrator" in await ada.run(*factor, status=1)

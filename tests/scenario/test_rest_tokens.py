@@ -146,3 +146,28 @@ async def test_who_has_signed_in_at_the_issuer_acts_in_the_own_name(
         cookies = [cookie.value for cookie in edsger.cookie_jar]
     secrets = [*cookies, csrf, f"refresh-of-{another}"]
     assert [] == [each for each in secrets if each and each in pool.log("gateway")]
+
+
+async def test_credentials_are_stored_for_the_own_jobs_alone(
+    pool: ThrowawayPool, issuer: TokenIssuer, another: str
+) -> None:
+    """
+    Who has no account stores one over HTTP, and sees that it is there; nobody is shown what it is, and nobody else sees it.
+    """
+    place = "/v2/credentials/box"
+    async with (
+        browser(pool, issuer.token(another, POOL)) as grace,
+        browser(pool, issuer.token("alan", POOL)) as alan,
+    ):
+        for text in ("two words", "{}", ""):
+            found, refused = await sent(grace, "PUT", place, json={"text": text})
+            assert 422 == found, refused
+        said = {"service": "box", "handle": "hub"}
+        assert (200, said) == await sent(grace, "PUT", place + "?handle=hub", json={"text": "canary"})
+        (shown,) = (await sent(grace, "GET", "/v2/credentials"))[1]["credentials"]
+        assert ("box", "hub", "token") == (shown["service"], shown["handle"], shown["kind"])
+        assert "canary" not in str(shown)
+        assert [] == (await sent(alan, "GET", "/v2/credentials"))[1]["credentials"]
+        assert 404 == (await sent(alan, "DELETE", place + "?handle=hub"))[0]
+        assert (200, said) == await sent(grace, "DELETE", place + "?handle=hub")
+        assert 404 == (await sent(grace, "DELETE", place + "?handle=hub"))[0]

@@ -4,8 +4,9 @@ import asyncio
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+import aiohttp
 import pytest
 
 from kettle.testing.commands.running import execute
@@ -170,3 +171,52 @@ async def test_the_stock_client_runs_workflows(pool: ThrowawayPool, tmp_path: Pa
     assert "Success" in await say("delete", "workflow", copied)
     await until(copied, "deleted")
     assert "removed" in await say("remove", "workflow", again)
+
+
+NODE: Final = """\
+JOB A {
+executable = /bin/true
+transfer_executable = false
+request_memory = 16
+request_disk = 1024
+queue
+}
+"""
+
+
+async def test_a_workflow_that_comes_by_a_token_runs_nothing_on_the_access_point(
+    pool: ThrowawayPool, tmp_path: Path
+) -> None:
+    """
+    Its process runs, and its nodes do; scripts, and jobs of the local universe, are for the account itself, which has them as before.
+    """
+    shown = (await pool.kettle("token", "create")).out.strip()
+    local = {"Cmd": "/bin/true", "JobUniverse": 12, "Iwd": str(tmp_path), "TransferExecutable": False}
+    script = f"{NODE}SCRIPT PRE A /bin/true\n"
+
+    async def sent_as(session: aiohttp.ClientSession, text: str) -> tuple[int, Any]:
+        kind = {"Content-Type": "text/plain"}
+        async with session.post("/v2/workflows", data=text, headers=kind) as response:
+            return response.status, await response.json(content_type=None)
+
+    async def state_of(session: aiohttp.ClientSession, workflow: str) -> str:
+        async with asyncio.timeout(WORKFLOW_S):
+            while True:
+                async with session.get(f"/v2/workflows/{workflow}") as response:
+                    told = await response.json(content_type=None)
+                if "ended" in told:
+                    return str(told["state"])
+                await asyncio.sleep(0.05)
+
+    async with client(pool, shown) as by_token, client(pool, own_token(pool)) as account:
+        status, made = await sent_as(by_token.session, NODE)
+        assert (201, "done") == (status, await state_of(by_token.session, made["id"])), made
+        status, refused = await sent_as(by_token.session, script)
+        assert (422, True) == (status, "scripts of node A would run on the access" in refused["detail"])
+        async with by_token.session.post("/v2/jobs", json={"ad": local}) as response:
+            told = await response.json(content_type=None)
+        assert (403, True) == (response.status, "does not let you run jobs of the local" in told["detail"])
+        status, made = await sent_as(account.session, script)
+        assert (201, "done") == (status, await state_of(account.session, made["id"])), made
+        async with account.session.post("/v2/jobs", json={"ad": local}) as response:
+            assert 200 == response.status, await response.text()

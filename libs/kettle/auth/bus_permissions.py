@@ -22,7 +22,7 @@ from kettle_wire.commands.queue import SUBMIT_FROM_JOB
 from kettle_wire.commands.spooling import SPOOL_JOBS_FROM_JOB, SPOOL_PARTS
 from kettle_wire.commands.submissions import SUBMIT_MANY_FROM_JOB
 from kettle_wire.endpoint import Caller
-from kettle_wire.identity import Identity
+from kettle_wire.identity import Identity, bearer
 from kettle_wire.subjects import (
     Subjects,
     ad_key,
@@ -90,6 +90,8 @@ BEARING_ADMINISTRATOR: Final = "bearing-administrator"
 _AS: Final[Mapping[str, str]] = {BEARER: Caller.USER.value, BEARING_ADMINISTRATOR: ADMINISTRATOR}
 """What bearers may ask for, save what outlives the token that they have shown."""
 
+_WITH_A_TOKEN: Final[Mapping[str, str]] = {account: bearers for bearers, account in _AS.items()}
+
 VISITOR: Final = Caller.VISITOR.value
 """The role of a schedd of another pool, with its shadow, that sends jobs here."""
 
@@ -152,7 +154,17 @@ def _inbox(identity: Identity) -> list[str]:
 def _people(bus: BusUse, role: str, identity: Identity) -> tuple[list[str], list[str]]:
     """
     Everybody who may query the queue may follow it: frames are published live, but their stream is closed to people.
+
+    An account may speak as who has shown a token of its name as well, which is to have less.
     """
+    if lesser := _WITH_A_TOKEN.get(role):
+        may, hears = _one_person(bus, role, identity)
+        may_too, hears_too = _one_person(bus, lesser, bearer(identity.name))
+        return list(dict.fromkeys([*may, *may_too])), list(dict.fromkeys([*hears, *hears_too]))
+    return _one_person(bus, role, identity)
+
+
+def _one_person(bus: BusUse, role: str, identity: Identity) -> tuple[list[str], list[str]]:
     subjects = bus.subjects
     own = bus.reads(subjects.monitor_stream, subjects.monitor(identity.name))
     heard = [*_inbox(identity), subjects.events_all, subjects.tail_of(identity.name)]

@@ -9,7 +9,7 @@ from kettle.client.errors import ClientError, CommandRefusedError
 from kettle.client.jobs.queue import JobQueue
 from kettle.client.jobs.records import JobEvent
 from kettle_wire.ads.types import Ad
-from kettle_wire.codes import RefusalCode
+from kettle_wire.codes import HoldCode, RefusalCode
 from kettle_wire.commands.negotiator import WHY, Verdict, Why
 from kettle_wire.commands.outlooks import EXPLAIN_WAIT, ExplainWait, PoolOutlook
 from kettle_wire.commands.queue import Select
@@ -23,6 +23,7 @@ from kettle_wire.commands.schedd import (
 )
 from kettle_wire.jobs import JobId
 
+_OF_FILES: Final = frozenset({int(HoldCode.TransferInputError), int(HoldCode.TransferOutputError)})
 _ENDED: Final = 1000
 """So many of the jobs of a selection that have left the queue are looked at, the newest."""
 
@@ -36,7 +37,7 @@ class WhyReport(msgspec.Struct, frozen=True, kw_only=True):
     verdict: Verdict | None = None
     """The negotiator's side; None: it was not asked, or did not answer."""
     events: list[JobEvent] = []
-    """What happened to a job that has left the queue."""
+    """What happened to a job that has left the queue, or is held because its files were not moved."""
     ended: Ad | None = None
     """Its last ad, if the history has it already."""
     unmade: str = ""
@@ -80,7 +81,10 @@ async def report_why(queue: JobQueue, job: JobId) -> WhyReport:
             raise
         ads = await _ended(queue, Select(jobs=[job]), 1)
         return WhyReport(job=job, events=await queue.events(job), ended=ads[0] if ads else None)
-    return await _with_verdict(queue, explanation)
+    report = await _with_verdict(queue, explanation)
+    if explanation.status == "held" and explanation.ad.get("HoldReasonCode") in _OF_FILES:
+        return msgspec.structs.replace(report, events=await queue.events(job))
+    return report
 
 
 async def report_what_if(queue: JobQueue, job: JobId, changes: Ad) -> WhyReport:

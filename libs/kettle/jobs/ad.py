@@ -12,6 +12,7 @@ from typing import Final, assert_never, cast, get_args
 import msgspec
 
 from kettle.jobs.reason_codes import counted
+from kettle.jobs.transfer_statistics import transfer_statistics
 from kettle.jobs.usage_attributes import measures
 from kettle_wire.ads.types import Ad, Expr, Scalar
 from kettle_wire.attempts import ExitRecord, Usage
@@ -35,6 +36,7 @@ from kettle_wire.events.job import (
     JobReleased,
     JobRemoved,
     JobRouted,
+    JobServed,
     JobStarted,
     JobStepped,
     JobSuspended,
@@ -151,7 +153,7 @@ def apply(ad: Ad, event: JobEvent, at_us: int) -> None:
             _said(ad, event)
         case JobEdited() | JobRouted() | JobUnrouted():
             _set(ad, event)
-        case JobOrdered() | JobNodeStarted() | JobNodeEnded():
+        case JobOrdered() | JobNodeStarted() | JobNodeEnded() | JobServed():
             pass  # its result is reported when it comes
         case _:
             _acted(ad, event, now)
@@ -425,6 +427,8 @@ def _measured(ad: Ad, usage: Usage) -> None:
     ad.update(measures(usage))
     _add(ad, "BytesSent", float(usage.sent))
     _add(ad, "BytesRecvd", float(usage.received))
+    if usage.moved is not None:
+        ad.update(transfer_statistics(usage.moved))
 
 
 def _become(ad: Ad, status: JobStatus, now: int) -> None:

@@ -12,12 +12,13 @@ from typing import Final
 from kettle.jobs.ad import KEPT, UNLESS_SAID
 from kettle.jobs.credential_attributes import CREDENTIAL
 from kettle.jobs.crontab import FIELDS
+from kettle.jobs.pool_access import SESSION
 from kettle_wire.sessions import MARKS
 
 MOST_ATTRIBUTES: Final = 100
 """In one command."""
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
-_IDENTITY: Final = frozenset({"user", "osuser", "mytype", "targettype", "totalsubmitprocs"})
+_IDENTITY: Final = frozenset({"user", "osuser", "mytype", "targettype", "totalsubmitprocs", SESSION.lower()})
 _CHARGED: Final = frozenset({"acctgroup", "acctgroupuser", "accountinggroup", "nicejob", "niceuser"})
 _SETS: Final = frozenset({"jobsetid", "jobsetname"})
 _TIMES: Final = frozenset({"deferraltime", "deferralwindow", "deferralpreptime", *map(str.lower, FIELDS)})

@@ -16,6 +16,13 @@ _AWAITS: Final = AWAITS.lower()
 _UNIVERSE: Final = "jobuniverse"
 
 
+WHERE: Final = frozenset({
+    "gridresource", "batchqueue", "batchproject", "batchextrasubmitargs", "batchruntime", "cerequirements", "onlocalremove",
+    "onlocalremoveretries",
+})  # fmt: skip
+"""Attributes, in lower case, that say where a job goes, who is charged there, and for how long: what its route says of them stays."""
+
+
 def awaits_route(names: Iterable[str]) -> bool:
     """Whether jobs with these attributes may be those of an entrypoint."""
     return any(name.lower() == _AWAITS for name in names)

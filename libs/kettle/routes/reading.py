@@ -44,6 +44,7 @@ from kettle.submit.errors import PlacelessError
 from kettle.submit.macros import Expander, substitute_self, unclosed
 from kettle.terminal.nearest_names import nearest
 from kettle.transforms import Transform, TransformError, parse
+from kettle.transforms.statements import Statement
 
 PROTECTED: Final = KEPT | {"user", "mytype"}
 """Whose job it is, and which, and what has happened to it."""
@@ -138,7 +139,7 @@ class _Reading:
             if transform is None:
                 continue
             try:
-                settings = self._settings(transform)
+                settings = self._settings(transform, name)
                 text = self._requirements(transform, settings)
                 found = Route(
                     name=name,
@@ -209,9 +210,9 @@ class _Reading:
         try:
             transform = parse(knob.text, source=what, protected=PROTECTED, lines=knob.lines)
         except TransformError as error:
-            said = str(error)
-            found = re.search(r", line (\d+): ", said)
-            self._complain(said, int(found[1]) if found else knob.place.line)
+            for said in error.mistakes:
+                found = re.search(r", line (\d+): ", said)
+                self._complain(said, int(found[1]) if found else knob.place.line)
             return None
         for each in transform.statements:
             for name in each.changes:
@@ -221,7 +222,7 @@ class _Reading:
                 self._complain(f"{what}, line {each.line}: {each}: the macro call is not closed", each.line)
         return transform
 
-    def _settings(self, transform: Transform) -> RouteSettings:
+    def _settings(self, transform: Transform, name: str) -> RouteSettings:
         """What a route says of itself, as its macros are where they are assigned."""
         macros: dict[str, str] = {}
         settings = RouteSettings(
@@ -231,18 +232,25 @@ class _Reading:
         depth = 0
         for each in transform.statements:
             depth += (each.word == "if") - (each.word == "endif")
-            if each.word == "universe":
-                settings.universe(each.text, each.line)
-            elif each.word == "=":
-                key = each.name.lower()
-                macros[key] = substitute_self(each.name, each.text, macros.get(key, ""))
-                if key in SETTINGS:
-                    if depth:
-                        raise SettingError(
-                            each.line, f"{each.name} is read with the file, and cannot depend on an if"
-                        )
-                    settings.take(key, self._expanded(macros[key], macros, each.line), each.line)
+            try:
+                self._take(each, macros, settings, depth)
+            except SettingError as error:
+                self._complain(f"route {name}, line {error.line}: {error}", error.line)
         return settings
+
+    def _take(self, each: Statement, macros: dict[str, str], settings: RouteSettings, depth: int) -> None:
+        """Raises SettingError."""
+        if each.word == "universe":
+            settings.universe(each.text, each.line)
+        elif each.word == "=":
+            key = each.name.lower()
+            macros[key] = substitute_self(each.name, each.text, macros.get(key, ""))
+            if key in SETTINGS:
+                if depth:
+                    raise SettingError(
+                        each.line, f"{each.name} is read with the file, and cannot depend on an if"
+                    )
+                settings.take(key, self._expanded(macros[key], macros, each.line), each.line)
 
     def _requirements(self, transform: Transform, settings: RouteSettings) -> str:
         """All REQUIREMENTS as one expression, with the macros of the file and of the route."""

@@ -13,7 +13,7 @@ from kettle.classad import Node, unparse
 from kettle.classad.errors import BUDGETS
 from kettle.runtime.telemetry import Telemetry
 from kettle.terminal.text import visible
-from kettle_wire.telemetry.metrics import GIVEN_UP
+from kettle_wire.telemetry.process_metrics import GIVEN_UP
 
 _log: Final = logging.getLogger(__name__)
 _QUIET_S: Final = 60.0

@@ -20,7 +20,7 @@ from kettle.runtime.settings import Settings
 from kettle.runtime.telemetry import Telemetry
 from kettle_wire.identity import Identity
 from kettle_wire.subjects import Subjects
-from kettle_wire.telemetry import metrics
+from kettle_wire.telemetry import process_metrics as metrics
 
 if TYPE_CHECKING:
     from kettle.storage import PgLog

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from kettle.runtime.measurements import Distribution, Measurements
-from kettle_wire.telemetry import metrics
+from kettle_wire.telemetry import process_metrics as metrics
 
 TICK_S: Final = 1.0
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")

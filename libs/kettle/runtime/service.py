@@ -36,7 +36,7 @@ from kettle.runtime.settings import Settings
 from kettle.runtime.settings_in_use import SettingsInUse
 from kettle.runtime.settings_problems import SettingsError
 from kettle.runtime.systemd_notify import Notifier
-from kettle_wire.telemetry.metrics import READY
+from kettle_wire.telemetry.process_metrics import READY
 
 if TYPE_CHECKING:
     import ssl

@@ -7,7 +7,7 @@ one that names itself; conditionals are decided on the way.
 
 import random
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +17,7 @@ from kettle.submit.conditions import Conditions
 from kettle.submit.errors import PlacelessError
 from kettle.submit.includes import MOST_NESTED, included, with_arguments
 from kettle.submit.macros import Expander, names_used, substitute_self
+from kettle.terminal.nearest_names import nearest
 
 _NAME: Final = r"[A-Za-z_$][\w.$():-]*"
 _ASSIGNMENT: Final = re.compile(rf"({_NAME})\s*=(?!=)\s*(.*)", re.DOTALL)
@@ -198,7 +199,7 @@ class CondorReader:
             position = match.end()
             text = known.get(match[1].lower())
             if text is None:
-                self._complain(place, f"use {category} : {match[1]}", _unknown(category))
+                self._complain(place, f"use {category} : {match[1]}", _unknown(category, match[1], known))
             else:
                 source = f"{place} (use {category}:{match[1]})"
                 self._read(source, with_arguments(text, match[2] or ""), directory)
@@ -241,7 +242,9 @@ def _words(text: str) -> list[str]:
     return [word for word in re.split(r"[\s,]+", text) if word]
 
 
-def _unknown(category: str) -> str:
+def _unknown(category: str, name: str, known: Iterable[str]) -> str:
     if category.lower() == "security":
         return "services and people have keys of their own on the bus; there is nothing to negotiate"
+    if near := nearest(name, known):
+        return f"there is no such template; there is use {category} : {near}"
     return "this template is not known here; write what it stands for (condor_config_val use CATEGORY:NAME prints it)"

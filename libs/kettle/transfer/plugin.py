@@ -7,8 +7,10 @@ from collections.abc import Sequence
 
 import msgspec
 
+from kettle.transfer.data_rules import DataRule
 from kettle.transfer.file_lists import scheme_of
 from kettle_wire.attempts import Ending
+from kettle_wire.moved_files import FileRecord
 
 
 class Plugin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -47,6 +49,16 @@ class Move(msgspec.Struct, frozen=True):
     Of the URL that was signed, if `url` is an address with a signature: who moves those gets it, and nobody else.
     """
 
+    name: str = ""
+    """The URL as the job has it, if `url` is another address."""
+    rule: DataRule | None = None
+    """How the site wants it to be fetched; None: from where its URL says."""
+
+    @property
+    def named(self) -> str:
+        """The URL by which the job names it."""
+        return self.name or self.url
+
     @property
     def method(self) -> str:
         """By which it is known who moves it."""
@@ -78,6 +90,8 @@ class Moved(msgspec.Struct, frozen=True, kw_only=True):
     """Of all files that were moved."""
     tags: dict[str, str] = {}
     """By URL, what names the state of files that were fetched now, and may be kept."""
+    files: list[FileRecord] = []
+    """What became of each."""
     ending: Ending | None = None
     """Why the files could not be moved, or not all; None: they were."""
 

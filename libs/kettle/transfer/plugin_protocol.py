@@ -22,6 +22,7 @@ from kettle.classad import (
     read_long,
     unparse,
 )
+from kettle.transfer.data_rules import DataRule
 from kettle.transfer.file_lists import items
 from kettle.transfer.plugin import Cached, Move, Plugin
 
@@ -44,6 +45,16 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes that it says the file has; 0 or less: it does not say."""
     tag: str = ""
     """What names the state of a file that may be kept for the next job; only ours say it."""
+    record: str = ""
+    """The whole record in JSON, as only ours say it."""
+    seconds: float = 0.0
+    """How long it took."""
+    server: str = ""
+    """Who served it, if it says so."""
+    hit: bool | None = None
+    """Whether a cache had it, if it says so."""
+    tries: int = 0
+    """How many there were, if it says so."""
 
 
 def capabilities(path: str, text: str) -> Plugin:
@@ -69,9 +80,16 @@ def capabilities(path: str, text: str) -> Plugin:
 def question(moves: Iterable[Move]) -> str:
     """The ads that a plugin is asked with."""
     return "".join(
-        f"[ Url = {unparse(move.url)}; LocalFileName = {unparse(move.path)}{_known(move.cached)} ]\n"
+        f"[ Url = {unparse(move.url)}; LocalFileName = {unparse(move.path)}{_known(move.cached)}{_ruled(move)} ]\n"
         for move in moves
     )
+
+
+def _ruled(move: Move) -> str:
+    """How the site wants it, and what the job calls it; for Kettle's own plugins as well."""
+    rule = unparse(msgspec.json.encode(move.rule).decode()) if move.rule is not None else ""
+    name = unparse(move.name) if move.name else ""
+    return (f"; KettleRule = {rule}" if rule else "") + (f"; KettleName = {name}" if name else "")
 
 
 def _known(cached: Cached | None) -> str:
@@ -89,8 +107,19 @@ def asked(text: str) -> list[Move]:
         url, path = _value(ad, "Url"), _value(ad, "LocalFileName")
         if not isinstance(url, str) or not isinstance(path, str):
             raise ProtocolError("an ad without Url and LocalFileName")
-        moves.append(Move(url, path, _cached(ad)))
+        name = _value(ad, "KettleName")
+        moves.append(
+            Move(url, path, _cached(ad), name=name if isinstance(name, str) else "", rule=_rule_of(ad))
+        )
     return moves
+
+
+def _rule_of(ad: ClassAd) -> DataRule | None:
+    text = _value(ad, "KettleRule")
+    try:
+        return msgspec.json.decode(text, type=DataRule) if isinstance(text, str) else None
+    except msgspec.MsgspecError as error:
+        raise ProtocolError(f"KettleRule: {error}") from error
 
 
 def _cached(ad: ClassAd) -> Cached | None:
@@ -117,7 +146,16 @@ def _result(ad: ClassAd) -> Result:
     names = ("TransferUrl", "TransferFileName", "TransferError", "KettleTag")
     url, path, error, tag = (_value(ad, name) for name in names)
     total = _value(ad, "TransferTotalBytes")
+    record, server = _value(ad, "KettleRecord"), _value(ad, "TransferHostName")
+    cache, said, tries = (
+        _value(ad, name) for name in ("HttpCacheHost", "HttpCacheHitOrMiss", "TransferTries")
+    )
     return Result(
+        record=record if isinstance(record, str) else "",
+        server=next((each for each in (cache, server) if isinstance(each, str) and each), ""),
+        hit=said.upper().startswith("HIT") if isinstance(said, str) and said else None,
+        tries=tries if isinstance(tries, int) and not isinstance(tries, bool) else 0,
+        seconds=max(0.0, _seconds(ad, "TransferEndTime") - _seconds(ad, "TransferStartTime")),
         url=url if isinstance(url, str) else "",
         path=path if isinstance(path, str) else "",
         success=_value(ad, "TransferSuccess") is True,
@@ -125,6 +163,11 @@ def _result(ad: ClassAd) -> Result:
         total=total if isinstance(total, int) and not isinstance(total, bool) else 0,
         tag=tag if isinstance(tag, str) else "",
     )
+
+
+def _seconds(ad: ClassAd, name: str) -> float:
+    value = _value(ad, name)
+    return float(value) if isinstance(value, int | float) else 0.0
 
 
 def _value(ad: ClassAd, name: str) -> object:

@@ -21,7 +21,9 @@ from kettle.transfer.file_lists import shown
 from kettle.transfer.hold_codes import Direction, Ran, ending_of, nobody
 from kettle.transfer.plugin import Move, Moved, Order, Plugin, chosen
 from kettle.transfer.plugin_protocol import ANSWER_BYTES, ProtocolError, Result, answer, question
+from kettle.transfer.plugin_records import recorded
 from kettle.transfer.url_cache import UrlCache
+from kettle_wire.moved_files import FileRecord
 
 _TAIL: Final = 500
 _FAILED_BEFORE_EXEC: Final = 127
@@ -44,17 +46,20 @@ def carry_out(order: Order) -> Moved:
 
 def _carried(order: Order) -> Moved:
     direction, moved, tags = Direction(order.upload), 0, dict[str, str]()
+    records: list[FileRecord] = []
     for plugin, moves in chosen(order.plugins, order.moves):
         if plugin is None:
-            return Moved(bytes=moved, ending=nobody(direction, moves))
+            return Moved(bytes=moved, files=records, ending=nobody(direction, moves))
         ran = _several(order, plugin, moves) if plugin.several else _singly(order, plugin, moves)
         sizes = {move.path: _size(move.path) for move in moves}
-        if (ending := ending_of(plugin, direction, moves, ran, sizes)) is not None:
-            return Moved(bytes=moved, ending=ending)
+        ending = ending_of(plugin, direction, moves, ran, sizes)
+        records += recorded(plugin, moves, ran, upload=order.upload, failed=ending is not None)
+        if ending is not None:
+            return Moved(bytes=moved, files=records, ending=ending)
         moved += sum(size or 0 for size in sizes.values())
         if plugin.ours:
             tags |= {result.url: result.tag for result in ran.answer or () if result.tag}
-    return Moved(bytes=moved, tags=tags)
+    return Moved(bytes=moved, tags=tags, files=records)
 
 
 def through_cache(order: Order, wanted: Sequence[Move], cache: UrlCache, become: Callable[[], None]) -> Moved:
@@ -62,18 +67,18 @@ def through_cache(order: Order, wanted: Sequence[Move], cache: UrlCache, become:
     Run plugins with a cache of files that were fetched before: a process that has become the job's account (`become`)
     moves the files, and this one, which has not, keeps those of the `wanted` that came.
     """
-    urls = [move.url for move in wanted]
-    with cache.turn(urls) as ours:
+    names = {move.url: move.named for move in wanted}
+    with cache.turn(names.values()) as ours:
         if not ours:
             return _as_another(order, become)
-        known = {url: cache.known(url) for url in urls}
+        known = {url: cache.known(name) for url, name in names.items()}
         moves = [msgspec.structs.replace(move, cached=known.get(move.url)) for move in order.moves]
         moved = _as_another(msgspec.structs.replace(order, moves=moves), become)
         if moved.ending is None:
             for move in wanted:
                 if (tag := moved.tags.get(move.url)) is not None:
                     with suppress(OSError):  # there is no room: the job has its file all the same
-                        cache.keep(move.url, tag, move.path)
+                        cache.keep(move.named, tag, move.path)
     return moved
 
 

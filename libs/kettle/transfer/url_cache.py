@@ -34,21 +34,23 @@ _AT_ONCE: Final = 200
 """Files of one transfer: each takes two descriptors."""
 _PAUSE_S: Final = 0.1
 _SCHEMES: Final = frozenset({"http", "https"})
+_SIGNED: Final = frozenset({"s3", "gs"})
 
 
 def cacheable(moves: Sequence[Move], plugins: Sequence[Plugin]) -> list[Move]:
     """
-    What our own plugin fetches, by URLs that hold no secret: no name or password, no query, which may be a signature.
-    Of very many, some.
+    What our own plugin fetches, by URLs that hold no secret: no name or password, no query, which may be a signature.  Objects
+    that need one are known by what the job calls them.  Of very many, some; none for which the site wants no cache.
     """
     found: list[Move] = []
     for move in moves:
         plugin = next((each for each in plugins if move.method in each.methods), None)
-        parts = urlsplit(move.url)
+        parts = urlsplit(move.named)
         if (
             plugin is not None
             and plugin.ours
-            and move.method in _SCHEMES
+            and move.method in (_SIGNED if move.name else _SCHEMES)
+            and (move.rule is None or move.rule.form != "none")
             and not parts.query
             and "@" not in parts.netloc
         ):

@@ -23,7 +23,12 @@ _EXPRESSIONS: Final = frozenset({"set", "evalset", "default"})
 
 
 class TransformError(ValueError):
-    """A transform that makes no sense: where, and one sentence."""
+    """A transform that makes no sense: where, and one sentence, which is that of its first mistake."""
+
+    def __init__(self, *mistakes: str) -> None:
+        """Each with its place, the first one first."""
+        super().__init__(mistakes[0])
+        self.mistakes: Final = mistakes
 
 
 def parse(
@@ -35,32 +40,47 @@ def parse(
     `lines` are the numbers of the text's lines in a file that has it among others.
 
     Raises:
-        TransformError: a line makes no sense.
+        TransformError: lines make no sense.
     """
     guarded = frozenset(name.lower() for name in protected)
     statements: list[Statement] = []
     depth: list[int] = []
-    for line, (word, rest) in _statements(text, source, lines or count(1)):
+    mistakes: list[str] = []
+    for line, found in _statements(text, lines or count(1)):
         try:
-            statement = _statement(word, rest, line)
-            _guard(statement, guarded)
+            statements.append(_understood(found, line, guarded, depth))
         except PlacelessError as error:
-            raise TransformError(f"{source}, line {line}: {error}") from error
-        if word == "if":
-            depth.append(line)
-        elif word in _CONDITIONAL and not depth:
-            raise TransformError(f"{source}, line {line}: {word} without an if before it")
-        elif word == "endif":
-            depth.pop()
-        statements.append(statement)
+            mistakes.append(f"{source}, line {line}: {error}")
     if depth:
-        raise TransformError(f"{source}, line {depth[-1]}: this if has no endif")
+        mistakes.append(f"{source}, line {depth[-1]}: this if has no endif")
+    if mistakes:
+        raise TransformError(*mistakes)
     requirements = tuple(each.text for each in statements if each.word == "requirements")
     return Transform(source, tuple(statements), guarded, requirements)
 
 
-def _statements(text: str, source: str, numbers: Iterable[int]) -> Iterator[tuple[int, tuple[str, str]]]:
-    """Each statement as keyword and rest, with its line; an assignment has the keyword `=`."""
+def _understood(
+    found: tuple[str, str] | str, line: int, guarded: frozenset[str], depth: list[int]
+) -> Statement:
+    """The statement; `depth` has the lines of the conditions that it is within."""
+    if isinstance(found, str):
+        raise PlacelessError(found)
+    word, rest = found
+    if word in _CONDITIONAL - {"if"} and not depth:
+        raise PlacelessError(f"{word} without an if before it")
+    if word == "if":
+        depth.append(line)
+    elif word == "endif":
+        depth.pop()
+    statement = _statement(word, rest, line)
+    _guard(statement, guarded)
+    return statement
+
+
+def _statements(text: str, numbers: Iterable[int]) -> Iterator[tuple[int, tuple[str, str] | str]]:
+    """
+    Each statement as keyword and rest, with its line, or why it is none; an assignment has the keyword `=`.
+    """
     lines = zip(numbers, text.splitlines(), strict=False)
     for line, raw in lines:
         joined = raw.strip()
@@ -71,9 +91,8 @@ def _statements(text: str, source: str, numbers: Iterable[int]) -> Iterator[tupl
         if tagged := _TAGGED.fullmatch(joined):
             body = _until(f"@{tagged[3]}", lines)
             if body is None:
-                raise TransformError(
-                    f"{source}, line {line}: the value has no end: expected a line @{tagged[3]}"
-                )
+                yield line, f"the value has no end: expected a line @{tagged[3]}"
+                return
             yield (
                 line,
                 (tagged[1].lower(), f"{tagged[2]} {body}") if tagged[2] else ("=", f"{tagged[1]}={body}"),
@@ -83,7 +102,7 @@ def _statements(text: str, source: str, numbers: Iterable[int]) -> Iterator[tupl
         elif keyword := _KEYWORD.fullmatch(joined):
             yield line, (keyword[1].lower(), (keyword[2] or "").strip())
         else:
-            raise TransformError(f"{source}, line {line}: '{joined[:60]}' is no statement of a transform")
+            yield line, f"'{joined[:60]}' is no statement of a transform"
 
 
 def _until(end: str, lines: Iterator[tuple[int, str]]) -> str | None:

@@ -18,11 +18,6 @@ def batch_startd(name: str) -> str:
     return f"ce.{name}"
 
 
-def batch_slot(system: str, name: str) -> str:
-    """How a batch system is called as a slot."""
-    return f"{system}@{batch_startd(name)}"
-
-
 class ShowRoutes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which routes are there, and how they stand."""
 

@@ -108,8 +108,25 @@ class JobTokens(msgspec.Struct, frozen=True, tag="job_tokens"):
     tokens: list[JobToken]
 
 
-Question = Wish | SignUrls | StreamPiece | Command | OnNode | FetchTokens
-Answer = Chirped | SignedUrls | Commanded | JobTokens
+class AskTicket(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="ask_ticket"):
+    """Have what lets the services of the job be published, each time with a whole life."""
+
+
+class TicketGiven(msgspec.Struct, frozen=True, kw_only=True, tag="ticket_given"):
+    """See `kettle_wire.commands.gateway.ServicesAdmitted`."""
+
+    url: str
+    ca: str = ""
+    ticket: str
+    left: float
+
+    def __repr__(self) -> str:
+        """Without the secret."""
+        return f"TicketGiven({self.url})"
+
+
+Question = Wish | SignUrls | StreamPiece | Command | OnNode | FetchTokens | AskTicket
+Answer = Chirped | SignedUrls | Commanded | JobTokens | TicketGiven
 
 
 class Ask(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -401,11 +401,11 @@ class FindSpool(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
     cluster: Number
     person: Name = ""
-    """On whose behalf a shadow asks."""
     waiting: bool = False
-    """A shadow wants to know which jobs wait."""
+    """On whose behalf a shadow asks, and whether it wants to know which jobs wait."""
     by_job: bool = False
-    """The person is one by a running job, which has nothing to do with jobs that run on the access point."""
+    by_token: bool = False
+    """Files are sent by a running job, or with a token, which have nothing to do with jobs that run on the access point."""
 
 
 class SpoolFound(msgspec.Struct, frozen=True, kw_only=True):
@@ -457,16 +457,10 @@ QUERY_EVENTS = Endpoint(
 OPEN_SEALED = Endpoint(
     "schedd", "open_sealed", OpenSealed, Unsealed, callers=(Caller.USER, Caller.JOB), repeat=Repeat.QUERY
 )
-EXPLAIN = Endpoint(
-    "schedd", "explain", Explain, Explanation, callers=(Caller.USER, Caller.JOB), repeat=Repeat.QUERY
-)
+_ASKERS = (Caller.USER, Caller.JOB)
+EXPLAIN = Endpoint("schedd", "explain", Explain, Explanation, callers=_ASKERS, repeat=Repeat.QUERY)
 EXPLAIN_JOBS = Endpoint(
-    "schedd",
-    "explain_jobs",
-    ExplainJobs,
-    JobsExplained,
-    callers=(Caller.USER, Caller.JOB),
-    repeat=Repeat.QUERY,
+    "schedd", "explain_jobs", ExplainJobs, JobsExplained, callers=_ASKERS, repeat=Repeat.QUERY
 )
 ACCESS = Endpoint(
     "schedd", "access", AskAccess, AccessGiven, callers=(Caller.USER,), repeat=Repeat.QUERY, reads=False
@@ -496,5 +490,10 @@ RELEASE_SPOOLED = Endpoint(
     repeat=Repeat.HARMLESS,
 )
 NEEDED_TOKENS = Endpoint(
-    "schedd", "needed_tokens", AskNeededTokens, TokensNeeded, callers=(Caller.IAM,), repeat=Repeat.QUERY
+    "schedd",
+    "needed_tokens",
+    AskNeededTokens,
+    TokensNeeded,
+    callers=(Caller.IAM, Caller.GATEWAY),
+    repeat=Repeat.QUERY,
 )

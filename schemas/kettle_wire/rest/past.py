@@ -6,6 +6,7 @@ import msgspec
 
 from kettle_wire.commands.negotiator import Analysis, Verdict
 from kettle_wire.commands.schedd import Explanation
+from kettle_wire.moved_files import MovedFiles
 from kettle_wire.rest.jobs import JobChange, JobName
 from kettle_wire.rest.route import Moment, Route
 
@@ -64,6 +65,31 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
     phases: list[Phase]
 
 
+class GetTransfers(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """
+    Get what is recorded of the files that a job moved by URL, run by run: what served each, what was tried, what was compared.
+    """
+
+    id: JobName
+
+
+class TransfersOfAttempt(msgspec.Struct, frozen=True, kw_only=True):
+    """The files that one run moved by URL."""
+
+    attempt: int
+    """Counts the runs of the job from 1."""
+    moved: MovedFiles
+    said: list[str]
+    """In sentences for people."""
+
+
+class Transfers(msgspec.Struct, frozen=True, kw_only=True):
+    """The files that a job moved by URL; runs that moved none are left out."""
+
+    id: str
+    attempts: list[TransfersOfAttempt]
+
+
 class GetWhy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Ask why a job is where it is; with `at`, which state it was in then and what was said of that."""
 
@@ -115,6 +141,14 @@ GET_HISTORY_OF_JOB = Route(
 )
 GET_TIMELINE = Route(
     "GET", "/jobs/{id}/timeline", "get_timeline", parameters=GetTimeline, reply=Timeline, errors=(404, 409)
+)
+GET_TRANSFERS = Route(
+    "GET",
+    "/jobs/{id}/transfers",
+    "get_transfers",
+    parameters=GetTransfers,
+    reply=Transfers,
+    errors=(404, 409),
 )
 GET_WHY = Route("GET", "/jobs/{id}/why", "get_why", parameters=GetWhy, reply=Why, errors=(404, 409))
 ASK_WHAT_IF = Route(

@@ -1,4 +1,4 @@
-"""What services of interactive sessions measure; `metrics.METRICS` has it among all others."""
+"""What the service of interactive sessions measures; `metrics.METRICS` has it among all others."""
 
 from typing import Final
 
@@ -23,5 +23,5 @@ INTERACTIVE_WORKERS: Final = Metric(
     services=("sessions",),
     attributes=(Attribute(name="state", meaning="`wanted`, `running` or `waiting`."),),
 )
-
-METRICS: Final = (INTERACTIVE_SESSIONS, INTERACTIVE_WORKERS)
+METRICS: Final = tuple(value for value in list(globals().values()) if isinstance(value, Metric))
+"""All of them, in the order of this module."""

@@ -69,6 +69,7 @@ class Feed:
         self._progress = progress
         self._subjects = Subjects(settings.pool)
         self._told: set[str] = set()
+        self._has_table = False
 
     async def run(self, shards: Callable[[], Awaitable[Iterable[str]]]) -> None:
         """Feed the records of all shards, including shards that are created later; never returns."""
@@ -76,7 +77,7 @@ class Feed:
         async with asyncio.TaskGroup() as tasks:
             while True:
                 try:
-                    await self._database.run(lambda c: c.execute(QUERIES["schema"]))
+                    await self._make_table()
                     for shard in set(await shards()) - followed:
                         followed.add(shard)
                         tasks.create_task(self._follow(shard), name=f"store {shard}")
@@ -146,11 +147,15 @@ class Feed:
         return await self._database.run(lambda c: c.fetch(QUERIES[query], *place))
 
     async def taken(self, shard: str, index: str) -> int:
-        """
-        The last frame of a shard all of whose records were taken; makes the table of it, if there is none.
-        """
-        await self._database.run(lambda c: c.execute(QUERIES["schema"]))
+        """The last frame of a shard all of whose records were taken."""
+        await self._make_table()
         return await self._database.run(lambda c: c.fetchval(QUERIES["taken"], shard, index)) or 0
+
+    async def _make_table(self) -> None:
+        """Of these frames, if there is none; once for each process."""
+        if not self._has_table:
+            await self._database.run(lambda c: c.execute(QUERIES["schema"]))
+            self._has_table = True
 
     async def note(self, shard: str, index: str, frame: int) -> None:
         """All records of a shard up to a frame were taken."""

@@ -23,7 +23,7 @@ from kettle_services.accounting.queries import Answers
 from kettle_services.accounting.settings import AccountingSettings
 from kettle_wire.commands.accounting import QUERY_HISTORY, QUERY_PROGRESS, QUERY_USAGE, REPORT_USAGE
 from kettle_wire.subjects import Subjects
-from kettle_wire.telemetry.metrics import PROJECTION_LAG, PROJECTIONS_STOPPED
+from kettle_wire.telemetry.pool_metrics import PROJECTION_LAG, PROJECTIONS_STOPPED
 
 
 async def serve(rt: Runtime, settings: AccountingSettings) -> None:

@@ -34,7 +34,7 @@ from kettle_wire.commands.ce import (
 )
 from kettle_wire.commands.routing import VoCount
 from kettle_wire.events import DrainBegun, DrainOver, Event, RouteDecided, decode
-from kettle_wire.identity import Identity, user
+from kettle_wire.identity import Identity
 
 
 class CeCommands:
@@ -99,7 +99,7 @@ class CeCommands:
             event = decode(frame.entries[0].data)
             if not isinstance(event, RouteDecided):
                 continue
-            if caller != user(event.owner) and not self._administers(caller):
+            if not caller.is_person(event.owner) and not self._administers(caller):
                 raise RefusedError(RefusalCode.DENIED, f"job {request.job} belongs to {event.owner}")
             found += (
                 DecidedRoute(

@@ -21,7 +21,7 @@ from kettle_services.collector.service import Collector
 from kettle_services.collector.settings import CollectorSettings
 from kettle_wire.commands.collector import QUERY_ADS
 from kettle_wire.subjects import Subjects
-from kettle_wire.telemetry import metrics
+from kettle_wire.telemetry import pool_metrics as metrics
 
 
 async def serve(rt: Runtime, settings: CollectorSettings) -> None:

@@ -42,7 +42,7 @@ from kettle_wire.events.workflow import (
     WorkflowStarted,
     WorkflowThrottled,
 )
-from kettle_wire.identity import Identity, user
+from kettle_wire.identity import Identity
 from kettle_wire.workflows import node_count
 
 EVENTS: Final = 5_000
@@ -255,7 +255,7 @@ class WorkflowCommands:
         return workflow
 
     def _require_owner(self, workflow: Workflow, caller: Identity) -> None:
-        if caller != user(workflow.owner):
+        if not caller.is_person(workflow.owner):
             raise RefusedError(RefusalCode.DENIED, f"workflow {workflow.number} belongs to {workflow.owner}")
 
 

@@ -18,7 +18,7 @@ from kettle_wire.codes import NodeState
 from kettle_wire.commands import dagman as commands
 from kettle_wire.identity import Identity
 from kettle_wire.subjects import Subjects
-from kettle_wire.telemetry import metrics
+from kettle_wire.telemetry import queue_metrics as metrics
 
 
 async def serve(rt: Runtime, settings: DagmanSettings) -> None:

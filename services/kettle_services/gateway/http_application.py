@@ -16,10 +16,12 @@ from kettle_services.gateway.pages.serving import Pages
 from kettle_services.gateway.pages.wiring import PAGES, page_handlers
 from kettle_services.gateway.pages.workflows.watching import WorkflowWatch
 from kettle_services.gateway.pages.workflows.workflow_page import WORKFLOW, ShowWorkflow
+from kettle_services.gateway.published.tickets import TicketOffice
+from kettle_services.gateway.published.wiring import PublishedServices
 from kettle_services.gateway.rest.application import Asked, Front
 from kettle_services.gateway.rest.mcp.serving import ModelContext
 from kettle_services.gateway.rest.streams import Streams
-from kettle_services.gateway.rest.wiring import RestParts, rest_parts
+from kettle_services.gateway.rest.wiring import RestParts, directory, rest_parts
 from kettle_services.gateway.sessions.browser_sessions import BrowserSessions
 from kettle_services.gateway.sessions.links import Links
 from kettle_services.gateway.sessions.links_by_bus import LinksByBus
@@ -34,11 +36,11 @@ from kettle_wire.rest.problem import Problem
 
 
 async def http_application(
-    rt: Runtime, settings: GatewaySettings, bus: Bus, people: People, url: str
-) -> tuple[web.Application, list[Served[Any, Any]]]:
+    rt: Runtime, settings: GatewaySettings, bus: Bus, people: People, url: str, services_url: str
+) -> tuple[web.Application, web.Application, list[Served[Any, Any]]]:
     """
-    The application, and what is answered over the bus about it; what it needs is closed with the service. `url`: where browsers
-    find it.
+    The application, that of the origin of jobs, and what is answered over the bus; what they need is closed with the service. `url`:
+    where browsers find the first one, `services_url` the second one.
 
     Raises SettingsError: what the settings say of people cannot be used.
     """
@@ -57,7 +59,13 @@ async def http_application(
         return pages.problem(request, problem)
 
     front = Front(parts.persons, parts.limits, sessions, twin, pages.prefix_of)
+    tickets = TicketOffice(bus, directory(settings), pool=settings.pool, url=url, ca=_authority(settings))
+    published = PublishedServices(
+        settings, bus, parts, front, pages, origins, tickets, table, url, services_url
+    )
+    handlers |= published.handlers()
     application = front.application(handlers)
+    published.add_to(application, rt)
     ModelContext(front, handlers).add_to(application)
     login.add_to(application, pages.login)
     watch = TableWatch(parts.tables)
@@ -74,7 +82,24 @@ async def http_application(
         from kettle_services.gateway.prominence.wiring import add_prominence  # few gateways have it
 
         add_prominence(rt, application, settings, bus, parts, url)
-    return application, LinksByBus(links, parts.persons, url).served()
+    return (
+        application,
+        published.pages.application(),
+        [*LinksByBus(links, parts.persons, url).served(), *published.served()],
+    )
+
+
+def _authority(settings: GatewaySettings) -> str:
+    """
+    The certificate of the pool's own authority, from which that of the gateway may come; raises SettingsError.
+    """
+    if not (settings.http_certificate and settings.nats_ca):
+        return ""
+    try:
+        return Path(settings.nats_ca).read_text(encoding="ascii")
+    except (OSError, UnicodeDecodeError) as error:
+        said = getattr(error, "strerror", "") or str(error)
+        raise SettingsError(f"nats_ca {settings.nats_ca} cannot be read: {said}") from error
 
 
 def _issuers(

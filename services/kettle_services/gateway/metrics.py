@@ -5,7 +5,7 @@ from typing import Final
 
 from kettle.runtime import Telemetry
 from kettle_services.gateway.domain.batch import Batch
-from kettle_wire.telemetry import metrics
+from kettle_wire.telemetry import gateway_metrics as metrics
 
 _MICROSECOND: Final = 1e-6
 

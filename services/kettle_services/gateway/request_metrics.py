@@ -7,7 +7,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 from kettle.runtime import Telemetry
-from kettle_wire.telemetry.metrics import HTTP_DURATION
+from kettle_wire.telemetry.gateway_metrics import HTTP_DURATION
 
 _NOT_FOUND: Final = "none"
 """The route of an address that there is not: what people make up must not become a series."""

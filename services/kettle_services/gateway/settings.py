@@ -7,6 +7,7 @@ import msgspec
 from kettle.runtime import Settings
 from kettle.runtime.setting_types import Seconds
 from kettle.runtime.telemetry_settings import LOOPBACK
+from kettle_services.gateway.domain.service_origins import why_no_services_url
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
 
@@ -132,6 +133,25 @@ class GatewaySettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields
     """
     documentation_url: Annotated[str, msgspec.Meta(pattern=r"^(https?://[^\s?#]+)?$")] = ""
     """The address under which this documentation is, for links of alerts to what to do: that of the directory `docs`."""
+    services_port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 0
+    """
+    Port, on `http_host`, at which browsers see pages of jobs, which are in no origin of the gateway's own pages; with `rest`. 0: a free one,
+    which is kept in `gateway/services_port` in `home`.
+    """
+    services_url: str = ""
+    """
+    The address under which browsers reach that port; a star stands for a name that each job has, as in `https://*.jobs.example.org`.
+    Without a star all jobs have one origin, and a browser is shown those of its own person only. Default: `http://*.localhost:PORT` on this
+    machine alone, else that port of the gateway's host, without a star.
+    """
+    tunnels: Count = 2_000
+    """Jobs that publish services here at once."""
+    service_connections: Count = 4_000
+    """Connections of people to services of jobs that are open at once, through this gateway."""
+    service_connections_of_one: Count = 400
+    """Of one person."""
+    service_patience: Annotated[float, msgspec.Meta(ge=0.1, le=86400)] = 120.0
+    """Seconds within which a service of a job begins its answer to a request."""
     accounting: str = "accounting"
     """The name of the accounting that fills the tables."""
     collector: str = "collector"
@@ -154,6 +174,8 @@ class GatewaySettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields
             )
         if self.prominence and not self.rest:
             raise ValueError("prominence: it is a part of the REST interface, which rest switches on")
+        if self.services_url and (why := why_no_services_url(self.services_url)):
+            raise ValueError(f"services_url: {why}")
         if self.rest and self.http_host not in LOOPBACK and not self.http_certificate:
             raise ValueError(
                 f"rest: on '{self.http_host}' tokens would be sent where others can read them: give http_certificate and http_key, or "

@@ -9,6 +9,7 @@ from kettle.bus.ports import Served
 from kettle.runtime import Runtime
 from kettle.runtime.people import People
 from kettle.runtime.pool_connections import join_bus
+from kettle.runtime.telemetry_settings import LOOPBACK
 from kettle_services.gateway.event_stream import FanOut
 from kettle_services.gateway.metrics import Metrics
 from kettle_services.gateway.no_pages import NO_PAGES
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 
 _EVERYWHERE: Final = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - somebody's setting, and no address that we bind
+_LIMITS: Final[dict[str, Any]] = {"max_line_size": LONGEST_LINE, "max_field_size": LONGEST_LINE}
 
 
 async def serve(rt: Runtime, settings: GatewaySettings) -> None:
@@ -52,6 +54,8 @@ async def _serve_http(
     from kettle_services.gateway.security_headers import add_security_headers
 
     served, port, private = NO_PAGES, settings.http_port, None
+    of_jobs: web.Application | None = None
+    services_port = 0
     if settings.rest:
         from kettle.auth.private_files import private_directory
         from kettle.embedded.ports import kept_port
@@ -60,7 +64,10 @@ async def _serve_http(
 
         port = port or kept_port(private_directory(directory(settings)) / "port")
         private = directory(settings) / SOCKET
-        application, served = await http_application(rt, settings, bus, people, address(settings, port))
+        services_port = settings.services_port or kept_port(directory(settings) / "services_port")
+        application, of_jobs, served = await http_application(
+            rt, settings, bus, people, address(settings, port), services_address(settings, services_port)
+        )
     else:
         application = web.Application()
     assert rt.telemetry.measurements is not None, "a gateway with a port is measured"
@@ -70,6 +77,8 @@ async def _serve_http(
     add_security_headers(application)
     application.middlewares.insert(0, measured(rt.telemetry))
     encryption = _encryption(rt, settings) if settings.http_certificate else None
+    if of_jobs is not None:
+        await rt.enter(serving(of_jobs, settings.http_host, services_port, encryption, **_LIMITS))
     await rt.enter(
         serving(
             application,
@@ -77,8 +86,7 @@ async def _serve_http(
             port,
             encryption,
             private=private,
-            max_line_size=LONGEST_LINE,
-            max_field_size=LONGEST_LINE,
+            **_LIMITS,
         )
     )
     return served
@@ -88,6 +96,17 @@ def address(settings: GatewaySettings, port: int) -> str:
     """Where browsers find it: on all addresses of a machine under the machine's name."""
     if settings.public_url:
         return settings.public_url.rstrip("/")
+    scheme = "https" if settings.http_certificate else "http"
+    host = socket.getfqdn() if settings.http_host in _EVERYWHERE else settings.http_host
+    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def services_address(settings: GatewaySettings, port: int) -> str:
+    """Where browsers find pages of jobs, with a star for the job where each has a host of its own."""
+    if settings.services_url:
+        return settings.services_url.rstrip("/")
+    if settings.http_host in LOOPBACK and not settings.public_url and not settings.http_certificate:
+        return f"http://*.localhost:{port}"
     scheme = "https" if settings.http_certificate else "http"
     host = socket.getfqdn() if settings.http_host in _EVERYWHERE else settings.http_host
     return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"

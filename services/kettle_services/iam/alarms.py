@@ -11,7 +11,7 @@ from kettle_services.iam.domain.rate_limits import Alarms
 from kettle_services.iam.domain.refusals import Denied
 from kettle_services.iam.record import Record
 from kettle_wire.events.iam import AccessDenied
-from kettle_wire.telemetry.metrics import REFUSALS
+from kettle_wire.telemetry.pool_metrics import REFUSALS
 
 _RATE: Final = 0.5
 _BURST: Final = 200.0

@@ -143,7 +143,8 @@ class StoredCredentials:
         try:
             if known.kind == "token":
                 text = await asyncio.to_thread(self._files.get, owner, _name(needed.service, needed.handle))
-                return JobToken(name=needed.name, text=text, left=self._lifetime)
+                left = credentials.life_left(text, self._lifetime, now=time.time())
+                return JobToken(name=needed.name, text=text, left=left)
             token = await self._exchanged(needed, owner)
         except SealedError as error:
             raise Denied(Code.TOKEN_UNKNOWN, str(error), status=404) from error

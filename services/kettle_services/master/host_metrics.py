@@ -6,7 +6,7 @@ from pathlib import Path
 
 from kettle.runtime import Telemetry
 from kettle_services.master.supervision.daemon_list import DaemonList
-from kettle_wire.telemetry import metrics
+from kettle_wire.telemetry import pool_metrics as metrics
 
 
 def measure_host(telemetry: Telemetry, daemons: DaemonList, home: Path) -> None:

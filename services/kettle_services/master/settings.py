@@ -61,7 +61,7 @@ class MasterSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     """Variables for single entries of the daemon list, as in `[master.environment."schedd.ap1"]`."""
     backoff_constant: Pause = 9.0
     backoff_unit: Pause = 1.0
-    backoff_factor: Annotated[float, msgspec.Meta(ge=1)] = 2.0
+    backoff_factor: Annotated[float, msgspec.Meta(ge=1.0)] = 2.0
     backoff_ceiling: Seconds = 3600.0
     recover_factor: Seconds = 300.0
     """Seconds of running after which earlier failures are forgotten."""

@@ -3,7 +3,7 @@
 from kettle.runtime import Telemetry
 from kettle_services.negotiator.domain.cycle import Outcome
 from kettle_services.negotiator.domain.pool import Pool
-from kettle_wire.telemetry import metrics
+from kettle_wire.telemetry import pool_metrics as metrics
 
 
 class CycleMetrics:

@@ -20,6 +20,7 @@ from kettle_services.shadow.attempts.attempt import AttemptFollower
 from kettle_services.shadow.attempts.gang import GangFollower
 from kettle_services.shadow.attempts.job_tokens import TokenRequests
 from kettle_services.shadow.attempts.other_nodes import OtherNodes
+from kettle_services.shadow.attempts.published_services import TicketRequests
 from kettle_services.shadow.attempts.submit_side import AttemptContext
 from kettle_services.shadow.attempts.unmatched_reports import UnmatchedReports
 from kettle_services.shadow.chirp.pool_access import Commanding
@@ -42,7 +43,16 @@ from kettle_services.shadow.spool.job_files import SpooledFiles
 from kettle_services.shadow.spool.submitter_transfers import Spooling
 from kettle_wire.codes import RefusalCode
 from kettle_wire.commands import schedd
-from kettle_wire.commands.questions import Answered, Ask, Command, FetchTokens, OnNode, SignUrls, StreamPiece
+from kettle_wire.commands.questions import (
+    Answered,
+    Ask,
+    AskTicket,
+    Command,
+    FetchTokens,
+    OnNode,
+    SignUrls,
+    StreamPiece,
+)
 from kettle_wire.commands.schedd import SYNC, ShadowOrders, ShadowSync
 from kettle_wire.commands.shadow import (
     ANSWER,
@@ -61,7 +71,7 @@ from kettle_wire.flocking import abroad, name_there, pool_of
 from kettle_wire.identity import Identity
 from kettle_wire.jobs import JobId
 from kettle_wire.subjects import Subjects
-from kettle_wire.telemetry import metrics
+from kettle_wire.telemetry import queue_metrics as metrics
 from kettle_wire.telemetry.traces import SHADOW_ATTEMPT
 from kettle_wire.worker_reports import FinalReport, Report, Reports
 
@@ -142,6 +152,7 @@ class Shadow:
         self._other_nodes = OtherNodes(bus)
         self._file_work = FileWork(settings.chirp_open_files)
         self._tokens = TokenRequests(bus, settings, joined=joined)
+        self._tickets = TicketRequests(bus, settings)
         self._side = AttemptContext(
             shadow=settings.name,
             owners=self.owners,
@@ -322,6 +333,8 @@ class Shadow:
             return Answered(await self._other_nodes.carry_out(question, self._attempts[request.job].attempt))
         if isinstance(question, FetchTokens):
             return Answered(await self._tokens.fetch(node.assignment))
+        if isinstance(question, AskTicket):
+            return Answered(await self._tickets.fetch(node.assignment))
         if not isinstance(question, SignUrls | StreamPiece):
             return Answered(await node.grant(question))
         try:

@@ -12,7 +12,7 @@ from kettle_services.simulator.domain.clock import US
 from kettle_services.simulator.domain.machine import cores
 from kettle_services.simulator.domain.period import Period, really
 from kettle_services.simulator.domain.pool_rules import PoolRules
-from kettle_services.simulator.domain.simulation import Simulation, Watch, nobody
+from kettle_services.simulator.domain.simulation import PeriodSimulation, Watch, nobody
 from kettle_services.simulator.domain.submitter_sums import Sums, Tally, quantile
 
 _POINTS = 240
@@ -103,9 +103,9 @@ def compare(
     """
     seen = [*watch, nobody, nobody]
     real = really(period)
-    without = Simulation(period, rules, step=step, watch=seen[0])
+    without = PeriodSimulation(period, rules, step=step, watch=seen[0])
     base = without.run()
-    changing = Simulation(other, changed, step=step, watch=seen[1])
+    changing = PeriodSimulation(other, changed, step=step, watch=seen[1])
     then = changing.run()
     tallies = {"recorded": real, "replayed": base, "changed": then}
     names = sorted({name for tally in tallies.values() for name in tally.submitters})
@@ -171,7 +171,7 @@ def _came(period: Period) -> list[str]:
     return sorted({*period.there, *joined} & period.machines.keys())
 
 
-def _played(simulation: Simulation, period: Period) -> Played:
+def _played(simulation: PeriodSimulation, period: Period) -> Played:
     came = [period.machines[name] for name in _came(period)]
     return Played(
         cycles=simulation.cycles, refused=simulation.running.refused, machines=len(came), cores=cores(came)

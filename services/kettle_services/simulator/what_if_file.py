@@ -4,7 +4,6 @@ What somebody would have otherwise: a file with settings of the negotiator, prio
 It is checked as the settings of a service are, by the same code; a refusal names the file and the place in it.
 """
 
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, cast
@@ -13,10 +12,9 @@ import msgspec
 
 from kettle.classad import ClassAdParseError, parse
 from kettle.runtime.settings_problems import SettingRefused
-from kettle.runtime.toml_lines import TomlLines
-from kettle.terminal.nearest_names import nearest
 from kettle_services.negotiator.domain.principals import GROUP
 from kettle_services.negotiator.settings import NegotiatorSettings
+from kettle_services.simulator.checked_file import CheckedFile, closest
 from kettle_services.simulator.domain.changed_machines import Addition, with_machines
 from kettle_services.simulator.domain.period import Period
 from kettle_services.simulator.domain.pool_rules import PoolRules
@@ -112,43 +110,6 @@ def played(period: Period, change: Change) -> Period:
     return with_machines(period, scale=machines.scale, said=said, add=add)
 
 
-class _File:
-    """A file that is being read, for what is wrong in it to be found."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        try:
-            self.text = path.read_text(encoding="utf-8")
-        except OSError as error:
-            raise ChangeError(f"{path}: cannot be read: {error.strerror}") from error
-        except UnicodeDecodeError as error:
-            raise ChangeError(f"{path}: {error}") from error
-
-    def tables(self) -> dict[str, Any]:
-        """All of it."""
-        try:
-            if self.path.suffix.lower() == ".json":
-                found = msgspec.json.decode(self.text, type=dict[str, Any])
-            else:
-                found = tomllib.loads(self.text)
-        except (tomllib.TOMLDecodeError, msgspec.MsgspecError) as error:
-            raise ChangeError(f"{self.path}: {error}") from error
-        return found
-
-    def refuse(self, keys: tuple[str, ...], message: str) -> ChangeError:
-        """The error for a value in the file."""
-        line = TomlLines(self.text).line_of(keys) if self.path.suffix.lower() != ".json" else None
-        where = f":{line}" if line else ""
-        return ChangeError(f"{self.path}{where}: {'.'.join(keys)}: {message}")
-
-    def convert(self, value: object, kind: Any, keys: tuple[str, ...]) -> Any:
-        """A value of a type, or why it is none."""
-        try:
-            return msgspec.convert(value, kind, strict=True)
-        except msgspec.ValidationError as error:
-            raise self.refuse(keys, str(error)) from error
-
-
 def read(path: Path, base: NegotiatorSettings, *, worklife: float) -> Change:
     """
     What the file says is different from these settings.
@@ -156,17 +117,16 @@ def read(path: Path, base: NegotiatorSettings, *, worklife: float) -> Change:
     Raises:
         ChangeError: it cannot be read, or says what no pool can have.
     """
-    file = _File(path)
+    file = CheckedFile(path, ChangeError)
     tables = file.tables()
     known = ("negotiator", "schedd", "factors", "machines")
     for name, content in tables.items():
         if name not in known:
-            raise file.refuse((name,), f"there is no such table{_closest(name, known)}; {', '.join(known)}")
-        if not isinstance(content, dict):
-            raise file.refuse((name,), f"this is a table: [{name}]")
-    settings = _settings(file, tables.get("negotiator", {}), base)
+            raise file.refuse((name,), f"there is no such table{closest(name, known)}; {', '.join(known)}")
+        file.table(content, (name,))
+    settings = negotiator_settings(file, tables.get("negotiator", {}), base)
     schedd: Schedds = file.convert(tables.get("schedd", {}), Schedds, ("schedd",))
-    factors = _factors(file, tables.get("factors", {}), settings)
+    factors = priority_factors(file, tables.get("factors", {}), settings)
     machines = _machines(file, tables.get("machines", {}))
     change = Change(
         settings=settings,
@@ -181,13 +141,16 @@ def read(path: Path, base: NegotiatorSettings, *, worklife: float) -> Change:
     return msgspec.structs.replace(change, sentences=sentences)
 
 
-def _settings(file: _File, said: dict[str, Any], base: NegotiatorSettings) -> NegotiatorSettings:
+def negotiator_settings(
+    file: CheckedFile, said: dict[str, Any], base: NegotiatorSettings
+) -> NegotiatorSettings:
+    """These settings with what the table `[negotiator]` says in their place, or why that cannot be."""
     fields = {field.encode_name: field for field in msgspec.structs.fields(NegotiatorSettings)}
     values: dict[str, Any] = {}
     for name, value in said.items():
         keys = ("negotiator", name)
         if name not in fields:
-            raise file.refuse(keys, f"there is no such setting{_closest(name, REPLAYED)}")
+            raise file.refuse(keys, f"there is no such setting{closest(name, REPLAYED)}")
         if name not in REPLAYED:
             raise file.refuse(
                 keys, "this setting decides nothing about who gets what; see the how-to for those"
@@ -199,7 +162,10 @@ def _settings(file: _File, said: dict[str, Any], base: NegotiatorSettings) -> Ne
         raise file.refuse(("negotiator", *error.keys), str(error)) from error
 
 
-def _factors(file: _File, said: dict[str, Any], settings: NegotiatorSettings) -> dict[str, float]:
+def priority_factors(
+    file: CheckedFile, said: dict[str, Any], settings: NegotiatorSettings
+) -> dict[str, float]:
+    """The table `[factors]`: of submitters and groups, or why that cannot be."""
     tree = settings.group_policy.tree
     found: dict[str, float] = {}
     for name, value in said.items():
@@ -210,7 +176,7 @@ def _factors(file: _File, said: dict[str, Any], settings: NegotiatorSettings) ->
     return found
 
 
-def _machines(file: _File, said: dict[str, Any]) -> Machines:
+def _machines(file: CheckedFile, said: dict[str, Any]) -> Machines:
     machines: Machines = file.convert(said, Machines, ("machines",))
     for name, text in (("start", machines.start), ("rank", machines.rank)):
         try:
@@ -244,8 +210,3 @@ def _sentences(base: NegotiatorSettings, worklife: float, change: Change) -> lis
 
 def _shown(value: object) -> str:
     return msgspec.json.encode(cast("Any", value), order="deterministic").decode()
-
-
-def _closest(name: str, known: tuple[str, ...]) -> str:
-    close = nearest(name, known)
-    return f", did you mean {close}?" if close else ""

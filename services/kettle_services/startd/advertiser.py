@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from kettle.bus.ports import BucketSpec, Bus, BusError
+from kettle.execution.site_probes.declared import CHECKED
 from kettle.retry.backoff import steady
 from kettle.retry.loop import Waits
 from kettle_services.startd.domain.ads import slot_ads, startd_ad
@@ -215,4 +216,4 @@ def _differ(ad: Ad, published: Ad | None) -> bool:
 
 
 def _stable(ad: Ad) -> Ad:
-    return {name: value for name, value in ad.items() if name not in _VOLATILE}
+    return {name: value for name, value in ad.items() if not (name in _VOLATILE or name.endswith(CHECKED))}

@@ -2,7 +2,7 @@
 
 from kettle.runtime import Telemetry
 from kettle_services.startd.domain.state.machine import Machine
-from kettle_wire.telemetry import metrics
+from kettle_wire.telemetry import pool_metrics as metrics
 
 
 def measure_machine(telemetry: Telemetry, machine: Machine) -> None:

@@ -6,9 +6,11 @@ from typing import Annotated, Final, Literal, get_args
 import msgspec
 
 from kettle.execution.attempts.job_spec import JobHooks
+from kettle.execution.site_probes.declared import AnyProbe
 from kettle.runtime import Settings
 from kettle.runtime.expression_types import Condition, NumberExpression, NumberText, TextExpression
 from kettle.runtime.setting_types import KiB, MiB, Pause, Seconds
+from kettle.transfer.data_rules import read_rules
 from kettle_services.startd.domain.slots.layout import SlotType
 from kettle_services.startd.domain.state import policy_expressions as policy
 from kettle_wire.ads import Scalar
@@ -16,6 +18,7 @@ from kettle_wire.leases import LIVES_ENOUGH
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
 AbsolutePath = Annotated[str, msgspec.Meta(pattern=r"^(/[^/\0]+)+$")]
+DataRuleText = Annotated[str, msgspec.Meta(max_length=2000)]
 TransferMethod = Literal[
     "dav", "davs", "file", "gs", "http", "https", "root", "roots", "s3", "xroot", "xroots"
 ]
@@ -103,6 +106,10 @@ class StartdSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     """Program with arguments that prints what else the machine has, as condor_gpu_discovery does."""
     attributes: dict[str, Scalar] = {}
     """More attributes of every slot (STARTD_ATTRS)."""
+    probes: list[AnyProbe] = []
+    """
+    What the machine looks at again and again (STARTD_CRON): CVMFS repositories, caches, images, programs of its owner.
+    """
     local_jobs: bool = True
     """
     Run the jobs of the local and the scheduler universe that are submitted to schedds with the same `home`.
@@ -182,6 +189,11 @@ class StartdSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     """
     Jobs that bring no image run in a container too: they see the machine's files read-only, and a /tmp of their own.
     """
+    singularity_image_expr: TextExpression = "undefined"
+    """
+    SINGULARITY_IMAGE_EXPR: the image of a job (TARGET) that has no `container_image`, a string: `TARGET.SingularityImage` for those that
+    were written for sites with Singularity or Apptainer.
+    """
     container_images: str = ""
     """Directory of unpacked images; empty: `images` beside the sandboxes."""
     container_images_mib: MiB = 20480
@@ -197,6 +209,11 @@ class StartdSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     transfer_plugin_lifetime: Seconds = 72_000.0
     """
     How long a plugin may take for all files of a job before it is killed (MAX_FILE_TRANSFER_PLUGIN_LIFETIME).
+    """
+    job_environment: dict[str, str] = {}
+    """
+    Variables that every job has unless its owner sets them, such as XRD_PLUGINCONFDIR (STARTER_JOB_ENVIRONMENT); to a PATH the
+    directory of the helper programs is added.
     """
     job_hooks: dict[str, JobHooks] = {}
     """Programs that are run around jobs, by keyword: as HTCondor's `<KEYWORD>_HOOK_PREPARE_JOB` and so on."""
@@ -219,6 +236,8 @@ class StartdSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     """Chirp requests of all jobs for delayed updates of attributes (ENABLE_CHIRP_DELAYED)."""
     enable_pool_access: bool = True
     """Requests of jobs with `want_pool_access` to submit jobs and to act on those of their owner."""
+    enable_published_services: bool = True
+    """Whether ports of jobs are published at the pool's gateway (`services` in their descriptions, or `kettle publish` in them)."""
     chirp_delayed_update_prefix: tuple[str, ...] = ("Chirp*",)
     """What those attributes are called (CHIRP_DELAYED_UPDATE_PREFIX)."""
     lease_ends: Pause = 0.0
@@ -239,12 +258,26 @@ class StartdSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     """Size of the cache of input files."""
     url_cache_mib: MiB = 1024
     """
-    Size of the cache of what jobs fetch by http and https, if the server can say that it is the same; 0: no cache.
+    Size of the cache of what jobs fetch by http, https and s3, if the server can say that it is the same; 0: no cache.
+    """
+    url_cache: str = ""
+    """
+    Directory of that cache: one that several machines of a site mount serves all of them; empty: one of this machine.
+    """
+    data: list[DataRuleText] = []
+    """
+    Through which caches of the site files are fetched: `PATTERN: cache=URL, form=path|url|proxy, fallback=origin|none`.
     """
     input_patience: Seconds = 60.0
     """How long a shadow may not know an input file that it announced: it may just have been restarted."""
     adoption_patience: Seconds = 3.0
     """How long a starter whose process is not known may take to find a startd that was restarted."""
+
+    def __post_init__(self) -> None:
+        """Raises ValueError if a rule for data makes no sense."""
+        read_rules(self.data)
+        if self.url_cache and not self.url_cache.startswith("/"):
+            raise ValueError(f"url_cache is the absolute path of a directory, and {self.url_cache!r} is none")
 
     @property
     def policy(self) -> dict[str, str]:

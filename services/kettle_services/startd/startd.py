@@ -146,6 +146,11 @@ class Startd:
         self._advertiser.now()
         self.overseer.wake()
 
+    def probed(self) -> None:
+        """Probes have found something else than before."""
+        self._advertiser.now()
+        self.overseer.wake()
+
     async def advertised(self) -> None:
         """Wait until the ads of the machine are published: from then on it can be seen and matched."""
         await self._advertiser.told.wait()

@@ -33,6 +33,7 @@ from kettle_services.startd.file_transfer.plugins import find_plugins, plugin_at
 from kettle_services.startd.machine import host
 from kettle_services.startd.machine.container_runtimes import find_containers, tidy_containers
 from kettle_services.startd.machine.job_isolation import find_isolation
+from kettle_services.startd.machine.probing import Probing
 from kettle_services.startd.machine.survey import survey
 from kettle_services.startd.machine_metrics import measure_machine
 from kettle_services.startd.policy.load_and_keyboard import Observer
@@ -198,6 +199,7 @@ async def running(
                     startd.overseer.evaluate_forever(),
                     advertiser.run(),
                     *([startd.health.tell()] if settings.lease_ends else []),
+                    *([Probing(machine, settings, execute, startd.probed).run()] if settings.probes else []),
                 )
                 running_loops = [tasks.create_task(loop) for loop in loops]
                 yield startd

@@ -81,6 +81,7 @@ class HooksAndTransfers:
             plugin_process.outcome()
             self._transfers.end(upload=upload)
         finally:
+            self._transfers.record(plugin_process.files)
             tree.kill_all()
             plugin_process.close()
 

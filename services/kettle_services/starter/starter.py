@@ -37,6 +37,7 @@ from kettle_services.starter.hooks import Hook, Updates
 from kettle_services.starter.hooks_and_transfers import EndedError, HooksAndTransfers, Orders
 from kettle_services.starter.job_access.request_queue import AccessRequestQueue
 from kettle_services.starter.job_tokens import TokenFiles
+from kettle_services.starter.published.publisher import Publisher
 from kettle_services.starter.reports.composition import ReportComposer, ended, exit_record
 from kettle_services.starter.reports.endings import (
     after_collecting,
@@ -85,22 +86,21 @@ class Starter:
         self._reporter = ReportComposer(order.spec)
         self._suspension = JobSuspension(self._reporter.report)
         self._checkpoint = SelfCheckpoint(self._job, self._reporter.report, order.spec.checkpoint_pause)
-        self._access_requests = AccessRequestQueue(
-            order.spec, self._job, self._sandbox, self._cgroup, line.send
-        )
+        about = order.spec, self._job, self._sandbox, self._cgroup
+        self._access_requests = AccessRequestQueue(*about, line.send)
         questions = SubmitSideQuestions(order.spec.shadow, line.send)
         self._tokens = TokenFiles(self._job, self._sandbox, questions)
+        self._publisher = Publisher(order.spec, self._job, self._cgroup, questions)
         self._transfers = Transfers(order.spec, self._job, questions)
         orders = Orders(
             watch=self._watch, wait=self._wait, ending=lambda: self._ending, expose=self._remains.expose
         )
-        self._hooks_and_transfers = HooksAndTransfers(
-            order.spec, self._job, self._cgroup, self._transfers, orders
-        )
+        moved = order.spec, self._job, self._cgroup, self._transfers
+        self._hooks_and_transfers = HooksAndTransfers(*moved, orders)
         saved = [file for file in order.spec.inputs if file.saved]
         self._remote = Remote(self._job, self._sandbox, saved, self._hooks_and_transfers.move)
         self._updates = Updates(order.spec, self._job, self._cgroup)
-        self._proxy = Proxy(order.spec, self._job, questions.ask)
+        self._proxy = Proxy(order.spec, self._job, questions.ask, self._publisher)
         self._streams = Streams(self._job, self._sandbox, questions.ask)
         self._deferred = self._job.given("DeferralTime")
 
@@ -244,6 +244,7 @@ class Starter:
             self._started = self._reporter.report(self._transfers.started(tree.pid))
             self._line.send(messages.ReportMessage(self._started))
         self._suspension.begin(tree)
+        self._publisher.begin(tree)
         self._repeat()
 
     # -- while it runs -----------------------------------------------------------------------------------------------
@@ -261,6 +262,7 @@ class Starter:
         """Whether the program has ended with a checkpoint that is saved now, and is to be started again."""
         if self._ending is not None or not self._checkpoint.is_made(tree.status):
             return False
+        self._publisher.close()
         tree.kill_all()
         self._updates.close()
         self._access_requests.close()  # its sessions are of this life
@@ -294,6 +296,7 @@ class Starter:
         self._line.register(poll)
         self._access_requests.register(poll)
         self._proxy.register(poll)
+        self._publisher.register(poll)
         ready = {fd for fd, _ in poll.poll(0 if self._line.heard else timeout_ms)}
         if self._lifeline_fd in ready:
             self._orphaned()
@@ -304,12 +307,13 @@ class Starter:
         if self._line.heard or self._line.fileno() in ready:
             self._hear(tree)
         self._tick(tree)
+        self._publisher.go_on(ready, still=self._suspension.wanted)
         self._access_requests.answer(self._tree, self._container, still=self._suspension.wanted)
         return False
 
     def _timeout_ms(self) -> int:
-        due = self._deadlines.next(ends=self._ending is not None)
-        moments = [due, self._access_requests.due, self._proxy.due, self._streams.due, self._tokens.due]
+        parts = (self._access_requests, self._proxy, self._publisher, self._streams, self._tokens)
+        moments = [self._deadlines.next(ends=self._ending is not None), *(part.due for part in parts)]
         moments += [self._line.retry_at] if self._line.retry_at is not None else []
         return max(0, int(min(min(moments) - boottime(), _LONGEST_POLL_S) * 1000) + 1)
 
@@ -327,7 +331,7 @@ class Starter:
                 case messages.AccessRequest():
                     self._access_requests.enqueue(message)
                 case messages.Reply():
-                    for asker in (self._tokens, self._transfers, self._proxy, self._streams):
+                    for asker in (self._tokens, self._publisher, self._transfers, self._proxy, self._streams):
                         asker.hear(message)
                 case messages.RunJob():
                     pass  # said twice is said once
@@ -393,19 +397,15 @@ class Starter:
             self._suspension.lift(tree)  # else it would not hear of it
 
     def _orphaned(self) -> NoReturn:
-        container = self._container
-        end_with_lifeline(
-            self._tree or empty_process_tree(self._cgroup),
-            self._cgroup,
-            container,
-            self._sandbox,
-            self._spec.execute,
-        )
+        self._publisher.close()
+        tree = self._tree or empty_process_tree(self._cgroup)
+        end_with_lifeline(tree, self._cgroup, self._container, self._sandbox, self._spec.execute)
 
     # -- after -------------------------------------------------------------------------------------------------------
 
     def _finish(self) -> bool:
         at = time.time()
+        self._publisher.close()
         (self._tree or empty_process_tree(self._cgroup)).kill_all()
         if self._ending is not None:
             self._streams.finish(self._wait)
@@ -413,7 +413,7 @@ class Starter:
         self._access_requests.close()
         self._proxy.close()
         body, kept = self._conclude(at)
-        body = msgspec.structs.replace(body, told=self._proxy.told)
+        body = msgspec.structs.replace(body, told=self._proxy.told, result=self._transfers.told(body.result))
         if self._cgroup is not None:
             self._cgroup.remove()
         try:

@@ -24,7 +24,7 @@ from kettle_services.ce.domain.attempts.attempt import BatchClaim, Run, Stage
 from kettle_services.ce.domain.state import CeState
 from kettle_services.ce.record import Record, shard_of
 from kettle_wire.ads import Ad
-from kettle_wire.commands.ce import batch_slot, batch_startd
+from kettle_wire.commands.ce import batch_startd
 from kettle_wire.commands.startd import (
     ACTIVATE,
     CONFIRM,
@@ -121,7 +121,7 @@ class Entrypoint:
         key = ClaimKey(f"schedd#{self.world.number}", f"secret {self.world.number}")
         request = RequestClaims(
             schedd=SCHEDD,
-            slot=slot or batch_slot(self.world.settings.name, SCHEDD),
+            slot=slot or self.world.settings.name,
             capability="",
             submitter="somebody",
             job={},

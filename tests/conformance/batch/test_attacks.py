@@ -24,7 +24,7 @@ from kettle_services.ce.domain.attempts.attempt import Run
 from kettle_services.ce.domain.batch.requests import RequestError, request_of
 from kettle_services.ce.domain.batch.script import Program, left, script
 from kettle_wire.batch import BatchKind, BatchRequest
-from kettle_wire.commands.ce import batch_slot, batch_startd
+from kettle_wire.commands.ce import batch_startd
 from kettle_wire.commands.startd import ACTIVATE, REQUEST_CLAIMS, Activate, ClaimKey, RequestClaims
 from kettle_wire.identity import Identity, daemon, visitor
 from kettle_wire.jobs import JobId
@@ -58,7 +58,7 @@ async def test_others_have_nothing_run_here(tmp_path: Path, schedd: Identity, sh
     key = ClaimKey("schedd#1", "secret")
     asked = RequestClaims(
         schedd=SCHEDD,
-        slot=batch_slot("cluster", SCHEDD),
+        slot="cluster",
         capability="",
         submitter="ada",
         job={},

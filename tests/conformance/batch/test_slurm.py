@@ -1,27 +1,16 @@
 """Jobs of a real Slurm."""
 
-from collections.abc import AsyncGenerator, Generator
-from contextlib import asynccontextmanager
-
 import pytest
 from tests.conformance.batch.suite import BatchSuite, Counted, World
 
 from kettle.commands.local import LocalCommands
-from kettle.testing.servers.slurm import PARTITION, SlurmCluster, no_slurm, slurm
+from kettle.testing.servers.slurm import PARTITION, SlurmCluster
 from kettle_services.ce.batch.asking import Asking
 from kettle_services.ce.batch.port import UnavailableError
 from kettle_services.ce.batch.slurm import Slurm
 from kettle_wire.batch import BatchRequest, EndCause
 
 _HASTY_S = 8.0
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Generator[SlurmCluster]:
-    if why := no_slurm():
-        pytest.skip(why)
-    with slurm() as made:
-        yield made
 
 
 @pytest.fixture
@@ -31,22 +20,6 @@ def world(cluster: SlurmCluster, person: str) -> World:
     commands = Counted(LocalCommands({"SLURM_CONF": str(cluster.configuration)}))
     hasty = LocalCommands({"SLURM_CONF": str(cluster.hasty_configuration)})
 
-    @asynccontextmanager
-    async def away() -> AsyncGenerator[None]:
-        cluster.stop_controller()
-        try:
-            yield
-        finally:
-            cluster.start_controller()
-
-    @asynccontextmanager
-    async def silent() -> AsyncGenerator[None]:
-        cluster.freeze_controller()
-        try:
-            yield
-        finally:
-            cluster.thaw_controller()
-
     return World(
         system=Slurm(Asking(commands, patience=60.0), accounting=False),
         hasty=Slurm(Asking(hasty, patience=_HASTY_S), accounting=False),
@@ -54,8 +27,8 @@ def world(cluster: SlurmCluster, person: str) -> World:
         place=place,
         owner=person,
         bad=BatchRequest(queue="nowhere"),
-        away=away,
-        silent=silent,
+        away=cluster.away,
+        silent=cluster.silent,
         large=BatchRequest(cpus=8, memory=50),
     )
 

@@ -1,7 +1,6 @@
 """Pilot jobs of a real Slurm."""
 
-from collections.abc import AsyncGenerator, Generator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator
 
 import pytest
 from tests.conformance.providers.suite import (
@@ -15,20 +14,12 @@ from tests.conformance.providers.suite import (
     until,
 )
 
-from kettle.testing.servers.slurm import PARTITION, SlurmCluster, no_slurm, slurm
+from kettle.testing.servers.slurm import PARTITION, SlurmCluster
 from kettle_services.provisioner.providers.slurm import Slurm, SlurmSettings
 from kettle_wire.leases import ErrorClass, MachineState, Order
 from kettle_wire.worker_pools import Offer
 
 _OFFER = Offer(name="pilot", provider="cluster", template=PARTITION, cpus=2, memory=1000)
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Generator[SlurmCluster]:
-    if why := no_slurm():
-        pytest.skip(why)
-    with slurm() as made:
-        yield made
 
 
 @pytest.fixture
@@ -51,29 +42,13 @@ async def world(cluster: SlurmCluster) -> AsyncGenerator[World]:
         settings = SlurmSettings(configuration=str(cluster.hasty_configuration), program=str(program))
         return await settings.open(DEPLOYMENT)
 
-    @asynccontextmanager
-    async def away() -> AsyncGenerator[None]:
-        cluster.stop_controller()
-        try:
-            yield
-        finally:
-            cluster.start_controller()
-
-    @asynccontextmanager
-    async def silent() -> AsyncGenerator[None]:
-        cluster.freeze_controller()
-        try:
-            yield
-        finally:
-            cluster.thaw_controller()
-
     made = World(
         open=opened,
         offer=_OFFER,
         bad_offer=Offer(name="elsewhere", provider="cluster", template="nowhere", cpus=1, memory=100),
         bootstraps=place,
-        away=away,
-        silent=silent,
+        away=cluster.away,
+        silent=cluster.silent,
         hasty=hasty,
     )
     yield made

@@ -23,7 +23,7 @@ from kettle.testing.servers.members import Members
 from kettle.testing.services import Backend, hosted
 from kettle_services.iam.settings import IamSettings
 from kettle_services.iam.wiring import serve
-from kettle_wire.identity import Identity, daemon, user
+from kettle_wire.identity import Identity, bearer, daemon, user
 from kettle_wire.subjects import Subjects
 
 DOMAIN = "pool.example"
@@ -79,7 +79,7 @@ class Gate:
         async with NatsBus.connect(
             self.server.url,
             subjects=self.subjects,
-            identity=user(owner),
+            identity=bearer(owner),
             credentials=self.sentinel,
             token=lambda: token,
             patience=patience,

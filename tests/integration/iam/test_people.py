@@ -16,7 +16,7 @@ from kettle.client.connections.pool_file import PoolFile, login_name
 from kettle.testing.patience import PATIENCE_S
 from kettle.testing.services import Backend
 from kettle_wire.commands.iam import OPEN_SESSION, WHO_AM_I, BeginSession, WhoAmI
-from kettle_wire.identity import user
+from kettle_wire.identity import bearer
 
 RULES = """\
 [[rules]]
@@ -55,7 +55,7 @@ async def test_who_has_the_next_token_outlasts_the_end_of_one(gate: Gate) -> Non
     async with NatsBus.connect(
         gate.server.url,
         subjects=gate.subjects,
-        identity=user("ada"),
+        identity=bearer("ada"),
         credentials=gate.sentinel,
         token=lambda: shown[-1],
         patience=PATIENCE_S,

@@ -29,7 +29,7 @@ from kettle.testing.services import Backend
 from kettle_wire.commands import iam, token_requests
 from kettle_wire.commands.iam import SET_BAN, WHO_AM_I, SetBan, WhoAmI
 from kettle_wire.endpoint import Endpoint
-from kettle_wire.identity import user
+from kettle_wire.identity import bearer, user
 
 CROWD = 300
 RULES = """\
@@ -154,16 +154,18 @@ async def test_a_token_speaks_for_nobody_else(gate: Gate) -> None:
             connect_timeout=int(PATIENCE_S),
             allow_reconnect=False,
         )
-        bob = user("bob")
-        tried = (f"{bob.inbox}.>", ">", "$SYS.>", QUESTIONS, "_INBOX.>")
+        bob = bearer("bob")
+        account = user("ada")  # of the same name, which has shown no token and may do more
+        tried = (f"{bob.inbox}.>", f"{account.inbox}.>", ">", "$SYS.>", QUESTIONS, "_INBOX.>")
         for subject in tried:
             await client.subscribe(subject)  # pyright: ignore[reportUnknownMemberType]
-        await client.publish(gate.subjects.command("iam", "iam", "who_am_i", bob.token), b"")
+        for other in (bob, account):
+            await client.publish(gate.subjects.command("iam", "iam", "who_am_i", other.token), b"")
         await client.flush()
         await client.flush()
     finally:
         await client.close()
-    assert len(tried) + 1 == len(heard)
+    assert len(tried) + 2 == len(heard)
     assert all("permissions violation" in said.lower() for said in heard)
 
 
@@ -251,7 +253,7 @@ async def test_a_token_makes_nothing_that_outlives_it(
                 allow_reconnect=False,
             )
             for endpoint in (may, *LASTING):
-                subject = gate.subjects.command("iam", "iam", endpoint.verb, user("ada").token)
+                subject = gate.subjects.command("iam", "iam", endpoint.verb, bearer("ada").token)
                 await client.publish(subject, b"")
             await client.flush()
             await client.flush()

@@ -17,6 +17,7 @@ from tests.integration.iam.gate import Gate, gate_on
 from kettle.testing.patience import PATIENCE_S
 from kettle.testing.services import Backend, hosted
 from kettle_services.iam.wiring import serve
+from kettle_wire.identity import bearer
 
 RULES = """\
 [[rules]]
@@ -65,7 +66,7 @@ async def connected(gate: Gate, token: str, owner: str = "ada") -> AsyncGenerato
             gate.server.url,
             user_credentials=gate.sentinel,
             token=token,
-            inbox_prefix=f"_INBOX.u-{owner}".encode(),
+            inbox_prefix=bearer(owner).inbox.encode(),
             disconnected_cb=note,
             error_cb=heard,
             connect_timeout=int(PATIENCE_S),

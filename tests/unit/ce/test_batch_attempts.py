@@ -57,7 +57,7 @@ def book() -> Book:
     made = Book()
     command = RequestClaims(
         schedd="schedd",
-        slot="cluster@ce.schedd",
+        slot="cluster",
         capability="",
         submitter="somebody",
         job={},

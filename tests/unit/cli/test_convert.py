@@ -138,6 +138,14 @@ SYSTEM_PERIODIC_HOLD_runs = NumJobStarts > 10
 SYSTEM_PERIODIC_HOLD_runs_SUBCODE = 3
 PREEMPTION_REQUIREMENTS = RemoteUserPrio > TARGET.SubmitterUserPrio * 1.2
 gpu_HOOK_PREPARE_JOB = /opt/prepare --fast
+STARTER_JOB_ENVIRONMENT = "SITE=here WORDS='two words'"
+STARTD_CRON_JOBLIST = health, lost
+STARTD_CRON_health_EXECUTABLE = /opt/health
+STARTD_CRON_health_ARGS = --short
+STARTD_CRON_health_PERIOD = 5m
+STARTD_CRON_health_PREFIX = Site_
+STARTD_CRON_health_MODE = WaitForExit
+STARTD_CRON_lost_EXECUTABLE = health
 QUEUE_SUPER_USERS = root, condor, ada
 include : inc.conf
 """
@@ -182,7 +190,17 @@ def test_a_site_is_carried_over(tmp_path: Path) -> None:
         "startd.machine_resources": {"licenses": 4},
         "startd.modify_request_expr": {"Memory": "quantize(RequestMemory, {512})"},
         "startd.attributes": {"Rack": "r7"},
+        "startd.probes": [
+            {
+                "kind": "program",
+                "name": "health",
+                "command": ["/opt/health", "--short"],
+                "period": 300.0,
+                "prefix": "Site_",
+            }
+        ],
         "startd.job_hooks": {"gpu": {"prepare_job": ["/opt/prepare", "--fast"]}},
+        "startd.job_environment": {"SITE": "here", "WORDS": "two words"},
         "startd.user_preemption": True,
         "schedd.claim_worklife": 60.0,
         "schedd.alive_interval": 300.0,
@@ -223,6 +241,7 @@ def test_a_site_is_carried_over(tmp_path: Path) -> None:
         ("include : nowhere", "include : nowhere", "there is no such file"),
         ("what is this", "what is this", "neither NAME = VALUE nor a statement"),
         ("RANK = $(A)\nA = $(B)\nB = $(A)", "RANK", "is defined by itself"),
+        ("STARTER_JOB_ENVIRONMENT = X", "STARTER_JOB_ENVIRONMENT", "X"),
         ("STARTD_ATTRS = X\nX = Y + 1", "X", "attributes of [startd] are constants"),
     ],
 )

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from kettle.client.connections.condor_config import CondorConfig, heed_token_file, pool_of
+from kettle.client.connections.credentials import shown
 from kettle.client.connections.pool_file import PoolFile
 from kettle.client.errors import PoolNotFoundError
 
@@ -74,6 +75,36 @@ def test_an_encrypted_pool_is_known_by_the_authority_of_a_knob(home: Path) -> No
     clear = {**environ, "_condor_COLLECTOR_HOST": "nats://bus.example:4222"}
     del clear["KETTLE_NATS_CA"]
     assert not pool_of(CondorConfig(clear), environ=clear).ca
+
+
+def test_a_pool_known_by_its_address_is_believed_by_the_authority_of_a_knob(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As facilities name it to HTCondor's commands, with nothing else."""
+    asked: list[tuple[str, str]] = []
+
+    def pool_at(url: str, home: Path, ca: str) -> PoolFile:
+        asked.append((url, ca))
+        return PoolFile(nats_url="tls://bus.example:4222")
+
+    monkeypatch.setattr("kettle.client.connections.way_in.pool_at", pool_at)
+    environ = {
+        "HOME": "/nonexistent",
+        "_condor_AUTH_SSL_CLIENT_CAFILE": "/ca.crt",
+        "_condor_COLLECTOR_HOST": "https://pool.example:9643",
+    }
+    pool_of(CondorConfig(environ), environ=environ)
+    assert [("https://pool.example:9643", "/ca.crt")] == asked
+
+
+def test_the_place_of_a_token_is_told_as_it_was_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the variable that somebody has set, not by the one into which its value was put."""
+    monkeypatch.setenv("BEARER_TOKEN_FILE", "/token")
+    assert "BEARER_TOKEN_FILE" == shown("BEARER_TOKEN_FILE")
+    monkeypatch.setenv("_condor_SCITOKENS_FILE", "/token")
+    assert "_condor_SCITOKENS_FILE" == shown("BEARER_TOKEN_FILE")
+    monkeypatch.setenv("_condor_SCITOKENS_FILE", "/other")
+    assert "BEARER_TOKEN_FILE" == shown("BEARER_TOKEN_FILE")
 
 
 @pytest.mark.parametrize(

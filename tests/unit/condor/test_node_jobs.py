@@ -2,15 +2,21 @@
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
+from kettle.client.errors import ClientError
 from kettle.dag.building.parser import check
 from kettle.dag.submission.options import SubmitDagOptions
 from kettle.dag.submission.preparing import Site
+from kettle_services.condor.dagman.dag_nodes import DagNodes, refuse_what_runs_here
 from kettle_services.condor.dagman.node_jobs import NodesInCommon, node_submissions
 from kettle_wire.codes import NodePart
 from kettle_wire.events.workflow import NodeStep
+
+if TYPE_CHECKING:
+    from kettle.dag.files.progress import Progress
 
 DAG = """\
 JOB A work.sub
@@ -67,3 +73,56 @@ def test_a_node_that_is_refused_keeps_no_other_from_its_jobs(source: NodesInComm
         assert str(alone) == str(together[step])
         if not isinstance(alone, Exception):
             assert alone.ad["KettleWorkflowStep"] == f"7/{step.node}/0/1/0"
+
+
+def by_token(tmp_path: Path, text: str) -> DagNodes:
+    """The nodes of a DAG that came by a token."""
+    dag, faults = check(["x.dag"], lambda _: text)
+    assert not faults
+    refuse_what_runs_here(dag)
+    return DagNodes(
+        NodesInCommon(
+            dag=dag,
+            workflow=7,
+            batch="x.dag+7",
+            directory=tmp_path,
+            nodes_log=tmp_path / "x.dag.nodes.log",
+            parents=["", ""],
+            options=SubmitDagOptions(dag_files=["x.dag"]),
+            site=Site(directory=tmp_path, environ=os.environ, knob=lambda _: None, version="", dagman=""),
+        ),
+        sent=True,
+        by_token=True,
+    )
+
+
+@pytest.mark.parametrize("universe", ["local", "scheduler"])
+def test_what_came_by_a_token_submits_no_job_for_the_access_point(tmp_path: Path, universe: str) -> None:
+    """
+    The process has the account's own credential, and looks itself at what the nodes want; the others are as they are.
+    """
+    node = "JOB {} {{\nexecutable = /bin/true\nuniverse = {}\nqueue\n}}\n"
+    nodes = by_token(tmp_path, node.format("A", universe) + node.format("B", "vanilla"))
+    steps = [NodeStep(number, 0, NodePart.JOB) for number in (0, 1)]
+    refused, made = nodes.jobs(steps, cast("Progress", _Progress()), {}).values()
+    assert "which does not give them" in str(refused)
+    assert isinstance(refused, ClientError)
+    assert not isinstance(made, Exception)
+
+
+@pytest.mark.parametrize(
+    "line", ["SCRIPT PRE A /bin/true", "SCRIPT POST A x", "SCRIPT HOLD A x", "SUBDAG EXTERNAL B y.dag"]
+)
+def test_what_came_by_a_token_has_no_scripts_and_no_dags_within(tmp_path: Path, line: str) -> None:
+    """Each is a job on the access point."""
+    with pytest.raises(ClientError, match=r"node [AB] would run on the access point"):
+        by_token(tmp_path, f"JOB A a.sub\n{line}\n")
+
+
+class _Progress:
+    """What of the progress of a DAG its nodes are told."""
+
+    dag_status = 0
+
+    class counts:  # noqa: N801 - as it is called there
+        failed = 0

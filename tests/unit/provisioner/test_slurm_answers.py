@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from kettle.commands import slurm_errors
+from kettle.commands.phrases import SLURM
 from kettle_services.provisioner.domain import slurm_answers
 from kettle_wire.leases import ErrorClass, MachineState
 
@@ -54,19 +54,19 @@ def test_states(state: str, reason: str, expected: tuple[MachineState, ErrorClas
 def test_refusals(errors: str, error: ErrorClass) -> None:
     """What the controller refuses has a class, and is neither silence nor a controller that is away."""
     assert error is slurm_answers.error_of(errors)
-    assert not slurm_errors.is_silent(errors)
-    assert not slurm_errors.is_unreachable(errors)
+    assert not SLURM.is_silent(errors)
+    assert not SLURM.is_unreachable(errors)
 
 
 def test_what_was_not_sent_is_told_from_what_got_no_answer() -> None:
     """Only a connection that was never made proves that nothing was submitted."""
     said = "sbatch: error: Batch job submission failed: Unable to contact slurm controller ({} failure)"
-    assert slurm_errors.is_unreachable(said.format("connect"))
-    assert not slurm_errors.is_silent(said.format("connect"))
+    assert SLURM.is_unreachable(said.format("connect"))
+    assert not SLURM.is_silent(said.format("connect"))
     for each in ("send", "receive"):
-        assert slurm_errors.is_silent(said.format(each))
-        assert not slurm_errors.is_unreachable(said.format(each))
-    assert slurm_errors.is_silent(
+        assert SLURM.is_silent(said.format(each))
+        assert not SLURM.is_unreachable(said.format(each))
+    assert SLURM.is_silent(
         "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation"
     )
 

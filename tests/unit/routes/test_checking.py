@@ -123,3 +123,22 @@ def test_a_sound_file_has_no_warnings() -> None:
     """The transforms of a CE have none either, whatever a route sets for them."""
     for body in ("", "default_queue = grid\ndefault_CERequirements = Site"):
         assert () == check(f"use ROUTES : CE\n{file(body)}", "routes", samples(), 0).warnings
+
+
+def test_all_mistakes_of_a_route_are_told() -> None:
+    """
+    Of each statement its own, with its line; what says nothing about the others keeps none of them back.
+    """
+    body = "SETT A 1\nSET Owner 1\nSET B )\nendif\nMaxJobs = many"
+    with pytest.raises(RouteFileError) as refused:
+        read_routes(file(body), "routes")
+    assert [4, 5, 6, 7] == [each.line for each in refused.value.problems]
+    with pytest.raises(RouteFileError) as refused:
+        read_routes(file("MaxJobs = many\nOnLocalRemove = shrug\nREQUIREMENTS $(MY.A)"), "routes")
+    assert [4, 5, 6] == [each.line for each in refused.value.problems]
+
+
+def test_the_nearest_template_is_named() -> None:
+    """As the nearest route is."""
+    with pytest.raises(RouteFileError, match="there is no such template; there is use ROUTES : ce"):
+        read_routes(f"use ROUTES : CEE\n{file('')}", "routes")

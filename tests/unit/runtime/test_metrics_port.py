@@ -12,7 +12,7 @@ from kettle.runtime.exposition import OPEN_METRICS, PLAIN
 from kettle.runtime.measurements import Measurements
 from kettle.runtime.metrics_port import serving
 from kettle.runtime.telemetry_settings import TelemetrySettings
-from kettle_wire.telemetry import metrics
+from kettle_wire.telemetry import process_metrics as metrics
 
 
 def settings(home: Path, *, key: str = "") -> Settings:

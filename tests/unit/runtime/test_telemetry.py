@@ -12,7 +12,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportM
 from kettle.runtime import Settings, Telemetry, telemetry
 from kettle.runtime.exporting import telemetry_of
 from kettle.testing.patience import PATIENCE_S
-from kettle_wire.telemetry import metrics
+from kettle_wire.telemetry import process_metrics, queue_metrics
 
 
 def spans(path: Path) -> list[dict[str, Any]]:
@@ -60,9 +60,9 @@ async def test_off_it_does_nothing_but_passes_contexts_on() -> None:
     with off.span("submit", cluster=7) as span:
         span.set("a", 1)
         off.inject(headers)
-        off.counter(metrics.COMMAND_REFUSALS).add(2, "hold", "denied")
-        off.histogram(metrics.JOB_WAIT).record(0.1)
-        off.observe(metrics.CLAIMS, lambda: 1.0)
+        off.counter(process_metrics.COMMAND_REFUSALS).add(2, "hold", "denied")
+        off.histogram(queue_metrics.JOB_WAIT).record(0.1)
+        off.observe(queue_metrics.CLAIMS, lambda: 1.0)
     await off.shutdown()
     assert headers == {}
     assert {"traceparent": "00-x"} == off.extract({"traceparent": "00-x", "a": "b"})
@@ -87,9 +87,9 @@ async def test_traces_and_metrics_reach_a_collector() -> None:
         thread.start()
         try:
             on = telemetry_of("schedd", Settings(otlp_endpoint=f"http://127.0.0.1:{server.server_port}"))
-            on.counter(metrics.COMMAND_REFUSALS).add(2, "hold", "denied")
-            on.histogram(metrics.COMMAND_DURATION).record(0.1, "hold", "done")
-            on.observe(metrics.CLAIMS, lambda: 3.0)
+            on.counter(process_metrics.COMMAND_REFUSALS).add(2, "hold", "denied")
+            on.histogram(process_metrics.COMMAND_DURATION).record(0.1, "hold", "done")
+            on.observe(queue_metrics.CLAIMS, lambda: 3.0)
             with on.span("submit"):
                 pass
             await on.shutdown()

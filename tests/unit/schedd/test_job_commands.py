@@ -7,11 +7,14 @@ import msgspec
 import pytest
 
 from kettle.bus.ports import RefusedError, Served
+from kettle.jobs.editable_attributes import refusal
 from kettle.runtime.authorization import Authorization
 from kettle.runtime.authorizer import Authorizer, SettingPlaces
 from kettle_services.schedd.commands.pool_access import JobCommands
+from kettle_services.schedd.domain.submission.in_session import SubmitInSession, in_session
+from kettle_services.schedd.domain.submission.validation import Unacceptable
 from kettle_services.schedd.settings import ScheddSettings
-from kettle_wire.ads import Ad
+from kettle_wire.ads import Ad, Scalar
 from kettle_wire.commands.queue import ACT, SUBMIT, Act, Acted, Select, Submit, Submitted
 from kettle_wire.commands.schedd import JobCommand
 from kettle_wire.endpoint import Position
@@ -65,7 +68,7 @@ async def test_what_a_job_submits_has_its_session() -> None:
     submitted: list[Submit] = []
 
     async def submit(request: Submit, caller: Identity) -> Submitted:
-        submitted.append(request)
+        submitted.append(in_session(request))
         return Submitted(cluster=2, count=1, position=Position("schedd.schedd", 1))
 
     recorder = cast("Any", SimpleNamespace(queue=Queue()))
@@ -75,3 +78,17 @@ async def test_what_a_job_submits_has_its_session() -> None:
     body = msgspec.msgpack.encode(Submit(id="1", ad=ad, columns=[], rows=[[]]))
     await commands.command(JobCommand(job=JOB, attempt=1, verb=SUBMIT.verb, body=body), daemon("shadow"))
     assert [{"Cmd": "/bin/true", "KettleSession": "schedd#1.0#1"}] == [each.ad for each in submitted]
+
+
+def test_nobody_names_a_session_of_another() -> None:
+    """Neither for all jobs nor for single ones, and not of a job in the queue."""
+    named: Ad = {"kettlesession": "schedd#9.0#1"}
+    cases: list[tuple[Ad, list[str]]] = [(named, []), ({}, ["KettleSession"])]
+    for ad, columns in cases:
+        rows: list[list[Scalar]] = [["schedd#9.0#1"]] if columns else [[]]
+        submit = Submit(id="1", ad=ad, columns=columns, rows=rows)
+        for each in (submit, SubmitInSession.of(submit, "schedd#1.0#1")):
+            if columns or each is submit:
+                with pytest.raises(Unacceptable, match="says which running job has submitted a job"):
+                    in_session(each)
+    assert "kept by the queue" in refusal("KettleSession")

@@ -2,12 +2,15 @@
 
 import asyncio
 
+import msgspec
 import pytest
 
 from kettle.eventsourcing.memory import MemoryLog, MemoryWorkingSet
 from kettle.eventsourcing.shard import Shard
 from kettle.jobs.sealed_attributes import AttributeSeal
+from kettle_services.schedd.commands.deeds import DeedsForOthers
 from kettle_services.schedd.commands.entrypoint_door import EntrypointDoor
+from kettle_services.schedd.commands.job_edits import JobEdits
 from kettle_services.schedd.commands.routing import RoutingCommands
 from kettle_services.schedd.domain.jobs.local_removal import fate
 from kettle_services.schedd.domain.queue.fold import Queue
@@ -17,8 +20,11 @@ from kettle_services.schedd.domain.submission import routes
 from kettle_services.schedd.domain.submission.validation import Unacceptable
 from kettle_services.schedd.queue.recorder import QueueRecorder
 from kettle_services.schedd.queue.recorder import restore as checkpointer
+from kettle_services.schedd.settings import ScheddSettings
 from kettle_wire.ads import Ad, Expr
+from kettle_wire.commands.queue import EditJobs, Select
 from kettle_wire.commands.routing import ListUnrouted, Routing
+from kettle_wire.endpoint import Position
 from kettle_wire.events import (
     ClusterSubmitted,
     Event,
@@ -29,7 +35,7 @@ from kettle_wire.events import (
     JobRouted,
     JobUnrouted,
 )
-from kettle_wire.identity import daemon
+from kettle_wire.identity import daemon, user
 from kettle_wire.jobs import JobId
 from kettle_wire.people import Shown
 
@@ -254,3 +260,30 @@ async def test_a_question_that_nobody_waits_for_any_more_takes_no_job() -> None:
         committing.cancel()
     assert ([], first.news) == (forgotten.jobs, forgotten.news)
     assert [FIRST] == [each.job for each in heard.jobs]
+
+
+@pytest.mark.parametrize(
+    ("by", "attributes", "outcome"),
+    [
+        ("ada", {"GridResource": "batch other"}, "denied"),
+        ("ada", {"gridresource": "batch other", "RequestMemory": 9}, "denied"),
+        ("ada", {"BatchProject": "theirs"}, "denied"),
+        ("ada", {"BatchQueue": "long"}, "done"),
+        ("ada", {"RequestMemory": 9}, "done"),
+        ("root", {"GridResource": "batch other"}, "done"),
+    ],
+)
+async def test_where_a_job_goes_is_what_its_route_has_said(by: str, attributes: Ad, outcome: str) -> None:
+    """Its owner edits what the route has left to him; without a route it is his again."""
+    log, found = MemoryLog(), queue()
+    settings = ScheddSettings(queue_super_users=("root",))
+    charged = msgspec.structs.replace(TO_SLURM, attributes={**TO_SLURM.attributes, "BatchProject": "physics"})
+    routed(found, FIRST, charged)
+    async with Shard.own(log, "schedd.ap", owner="me") as shard:
+        recorder = QueueRecorder(
+            shard, found, await checkpointer(log, MemoryWorkingSet(log), shard, found, interval=1.0)
+        )
+        edits = JobEdits(recorder, settings, DeedsForOthers(found, None), AttributeSeal([bytes(32)]))
+        request = EditJobs(id="1", select=Select(jobs=[FIRST, SECOND]), attributes=attributes)
+        first, second = (await edits.edit(request, user(by))).reply(Position("schedd.ap", 1)).outcomes
+    assert (outcome, "done") == (first.outcome, second.outcome)

@@ -12,7 +12,7 @@ import pytest
 from kettle.testing.invented_history import BEGIN, SHARDS, InventedHistory, moment
 from kettle_services.negotiator.settings import NegotiatorSettings
 from kettle_services.simulator.domain.recording import Recording
-from kettle_services.simulator.domain.simulation import Simulation
+from kettle_services.simulator.domain.simulation import PeriodSimulation
 from kettle_services.simulator.domain.submitter_sums import Tally
 from kettle_services.simulator.what_if_file import rules
 
@@ -42,7 +42,7 @@ def played(
     for frame in past.frames():
         recording.feed(frame)
     by = rules(NegotiatorSettings(priority_halflife=half_life), worklife=0.0, factors=factors)
-    return Simulation(recording.period(), by, step=STEP_US).run(), due
+    return PeriodSimulation(recording.period(), by, step=STEP_US).run(), due
 
 
 def misplaced(used: dict[str, float], due: dict[str, float]) -> float:

@@ -11,7 +11,7 @@ from kettle_services.simulator.domain.changed_machines import Addition, with_mac
 from kettle_services.simulator.domain.period import Period, really
 from kettle_services.simulator.domain.pool_rules import PoolRules
 from kettle_services.simulator.domain.recording import Recording
-from kettle_services.simulator.domain.simulation import Simulation
+from kettle_services.simulator.domain.simulation import PeriodSimulation
 from kettle_services.simulator.domain.submitter_sums import Sums
 from kettle_services.simulator.what_if_file import WORKLIFE, rules
 from kettle_wire.ads import Expr
@@ -29,12 +29,12 @@ def period(past: InventedHistory, until: float = 3600.0) -> Period:
 
 
 def play(past: InventedHistory, by: PoolRules = USUAL, until: float = 3600.0) -> dict[str, Sums]:
-    tally = Simulation(period(past, until), by).run()
+    tally = PeriodSimulation(period(past, until), by).run()
     return tally.sums({name: [name] for name in tally.submitters})
 
 
 def starts(past: InventedHistory, by: PoolRules = USUAL, until: float = 3600.0) -> dict[str, float]:
-    tally = Simulation(period(past, until), by).run()
+    tally = PeriodSimulation(period(past, until), by).run()
     return {str(job): (at - moment(0)) / 1e6 for (_, job), at in tally.starts.items()}
 
 
@@ -92,7 +92,7 @@ def test_a_job_takes_what_it_took() -> None:
     cluster = past.submit("ada", jobs=2)
     past.ran(cluster, 0, "ada", "slot1_1@m", 50.0, 150.0)
     found = period(past, 160.0)
-    tally = Simulation(found, USUAL).run()
+    tally = PeriodSimulation(found, USUAL).run()
     (sums,) = tally.sums({"ada": ["ada"]}).values()
     assert (2, 2, 0.0) == (sums.begun, sums.ended, sums.wait_mean)
     assert 200 / 3600 == sums.core_hours
@@ -112,7 +112,7 @@ def test_what_ran_when_the_period_began_goes_on() -> None:
     old = past.submit("ada", at=-50.0, RequestCpus=4)
     past.ran(old, 0, "ada", "slot1_1@m", -40.0, 60.0, Cpus=4, TotalSlotCpus=4, SlotWeight=4)
     past.submit("bob", at=10.0, RequestCpus=4)
-    tally = Simulation(period(past), USUAL).run()
+    tally = PeriodSimulation(period(past), USUAL).run()
     assert {JobId(2, 0): moment(60)} == {job: at for (_, job), at in tally.starts.items()}
     ada = tally.sums({"ada": ["ada"]})["ada"]
     assert (0, 1, 260 / 3600) == (ada.begun, ada.ended, ada.core_hours)
@@ -145,7 +145,7 @@ def test_what_is_preempted_loses_what_was_not_saved() -> None:
 
     def had(past: InventedHistory) -> float:
         found = with_machines(period(past), said={"UserPreemption": True})
-        tally = Simulation(found, by).run()
+        tally = PeriodSimulation(found, by).run()
         sums = tally.sums({"ada": ["ada"]})["ada"]
         assert (2, 2, 1) == (sums.begun, sums.ended, sums.preempted)
         assert moment(50) == tally.starts["ap", JobId(2, 0)]
@@ -202,7 +202,7 @@ def test_more_machines_and_fewer() -> None:
     past.submit("ada", jobs=4)
 
     def begun(found: Period) -> list[float]:
-        return sorted((at - moment(0)) / 1e6 for at in Simulation(found, USUAL).run().starts.values())
+        return sorted((at - moment(0)) / 1e6 for at in PeriodSimulation(found, USUAL).run().starts.values())
 
     assert [0, 0, 60, 60] == begun(period(past))
     assert [0, 0, 0, 0] == begun(with_machines(period(past), scale=2.0))
@@ -220,7 +220,7 @@ def test_a_machine_takes_no_job_that_its_start_refuses() -> None:
     past.submit("ada")
     past.submit("bob")
     found = with_machines(period(past), said={"Start": Expr('TARGET.Owner == "ada"')})
-    tally = Simulation(found, USUAL).run()
+    tally = PeriodSimulation(found, USUAL).run()
     assert {JobId(1, 0)} == {job for _, job in tally.starts}
     assert 1 == tally.sums({"bob": ["bob"]})["bob"].waiting
 
@@ -234,7 +234,7 @@ def test_a_machine_decides_by_the_whole_job() -> None:
     past.submit("ada", Site="here")
     past.submit("bob", Site="elsewhere")
     found = with_machines(period(past, 60.0), said={"Start": Expr('TARGET.Site =!= "elsewhere"')})
-    simulation = Simulation(found, USUAL)
+    simulation = PeriodSimulation(found, USUAL)
     assert {JobId(1, 0)} == {job for _, job in simulation.run().starts}
     assert simulation.running.refused > 0
 
@@ -253,7 +253,7 @@ def test_what_the_way_to_a_claim_took_is_measured() -> None:
     past.ran(late, 0, "bob", "slot1_1@m", 100.0, 120.0)
     found = period(past)
     assert 2_000_000 == found.latency
-    tally = Simulation(found, USUAL).run()
+    tally = PeriodSimulation(found, USUAL).run()
     assert moment(2) == min(tally.starts.values())
 
 

@@ -82,7 +82,7 @@ def test_what_is_named_is_different_and_all_else_stays(tmp_path: Path) -> None:
         ("[factors]\n'<x>' = 5\n", ":2: factors.<x>: there is no such group"),
         ("[machines]\nstart = 'a ='\n", ":2: machines.start: it is no expression"),
         ("[machines]\nscales = 2\n", "unknown field `scales`"),
-        ("[[machines.add]]\ncpus = 0\nmemory = 1\n", "Expected `int` >= 1 - at `$.add[0].cpus`"),
+        ("[[machines.add]]\ncpus = 0\nmemory = 1\n", ":2: machines.add.0.cpus: Expected `int` >= 1"),
         ("[negotiators]\n", "there is no such table, did you mean negotiator?"),
         ("negotiator = 3\n", "this is a table: [negotiator]"),
         ("[negotiator\n", "change.toml: Expected ']'"),

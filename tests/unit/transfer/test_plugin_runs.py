@@ -61,7 +61,10 @@ def test_files_are_sent(tmp_path: Path) -> None:
     """With -upload the way is the other."""
     (tmp_path / "result").write_text("result")
     move = Move(f"good://{tmp_path}/there", str(tmp_path / "result"))
-    assert Moved(bytes=6) == carry_out(order(tmp_path, [move], site(tmp_path), upload=True))
+    moved = carry_out(order(tmp_path, [move], site(tmp_path), upload=True))
+    assert (6, None) == (moved.bytes, moved.ending)
+    (file,) = moved.files
+    assert (True, "origin", 6, "") == (file.upload, file.source, file.bytes, file.error)
     assert "result" == (tmp_path / "there").read_text()
 
 

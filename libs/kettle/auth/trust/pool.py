@@ -82,12 +82,12 @@ class Kind(Enum):
     Kinds of members: their role in the permissions, the account that they are in, and the identity that they speak under.
     """
 
-    READER = READER, Account.PEOPLE, identity.user
-    SUBMITTER = SUBMITTER, Account.PEOPLE, identity.user
+    READER = READER, Account.PEOPLE, identity.bearer
+    SUBMITTER = SUBMITTER, Account.PEOPLE, identity.bearer
     PERSON = "user", Account.PEOPLE, identity.user
     ADMINISTRATOR = ADMINISTRATOR, Account.PEOPLE, identity.user
-    BEARER = BEARER, Account.PEOPLE, identity.user
-    BEARING_ADMINISTRATOR = BEARING_ADMINISTRATOR, Account.PEOPLE, identity.user
+    BEARER = BEARER, Account.PEOPLE, identity.bearer
+    BEARING_ADMINISTRATOR = BEARING_ADMINISTRATOR, Account.PEOPLE, identity.bearer
     MONITOR = MONITOR, Account.PEOPLE, identity.daemon
     WORKER = STARTD, Account.WORKERS, identity.worker
     VISITOR = VISITOR, Account.OUTSIDERS, identity.visitor

@@ -188,7 +188,7 @@ def pool_of(
         PoolNotFoundError: there is none, or none is called that.
     """
     wanted = pool or (knobs.get("COLLECTOR_HOST") or "").strip()
-    if wanted.startswith("tls://") and (authority := knobs.get("AUTH_SSL_CLIENT_CAFILE")):
+    if wanted.startswith(("tls://", "https://")) and (authority := knobs.get("AUTH_SSL_CLIENT_CAFILE")):
         environ = {"KETTLE_NATS_CA": authority, **environ}
     found = _named(wanted, environ, knobs.get) if wanted else _usual(environ, knobs.get)
     schedd = name or knobs.get("SCHEDD_NAME") or knobs.get("SCHEDD_HOST") or ""

@@ -182,6 +182,10 @@ def shown(place: str) -> str:
     """How a person is told of a place."""
     if place.startswith(LOGIN):
         return "kettle login"
+    named = os.environ.get(place, "") if place == "BEARER_TOKEN_FILE" else ""
+    for name, value in os.environ.items():
+        if named and name.lower() == "_condor_scitokens_file" and value == named:
+            return name  # `heed_token_file` has put it there
     return place.removeprefix(LINE).partition(":")[2] if place.startswith(LINE) else place
 
 
@@ -228,7 +232,7 @@ def asked(pool: PoolFile, token: str) -> Holder:
         if not holder.levels:
             raise CredentialRefusedError(
                 "token.no_rights",
-                f"the pool {pool.pool} knows you as {holder.subject}, and lets you do nothing with this token, whose scopes are "
+                f"the pool {pool.pool} knows you as {holder.subject}, and lets you do nothing with {_this(pool)}, whose scopes are "
                 f"'{' '.join(holder.scopes)[:200]}': ask its issuer for condor:/READ or condor:/WRITE (token.no_rights)",
             )
         return holder
@@ -238,12 +242,17 @@ def asked(pool: PoolFile, token: str) -> Holder:
         problem = _Problem(detail=f"it answers with the status {status}")
     from kettle.auth.tokens.verified import TokenCode
 
-    which = f": the token of {shown(pool.token)}" if pool.token else ""
+    which = f": {_this(pool)}" if pool.token else ""
     then = "; get a new one: kettle login, kettle token create" if problem.code == TokenCode.EXPIRED else ""
     raise CredentialRefusedError(
         problem.code,
         f"the pool {pool.pool} does not let you in: {problem.detail}{which} ({problem.code}){then}",
     )
+
+
+def _this(pool: PoolFile) -> str:
+    """The token that was shown, as a person is told of it."""
+    return f"the token of {shown(pool.token)}" if pool.token else "this token"
 
 
 def why_refused(pool: PoolFile, token: Callable[[], str]) -> CredentialRefusedError | None:

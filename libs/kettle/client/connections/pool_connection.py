@@ -18,7 +18,7 @@ from kettle.retry.backoff import Backoff
 from kettle.retry.deadline import Deadline
 from kettle.retry.loop import retry
 from kettle_wire.endpoint import Endpoint
-from kettle_wire.identity import user
+from kettle_wire.identity import bearer, user
 from kettle_wire.subjects import Subjects
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ async def _connected(
         context = NatsBus.connect(
             pool.nats_url,
             subjects=Subjects(pool.pool),
-            identity=user(pool.user),
+            identity=bearer(pool.user) if shown is not None or pool.by_token else user(pool.user),
             credentials=pool.credentials,
             ca=pool.ca,
             name="client",

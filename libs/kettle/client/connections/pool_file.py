@@ -61,6 +61,8 @@ class PoolFile(msgspec.Struct, frozen=True, kw_only=True):
     """Where the token is that is shown (`kettle.client.connections.credentials`); it is never in this file."""
     by_job: bool = False
     """Whether that is the token of a running job, which may submit less."""
+    by_token: bool = False
+    """Whether the person is one by a token, also where another credential of the same person is shown to the bus."""
     lock: str = ""
     """Path of the lock that the pool's master holds on its machine; elsewhere it leads nowhere."""
 

@@ -17,7 +17,7 @@ from kettle.client.connections.pool_file import PoolFile
 from kettle.client.connections.transport import TRY_S, Waiting
 from kettle.client.errors import CommandRefusedError
 from kettle_wire.endpoint import Endpoint
-from kettle_wire.identity import user
+from kettle_wire.identity import bearer, user
 from kettle_wire.subjects import Subjects
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class ShortTransport:
             name,
             request,
             subjects=Subjects(self._pool.pool),
-            identity=user(self._pool.user),
+            identity=bearer(self._pool.user) if self._pool.token else user(self._pool.user),
             credentials=self._pool.credentials,
             token=self._token(),
             ca=self._pool.ca,

@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from kettle.client import JobId, WhyReport
-from kettle.client.explanations import job_files, match_analysis, policies, timeline
+from kettle.client.explanations import job_files, match_analysis, moved_files, policies, timeline
 from kettle.client.explanations.match_analysis import Outlook
 from kettle.jobs.nodes import node_count
 from kettle.terminal.quantities import counted, duration, size
@@ -93,7 +93,9 @@ def answer(report: WhyReport, *, now: float, files: bool = True) -> Answer:
     lasting = duration(now - since) if since else "some time"
     match explanation.status:
         case "held":
-            return _held(report.job, explanation, lasting, files=files)
+            told = _held(report.job, explanation, lasting, files=files)
+            first, *others = told.sentences
+            return msgspec.structs.replace(told, sentences=[first, *_files(report), *others])
         case "running":
             return _running(report.job, explanation, lasting)
         case "idle":
@@ -143,7 +145,14 @@ def _gone(report: WhyReport, *, files: bool) -> Answer:
         sentences += job_files.shown(report.ended, failed=how != _WELL)
     if report.ended is not None:
         sentences += _workflow(report.ended)
+    sentences += _files(report)
     return Answer(job=str(report.job), status=last.name, sentences=sentences)
+
+
+def _files(report: WhyReport) -> list[str]:
+    """What is recorded of the files of its last attempt that moved some by URL."""
+    attempts = moved_files.files_of(each.event for each in report.events)
+    return list(moved_files.sentences(attempts[-1].moved)) if attempts else []
 
 
 def _workflow(ad: Ad) -> Iterator[str]:

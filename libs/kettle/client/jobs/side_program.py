@@ -76,13 +76,13 @@ async def _feed(session: SideProgram, *, listens: bool) -> None:
     """Pass on our input until it ends, or the program does."""
     with suppress(CommandRefusedError):  # the reader of its output gets the error
         if listens:
-            async with aclosing(_input()) as pieces:
+            async with aclosing(standard_input()) as pieces:
                 async for data in pieces:
                     await session.write(data)
         await session.write(b"", ends=True)
 
 
-async def _input() -> AsyncGenerator[bytes, None]:
+async def standard_input() -> AsyncGenerator[bytes, None]:
     """Our standard input, piece by piece."""
     loop = asyncio.get_running_loop()
     readable = asyncio.Event()

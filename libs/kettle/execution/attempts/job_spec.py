@@ -6,6 +6,7 @@ import msgspec
 
 from kettle.execution.containers.policy import ContainerPolicy
 from kettle.execution.system.cgroup_layout import CgroupLayout
+from kettle.transfer.data_rules import DataRule
 from kettle.transfer.plugin import Plugin
 from kettle_wire.ads import Ad
 from kettle_wire.attempts import Transfer
@@ -84,6 +85,8 @@ class ChirpPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """The queue: to submit jobs, and act on those of the owner."""
     nodes: bool = False
     """The other nodes of the job, to run programs there."""
+    services: bool = False
+    """To have ports of the job published; also what its description says of them."""
 
 
 class JobHooks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -173,10 +176,16 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds that one plugin may take for all its files."""
     url_cache_mib: int = 0
     """The most that is kept of what was fetched by URL; 0: nothing."""
+    url_cache: str = ""
+    """Directory in which it is kept; empty: one of this machine."""
+    data_rules: list[DataRule] = []
+    """How the site wants files to be fetched."""
     trace: str = ""
     chirp: ChirpPolicy = ChirpPolicy()
     hooks: JobHooks | None = None
     """None: nothing is run around this job."""
+    environment: dict[str, str] = {}
+    """Variables that the machine's owner gives to every job."""
 
     @property
     def id(self) -> AttemptId:

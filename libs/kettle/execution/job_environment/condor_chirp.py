@@ -25,6 +25,11 @@ the attribute's name has to begin with Chirp. A value is an expression: text is 
   set_job_attr_delayed NAME VALUE   condor_chirp set_job_attr_delayed ChirpProgress 0.75
   ulog TEXT                         condor_chirp ulog "half of it is done"
 
+Ports of the job, which people reach through the pool's gateway from then on; KIND: tcp, http, http-prefix (Kettle's own):
+
+  publish NAME:PORT/KIND            condor_chirp publish dashboard:8787/http; prints its address
+  unpublish NAME
+
 Files at the access point (`want_io_proxy = true`), relative to the directory of the submission:
 
   fetch REMOTE LOCAL                copy a file here; LOCAL - is standard output
@@ -324,6 +329,8 @@ COMMANDS: dict[str, Command] = {
     "get_job_attr_delayed": printed("get_job_attr_delayed"),
     "set_job_attr_delayed": done("set_job_attr_delayed", 2),
     "ulog": done("ulog", 1),
+    "publish": printed("publish"),
+    "unpublish": done("unpublish", 1),
     "read": read,
     "write": write,
     "getdir": getdir,

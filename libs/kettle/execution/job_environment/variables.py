@@ -1,5 +1,6 @@
 """
-The environment of a job: nothing of ours but what HTCondor's jobs rely on, and what its owner asked for.
+The environment of a job: nothing of ours but what HTCondor's jobs rely on, what the machine's owner gives to every job, and
+what its own owner asked for.
 """
 
 import posixpath
@@ -12,10 +13,12 @@ from kettle.execution.job_environment.helper_programs import INSIDE, directory
 from kettle.execution.job_environment.job_ad import JobAd
 from kettle.execution.job_environment.node import node_variables
 from kettle.execution.job_environment.quoting import split_environment_v1, split_environment_v2_raw
+from kettle.execution.job_environment.site_caches import cache_variables
 from kettle.execution.processes.ancestry import MARK
 from kettle.jobs.match_references import SCRATCH
 from kettle.jobs.needed_tokens import DIRECTORY, SERVICES, bearer, file_of, needed_tokens
 from kettle.jobs.pool_access import ATTRIBUTE
+from kettle.published.services import ATTRIBUTE as SERVICES_PUBLISHED
 from kettle_wire.sessions import FILES
 
 PATH: Final = "/usr/local/bin:/usr/bin:/bin"
@@ -54,8 +57,11 @@ def job_environment(
         **dict.fromkeys(("TMPDIR", "TMP", "TEMP"), sandbox),
         **dict.fromkeys(_THREADS, str(spec.cpus)),
         "BATCH_SYSTEM": "HTCondor",
+        **_sites(spec, helpers),
+        **(cache_variables(spec.data_rules, sandbox) if spec.data_rules else {}),
         **_gpus(spec),
         **_tokens(job, sandbox),
+        **_services(spec, job),
         **node_variables(job, sandbox),
         **_own(job, sandbox),
         **_proxy(job, sandbox, iwd),
@@ -72,6 +78,13 @@ def job_environment(
     }
 
 
+def _sites(spec: JobSpec, helpers: str) -> dict[str, str]:
+    """What the machine's owner gives to every job; a PATH of his does not hide the helper programs."""
+    if path := spec.environment.get("PATH"):
+        return {**spec.environment, "PATH": f"{path}:{helpers}"}
+    return spec.environment
+
+
 def _tokens(job: JobAd, sandbox: str) -> dict[str, str]:
     """Where the job's tokens are; an owner who names a file of his own knows better."""
     where = f"{sandbox}/{DIRECTORY}"
@@ -79,6 +92,11 @@ def _tokens(job: JobAd, sandbox: str) -> dict[str, str]:
         return {"_CONDOR_CREDS": where} if job.given(FILES) else {}
     found = needed_tokens(job.whole)
     return {"_CONDOR_CREDS": where, "BEARER_TOKEN_FILE": f"{where}/{file_of(bearer(found))}"} if found else {}
+
+
+def _services(spec: JobSpec, job: JobAd) -> dict[str, str]:
+    """Under which path of the gateway people see what the job publishes, for servers that have to know."""
+    return {"KETTLE_SERVICES_PREFIX": f"/jobs/{spec.job}"} if job.given(SERVICES_PUBLISHED) else {}
 
 
 def _way_to_the_pool(spec: JobSpec, job: JobAd, config: str) -> dict[str, str]:

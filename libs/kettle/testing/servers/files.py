@@ -195,6 +195,27 @@ def xrootd() -> Generator[tuple[Directory, Directory]]:
             yield Directory(origin, "root", data), Directory(cache, "root", data)
 
 
+@contextmanager
+def forwarding_cache() -> Generator[Directory]:
+    """A cache that is told with each file where its origin is (`root://CACHE//root://ORIGIN//PATH`); what it reads is what it keeps."""
+    with tempfile.TemporaryDirectory(prefix="kettle-xcache-") as name:
+        place, port = Path(name), held_port()
+        for part in ("kept", "cache"):
+            (place / part).mkdir()
+        words = [
+            *("all.export", "/root:/", "all.export", "/xroot:/", "xrd.port", str(port), "pss.origin", "="),
+            *("ofs.osslib", "libXrdPss.so", "pss.cachelib", "libXrdPfc.so", "pfc.ram", "1g", "pfc.diskusage", "0.9 0.95"),
+            *("oss.localroot", str(place / "kept"), "all.adminpath", str(place / "cache")),
+            *("all.pidpath", str(place / "cache")),
+        ]  # fmt: skip
+        lines = [f"{key} {value}\n" for key, value in zip(words[::2], words[1::2], strict=True)]
+        (place / "cache.cfg").write_text("".join(lines))
+        if not os.geteuid():
+            _give_away(place)
+        with serving(_xrootd(place, "cache"), port, account=True):
+            yield Directory(port, "root", place / "kept")
+
+
 def _xrootd(place: Path, role: str) -> list[str]:
     return ["xrootd", "-c", str(place / f"{role}.cfg"), "-l", str(place / role / "log"), "-n", role]
 

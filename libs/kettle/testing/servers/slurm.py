@@ -7,8 +7,8 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Generator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -74,6 +74,24 @@ class SlurmCluster:
         """Have it answer again."""
         assert self._controller is not None
         self._controller.send_signal(signal.SIGCONT)
+
+    @asynccontextmanager
+    async def away(self) -> AsyncGenerator[None]:
+        """Meanwhile nobody answers."""
+        self.stop_controller()
+        try:
+            yield
+        finally:
+            self.start_controller()
+
+    @asynccontextmanager
+    async def silent(self) -> AsyncGenerator[None]:
+        """Meanwhile the controller takes questions and answers none."""
+        self.freeze_controller()
+        try:
+            yield
+        finally:
+            self.thaw_controller()
 
     def end_jobs(self) -> None:
         """End every job, while its node is there to end it."""

@@ -6,11 +6,14 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import msgspec
+
 from kettle import VERSION
 from kettle.classad import unparse
 from kettle.transfer.file_lists import shown, without_secrets
 from kettle.transfer.plugin import Move
 from kettle.transfer.plugin_protocol import ProtocolError, asked
+from kettle.transfer.recording import Recording, error_of
 
 SUCCESS, FAILURE, USAGE = 0, 1, 2
 
@@ -18,10 +21,12 @@ Carry = Callable[[str, str], int]
 """Moves a file between a URL and a path; the file's bytes.  Raises OSError or ValueError with a sentence."""
 
 
-Refresh = Callable[[Move], tuple[int, str]]
+Refresh = Callable[[Move, Recording], tuple[int, str]]
 """
 Fetches a file, or takes the one that was fetched before if it is the same; its bytes, and what names its state.
 """
+Deliver = Callable[[Move, Recording], int]
+"""Sends a file; its bytes."""
 
 
 def run(
@@ -31,11 +36,12 @@ def run(
     send: Carry,
     *,
     refresh: Refresh | None = None,
+    deliver: Deliver | None = None,
     remove: Callable[[str], None] | None = None,
 ) -> int:
     """
     Be a plugin; returns its exit code.  `refresh` does what `fetch` does, for a plugin that can detect whether a file
-    has changed; `remove` deletes a URL's file (`-delete`), or, for a URL that ends with a slash, an empty directory.
+    has changed, or come through a cache, `deliver` what `send` does, for one that notes what it tries; `remove` deletes a URL's file (`-delete`), or, for a URL that ends with a slash, an empty directory.
     """
     if list(arguments) == ["-classad"]:
         sys.stdout.write(_capabilities(methods))
@@ -50,7 +56,12 @@ def run(
     if "-delete" in arguments and remove is None:
         sys.stderr.write(f"nothing here removes {'://, '.join(methods)}://\n")
         return USAGE
-    work = _work(arguments, fetch, send, refresh, remove)
+    if deliver is None:
+
+        def deliver(move: Move, _recording: Recording) -> int:
+            return send(move.url, move.path)
+
+    work = _work(arguments, fetch, deliver, refresh, remove)
     try:
         moves = asked(Path(options["-infile"]).read_text(encoding="utf-8"))
     except (OSError, ProtocolError) as error:
@@ -68,21 +79,21 @@ def run(
 def _work(
     arguments: Sequence[str],
     fetch: Carry,
-    send: Carry,
+    deliver: Deliver,
     refresh: Refresh | None,
     remove: Callable[[str], None] | None,
 ) -> tuple[Refresh, str]:
     """What is to be done with each file, and its name in the answer."""
     if "-delete" in arguments and remove is not None:
 
-        def removed(move: Move) -> tuple[int, str]:
+        def removed(move: Move, _recording: Recording) -> tuple[int, str]:
             remove(move.url)
             return 0, ""
 
         return removed, "delete"
     if "-upload" in arguments:
-        return lambda move: (send(move.url, move.path), ""), "upload"
-    return refresh or (lambda move: (fetch(move.url, move.path), "")), "download"
+        return lambda move, recording: (deliver(move, recording), ""), "upload"
+    return refresh or (lambda move, _: (fetch(move.url, move.path), "")), "download"
 
 
 def _capabilities(methods: Sequence[str]) -> str:
@@ -97,10 +108,13 @@ def _capabilities(methods: Sequence[str]) -> str:
 
 def _moved(move: Move, work: Refresh, kind: str) -> tuple[bool, str]:
     began, size, why, tag = time.time(), 0, "", ""
+    timer, recording = time.monotonic(), Recording(move.named, upload=kind == "upload")
     try:
-        size, tag = work(move)
+        size, tag = work(move, recording)
     except (OSError, ValueError) as error:
         why = _sentence(error, move.url)
+        recording.ended(move.url, error_of(error), why)
+    record = recording.record(size, time.monotonic() - timer, moved=not why)
     ad: dict[str, str | int | bool] = {
         "TransferUrl": move.url,
         "TransferFileName": move.path,
@@ -113,6 +127,9 @@ def _moved(move: Move, work: Refresh, kind: str) -> tuple[bool, str]:
         "TransferEndTime": int(time.time()),
         **({"TransferError": why} if why else {}),
         **({"KettleTag": tag} if tag else {}),
+        **({"TransferHostName": record.server} if record.server else {}),
+        "TransferTries": len(record.tries) + (not why),
+        "KettleRecord": msgspec.json.encode(record).decode(),
     }
     inside = "; ".join(f"{name} = {unparse(value)}" for name, value in ad.items())
     return not why, f"[ {inside} ]\n"

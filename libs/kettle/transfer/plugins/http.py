@@ -10,6 +10,7 @@ import email.utils
 import http.client
 import os
 import re
+import socket
 import ssl
 import sys
 import time
@@ -23,18 +24,30 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import IO, Any, BinaryIO, Final
 
+import msgspec
+
 from kettle import VERSION
 from kettle.retry.backoff import Backoff
 from kettle.transfer.plugin import Move
 from kettle.transfer.plugins.command_line import run
 from kettle.transfer.plugins.http_early_answers import handlers
+from kettle.transfer.recording import Recording, error_of_status
 from kettle.transfer.url_cache import copied
+from kettle_wire.moved_files import (
+    CONTACT,
+    RESOLUTION,
+    TRANSFER,
+    ErrorType,
+    Source,
+)
 
 METHODS: Final = ("http", "https")
 TRIES: Final = 6
 """In a row without a new byte."""
 BACKOFF: Final = Backoff(first=0.5, longest=30.0, spread=0.0)
 """Between two tries."""
+CACHE_TRIES: Final = 2
+"""Of a cache of the site, where the origin is another place to ask."""
 SILENCE_S: Final = 60.0
 """How long a server may say nothing."""
 _PIECE: Final = 1 << 20
@@ -56,55 +69,107 @@ codecs.lookup(
 
 
 class HttpError(ValueError):
-    """A server's answer that another try would not change; `status` is its number, 0 if there is none."""
+    """
+    A server's answer that another try would not change; `status` is its number, 0 if there is none, `kind` HTCondor's word for it.
+    """
 
-    def __init__(self, why: str, status: int = 0) -> None:
+    def __init__(self, why: str, status: int = 0, kind: ErrorType = "") -> None:
         super().__init__(why)
         self.status = status
+        self.kind: ErrorType = kind or error_of_status(status)
 
 
 class BrokenError(Exception):
     """One attempt failed; `why` is for people, `status` is set if a server has answered."""
 
-    def __init__(self, why: str, status: int = 0) -> None:
+    def __init__(self, why: str, status: int = 0, kind: ErrorType = "") -> None:
         super().__init__(why)
         self.why = why
         self.status = status
+        self.kind: ErrorType = kind or error_of_status(status)
 
 
 def main(arguments: Sequence[str]) -> int:
     """Be the plugin; its exit code."""
-    return run(arguments, METHODS, fetch, send, refresh=refresh, remove=remove)
+    return run(arguments, METHODS, fetch, send, refresh=Sources().refresh, deliver=deliver, remove=remove)
 
 
 def fetch(url: str, path: str, headers: Headers = NONE) -> int:
     """Fetch a file."""
     with Path(path).open("wb") as sink:
-        _complete(Download(url, sink, headers), sink)
+        _complete(Download(url, sink, headers), sink, Recording(url))
         return sink.tell()
 
 
-def refresh(move: Move) -> tuple[int, str]:
-    """
-    Take the file that was fetched before if the server says that it is the same, or fetch it; its size, and what names
-    its state if it may be kept.
-    """
-    cached = move.cached
-    if cached is not None and _unchanged(move.url, cached.tag):
-        size = copied(cached, move.path)
-        if size is not None:
-            return size, ""
-    with Path(move.path).open("wb") as sink:
-        download = Download(move.url, sink, NONE)
-        _complete(download, sink)
-        return sink.tell(), download.lasting
+class Place(msgspec.Struct, frozen=True):
+    """Where a file may come from."""
+
+    url: str
+    """By which it is asked for there."""
+    server: str
+    """URL of who serves it."""
+    source: Source = "origin"
+    proxy: str = ""
+    """The proxy that the site wants; empty: that of the job's environment, if any."""
+    tries: int = TRIES
 
 
-def _unchanged(url: str, tag: str) -> bool:
+class Sources:
+    """Where the files of one transfer come from: a cache that cannot be reached once is not asked again."""
+
+    def __init__(self) -> None:
+        self._silent: set[str] = set()
+
+    def refresh(self, move: Move, recording: Recording) -> tuple[int, str]:
+        """
+        Take the file that was fetched before if the server says that it is the same, or fetch it; its size, and what names
+        its state if it may be kept.
+        """
+        places = self._places(move)
+        cached = move.cached
+        if cached is not None and _unchanged(places[-1], cached.tag):
+            size = copied(cached, move.path)
+            if size is not None:
+                recording.served(move.url, "machine", hit=True)
+                recording.compared("sha256", same=True)
+                return size, ""
+        for place in places[:-1]:
+            try:
+                return _fetched(place, move.path, recording)
+            except HttpError as error:
+                if error.kind in {CONTACT, RESOLUTION}:
+                    self._silent.add(place.server)
+        return _fetched(places[-1], move.path, recording)
+
+    def _places(self, move: Move) -> list[Place]:
+        """In the order in which they are tried."""
+        origin, rule = Place(move.url, move.url), move.rule
+        if rule is None or not rule.cache or (rule.fallback and rule.cache in self._silent):
+            return [origin]
+        if rule.form == "proxy":
+            cache = Place(move.url, rule.cache, "cache", rule.cache, CACHE_TRIES)
+        else:
+            cache = Place(rule.address(move.url), rule.cache, "cache", tries=CACHE_TRIES)
+        return [cache, origin] if rule.fallback else [cache]
+
+
+def _fetched(place: Place, path: str, recording: Recording) -> tuple[int, str]:
+    """Raises HttpError."""
+    with Path(path).open("wb") as sink:
+        download = Download(place.url, sink, NONE, proxy=place.proxy)
+        _complete(download, sink, recording, place)
+        recording.served(place.server, place.source, hit=download.hit)
+        if download.sized:
+            recording.compared("size", same=True)
+        return sink.tell(), download.lasting if place.source == "origin" else ""
+
+
+def _unchanged(place: Place, tag: str) -> bool:
     """Whether the server says so; what it does not say, the fetch that follows finds out."""
     asked = "If-None-Match" if tag.startswith('"') else "If-Modified-Since"
+    request = urllib.request.Request(spelled(place.url), headers={asked: tag})  # noqa: S310 - run for http and https
     try:
-        opened(urllib.request.Request(spelled(url), headers={asked: tag})).close()  # noqa: S310 - run for http and https
+        opened(request, place.proxy).close()
     except HttpError as error:
         return error.status == _UNCHANGED
     except BrokenError:
@@ -112,24 +177,37 @@ def _unchanged(url: str, tag: str) -> bool:
     return False
 
 
-def _complete(download: "Download", sink: BinaryIO) -> None:
+def _complete(download: "Download", sink: BinaryIO, recording: Recording, place: Place | None = None) -> None:
     """What is there after a break is kept as long as the server says that the file is still the same."""
+    there = place or Place(download.url, download.url)
     tries = 0
     while True:
         before = sink.tell()
         try:
             download.go_on()
             return
+        except HttpError as error:
+            recording.failed(there.server, there.source, error.kind, str(error))
+            raise
         except BrokenError as broken:
+            recording.failed(there.server, there.source, broken.kind, broken.why)
             tries = 1 if sink.tell() > before else tries + 1
-            if tries >= TRIES:
-                raise HttpError(f"{broken.why}, after {TRIES} tries", broken.status) from broken
+            if tries >= there.tries:
+                raise HttpError(
+                    f"{broken.why}, after {there.tries} tries", broken.status, broken.kind
+                ) from broken
         if tries > 1:
             time.sleep(BACKOFF.length(tries - 2))
 
 
 def send(url: str, path: str, headers: Headers = NONE) -> int:
     """Send a file as the body of a PUT; again from its beginning if it breaks."""
+    return deliver(Move(url, path), Recording(url, upload=True), headers)
+
+
+def deliver(move: Move, recording: Recording, headers: Headers = NONE) -> int:
+    """As `send`, with notes."""
+    url, path = move.url, move.path
     for tries in range(1, TRIES + 1):
         with Path(path).open("rb") as source:
             size = os.fstat(source.fileno()).st_size
@@ -139,8 +217,11 @@ def send(url: str, path: str, headers: Headers = NONE) -> int:
                 with closing(opened(request)):
                     return size
             except BrokenError as broken:
+                recording.failed(url, "origin", broken.kind, broken.why)
                 if tries == TRIES:
-                    raise HttpError(f"{broken.why}, after {TRIES} tries", broken.status) from broken
+                    raise HttpError(
+                        f"{broken.why}, after {TRIES} tries", broken.status, broken.kind
+                    ) from broken
         time.sleep(BACKOFF.length(tries - 1))
     raise AssertionError("the last try returns or raises")
 
@@ -167,8 +248,11 @@ def remove(url: str, headers: Headers = NONE) -> None:
 class Download:
     """A file that arrives in one or several answers."""
 
-    def __init__(self, url: str, sink: BinaryIO, headers: Headers = NONE) -> None:
-        self._url = url
+    def __init__(self, url: str, sink: BinaryIO, headers: Headers = NONE, *, proxy: str = "") -> None:
+        self.url: Final = url
+        self._proxy = proxy
+        self.hit: bool | None = None
+        """Whether a cache that the answer came through had it; None: none says so."""
         self._headers = headers
         self._sink = sink
         self._tag = ""
@@ -177,6 +261,11 @@ class Download:
         """Of the whole file, if the server has said so."""
         self.lasting = ""
         """The state of the file, if it can be asked for later."""
+
+    @property
+    def sized(self) -> bool:
+        """Whether the server has said how long the file is."""
+        return self._size is not None
 
     def go_on(self) -> None:
         """One try.  Raises BrokenError or HttpError."""
@@ -187,7 +276,8 @@ class Download:
         if have:
             headers |= {"Range": f"bytes={have}-", "If-Range": self._tag}
         try:
-            answered = opened(urllib.request.Request(spelled(self._url), headers=headers))  # noqa: S310 - as above
+            request = urllib.request.Request(spelled(self.url), headers=headers)  # noqa: S310 - as above
+            answered = opened(request, self._proxy)
         except BrokenError as broken:
             if broken.status == _UNSATISFIABLE:
                 self._tag = ""  # it is not what it was
@@ -199,6 +289,7 @@ class Download:
                 if have:
                     self._begin_anew()
                 self._size = answer.length
+            self.hit = said_hit(answer.headers)
             tag = answer.headers["ETag"] or ""
             self._tag = tag if tag and not tag.startswith("W/") else answer.headers["Last-Modified"] or ""
             self.lasting = self._tag if _lasts(answer.headers, self._tag) else ""
@@ -238,9 +329,19 @@ class Download:
             self._sink.write(error.partial)
             raise BrokenError("the server ended before the file did") from error
         except (http.client.HTTPException, ConnectionError, TimeoutError, ssl.SSLError) as error:
-            raise BrokenError(_why(error)) from error
+            raise BrokenError(_why(error), kind=TRANSFER) from error
         if answer.length:
             raise BrokenError("the server ended before the file did")
+
+
+def said_hit(headers: email.message.Message) -> bool | None:
+    """
+    Whether a cache says that it had the file (RFC 9211, or squid's `X-Cache`); None: none says anything.
+    """
+    if status := headers["Cache-Status"]:
+        return any("hit" in each.lower().split(";")[1:] for each in status.replace(" ", "").split(","))
+    said = (headers["X-Cache"] or "").strip().lower()
+    return "hit" in said.split()[0] if said else None
 
 
 def _lasts(headers: email.message.Message, tag: str) -> bool:
@@ -287,16 +388,17 @@ def _server(url: str) -> tuple[str, str | None, int | None]:
 
 
 @cache
-def _opener() -> urllib.request.OpenerDirector:
-    return urllib.request.build_opener(Redirects, *handlers())
+def _opener(proxy: str) -> urllib.request.OpenerDirector:
+    asked = [urllib.request.ProxyHandler({"http": proxy, "https": proxy})] if proxy else []
+    return urllib.request.build_opener(Redirects, *handlers(), *asked)
 
 
-def opened(request: urllib.request.Request) -> Any:
-    """The answer, if it is one of success."""
+def opened(request: urllib.request.Request, proxy: str = "") -> Any:
+    """The answer, if it is one of success; `proxy`: instead of those of the environment."""
     request.add_header("User-Agent", f"kettle/{VERSION}")
     request.add_header("Accept-Encoding", "identity")
     try:
-        return _opener().open(request, timeout=SILENCE_S)
+        return _opener(proxy).open(request, timeout=SILENCE_S)
     except urllib.error.HTTPError as error:
         error.close()
         why = f"the server answers {error.code} {error.reason}"
@@ -305,10 +407,12 @@ def opened(request: urllib.request.Request) -> Any:
         raise HttpError(why, error.code) from error
     except urllib.error.URLError as error:
         if isinstance(error.reason, ssl.SSLCertVerificationError):
-            raise HttpError(f"the server's certificate is not to be trusted: {error.reason}") from error
-        raise BrokenError(_why(error)) from error
+            why = f"the server's certificate is not to be trusted: {error.reason}"
+            raise HttpError(why, kind=CONTACT) from error
+        unknown = isinstance(error.reason, socket.gaierror)
+        raise BrokenError(_why(error), kind=RESOLUTION if unknown else CONTACT) from error
     except (http.client.HTTPException, ConnectionError, TimeoutError) as error:
-        raise BrokenError(_why(error)) from error
+        raise BrokenError(_why(error), kind=CONTACT) from error
 
 
 def _why(error: Exception) -> str:

@@ -3,9 +3,12 @@
 from collections.abc import Sequence
 from typing import Final
 
+from kettle.commands.phrases import Phrases
 from kettle.commands.port import CommandError, Commands, EndNotSeenError, NotStartedError, Ran
 from kettle_services.ce.batch.port import InDoubtError, NotTakenError, Submission, UnavailableError
+from kettle_services.ce.domain.batch.extra_arguments import OwnOptions
 from kettle_services.ce.domain.batch.said import cleaned
+from kettle_wire.batch import BatchId
 
 
 class Asking:
@@ -43,6 +46,60 @@ class Asking:
         if ran.status < 0:
             raise InDoubtError(f"{words[0]} was ended by signal {-ran.status}")
         return ran
+
+    @staticmethod
+    def arguments(submission: Submission, script: str, own: OwnOptions) -> list[str]:
+        """
+        What the command that submits is told besides: who the job is, as its script says, and then what the job wants.
+
+        Raises:
+            NotTakenError: that is not the job's to say.
+        """
+        arguments = submission.request.arguments
+        if word := own.refused(arguments):
+            raise NotTakenError(
+                f"BatchExtraSubmitArgs of the job has {cleaned(word)!r}: its name, account, queue, script and output are said by its route and by "
+                "the entrypoint; the attributes BatchQueue and BatchProject are for the queue and the account",
+                passes=False,
+            )
+        return [*own.said_in(script), *arguments]
+
+    async def check(self, words: Sequence[str]) -> Sequence[str]:
+        """Whether a question is answered; nothing is wrong otherwise.  Raises UnavailableError."""
+        ran = await self.run(words)
+        if ran.status:
+            raise UnavailableError(said(ran))
+        return []
+
+    def taken(self, ran: Ran, id_: BatchId | None, phrases: Phrases) -> BatchId:
+        """
+        The id that a command that submits has told.
+
+        Raises:
+            NotTakenError: nothing was submitted.
+            InDoubtError: nobody knows.
+        """
+        if ran.status == 0 and id_ is not None:
+            return id_
+        if ran.status == 0 or phrases.is_silent(ran.errors):
+            raise InDoubtError(said(ran))
+        raise NotTakenError(said(ran), passes=phrases.passes(ran.errors))
+
+    async def order(self, words: Sequence[str], phrases: Phrases, *, owner: str) -> None:
+        """
+        Have something done to a job; that it is not there any more is no fault.
+
+        Raises:
+            UnavailableError: there is no answer.
+            NotTakenError: it is refused.
+        """
+        ran = await self.run(words, owner=owner)
+        if ran.status == 0:
+            return
+        if phrases.is_away(ran.errors):
+            raise UnavailableError(said(ran))
+        if not phrases.is_unknown(ran.errors):
+            raise NotTakenError(said(ran), passes=False)
 
     async def script(self, submission: Submission, prefix: str, directives: Sequence[str]) -> str:
         """

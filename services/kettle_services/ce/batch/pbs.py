@@ -3,20 +3,13 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
-from kettle.commands.port import Ran
 from kettle_services.ce.batch.asking import Asking, said
-from kettle_services.ce.batch.port import InDoubtError, Job, NotTakenError, Seen, Submission, UnavailableError
+from kettle_services.ce.batch.port import Job, Seen, Submission, UnavailableError
+from kettle_services.ce.domain.batch import extra_arguments
 from kettle_services.ce.domain.batch import pbs as words_of
+from kettle_services.ce.domain.batch.phrases import PBS
 from kettle_services.ce.domain.batch.said import cleaned
 from kettle_wire.batch import BatchEnd, BatchId, Intent
-
-_PASSING: Final = (
-    "would exceed",
-    "Maximum number of jobs",
-    "not allowed at this time",
-    "Queue is not enabled",
-)
-"""In refusals that may pass."""
 
 
 class Pbs:
@@ -30,10 +23,7 @@ class Pbs:
 
     async def check(self) -> Sequence[str]:
         """Whether the server answers."""
-        ran = await self._asking.run(["qstat", "-B"])
-        if ran.status:
-            raise UnavailableError(said(ran))
-        return []
+        return await self._asking.check(["qstat", "-B"])
 
     async def submit(self, submission: Submission) -> BatchId:
         """The script reaches the server by standard input."""
@@ -45,16 +35,9 @@ class Pbs:
             gpus=self._gpus,
         )
         script = await self._asking.script(submission, "#PBS", directives)
-        words = ["qsub", *submission.request.arguments]
+        words = ["qsub", *self._asking.arguments(submission, script, extra_arguments.PBS)]
         ran = await self._asking.submit(words, script, owner=submission.owner)
-        id_ = words_of.submitted(ran.output)
-        if ran.status == 0 and id_ is not None:
-            return id_
-        if words_of.is_unreachable(ran.errors):
-            raise NotTakenError(said(ran), passes=True)
-        if ran.status == 0 or words_of.is_silent(ran.errors):
-            raise InDoubtError(said(ran))
-        raise NotTakenError(said(ran), passes=any(word in ran.errors for word in _PASSING))
+        return self._asking.taken(ran, words_of.submitted(ran.output), PBS)
 
     async def find(self, intents: Collection[Intent], owners: Collection[str]) -> Mapping[Intent, BatchId]:
         """By their names, each by a question of its own: there is none for several."""
@@ -71,7 +54,7 @@ class Pbs:
         """All by one question, which names them."""
         how = ["-f", "-x"] if self._torque else ["-x", "-f", "-F", "json"]
         ran = await self._asking.run(["qstat", *how, *(each.id for each in jobs)])
-        if ran.status and not words_of.is_only_unknown(ran.errors):
+        if ran.status and not PBS.is_only_unknown(ran.errors):
             raise UnavailableError(said(ran))
         names = {each.id: each.intent for each in jobs}
         try:
@@ -85,30 +68,24 @@ class Pbs:
 
     async def cancel(self, job: Job) -> None:
         """Ids are those of a server, and are not used again."""
-        await self._order(["qdel", job.id], owner=job.owner)
+        await self._asking.order(["qdel", job.id], PBS, owner=job.owner)
 
     async def hold(self, job: Job, *, running: bool) -> None:
         """A job that runs is suspended, which operators may; else it is held."""
-        await self._order(
+        await self._asking.order(
             ["qsig", "-s", "suspend", job.id] if running else ["qhold", job.id],
+            PBS,
             owner="" if running else job.owner,
         )
 
     async def release(self, job: Job, *, running: bool) -> None:
         """As `hold`."""
-        await self._order(
+        await self._asking.order(
             ["qsig", "-s", "resume", job.id] if running else ["qrls", job.id],
+            PBS,
             owner="" if running else job.owner,
         )
 
     async def accounting(self, jobs: Collection[Job]) -> Mapping[BatchId, BatchEnd | None]:
         """There are no books that could be asked: the history is in the list."""
         return {}
-
-    async def _order(self, words: Sequence[str], *, owner: str) -> None:
-        ran: Ran = await self._asking.run(words, owner=owner)
-        if ran.status == 0 or words_of.is_only_unknown(ran.errors):
-            return
-        if words_of.is_unreachable(ran.errors) or words_of.is_silent(ran.errors):
-            raise UnavailableError(said(ran))
-        raise NotTakenError(said(ran), passes=False)

@@ -5,8 +5,10 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from kettle_services.ce.batch.asking import Asking, said
-from kettle_services.ce.batch.port import InDoubtError, Job, NotTakenError, Seen, Submission, UnavailableError
+from kettle_services.ce.batch.port import Job, NotTakenError, Seen, Submission, UnavailableError
+from kettle_services.ce.domain.batch import extra_arguments
 from kettle_services.ce.domain.batch import sge as words_of
+from kettle_services.ce.domain.batch.phrases import GRID_ENGINE
 from kettle_services.ce.domain.batch.said import cleaned
 from kettle_wire.batch import BatchEnd, BatchId, Intent
 
@@ -42,16 +44,9 @@ class GridEngine:
             gpus=self._gpus,
         )
         script = await self._asking.script(submission, "#$", directives)
-        words = ["qsub", "-terse", *submission.request.arguments]
+        words = ["qsub", "-terse", *self._asking.arguments(submission, script, extra_arguments.GRID_ENGINE)]
         ran = await self._asking.submit(words, script, owner=submission.owner)
-        number = words_of.submitted(ran.output)
-        if ran.status == 0 and number is not None:
-            return number
-        if words_of.is_unreachable(ran.errors):
-            raise NotTakenError(said(ran), passes=True)
-        if ran.status == 0 or words_of.is_silent(ran.errors):
-            raise InDoubtError(said(ran))
-        raise NotTakenError(said(ran), passes="too many" in ran.errors or "limit" in ran.errors)
+        return self._asking.taken(ran, words_of.submitted(ran.output), GRID_ENGINE)
 
     async def find(self, intents: Collection[Intent], owners: Collection[str]) -> Mapping[Intent, BatchId]:
         """By their names: those that have not ended, and those of which there are books."""
@@ -100,7 +95,7 @@ class GridEngine:
 
     async def _books(self, name: str) -> dict[str, tuple[str, BatchEnd]]:
         ran = await self._asking.run(["env", "TZ=UTC0", "qacct", "-j", name])
-        if ran.status and not words_of.is_unknown(ran.errors):
+        if ran.status and not GRID_ENGINE.is_unknown(ran.errors):
             raise UnavailableError(said(ran))
         return words_of.accounted(ran.output)
 
@@ -121,10 +116,10 @@ class GridEngine:
     async def _order(self, words: Sequence[str], *, owner: str) -> None:
         ran = await self._asking.run(words, owner=owner)
         told = f"{ran.output}\n{ran.errors}"
-        if words_of.is_unreachable(told) or words_of.is_silent(told):
+        if GRID_ENGINE.is_away(told):
             raise UnavailableError(said(ran))
         if "can not be applied" in told or "denied" in told:
-            if not words_of.is_unknown(told):
+            if not GRID_ENGINE.is_unknown(told):
                 raise NotTakenError(said(ran), passes=False)
-        elif ran.status and not words_of.is_unknown(told):
+        elif ran.status and not GRID_ENGINE.is_unknown(told):
             raise NotTakenError(said(ran), passes=False)

@@ -4,25 +4,13 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
+from kettle.commands.phrases import SLURM
 from kettle.commands.port import Ran
-from kettle.commands.slurm_errors import is_silent, is_unknown, is_unreachable
 from kettle_services.ce.batch.asking import Asking, said
-from kettle_services.ce.batch.port import InDoubtError, Job, NotTakenError, Seen, Submission, UnavailableError
+from kettle_services.ce.batch.port import Job, NotTakenError, Seen, Submission, UnavailableError
+from kettle_services.ce.domain.batch import extra_arguments
 from kettle_services.ce.domain.batch import slurm as words_of
 from kettle_wire.batch import BatchEnd, BatchId, Intent
-
-_PASSING: Final = (
-    "temporarily unable to accept",
-    "Resource temporarily unavailable",
-    "job queue full",
-    "rate limit",
-    "RPC limit",
-    "job submit limit",
-    "Job violates accounting/QOS policy",
-    "submission is disabled",
-    "Slurm backup controller in standby",
-)
-"""In refusals that may pass."""
 
 
 class Slurm:
@@ -45,16 +33,9 @@ class Slurm:
         """The script reaches the controller by standard input."""
         directives = words_of.directives(submission.intent, submission.directory, submission.request)
         script = await self._asking.script(submission, "#SBATCH", directives)
-        ran = await self._asking.submit(
-            ["sbatch", "--parsable", *submission.request.arguments], script, owner=submission.owner
-        )
-        number = words_of.submitted(ran.output)
-        if ran.status == 0 and number is not None:
-            return number
-        if ran.status == 0 or is_silent(ran.errors):
-            raise InDoubtError(said(ran))
-        passes = is_unreachable(ran.errors) or any(word in ran.errors for word in _PASSING)
-        raise NotTakenError(said(ran), passes=passes)
+        words = ["sbatch", "--parsable", *self._asking.arguments(submission, script, extra_arguments.SLURM)]
+        ran = await self._asking.submit(words, script, owner=submission.owner)
+        return self._asking.taken(ran, words_of.submitted(ran.output), SLURM)
 
     async def find(self, intents: Collection[Intent], owners: Collection[str]) -> Mapping[Intent, BatchId]:
         """By their names: what the controller has, and what accounting remembers."""
@@ -126,9 +107,9 @@ class Slurm:
 
     async def _order(self, words: Sequence[str], *, owner: str) -> None:
         ran = await self._asking.run(words, owner=owner)
-        if (ran.status == 0 and "error:" not in ran.errors) or is_unknown(ran.errors):
+        if (ran.status == 0 and "error:" not in ran.errors) or SLURM.is_unknown(ran.errors):
             return
-        if is_unreachable(ran.errors) or is_silent(ran.errors):
+        if SLURM.is_away(ran.errors):
             raise UnavailableError(said(ran))
         raise NotTakenError(said(ran), passes=False)
 

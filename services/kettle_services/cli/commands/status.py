@@ -191,10 +191,24 @@ def _show_slots(ads: list[Ad], screen: Screen, *, every: bool) -> None:
         for row, ad in zip(rows, shown, strict=True):
             row.insert(1, str(ad.get(_SOURCE, "-")))
     screen.table(titles, rows, styles=styles, right=_RIGHT)
+    _show_troubles(ads, screen)
     if dynamic and not every:
         screen.say(
             f"{counted(dynamic.total(), 'dynamic slot')} carved out of these; see them with: kettle status --slots"
         )
+
+
+def _show_troubles(ads: list[Ad], screen: Screen) -> None:
+    """Which machines take no jobs although nobody forbids it, and what else is wrong with what they have."""
+    told: dict[str, None] = {}
+    for ad in ads:
+        name = ad.get("Machine", "?")
+        if trouble := ad.get("Trouble"):
+            told[f"{name} takes no jobs: {trouble}."] = None
+        elif failed := ad.get("ProbesFailed"):
+            told[f"{name}: {failed}."] = None
+    for sentence in told:
+        screen.note(sentence)
 
 
 def _show_absent(ads: list[Ad], screen: Screen) -> None:

@@ -19,6 +19,7 @@ from kettle.runtime.settings_problems import SettingsFile
 from kettle.submit.configuration_reader import Complaint, CondorReader, Knob, Place
 from kettle.submit.errors import PlacelessError
 from kettle.submit.macros import names_used
+from kettle_services.cli.condor_config import startd_cron
 from kettle_services.cli.condor_config.access import ACCESS
 from kettle_services.cli.condor_config.families import FAMILIES, Family
 from kettle_services.cli.condor_config.tables import KNOBS, METAKNOBS
@@ -91,7 +92,7 @@ class _Converter:
 
     def run(self) -> Conversion:
         """Make each setting, then look at what is left."""
-        for setting, make in {**FAMILIES, **ACCESS}.items():
+        for setting, make in {**FAMILIES, **ACCESS, "startd.probes": startd_cron.probes}.items():
             self._taken = []
             service = setting.partition(".")[0]
             seen = self._reader.knobs.values() if service == TABLE else self._of(service)

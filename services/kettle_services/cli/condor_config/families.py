@@ -7,6 +7,11 @@ from typing import Final
 
 from kettle.classad import ClassAdError, parse
 from kettle.classad.nodes import Literal
+from kettle.execution.job_environment.quoting import (
+    QuotingError,
+    split_environment_v1,
+    split_environment_v2_raw,
+)
 from kettle.pool.personal_settings import Value
 from kettle_services.cli.condor_config.values import (
     NoValueError,
@@ -147,6 +152,21 @@ def attributes(family: Family) -> Value | None:
         except (NoValueError, ClassAdError) as error:
             family.refuse(name, str(error))
     return found or None
+
+
+def job_environment(family: Family) -> Value | None:
+    """STARTER_JOB_ENVIRONMENT, in one of the two forms that an environment has in a submit description."""
+
+    def converted(text: str) -> Value:
+        stripped = text.strip()
+        try:
+            if stripped.startswith('"') and stripped.endswith('"') and len(stripped) > 1:
+                return split_environment_v2_raw(stripped[1:-1].replace('""', '"'))
+            return split_environment_v1(stripped)
+        except QuotingError as error:
+            raise NoValueError(str(error)) from error
+
+    return family.carried("STARTER_JOB_ENVIRONMENT", converted)
 
 
 def job_hooks(family: Family) -> Value | None:
@@ -301,6 +321,7 @@ FAMILIES: Final[Mapping[str, Callable[[Family], Value | None]]] = {
     "startd.modify_request_expr": modify_requests,
     "startd.attributes": attributes,
     "startd.job_hooks": job_hooks,
+    "startd.job_environment": job_environment,
     "startd.user_preemption": user_preemption,
     "negotiator.groups": groups,
     "negotiator.concurrency_limits": concurrency_limits,

@@ -164,14 +164,20 @@ def _of_dag(
     job: "OwnJob", options: "SubmitDagOptions", knobs: CondorConfig
 ) -> "tuple[NodesInCommon, Callable[[NodesInCommon], NodeSource], int]":
     """What DAG files say, what makes jobs of that, and the number of the rescue file among them."""
-    from kettle_services.condor.dagman.dag_nodes import DagNodes
+    from kettle.client import ClientError
+    from kettle_services.condor.dagman.dag_nodes import DagNodes, refuse_what_runs_here
 
     dag, rescued = _read(options, job, knobs)
+    if job.by_token:
+        try:
+            refuse_what_runs_here(dag)
+        except ClientError as error:
+            raise ToolError(f"ERROR: {error}") from error
     above = dag.edges.parents()
     names = [node.name for node in dag.nodes]
     parents = [",".join(names[parent] for parent in above.nodes_of(index)) for index in range(len(names))]
     common = _in_common(dag, parents, job, options, knobs)
-    return common, partial(DagNodes, sent=job.sent), rescued
+    return common, partial(DagNodes, sent=job.sent, by_token=job.by_token), rescued
 
 
 def _of_document(

@@ -5,22 +5,33 @@ from typing import TYPE_CHECKING, Final
 
 from kettle.client.errors import ClientError
 from kettle.dag.files.progress import Progress
+from kettle.dag.structure import Dag, NodeKind
 from kettle.submit.errors import SubmitError
 from kettle_services.condor.dagman.macros import NodeSoFar
 from kettle_services.condor.dagman.node_jobs import NodesInCommon, node_submissions
 from kettle_services.condor.dagman.scripts import script_submission
-from kettle_wire.codes import NodePart
+from kettle_wire.codes import NodePart, Universe
 from kettle_wire.events.workflow import NodeStep
 
 if TYPE_CHECKING:
     from kettle.submit import Submission
 
 
+RUNS_HERE: Final = (
+    "would run on the access point with all rights of its owner's account, and the workflow came by a token, which does not give them: "
+    "submit it with the account itself"
+)
+_UNIVERSE: Final = "jobuniverse"
+
+
 class DagNodes:
     """A `NodeSource`."""
 
-    def __init__(self, common: NodesInCommon, *, sent: bool = False) -> None:
-        """`sent`: see `NodeSource.sent`; then those of the nodes are sent, too."""
+    def __init__(self, common: NodesInCommon, *, sent: bool = False, by_token: bool = False) -> None:
+        """
+        `sent`: see `NodeSource.sent`; then those of the nodes are sent, too. `by_token`: nothing of it runs on the access point.
+        """
+        self._by_token = by_token
         self._common = common
         self._above = common.dag.edges.parents() if sent else None
         self.sent: Final = sent
@@ -48,4 +59,25 @@ class DagNodes:
                     prepared[step] = script_submission(self._common, step, progress, known[step.node])
                 except (SubmitError, ClientError) as error:
                     prepared[step] = error
-        return prepared
+        return {step: _away(each) for step, each in prepared.items()} if self._by_token else prepared
+
+
+def refuse_what_runs_here(dag: Dag) -> None:
+    """
+    Raises ClientError for what of a DAG that came by a token would run on the access point, as far as that is seen beforehand.
+    """
+    for node in dag.nodes:
+        if node.kind is NodeKind.SUBDAG or node.pre or node.post or node.hold:
+            what = "the DAG within" if node.kind is NodeKind.SUBDAG else "the scripts of"
+            raise ClientError(f"{what} node {node.name} {RUNS_HERE}")
+
+
+def _away(made: "Submission | SubmitError | ClientError") -> "Submission | SubmitError | ClientError":
+    """A submission whose jobs run elsewhere, else why it is none."""
+    if isinstance(made, Exception):
+        return made
+    said = [value for name, value in made.ad.items() if name.lower() == _UNIVERSE]
+    places = [place for place, name in enumerate(made.columns) if name.lower() == _UNIVERSE]
+    said += [row[place] for place in places for row in made.rows]
+    here = {Universe.LOCAL, Universe.SCHEDULER}
+    return ClientError(f"a job of the local or scheduler universe {RUNS_HERE}") if here & {*said} else made

@@ -10,7 +10,7 @@ from kettle.classad import ClassAdError, read_long
 from kettle.transfer.spooled_jobs import is_spooled
 from kettle_services.condor.errors import ToolError
 from kettle_wire.ads.types import Ad
-from kettle_wire.workflows import WORKFLOW_FILE
+from kettle_wire.workflows import BY_TOKEN, WORKFLOW_FILE
 
 
 class OwnJob(msgspec.Struct, frozen=True):
@@ -32,6 +32,8 @@ class OwnJob(msgspec.Struct, frozen=True):
     """Whether its files were sent to the access point."""
     document: str = ""
     """The file that says what is to run, if that is a workflow of PROMINENCE; empty: a DAG file does."""
+    by_token: bool = False
+    """Whether it came by a token, and may have nothing run on the access point."""
 
     @property
     def schedd(self) -> str:
@@ -66,6 +68,7 @@ def own_job(environ: Mapping[str, str] = os.environ) -> OwnJob:
         _text(ad, "GlobalJobId"),
         is_spooled(ad),
         _text(ad, WORKFLOW_FILE),
+        ad.get(BY_TOKEN) is True,
     )
 
 

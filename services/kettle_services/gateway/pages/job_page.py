@@ -8,9 +8,11 @@ from typing import Final
 import msgspec
 from aiohttp import web
 
+from kettle.client.explanations.moved_files import AttemptFiles
 from kettle_services.gateway.pages.gantt import Gantt, drawn
 from kettle_services.gateway.pages.job_edits import Editable, EditFields, editable
 from kettle_services.gateway.pages.job_edits import typed as as_typed
+from kettle_services.gateway.pages.job_services import services_of
 from kettle_services.gateway.pages.page import Page, Shown
 from kettle_services.gateway.pages.questions import Questions
 from kettle_services.gateway.pages.wording import number, size, span
@@ -18,6 +20,7 @@ from kettle_services.gateway.rest.application import Asked
 from kettle_services.gateway.rest.command_lines import command_of, value_text
 from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_wire.ads.types import Ad
+from kettle_wire.moved_files import MovedFiles
 from kettle_wire.rest.jobs import GET_JOB, At, GetJob, Job, JobName
 from kettle_wire.rest.past import (
     GET_HISTORY_OF_JOB,
@@ -97,8 +100,12 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     """Resources that it asks for."""
     used: Mapping[str, str]
     """What the runs that have ended have used."""
+    services: Sequence[tuple[str, str]]
+    """What it publishes, each with the path of its pages."""
     files: Sequence[tuple[str, str]]
     """What its files are called, by what they are."""
+    moved: Sequence[AttemptFiles]
+    """The files that its runs have moved by URL, the last run first."""
     queued: bool
     edited: Sequence[Editable]
     """What is usually changed of a job that waits; none: it does not wait."""
@@ -187,6 +194,7 @@ class JobPage:
             no_past=no_past,
             attributes=_attributes(ad, before),
             compare=wanted.compare,
+            services=services_of(job, ad) if job.state == "running" and not wanted.as_of else (),
             asks=_asks(texts),
             used=_used(job, ad),
             files=[
@@ -194,6 +202,7 @@ class JobPage:
                 for key, what in _FILES.items()
                 if texts.get(key) not in {None, "", "/dev/null"}
             ],
+            moved=_moved(records.events if records else ()),
             queued=job.state in _QUEUED and wanted.as_of is None,
             edited=editable(job) if wanted.as_of is None else (),
             tag=tag,
@@ -244,6 +253,17 @@ def _used(job: Job, ad: Ad) -> dict[str, str]:
         if isinstance(memory, int):
             used["Memory, at most"] = f"{number(memory)} MiB"
     return used
+
+
+def _moved(records: Sequence[JobRecord]) -> list[AttemptFiles]:
+    """Of the runs that have moved some."""
+    found: list[AttemptFiles] = []
+    for each in records:
+        usage = each.event.get("usage")
+        if isinstance(usage, dict) and (moved := usage.get("moved")) is not None:
+            attempt = int(each.event.get("attempt", 0))
+            found.append(AttemptFiles(attempt=attempt, moved=msgspec.convert(moved, MovedFiles)))
+    return found[::-1]
 
 
 def _until(phases: Sequence[Phase], moment: datetime | None) -> list[Phase]:

@@ -204,7 +204,7 @@ class Front:
 
     def application(self, handlers: Mapping[Route, Handler]) -> web.Application:
         """All routes; raises LookupError if one has no handler."""
-        made = web.Application(client_max_size=LARGEST, middlewares=[self._as_problems])
+        made = web.Application(client_max_size=LARGEST, middlewares=[self.as_problems])
         described = openapi()
 
         async def document(request: web.Request) -> web.Response:
@@ -249,6 +249,18 @@ class Front:
             )
         person = await self._believed(request)
         headers = self._limits.admit(person)
+        return self._admitted(request, person, level, headers)
+
+    async def admit_to_job(self, request: web.Request, level: Level) -> Admitted:
+        """
+        Who asks a job for something: its address is the job's, and how much one person may ask is limited by connections; raises
+        RequestRefused.
+        """
+        return self._admitted(request, await self._believed(request), level, {})
+
+    def _admitted(
+        self, request: web.Request, person: Person, level: Level, headers: Mapping[str, str]
+    ) -> Admitted:
         self.require(person, level)
 
         async def look() -> None:
@@ -291,7 +303,7 @@ class Front:
             raise
 
     @web.middleware
-    async def _as_problems(
+    async def as_problems(
         self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
         """Every refusal is a problem document, also what the web server itself refuses."""

@@ -3,7 +3,8 @@ Connections to the bus in the names of persons.
 
 The subject of a command says who sends it, and the gateway may not speak as anybody: so a command of a person's goes over a
 connection with that person's own credential.  `PersonConnections` is the port.  `OwnConnections` shows the token of who has come by one,
-if the pool takes those of its issuer; else the credential of an account lies on this machine, and this process may read it.
+if the pool takes those of its issuer; else the credential of an account lies on this machine, and this process may read it, and with it
+speaks as who has come by a token all the same.
 """
 
 import asyncio
@@ -143,21 +144,18 @@ class OwnConnections:
         except ClientError as error:
             raise _none(person, str(error)) from error
         held = person.credential
-        if (
-            held is not None
-            and person.principal.issuer
-            and pool.sentinel
-            and person.principal.issuer in pool.issuers
-        ):
+        pool = msgspec.structs.replace(pool, by_token=bool(person.principal.issuer))
+        if held is not None and pool.by_token and pool.sentinel and person.principal.issuer in pool.issuers:
             own = msgspec.structs.replace(pool, user=person.name, credentials=pool.sentinel, database_url="")
             return _Way(held.key, own, lambda: held.token)
+        way = f"{pool.by_token} {person.name}".encode()
         if pool.user == person.name:
-            return _Way(person.name.encode(), pool)
+            return _Way(way, pool)
         key = self._accounts.key_of(person.name)
         if key is None:
             raise _none(person, "the pool has made no key for an account of this name on this machine")
         account = msgspec.structs.replace(pool, user=person.name, credentials=str(key), database_url="")
-        return _Way(person.name.encode(), account)
+        return _Way(way, account)
 
 
 class _Way:

@@ -17,21 +17,15 @@ from kettle.bus.ports import BusError
 from kettle.client import Client, ClientError
 from kettle.client.connections.pool_file import SYSTEM
 from kettle.client.connections.transport import new_id
-from kettle.dag.submission.description import ON_EXIT_REMOVE
-from kettle.dag.submission.names import file_names
-from kettle.dag.submission.options import SubmitDagOptions
-from kettle.submit.quoting import join_v2
+from kettle.dag.submission.sent_dag_job import SentDag, dag_job_ad
 from kettle_services.gateway.rest.local_accounts import LocalAccounts
 from kettle_services.gateway.rest.persons import Person
 from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_services.gateway.rest.spooling import SmallFile, give_small
-from kettle_wire.ads.types import Ad, Expr
-from kettle_wire.codes import Universe
+from kettle_wire.ads.types import Ad
 from kettle_wire.commands.queue import ACT, SUBMIT, Act, Select, Submit, Submitted
 from kettle_wire.rest.problem import ProblemCode
 
-_PROGRAM: Final = ("-I", "-m", "kettle_services.condor.dagman")
-"""Of this interpreter: condor_dagman, whatever is in the directory in which it runs."""
 _TAKEN_BACK: Final = "its files did not come"
 
 
@@ -78,35 +72,15 @@ class DagJobs:
         return submitted
 
     def _ad(self, person: Person, dag: DagJob) -> Ad:
-        options = SubmitDagOptions(
-            dag_files=[dag.file],
+        sent = SentDag(
+            file=dag.file,
+            files=[file.path for file in dag.files],
+            rescue_file=dag.rescue_file,
             max_idle=dag.max_idle,
             max_jobs=dag.max_jobs,
-            rescue_file=dag.rescue_file,
         )
-        names = file_names(options)
-        ad: Ad = {
-            "JobUniverse": int(Universe.SCHEDULER),
-            "Cmd": sys.executable,
-            "TransferExecutable": False,
-            "Arguments": join_v2([*_PROGRAM, *_arguments(options, names.lock_file)]),
-            "Environment": join_v2(self._environment(person)),
-            "In": "/dev/null",
-            "TransferIn": False,
-            "Out": names.lib_out,
-            "Err": names.lib_err,
-            "ShouldTransferFiles": "YES",
-            "WhenToTransferOutput": "ON_EXIT",
-            "TransferInput": ",".join(file.path for file in dag.files),
-            "RequestCpus": 0,  # it only waits, and takes no core from other local jobs
-            "RequestMemory": 128,
-            "RequestDisk": 1024 * 1024,
-            "Requirements": Expr("true"),
-            "OnExitRemove": Expr(ON_EXIT_REMOVE),
-            "RemoveKillSig": "SIGUSR1",
-            "OtherJobRemoveRequirements": "DAGManJobId =?= $(ClusterId)",
-            **dag.attributes,
-        }
+        made = dag_job_ad(sent, interpreter=sys.executable, environment=self._environment(person))
+        ad: Ad = {**made, **dag.attributes}
         return {**ad, "JobBatchName": dag.name} if dag.name else ad
 
     def _environment(self, person: Person) -> list[str]:
@@ -122,16 +96,6 @@ class DagJobs:
             )
         place = Path(SYSTEM, person.name)
         return [f"KETTLE_HOME={place}"] if place.is_dir() else []
-
-
-def _arguments(options: SubmitDagOptions, lock: str) -> list[str]:
-    found = ["-Lockfile", lock, "-Dag", options.primary]
-    if options.rescue_file:
-        found += ["-RescueFile", options.rescue_file]
-    for flag, limit in (("-MaxIdle", options.max_idle), ("-MaxJobs", options.max_jobs)):
-        if limit is not None:
-            found += [flag, f"{limit}"]
-    return found
 
 
 async def taken_back(client: Client, cluster: int) -> None:

@@ -10,6 +10,7 @@ from typing import Any, cast
 import msgspec
 
 from kettle.client.explanations import timeline
+from kettle.client.explanations.moved_files import AttemptFiles, files_of
 from kettle.client.jobs.records import decoded
 from kettle.jobs.recorded_ad import after
 from kettle.projections.stored_projection import instant
@@ -53,6 +54,10 @@ class JobPast:
                 break
             ad = after(ad, self._job, self._schedd, each)
         return ad
+
+    def files(self) -> list[AttemptFiles]:
+        """The files that its runs moved by URL."""
+        return files_of(decode(each.data) for each in self._recorded)
 
     def phases(self) -> list[Phase]:
         """The states that it was in, in order."""

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from kettle.bus.ports import Bus, RefusedError
 from kettle.classad import ClassAdError, parse
-from kettle.client.explanations import job_state
+from kettle.client.explanations import job_state, moved_files
 from kettle.client.why_report import WhyReport
 from kettle.jobs.sealed_attributes import AttributeSeal
 from kettle.projections.stored_projection import microseconds
@@ -26,10 +26,13 @@ from kettle_wire.rest.past import (
     AskWhatIf,
     GetHistoryOfJob,
     GetTimeline,
+    GetTransfers,
     GetWhy,
     JobRecords,
     Phase,
     Timeline,
+    Transfers,
+    TransfersOfAttempt,
     WhatIf,
     Why,
 )
@@ -61,6 +64,18 @@ class PastQuestions:
         parameters: GetTimeline = asked.parameters
         name, past = await self._past(parameters.id)
         return Answer(Timeline(id=name, phases=past.phases()))
+
+    async def transfers(self, asked: Asked) -> Answer:
+        """The files that a job moved by URL."""
+        parameters: GetTransfers = asked.parameters
+        name, past = await self._past(parameters.id)
+        found = [
+            TransfersOfAttempt(
+                attempt=each.attempt, moved=each.moved, said=list(moved_files.sentences(each.moved))
+            )
+            for each in past.files()
+        ]
+        return Answer(Transfers(id=name, attempts=found))
 
     async def as_of(self, text: str, moment: datetime, viewer: Viewer) -> Job:
         """A job as it was; raises RequestRefused if it was not there."""

@@ -1,9 +1,10 @@
 """
 Who asks over HTTP.
 
-Four credentials are believed: a token of an issuer that the settings name, which rules and map files make a name of; a token
+Five credentials are believed: a token of an issuer that the settings name, which rules and map files make a name of; a token
 of the pool's own iam, which says itself whose it is; the private file of this gateway, which only the account that it runs
-as can read: who shows its contents is that account; and the name of an account of this machine for which the bus has vouched.
+as can read: who shows its contents is that account; the name of an account of this machine for which the bus has vouched; and a token
+that was given to such an account for some minutes.
 """
 
 import hmac
@@ -27,6 +28,7 @@ from kettle.client.connections.credentials import Holder
 from kettle.http.problems import bearer_challenge
 from kettle.runtime.people import People
 from kettle.runtime.policy_in_force import PolicyInForce
+from kettle_services.gateway.rest.access_tokens import PREFIX, AccessTokens
 from kettle_services.gateway.rest.credential import Credential
 from kettle_services.gateway.rest.local_accounts import LocalAccounts
 from kettle_services.gateway.rest.own_iam import OwnIam
@@ -95,6 +97,7 @@ class Persons:
         self._verifier = verifier
         self._iam = iam
         self._token = token.encode()
+        self.access_tokens: Final = AccessTokens()
         self._reserved = frozenset({"root", own_name()})
 
     async def holding(self, credential: Credential, address: str) -> Person:
@@ -119,6 +122,8 @@ class Persons:
             )
         if hmac.compare_digest(token.encode("utf-8", "surrogateescape"), self._token):
             return self._named(local(own_name(), Address(address)))
+        if token.startswith(PREFIX):
+            return self.of_account(self.account_of(token), address)
         try:
             parsed = parse(token)
         except TokenError as error:
@@ -144,6 +149,16 @@ class Persons:
             )
         return msgspec.structs.replace(person, credential=Credential(token=token))
 
+    def account_of(self, token: str) -> str:
+        """The account that was given one of our own tokens; raises RequestRefused: none, or it is over."""
+        account = self.access_tokens.account(token, time.time())
+        if not account:
+            raise _unknown(
+                ProblemCode.TOKEN_UNTRUSTED,
+                "this is no token of this gateway's, or is none any more: ask for another one",
+            )
+        return account
+
     def of_account(self, name: str, address: str) -> Person:
         """
         An account of this machine that has proved on the bus that it is that.
@@ -156,6 +171,12 @@ class Persons:
                 _UNMAPPED,
                 f"{name} is no account of this machine that may use the pool, or is none any more",
             )
+        return self.of_owner(name, address)
+
+    def of_owner(self, name: str, address: str = "") -> Person:
+        """
+        Who has a job that runs, as an account; raises RequestRefused: that one is banned, or the rules make nobody of it.
+        """
         person = self._named(local(name, Address(address)))
         self._require_not_banned(name)
         own = msgspec.structs.replace(person.mapped, owner=name, domain=self._policy.domain)

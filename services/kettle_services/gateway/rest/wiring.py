@@ -34,6 +34,7 @@ from kettle_services.gateway.rest.attempts import AttemptQuestions
 from kettle_services.gateway.rest.ce.wiring import entrypoint_handlers
 from kettle_services.gateway.rest.claims import ClaimQuestions
 from kettle_services.gateway.rest.connections import OwnConnections, PersonConnections
+from kettle_services.gateway.rest.credentials import CredentialQuestions
 from kettle_services.gateway.rest.dag_jobs import DagJobs
 from kettle_services.gateway.rest.event_feed import EventFeed
 from kettle_services.gateway.rest.event_hub import EventHub
@@ -73,6 +74,7 @@ from kettle_wire.rest import (
     alerts,
     attempts,
     claims,
+    credentials,
     failures,
     files,
     jobs,
@@ -173,6 +175,7 @@ async def rest_parts(rt: Runtime, settings: GatewaySettings, bus: Bus, said: Peo
         jobs.EDIT_JOB: done.edit,
         of_past.GET_HISTORY_OF_JOB: past.history,
         of_past.GET_TIMELINE: past.timeline,
+        of_past.GET_TRANSFERS: past.transfers,
         of_past.GET_WHY: past.why,
         of_past.ASK_WHAT_IF: past.what_if,
         events.FOLLOW_EVENTS: feed.follow,
@@ -195,6 +198,7 @@ async def rest_parts(rt: Runtime, settings: GatewaySettings, bus: Bus, said: Peo
         alerts.LIST_ALERTS: (await _alerts(rt, settings, bus, tables)).list,
         **_of_administration(people),
         **_of_own_workers(people),
+        **_of_credentials(people),
         **_of_worker_pools(people),
         **_of_sessions(people, streams),
         **entrypoint_handlers(bus, settings.collector, people, access_points, hub),
@@ -264,6 +268,16 @@ def _of_own_workers(people: PersonConnections) -> dict[Route, Handler]:
     """What people ask about machines of their own."""
     asked = OwnWorkerQuestions(people)
     return {own_workers.LIST_OWN_WORKERS: asked.list, own_workers.REMOVE_OWN_WORKER: asked.remove}
+
+
+def _of_credentials(people: PersonConnections) -> dict[Route, Handler]:
+    """What people store for their jobs."""
+    asked = CredentialQuestions(people)
+    return {
+        credentials.LIST_CREDENTIALS: asked.list,
+        credentials.REMOVE_CREDENTIAL: asked.remove,
+        credentials.STORE_CREDENTIAL: asked.store,
+    }
 
 
 def _of_worker_pools(people: PersonConnections) -> dict[Route, Handler]:

@@ -8,6 +8,8 @@ from typing import Any, Final
 
 import msgspec
 
+from kettle.auth.tokens.checking.parsing import parse
+from kettle.auth.tokens.verified import TokenError
 from kettle_services.iam.domain.refusals import Code, Denied
 from kettle_services.iam.domain.sessions import Changes
 from kettle_services.iam.domain.state import Register, StoredCredential
@@ -59,6 +61,24 @@ def read(text: str) -> Credential:
             status=400,
         )
     return Credential("token", _checked(text))
+
+
+def life_left(text: str, longest: float, *, now: float) -> float:
+    """
+    Seconds for which a stored token is good: as it says itself if it is a JWT, else, and at most, `longest`.
+
+    Raises:
+        Denied: it is over.
+    """
+    try:
+        ends = parse(text).claims.get("exp")
+    except TokenError:
+        return longest
+    if not isinstance(ends, int | float):
+        return longest
+    if ends <= now:
+        raise Denied(Code.TOKEN_EXPIRED, "the stored token has expired: store another one", status=400)
+    return min(ends - now, longest)
 
 
 def _checked(text: str) -> str:

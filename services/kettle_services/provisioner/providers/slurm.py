@@ -1,13 +1,14 @@
 """Slurm: a machine is a pilot job, which starts the worker's program in one allocation."""
 
-import asyncio
 import math
 from pathlib import Path
 from typing import Annotated, ClassVar, Final
 
 import msgspec
 
-from kettle.commands.slurm_errors import is_silent, is_unknown, is_unreachable
+from kettle.commands.local import LocalCommands
+from kettle.commands.phrases import SLURM
+from kettle.commands.port import EndNotSeenError, NotStartedError, Ran
 from kettle.worker_pools.texts import span_text
 from kettle_services.provisioner.domain import slurm_answers
 from kettle_services.provisioner.domain.identity import mark
@@ -20,7 +21,6 @@ from kettle_services.provisioner.port import (
     UnavailableError,
 )
 from kettle_services.provisioner.providers.bootstrapping import worker_script
-from kettle_services.provisioner.providers.commands import LocalCommands, Ran
 from kettle_services.provisioner.providers.settings import ProviderSettings, options_of
 from kettle_wire.bootstrap import Bootstrap
 from kettle_wire.leases import ErrorClass, Handle, MachineFound, MachineState, Order
@@ -131,16 +131,17 @@ class Slurm:
         words = self._sbatch(order.offer, order.life, mark(self._deployment, order.lease))
         script = worker_script(bootstrap, self._settings.program, self._settings.before)
         try:
-            async with asyncio.timeout(self._settings.patience):
-                ran = await self._commands.run(words, script)
-        except TimeoutError:
-            raise InDoubtError(f"sbatch did not end within {self._settings.patience:g} s") from None
+            ran = await self._commands.run(words, script, within=self._settings.patience)
+        except NotStartedError as error:
+            raise ProviderError(ErrorClass.CONFIG, str(error)) from None
+        except EndNotSeenError as error:
+            raise InDoubtError(str(error)) from None
         number = ran.output.strip().partition(";")[0]
         if ran.status == 0 and number.isdecimal():
             return number
-        if ran.status <= 0 or is_silent(ran.errors):  # ended by a signal, or said nothing that we know
+        if ran.status <= 0 or SLURM.is_silent(ran.errors):  # ended by a signal, or said nothing that we know
             raise InDoubtError(_said(ran))
-        if is_unreachable(ran.errors):
+        if SLURM.is_unreachable(ran.errors):
             raise ProviderError(ErrorClass.TRANSIENT, _said(ran))
         raise ProviderError(slurm_answers.error_of(ran.errors), cleaned(_said(ran), [bootstrap.token]))
 
@@ -175,7 +176,7 @@ class Slurm:
             f"--format={slurm_answers.FORMAT}",
         ]
         ran = await self._ask(words)
-        if ran.status != 0 and not is_unknown(ran.errors):
+        if ran.status != 0 and not SLURM.is_unknown(ran.errors):
             raise self._refusal(ran)
         for job in slurm_answers.jobs(ran.output):
             if job.number == handle:
@@ -197,7 +198,7 @@ class Slurm:
         if machine.state is MachineState.GONE:
             return
         ran = await self._ask(["scancel", handle])
-        if ran.status != 0 and not is_unknown(ran.errors):
+        if ran.status != 0 and not SLURM.is_unknown(ran.errors):
             raise self._refusal(ran)
 
     async def room(self) -> Room:
@@ -218,13 +219,14 @@ class Slurm:
 
     async def _ask(self, words: list[str], standard_input: str = "") -> Ran:
         try:
-            async with asyncio.timeout(self._settings.patience):
-                return await self._commands.run(words, standard_input)
-        except TimeoutError:
-            raise UnavailableError(f"{words[0]} did not end within {self._settings.patience:g} s") from None
+            return await self._commands.run(words, standard_input, within=self._settings.patience)
+        except NotStartedError as error:
+            raise ProviderError(ErrorClass.CONFIG, str(error)) from None
+        except EndNotSeenError as error:
+            raise UnavailableError(str(error)) from None
 
     def _refuse_if_away(self, ran: Ran) -> None:
-        if is_unreachable(ran.errors) or is_silent(ran.errors):
+        if SLURM.is_away(ran.errors):
             raise UnavailableError(_said(ran))
 
     def _refusal(self, ran: Ran) -> Exception:

@@ -11,6 +11,7 @@ from kettle.eventsourcing.command_pipeline import Decision
 from kettle.jobs import chirp_updates
 from kettle_services.schedd.claims.gangs import GangClaims
 from kettle_services.schedd.claims.lifecycle import ClaimLifecycle
+from kettle_services.schedd.commands.reported_files import sane_files
 from kettle_services.schedd.domain.jobs.gang import NodeBegin, NodeEnd
 from kettle_services.schedd.domain.jobs.job import (
     Begin,
@@ -303,6 +304,7 @@ def _sane_usage(usage: Usage) -> Usage:
         disk_kib=int(_sane(usage.disk_kib)),
         sent=int(_sane(usage.sent)),
         received=int(_sane(usage.received)),
+        moved=sane_files(usage.moved),
     )
 
 

@@ -10,6 +10,7 @@ from typing import Final
 from kettle.auth.job_access_proof import proof
 from kettle.bus.ports import RefusedError
 from kettle_services.schedd.domain.authorization import may_manage, refusal
+from kettle_services.schedd.domain.jobs.universes import at_home
 from kettle_services.schedd.queue.recorder import QueueRecorder
 from kettle_services.schedd.settings import ScheddSettings
 from kettle_services.schedd.shadows.dispatch import ShadowDispatch
@@ -44,6 +45,12 @@ class AccessCommands:
         owner = self._queue.owner(job)
         if not may_manage(caller.name, owner, self._settings.queue_super_users):
             raise RefusedError(RefusalCode.DENIED, refusal(caller.name, f"look into job {job}", owner))
+        if caller.bearer and at_home(self._queue.universe(job)):
+            raise RefusedError(
+                RefusalCode.DENIED,
+                f"job {job} runs on the access point with all rights of the account {owner}, which a token does not give: look into it with "
+                "the account itself",
+            )
         if entry.job.status != "running" or entry.job.claim not in self._queue.claims:
             raise RefusedError(
                 RefusalCode.NOT_RUNNING,

@@ -2,24 +2,27 @@
 Attributes that people set in the ads of jobs in the queue: one command for as many as they mean, one answer for each.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
 import msgspec
 
 from kettle.bus.ports import RefusedError
 from kettle.eventsourcing.command_pipeline import Decision
+from kettle.jobs.routed_attributes import WHERE
 from kettle.jobs.sealed_attributes import AttributeSeal
 from kettle_services.schedd.commands.deeds import DeedsForOthers
 from kettle_services.schedd.commands.selected_jobs import decide_each
-from kettle_services.schedd.domain.jobs.universes import unmatched
+from kettle_services.schedd.domain.jobs.universes import at_home, unmatched
 from kettle_services.schedd.domain.queue.entry import FRESH, QueuedJob
 from kettle_services.schedd.domain.queue.job_ads import QueuedJobAds
 from kettle_services.schedd.domain.submission import job_edits
+from kettle_services.schedd.domain.submission.bearers import may_edit
 from kettle_services.schedd.domain.submission.job_edits import PRIORITY, Edit
 from kettle_services.schedd.domain.submission.validation import Unacceptable
 from kettle_services.schedd.queue.recorder import QueueRecorder
 from kettle_services.schedd.settings import ScheddSettings
+from kettle_wire.ads import Scalar
 from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.schedd import EDIT_JOBS, Acted, EditJobs, FactoryOutcome, JobOutcome, Outcome
 from kettle_wire.events import JobEdited, JobEvent
@@ -42,7 +45,9 @@ class JobEdits:
 
     async def edit(self, request: EditJobs, caller: Identity) -> Decision[Acted]:
         """
-        Set attributes of jobs; nothing is recorded if one of them is nobody's to set (`refused`).
+        Set attributes of jobs; nothing is recorded if one of them is nobody's to set (`refused`). To who has shown a token those jobs
+        are `denied` that run on the access point, save for what steers nothing of them; to all but super users those whose route has said where
+        they go, if that is to be changed.
 
         An addition to priorities is recorded at once: repeated after half of it was recorded it would be done twice.
         """
@@ -63,7 +68,13 @@ class JobEdits:
             self._settings,
             request.select,
             caller.name,
-            _Decisions(self._recorder, edit, self._seal, by_job=by_job).of,
+            _Decisions(
+                self._recorder,
+                edit,
+                self._seal,
+                denied=_denied(edit, caller, by_job=by_job),
+                super_users=self._settings.queue_super_users,
+            ).of,
             at_once=bool(edit.add_to_priority),
         )
         factories = [] if request.select.jobs else self._untouched(outcomes)
@@ -85,11 +96,33 @@ class JobEdits:
         ]
 
 
+def _denied(edit: Edit, caller: Identity, *, by_job: bool) -> Callable[[Scalar], bool]:
+    """To which universes' jobs the caller may not do this."""
+    if by_job:
+        return unmatched
+    if caller.bearer and not may_edit(edit.attributes):
+        return at_home
+    return lambda _universe: False
+
+
 class _Decisions:
     """What an edit comes to; what jobs that come one after the other have in common is worked out once."""
 
-    def __init__(self, recorder: QueueRecorder, edit: Edit, seal: AttributeSeal, *, by_job: bool) -> None:
-        self._by_job = by_job
+    def __init__(
+        self,
+        recorder: QueueRecorder,
+        edit: Edit,
+        seal: AttributeSeal,
+        *,
+        denied: Callable[[Scalar], bool],
+        super_users: Collection[str],
+    ) -> None:
+        """
+        `denied`: whether this is not for the caller to do to jobs of a universe; `super_users` may set what a route has said as well.
+        """
+        self._denied = denied
+        is_routes = edit.by not in super_users
+        self._where = [name for name in edit.attributes if is_routes and name.lower() in WHERE]
         self._edit = edit
         self._seal = seal
         self._sealed: dict[str, Edit] = {}
@@ -105,7 +138,9 @@ class _Decisions:
         """What is to be recorded of a job, and what to answer."""
         if entry.job.status in ("removed", "completed") and not entry.job.kept:
             return (), "bad_status"
-        if self._by_job and unmatched(self._queue.universe(job)):
+        if self._denied(self._queue.universe(job)):
+            return (), "denied"
+        if entry.routed is not None and any(map(entry.routed.is_of_route, self._where)):
             return (), "denied"
         try:
             event = self._decided(job, entry)

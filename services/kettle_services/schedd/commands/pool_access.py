@@ -12,7 +12,8 @@ from typing import Any, Final
 import msgspec
 
 from kettle.bus.ports import Authorize, RefusedError, Served
-from kettle.jobs.pool_access import SESSION, session_of, wants_access
+from kettle.jobs.pool_access import session_of, wants_access
+from kettle_services.schedd.domain.submission.in_session import SubmitInSession
 from kettle_services.schedd.queue.recorder import QueueRecorder
 from kettle_services.schedd.settings import ScheddSettings
 from kettle_wire.codes import RefusalCode
@@ -58,16 +59,11 @@ class JobCommands:
         except msgspec.MsgspecError as error:
             raise RefusedError(RefusalCode.MALFORMED, f"{request.verb}: {error}") from error
         if isinstance(said, Submit):
-            said = self._in_session(said, request)
+            session = session_of(self._settings.name, request.job, request.attempt)
+            said = SubmitInSession.of(said, session)
         reply = await asked.handler(said, user(owner))
         _log.info("done for a job", extra={"job": str(request.job), "verb": request.verb})
         return JobAnswer(_encode(reply))
-
-    def _in_session(self, submit: Submit, request: JobCommand) -> Submit:
-        """What a job submits says which attempt of which job did, whatever it says itself."""
-        session = session_of(self._settings.name, request.job, request.attempt)
-        ad = {name: value for name, value in submit.ad.items() if name.lower() != SESSION.lower()}
-        return msgspec.structs.replace(submit, ad={**ad, SESSION: session})
 
     def _owner(self, request: JobCommand) -> str:
         """As whom the attempt may command."""

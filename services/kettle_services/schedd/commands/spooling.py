@@ -11,6 +11,7 @@ from kettle.bus.ports import RefusedError
 from kettle.eventsourcing.command_pipeline import Decision
 from kettle_services.schedd.domain.authorization import may_manage, refusal
 from kettle_services.schedd.domain.jobs.universes import universe_with_all_rights
+from kettle_services.schedd.domain.submission import bearers
 from kettle_services.schedd.domain.submission.spooling import released
 from kettle_services.schedd.queue.chunked_recording import ChunkedRecording
 from kettle_services.schedd.queue.recorder import QueueRecorder
@@ -55,6 +56,10 @@ class SpoolCommands:
                 f"a running job may not send files for jobs of the {universe.lower()} universe, which run with all "
                 f"rights of {owner}: send them yourself, with a credential of your own",
             )
+        if request.by_token and (
+            why := bearers.refusal_of_files((submitted.ad, submitted.columns, submitted.rows), owner=owner)
+        ):
+            raise RefusedError(RefusalCode.DENIED, why)
         if for_others:
             return SpoolFound(shadow="", waiting=self._waiting(cluster) if request.waiting else [])
         shadow = self._shadows.any_alive()

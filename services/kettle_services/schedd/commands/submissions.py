@@ -20,11 +20,12 @@ from kettle.submit.submit_machine import machine_macros
 from kettle_services.schedd.commands.entrypoint_door import EntrypointDoor
 from kettle_services.schedd.domain.jobs.factory import asked, begun, paused
 from kettle_services.schedd.domain.jobs.job import Hold, Job, decide
-from kettle_services.schedd.domain.jobs.universes import at_home, universe_with_all_rights
+from kettle_services.schedd.domain.jobs.universes import at_home, universe_at_home, universe_with_all_rights
 from kettle_services.schedd.domain.queue.fold import factory_stream
-from kettle_services.schedd.domain.submission import job_sets, spooling
+from kettle_services.schedd.domain.submission import bearers, job_sets, spooling
 from kettle_services.schedd.domain.submission.accounting_group import completed
 from kettle_services.schedd.domain.submission.admission import Admission, Admitted
+from kettle_services.schedd.domain.submission.in_session import in_session
 from kettle_services.schedd.domain.submission.validation import (
     Unacceptable,
     check,
@@ -44,6 +45,7 @@ from kettle_wire.events import ClusterSubmitted, FactorySubmitted, encode
 from kettle_wire.identity import Identity
 from kettle_wire.jobs import JobId
 from kettle_wire.people import Shown
+from kettle_wire.workflows import BY_TOKEN
 
 _log: Final = logging.getLogger(__name__)
 
@@ -96,22 +98,25 @@ class Submissions:
         self._domain = settings.uid_domain or socket.gethostname()
 
     async def submit(self, request: Submit, caller: Identity) -> Decision[Submitted]:
-        """A cluster of jobs; `unacceptable` if it cannot be, or `busy`."""
-        return await self._submit(request, caller.name, by_job=False)
+        """
+        A cluster of jobs; `unacceptable` if it cannot be, or `busy`, or `denied` to a token if it would run on the access point.
+        """
+        return await self._submit(request, caller, by_job=False)
 
     async def submit_from_job(self, request: Submit, caller: Identity) -> Decision[Submitted]:
         """As `submit`, by a running job; also `unacceptable` if these jobs would run on the access point."""
-        return await self._submit(request, caller.name, by_job=True)
+        return await self._submit(request, caller, by_job=True)
 
     async def submit_members(self, request: Submit, caller: Identity) -> Decision[Submitted]:
         """
         As `submit_from_job`, of an interactive session: results are kept in the spool, and no input files are waited for.
         """
-        return await self._submit(request, caller.name, by_job=True, members=True)
+        return await self._submit(request, caller, by_job=True, members=True)
 
     async def _submit(
-        self, request: Submit, owner: str, *, by_job: bool, members: bool = False
+        self, request: Submit, caller: Identity, *, by_job: bool, members: bool = False
     ) -> Decision[Submitted]:
+        owner, request = caller.name, _in_session(request)
         if not request.spool:
             await self._refuse_stranger(owner, "submit it with its files: condor_submit -spool")
         shown = None if self._door is None else await self._door.shown_by(owner)
@@ -120,6 +125,8 @@ class Submissions:
             self._door.require_welcome(owner, shown, admitted)
         if by_job:
             _refuse_at_home(admitted, owner)
+        elif caller.bearer:
+            admitted = self._for_bearer(request, admitted, owner)
         if request.spool and self._accounts.privileged and at_home(admitted.ad.get("JobUniverse", 0)):
             await self._refuse_stranger(
                 owner, "a program that runs on it needs one: submit it as vanilla job"
@@ -151,6 +158,18 @@ class Submissions:
         if members:
             held = [*held, *self._all_there(event)]
         return Decision(reply, [(f"cluster/{number}", event), *held])
+
+    def _for_bearer(self, request: Submit, admitted: Admitted, owner: str) -> Admitted:
+        """
+        A DAG job says of itself that it came by a token; raises RefusedError for others that would run here.
+        """
+        universe = universe_at_home(admitted.ad, admitted.columns, admitted.rows)
+        if not universe:
+            return admitted
+        asked, home = (request.ad, request.columns, request.rows), self._settings.home_path
+        if why := bearers.refusal_of_submission(asked, universe, owner=owner, home=home, spool=request.spool):
+            raise RefusedError(RefusalCode.DENIED, why)
+        return msgspec.structs.replace(admitted, ad={**admitted.ad, BY_TOKEN: True})
 
     async def ask_room(self, request: AskRoom, caller: Identity) -> Room:
         """
@@ -278,6 +297,14 @@ class Submissions:
         refused = self._limits.refusal_of_factory if late else self._limits.refusal
         if refusal := refused(owner, jobs):
             raise RefusedError(RefusalCode.LIMIT, refusal)
+
+
+def _in_session(request: Submit) -> Submit:
+    """The request without what only this access point says of sessions."""
+    try:
+        return in_session(request)
+    except Unacceptable as refusal:
+        raise RefusedError(RefusalCode.UNACCEPTABLE, str(refusal)) from refusal
 
 
 def _refuse_at_home(admitted: Admitted, owner: str) -> None:

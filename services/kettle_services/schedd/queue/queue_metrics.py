@@ -19,7 +19,9 @@ from kettle_wire.events import (
     JobStarted,
     JobVacated,
 )
-from kettle_wire.telemetry import metrics
+from kettle_wire.moved_files import MovedFiles
+from kettle_wire.telemetry import file_metrics
+from kettle_wire.telemetry import queue_metrics as metrics
 
 _STATES: Final = ("idle", "running", "held")
 _MICROSECOND: Final = 1e-6
@@ -68,6 +70,9 @@ class _Outcomes:
         self._attempts = telemetry.counter(metrics.ATTEMPTS_ENDED)
         self._cpu = telemetry.counter(metrics.JOB_CPU_TIME)
         self._wall = telemetry.counter(metrics.JOB_WALL_TIME)
+        self._files = telemetry.counter(file_metrics.FILES_MOVED)
+        self._bytes = telemetry.counter(file_metrics.FILES_BYTES)
+        self._failed = telemetry.counter(file_metrics.FILES_FAILED)
         self._waits = telemetry.histogram(metrics.JOB_WAIT)
 
     def note(self, stream: str, event: Event, at_us: int) -> None:
@@ -102,6 +107,17 @@ class _Outcomes:
         self._attempts.add(1, outcome)
         self._cpu.add(usage.user_cpu + usage.system_cpu, use)
         self._wall.add(usage.wall, use)
+        if usage.moved is not None:
+            self._files_moved(usage.moved)
+
+    def _files_moved(self, moved: MovedFiles) -> None:
+        for source, total in moved.totals.items():
+            for hit, count in (("yes", total.hits), ("no", total.files - total.hits)):
+                if count > 0:
+                    self._files.add(count, source, hit)
+            self._bytes.add(total.bytes, source)
+        if moved.failed:
+            self._failed.add(moved.failed)
 
     def _many(self, event: JobsChanged) -> None:
         if (outcome := _ENDED.get(event.type)) is not None:

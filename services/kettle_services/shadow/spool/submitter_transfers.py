@@ -98,9 +98,8 @@ class Spooling:
 
     async def jobs(self, request: SpoolJobs, caller: Identity) -> JobsSpooled:
         """A submitter says that all was sent."""
-        return await self._settle(
-            FindSpool(cluster=request.cluster, person=caller.name, waiting=True), request
-        )
+        asked = FindSpool(cluster=request.cluster, person=caller.name, waiting=True, by_token=caller.bearer)
+        return await self._settle(asked, request)
 
     async def jobs_from_job(self, request: SpoolJobs, caller: Identity) -> JobsSpooled:
         """A running job says so."""

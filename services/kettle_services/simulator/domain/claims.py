@@ -35,6 +35,14 @@ _ALLOWED: Final[Mapping[type[Event], tuple[str, ...]]] = {
 """In which statuses something can be done to a job."""
 
 
+Record = Callable[[int, str, str, Event], None]
+"""Receives each event of a queue: when, shard, stream, event."""
+
+
+def forget(at: int, shard: str, stream: str, event: Event) -> None:
+    """Nobody wants it."""
+
+
 class Running:
     """All schedds with their claims; `stir` is called whenever a cycle may be useful."""
 
@@ -47,7 +55,9 @@ class Running:
         worklife: float,
         context: Context,
         stir: Callable[[], None],
+        record: Record = forget,
     ) -> None:
+        self._recorded = record
         self.schedds = {
             shard: Schedd(queue, period.significant, clock=lambda: clock.seconds)
             for shard, queue in period.queues().items()
@@ -194,6 +204,7 @@ class Running:
         queue = self.schedds[shard].queue
         self.tally.note(queue, self._period.arrivals[shard], stream, event, self._clock.now)
         queue.apply(stream, event, self._clock.now)
+        self._recorded(self._clock.now, shard, stream, event)
 
     def _assign(self, shard: str, claim: str, job: JobId) -> None:
         queue = self.schedds[shard].queue

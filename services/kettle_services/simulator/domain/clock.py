@@ -28,6 +28,7 @@ class Clock:
         self.now = now
         self._due: list[tuple[int, int, int, Action]] = []
         self._count = 0
+        self._stopped = False
 
     @property
     def seconds(self) -> float:
@@ -41,9 +42,15 @@ class Clock:
         self._count += 1
         heappush(self._due, (max(moment, self.now), turn, self._count, action))
 
+    def stop(self) -> None:
+        """Do nothing more: it stays the moment that it is."""
+        self._stopped = True
+
     def run(self, until: int) -> None:
         """Do all that is due before a moment, in order; then it is that moment."""
         while self._due and self._due[0][0] < until:
             self.now, _, _, action = heappop(self._due)
             action()
+            if self._stopped:
+                return
         self.now = max(self.now, until)

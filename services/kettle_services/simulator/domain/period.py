@@ -1,15 +1,17 @@
 """A stretch of the recorded past: how all stood when it began, and what happened until it was over."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Protocol
 
 import msgspec
 
 from kettle_services.negotiator.domain.principals import Principal
 from kettle_services.schedd.domain.queue.fold import Queue, job_of_stream
 from kettle_services.simulator.domain.machine import Machine
-from kettle_services.simulator.domain.run_times import RunTimes
 from kettle_services.simulator.domain.submitter_sums import Arrivals, Tally
+from kettle_wire.ads import Scalar
 from kettle_wire.events import ClaimEnded, ClaimGranted, Event, JobAssigned
+from kettle_wire.jobs import JobId
 
 
 class Happening(msgspec.Struct, frozen=True):
@@ -21,6 +23,25 @@ class Happening(msgspec.Struct, frozen=True):
     event: Event
 
 
+class Durations(Protocol):
+    """For how long jobs of one schedd occupy a slot, in microseconds."""
+
+    began: dict[str, int]
+    """When the attempt of each job began that ran when the period began, by the job's stream."""
+    estimated: set[str]
+    """Jobs that never ran, whose duration was estimated from others on request."""
+    endless: set[str]
+    """Jobs without any estimate of their duration."""
+
+    def of(self, job: JobId, stream: str, ad: Mapping[str, Scalar]) -> int | None:
+        """Of a job; None: until somebody ends it, or the period is over."""
+        ...
+
+    def saved(self, stream: str, elapsed: int) -> int:
+        """How much of an attempt that makes room is not lost."""
+        ...
+
+
 class Period(msgspec.Struct, frozen=True, kw_only=True):
     """Times in microseconds since the epoch. A replay changes nothing in it."""
 
@@ -29,7 +50,7 @@ class Period(msgspec.Struct, frozen=True, kw_only=True):
     queues: Callable[[], Mapping[str, Queue]]
     """By shard, how the queues were when it began; new ones at each call."""
     arrivals: Mapping[str, Arrivals]
-    works: Mapping[str, RunTimes]
+    works: Mapping[str, Durations]
     machines: Mapping[str, Machine]
     """All that were there at some time, by name."""
     there: Sequence[str]

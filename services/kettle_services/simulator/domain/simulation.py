@@ -17,7 +17,7 @@ from kettle_services.negotiator.domain.pool import Pool
 from kettle_services.negotiator.domain.principals import fold_into
 from kettle_services.negotiator.domain.rejections import Unasked
 from kettle_services.schedd.domain.queue.fold import job_of_stream
-from kettle_services.simulator.domain.claims import Running
+from kettle_services.simulator.domain.claims import Record, Running, forget
 from kettle_services.simulator.domain.clock import CHARGES, COMES, CYCLE, US, Clock
 from kettle_services.simulator.domain.period import Happening, Period
 from kettle_services.simulator.domain.pool_rules import PoolRules
@@ -55,14 +55,23 @@ def nobody(now: int) -> None:
     """Nobody looks."""
 
 
-class Simulation:
+class PeriodSimulation:
     """
     One run through a period.
 
-    `step` are the microseconds between two cycles at least: what happens in between is seen by the next one.
+    `step` are the microseconds between two cycles at least: what happens in between is seen by the next one. `record` receives the
+    events of the queues.
     """
 
-    def __init__(self, period: Period, rules: PoolRules, *, step: int = US, watch: Watch = nobody) -> None:
+    def __init__(
+        self,
+        period: Period,
+        rules: PoolRules,
+        *,
+        step: int = US,
+        watch: Watch = nobody,
+        record: Record = forget,
+    ) -> None:
         self.period, self.rules = period, rules
         self.clock = Clock(period.since)
         self.pool = Pool()
@@ -78,6 +87,7 @@ class Simulation:
             worklife=rules.worklife,
             context=self._context,
             stir=self._stir,
+            record=record,
         )
         self.cycles = 0
         self.accountant = Accountant(factors=rules.factors, half_life=rules.half_life, tree=rules.groups.tree)

@@ -58,7 +58,7 @@ def slot_ad(machine: Machine, slot: Slot, *, now: float) -> Ad:
         **_totals("TotalSlot", slot.total),
         **{f"TotalSlotAvailable{tag}": _pieces(tag, ids) for tag, ids in slot.devices.items()},
         "Requirements": False if shut else Expr("START && WithinResourceLimits"),
-        **({"Trouble": machine.trouble} if machine.trouble else {}),
+        **({"Trouble": machine.why_closed} if machine.why_closed else {}),
         **({"NumDynamicSlots": len(claims), **_children(facts, claims)} if slot.partitionable else {}),
     }
     return _weighed(facts, left, ad)
@@ -211,6 +211,7 @@ def _common(machine: Machine, name: str, resources: Resources, *, now: float) ->
         "DaemonStartTime": facts.started,
         "MyCurrentTime": int(now),
         **facts.attributes,
+        **machine.probed,
     }
     return ad
 

@@ -24,7 +24,7 @@ from kettle_services.startd.settings import StartdSettings
 
 _PARTS: Final = ("", "Total", "TotalSlot", "TotalSlotAvailable", "Assigned", "Available", "Offline", "Child")
 """What stands before a resource's name in ads."""
-_OF_CLAIMS: Final = frozenset(
+OF_CLAIMS: Final = frozenset(
     [
         "accountinggroup",
         "childactivity",
@@ -133,7 +133,7 @@ def _check_tags(facts: Facts) -> None:
     nothing = msgspec.structs.replace(facts, total=bare, slots=whole_machine(bare), devices={}, offline={})
     empty = Machine(nothing, capability="")
     said = slot_ad(empty, nothing.slots[0], now=0.0) | startd_ad(empty, now=0.0, version="")
-    taken = {name.lower() for name in said} | _OF_CLAIMS
+    taken = {name.lower() for name in said} | OF_CLAIMS
     for tag in facts.total.custom:
         made = {f"{part}{tag}".lower() for part in _PARTS}
         if tag.lower() in _WORDS or made & taken:

@@ -8,10 +8,13 @@ import msgspec
 from kettle.execution.attempts.job_spec import Account, ChirpPolicy, Input, Isolation, JobHooks, JobSpec
 from kettle.execution.containers.policy import ContainerPolicy
 from kettle.execution.job_environment.job_ad import long_form
+from kettle.execution.job_environment.site_caches import cache_files
 from kettle.execution.system.cgroup_layout import CgroupLayout
 from kettle.execution.system.linux import boottime
+from kettle.transfer.data_rules import DataRule, read_rules
 from kettle.transfer.plugin import Plugin
 from kettle_services.startd.domain.ads import claim_ad, question
+from kettle_services.startd.domain.image_choice import with_image
 from kettle_services.startd.domain.state.claim import Claim, Now
 from kettle_services.startd.domain.state.machine import Machine
 from kettle_services.startd.machine import host
@@ -41,6 +44,7 @@ class StarterOrders:
         self._containers = containers
         self._plugins = plugins
         self._isolation = isolation
+        self._data_rules = read_rules(settings.data)
         self._home = host.home()
         self._machine_ads: dict[str, str] = {}
 
@@ -55,6 +59,9 @@ class StarterOrders:
         """
         The order for the starter of an attempt; a startd that is being stopped gives jobs less time to end.
         """
+        rules = self._rules()
+        if rules:
+            inputs = [*inputs, *cache_files(rules)]
         return JobSpec(
             key=claim.key,
             job=activation.job,
@@ -68,7 +75,7 @@ class StarterOrders:
             memory=claim.resources.memory,
             disk=claim.resources.disk,
             devices=self._devices(claim),
-            ad=activation.ad,
+            ad=self._with_image(claim, activation.ad, now),
             machine_ad=self._machine_ad(claim),
             inputs=inputs,
             received=sum(file.size for file in activation.inputs),
@@ -88,8 +95,11 @@ class StarterOrders:
             plugins=self._plugins,
             plugin_lifetime=self._settings.transfer_plugin_lifetime,
             url_cache_mib=self._settings.url_cache_mib,
+            url_cache=self._settings.url_cache,
+            data_rules=rules,
             trace=activation.trace,
             hooks=hooks_of(self._settings, activation.ad),
+            environment=self._settings.job_environment,
             chirp=ChirpPolicy(
                 files=self._settings.enable_chirp and self._settings.enable_chirp_io,
                 updates=self._settings.enable_chirp and self._settings.enable_chirp_updates,
@@ -98,8 +108,26 @@ class StarterOrders:
                 else (),
                 commands=self._settings.enable_chirp and self._settings.enable_pool_access,
                 nodes=self._settings.enable_chirp,
+                services=self._settings.enable_published_services,
             ),
         )
+
+    def _with_image(self, claim: Claim, job: Ad, now: Now) -> Ad:
+        expression = str(self._settings.singularity_image_expr)
+        if expression == "undefined":
+            return job
+        return with_image(expression, job, lambda: claim_ad(self._machine, claim, now=now.time), now.context)
+
+    def _rules(self) -> list[DataRule]:
+        """
+        The site's rules; programs, which know no other way, are not sent to a cache that a probe has found away.
+        """
+        if self._machine.probed.get("HasXRootDCache") is not False:
+            return self._data_rules
+        return [
+            msgspec.structs.replace(rule, programs=rule.programs and not rule.cache.startswith("root"))
+            for rule in self._data_rules
+        ]
 
     def kill_timeout(self, claim: Claim, now: Now) -> float:
         """Seconds that a job on a claim has after its soft kill signal, if it does not ask for fewer."""

@@ -3,7 +3,7 @@
 import select
 import socket
 from collections.abc import Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kettle.execution.attempts.job_spec import ChirpPolicy
 from kettle.execution.system.linux import boottime
@@ -21,6 +21,9 @@ from kettle_services.starter.chirp.waits import (
 )
 from kettle_wire.commands.chirp import PIECE, Chirped
 
+if TYPE_CHECKING:
+    from kettle_services.starter.chirp.publishing import Publishing
+
 _READ: Final = 64 * 1024
 _MUCH: Final = 2 * PIECE
 """Bytes that the other side has not read: nothing more is sent before it reads them."""
@@ -36,13 +39,14 @@ class Connection:
         policy: ChirpPolicy,
         delayed: Delayed,
         ask: Callable[["Connection", Asked], object],
+        publishing: "Publishing | None" = None,
     ) -> None:
         sock.setblocking(False)
         self._socket = sock
         self._ask = ask
         self._heard = bytearray()
         self._unsaid = bytearray()
-        self._dialogue = Dialogue(cookie, policy, delayed, self._unsaid.extend)
+        self._dialogue = Dialogue(cookie, policy, delayed, self._unsaid.extend, publishing)
         self._talk = self._dialogue.talk()
         self._wait: Wait | None = None
         self.pauses_until = float("inf")

@@ -7,7 +7,7 @@ No I/O. What only the submit side can do is a wish to it; attributes that are se
 import hmac
 from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -39,6 +39,9 @@ from kettle_wire.commands.chirp import (
     WriteFile,
 )
 from kettle_wire.commands.questions import Command
+
+if TYPE_CHECKING:
+    from kettle_services.starter.chirp.publishing import Publishing
 
 LONGEST_VALUE: Final = 993
 """Bytes of a value that is set without hurry, as in HTCondor."""
@@ -107,8 +110,14 @@ class Dialogue:
     """The talk on one connection: `say` sends, `open_files` are to be closed when it ends."""
 
     def __init__(
-        self, cookie: str, policy: ChirpPolicy, delayed: Delayed, say: Callable[[bytes], object]
+        self,
+        cookie: str,
+        policy: ChirpPolicy,
+        delayed: Delayed,
+        say: Callable[[bytes], object],
+        publishing: "Publishing | None" = None,
     ) -> None:
+        self._publishing = publishing
         self._cookie = cookie
         self._policy = policy
         self._delayed = delayed
@@ -157,6 +166,8 @@ class Dialogue:
                 yield from self._on_pool(role, name, verb, natural(length))
             case ["kettle_node", node, length] if self._policy.nodes:
                 yield from self._on_node(natural(node), natural(length))
+            case ["publish" | "unpublish" as verb, text] if self._policy.services:
+                yield from self._on_services(verb, text)
             case [verb, *rest] if self._policy.files:
                 yield from self._on_files(verb, rest)
             case _:
@@ -206,6 +217,17 @@ class Dialogue:
             raise HangUpError  # as above
         command: bytes = yield ReadBytes(length)
         yield from run(node, command, self._say, self.sessions)
+
+    # -- published services ------------------------------------------------------------------------------------------
+
+    def _on_services(self, verb: str, text: str) -> Talk:
+        from kettle_services.starter.chirp.publishing import publish, unpublish  # rarely needed, as above
+
+        assert self._publishing is not None, "who may publish has where to"
+        if verb == "publish":
+            yield from publish(text, self._publishing, self._say)
+        else:
+            self._number(unpublish(text, self._publishing) or 0)
 
     # -- files -------------------------------------------------------------------------------------------------------
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from kettle_services.starter.chirp.connection import Connection
     from kettle_services.starter.chirp.conversation import Delayed
+    from kettle_services.starter.chirp.publishing import Publishing
     from kettle_services.starter.chirp.waits import Asked
 
 CONFIG: Final = ".chirp.config"
@@ -62,7 +63,14 @@ class Proxy:
     Listens for the job's programs, if the machine lets them ask anything; `ask` passes on what they want, under a number.
     """
 
-    def __init__(self, spec: JobSpec, job: JobAd, ask: "Callable[[Asked], int]") -> None:
+    def __init__(
+        self,
+        spec: JobSpec,
+        job: JobAd,
+        ask: "Callable[[Asked], int]",
+        publishing: "Publishing | None" = None,
+    ) -> None:
+        self._publishing = publishing
         self._spec = spec
         self._job = job
         self._ask_shadow = ask
@@ -205,7 +213,7 @@ class Proxy:
             self._drop(min(strangers, key=lambda each: each.since))
         if self._delayed is None:
             self._delayed = Delayed(self._job, self._policy.delayed)
-        connection = Connection(sock, self._cookie, self._policy, self._delayed, self._ask)
+        connection = Connection(sock, self._cookie, self._policy, self._delayed, self._ask, self._publishing)
         self._connections[connection.fileno()] = connection
 
     def _abandoned(self) -> int:

@@ -30,6 +30,8 @@ class ProcessTree:
         """Whether what was measured last is what the job has in memory: what is not is no reason to end it."""
         self.visitors: dict[int, int | None] = {}
         """The wait statuses of processes beside the job that somebody waits for; None: it has not ended."""
+        self.besides: set[int] = set()
+        """Processes of ours that are none of the job's: not signalled with it, and not measured."""
         self._cgroup = cgroup
         self._largest_kib = 0
         self._used = (0.0, 0.0)
@@ -40,6 +42,7 @@ class ProcessTree:
         """The family of the program's next life; what was used before is used by it too."""
         tree = type(self)(pid, self._cgroup)
         tree.peak_kib = self.peak_kib
+        tree.besides = self.besides
         tree._largest_kib, tree._used = self._largest_kib, self._used  # noqa: SLF001 - of the same kind
         return tree
 
@@ -80,12 +83,14 @@ class ProcessTree:
             self.signal(signal.SIGCONT)
 
     def reap(self) -> bool:
-        """Collect processes that have ended; whether the job has none left."""
+        """
+        Collect processes that have ended; whether the job has none left, with others of ours or without.
+        """
         try:
             while True:
                 pid, status, usage = os.wait4(-1, os.WNOHANG)
                 if pid == 0:
-                    return False
+                    return bool(self.besides) and not self._members()
                 self._ended(pid, status, usage)
         except ChildProcessError:
             return True
@@ -146,9 +151,15 @@ class ProcessTree:
         return user + sum(used[0] for used in living), system + sum(used[1] for used in living)
 
     def _members(self) -> list[int]:
-        return descendants_of(os.getpid())
+        found = descendants_of(os.getpid())
+        if not self.besides:
+            return found
+        others = {*self.besides, *(below for pid in self.besides for below in descendants_of(pid))}
+        return [pid for pid in found if pid not in others]
 
     def _ended(self, pid: int, status: int, usage: resource.struct_rusage) -> None:
+        if pid in self.besides:
+            return
         self._largest_kib = max(self._largest_kib, usage.ru_maxrss)
         self._used = self._used[0] + usage.ru_utime, self._used[1] + usage.ru_stime
         if pid == self.pid:

@@ -12,11 +12,13 @@ from kettle.execution.attempts.job_spec import JobSpec
 from kettle.execution.job_environment.job_ad import JobAd
 from kettle.execution.job_environment.variables import job_environment
 from kettle.execution.system.cgroup import Cgroup
+from kettle.transfer.data_rules import rule_for
 from kettle.transfer.file_lists import ManifestError, job_plugins, name_of_url
 from kettle.transfer.plugin import Move, Moved, Order, Plugin
 from kettle_services.starter.execution.helper_process import HelperProcess
 from kettle_wire.attempts import Ending
 from kettle_wire.codes import HoldCode, VacateCode
+from kettle_wire.moved_files import FileRecord
 
 
 class TransferError(Exception):
@@ -43,13 +45,23 @@ class PluginProcess:
     ) -> None:
         """`manifest` and `place` are those of a checkpoint."""
         scratch = _scratch(spec)
+        if spec.data_rules and not upload and not manifest:
+            moves = [
+                msgspec.structs.replace(move, rule=rule_for(spec.data_rules, move.named)) for move in moves
+            ]
         order = Order(
             upload=upload,
             moves=moves,
             plugins=plugins_of(spec, job),
             lifetime=spec.plugin_lifetime,
             scratch=scratch,
-            environment=job_environment(spec, job, scratch, os.environ),
+            # Plugins know the rules themselves: their way to the origin must not lead through the cache.
+            environment=job_environment(
+                msgspec.structs.replace(spec, data_rules=[]) if spec.data_rules else spec,
+                job,
+                scratch,
+                os.environ,
+            ),
             manifest=manifest,
             place=place,
         )
@@ -62,6 +74,8 @@ class PluginProcess:
             directory=scratch,
         )
         self.pid: Final = self._helper.pid
+        self.files: list[FileRecord] = []
+        """What became of each file, when it has ended."""
 
     def close(self) -> None:
         """Stop reading its output."""
@@ -79,6 +93,7 @@ class PluginProcess:
         except msgspec.MsgspecError:
             died = "the process that moves the job's files died"
             raise TransferError(Ending(code=VacateCode.StarterError, reason=died)) from None
+        self.files = moved.files
         if moved.ending is not None:
             raise TransferError(moved.ending)
 
@@ -135,7 +150,9 @@ def _moved(order: Order, spec: JobSpec, owner: str, become: Callable[[], None]) 
 
     own = not order.upload and not order.manifest
     if spec.url_cache_mib and own and (wanted := cacheable(order.moves, order.plugins)):
-        cache = UrlCache(Path(spec.state) / "urls", owner=owner, limit=spec.url_cache_mib << 20)
+        cache = UrlCache(
+            Path(spec.url_cache or f"{spec.state}/urls"), owner=owner, limit=spec.url_cache_mib << 20
+        )
         moved = through_cache(order, wanted, cache, become)
     else:
         become()

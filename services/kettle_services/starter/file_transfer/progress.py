@@ -11,7 +11,8 @@ from kettle.execution.job_environment.job_ad import JobAd
 from kettle.transfer.plugin import Move
 from kettle_services.starter.file_transfer.signed_urls import Signing
 from kettle_services.starter.submit_side_questions import SubmitSideQuestions
-from kettle_wire.attempts import Transfer
+from kettle_wire.attempts import AttemptResult, Transfer
+from kettle_wire.moved_files import FileRecord, summed
 from kettle_wire.worker_reports import Started
 
 
@@ -28,6 +29,7 @@ class Transfers:
         self._began = 0.0
         self._input = spec.fetched
         self._output: Transfer | None = None
+        self._files: list[FileRecord] = []
 
     def begin(self, moves: Sequence[Move], *, upload: bool) -> None:
         """These are to be moved by URL."""
@@ -60,6 +62,17 @@ class Transfers:
         else:
             began = self._input.began if self._input is not None else self._began
             self._input = msgspec.structs.replace(done, began=began)
+
+    def record(self, files: list[FileRecord]) -> None:
+        """What became of each, however that ended."""
+        self._files += files
+
+    def told(self, result: AttemptResult) -> AttemptResult:
+        """The result of the attempt, with the record of its files."""
+        if not self._files:
+            return result
+        usage = msgspec.structs.replace(result.usage, moved=summed(self._files))
+        return msgspec.structs.replace(result, usage=usage)
 
     def started(self, pid: int) -> Started:
         """The job runs, now."""

@@ -86,7 +86,9 @@ class Signing:
         match reply.answer:
             case SignedUrls(urls=urls) if len(urls) == len(wanted := self._open):
                 for move, url in zip(wanted, urls, strict=True):
-                    self._signed[move] = msgspec.structs.replace(move, url=url, scheme=move.method)
+                    self._signed[move] = msgspec.structs.replace(
+                        move, url=url, scheme=move.method, name=move.url
+                    )
                 self._number, self._say_at = 0, 0.0
             case SignedUrls() as refusal:
                 self._trouble = refusal

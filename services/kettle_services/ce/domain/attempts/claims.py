@@ -53,12 +53,11 @@ def proven(claims: Claims, key: ClaimKey) -> BatchClaim | None:
 
 def named(slot: str, kinds: Mapping[str, str]) -> str:
     """
-    The batch system that is meant by a slot `NAME@ENTRYPOINT`: of this name, else the first of this kind; `kinds` are by names.
+    The batch system that is meant by a slot, the second word of `GridResource`: of this name, else the first of this kind; `kinds` are by names.
     """
-    word = slot.partition("@")[0]
-    if word in kinds:
-        return word
-    return next((name for name, kind in kinds.items() if kind == word), word)
+    if slot in kinds:
+        return slot
+    return next((name for name, kind in kinds.items() if kind == slot), slot)
 
 
 def request_claims(

@@ -148,23 +148,3 @@ _UNITS: Final = {"K": 1, "M": 1024, "G": 1 << 20, "T": 1 << 30}
 def _memory(text: str) -> int:
     found = re.match(r"\s*(\d+(?:\.\d+)?)\s*([KMGT])", text)
     return math.ceil(float(found[1]) * _UNITS[found[2]]) if found else 0
-
-
-_UNREACHABLE: Final = re.compile(
-    r"LSF daemon not responding|LSF is down|Failed in an LSF library call|batch daemon not responding|Cannot connect|"
-    r"LIM is down|still trying",
-    re.IGNORECASE,
-)
-_UNKNOWN: Final = re.compile(
-    r"No (matching|unfinished) job found|is not found|has already finished|already finished", re.IGNORECASE
-)
-
-
-def is_unreachable(errors: str) -> bool:
-    """Whether the daemon was not reached."""
-    return _UNREACHABLE.search(errors) is not None
-
-
-def is_unknown(errors: str) -> bool:
-    """Whether the daemon answered, and has no such job, or one that has ended."""
-    return _UNKNOWN.search(errors) is not None

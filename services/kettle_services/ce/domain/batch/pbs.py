@@ -179,28 +179,3 @@ _UNITS: Final = {"b": 1 / 1024, "kb": 1, "mb": 1024, "gb": 1 << 20}
 def _kib(text: str) -> int:
     found = re.fullmatch(r"(\d+)(b|kb|mb|gb)", text.lower())
     return int(int(found[1]) * _UNITS[found[2]]) if found else 0
-
-
-_UNREACHABLE: Final = re.compile(
-    r"cannot connect to server|Connection refused|No default server|Unknown Host|Batch protocol error",
-    re.IGNORECASE,
-)
-_UNKNOWN: Final = re.compile(
-    r"Unknown Job Id|Job has finished|Request invalid for (finished|state of) job", re.IGNORECASE
-)
-
-
-def is_unreachable(errors: str) -> bool:
-    """Whether the server was not reached, so nothing was done."""
-    return _UNREACHABLE.search(errors) is not None
-
-
-def is_silent(errors: str) -> bool:
-    """Whether the server was asked, and its answer did not come."""
-    return re.search(r"End of File|timed? ?out|Premature end of message", errors, re.IGNORECASE) is not None
-
-
-def is_only_unknown(errors: str) -> bool:
-    """Whether all that is wrong is that some jobs are not there any more."""
-    lines = [line for line in errors.splitlines() if line.strip()]
-    return bool(lines) and all(_UNKNOWN.search(line) for line in lines)

@@ -204,25 +204,3 @@ def _time(text: str) -> float:
         number, day, year, hour, minute, second = map(int, found.groups())
         return float(calendar.timegm((year, number, day, hour, minute, second)))
     return 0.0
-
-
-_UNREACHABLE: Final = re.compile(
-    r"got send error|Connection refused|unable to contact qmaster|can.t resolve|qmaster is not running|unable to send message to qmaster",
-    re.IGNORECASE,
-)
-_SILENT: Final = re.compile(r"got read error|timeout|Connection reset|failed receiving gdi", re.IGNORECASE)
-
-
-def is_unreachable(errors: str) -> bool:
-    """Whether the master was not reached, so nothing was done."""
-    return _UNREACHABLE.search(errors) is not None
-
-
-def is_silent(errors: str) -> bool:
-    """Whether the master was asked, and its answer did not come."""
-    return _SILENT.search(errors) is not None
-
-
-def is_unknown(said: str) -> bool:
-    """Whether the master answered, and has no such job."""
-    return re.search(r"does not exist|already in deletion|not found|registered the job", said) is not None

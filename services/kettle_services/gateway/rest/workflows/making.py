@@ -83,6 +83,8 @@ class NewWorkflows:
         """The cluster of the DAG job; raises RequestRefused."""
         if sent.not_sent:
             raise refused_workflow([*sent.not_sent])
+        if client.pool.by_token and sent.on_access_point:
+            raise refused_workflow([*sent.on_access_point])
         if sent.dag:
             file = SmallFile(DAG_NAME, sent.dag.encode())
             dag = DagJob(file=DAG_NAME, files=[file], name=asked.parameters.name or sent.shape.name)
@@ -133,6 +135,8 @@ class _Sent(msgspec.Struct, frozen=True, kw_only=True):
     """Its DAG file; empty: it is a document."""
     not_sent: Sequence[FieldProblem] = ()
     """Files that it needs and that are not there."""
+    on_access_point: Sequence[FieldProblem] = ()
+    """What of it would run there with the rights of the person's account, which a token does not give."""
 
 
 def _look(text: str, content_type: str, parameters: SubmitWorkflow) -> _Sent:
@@ -163,7 +167,8 @@ def _look_at_dag(text: str) -> _Sent:
         critical_path=_shown(shape.critical_path),
         warnings=[*map(_of_dag, dag.warnings), *not_sent],
     )
-    return _Sent(shape=told, dag=text, not_sent=not_sent)
+    here = [_of_dag(fault) for fault in _scripts(dag)]
+    return _Sent(shape=told, dag=text, not_sent=not_sent, on_access_point=here)
 
 
 def _files_not_sent(dag: Dag) -> Iterator[DagFault]:
@@ -178,6 +183,17 @@ def _files_not_sent(dag: Dag) -> Iterator[DagFault]:
                 program = script.command.partition(" ")[0]
                 sentence = f"the script {program} of node {node.name} is not sent with this text: give its whole path"
                 yield DagFault(DAG_NAME, node.line, sentence)
+
+
+def _scripts(dag: Dag) -> Iterator[DagFault]:
+    """What runs on the access point."""
+    for node in dag.nodes:
+        if node.pre or node.post or node.hold:
+            sentence = (
+                f"the scripts of node {node.name} would run on the access point with all rights of your account, which a token does not "
+                "give: submit the workflow there, with condor_submit_dag and your account"
+            )
+            yield DagFault(DAG_NAME, node.line, sentence)
 
 
 def _of_dag(fault: DagFault) -> FieldProblem:

@@ -54,7 +54,18 @@ def universe_with_all_rights(ad: Ad, columns: Sequence[str], rows: Sequence[Sequ
     """
     The universe of jobs of a submission that run with all rights of their owner's account, here or in a batch system; empty: none does.
     """
+    return _universe_among(_ALL_RIGHTS, ad, columns, rows)
+
+
+def universe_at_home(ad: Ad, columns: Sequence[str], rows: Sequence[Sequence[Scalar]]) -> str:
+    """The universe of jobs of a submission that run on the machine of their schedd; empty: none does."""
+    return _universe_among(AT_HOME, ad, columns, rows)
+
+
+def _universe_among(
+    which: Mapping[int, str], ad: Ad, columns: Sequence[str], rows: Sequence[Sequence[Scalar]]
+) -> str:
     said = [value for name, value in ad.items() if name.lower() == _UNIVERSE]
     places = [place for place, name in enumerate(columns) if name.lower() == _UNIVERSE]
     said += [row[place] for place in places for row in rows]
-    return next((_ALL_RIGHTS[value] for value in said if isinstance(value, int) and value in _ALL_RIGHTS), "")
+    return next((which[value] for value in said if isinstance(value, int) and value in which), "")

@@ -19,6 +19,11 @@ class RoutedChanges(msgspec.Struct, frozen=True, gc=False):
     before: Ad
     """What it said before of the others that the route has set or removed."""
 
+    def is_of_route(self, name: str) -> bool:
+        """Whether the route has set or removed an attribute."""
+        folded = name.lower()
+        return any(folded == each.lower() for each in (*self.removed, *self.added, *self.before))
+
 
 class QueuedJob(msgspec.Struct, frozen=True, gc=False):
     """A job in the queue: its state, and the attributes that its events have set since submission."""

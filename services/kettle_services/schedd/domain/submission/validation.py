@@ -21,6 +21,7 @@ from kettle.tasks.reading import TasksError, read_tasks
 from kettle_services.schedd.domain.jobs.factory import asked
 from kettle_services.schedd.domain.jobs.universes import CARRIED_OUT
 from kettle_services.schedd.domain.negotiation.concurrency_limits import ATTRIBUTE
+from kettle_services.schedd.domain.submission import published
 from kettle_wire.ads import Ad, Expr, Scalar
 from kettle_wire.codes import JobStatus, Universe
 from kettle_wire.grid import batch_system
@@ -66,12 +67,7 @@ def check(
     if not rows:
         raise Unacceptable("the submission has no jobs: the queue statement yields no items")
     check_count(len(rows), limit)
-    if set(map(len, rows)) != {len(columns)}:
-        raise Unacceptable(
-            f"a row of the submission does not have {len(columns)} values, one for each column"
-        )
-    if len(set(columns)) != len(columns):
-        raise Unacceptable("a column stands twice in the submission")
+    _rectangular(columns, rows)
     size = len(_encode(ad))
     if largest := _largest(rows, JOB_BYTES - size):
         raise Unacceptable(
@@ -79,10 +75,8 @@ def check(
         )
     spelled = _names((*ad, *columns))
     _reserved(ad, columns, rows, spelled, marked=marked)
-    if not members and (names := MARKS & spelled.keys()):
-        raise Unacceptable(
-            f"the attribute {spelled[min(names)]} is of jobs of interactive sessions alone (kettle session)"
-        )
+    if not members:
+        _no_members(spelled)
     _expressions(ad.values())
     if ATTRIBUTE in spelled:
         _limits(_values(spelled[ATTRIBUTE], ad, columns, rows))
@@ -90,6 +84,7 @@ def check(
         parallel = ad.get(spelled.get("jobuniverse", "")) == Universe.PARALLEL
         _tasks(_values(spelled[TASKS], ad, columns, rows), nodes=parallel)
         _fit_for_tasks(ad, spelled)
+    _all_published(ad, columns, rows, spelled)
     _all_expressions(rows)
     _pace(ad, columns)
     if not isinstance(ad.get("Cmd", ""), str) or not (ad.get("Cmd") or "Cmd" in columns):
@@ -99,6 +94,22 @@ def check(
     if ad.get(universe) in {Universe.PARALLEL, Universe.GRID} or universe in columns:
         _nodes(ad, columns, rows, universe)
         _batch_systems(ad, columns, rows, universe, spelled.get("gridresource", ""))
+
+
+def _rectangular(columns: list[str], rows: list[list[Scalar]]) -> None:
+    if set(map(len, rows)) != {len(columns)}:
+        raise Unacceptable(
+            f"a row of the submission does not have {len(columns)} values, one for each column"
+        )
+    if len(set(columns)) != len(columns):
+        raise Unacceptable("a column stands twice in the submission")
+
+
+def _no_members(spelled: Mapping[str, str]) -> None:
+    if names := MARKS & spelled.keys():
+        raise Unacceptable(
+            f"the attribute {spelled[min(names)]} is of jobs of interactive sessions alone (kettle session)"
+        )
 
 
 def _values(name: str, ad: Ad, columns: list[str], rows: list[list[Scalar]]) -> Iterator[Scalar]:
@@ -145,6 +156,20 @@ def check_values(ad: Ad) -> None:
     _expressions(ad.values())
     _limits(value for name, value in ad.items() if name.lower() == ATTRIBUTE)
     _tasks(value for name, value in ad.items() if name.lower() == TASKS)
+    for name, value in ad.items():
+        if name.lower() in published.ATTRIBUTES:
+            _published(name, [value])
+
+
+def _all_published(ad: Ad, columns: list[str], rows: list[list[Scalar]], spelled: Mapping[str, str]) -> None:
+    """What all jobs of a submission say of their services."""
+    for name in published.ATTRIBUTES & spelled.keys():
+        _published(spelled[name], _values(spelled[name], ad, columns, rows))
+
+
+def _published(name: str, values: Iterable[Scalar | Expr]) -> None:
+    if trouble := published.trouble(name, values):
+        raise Unacceptable(trouble)
 
 
 def _reserved(

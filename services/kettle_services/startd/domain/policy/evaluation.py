@@ -2,7 +2,7 @@
 
 from kettle_services.startd.domain.ads import question, slot_ad
 from kettle_services.startd.domain.slots.slot import Slot
-from kettle_services.startd.domain.state.changes import Change
+from kettle_services.startd.domain.state.changes import Change, ClaimRemoved
 from kettle_services.startd.domain.state.claim import Claim, Now
 from kettle_services.startd.domain.state.machine import Machine
 from kettle_services.startd.domain.state.policy_expressions import JobEvaluation
@@ -13,7 +13,9 @@ def evaluate(machine: Machine, now: Now) -> list[Change]:
     """What the policy does to the slots that are claimed."""
     changes: list[Change] = []
     for claim in machine.claims.values():
-        if _concerned(machine, claim):
+        if machine.unfit and not claim.local and state_of(claim) == ("Claimed", "Idle"):
+            changes.append(ClaimRemoved(claim.key.claim))  # its next job would be refused
+        elif _concerned(machine, claim):
             changes += step(claim, question(machine, claim, now), now)
     return changes
 

@@ -122,6 +122,10 @@ class Machine:
         """How busy the machine is and how long nobody has touched it, as measured last."""
         self.trouble = ""
         """Why nothing new is accepted although the machine is not draining; empty: it is well."""
+        self.unfit = ""
+        """Which probe that the machine requires fails, and why; it is for the pool's jobs. Empty: none does."""
+        self.probed: Ad = {}
+        """What probes make slots say."""
         self._done: dict[str, set[tuple[JobId, int]]] = {}
 
     @property
@@ -139,7 +143,12 @@ class Machine:
     @property
     def shut(self) -> bool:
         """Whether it takes nothing new, whatever it is."""
-        return bool(self.trouble) or (self.draining and self.start.strip().lower() == "false")
+        return bool(self.why_closed) or (self.draining and self.start.strip().lower() == "false")
+
+    @property
+    def why_closed(self) -> str:
+        """Why it takes nothing new of the pool although nobody wants it empty; empty: it is well."""
+        return self.trouble or self.unfit
 
     @property
     def shared(self) -> list[Claim]:
@@ -155,8 +164,8 @@ class Machine:
         """
         Why nothing may begin, in the local slot or elsewhere; empty: it may.  Draining is for the pool's jobs.
         """
-        if self.trouble:
-            return self.trouble
+        if closed := self.trouble if local else self.why_closed:
+            return closed
         shut = self.stopping if local else self.shut
         return "the machine is draining" if shut else ""
 
@@ -342,6 +351,7 @@ class Machine:
         twin = Machine(self.facts, capability=self.capability, local_capability=self.local_capability)
         twin.claims, twin.waiting = dict(self.claims), dict(self.waiting)
         twin.drain, twin.trouble = self.drain, self.trouble
+        twin.unfit, twin.probed = self.unfit, self.probed
         twin.stopping, twin.owned, twin.conditions = self.stopping, self.owned, self.conditions
         return twin
 

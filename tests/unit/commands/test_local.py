@@ -6,7 +6,9 @@ from collections.abc import Callable
 import pytest
 import uvloop
 
-from kettle_services.provisioner.providers.commands import LocalCommands, Ran
+from kettle.commands.local import LocalCommands
+from kettle.commands.port import Ran
+from kettle.testing.patience import PATIENCE_S
 
 
 @pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop])
@@ -17,8 +19,11 @@ def test_a_command_need_not_read_what_it_is_given(loop: Callable[[], asyncio.Abs
 
     async def work() -> list[Ran]:
         commands = LocalCommands({})
-        asked = [commands.run(["false"], "x" * 1_000_000) for _ in range(20)]
-        return [*await asyncio.gather(*asked), await commands.run(["wc", "-c"], "x" * 1_000_000)]
+        asked = [commands.run(["false"], "x" * 1_000_000, within=PATIENCE_S) for _ in range(20)]
+        return [
+            *await asyncio.gather(*asked),
+            await commands.run(["wc", "-c"], "x" * 1_000_000, within=PATIENCE_S),
+        ]
 
     with asyncio.Runner(loop_factory=loop) as runner:
         *ended, read = runner.run(work())

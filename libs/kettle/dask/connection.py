@@ -1,0 +1,84 @@
+"""
+A session as a program knows it: followed for as long as the program wants, through restarts of everything that is asked.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Final
+
+import msgspec
+
+from kettle.client.errors import ClientError, CommandRefusedError
+from kettle.dask.session_service import SessionService, Situation
+from kettle.retry.backoff import Backoff
+from kettle.retry.loop import Waits
+from kettle_wire.codes import RefusalCode
+
+Connect = Callable[[], AbstractAsyncContextManager[SessionService]]
+_WAIT_S: Final = 15.0
+_FINAL: Final = frozenset({RefusalCode.NOT_FOUND, RefusalCode.DENIED})
+"""A session that is over for so long that nobody knows it any more, or that is no longer shared with us."""
+_AFTER_FAILURE: Final = Backoff(first=0.2, longest=15.0)
+
+
+class SessionLink:
+    """Between `open` and `close` its situation is up to date, or `trouble` says why it is not."""
+
+    def __init__(self, service: SessionService, situation: Situation) -> None:
+        self.service: Final = service
+        self.situation = situation
+        self.trouble = ""
+        """Why the service cannot be asked at present."""
+        self._changed = asyncio.Condition()
+
+    @classmethod
+    @asynccontextmanager
+    async def opened(
+        cls, connect: Connect, begin: Callable[[SessionService], Awaitable[Situation]]
+    ) -> AsyncGenerator["SessionLink"]:
+        """Connect, have `begin` create or find the session, and follow it."""
+        async with connect() as service:
+            link = cls(service, await begin(service))
+            following = asyncio.create_task(link._follow(), name=f"session {link.situation.id}")
+            try:
+                yield link
+            finally:
+                following.cancel()
+                await asyncio.wait((following,))
+
+    async def tell(self, situation: Situation) -> None:
+        """Hear how it is now, as the answer to a command says; older news are no news."""
+        async with self._changed:
+            if situation.events >= self.situation.events:
+                self.situation = situation
+                self._changed.notify_all()
+
+    async def until(self, wanted: Callable[[Situation], bool]) -> Situation:
+        """As soon as this is so."""
+        async with self._changed:
+            await self._changed.wait_for(lambda: wanted(self.situation))
+            return self.situation
+
+    async def _follow(self) -> None:
+        waits = Waits(_AFTER_FAILURE)
+        while True:
+            known = self.situation
+            try:
+                news = await self.service.follow(known.id, known.events, _WAIT_S)
+            except ClientError as error:
+                if isinstance(error, CommandRefusedError) and error.code in _FINAL:
+                    await self.tell(_ended(known, str(error)))
+                    return
+                self.trouble = str(error)
+                await waits.wait()
+                continue
+            waits.reset()
+            self.trouble = ""
+            await self.tell(news)
+            if news.state == "ended":
+                return
+
+
+def _ended(known: Situation, reason: str) -> Situation:
+    return msgspec.structs.replace(known, state="ended", reason=reason, contact="")

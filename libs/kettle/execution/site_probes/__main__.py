@@ -1,0 +1,25 @@
+"""The process of one probe: its task comes on standard input, and what it finds goes to standard output."""
+
+import resource
+import sys
+import time
+
+import msgspec
+
+from kettle.execution.site_probes.checks import ProbeTask, look
+
+
+def main() -> None:
+    """Run it, with the memory that it may have."""
+    task = msgspec.json.decode(sys.stdin.buffer.read(), type=ProbeTask)
+    most = task.probe.memory << 20
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    began = time.monotonic()
+    found = look(task)
+    told = msgspec.structs.replace(found, seconds=round(time.monotonic() - began, 3))
+    sys.stdout.buffer.write(msgspec.json.encode(told))
+
+
+if __name__ == "__main__":
+    main()

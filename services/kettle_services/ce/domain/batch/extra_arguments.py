@@ -1,0 +1,104 @@
+"""
+What a job may not say to the command that submits it (`BatchExtraSubmitArgs`): who it is, who is charged and where it waits is said by its
+route, and how its script comes and where its output goes by us.
+"""
+
+import re
+import shlex
+from collections.abc import Sequence
+from itertools import takewhile
+from typing import Final
+
+import msgspec
+
+
+class OwnOptions(msgspec.Struct, frozen=True):
+    """The options of one system's command that are said by nobody else."""
+
+    prefix: str
+    """Of directives in a script."""
+
+    identity: frozenset[str]
+    """The name, the account and the queue, which the command line says as well: what stands there counts for more than a directive."""
+    others: frozenset[str]
+    abbreviated: bool = False
+    """Whether long options may be cut short, as with getopt."""
+    letters: str = ""
+    """One-letter options without a value, which may stand before others in the same word; empty: each option is a word of its own."""
+
+    def said_in(self, script: str) -> list[str]:
+        """
+        The words of those directives of a script, the site's among them, that say who the job is, and where.
+        """
+        found: list[str] = []
+        for line in takewhile(lambda line: line.startswith("#"), script.splitlines()):
+            if not line.startswith(self.prefix):
+                continue
+            try:
+                words = shlex.split(line.removeprefix(self.prefix))
+            except ValueError:
+                continue  # of the site's hook, in a form of its own
+            if words and words[0].partition("=")[0] in self.identity:
+                found += words
+        return found
+
+    def refused(self, arguments: Sequence[str]) -> str:
+        """The first argument that is not the job's to say; empty: there is none."""
+        before = ""
+        for word in arguments:
+            if not word.startswith("-"):
+                if not before.startswith("-") or "=" in before:
+                    return word  # a script of its own, in the place of ours
+            elif self._is_own(word):
+                return word
+            before = word
+        return ""
+
+    def _is_own(self, word: str) -> bool:
+        own, name = self.identity | self.others, word.partition("=")[0]
+        if name in own or name in {"-", "--"}:
+            return True
+        if name.startswith("--"):
+            return self.abbreviated and any(each.startswith(name) for each in own)
+        short = [
+            each for each in (own if self.letters else self.identity) if re.fullmatch(r"-[A-Za-z]", each)
+        ]
+        rest = word[1:].lstrip(self.letters)
+        return bool(rest) and f"-{rest[0]}" in short
+
+
+SLURM: Final = OwnOptions(
+    prefix="#SBATCH",
+    identity=frozenset({"--job-name", "-J", "--comment", "--account", "-A", "--partition", "-p"}),
+    others=frozenset({
+        "--chdir", "-D", "--clusters", "-M", "--cluster", "--error", "-e", "--export", "--export-file", "--get-user-env",
+        "--gid", "--input", "-i", "--open-mode", "--output", "-o", "--parsable", "--requeue", "--no-requeue", "--test-only", "--uid",
+        "--wait", "-W", "--wrap", "--help", "-h", "--version", "-V", "--usage", "--wckey",
+    }),
+    abbreviated=True,
+    letters="HkOQsvZ",
+)  # fmt: skip
+LSF: Final = OwnOptions(
+    prefix="#BSUB",
+    identity=frozenset({"-J", "-q", "-P"}),
+    others=frozenset({
+        "-G", "-I", "-Ip", "-IS", "-ISp", "-ISs", "-Is", "-IX", "-K", "-Lp", "-Zs", "-cwd", "-e", "-env", "-eo", "-i", "-is", "-json", "-jsdl",
+        "-jsdl_strict", "-jsm", "-h", "-o", "-oo", "-outdir", "-pack", "-rn", "-r", "-V", "-yaml",
+    }),
+)  # fmt: skip
+PBS: Final = OwnOptions(
+    prefix="#PBS",
+    identity=frozenset({"-N", "-q", "-A"}),
+    others=frozenset({
+        "-C", "-I", "-P", "-S", "-V", "-X", "-d", "-e", "-f", "-j", "-k", "-o", "-r", "-u", "-v", "-w", "-z", "--version",
+    }),
+    letters="hmn",
+)  # fmt: skip
+GRID_ENGINE: Final = OwnOptions(
+    prefix="#$",
+    identity=frozenset({"-N", "-q", "-P"}),
+    others=frozenset({
+        "-@", "-A", "-C", "-S", "-V", "-b", "-clear", "-cwd", "-e", "-help", "-i", "-inherit", "-j", "-jsv", "-masterq", "-now", "-o", "-r",
+        "-shell", "-sync", "-terse", "-v", "-verify", "-wd",
+    }),
+)  # fmt: skip

@@ -1,0 +1,124 @@
+"""`kettle simulate`: jobs on machines that nobody has, on a clock that runs as fast as it can."""
+
+import argparse
+import importlib
+from pathlib import Path
+from typing import Final
+
+from kettle_services.cli.options import json_option
+from kettle_services.cli.output.screen import Screen
+
+HELP: Final = """\
+Simulate a pool: how long jobs wait and how busy machines are, on a platform and with a workload that a file describes.
+No pool is needed, and none is touched.  kettle what-if plays the past of a real pool again with other rules.
+
+examples:
+  kettle simulate run cluster.toml
+  kettle simulate run cluster.toml --seed 1 --seed 2 --seed 3
+  kettle simulate check cluster.toml
+
+kettle simulate COMMAND --help explains each, and the file.
+"""
+
+_FILE: Final = """\
+FILE is TOML (or JSON, named *.json):
+
+  seed = 1
+  model = "wrench"               # or kettle: see below
+
+  [[platform]]                   # equal hosts, one table for each kind
+  hosts = 25
+  cores = 4
+  memory = "16 GiB"
+  speed = 1.5                    # durations are those on a core of speed 1
+
+  [[workload]]
+  jobs = 10000
+  every = "2 s"
+  arrivals = "poisson"           # or regular
+  duration = { kind = "lognormal", median = 600, sigma = 1 }
+  user = "alice"
+
+  [[workload]]
+  swf = "trace.swf"              # Standard Workload Format, beside the file
+
+  [delays]
+  negotiator = "10 s"            # once a cycle
+  before = "50 ms"               # for each job that a cycle places, one after another
+  after = "50 ms"                # for each job that has ended, one after another
+
+  [queue]
+  batch = true                   # a batch service with a queue of its own
+  discipline = "easy"            # or fcfs, conservative
+
+With model = "kettle", Kettle's own queue, negotiator and accountant decide.  In the place of [delays] and [queue] there can be
+
+  [negotiator]                   # settings that decide who gets what, as in kettle.toml
+  groups = { physics = { quota = 40 } }
+  [factors]                      # priority factors
+  alice = 10
+  [kettle]
+  claim_worklife = "20 min"
+  step = "1 s"                   # between two cycles at least
+
+Distributions: constant (value), uniform (low, high), exponential (mean), lognormal (median, sigma), pareto (least, shape).
+"""
+
+_RUN: Final = f"""\
+Play the workload of a file to its end, and say what it came to: waits, slowdown and utilisation, for each user and for all.
+The same file and seed give the same result on every machine; several seeds give the spread.
+
+{_FILE}
+examples:
+  kettle simulate run cluster.toml
+  kettle simulate run cluster.toml --seed 1 --seed 2 --seed 3
+  kettle simulate run cluster.toml --jobs jobs.parquet
+  kettle simulate run cluster.toml --json | jq .runs[0].all.wait_mean
+"""
+
+_CHECK: Final = f"""\
+All that can be told of a file without running it: what the platform has, what the workload asks for, and what cannot be.
+
+Exit status: 0 it can be run; 1 it cannot; 2 a mistake in what was typed.
+
+{_FILE}
+example:
+  kettle simulate check cluster.toml
+"""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """What the command takes."""
+    commands = parser.add_subparsers(dest="what", metavar="COMMAND", required=True)
+    form = argparse.RawDescriptionHelpFormatter
+    run_it = commands.add_parser(
+        "run", help="play a workload on a platform", description=_RUN, formatter_class=form
+    )
+    check = commands.add_parser(
+        "check", help="say what a file describes", description=_CHECK, formatter_class=form
+    )
+    for parser_of in (run_it, check):
+        parser_of.add_argument("file", type=Path, metavar="FILE", help="platform and workload")
+        parser_of.add_argument(
+            "--skip-bad", action="store_true", help="leave out lines of traces that are no jobs"
+        )
+        json_option(parser_of)
+    run_it.add_argument(
+        "--seed",
+        type=int,
+        action="append",
+        metavar="N",
+        help="in the place of the file's; may be given again",
+    )
+    run_it.add_argument(
+        "--jobs", type=Path, metavar="TABLE", help="write a row for each job: *.csv or *.parquet"
+    )
+
+
+_MODULES: Final = {"run": "running", "check": "checking"}
+
+
+def run(arguments: argparse.Namespace, screen: Screen) -> int:
+    """Hand over to the module of the subcommand."""
+    module = importlib.import_module(f"kettle_services.cli.simulation.{_MODULES[arguments.what]}")
+    return int(module.run(arguments, screen))

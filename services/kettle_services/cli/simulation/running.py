@@ -1,0 +1,113 @@
+"""`kettle simulate run`: a workload played on a platform, and the figures that it came to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from kettle.terminal.quantities import counted, duration
+from kettle_services.cli.errors import CommandError, UsageError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from kettle_services.cli.output.screen import Cell, Screen
+    from kettle_services.simulator.results.result import Figures, Result
+
+_TITLES: Final = (
+    "", "JOBS", "ENDED", "MAKESPAN", "WAIT", "MEDIAN", "P95", "SLOWDOWN", "CORE HOURS", "IN USE",
+)  # fmt: skip
+_KINDS: Final = {"job": int, "user": str, "cores": int, "nodes": int, "memory": int}
+"""All other columns of the table of jobs are seconds."""
+
+
+class Run(msgspec.Struct, frozen=True):
+    """One seed."""
+
+    seed: int | None
+    all: Figures
+    users: dict[str, Figures]
+
+
+def run(arguments: argparse.Namespace, screen: Screen) -> int:
+    """Play it once for each seed."""
+    table: Path | None = arguments.jobs
+    seeds: Sequence[int | None] = arguments.seed or [None]
+    if table is not None and table.suffix.lower() not in (".csv", ".parquet"):
+        raise UsageError(f"{table}: a table is *.csv or *.parquet")
+    if table is not None and len(seeds) > 1:
+        raise UsageError("--jobs writes the jobs of one seed")
+    runs, skipped = _played(arguments, seeds, table, screen)
+    if screen.as_json:
+        screen.json({"runs": runs, "skipped": skipped})
+        return 0
+    for each in runs:
+        _show(each, screen)
+    if skipped:
+        screen.note(f"{counted(skipped, 'line')} of traces that are no jobs were left out.")
+    if table is not None:
+        screen.note(f"The jobs are in {table}.")
+    return 0
+
+
+def _played(
+    arguments: argparse.Namespace, seeds: Sequence[int | None], table: Path | None, screen: Screen
+) -> tuple[list[Run], int]:
+    from kettle_services.cli.output.progress_bars import bars
+    from kettle_services.simulator.simulation import JobTooLargeError
+    from kettle_services.simulator.simulation_file import SimulationFileError, read
+
+    runs: list[Run] = []
+    skipped = 0
+    with bars(screen, "runs") as bar:
+        for number, seed in enumerate(seeds):
+            bar("simulated", number, len(seeds))
+            try:
+                described = read(arguments.file, seed=seed, skip_bad=arguments.skip_bad)
+                result = described.simulation.run()
+            except SimulationFileError as error:
+                raise CommandError(str(error)) from error
+            except JobTooLargeError as error:
+                raise CommandError(f"{arguments.file}: {error}; nothing was simulated") from error
+            skipped = len(described.skipped)
+            users = described.simulation.workload.users
+            runs.append(Run(seed, result.figures(), {user: result.figures(user) for user in users}))
+            if table is not None:
+                _write(table, result)
+    return runs, skipped
+
+
+def _show(each: Run, screen: Screen) -> None:
+    rows: list[list[Cell]] = [_row(name, figures) for name, figures in each.users.items()]
+    if len(rows) > 1:
+        rows.append(_row("all", each.all))
+    title = "USER" if each.seed is None else f"SEED {each.seed}"
+    screen.table((title, *_TITLES[1:]), rows, right=frozenset(_TITLES[1:]))
+
+
+def _row(name: str, figures: Figures) -> list[Cell]:
+    return [
+        name, figures.jobs, figures.ended, duration(figures.makespan),
+        _span(figures.wait_mean), _span(figures.wait_median), _span(figures.wait_p95),
+        "-" if figures.slowdown_mean is None else f"{figures.slowdown_mean:.2f}",
+        f"{figures.core_hours:.4g}", f"{figures.utilisation:.1%}",
+    ]  # fmt: skip
+
+
+def _span(seconds: float | None) -> str:
+    return "-" if seconds is None else duration(seconds)
+
+
+def _write(path: Path, result: Result) -> None:
+    from kettle_services.cli.output import exports
+
+    columns: dict[str, Any] = {
+        name: column if isinstance(column, list) else column.tolist() for name, column in result.jobs.items()
+    }
+    kinds: dict[str, type] = {name: _KINDS.get(name, float) for name in columns}
+    rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    make = exports.as_csv if path.suffix.lower() == ".csv" else exports.as_parquet
+    exports.write(path, make(kinds, rows))

@@ -1,0 +1,3 @@
+"""
+Published services of running jobs: where their tunnels come in, and how people reach a service through one.
+"""

@@ -1,0 +1,1 @@
+"""What a simulated pool consists of: hosts, and the network between them."""

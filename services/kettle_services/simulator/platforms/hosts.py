@@ -1,0 +1,26 @@
+"""Hosts of a simulated platform."""
+
+from typing import Annotated
+
+import msgspec
+
+PLENTY = 1 << 50
+"""MiB of memory or disk of a host of which none was said: more than any job wants."""
+
+
+Count = Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
+Speed = Annotated[float, msgspec.Meta(gt=0)]
+
+
+class Host(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A machine: what it has, and how fast it is."""
+
+    name: str
+    cores: Count = 1
+    speed: Speed = 1.0
+    """Seconds of work that a core does in a second; the run times of jobs are those on a core of speed 1."""
+    memory: Annotated[int, msgspec.Meta(ge=0)] = PLENTY
+    """MiB."""
+    disk: Annotated[int, msgspec.Meta(ge=0)] = PLENTY
+    """MiB."""
+    gpus: Annotated[int, msgspec.Meta(ge=0)] = 0

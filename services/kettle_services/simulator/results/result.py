@@ -1,0 +1,130 @@
+"""The result of a simulation, in columns, and the figures that follow from it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from kettle_services.simulator.platforms.platform import Platform
+from kettle_services.simulator.workloads.workload import Column, Workload
+
+_US: Final = 1e6
+_NEVER: Final = -1
+_SHORT_US: Final = 10_000_000
+"""Shorter jobs count as this long in a bounded slowdown (Feitelson and others, 1997)."""
+
+Cells = NDArray[np.float64]
+
+
+class Figures(msgspec.Struct, frozen=True, kw_only=True):
+    """In seconds, but for what has no unit; None: no job began."""
+
+    jobs: int
+    ended: int
+    makespan: float
+    """From the first submission until the last end was reported."""
+    wait_mean: float | None
+    wait_median: float | None
+    wait_p95: float | None
+    """From submission to start."""
+    slowdown_mean: float | None
+    """Bounded: time from submission to end over duration, of which 10 s is the least."""
+    core_hours: float
+    utilisation: float
+    """The part of all cores' time, over the makespan, in which jobs ran."""
+
+
+class Result:
+    """
+    What became of each job of a workload; all columns have its order, and times are in microseconds, -1: never.
+    """
+
+    def __init__(
+        self,
+        workload: Workload,
+        platform: Platform,
+        starts: Sequence[int],
+        ends: Sequence[int],
+        reported: Sequence[int],
+    ) -> None:
+        self.workload = workload
+        self.platform = platform
+        self.starts, self.ends, self.reported = (
+            np.array(column, dtype=np.int64) for column in (starts, ends, reported)
+        )
+
+    @property
+    def jobs(self) -> Mapping[str, Column | Cells | list[str]]:
+        """A table with a row for each job; times in seconds, NaN: never."""
+        work = self.workload
+        return {
+            "job": np.arange(len(work), dtype=np.int64),
+            "user": [work.users[user] for user in work.user.tolist()],
+            "cores": work.cores,
+            "nodes": work.nodes,
+            "memory": work.memory,
+            "submitted": work.submitted / _US,
+            "started": _seconds(self.starts),
+            "ended": _seconds(self.ends),
+            "reported": _seconds(self.reported),
+        }
+
+    def figures(self, user: str = "") -> Figures:
+        """Of all jobs, or of those of one user."""
+        work = self.workload
+        chosen = np.ones(len(work), dtype=bool)
+        if user:
+            chosen = work.user == work.users.index(user)
+        begun = chosen & (self.starts != _NEVER)
+        over = chosen & (self.ends != _NEVER)
+        wait = (self.starts - work.submitted)[begun] / _US
+        took = (self.ends - self.starts)[over]
+        turnaround = (self.ends - work.submitted)[over]
+        slowdown = np.maximum(turnaround / np.maximum(took, _SHORT_US), 1.0)
+        used = float((took * work.cores[over] * work.nodes[over]).sum()) / _US
+        span = self._span()
+        return Figures(
+            jobs=int(chosen.sum()),
+            ended=int(over.sum()),
+            makespan=span,
+            wait_mean=float(wait.mean()) if len(wait) else None,
+            wait_median=float(np.median(wait)) if len(wait) else None,
+            wait_p95=float(np.percentile(wait, 95)) if len(wait) else None,
+            slowdown_mean=float(slowdown.mean()) if len(slowdown) else None,
+            core_hours=used / 3600.0,
+            utilisation=used / (span * self.platform.cores) if span else 0.0,
+        )
+
+    def in_use(self, bins: int = 200) -> tuple[Cells, Cells]:
+        """The middle of so many equal spans, in seconds, and how many cores were busy in each on average."""
+        over = self.ends != _NEVER
+        first = int(self.workload.submitted.min()) if len(self.workload) else 0
+        edges = np.linspace(first, max(int(self.reported.max(initial=first)), first + 1), bins + 1)
+        weight = (self.workload.cores * self.workload.nodes)[over]
+        done = _done_by(edges, self.starts[over], weight) - _done_by(edges, self.ends[over], weight)
+        return (edges[:-1] + edges[1:]) / 2 / _US, np.diff(done) / np.diff(edges)
+
+    def _span(self) -> float:
+        if not len(self.workload):
+            return 0.0
+        return (
+            float(self.reported.max() - self.workload.submitted.min()) / _US
+            if self.reported.max() > 0
+            else 0.0
+        )
+
+
+def _seconds(column: Column) -> Cells:
+    return np.where(column == _NEVER, np.nan, column / _US)
+
+
+def _done_by(edges: Cells, begins: Column, weight: Column) -> Cells:
+    """For each moment: the time since each begin before it, times its weight, added up."""
+    order = np.argsort(begins, kind="stable")
+    times, weights = begins[order].astype(np.float64), weight[order].astype(np.float64)
+    count = np.searchsorted(times, edges, side="right")
+    summed = np.concatenate([[0.0], np.cumsum(weights)])
+    moments = np.concatenate([[0.0], np.cumsum(weights * times)])
+    return np.asarray(summed[count] * edges - moments[count], dtype=np.float64)

@@ -1,0 +1,263 @@
+"""
+The file of a simulation: platform, workloads, delays and how the queue is served, checked where it is read.
+
+A refusal names file, line and place; what is not known is told with the nearest name that is.
+"""
+
+from functools import reduce
+from operator import add
+from pathlib import Path
+from typing import Any, Final, cast
+
+import msgspec
+
+from kettle_services.negotiator.settings import NegotiatorSettings
+from kettle_services.simulator.checked_file import CheckedFile, closest
+from kettle_services.simulator.domain.pool_rules import PoolRules
+from kettle_services.simulator.platforms.hosts import PLENTY, Count, Speed
+from kettle_services.simulator.platforms.platform import Platform
+from kettle_services.simulator.platforms.quantities import QuantityError, mebibytes, microseconds, seconds
+from kettle_services.simulator.simulation import Simulation
+from kettle_services.simulator.what_if_file import WORKLIFE, negotiator_settings, priority_factors, rules
+from kettle_services.simulator.workloads.distributions import Distribution
+from kettle_services.simulator.workloads.swf import BadLine, TraceError, read_swf
+from kettle_services.simulator.workloads.workload import Workload
+from kettle_services.simulator.wrench.batch_service import Discipline
+from kettle_services.simulator.wrench.delays import Delays, Oddities
+
+Quantity = float | str
+
+
+class SimulationFileError(Exception):
+    """The file cannot be used; the message is a sentence for the person who wrote it."""
+
+
+class Hosts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One of `[[platform]]`: equal hosts."""
+
+    hosts: Count = 1
+    cores: Count = 1
+    speed: Speed = 1.0
+    memory: Quantity = PLENTY
+    gpus: int = 0
+    link: Quantity = ""
+    """Bandwidth of the link of each; without one they have no network."""
+    latency: Quantity = 0.0
+    name: str = ""
+
+
+class JobsTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One of `[[workload]]`: jobs that are made by rules, or read from a trace."""
+
+    jobs: int = 0
+    duration: Quantity | Distribution = 0.0
+    every: Quantity = 0.0
+    """Between two submissions, exactly, or on average if `arrivals` is `poisson`."""
+    arrivals: str = "regular"
+    cores: Count = 1
+    memory: Quantity = 0
+    user: str = "user"
+    swf: str = ""
+    """Path of a trace, beside the file."""
+    requested_time: bool = False
+    """Jobs of the trace work as long as they asked for."""
+
+
+class Queue(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[queue]`."""
+
+    batch: bool = False
+    """All jobs go to a batch service, with their own queue there; so do those of a trace always."""
+    discipline: Discipline = Discipline.FCFS
+    unstable_sort: bool = False
+    priorities_ignored: bool = False
+
+
+class DelaysTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[delays]`."""
+
+    negotiator: Quantity = 0.0
+    """Once a cycle."""
+    before: Quantity = 0.0
+    """In the cycle, for each job that it places."""
+    after: Quantity = 0.0
+    """In the manager, for each job that has ended."""
+
+
+class Described(msgspec.Struct, frozen=True):
+    """What a file describes."""
+
+    simulation: Simulation
+    skipped: tuple[BadLine, ...]
+    """Lines of traces that are no jobs, and are left out."""
+
+
+class Deciders(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[kettle]`: for the model with Kettle's own deciders."""
+
+    claim_worklife: Quantity = WORKLIFE
+    """After which a claim takes no further job."""
+    step: Quantity = 1.0
+    """Between two cycles of the negotiator at least."""
+
+
+_WRENCH, _KETTLE = ("delays", "queue"), ("negotiator", "factors", "kettle")
+_TABLES: Final = ("seed", "model", "platform", "workload", *_WRENCH, *_KETTLE)
+
+
+def read(path: Path, *, seed: int | None = None, skip_bad: bool = False) -> Described:
+    """
+    The simulation of a file; `seed` in the place of the file's own.
+
+    Raises:
+        SimulationFileError: it cannot be read, or says what cannot be.
+    """
+    file = CheckedFile(path, SimulationFileError)
+    tables = file.tables()
+    file.only(tables, _TABLES, ())
+    model: str = file.convert(tables.get("model", "wrench"), str, ("model",))
+    if model not in ("wrench", "kettle"):
+        raise file.refuse(("model",), f"the model is wrench or kettle{closest(model, ('wrench', 'kettle'))}")
+    for name in _KETTLE if model == "wrench" else _WRENCH:
+        if name in tables:
+            raise file.refuse((name,), f"this table says nothing to the model {model}")
+    first: int = file.convert(tables.get("seed", 0), int, ("seed",)) if seed is None else seed
+    queue: Queue = _table(file, tables, "queue", Queue)
+    skipped: list[BadLine] = []
+    workloads = [
+        _workload(file, keys, said, first + place, queue, skipped, skip_bad=skip_bad)
+        for place, (keys, said) in enumerate(_list(file, tables, "workload", JobsTable))
+    ]
+    platforms = [_platform(file, keys, said) for keys, said in _list(file, tables, "platform", Hosts)]
+    delays: DelaysTable = _table(file, tables, "delays", DelaysTable)
+    try:
+        workload = reduce(add, workloads)
+    except ValueError as error:
+        raise file.refuse(("workload",), f"{error}; [queue] batch = true has all of them there") from error
+    return Described(
+        Simulation(
+            platform=reduce(add, platforms),
+            workload=workload,
+            delays=_delays(file, delays),
+            discipline=queue.discipline,
+            oddities=Oddities(unstable_sort=queue.unstable_sort, priorities_ignored=queue.priorities_ignored),
+            rules=None if model == "wrench" else _rules(file, tables),
+            step=_step(file, tables),
+        ),
+        tuple(skipped),
+    )
+
+
+def _table(file: CheckedFile, tables: dict[str, Any], name: str, kind: type[msgspec.Struct]) -> Any:
+    said = tables.get(name, {})
+    file.only(said, [field.encode_name for field in msgspec.structs.fields(kind)], (name,))
+    return file.convert(said, kind, (name,))
+
+
+def _list(
+    file: CheckedFile, tables: dict[str, Any], name: str, kind: type[msgspec.Struct]
+) -> list[tuple[tuple[str, ...], Any]]:
+    """The tables of a list, or one table that stands for a list of it."""
+    said = tables.get(name)
+    if not said:
+        raise SimulationFileError(f"{file.path}: it has no [[{name}]]")
+    one = isinstance(said, dict)
+    found: list[tuple[tuple[str, ...], Any]] = []
+    for place, each in enumerate(cast("list[object]", [said] if one else said)):
+        keys = (name,) if one else (name, str(place))
+        file.only(each, [field.encode_name for field in msgspec.structs.fields(kind)], keys)
+        found.append((keys, file.convert(each, kind, keys)))
+    return found
+
+
+def _platform(file: CheckedFile, keys: tuple[str, ...], said: Hosts) -> Platform:
+    try:
+        return Platform.star(
+            hosts=said.hosts,
+            cores=said.cores,
+            speed=said.speed,
+            memory=said.memory,
+            gpus=said.gpus,
+            link=said.link,
+            latency=said.latency,
+            name=said.name or ("host" if len(keys) == 1 else f"host{keys[1]}-"),
+        )
+    except (ValueError, msgspec.ValidationError) as error:
+        raise file.refuse(keys, str(error)) from error
+
+
+def _workload(
+    file: CheckedFile,
+    keys: tuple[str, ...],
+    said: JobsTable,
+    seed: int,
+    queue: Queue,
+    skipped: list[BadLine],
+    *,
+    skip_bad: bool,
+) -> Workload:
+    if said.swf:
+        try:
+            trace = read_swf(
+                file.path.parent / said.swf, requested_time=said.requested_time, skip_bad=skip_bad
+            )
+        except OSError as error:
+            raise file.refuse((*keys, "swf"), f"{said.swf}: {error.strerror}") from error
+        except TraceError as error:
+            raise SimulationFileError(str(error)) from error
+        skipped += trace.skipped
+        return trace.workload
+    if said.arrivals not in ("regular", "poisson"):
+        raise file.refuse((*keys, "arrivals"), "jobs come regular or poisson")
+    if said.jobs < 1:
+        raise file.refuse(keys, "jobs says how many there are, or swf names a trace")
+    try:
+        return Workload.generated(
+            said.jobs,
+            duration=said.duration,
+            every=said.every,
+            poisson=said.arrivals == "poisson",
+            seed=seed,
+            cores=said.cores,
+            memory=mebibytes(said.memory),
+            user=said.user,
+            grid=queue.batch,
+        )
+    except ValueError as error:
+        raise file.refuse(keys, str(error)) from error
+
+
+def _delays(file: CheckedFile, said: DelaysTable) -> Delays:
+    try:
+        before, after = microseconds(said.before), microseconds(said.after)
+        return Delays(
+            negotiator=microseconds(said.negotiator),
+            grid_pre=before,
+            grid_post=after,
+            non_grid_pre=before,
+            non_grid_post=after,
+        )
+    except QuantityError as error:
+        raise file.refuse(("delays",), str(error)) from error
+
+
+def _rules(file: CheckedFile, tables: dict[str, Any]) -> PoolRules:
+    for name in ("negotiator", "factors"):
+        file.table(tables.get(name, {}), (name,))
+    settings = negotiator_settings(file, tables.get("negotiator", {}), NegotiatorSettings())
+    said: Deciders = _table(file, tables, "kettle", Deciders)
+    try:
+        worklife = seconds(said.claim_worklife)
+    except QuantityError as error:
+        raise file.refuse(("kettle", "claim_worklife"), str(error)) from error
+    return rules(
+        settings, worklife=worklife, factors=priority_factors(file, tables.get("factors", {}), settings)
+    )
+
+
+def _step(file: CheckedFile, tables: dict[str, Any]) -> int:
+    said: Deciders = _table(file, tables, "kettle", Deciders)
+    try:
+        return microseconds(said.step)
+    except QuantityError as error:
+        raise file.refuse(("kettle", "step"), str(error)) from error

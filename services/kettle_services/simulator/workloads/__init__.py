@@ -1,0 +1,1 @@
+"""The jobs of a simulation: made by rules, or read from traces."""

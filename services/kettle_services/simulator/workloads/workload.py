@@ -1,0 +1,141 @@
+"""The jobs of a simulation, in columns."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kettle_services.simulator.platforms.quantities import microseconds, seconds
+from kettle_services.simulator.workloads.distributions import Constant, Distribution, Exponential, Randomness
+
+Column = NDArray[np.int64]
+
+_US: Final = 1e6
+
+
+class Workload:
+    """
+    Jobs in the order in which they are submitted; each column has one whole number for each.
+
+    `submitted`, `work` and `limit` are microseconds (work: of a core of speed 1; limit: what the job asks for), `memory` is MiB, and
+    `user` is a place in `users`. A job with more than one node is of the grid universe, and so are all if `grid`.
+    """
+
+    COLUMNS: Final = ("submitted", "work", "cores", "memory", "nodes", "limit", "priority", "user")
+
+    def __init__(
+        self,
+        *,
+        submitted: ArrayLike,
+        work: ArrayLike,
+        cores: ArrayLike = 1,
+        memory: ArrayLike = 0,
+        nodes: ArrayLike = 1,
+        limit: ArrayLike = 0,
+        priority: ArrayLike = 0,
+        user: ArrayLike = 0,
+        users: Sequence[str] = ("user",),
+        grid: bool = False,
+    ) -> None:
+        """
+        Columns may be one number for all jobs.
+
+        Raises ValueError: a value cannot be; the message says of which job.
+        """
+        columns = np.broadcast_arrays(
+            *(
+                np.asarray(column, dtype=np.int64)
+                for column in (submitted, work, cores, memory, nodes, limit, priority, user)
+            )
+        )
+        order = np.argsort(columns[0], kind="stable")
+        (
+            self.submitted,
+            self.work,
+            self.cores,
+            self.memory,
+            self.nodes,
+            self.limit,
+            self.priority,
+            self.user,
+        ) = (np.ascontiguousarray(np.atleast_1d(column)[order]) for column in columns)
+        self.users = tuple(users)
+        self.grid = grid
+        for name, least in (
+            ("submitted", 0),
+            ("work", 0),
+            ("cores", 1),
+            ("memory", 0),
+            ("nodes", 1),
+            ("limit", 0),
+        ):
+            wrong = np.flatnonzero(getattr(self, name) < least)
+            if len(wrong):
+                value = getattr(self, name)[wrong[0]]
+                raise ValueError(
+                    f"job {wrong[0]}: {name} is {value}, and {least} is the least that it can be"
+                )
+        if len(self) and not 0 <= self.user.min() <= self.user.max() < len(self.users):
+            raise ValueError(f"there are {len(self.users)} users, and jobs of others")
+
+    def __len__(self) -> int:
+        return len(self.submitted)
+
+    @classmethod
+    def generated(
+        cls,
+        count: int,
+        *,
+        duration: float | str | Distribution,
+        every: float | str = 0.0,
+        poisson: bool = False,
+        seed: int = 0,
+        cores: int = 1,
+        memory: int = 0,
+        user: str = "user",
+        grid: bool = False,
+    ) -> "Workload":
+        """
+        So many jobs, all at once or one every so many seconds: exactly, or at random (`poisson`) on average.
+
+        Durations are seconds, and random with a distribution; a seed gives the same jobs on every machine.
+
+        Raises QuantityError, ValueError.
+        """
+        gap = microseconds(every)
+        if poisson:
+            gaps = Exponential(gap).draw(Randomness(seed, "gaps"), count)
+            submitted = np.rint(np.cumsum(gaps)).astype(np.int64)
+        else:
+            submitted = np.arange(count, dtype=np.int64) * gap
+        draws = Constant(seconds(duration)) if isinstance(duration, int | float | str) else duration
+        work = draws.draw(Randomness(seed, "durations"), count) * _US
+        return cls(
+            submitted=submitted,
+            work=np.rint(work).astype(np.int64),
+            cores=cores,
+            memory=memory,
+            users=(user,),
+            grid=grid,
+        )
+
+    def __add__(self, other: "Workload") -> "Workload":
+        """
+        Both, by the time of submission; of two at one moment, the one of the first workload comes first.
+        """
+        if self.grid != other.grid:
+            raise ValueError("jobs of one simulation are all of the grid universe, or none is")
+        users = tuple(dict.fromkeys(self.users + other.users))
+        moved = np.array([users.index(name) for name in other.users], dtype=np.int64)[other.user]
+        mine = np.array([users.index(name) for name in self.users], dtype=np.int64)[self.user]
+        return Workload(
+            users=users,
+            grid=self.grid,
+            user=np.concatenate([mine, moved]),
+            **{
+                name: np.concatenate([getattr(self, name), getattr(other, name)])
+                for name in self.COLUMNS
+                if name != "user"
+            },
+        )

@@ -1,0 +1,76 @@
+"""Bare-metal services: hosts whose idle cores and memory jobs take at once, the first host first."""
+
+from collections.abc import Sequence
+from heapq import heapify, heappop, heappush
+
+from kettle_services.simulator.platforms.hosts import Host
+
+
+class BareMetal:
+    """All hosts of all bare-metal services, in the order in which the services are asked."""
+
+    def __init__(self, hosts: Sequence[Host]) -> None:
+        self._cores = [host.cores for host in hosts]
+        self._memory = [host.memory for host in hosts]
+        self._hosts = list(hosts)
+        self._candidates: dict[tuple[int, int], list[int]] = {}
+        """For each shape (cores, MiB) a heap of hosts, among them all that can hold one more job of it."""
+        self._listed: dict[tuple[int, int], bytearray] = {}
+
+    def add(self, host: Host) -> None:
+        """A further host joins, as the machine of a cloud does that has booted."""
+        self._hosts.append(host)
+        self._cores.append(host.cores)
+        self._memory.append(host.memory)
+        for listed in self._listed.values():
+            listed.append(0)
+        self._offer(len(self._hosts) - 1)
+
+    def can_ever_hold(self, cores: int, memory: int) -> bool:
+        """Whether one host is large enough when nothing else runs on it."""
+        return any(cores <= host.cores and memory <= host.memory for host in self._hosts)
+
+    def speed(self, host: int) -> float:
+        """How many seconds of work of a core of speed 1 it does in a second."""
+        return self._hosts[host].speed
+
+    def first_with(self, cores: int, memory: int) -> int | None:
+        """The first host that can hold a job now."""
+        shape = cores, memory
+        heap = self._candidates.get(shape)
+        if heap is None:
+            heap = self._candidates[shape] = [
+                host for host in range(len(self._hosts)) if self._holds(host, cores, memory)
+            ]
+            heapify(heap)
+            listed = self._listed[shape] = bytearray(len(self._hosts))
+            for host in heap:
+                listed[host] = 1
+        while heap:
+            host = heap[0]
+            if self._holds(host, cores, memory):
+                return host
+            heappop(heap)
+            self._listed[shape][host] = 0
+        return None
+
+    def take(self, host: int, cores: int, memory: int) -> None:
+        """A job occupies a part of a host."""
+        self._cores[host] -= cores
+        self._memory[host] -= memory
+
+    def free(self, host: int, cores: int, memory: int) -> None:
+        """It is over."""
+        self._cores[host] += cores
+        self._memory[host] += memory
+        self._offer(host)
+
+    def _holds(self, host: int, cores: int, memory: int) -> bool:
+        return cores <= self._cores[host] and memory <= self._memory[host]
+
+    def _offer(self, host: int) -> None:
+        for shape, heap in self._candidates.items():
+            listed = self._listed[shape]
+            if not listed[host] and self._holds(host, *shape):
+                listed[host] = 1
+                heappush(heap, host)

@@ -1,0 +1,87 @@
+"""Connections to ports of the job, also within a network of its own."""
+
+import asyncio
+import os
+import socket
+from collections.abc import Callable
+from typing import Final
+
+from kettle.execution.containers.loopback import NetworkSockets
+from kettle.execution.system.linux import descendants_of
+from kettle.published.errors import StreamCode, StreamRefusedError
+from kettle.published.services import Service
+from kettle_services.starter.published.listening import Listener, NotListeningError, listener_of
+
+_PROCS: Final = "cgroup.procs"
+
+
+class JobPorts:
+    """The ports of one job, whose processes are in a control group, or below its starter."""
+
+    def __init__(self, cgroup: str, starter: int) -> None:
+        self._cgroup = cgroup
+        self._starter = starter
+        self._networks: dict[str, NetworkSockets] = {}
+
+    async def connect(self, service: Service, factory: Callable[[], asyncio.BaseProtocol]) -> None:
+        """
+        Connect a protocol with the port of a service.
+
+        Raises:
+            StreamRefusedError: no process of the job listens there, or its network cannot be entered.
+            OSError: the port does not answer.
+        """
+        try:
+            found = listener_of(service.port, self._pids())
+        except NotListeningError as error:
+            raise StreamRefusedError(error.code, str(error)) from error
+        made = self._socket(found)
+        try:
+            loop = asyncio.get_running_loop()
+            await loop.sock_connect(made, (found.host, found.port))
+            made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            await loop.create_connection(factory, sock=made)
+        except BaseException:
+            made.close()
+            raise
+
+    def _socket(self, found: Listener) -> socket.socket:
+        """A socket in the network in which that one listens."""
+        family = socket.AF_INET6 if ":" in found.host else socket.AF_INET
+        network = _network(found.pid)
+        if network == _network(os.getpid()):
+            made = socket.socket(family, socket.SOCK_STREAM)
+        else:
+            try:
+                made = self._sockets(network, found.pid).make(family)
+            except OSError as error:
+                raise StreamRefusedError(
+                    StreamCode.UNREACHABLE, f"the network of the job's container cannot be entered: {error}"
+                ) from error
+        made.setblocking(False)
+        return made
+
+    def _sockets(self, network: str, pid: int) -> NetworkSockets:
+        known = self._networks.get(network)
+        if known is None or not known.lives:
+            known = self._networks[network] = NetworkSockets(pid)
+        return known
+
+    def _pids(self) -> list[int]:
+        """The job's processes."""
+        if not self._cgroup:
+            own = {os.getpid(), *descendants_of(os.getpid())}
+            return [pid for pid in descendants_of(self._starter) if pid not in own]
+        found: list[int] = []
+        for directory, _, files in os.walk(self._cgroup):
+            if _PROCS in files:
+                with open(f"{directory}/{_PROCS}", encoding="ascii") as file:  # noqa: PTH123 - short
+                    found += [int(pid) for pid in file.read().split()]
+        return found
+
+
+def _network(pid: int) -> str:
+    try:
+        return os.readlink(f"/proc/{pid}/ns/net")  # noqa: PTH115 - a string
+    except OSError:
+        return ""

@@ -1,0 +1,68 @@
+"""What a job may say to the command that submits it, and what is its route's to say."""
+
+import shlex
+
+import pytest
+
+from kettle_services.ce.domain.batch.extra_arguments import GRID_ENGINE, LSF, PBS, SLURM, OwnOptions
+
+
+@pytest.mark.parametrize(
+    ("own", "arguments"),
+    [
+        (SLURM, "--nice=7 --array=1-3 --qos long -C rome --licenses=a:1 -H -t 5"),
+        (LSF, "-app big -R 'select[type==any]' -sp 5 -ext x -eptl 5"),
+        (PBS, "-l walltime=5 -p 3 -m n -h -W umask=22"),
+        (GRID_ENGINE, "-t 1-9 -l arch=lx -p -3 -ac x=y -hard"),
+        *((own, "") for own in (SLURM, LSF, PBS, GRID_ENGINE)),
+    ],
+)
+def test_what_a_job_wants_of_its_machine_is_said(own: OwnOptions, arguments: str) -> None:
+    """With its values, however they are written."""
+    assert "" == own.refused(shlex.split(arguments))
+
+
+@pytest.mark.parametrize(
+    ("own", "arguments", "refused"),
+    [
+        (SLURM, "--nice=7 --account=theirs", "--account=theirs"),
+        (SLURM, "--acc theirs", "--acc"),
+        (SLURM, "-Atheirs", "-Atheirs"),
+        (SLURM, "-HA theirs", "-HA"),
+        (SLURM, "--part=other", "--part=other"),
+        (SLURM, "--job-name x", "--job-name"),
+        (SLURM, "--wrap=id", "--wrap=id"),
+        (SLURM, "/home/ada/other.sh", "/home/ada/other.sh"),
+        (SLURM, "--qos=x other.sh", "other.sh"),
+        (SLURM, "-t 5 other.sh", "other.sh"),
+        (SLURM, "--", "--"),
+        (LSF, "-P theirs", "-P"),
+        (LSF, "-q other", "-q"),
+        (LSF, "-qother", "-qother"),
+        (LSF, "-J 'x[1-9]'", "-J"),
+        (LSF, "-pack file", "-pack"),
+        (PBS, "-Atheirs", "-Atheirs"),
+        (PBS, "-hq other", "-hq"),
+        (PBS, "-N x", "-N"),
+        (PBS, "-C '#X'", "-C"),
+        (PBS, "-- /bin/sh", "--"),
+        (GRID_ENGINE, "-P theirs", "-P"),
+        (GRID_ENGINE, "-q other", "-q"),
+        (GRID_ENGINE, "-@ file", "-@"),
+    ],
+)
+def test_who_it_is_and_where_it_waits_is_not_its_to_say(
+    own: OwnOptions, arguments: str, refused: str
+) -> None:
+    """Nor from where its script comes, however it is abbreviated or put together."""
+    assert refused == own.refused(shlex.split(arguments))
+
+
+def test_the_command_line_says_what_the_directives_say() -> None:
+    """
+    The site's hook has its own among them, and of two the last one counts. What the program itself writes are no directives.
+    """
+    script = "#!/bin/sh\n#SBATCH --job-name=k1\n#SBATCH --nodes=1\n#SBATCH --account=own\n#SBATCH --account=site\n#SBATCH 'odd\n"
+    said = ["--job-name=k1", "--account=own", "--account=site"]
+    assert said == SLURM.said_in(f"{script}echo x\n#SBATCH --account=late\n")
+    assert ["-N", "k1", "-q", "long"] == GRID_ENGINE.said_in("#!/bin/sh\n#$ -N k1\n#$ -q long\n#$ -r n\n")

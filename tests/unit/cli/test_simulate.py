@@ -1,0 +1,63 @@
+"""`kettle simulate`: what people see of it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kettle_services.cli.__main__ import main
+
+_FILE = """\
+[platform]
+hosts = 2
+cores = 2
+
+[[workload]]
+jobs = 8
+duration = "1 min"
+user = "alice"
+"""
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    path = tmp_path / "study.toml"
+    path.write_text(_FILE)
+    return path
+
+
+def test_a_run_says_how_long_jobs_waited(study: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert 0 == main(["simulate", "run", str(study)])
+    titles, row, *_ = capfd.readouterr().out.splitlines()
+    assert titles.split()[:6] == ["USER", "JOBS", "ENDED", "MAKESPAN", "WAIT", "MEDIAN"]
+    assert row.split()[:6] == ["alice", "8", "8", "2", "min", "0"]
+    assert "100.0%" in row
+
+
+def test_several_seeds_are_several_runs(study: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert 0 == main(["simulate", "run", str(study), "--seed", "3", "--seed", "4", "--json"])
+    runs = json.loads(capfd.readouterr().out)["runs"]
+    assert [(run["seed"], run["all"]["wait_mean"]) for run in runs] == [(3, 30.0), (4, 30.0)]
+
+
+def test_jobs_are_written_as_a_table(study: Path, tmp_path: Path) -> None:
+    table = tmp_path / "jobs.csv"
+    assert 0 == main(["simulate", "run", str(study), "--jobs", str(table)])
+    lines = table.read_text().splitlines()
+    assert lines[0] == "job,user,cores,nodes,memory,submitted,started,ended,reported"
+    assert lines[8] == "7,alice,1,1,0,0.0,60.0,120.0,120.0"
+
+
+def test_a_check_says_what_there_is_and_what_cannot_be(
+    study: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert 0 == main(["simulate", "check", str(study)])
+    assert "2 hosts with 4 cores; 8 jobs of 1 user" in capfd.readouterr().out
+    study.write_text(_FILE + "cores = 3\n")
+    assert 1 == main(["simulate", "check", str(study)])
+    assert "job 0: no host has 3 cores" in capfd.readouterr().err
+
+
+def test_a_slip_is_refused(study: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert 2 == main(["simulate", "run", str(study), "--jobs", "jobs.txt"])
+    assert "a table is *.csv or *.parquet" in capfd.readouterr().err

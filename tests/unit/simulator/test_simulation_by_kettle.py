@@ -1,0 +1,119 @@
+"""Workloads decided by Kettle's own queue, negotiator and accountant."""
+
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+from kettle_services.negotiator.settings import NegotiatorSettings
+from kettle_services.simulator.domain.pool_rules import PoolRules
+from kettle_services.simulator.invented.play import play
+from kettle_services.simulator.platforms.platform import Platform
+from kettle_services.simulator.simulation import JobTooLargeError, Simulation
+from kettle_services.simulator.simulation_file import SimulationFileError, read
+from kettle_services.simulator.what_if_file import rules
+from kettle_services.simulator.workloads.distributions import Uniform
+from kettle_services.simulator.workloads.workload import Workload
+from kettle_wire.events import ClusterSubmitted, Event
+
+USUAL = rules(NegotiatorSettings(), worklife=0.0, factors={})
+_SECOND = 1_000_000
+
+
+def test_jobs_run_as_soon_as_there_is_a_core() -> None:
+    """
+    Two cores, four jobs of 10 s of which the last two wait for the first ones, and for the cycle after these.
+    """
+    result = Simulation(
+        platform=Platform.star(hosts=1, cores=2), workload=Workload.generated(4, duration=10), rules=USUAL
+    ).run()
+    assert result.jobs["started"].tolist() == [0, 0, 10, 10]  # type: ignore[union-attr]
+    assert result.figures().utilisation == 1.0
+
+
+def test_factors_of_one_to_three_share_a_full_pool_three_to_one() -> None:
+    """
+    Effective priorities rise with usage times factor; who has a third of the factor has three times the pool.
+    """
+    by = msgspec.structs.replace(USUAL, prio_factors={"ada": 1000.0, "bob": 3000.0}, half_life=1e9)
+    work = Workload.generated(1600, duration=Uniform(50, 70), user="ada", seed=1) + Workload.generated(
+        1600, duration=Uniform(50, 70), user="bob", seed=2
+    )
+    result = Simulation(platform=Platform.star(hosts=10, cores=4), workload=work, rules=by).run()
+    full = (result.ends > 600 * _SECOND) & (result.ends < 3000 * _SECOND)
+    ada = np.count_nonzero(full & (work.user == 0)) / np.count_nonzero(full)
+    assert ada == pytest.approx(0.75, abs=0.01)
+
+
+def test_the_same_file_gives_the_same_events() -> None:
+    def events() -> list[tuple[int, str, str, Event]]:
+        found: list[tuple[int, str, str, Event]] = []
+        work = Workload.generated(200, duration=Uniform(1, 90), every=1, poisson=True, seed=3)
+        play(
+            Platform.star(hosts=3, cores=4),
+            work,
+            USUAL,
+            step=_SECOND,
+            record=lambda at, shard, stream, event: found.append((at, shard, stream, event)),
+        )
+        return found
+
+    assert events() == events()
+    assert any(isinstance(event, ClusterSubmitted) for _, _, _, event in events())
+
+
+def test_no_core_is_used_twice() -> None:
+    work = Workload.generated(300, duration=Uniform(1, 60), cores=1, seed=5) + Workload.generated(
+        100, duration=Uniform(1, 60), cores=3, seed=6, user="bob"
+    )
+    result = Simulation(platform=Platform.star(hosts=4, cores=4), workload=work, rules=USUAL).run()
+    changes = sorted(
+        [(end, 0, -cores) for end, cores in zip(result.ends, work.cores, strict=True)]
+        + [(start, 1, cores) for start, cores in zip(result.starts, work.cores, strict=True)]
+    )
+    busy = np.cumsum([change for _, _, change in changes])
+    assert busy.max() <= 16
+    assert busy[-1] == 0
+
+
+@pytest.mark.parametrize("cores", [5])
+def test_a_job_that_no_host_can_hold_is_told_before(cores: int) -> None:
+    work = Workload.generated(1, duration=1) + Workload.generated(1, duration=1, cores=cores)
+    with pytest.raises(JobTooLargeError, match="job 1: no host has 5 cores"):
+        Simulation(platform=Platform.star(hosts=1, cores=4), workload=work, rules=USUAL).run()
+
+
+_FILE = """\
+model = "kettle"
+[platform]
+cores = 2
+[workload]
+jobs = 3
+duration = "1 min"
+[kettle]
+step = "5 s"
+"""
+
+
+def test_a_file_can_ask_for_it(tmp_path: Path) -> None:
+    (tmp_path / "study.toml").write_text(_FILE + "[factors]\nuser = 10\n")
+    simulation = read(tmp_path / "study.toml").simulation
+    assert isinstance(simulation.rules, PoolRules)
+    assert simulation.rules.prio_factors == {"user": 10.0}
+    assert simulation.run().figures().ended == 3
+
+
+@pytest.mark.parametrize(
+    ("more", "sentence"),
+    [
+        ("[delays]\nbefore = 1\n", "9: delays: this table says nothing to the model kettle"),
+        ("[negotiator]\nprority_halflife = 1\n", "10: negotiator.prority_halflife: there is no such setting"),
+        ("[factors]\nuser = 0.1\n", "10: factors.user: Expected `float` >= 1"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_its_place(tmp_path: Path, more: str, sentence: str) -> None:
+    (tmp_path / "study.toml").write_text(_FILE + more)
+    with pytest.raises(SimulationFileError) as refused:
+        read(tmp_path / "study.toml")
+    assert f"{tmp_path}/study.toml:{sentence}" in str(refused.value)
