@@ -170,7 +170,7 @@ async def test_who_waits_is_told_why_and_what_is_not_possible(client: Client) ->
             shown = await client.sessions.show("big")
     assert shown.waits
     for new, why in (
-        (NewSession(kind="process", profile="progam"), "did you mean program?"),
+        (NewSession(kind="process", profile="prograam"), "did you mean program?"),
         (NewSession(kind="process", command=sleep, size=SessionSize(memory=10**6)), "nobody chooses another"),
         (NewSession(kind="process", command=sleep, size=SessionSize(workers=3)), "has no workers"),
         (NewSession(kind="process", name="big", command=sleep), "already"),
