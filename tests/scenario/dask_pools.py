@@ -53,6 +53,6 @@ def kill(job: str) -> None:
 
 
 async def jobs_left(pool: ThrowawayPool) -> list[str]:
-    """Those of the queue that are not over."""
+    """Jobs of the queue that are not over."""
     ads = await pool.client.jobs(select(), projection=["ClusterId", "ProcId", "JobStatus"])
     return [f"{ad['ClusterId']}.{ad['ProcId']}" for ad in ads if ad["JobStatus"] in {1, 2, 5}]

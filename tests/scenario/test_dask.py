@@ -1,12 +1,17 @@
-"""Dask clusters whose scheduler and workers are jobs of a pool, with the real Dask and the real service of sessions."""
+"""
+Dask clusters whose scheduler and workers are jobs of a pool, with the real Dask and the real service of sessions.
+"""
 
 import asyncio
+import logging
+import platform
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import numpy as np
 import pytest
 from distributed import Client, wait
@@ -19,9 +24,10 @@ from kettle.dask.placement import Placement
 from kettle.dask.security import security_of
 from kettle.testing.commands.running import execute
 from kettle.testing.patience import PATIENCE_S
-from kettle.testing.throwaway_pool import ThrowawayPool
+from kettle.testing.throwaway_pool import ThrowawayPool, merged
 
 from .dask_pools import SETTINGS, cluster_in, jobs_left, kill
+from .test_tutorials import follow
 
 pytestmark = [pytest.mark.scenario, pytest.mark.embedded]
 
@@ -44,20 +50,43 @@ with KettleCluster.from_name("analysis") as cluster, cluster.get_client() as cli
 """
 
 
+APART: Final = """
+import os, sys
+from kettle.dask import placement
+placement.machine_network = lambda: f"machine:{os.getpid()}"
+from kettle.dask.worker.__main__ import main
+sys.exit(main())
+"""
+"""A worker that takes its network for one of its own, so that nobody comes to it directly, nor it to anybody."""
+PROFILES: Final = f"""
+[dask]
+kind = "dask"
+python = "{sys.executable}"
+cpus_allowed = [1, 4]
+memory_allowed = [64, 4000]
+
+[apart]
+kind = "dask"
+python = "{sys.executable}"
+worker_command = ["{{python}}", "-c", {msgspec.json.encode(APART).decode()}]
+memory = 400
+"""
 BYTES: Final = 100_000_000
 
 
 @pytest.fixture
 def elsewhere() -> Iterator[None]:
-    """This process is in no network of the pool's machines."""
+    """Have this process in no network of the pool's machines."""
     backends[SCHEME] = KettleBackend(Placement())
     yield
     backends[SCHEME] = KettleBackend()
 
 
 @pytest.fixture(scope="module")
-def configuration() -> dict[str, Any]:
-    return {"cpus": 6, "settings": SETTINGS}
+def configuration(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    profiles = tmp_path_factory.mktemp("profiles") / "profiles.toml"
+    profiles.write_text(PROFILES)
+    return {"cpus": 6, "settings": merged(SETTINGS, {"sessions": {"profiles": str(profiles)}})}
 
 
 async def by_hand(pool: ThrowawayPool, script: str, work: Path) -> str:
@@ -79,9 +108,9 @@ async def test_a_cluster_of_jobs(pool: ThrowawayPool, tmp_path: Path) -> None:
             assert [n + 1 for n in range(20)] == await client.gather(client.map(lambda n: n + 1, range(20)))
             jobs = {each["name"] for each in cluster.scheduler_info["workers"].values()}
             assert jobs < set(await jobs_left(pool))
-            kept = client.map(lambda n: np.arange(n), range(100, 140), pure=False)
+            kept = client.map(np.arange, range(100, 140), pure=False)
             await wait(kept)
-            victim = sorted(jobs)[0]
+            victim = min(jobs)
             kill(victim)
             async with asyncio.timeout(PATIENCE_S):
                 while True:
@@ -102,7 +131,9 @@ async def test_a_cluster_of_jobs(pool: ThrowawayPool, tmp_path: Path) -> None:
 
 
 async def test_a_client_in_another_network(pool: ThrowawayPool, elsewhere: None) -> None:
-    """All that it sends and gets goes through the gateway: functions, results of many MB, and what runs on workers."""
+    """
+    All that it sends and gets goes through the gateway: functions, results of many MB, and what runs on workers.
+    """
     async with cluster_in(pool, 1) as cluster, Client(cluster, asynchronous=True) as client:
         await client.wait_for_workers(1, timeout=PATIENCE_S)
         began = time.monotonic()
@@ -110,8 +141,8 @@ async def test_a_client_in_another_network(pool: ThrowawayPool, elsewhere: None)
         took = time.monotonic() - began
         assert BYTES == data.nbytes
         assert BYTES // 8 == data.sum()
-        print(f"{BYTES / took / 1e6:.0f} MB/s through the gateway")
-        assert {sys.version} == set((await client.run(lambda: sys.version)).values())
+        logging.getLogger(__name__).info("%.0f MB/s through the gateway", BYTES / took / 1e6)
+        assert {platform.python_version()} == set((await client.run(platform.python_version)).values())
 
 
 async def test_clusters_at_a_terminal(pool: ThrowawayPool) -> None:
@@ -136,3 +167,26 @@ async def test_clusters_at_a_terminal(pool: ThrowawayPool) -> None:
         while "typed" in await said("list"):
             await asyncio.sleep(0.05)
     assert [] == await jobs_left(pool)
+
+
+async def test_the_tutorial_works_as_it_stands(pool: ThrowawayPool, tmp_path: Path) -> None:
+    """Every command of it ends well, and prints what the page shows."""
+    await follow("dask-cluster", pool, tmp_path)
+    async with asyncio.timeout(PATIENCE_S):
+        while await jobs_left(pool):
+            await asyncio.sleep(0.05)
+
+
+async def test_workers_of_different_networks(pool: ThrowawayPool, tmp_path: Path) -> None:
+    """
+    They and their scheduler reach each other through the gateway by what their session gets them there: results move
+    between workers, and functions run on them.
+    """
+    async with cluster_in(pool, 2, profile="apart") as cluster, Client(cluster, asynchronous=True) as client:
+        await client.wait_for_workers(2, timeout=PATIENCE_S)
+        one, other = (each["name"] for each in cluster.scheduler_info["workers"].values())
+        left = client.submit(np.ones, 1000, workers=one, pure=False)
+        right = client.submit(np.ones, 1000, workers=other, pure=False)
+        both = client.submit(lambda a, b: float((a + b).sum()), left, right, workers=one, pure=False)
+        assert 2000.0 == await asyncio.wait_for(both, PATIENCE_S)
+        assert 2 == len(await client.run(platform.python_version))

@@ -78,7 +78,7 @@ async def test_an_interactive_job_begins_on_a_full_pool(
 async def _serves(
     pool: ThrowawayPool, people: tuple[Client, Client], section: str, batch: int, tmp_path: Path
 ) -> None:
-    """The session of somebody whose first job begins at once, and whose others begin as the policy lets them."""
+    """The first job of the session begins at once, and the others as the policy lets them."""
     ada, bob = people
     session = JobId(await submitted(bob, f"{SLEEP}interactive = true\nqueue\n", tmp_path), 0)
     await happened(bob, session, JobStarted)

@@ -18,6 +18,7 @@ from kettle.bus.ports import FROM_JOB, Rep, Req
 from kettle.client.connections.transport import Requests, new_id
 from kettle.client.errors import ClientError, PoolUnreachableError
 from kettle_wire.commands import sessions as wire
+from kettle_wire.commands.gateway import AccessMade
 from kettle_wire.commands.sessions import (
     AgentOrders,
     AgentReport,
@@ -169,6 +170,9 @@ _CERTIFICATE: Final = Endpoint(
     "sessions", "certificate", SignCertificate, SessionCertificate, callers=_OF_JOBS, repeat=Repeat.QUERY
 )
 _SHOW: Final = Endpoint("sessions", "show", _Nothing, SessionView, callers=_OF_JOBS, repeat=Repeat.QUERY)
+_ACCESS: Final = Endpoint(
+    "sessions", "access", _Nothing, AccessMade, callers=_OF_JOBS, repeat=Repeat.HARMLESS
+)
 _FILES: Final = Endpoint("sessions", "files", _Nothing, SessionFiles, callers=_OF_JOBS, repeat=Repeat.QUERY)
 """What jobs ask by way of their shadows, which make `kettle_wire.commands.sessions.MemberAsks` of it."""
 
@@ -205,6 +209,10 @@ class OwnSession:
     async def show(self) -> SessionView:
         """How the session is, without asking why members wait."""
         return await self._job.call(_SHOW, "-", _Nothing())
+
+    async def access(self) -> AccessMade:
+        """What is shown to the gateway to reach the services of the session's other jobs, for an hour at most."""
+        return await self._job.call(_ACCESS, "-", _Nothing())
 
     async def files(self) -> dict[str, str]:
         """The files that the session's owner has given to it."""

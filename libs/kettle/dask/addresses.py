@@ -46,7 +46,9 @@ class JobAddress(msgspec.Struct, frozen=True):
 
     @property
     def machine(self) -> str:
-        """Equal for those on one machine: its address, or the name of its network if nobody else is in that."""
+        """
+        Equal for those on one machine: its address, or the name of its network if nobody else is in that.
+        """
         return self.network if self.host in _LOOPBACK else self.host or self.job
 
     def __str__(self) -> str:

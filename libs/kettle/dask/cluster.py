@@ -7,7 +7,7 @@ again by its name (`KettleCluster.from_name`).
 
 import asyncio
 import contextlib
-from collections.abc import Generator
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final, Self
 
@@ -18,7 +18,7 @@ from distributed.objects import SchedulerInfo
 from distributed.security import Security
 from distributed.utils import Log, Logs
 
-from kettle.client.errors import ClientError
+from kettle.client.errors import ClientError, CommandRefusedError
 from kettle.dask.connection import Connect, SessionLink
 from kettle.dask.description import html_of, read_limits, read_wish, said_of
 from kettle.dask.errors import NotReadyError, NotStoppedError, SessionEndedError, VersionMismatchError
@@ -29,6 +29,8 @@ from kettle.dask.versions import mismatch, own_versions
 from kettle.retry.backoff import Backoff
 from kettle.retry.loop import Waits
 
+Question = Callable[[SessionService, str], Awaitable[Situation]]
+"""What is asked of the service about a session."""
 _AGAIN: Final = Backoff(first=0.2, longest=5.0)
 _LOOK_S: Final = 1.0
 """Between two looks at the workers, for those who look at this object."""
@@ -37,7 +39,9 @@ _PATIENT_S: Final = 3.0
 
 
 class Adapting:
-    """That a cluster adapts itself: between which limits, and for an asynchronous program something to wait for."""
+    """
+    That a cluster adapts itself: between which limits, and for an asynchronous program something to wait for.
+    """
 
     def __init__(self, limits: Limits, asked: "asyncio.Task[None] | None") -> None:
         self.minimum: Final = limits.minimum
@@ -120,7 +124,7 @@ class KettleCluster(Cluster):
 
     # What the session is asked
 
-    def scale(self, n: int) -> Any:  # type: ignore[override]
+    def scale(self, n: int) -> Any:
         """
         To `n` workers; it no longer adapts.  Returns when that is recorded, not when they are there.
 
@@ -143,6 +147,8 @@ class KettleCluster(Cluster):
 
     def why(self) -> str:
         """Why the cluster is as it is: for what its workers wait, what went wrong, or that nobody answers."""
+        if self._serving is not None and self._serving.done() and not self._serving.cancelled():
+            return str(self._serving.exception())
         return said_of(self.situation, self._link.trouble if self._link is not None else "")
 
     @property
@@ -225,7 +231,7 @@ class KettleCluster(Cluster):
                     )
                 try:
                     await self._attach(link.service, situation)
-                except OSError as error:
+                except (OSError, ClientError) as error:
                     link.trouble = f"the scheduler is not reached: {error}"
                     await waits.wait()
                     continue
@@ -254,22 +260,33 @@ class KettleCluster(Cluster):
         self._ready.set()
 
     async def _asked_scheduler(self) -> SchedulerInfo:
-        """Dask's own clusters subscribe to news of workers, which one object alone can have of a scheduler."""
-        return SchedulerInfo(await self.scheduler_comm.identity(n_workers=-1))
+        """
+        Dask's own clusters subscribe to news of workers, which one object alone can have of a scheduler.
+        """
+        scheduler: Any = self.scheduler_comm
+        return SchedulerInfo(await scheduler.identity(n_workers=-1))
 
     async def _stay(self, link: SessionLink, contact: str) -> None:
         """Until the session has another scheduler, is over, or this one is no longer reached."""
-        moved = asyncio.create_task(link.until(lambda now: now.over or now.contact not in {"", contact}))
+        looking = asyncio.create_task(self._look())
+        moved = asyncio.create_task(link.until(lambda now: now.over or now.contact != contact))
         try:
-            while not (await asyncio.wait((moved,), timeout=_LOOK_S))[0]:
-                self.scheduler_info = await self._asked_scheduler()
-        except OSError as error:
-            link.trouble = f"the scheduler is no longer reached: {error}"
+            await asyncio.wait((looking, moved), return_when=asyncio.FIRST_COMPLETED)
         finally:
             self._ready.clear()
-            moved.cancel()
-        await self.scheduler_comm.close_rpc()
-        self.scheduler_info = {"workers": {}}
+            for each in (looking, moved):
+                each.cancel()
+            await asyncio.wait((looking, moved))
+            if self.scheduler_comm is not None:
+                await self.scheduler_comm.close_rpc()
+            self.scheduler_info = {"workers": {}}
+        if not looking.cancelled() and (error := looking.exception()) is not None:
+            link.trouble = f"the scheduler is no longer reached: {error}"
+
+    async def _look(self) -> None:
+        while True:
+            await asyncio.sleep(_LOOK_S)
+            self.scheduler_info = await self._asked_scheduler()
 
     async def _close(self) -> None:
         if self.status == Status.closed:
@@ -278,7 +295,7 @@ class KettleCluster(Cluster):
         link = self._link
         try:
             if self._stops and link is not None and not link.situation.over:
-                await link.service.stop(link.situation.id)
+                await self._asked(link, lambda service, session: service.stop(session))
         except ClientError as error:
             failure = error
         if self._serving is not None:
@@ -310,35 +327,52 @@ class KettleCluster(Cluster):
 
     async def _get_logs(self, cluster: bool = True, scheduler: bool = True, workers: bool = True) -> Logs:  # noqa: FBT001, FBT002  Dask's names
         connected = self._ready.is_set()
-        found = await super()._get_logs(False, scheduler and connected, workers and connected)
+        found: Logs = await super()._get_logs(False, scheduler and connected, workers and connected)
         if cluster and self._link is not None:
             found["Cluster"] = Log("\n".join(await self._link.service.story(self._link.situation.id)))
         return found
 
-    async def _kept_results(self, client: Client) -> dict[Any, Future]:
+    async def _kept_results(self, client: Client) -> dict[Any, Future[Any]]:
         if not self._ready.is_set():
             raise NotReadyError(self.why())
         kept: dict[str, list[Any]] = await getattr(self.scheduler_comm, LIST_KEPT)()
-        found = {key: Future(key, client=client) for keys in kept.values() for key in keys}
+        found: dict[Any, Future[Any]] = {
+            key: Future(key, client=client) for keys in kept.values() for key in keys
+        }
         # From now on it is this client's, as with a future that somebody sends.
         client._send_to_scheduler(  # noqa: SLF001  Dask has no other word for it
             {"op": "client-desires-keys", "keys": list(found), "client": client.id}
         )
         return found
 
-    def _ask(self, question: Any) -> Any:
+    def _ask(self, question: Question) -> Any:
         """In an asynchronous program it is asked at once, whether or not somebody waits for the answer."""
         if self.asynchronous:
             return asyncio.ensure_future(self._answered(question))
         return self.sync(self._answered, question)
 
-    async def _answered(self, question: Any) -> None:
+    async def _answered(self, question: Question) -> None:
         if self._link is None:
             await self._begin()
         link = self._link
         if link is None:
             raise NotReadyError("the session has not begun")
-        await link.tell(await question(link.service, link.situation.id))
+        await link.tell(await self._asked(link, question))
+
+    async def _asked(self, link: SessionLink, question: Question) -> Situation:
+        """
+        The answer; if nobody answers on the connection that there is, the question is asked on another one.
+
+        A connection may be lost for good while the pool is well.  Raises ClientError.
+        """
+        session = link.situation.id
+        try:
+            return await question(link.service, session)
+        except CommandRefusedError:
+            raise
+        except ClientError:
+            async with self._connect() as service:
+                return await question(service, session)
 
 
 def _sessions_of_pool() -> AbstractAsyncContextManager[SessionService]:

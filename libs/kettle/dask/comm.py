@@ -65,7 +65,7 @@ class KettleBackend(Backend):
         return read_address(loc).machine
 
     def get_address_host_port(self, loc: str) -> tuple[str, int]:
-        """The same, and the port of the direct way; 0 if there is none."""
+        """Its machine, and the port of the direct way; 0 if there is none."""
         address = read_address(loc)
         return address.machine, address.port
 
@@ -101,7 +101,7 @@ class KettleListener(TLSListener):
 
     @property
     def listen_address(self) -> str:
-        """The same as that for others: they carry one name for each server."""
+        """What others call it: Dask carries one name for each server."""
         return self.contact_address
 
     @property
@@ -147,7 +147,8 @@ class KettleConnector(Connector):
 
     async def _direct(self, wanted: JobAddress, deserialize: bool, args: dict[str, Any]) -> TLS:
         host = f"[{wanted.host}]" if ":" in wanted.host else wanted.host
-        return await _NamedConnector(wanted).connect(f"{host}:{wanted.port}", deserialize, **args)
+        comm: TLS = await _NamedConnector(wanted).connect(f"{host}:{wanted.port}", deserialize, **args)
+        return comm
 
     async def _through_gateway(self, wanted: JobAddress, deserialize: bool, args: dict[str, Any]) -> TLS:
         opener = _opener(args)
@@ -167,7 +168,7 @@ class KettleConnector(Connector):
                 ) from error
             why = carried.failure or cause or error
             raise CommClosedError(f"{wanted} was not reached through the gateway: {why}") from error
-        # Whoever is behind the gateway is on another machine, whatever its own address means there.
+        # A job behind the gateway is on another machine, whatever its own address means there.
         peer = JobAddress(wanted.job, wanted.service)
         return TLS(stream, f"tls://{get_stream_address(stream)}", str(peer), deserialize)
 

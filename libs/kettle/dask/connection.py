@@ -13,9 +13,12 @@ from kettle.client.errors import ClientError, CommandRefusedError
 from kettle.dask.session_service import SessionService, Situation
 from kettle.retry.backoff import Backoff
 from kettle.retry.loop import Waits
+from kettle_wire.codes import RefusalCode
 
 Connect = Callable[[], AbstractAsyncContextManager[SessionService]]
 _WAIT_S: Final = 15.0
+_FINAL: Final = frozenset({RefusalCode.NOT_FOUND, RefusalCode.DENIED})
+"""A session that is over for so long that nobody knows it any more, or that is no longer shared with us."""
 _AFTER_FAILURE: Final = Backoff(first=0.2, longest=15.0)
 
 
@@ -63,11 +66,10 @@ class SessionLink:
             known = self.situation
             try:
                 news = await self.service.follow(known.id, known.events, _WAIT_S)
-            except CommandRefusedError as error:
-                # As of a session that is over for so long that nobody knows it any more.
-                await self.tell(_ended(known, str(error)))
-                return
             except ClientError as error:
+                if isinstance(error, CommandRefusedError) and error.code in _FINAL:
+                    await self.tell(_ended(known, str(error)))
+                    return
                 self.trouble = str(error)
                 await waits.wait()
                 continue

@@ -1,4 +1,6 @@
-"""A cluster in words: what is asked for, read and checked; what there is, as a sentence and as a piece of a page."""
+"""
+A cluster in words: what is asked for, read and checked; what there is, as a sentence and as a piece of a page.
+"""
 
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -91,7 +93,7 @@ def said_of(situation: Situation | None, trouble: str) -> str:
 def html_of(
     name: str, situation: Situation | None, trouble: str, workers: Mapping[str, Any], links: Sequence[str]
 ) -> str:
-    """The same for a notebook."""
+    """A cluster as a table for a notebook."""
     threads = sum(each.get("nthreads", 0) for each in workers.values())
     wanted = situation.wanted if situation is not None else len(workers)
     rows = [

@@ -1,7 +1,10 @@
-"""What the programs in the jobs of a session are told by it, by way of their starters and shadows: they hold no credential."""
+"""
+What the programs in the jobs of a session are told by it, by way of their starters and shadows: they hold no credential.
+"""
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Mapping
 from typing import Final, TypeVar
 
@@ -9,13 +12,15 @@ import msgspec
 
 from kettle.bus.ports import BusError, RefusedError
 from kettle.client.errors import ClientError, PoolUnreachableError
+from kettle.client.published import GatewayAccess, open_stream
 from kettle.client.sessions import OwnSession
 from kettle.dask.credentials import Credentials, CredentialsError, OpenStream
 from kettle.dask.reports import Orders, Report, Superior
 from kettle.execution.job_environment.condor_chirp import Chirp, ChirpError
 from kettle.pki.certificates import make_request
 from kettle.retry.backoff import Backoff
-from kettle.retry.loop import Waits
+from kettle.retry.deadline import Deadline
+from kettle.retry.loop import Waits, retry
 from kettle_wire.commands.sessions import AgentReport, AgentWorker
 
 T = TypeVar("T")
@@ -82,22 +87,17 @@ class JobMembership:
         except ClientError as error:
             raise CredentialsError(str(error)) from error
         key, request = make_request(f"job {environ.get('KETTLE_SESSION', '')}"[:64])
-        waits = Waits(_LOOK)
         try:
-            async with asyncio.timeout(_FIRST_S):
-                while True:
-                    try:
-                        signed = await own.certificate(request)
-                        break
-                    except RefusedError as error:
-                        raise CredentialsError(f"the session signs no certificate: {error}") from error
-                    except BusError as error:
-                        log.info("the session does not answer, and is asked again: %s", error)
-                        await waits.wait()
-        except TimeoutError as error:
-            raise CredentialsError(f"the session did not answer within {_FIRST_S:g} s") from error
+            signed = await retry(
+                lambda: own.certificate(request),
+                _LOOK,
+                retryable=lambda error: isinstance(error, BusError) and not isinstance(error, RefusedError),
+                deadline=Deadline(_FIRST_S),
+            )
+        except BusError as error:
+            raise CredentialsError(f"the session signs no certificate: {error}") from error
         made = Credentials(signed.authority.decode(), signed.certificate.decode(), key.decode())
-        return cls(own, made, way_of_job(environ))
+        return cls(own, made, WayOfJob(own).open_stream)
 
     async def publish(self, service: str, port: int, kind: str) -> None:
         """Where there is no gateway, those of the own network come nevertheless."""
@@ -129,6 +129,29 @@ def _chirped(service: str) -> Callable[[], str]:
     return lambda: Chirp().data("publish", service).decode()
 
 
-def way_of_job(environ: Mapping[str, str]) -> OpenStream | None:
-    """How this job reaches services of the others of its session through the gateway; None where it cannot."""
-    return None
+class WayOfJob:
+    """
+    The way of a job to the others of its session through the gateway, with what its session gets for it there.
+    """
+
+    def __init__(self, own: OwnSession) -> None:
+        self._own = own
+        self._access: GatewayAccess | None = None
+        self._until = 0.0
+        self._asking = asyncio.Lock()
+
+    async def open_stream(self, job: str, service: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Raises ConnectionError, after which Dask tries again for a while."""
+        try:
+            return await open_stream(job, service, access=await self._shown())
+        except (ClientError, BusError) as error:
+            self._until = 0.0  # the gateway may be another process, which does not know what was shown
+            raise ConnectionError(str(error)) from error
+
+    async def _shown(self) -> GatewayAccess:
+        async with self._asking:
+            if self._access is None or time.time() >= self._until:
+                made = await self._own.access()
+                self._access = GatewayAccess(made.url, made.ca, made.token)
+                self._until = time.time() + (made.expires - time.time()) / 2
+            return self._access

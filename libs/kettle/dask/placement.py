@@ -53,7 +53,9 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def machine_network() -> str:
-    """The name of this machine's network as this process sees it: two processes that have it share a loopback device."""
+    """
+    The name of this machine's network as this process sees it: two processes that have it share a loopback device.
+    """
     boot = _BOOT.read_text().strip() if _BOOT.exists() else socket.gethostname()
     try:
         namespace = Path(_NAMESPACE).readlink().name
@@ -78,7 +80,7 @@ def of_site(name: str) -> str:
 
 
 def placement_of_person() -> Placement:
-    """That of a program which is no job, as one in a notebook."""
+    """Where a program is that is no job, as one in a notebook."""
     return Placement(networks=frozenset({machine_network()}))
 
 

@@ -1,4 +1,6 @@
-"""The service of sessions of a pool, as cluster objects see it: through the client that `kettle` itself uses."""
+"""
+The service of sessions of a pool, as cluster objects see it: through the client that `kettle` itself uses.
+"""
 
 import asyncio
 import os
@@ -6,6 +8,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
@@ -19,7 +22,7 @@ from kettle_wire.commands.sessions import NewSession, SessionView
 from kettle_wire.events import decode
 from kettle_wire.sessions import SessionAdapt, SessionSize
 
-KIND = "dask"
+KIND: Final = "dask"
 
 
 @asynccontextmanager

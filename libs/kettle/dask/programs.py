@@ -1,4 +1,6 @@
-"""What the programs of schedulers and workers have in common: how they are started, and how they are ended."""
+"""
+What the programs of schedulers and workers have in common: how they are started, and how they are ended.
+"""
 
 import argparse
 import asyncio

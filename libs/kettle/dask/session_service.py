@@ -1,11 +1,14 @@
-"""What a cluster object needs of the pool: a session's life, its certificates, and the ways to its services."""
+"""
+What a cluster object needs of the pool: a session's life, its certificates, and the ways to its services.
+"""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import msgspec
 
-from kettle.dask.credentials import Credentials, OpenStream
+from kettle.dask.credentials import Credentials
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -67,9 +70,6 @@ class SessionService(Protocol):
     Each method raises ClientError: PoolUnreachableError after it was repeated for a while, CommandRefusedError at once.
     """
 
-    open_stream: OpenStream
-    """The way through the gateway."""
-
     async def create(self, wish: Wish) -> Situation:
         """Begin a session."""
 
@@ -96,3 +96,6 @@ class SessionService(Protocol):
 
     async def link(self, job: str, service: str) -> str:
         """Where a browser finds a service; empty where the pool has no gateway."""
+
+    async def open_stream(self, job: str, service: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """The way through the gateway; raises OSError."""

@@ -1,4 +1,6 @@
-"""A socket that carries what a stream carries, for libraries that want one: Dask's connections are sockets."""
+"""
+A socket that carries what a stream carries, for libraries that want one: Dask's connections are sockets.
+"""
 
 import asyncio
 import socket

@@ -7,6 +7,7 @@ import msgspec
 
 from kettle_wire.endpoint import Caller, Endpoint, Repeat
 from kettle_wire.jobs import JobId, Name, Number
+from kettle_wire.sessions import SessionId
 
 
 class QueryAddress(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -56,8 +57,18 @@ class ServicesAdmitted(msgspec.Struct, frozen=True, kw_only=True):
         return f"ServicesAdmitted({self.url})"
 
 
+class AdmitMember(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Let a job of an interactive session reach the services of its other jobs; the gateway asks the queue whose they are."""
+
+    schedd: Name
+    job: JobId
+    session: SessionId
+
+
 class MakeAccess(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Make what a program of the caller's shows to the gateway to reach services of jobs, for some minutes."""
+    """
+    Make what a program of the caller's shows to the gateway to reach services of jobs, for some minutes.
+    """
 
 
 class AccessMade(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,6 +93,9 @@ MAKE_LOGIN_LINK = Endpoint(
     "gateway", "make_login_link", MakeLoginLink, LoginLink, callers=(Caller.USER,), repeat=Repeat.HARMLESS
 )
 """Not for who has come by token: the session would outlive that."""
+ADMIT_MEMBER = Endpoint(
+    "gateway", "admit_member", AdmitMember, AccessMade, callers=(Caller.SESSIONS,), repeat=Repeat.HARMLESS
+)
 MAKE_ACCESS = Endpoint(
     "gateway", "make_access", MakeAccess, AccessMade, callers=(Caller.USER,), repeat=Repeat.HARMLESS
 )

@@ -36,7 +36,6 @@ from kettle_wire.commands.queue import (
 from kettle_wire.commands.shadow import Assignment, Still, Stop
 from kettle_wire.commands.startd import Done, Occupied
 from kettle_wire.endpoint import Caller, CommandId, Endpoint, Position, Repeat
-from kettle_wire.events.job import ServiceUse
 from kettle_wire.job_tokens import NeededToken
 from kettle_wire.jobs import JobId, Name, Number
 from kettle_wire.spooling import Procs
@@ -444,24 +443,6 @@ class TokensNeeded(msgspec.Struct, frozen=True, kw_only=True):
     tokens: list[NeededToken]
 
 
-class ReportServices(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Record what happened at a gateway to the published services of an attempt; it says the same again until it is recorded."""
-
-    id: CommandId
-    job: JobId
-    attempt: Number
-    tunnel: Literal["", "up", "down"] = ""
-    services: Annotated[list[Annotated[str, msgspec.Meta(max_length=64)]], msgspec.Meta(max_length=16)] = []
-    reason: Annotated[str, msgspec.Meta(max_length=1000)] = ""
-    uses: Annotated[list[ServiceUse], msgspec.Meta(max_length=200)] = []
-
-
-class ServicesReported(msgspec.Struct, frozen=True, kw_only=True):
-    """That is recorded."""
-
-    position: Position
-
-
 RUN_NOW = Endpoint(
     "schedd", "run_now", RunNow, RunningNow, callers=(Caller.USER,), repeat=Repeat.FIRST_ANSWER
 )
@@ -507,14 +488,6 @@ RELEASE_SPOOLED = Endpoint(
     SpooledReleased,
     callers=(Caller.SHADOW,),
     repeat=Repeat.HARMLESS,
-)
-REPORT_SERVICES = Endpoint(
-    "schedd",
-    "report_services",
-    ReportServices,
-    ServicesReported,
-    callers=(Caller.GATEWAY,),
-    repeat=Repeat.FIRST_ANSWER,
 )
 NEEDED_TOKENS = Endpoint(
     "schedd",

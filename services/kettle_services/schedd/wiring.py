@@ -58,6 +58,7 @@ from kettle_wire.commands import schedd as commands
 from kettle_wire.commands.outputs import FIND_OUTPUTS
 from kettle_wire.commands.queue import SUBMIT_FROM_JOB
 from kettle_wire.commands.routing import LIST_UNROUTED, ROUTE_JOBS
+from kettle_wire.commands.service_reports import REPORT_SERVICES
 from kettle_wire.commands.submissions import SUBMIT_MANY, SUBMIT_MANY_FROM_JOB
 from kettle_wire.subjects import Subjects
 
@@ -240,8 +241,8 @@ def _answers(
         command(commands.SYNC, attempt_reports.sync_shadow),
         command(commands.REPORT, attempt_reports.record_reports),
         *(_routing(pipeline, recorder, seal, door, settings) if door is not None else []),
+        command(REPORT_SERVICES, ServiceReports(recorder, auditor).report),
         *_of_sessions(pipeline, recorder, submissions, actions, edits, reasons),
-        command(commands.REPORT_SERVICES, ServiceReports(recorder, auditor).report),
         query(commands.NEEDED_TOKENS, NeededTokens(recorder).needed_tokens),
     ]
     authorizer = Authorizer.of_service("schedd", lambda: settings.authorization, people=people)

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from kettle.bus.ports import RefusedError
+from kettle.bus.ports import Asks, RefusedError
 from kettle.eventsourcing.command_pipeline import Decision
 from kettle_services.sessions.certificates import Certificates
 from kettle_services.sessions.domain.decisions import Heard
@@ -22,6 +22,7 @@ from kettle_services.sessions.domain.views import view
 from kettle_services.sessions.engine import Engine
 from kettle_services.sessions.kept_files import KeptFiles
 from kettle_wire.codes import RefusalCode
+from kettle_wire.commands.gateway import ADMIT_MEMBER, AccessMade, AdmitMember
 from kettle_wire.commands.sessions import (
     AgentOrders,
     AgentReport,
@@ -32,7 +33,9 @@ from kettle_wire.commands.sessions import (
 )
 from kettle_wire.events.interactive import InteractiveSchedulerSeen
 from kettle_wire.identity import Identity
+from kettle_wire.jobs import JobId
 
+_GATEWAY: Final = "gateway"
 _RETIRED: Final = "retired"
 _encode: Final = msgspec.msgpack.Encoder().encode
 
@@ -40,15 +43,21 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 class MemberQuestions:
     """Answers them."""
 
-    def __init__(self, engine: Engine, kept: KeptFiles, certificates: Certificates) -> None:
+    def __init__(
+        self, engine: Engine, kept: KeptFiles, certificates: Certificates, bus: Asks, schedd: str
+    ) -> None:
+        """`schedd`: whose jobs the members are."""
         self._engine = engine
         self._kept = kept
         self._certificates = certificates
+        self._bus = bus
+        self._schedd = schedd
         self._verbs: dict[str, Callable[[InteractiveSession, Member, bytes], Awaitable[Any]]] = {
             "agent": self._agent,
             "certificate": self._certificate,
             "show": self._show,
             "files": self._files,
+            "access": self._access,
         }
 
     async def asks(self, request: MemberAsks, caller: Identity) -> Decision[MemberAnswer]:
@@ -110,6 +119,12 @@ class MemberQuestions:
     async def _files(self, session: InteractiveSession, member: Member, body: bytes) -> SessionFiles:
         del member, body
         return SessionFiles(files=await asyncio.to_thread(self._kept.of, session.id))
+
+    async def _access(self, session: InteractiveSession, member: Member, body: bytes) -> AccessMade:
+        """With what it reaches the services of the others through the gateway."""
+        del body
+        request = AdmitMember(schedd=self._schedd, job=JobId.parse(member.job), session=session.id)
+        return await self._bus.call(ADMIT_MEMBER, _GATEWAY, request)
 
 
 def _member(session: InteractiveSession | None, job: str) -> Member | None:

@@ -65,7 +65,7 @@ async def serve(rt: Runtime, settings: SessionsSettings) -> None:
     asked = SessionCommands(
         engine, following, access, profiles, reasons, histories, kept, limit=settings.limit
     )
-    members = MemberQuestions(engine, kept, certificates)
+    members = MemberQuestions(engine, kept, certificates, bus, settings.name)
     pipeline = CommandPipeline(record)
     await bus.serve(
         "sessions",

@@ -1,4 +1,6 @@
-"""A service of sessions in this process, whose jobs are tasks: what KettleCluster and the programs see of the real one."""
+"""
+A service of sessions in this process, whose jobs are tasks: what KettleCluster and the programs see of the real one.
+"""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
@@ -12,9 +14,9 @@ from distributed.comm.registry import backends
 from kettle.client.errors import CommandRefusedError, PoolUnreachableError
 from kettle.dask.addresses import SCHEME
 from kettle.dask.comm import KettleBackend
-from kettle.dask.credentials import Credentials
+from kettle.dask.credentials import Credentials, OpenStream
 from kettle.dask.placement import Placement, machine_network
-from kettle.dask.reports import Report
+from kettle.dask.reports import Report, Superior
 from kettle.dask.scheduler.program import run_scheduler
 from kettle.dask.session_service import Limits, Situation, Wish
 from kettle.dask.worker.program import WorkerProgram
@@ -44,8 +46,8 @@ class Member:
     def __init__(self, service: "SessionsHere", *, leads: bool) -> None:
         self._service = service
         self.credentials = issued("s1")
-        self.open_stream = None
-        self.superior = service if leads else None
+        self.open_stream: OpenStream | None = None
+        self.superior: Superior | None = service if leads else None
 
     async def publish(self, service: str, port: int, kind: str) -> None:
         self._service.published.append((service, kind))

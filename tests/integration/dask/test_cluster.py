@@ -49,7 +49,7 @@ async def test_a_cluster_computes_and_grows_and_shrinks(service: SessionsHere) -
         assert computed == await client.run_on_scheduler(
             lambda dask_scheduler: len(dask_scheduler.computations)
         )
-        assert {("dask", "tcp"), ("dashboard", "http"), ("worker", "tcp")} == set(service.published)
+        assert {("dask", "tcp"), ("dashboard", "http-prefix"), ("worker", "tcp")} == set(service.published)
         assert "https://pool.example/jobs/1.0/dashboard/status" == mine.dashboard_link
         assert mine.scheduler_address.startswith("kettle://1.0/dask@")
         assert "workers=1 of 1" in repr(mine)
@@ -76,7 +76,8 @@ async def test_another_object_finds_the_cluster_and_what_was_computed(service: S
     future = lost.submit(lambda: "kept", key="found-again", pure=False)
     assert "kept" == await future
     lost.status = "closed"  # as the kernel of a notebook dies: it says nothing, and does not come back
-    lost.scheduler_comm.comm.abort()
+    connection: Any = lost.scheduler_comm
+    connection.comm.abort()
     again = cluster(service, existing=first.name)
     async with again, Client(again, asynchronous=True) as client:
         async with asyncio.timeout(PATIENCE_S):

@@ -22,8 +22,10 @@ PROGRAM: Final = "kettle.dask.worker"
 WORKER: Final = "worker"
 """The name of its service."""
 DEATH_TIMEOUT_S: Final = 120.0
-_LOST: Final = frozenset({"worker-handle-scheduler-connection-broken", "worker-heartbeat-missing"})
-"""Reasons of Dask for which a worker closes that may join another scheduler."""
+_LOST: Final = frozenset(
+    {"worker-handle-scheduler-connection-broken", "worker-heartbeat-missing", "scheduler-close"}
+)
+"""Reasons of Dask for which a worker closes that may join another scheduler; who ends a session ends its jobs."""
 
 
 class Ended(IntEnum):
@@ -43,10 +45,10 @@ class JobWorker(Worker):
 
     closed_for = ""
 
-    async def close(self, *args: Any, reason: str = "worker-close", **options: Any) -> str | None:
-        """As Dask's own."""
-        self.closed_for = self.closed_for or reason
-        return await super().close(*args, reason=reason, **options)
+    async def close(self, *args: Any, **options: Any) -> Any:
+        """Remember the first reason."""
+        self.closed_for = self.closed_for or options.get("reason", "")
+        return await super().close(*args, **options)
 
 
 class WorkerProgram:
@@ -98,7 +100,10 @@ class WorkerProgram:
             await asyncio.wait((ended, finished), return_when=asyncio.FIRST_COMPLETED)
             if not finished.done():
                 # Its data move to others, as far as there is time.
-                await worker.close_gracefully(reason="the job of the worker is ended")
+                try:
+                    await worker.close_gracefully(reason="the job of the worker is ended")
+                except OSError:  # the scheduler has ended before it: nobody wants its data
+                    await worker.close(reason="the job of the worker is ended")
         finally:
             for each in (published, ended, finished):
                 each.cancel()

@@ -7,7 +7,7 @@ import msgspec
 from kettle.auth.mapping.principals import in_group
 from kettle.published.sharing import Sharing
 
-Because = Literal["owner", "shared", "group", "administrator"]
+Because = Literal["owner", "shared", "group", "administrator", "session"]
 
 
 class Asker(msgspec.Struct, frozen=True):

@@ -1,4 +1,6 @@
-"""What the queue says of a job whose services somebody wants: whose it is, with whom they are shared, and whether it runs."""
+"""
+What the queue says of a job whose services somebody wants: whose it is, with whom they are shared, and whether it runs.
+"""
 
 import asyncio
 import time
@@ -18,11 +20,12 @@ from kettle_wire.codes import JobStatus
 from kettle_wire.commands.queue import QUERY_JOBS, QueryJobs, Select
 from kettle_wire.jobs import JobId
 from kettle_wire.rest.problem import ProblemCode
+from kettle_wire.sessions import ID as SESSION
 
 _KEPT_S: Final = 1.0
 """So long an answer counts: what the owner takes back ends so soon."""
 _MOST: Final = 10_000
-_ATTRIBUTES: Final = ("Owner", "JobStatus", "HoldReason", services.ATTRIBUTE, sharing.ATTRIBUTE)
+_ATTRIBUTES: Final = ("Owner", "JobStatus", "HoldReason", SESSION, services.ATTRIBUTE, sharing.ATTRIBUTE)
 
 
 class QueuedJob(msgspec.Struct, frozen=True):
@@ -36,6 +39,8 @@ class QueuedJob(msgspec.Struct, frozen=True):
     described: tuple[services.Service, ...]
     """What its description publishes."""
     hold_reason: str = ""
+    session: str = ""
+    """The interactive session that it is of."""
 
     def why_not_reached(self) -> str:
         """Why it has no tunnel, as a sentence."""
@@ -55,7 +60,9 @@ class JobLookup:
     """Asks its access point, which decides; an answer counts for a moment."""
 
     def __init__(self, bus: Bus, collector: str, tables: JobTables) -> None:
-        """`tables` tell which access point has a job of a number, or had it; `collector`: the name of who knows all of them."""
+        """
+        `tables` tell which access point has a job of a number, or had it; `collector`: the name of who knows all of them.
+        """
         self._bus: Final = bus
         self._collector: Final = collector
         self._tables: Final = tables
@@ -128,6 +135,7 @@ def _of_ad(job: JobId, schedd: str, ad: Ad) -> QueuedJob:
         shared_with=_sharing(ad.get(sharing.ATTRIBUTE)),
         described=_services(ad.get(services.ATTRIBUTE)),
         hold_reason=str(ad.get("HoldReason", "")),
+        session=str(ad.get(SESSION, "")),
     )
 
 

@@ -11,6 +11,8 @@ from kettle.http.requests import bearer_token
 from kettle.published.services import Service
 from kettle_services.gateway.domain.published_access import Asker, Because, why_admitted
 from kettle_services.gateway.published.job_lookup import JobLookup, QueuedJob
+from kettle_services.gateway.published.member_access import PREFIX as MEMBER
+from kettle_services.gateway.published.member_access import MemberAccess
 from kettle_services.gateway.published.tunnels import JobTunnel, Tunnels
 from kettle_services.gateway.published.uses import Look
 from kettle_services.gateway.rest.access_tokens import PREFIX
@@ -49,10 +51,13 @@ Refused = Callable[[QueuedJob, str, str], None]
 class ServiceAccess:
     """Tells it."""
 
-    def __init__(self, front: Front, lookup: JobLookup, tunnels: Tunnels, persons: Persons) -> None:
+    def __init__(
+        self, front: Front, lookup: JobLookup, tunnels: Tunnels, persons: Persons, members: MemberAccess
+    ) -> None:
         self.front: Final = front
         self._persons: Final = persons
         self._lookup: Final = lookup
+        self._members: Final = members
         self._tunnels: Final = tunnels
         self.refused: Refused = lambda _job, _person, _service: None
 
@@ -64,6 +69,8 @@ class ServiceAccess:
 
         Raises RequestRefused: nobody who may, or there is no such job.
         """
+        if admitted is None and (token := bearer_token(request)).startswith(MEMBER):
+            return await self._of_member(token, job, schedd)
         if admitted is None:
             admitted = await self._admitted(request)
         queued = await self.job(job, schedd)
@@ -91,6 +98,18 @@ class ServiceAccess:
         person = self._persons.of_account(account, "")
         self.front.require(person, LEVEL)
         return Admitted(person, {}, Admission(look))
+
+    async def _of_member(self, token: str, job: JobId, schedd: str) -> Granted:
+        """For a job of an interactive session, which comes in its owner's name; raises RequestRefused."""
+        member = self._members.member(token)
+        queued = await self.job(job, schedd or member.schedd)
+        await self._members.require(member, queued)
+        person = self._persons.of_owner(member.owner)
+
+        async def look() -> None:
+            await self._members.require(member, await self._lookup.job(queued.job, queued.schedd))
+
+        return Granted(Admitted(person, {}, Admission(look)), queued, "session", look)
 
     async def job(self, job: JobId, schedd: str) -> QueuedJob:
         """A job in a queue; raises RequestRefused: there is none, or there are several."""

@@ -20,7 +20,7 @@ from kettle_services.gateway.published.service_access import ServiceAccess
 from kettle_services.gateway.published.tunnels import JobKey, JobTunnel, Tunnels
 from kettle_services.gateway.published.uses import Use, Uses
 from kettle_wire.codes import RefusalCode
-from kettle_wire.commands.schedd import REPORT_SERVICES, ReportServices
+from kettle_wire.commands.service_reports import REPORT_SERVICES, ReportServices
 from kettle_wire.events.job import ServiceUse
 
 EVERY_S: Final = 15.0

@@ -1,4 +1,6 @@
-"""Where people reach services of jobs: `/jobs/<id>/<service>/`, and `/v2/jobs/<id>/services/<service>/connect` for bytes."""
+"""
+Where people reach services of jobs: `/jobs/<id>/<service>/`, and `/v2/jobs/<id>/services/<service>/connect` for bytes.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable

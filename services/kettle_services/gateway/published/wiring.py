@@ -13,7 +13,9 @@ from kettle_services.gateway.pages.serving import Pages
 from kettle_services.gateway.published.http_proxy import HttpProxy
 from kettle_services.gateway.published.job_lookup import JobLookup
 from kettle_services.gateway.published.landing import Landing
+from kettle_services.gateway.published.member_access import MemberAccess
 from kettle_services.gateway.published.service_access import ServiceAccess
+from kettle_services.gateway.published.service_metrics import measure_services
 from kettle_services.gateway.published.service_pages import ServicePages
 from kettle_services.gateway.published.service_questions import ServiceQuestions
 from kettle_services.gateway.published.service_reporter import ServiceReporter
@@ -62,7 +64,8 @@ class PublishedServices:
         self.tunnels: Final = Tunnels(settings.tunnels)
         self.uses: Final = Uses(settings.service_connections, settings.service_connections_of_one)
         lookup = JobLookup(bus, settings.collector, parts.tables)
-        self.access: Final = ServiceAccess(front, lookup, self.tunnels, parts.persons)
+        self._members: Final = MemberAccess(lookup, tickets.url, tickets.ca)
+        self.access: Final = ServiceAccess(front, lookup, self.tunnels, parts.persons, self._members)
         self.reports: Final = ServiceReporter(bus)
         passage = Passage()
         proxy = HttpProxy(settings.service_patience, passage)
@@ -81,7 +84,7 @@ class PublishedServices:
 
     def served(self) -> list[Served[Any, Any]]:
         """What is answered over the bus."""
-        return [Served(MAKE_ACCESS, self.make_access), *self._tickets.served()]
+        return [Served(MAKE_ACCESS, self.make_access), self._members.served(), *self._tickets.served()]
 
     def add_to(self, application: web.Application, rt: Runtime) -> None:
         """Have the gateway take tunnels, and show services of jobs."""
@@ -89,6 +92,7 @@ class PublishedServices:
         self.requests.add_to(application, self.pages.lead_on)
         self.pages.add_to(application)
         self.reports.listen(self.tunnels, self.uses, self.access)
+        measure_services(rt.telemetry, self.tunnels, self.uses, self.access)
         rt.loop(self.reports.run(), name="reports of services")
         rt.loop(self.uses.watch(), name="uses of services")
         rt.loop(self.tunnels.watch_tickets(), name="tickets of tunnels")

@@ -171,6 +171,12 @@ class Persons:
                 _UNMAPPED,
                 f"{name} is no account of this machine that may use the pool, or is none any more",
             )
+        return self.of_owner(name, address)
+
+    def of_owner(self, name: str, address: str = "") -> Person:
+        """
+        Who has a job that runs, as an account; raises RequestRefused: that one is banned, or the rules make nobody of it.
+        """
         person = self._named(local(name, Address(address)))
         self._require_not_banned(name)
         own = msgspec.structs.replace(person.mapped, owner=name, domain=self._policy.domain)

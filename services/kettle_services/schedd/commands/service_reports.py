@@ -14,7 +14,7 @@ from kettle.eventsourcing.command_pipeline import Decision
 from kettle_services.schedd.domain.queue.fold import job_stream
 from kettle_services.schedd.queue.recorder import QueueRecorder
 from kettle_wire.codes import RefusalCode
-from kettle_wire.commands.schedd import REPORT_SERVICES, ReportServices, ServicesReported
+from kettle_wire.commands.service_reports import REPORT_SERVICES, ReportServices, ServicesReported
 from kettle_wire.events import JobServed
 from kettle_wire.events.job import ServiceUse
 from kettle_wire.identity import Identity
@@ -26,12 +26,16 @@ class ServiceReports:
     """Records them."""
 
     def __init__(self, recorder: QueueRecorder, auditor: Auditor | None) -> None:
-        """`auditor`: told of what administrators did with jobs of others, and of who was not let in; None: nobody wants to know."""
+        """
+        `auditor`: told of what administrators did with jobs of others, and of who was not let in; None: nobody wants to know.
+        """
         self._queue = recorder.queue
         self._auditor = auditor
 
     async def report(self, request: ReportServices, caller: Identity) -> Decision[ServicesReported]:
-        """`not_found`: the job has left the queue, and takes no more; `not_running`: it was never begun so often. Attempt 0: it did not run."""
+        """
+        `not_found`: the job has left the queue, and takes no more; `not_running`: it was never begun so often. Attempt 0: it did not run.
+        """
         job, known = request.job, self._queue.jobs.get(request.job)
         if known is None:
             raise RefusedError(RefusalCode.NOT_FOUND, f"job {job} is not in the queue any more")

@@ -83,7 +83,9 @@ class ProcessTree:
             self.signal(signal.SIGCONT)
 
     def reap(self) -> bool:
-        """Collect processes that have ended; whether the job has none left, with others of ours or without."""
+        """
+        Collect processes that have ended; whether the job has none left, with others of ours or without.
+        """
         try:
             while True:
                 pid, status, usage = os.wait4(-1, os.WNOHANG)
