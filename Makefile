@@ -86,7 +86,7 @@ docs-check: $(stamp)  ## every relative link in docs/ leads somewhere
 
 # Exact versions and hashes of every file of every release, and no address of where they came from.
 # Every extra of pyproject.toml: an image has all of them.
-extras := $(foreach each,archive dask ec2 embedded fast ssh yaml,--extra $(each))
+extras := $(foreach each,archive ec2 embedded fast ssh yaml,--extra $(each))
 compile := uv pip compile --quiet --no-config --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --no-annotate --no-header
 

@@ -32,6 +32,10 @@ class Identity(msgspec.Struct, frozen=True):
         """What a daemon is, wherever it runs."""
         return self.name.partition(".")[0]
 
+    def is_person(self, name: str) -> bool:
+        """Whether it is the person of this name, by whatever that person has shown."""
+        return self.kind == "user" and self.name == name
+
     @property
     def access_point(self) -> str:
         """The access point that a daemon belongs to, which has joined; empty: it is one of the pool's own."""

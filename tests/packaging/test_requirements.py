@@ -11,6 +11,8 @@ _PIN = re.compile(
 )
 _NAME = re.compile(r"^[A-Za-z0-9-]+")
 LOCKS = ["run.txt", "dev.txt", "tools.txt"]
+_OF_OTHERS = {"dask", "jupyterhub"}
+"""Extras for notebooks and hubs, which have those packages already, in the releases that suit their people."""
 
 
 def pins(lock: Path) -> set[tuple[str, str]]:
@@ -42,7 +44,12 @@ def test_what_is_declared_is_pinned(top: Path, pyproject: dict[str, Any]) -> Non
     project = pyproject["project"]
     run = [
         *project["dependencies"],
-        *(one for extra in project["optional-dependencies"].values() for one in extra),
+        *(
+            one
+            for extra, packages in project["optional-dependencies"].items()
+            if extra not in _OF_OTHERS
+            for one in packages
+        ),
     ]
     dev = [*run, *pyproject["dependency-groups"]["dev"]]
     for lock, declared in {"run.txt": run, "dev.txt": dev}.items():

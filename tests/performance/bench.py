@@ -137,6 +137,11 @@ SCRIPTS: Final = {
         "20,000 pilots of a compute entrypoint over one SSH login",
         ("--pilots=200", "--seconds=5"),
     ),
+    "facility": Script(
+        "facility.py",
+        "services of jobs through tunnel and gateway: one stream, answers, 1,100 connections",
+        ("--rounds=3", "--mib=128", "--answers=200", "--idle=50", "--busy=10", "--seconds=2"),
+    ),
     "queued": Script("queued.py", "memory of a schedd by what waits in its queue"),
     "cycle": Script("cycle.py", "negotiation cycles through the real service"),
     "fairness": Script(

@@ -32,7 +32,14 @@ from kettle_wire.events.codec import CODEC
 from kettle_wire.frames import Frame
 from kettle_wire.jobs import JobId
 
-from . import elastic_events, entrypoint_events, identity_events, session_events, workflow_events
+from . import (
+    elastic_events,
+    entrypoint_events,
+    identity_events,
+    service_events,
+    session_events,
+    workflow_events,
+)
 from .folds import expected
 from .recording import HERE, read, versions, write
 
@@ -317,7 +324,8 @@ async def _until(pool: ThrowawayPool, cluster: int, status: Status, jobs: int) -
 
 def _decided() -> dict[str, list[Frame]]:
     """
-    What happens to workflows, to machines that come and go, to jobs with routes and to credentials after days is decided without a pool.
+    What happens to workflows, to machines that come and go, to jobs with routes or services and to credentials after days is decided
+    without a pool.
     """
     return {
         session_events.SHARD: session_events.frames(),
@@ -325,6 +333,7 @@ def _decided() -> dict[str, list[Frame]]:
         SCALER: elastic_events.frames(),
         entrypoint_events.SHARD: entrypoint_events.frames(),
         "schedd.routed": entrypoint_events.of_schedd(),
+        service_events.SHARD: service_events.of_schedd(),
         "identity.renewed": entrypoint_events.frames("identity.renewed", identity_events.renewed()),
     }
 

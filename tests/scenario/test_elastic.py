@@ -234,6 +234,7 @@ async def test_a_pool_grows_for_what_waits_and_shrinks_to_nothing(
         await everybody_may_look(ada, leases[0].lease)
     async with person(pool, (pool.home / "gateway" / "token").read_text().strip()) as administrator:
         await an_administrator_changes_pools(administrator)
+        await a_machine_that_fails_its_examination_goes(administrator)
     await what_it_has_cost_is_measured(pool)
     audit = await pool.log_check()
     assert audit.clean, audit.said
@@ -336,6 +337,25 @@ async def everybody_may_look(ada: aiohttp.ClientSession, lease: str) -> None:
         assert (403, "not_permitted") == (status, refused["code"]), refused
     _, lab = await asked(ada, "GET", "/v2/pools/lab")
     assert ("active", version) == (lab["summary"]["standing"], lab["summary"]["version"])
+
+
+async def a_machine_that_fails_its_examination_goes(administrator: aiohttp.ClientSession) -> None:
+    """What an offer's program says of a machine is why the machine is removed before it takes a job."""
+    script = "#!/bin/sh\\necho there is no cvmfs here >&2\\nexit 3"
+    examination = f'boot = "1s"\n[offer.examination]\nscript = "{script}"\n'
+    sick = POOL.replace('"lab"', '"sick"').replace('boot = "1s"\n', examination, 1)
+    status, applied = await asked(administrator, "POST", "/v2/pools", data=sick)
+    assert (200, 1) == (status, applied["version"]), applied
+    machine = {"pool": "sick", "offer": "small"}
+    status, ordered = await asked(administrator, "POST", "/v2/leases", key="s", json=machine)
+    assert 201 == status, ordered
+    path = f"/v2/leases/{ordered['id']}"
+    async with asyncio.timeout(PATIENCE_S):
+        while (await asked(administrator, "GET", path))[1]["state"] != "gone":
+            await asyncio.sleep(0.1)
+    _, told = await asked(administrator, "GET", f"{path}/timeline")
+    assert any("there is no cvmfs here" in each["sentence"] for each in told["moments"]), told
+    assert "lease.ready/1" not in {each["type"] for each in told["moments"]}
 
 
 async def an_administrator_changes_pools(administrator: aiohttp.ClientSession) -> None:

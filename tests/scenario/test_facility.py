@@ -4,16 +4,21 @@ An analysis facility's people: a token, seven variables of HTCondor, and program
 
 import asyncio
 import os
+import sys
 import time
 from collections.abc import AsyncIterator
+from importlib.util import find_spec
 from pathlib import Path
 
+import msgspec
 import pytest
 import pytest_asyncio
 
 from kettle.client import select
+from kettle.testing.commands.running import KETTLE, execute
 from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers import selection
+from kettle_services.cli.facility_demo import FacilityFigures
 
 from .client_environments import SCRIPTS, python_of
 from .evidence import Evidence
@@ -33,6 +38,9 @@ async def here(
         yield running
 
 
+LONG = "KETTLE_TEST_LONG"
+PAUSE_S = 1.5
+"""Between the end of one service's restart and the end of the next service."""
 WAITS = "executable = /bin/sleep\narguments = 600\ntransfer_executable = false\nrequirements = false\nqueue\n"
 
 
@@ -187,8 +195,16 @@ async def test_a_jobs_own_token_submits_and_does_nothing_else(
         assert 0 == (await person("condor_rm", f"{cluster}")).status
 
 
-REMOTE_JOBQUEUE = "KETTLE_TEST_REMOTE_JOBQUEUE"
-"""A variable: the path of a checkout of the project."""
+CHECKOUTS = "KETTLE_TEST_CHECKOUTS"
+"""A variable: a directory with checkouts of what is in no package registry, each called like its project."""
+OF_THE_FACILITY = {
+    "HARNESS_REMOTE_JOBQUEUE": "dask-remote-jobqueue",
+    "HARNESS_LABEXTENSION": "dask-labextension",
+    "HARNESS_DFLEET": "dfleet",
+}
+checked_out = pytest.mark.skipif(
+    CHECKOUTS not in os.environ, reason=f"it is in no package registry: {CHECKOUTS} names no checkouts"
+)
 
 
 @pytest.mark.parametrize(
@@ -196,14 +212,8 @@ REMOTE_JOBQUEUE = "KETTLE_TEST_REMOTE_JOBQUEUE"
     [
         ("dask_jobqueue_cluster.py", "dask-jobqueue"),
         ("labextension_panel.py", "dask-labextension"),
-        pytest.param(
-            "remote_jobqueue.py",
-            "dask-remote-jobqueue",
-            marks=pytest.mark.skipif(
-                REMOTE_JOBQUEUE not in os.environ,
-                reason=f"dask-remote-jobqueue 0.5.10 is in no package registry: {REMOTE_JOBQUEUE} names no checkout",
-            ),
-        ),
+        pytest.param("remote_jobqueue.py", "dask-remote-jobqueue", marks=checked_out),
+        pytest.param("facility_extension.py", "dask-labextension", marks=checked_out),
     ],
 )
 async def test_a_client_of_the_facility(here: Facility, script: str, client: str, tmp_path: Path) -> None:
@@ -211,7 +221,53 @@ async def test_a_client_of_the_facility(here: Facility, script: str, client: str
     python = await python_of(script, client, tmp_path)
     ada = here.person(tmp_path / "ada", "ada")
     here.has_python(python)
-    ada.environ |= {"HARNESS_SITE": SITES[0], "HARNESS_REMOTE_JOBQUEUE": os.environ.get(REMOTE_JOBQUEUE, "")}
+    ada.environ |= {"HARNESS_SITE": SITES[0]}
+    if place := os.environ.get(CHECKOUTS):
+        ada.environ |= {name: str(Path(place, project)) for name, project in OF_THE_FACILITY.items()}
     said = await ada.drives(SCRIPTS / script, "--timeout", "150", python=python, within_s=400.0)
     assert "PROVEN" == said.out.splitlines()[-1].partition(":")[0], said
     assert 0 == said.status
+
+
+IN_TURN = ("schedd", "shadow", "negotiator", "collector", "accounting", "iam", "nats", "postgres")
+"""All but the machines' own: those keep the jobs."""
+
+
+@pytest.mark.skipif(LONG not in os.environ, reason=f"it takes minutes: set {LONG}")
+async def test_a_client_works_on_while_each_service_is_killed_in_turn(here: Facility, tmp_path: Path) -> None:
+    """Scaling, computing and adapting come to the same, and no job is left."""
+    python = await python_of("dask_jobqueue_cluster.py", "dask-jobqueue", tmp_path)
+    ada = here.person(tmp_path / "ada", "ada")
+    here.has_python(python)
+    work = ada.drives(SCRIPTS / "dask_jobqueue_cluster.py", "--timeout", "240", python=python, within_s=600.0)
+    client = asyncio.create_task(work)
+    killed = 0
+    while not client.done():
+        for service in IN_TURN:
+            before = here.pool.kill(service)
+            await here.pool.restarted(service, after=before)
+            killed += 1
+            done, _ = await asyncio.wait([client], timeout=PAUSE_S)
+            if done:
+                break
+    said = await client
+    assert "PROVEN" == said.out.splitlines()[-1].partition(":")[0], said
+    assert killed > 1
+    assert "" == (await ada("condor_q", "-constraint", "JobStatus < 3", "-af:j", "JobStatus")).out
+    audit = await here.pool.log_check()
+    assert audit.clean, audit.said
+
+
+@pytest.mark.skipif(LONG not in os.environ, reason=f"it takes minutes: set {LONG}")
+@pytest.mark.skipif(find_spec("distributed") is None, reason="Dask is not installed")
+async def test_the_demonstration_of_a_facility(tmp_path: Path) -> None:
+    """The histogram of the cluster's jobs is the one that is made without them, and none is left."""
+    said = await execute(
+        [sys.executable, *KETTLE, "demo", "facility", "--jobs", "3", "--json"],
+        tmp_path,
+        dict(os.environ),
+        within_s=300.0,
+    )
+    assert 0 == said.status, said
+    found = msgspec.json.decode(said.out, type=FacilityFigures)
+    assert (3, 3_000_000, 0, True) == (found.parts, found.rows, found.left, found.right)

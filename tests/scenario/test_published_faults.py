@@ -1,4 +1,6 @@
-"""What becomes of the services of a running job when something of the pool ends, and what a job cannot publish."""
+"""
+What becomes of the services of a running job when something of the pool ends, and what a job cannot publish.
+"""
 
 import asyncio
 import os
@@ -126,9 +128,7 @@ async def until_its_end(response: aiohttp.ClientResponse) -> None:
 
 
 async def test_a_service_is_there_again_with_the_next_run(pool: ThrowawayPool, tmp_path: Path) -> None:
-    """
-    A starter that is killed takes its tunnel along; a helper that is killed is replaced.
-    """
+    """A starter that is killed takes its tunnel along; a helper that is killed is replaced."""
     job = await serving(pool, tmp_path)
     async with asking(pool) as session:
         first = await server_of(session, job)

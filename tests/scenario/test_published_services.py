@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import aiohttp
 import pytest
+from aiohttp.abc import AbstractResolver, ResolveResult
 
 from kettle.client import prepare, select
 from kettle.testing.commands.running import KETTLE, Said, run
@@ -92,7 +93,9 @@ async def connect(pool: ThrowawayPool, job: str, service: str, typed: str = "") 
 
 
 async def test_commands_show_and_reach_services(pool: ThrowawayPool) -> None:
-    """`kettle services` lists what is published; `kettle connect` passes bytes by standard input and output."""
+    """
+    `kettle services` lists what is published; `kettle connect` passes bytes by standard input and output.
+    """
     job = await submitted(pool, WEB)
     async with asking(pool) as session, session.get(f"/jobs/{job}/web/") as response:
         assert 200 == response.status, await response.text()
@@ -112,17 +115,13 @@ async def test_commands_show_and_reach_services(pool: ThrowawayPool) -> None:
     assert "it publishes: web" in err
 
 
-class ThisMachine(aiohttp.abc.AbstractResolver):
+class ThisMachine(AbstractResolver):
     """Every name is this machine's, as browsers have it for those below localhost."""
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
-    ) -> list[aiohttp.abc.ResolveResult]:
-        return [
-            aiohttp.abc.ResolveResult(
-                hostname=host, host="127.0.0.1", port=port, family=family, proto=0, flags=0
-            )
-        ]
+    ) -> list[ResolveResult]:
+        return [ResolveResult(hostname=host, host="127.0.0.1", port=port, family=family, proto=0, flags=0)]
 
     async def close(self) -> None:
         """Nothing is open."""
@@ -130,7 +129,9 @@ class ThisMachine(aiohttp.abc.AbstractResolver):
 
 @asynccontextmanager
 async def browser() -> AsyncGenerator[aiohttp.ClientSession]:
-    """Shows its cookies as browsers do, and says nothing of where a request comes from but that it opens a page."""
+    """
+    Shows its cookies as browsers do, and says nothing of where a request comes from but that it opens a page.
+    """
     headers = {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Site": "none", "Accept": "text/html"}
     connector = aiohttp.TCPConnector(resolver=ThisMachine())
     async with aiohttp.ClientSession(
@@ -161,6 +162,12 @@ async def test_a_browser_sees_a_page_in_an_origin_of_the_job(pool: ThrowawayPool
             assert "Directory listing" in await response.text()
             page = response.url
             enter = next(each.url for each in response.history if each.url.path == "/services-enter")
+        async with asyncio.timeout(PATIENCE_S):
+            while f'/jobs/{job}@schedd/web/">web</a>' not in (
+                said := (await answered(mine, f"{address(pool)}/jobs/{job}"))[1]
+            ):
+                assert "Traceback" not in said
+                await asyncio.sleep(0.1)
         assert str(page.host).startswith(f"job{job.cluster}-{job.proc}-")
         own = [each for each in mine.cookie_jar if each.key == "kettle-services"]
         assert [f"/jobs/{job}/"] == [each["path"] for each in own]
@@ -183,9 +190,28 @@ async def test_a_browser_sees_a_page_in_an_origin_of_the_job(pool: ThrowawayPool
         async with mine.get(page) as response:
             assert 200 == response.status, "the session goes on at the gateway"
         async with asking(pool) as session:
-            async with session.get("/v2/sessions") as response:
+            async with session.get("/v2/browser-sessions") as response:
                 ids = [each["id"] for each in (await response.json())["sessions"]]
-            async with session.post("/v2/sessions:end", json={"ids": ids}) as response:
+            async with session.post("/v2/browser-sessions:end", json={"ids": ids}) as response:
                 assert 200 == response.status, await response.text()
         async with mine.get(page, allow_redirects=False) as response:
             assert 303 == response.status
+
+
+async def test_what_happens_is_recorded_with_the_job(pool: ThrowawayPool) -> None:
+    """That the job has connected, and who has used what, is in its events, each once."""
+    job = await submitted(pool, WEB)
+    async with asking(pool) as session:
+        for _ in range(3):
+            async with session.get(f"/jobs/{job}/web/") as response:
+                assert 200 == response.status, await response.text()
+    await pool.client.hosts.control("restart", daemons=["gateway"])
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            status, out, err = await pool.kettle("events", str(job))
+            assert 0 == status, err
+            if "connections" in out:
+                break
+            await asyncio.sleep(0.2)
+    assert f"publishes web:{PORT}/http" in out
+    assert "used web: 3 connections" in out

@@ -8,6 +8,7 @@ import msgspec
 
 from kettle.client.connections.transport import Requests
 from kettle.client.errors import ClientError, CommandRefusedError
+from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.gateway import (
     MAKE_ACCESS,
     MAKE_LOGIN_LINK,
@@ -63,7 +64,7 @@ class GatewayClient:
         url = (await self.address()).url
         if not url:
             raise CommandRefusedError(
-                "unsupported",
+                RefusalCode.UNSUPPORTED,
                 "the pool's gateway publishes no services of jobs (rest of [gateway] in kettle.toml)",
             )
         return GatewayAccess(url, pool.ca, lambda: token_of(pool))

@@ -36,6 +36,7 @@ from kettle_wire.events.job import (
     JobReleased,
     JobRemoved,
     JobRouted,
+    JobServed,
     JobStarted,
     JobStepped,
     JobSuspended,
@@ -152,7 +153,7 @@ def apply(ad: Ad, event: JobEvent, at_us: int) -> None:
             _said(ad, event)
         case JobEdited() | JobRouted() | JobUnrouted():
             _set(ad, event)
-        case JobOrdered() | JobNodeStarted() | JobNodeEnded():
+        case JobOrdered() | JobNodeStarted() | JobNodeEnded() | JobServed():
             pass  # its result is reported when it comes
         case _:
             _acted(ad, event, now)

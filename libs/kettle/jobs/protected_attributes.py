@@ -27,7 +27,7 @@ ACTED_ON: Final = frozenset({
     "numdynamicslots", "numrestarts", "numusers", "offline", "opsys", "opsysandver", "opsyslongname",
     "opsysmajorver", "opsysname", "opsysshortname", "out", "outputdestination", "parentslotid", "partitionable",
     "partitionableslot", "pausecode", "paused", "plugintype", "publicinputfiles", "range", "residentsetsize", "resource", "resources",
-    "retiring", "scheddinterval", "scheduler", "shouldtransferfiles", "stageinfinish", "stageinstart", "stageoutfinish", "stageoutstart", "start", "startdaemon", "startdname", "state",
+    "retiring", "scheddinterval", "scheduler", "services", "servicessharedwith", "shouldtransferfiles", "stageinfinish", "stageinstart", "stageoutfinish", "stageoutstart", "start", "startdaemon", "startdname", "state",
     "static", "status", "submittedbytoken", "stream", "streamerr", "streamout", "subcode", "subject",
     "sum", "supportedmethods", "tag", "to", "total",
     "totalcondorloadavg", "totalheldjobs", "totalidlejobs", "totaljobruntime", "totaljobsuspendtime",

@@ -1,4 +1,6 @@
-"""A connection to the gateway that becomes a tunnel: HTTP/1.1 with `Upgrade`, so that reverse proxies let it through."""
+"""
+A connection to the gateway that becomes a tunnel: HTTP/1.1 with `Upgrade`, so that reverse proxies let it through.
+"""
 
 import asyncio
 import ssl

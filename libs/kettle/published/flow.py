@@ -1,5 +1,5 @@
 """
-How much the other side may send on a stream: credit, granted anew as bytes are read. Pure.
+How much the other side may send on a stream: credit, granted again as bytes are read. Pure.
 
 A stream begins with a small window. One whose reader keeps up gets a larger one, from a budget that all streams of a tunnel share:
 what all of them together can make us keep is the first window for each, and the budget.

@@ -107,15 +107,22 @@ class JobSide:
                 self._refused = orders.ticket
             return Said(text=str(error), over=error.is_final)
         except (OSError, TimeoutError, TunnelError) as error:
-            return Said(text=f"the gateway at {orders.url} is not reached: {error or 'it does not answer'}")
+            return Said(
+                text=f"the gateway at {orders.url} is not reached: {str(error) or 'it does not answer'}"
+            )
         assert self._orders is not None
         self._announce(tunnel, self._orders.announcement)
         if self._orders.ticket != orders.ticket:
             tunnel.renew(self._orders.ticket)
-        return Said(text=await tunnel.ended())
+        try:
+            return Said(text=await tunnel.ended())
+        finally:
+            tunnel.close("the job's side has ended")
 
     def _announce(self, tunnel: Tunnel, announcement: Announcement) -> None:
-        """Say what is published; that the gateway has it, is said when it has answered what was asked after that."""
+        """
+        Say what is published; that the gateway has it, is said when it has answered what was asked after that.
+        """
         tunnel.announce(announcement)
         tunnel.ping(lambda: self._say(Said(connected=True, services=announcement.services)))
 
@@ -152,7 +159,7 @@ class JobSide:
         except (OSError, TimeoutError) as error:
             stream.refuse(
                 StreamCode.UNREACHABLE,
-                f"port {service.port} of the job cannot be connected to: {error or 'it does not answer'}",
+                f"port {service.port} of the job cannot be connected to: {str(error) or 'it does not answer'}",
             )
         else:
             stream.accept(relay.of_stream)

@@ -8,7 +8,7 @@ What a job publishes: `services = dask:8786/tcp, dashboard:8787/http` in its des
 
 import re
 from collections.abc import Sequence
-from typing import Final, Literal, TypeAlias, get_args
+from typing import Final, Literal, TypeAlias, cast, get_args
 
 import msgspec
 
@@ -55,12 +55,11 @@ def parse_service(text: str) -> Service:
         )
     if not _PORT.fullmatch(port) or not 1 <= int(port) <= 65535:
         raise ServiceError(f"{_shown(port)} cannot be the port of the service {name}: ports are 1 to 65535")
-    found = next((each for each in _KINDS if each == kind.lower()), None)
-    if found is None:
+    if kind.lower() not in _KINDS:
         raise ServiceError(
             f"{_shown(kind)} is no kind of service, which {name} says to be: kinds are {', '.join(_KINDS)}"
         )
-    return Service(name, int(port), found)
+    return Service(name, int(port), cast("ServiceKind", kind.lower()))
 
 
 def parse_services(text: str) -> tuple[Service, ...]:

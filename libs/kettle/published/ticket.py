@@ -24,7 +24,9 @@ LIFETIME_S: Final = 20 * 60
 
 
 def issuer_of(pool: str) -> str:
-    """Who signs tickets of a pool: a name that nobody can ask for keys, because nobody else is to believe it."""
+    """
+    Who signs tickets of a pool: a name that nobody can ask for keys, because nobody else is to believe it.
+    """
     return f"https://tickets.kettle.invalid/{pool}"
 
 

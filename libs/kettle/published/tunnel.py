@@ -188,7 +188,9 @@ class Tunnel(asyncio.Protocol):
     async def open_connection(
         self, service: str, *, patience: float = OPEN_S
     ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """The same as a reader and a writer of asyncio; raises what `create_connection` does."""
+        """
+        A stream to a service, as a reader and a writer of asyncio; raises what `create_connection` does.
+        """
         reader = asyncio.StreamReader(limit=_READ_LIMIT)
 
         def factory() -> asyncio.StreamReaderProtocol:
@@ -208,7 +210,9 @@ class Tunnel(asyncio.Protocol):
         self.flush()
 
     def ping(self, answered: Callable[[], object]) -> None:
-        """Ask the other side whether it is there; `answered` is called when it has answered, and has taken all that was said before."""
+        """
+        Ask the other side whether it is there; `answered` is called when it has answered, and has taken all that was said before.
+        """
         payload = os.urandom(8)
         self._pings[payload] = answered, self._loop.time()
         self._mux.ping(payload)
@@ -237,7 +241,9 @@ class Tunnel(asyncio.Protocol):
         self._streams.pop(number, None)
 
     def flush(self) -> None:
-        """Give the connection what may be sent, as long as it takes it; then have streams go on that have waited for that."""
+        """
+        Give the connection what may be sent, as long as it takes it; then have streams go on that have waited for that.
+        """
         if self._flushing or self._transport is None:
             return
         self._flushing = True

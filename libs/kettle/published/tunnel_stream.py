@@ -221,7 +221,9 @@ class TunnelStream(asyncio.Transport):
         )  # as of other transports: who resumes is not called back meanwhile
 
     def write(self, data: ByteData) -> None:
-        """Send it, or keep it until the other side grants that; it is not changed meanwhile if it is `bytes`."""
+        """
+        Send it, or keep it until the other side grants that; it is not changed meanwhile if it is `bytes`.
+        """
         if self._closing or self._lost or not len(data):
             return
         self._mux.write(self.number, data if isinstance(data, bytes) else bytes(data))
@@ -231,7 +233,7 @@ class TunnelStream(asyncio.Transport):
             self._protocol.pause_writing()
 
     def writelines(self, list_of_data: Iterable[ByteData]) -> None:
-        """The same for several."""
+        """Send several."""
         self.write(b"".join(list_of_data))
 
     def room(self) -> int:
@@ -252,7 +254,7 @@ class TunnelStream(asyncio.Transport):
         return self._mux.waiting(self.number)
 
     def get_write_buffer_limits(self) -> tuple[int, int]:
-        """Whoever writes is stopped as soon as anything has to wait."""
+        """Who writes is stopped as soon as anything has to wait."""
         return 0, 0
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:

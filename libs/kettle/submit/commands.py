@@ -82,6 +82,7 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "image_size": ("ImageSize",),
     "initialdir": ("Iwd", "initial_dir", "job_iwd"),
     "input": ("stdin",),
+    "interactive": ("InteractiveJob",),
     "job_ad_information_attrs": ("JobAdInformationAttrs",),
     "job_lease_duration": ("JobLeaseDuration",),
     "job_machine_attrs": ("JobMachineAttrs",),

@@ -32,6 +32,7 @@ PLAIN: Final[Mapping[str, tuple[str, Kind]]] = {
     "dag_node_name": ("DAGNodeName", "text"),
     "grid_resource": ("GridResource", "text"),
     "hook_keyword": ("HookKeyword", "text"),
+    "interactive": ("InteractiveJob", "truth"),
     "job_machine_attrs": ("JobMachineAttrs", "text"),
     "job_machine_attrs_history_length": ("JobMachineAttrsHistoryLength", "number"),
     "jobset": ("JobSetName", "text"),

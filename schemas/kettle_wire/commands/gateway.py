@@ -66,7 +66,9 @@ class AdmitMember(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class MakeAccess(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Make what a program of the caller's shows to the gateway to reach services of jobs, for some minutes."""
+    """
+    Make what a program of the caller's shows to the gateway to reach services of jobs, for some minutes.
+    """
 
 
 class AccessMade(msgspec.Struct, frozen=True, kw_only=True):

@@ -457,16 +457,10 @@ QUERY_EVENTS = Endpoint(
 OPEN_SEALED = Endpoint(
     "schedd", "open_sealed", OpenSealed, Unsealed, callers=(Caller.USER, Caller.JOB), repeat=Repeat.QUERY
 )
-EXPLAIN = Endpoint(
-    "schedd", "explain", Explain, Explanation, callers=(Caller.USER, Caller.JOB), repeat=Repeat.QUERY
-)
+_ASKERS = (Caller.USER, Caller.JOB)
+EXPLAIN = Endpoint("schedd", "explain", Explain, Explanation, callers=_ASKERS, repeat=Repeat.QUERY)
 EXPLAIN_JOBS = Endpoint(
-    "schedd",
-    "explain_jobs",
-    ExplainJobs,
-    JobsExplained,
-    callers=(Caller.USER, Caller.JOB),
-    repeat=Repeat.QUERY,
+    "schedd", "explain_jobs", ExplainJobs, JobsExplained, callers=_ASKERS, repeat=Repeat.QUERY
 )
 ACCESS = Endpoint(
     "schedd", "access", AskAccess, AccessGiven, callers=(Caller.USER,), repeat=Repeat.QUERY, reads=False

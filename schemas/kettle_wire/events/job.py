@@ -335,6 +335,39 @@ class JobUnrouted(Event, frozen=True, tag="job.unrouted/1"):
     """What its ad did not have before."""
 
 
+class ServiceUse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What one person did with one published service of a job, since the report before."""
+
+    person: str
+    service: str
+    because: str = ""
+    """By what he may: `owner`, `shared`, `group` or `administrator`; empty: he may not."""
+    connections: int = 0
+    """Begun, or requests of HTTP."""
+    sent: int = 0
+    """Bytes to the job."""
+    received: int = 0
+    """Bytes from the job."""
+    refused: int = 0
+    """So often he was not let in."""
+
+
+class JobServed(Event, frozen=True, tag="job.served/1"):
+    """
+    What happened at a gateway to the services that this attempt publishes, since the report before: the attempt has connected, or its
+    connection has ended, and who has used what.
+    """
+
+    attempt: int
+    tunnel: Literal["", "up", "down"] = ""
+    """Empty: as it was."""
+    services: list[str] = []
+    """Published when it connected, as `name:port/kind`."""
+    reason: str = ""
+    """Why its connection has ended."""
+    uses: list[ServiceUse] = []
+
+
 OrderKind = Literal["vacate", "vacate_fast", "suspend", "continue"]
 
 
@@ -370,6 +403,7 @@ JobEvent = (
     | JobTold
     | JobEdited
     | JobOrdered
+    | JobServed
     | JobStepped
     | JobNodeStarted
     | JobNodeEnded

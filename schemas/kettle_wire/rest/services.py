@@ -8,7 +8,9 @@ from kettle_wire.rest.route import Moment, Route
 
 
 class ListServices(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """List the services that jobs publish through this gateway, and that you may use: those of your jobs, and those that others share."""
+    """
+    List the services that jobs publish through this gateway, and that you may use: those of your jobs, and those that others share.
+    """
 
     owner: list[Name] = []
     """Only of jobs of these people."""

@@ -51,6 +51,40 @@ HTTP_DURATION: Final = Metric(
     most=600,
     when="a request to `http_port`, or to the REST interface",
 )
+TUNNELS: Final = Metric(
+    name="kettle.gateway.tunnels",
+    kind="gauge",
+    unit="{tunnel}",
+    meaning="Jobs that publish services through this gateway now.",
+    services=("gateway",),
+    when="`rest` of the gateway is switched on",
+)
+SERVICE_CONNECTIONS: Final = Metric(
+    name="kettle.gateway.service_connections",
+    kind="gauge",
+    unit="{connection}",
+    meaning="Connections of people to services of jobs that are open now.",
+    services=("gateway",),
+    attributes=(Attribute(name="via", meaning="`http`, `websocket` or `stream`."),),
+    when="`rest` of the gateway is switched on",
+)
+SERVICE_BYTES: Final = Metric(
+    name="kettle.gateway.service_bytes",
+    kind="counter",
+    unit="By",
+    meaning="Bytes that people and services of jobs have sent each other, over connections that have ended.",
+    services=("gateway",),
+    attributes=(Attribute(name="direction", meaning="`to_job` or `from_job`."),),
+    when="a connection to a service of a job",
+)
+SERVICE_REFUSALS: Final = Metric(
+    name="kettle.gateway.service_refusals",
+    kind="counter",
+    unit="{refusal}",
+    meaning="How often somebody was not let in to the services of a job.",
+    services=("gateway",),
+    when="such a refusal",
+)
 
 METRICS: Final = tuple(value for value in list(globals().values()) if isinstance(value, Metric))
 """All of them, in the order of this module."""

@@ -99,7 +99,7 @@ class CeCommands:
             event = decode(frame.entries[0].data)
             if not isinstance(event, RouteDecided):
                 continue
-            if (caller.kind, caller.name) != ("user", event.owner) and not self._administers(caller):
+            if not caller.is_person(event.owner) and not self._administers(caller):
                 raise RefusedError(RefusalCode.DENIED, f"job {request.job} belongs to {event.owner}")
             found += (
                 DecidedRoute(

@@ -255,7 +255,7 @@ class WorkflowCommands:
         return workflow
 
     def _require_owner(self, workflow: Workflow, caller: Identity) -> None:
-        if (caller.kind, caller.name) != ("user", workflow.owner):
+        if not caller.is_person(workflow.owner):
             raise RefusedError(RefusalCode.DENIED, f"workflow {workflow.number} belongs to {workflow.owner}")
 
 

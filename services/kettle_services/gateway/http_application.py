@@ -90,7 +90,9 @@ async def http_application(
 
 
 def _authority(settings: GatewaySettings) -> str:
-    """The certificate of the pool's own authority, from which that of the gateway may come; raises SettingsError."""
+    """
+    The certificate of the pool's own authority, from which that of the gateway may come; raises SettingsError.
+    """
     if not (settings.http_certificate and settings.nats_ca):
         return ""
     try:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 _EVERYWHERE: Final = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - somebody's setting, and no address that we bind
-_LIMITS: Final = {"max_line_size": LONGEST_LINE, "max_field_size": LONGEST_LINE}
+_LIMITS: Final[dict[str, Any]] = {"max_line_size": LONGEST_LINE, "max_field_size": LONGEST_LINE}
 
 
 async def serve(rt: Runtime, settings: GatewaySettings) -> None:

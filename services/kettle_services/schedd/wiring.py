@@ -35,6 +35,7 @@ from kettle_services.schedd.commands.pool_access import JobCommands
 from kettle_services.schedd.commands.queries import Queries
 from kettle_services.schedd.commands.routing import RoutingCommands
 from kettle_services.schedd.commands.run_now import REMEMBERED_S, RunNowCommands
+from kettle_services.schedd.commands.service_reports import ServiceReports
 from kettle_services.schedd.commands.spooling import SpoolCommands
 from kettle_services.schedd.commands.submissions import Submissions, outcomes
 from kettle_services.schedd.domain.queue.fold import Queue
@@ -57,6 +58,7 @@ from kettle_wire.commands import schedd as commands
 from kettle_wire.commands.outputs import FIND_OUTPUTS
 from kettle_wire.commands.queue import SUBMIT_FROM_JOB
 from kettle_wire.commands.routing import LIST_UNROUTED, ROUTE_JOBS
+from kettle_wire.commands.service_reports import REPORT_SERVICES
 from kettle_wire.commands.submissions import SUBMIT_MANY, SUBMIT_MANY_FROM_JOB
 from kettle_wire.subjects import Subjects
 
@@ -239,6 +241,7 @@ def _answers(
         command(commands.SYNC, attempt_reports.sync_shadow),
         command(commands.REPORT, attempt_reports.record_reports),
         *(_routing(pipeline, recorder, seal, door, settings) if door is not None else []),
+        command(REPORT_SERVICES, ServiceReports(recorder, auditor).report),
         *_of_sessions(pipeline, recorder, submissions, actions, edits, reasons),
         query(commands.NEEDED_TOKENS, NeededTokens(recorder).needed_tokens),
     ]

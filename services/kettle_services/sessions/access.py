@@ -7,7 +7,7 @@ from kettle.bus.ports import RefusedError
 from kettle_services.sessions.domain.session import InteractiveSession
 from kettle_services.sessions.engine import Engine
 from kettle_wire.codes import RefusalCode
-from kettle_wire.identity import Identity, user
+from kettle_wire.identity import Identity
 
 _GROUP: Final = "group:"
 Groups = Callable[[str], frozenset[str]]
@@ -30,7 +30,7 @@ class SessionAccess:
 
     def may_look(self, session: InteractiveSession, caller: Identity) -> bool:
         """Owners, those with whom it is shared, and administrators."""
-        if caller == user(session.owner) or self._administers(caller):
+        if caller.is_person(session.owner) or self._administers(caller):
             return True
         shared = session.target.shared_with
         if caller.kind != "user" or not shared:
@@ -62,7 +62,7 @@ class SessionAccess:
     def owned(self, which: str, caller: Identity) -> InteractiveSession:
         """A session that somebody may change; raises RefusedError."""
         session = self.shown(which, caller)
-        if caller != user(session.owner) and not self._administers(caller):
+        if not caller.is_person(session.owner) and not self._administers(caller):
             raise RefusedError(
                 RefusalCode.DENIED,
                 f"session {session.name} is {session.owner}'s: it is shared with you, to be used only",

@@ -86,9 +86,8 @@ class Starter:
         self._reporter = ReportComposer(order.spec)
         self._suspension = JobSuspension(self._reporter.report)
         self._checkpoint = SelfCheckpoint(self._job, self._reporter.report, order.spec.checkpoint_pause)
-        self._access_requests = AccessRequestQueue(
-            order.spec, self._job, self._sandbox, self._cgroup, line.send
-        )
+        about = order.spec, self._job, self._sandbox, self._cgroup
+        self._access_requests = AccessRequestQueue(*about, line.send)
         questions = SubmitSideQuestions(order.spec.shadow, line.send)
         self._tokens = TokenFiles(self._job, self._sandbox, questions)
         self._publisher = Publisher(order.spec, self._job, self._cgroup, questions)
@@ -96,9 +95,8 @@ class Starter:
         orders = Orders(
             watch=self._watch, wait=self._wait, ending=lambda: self._ending, expose=self._remains.expose
         )
-        self._hooks_and_transfers = HooksAndTransfers(
-            order.spec, self._job, self._cgroup, self._transfers, orders
-        )
+        moved = order.spec, self._job, self._cgroup, self._transfers
+        self._hooks_and_transfers = HooksAndTransfers(*moved, orders)
         saved = [file for file in order.spec.inputs if file.saved]
         self._remote = Remote(self._job, self._sandbox, saved, self._hooks_and_transfers.move)
         self._updates = Updates(order.spec, self._job, self._cgroup)
@@ -246,7 +244,7 @@ class Starter:
             self._started = self._reporter.report(self._transfers.started(tree.pid))
             self._line.send(messages.ReportMessage(self._started))
         self._suspension.begin(tree)
-        self._publisher.begin()
+        self._publisher.begin(tree)
         self._repeat()
 
     # -- while it runs -----------------------------------------------------------------------------------------------
@@ -264,7 +262,7 @@ class Starter:
         """Whether the program has ended with a checkpoint that is saved now, and is to be started again."""
         if self._ending is not None or not self._checkpoint.is_made(tree.status):
             return False
-        self._publisher.close(tree)
+        self._publisher.close()
         tree.kill_all()
         self._updates.close()
         self._access_requests.close()  # its sessions are of this life
@@ -309,14 +307,13 @@ class Starter:
         if self._line.heard or self._line.fileno() in ready:
             self._hear(tree)
         self._tick(tree)
-        self._publisher.go_on(ready, tree, still=self._suspension.wanted)
+        self._publisher.go_on(ready, still=self._suspension.wanted)
         self._access_requests.answer(self._tree, self._container, still=self._suspension.wanted)
         return False
 
     def _timeout_ms(self) -> int:
-        due = self._deadlines.next(ends=self._ending is not None)
-        moments = [due, self._access_requests.due, self._proxy.due, self._streams.due, self._tokens.due]
-        moments.append(self._publisher.due)
+        parts = (self._access_requests, self._proxy, self._publisher, self._streams, self._tokens)
+        moments = [self._deadlines.next(ends=self._ending is not None), *(part.due for part in parts)]
         moments += [self._line.retry_at] if self._line.retry_at is not None else []
         return max(0, int(min(min(moments) - boottime(), _LONGEST_POLL_S) * 1000) + 1)
 
@@ -400,21 +397,15 @@ class Starter:
             self._suspension.lift(tree)  # else it would not hear of it
 
     def _orphaned(self) -> NoReturn:
-        self._publisher.close(self._tree)
-        container = self._container
-        end_with_lifeline(
-            self._tree or empty_process_tree(self._cgroup),
-            self._cgroup,
-            container,
-            self._sandbox,
-            self._spec.execute,
-        )
+        self._publisher.close()
+        tree = self._tree or empty_process_tree(self._cgroup)
+        end_with_lifeline(tree, self._cgroup, self._container, self._sandbox, self._spec.execute)
 
     # -- after -------------------------------------------------------------------------------------------------------
 
     def _finish(self) -> bool:
         at = time.time()
-        self._publisher.close(self._tree)
+        self._publisher.close()
         (self._tree or empty_process_tree(self._cgroup)).kill_all()
         if self._ending is not None:
             self._streams.finish(self._wait)

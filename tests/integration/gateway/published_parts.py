@@ -1,4 +1,6 @@
-"""A gateway's side of published services without a pool: people, jobs and tunnels that a test makes up, and real connections."""
+"""
+A gateway's side of published services without a pool: people, jobs and tunnels that a test makes up, and real connections.
+"""
 
 import asyncio
 import ssl

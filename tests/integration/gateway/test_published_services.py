@@ -191,7 +191,9 @@ async def test_bytes_pass_both_ways_and_each_direction_ends_for_itself() -> None
 
 
 async def test_what_is_taken_back_ends_what_goes_on() -> None:
-    """A connection of somebody with whom a job is not shared any more, or who may not come any more, is cut."""
+    """
+    A connection of somebody with whom a job is not shared any more, or who may not come any more, is cut.
+    """
 
     async def wait(reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
         await reader.read()
@@ -224,7 +226,9 @@ async def test_a_later_run_replaces_an_earlier_one() -> None:
 
 
 async def test_the_client_connects_and_forwards() -> None:
-    """`open_stream` and a forwarded port reach the service; a refusal is an error with the gateway's sentence."""
+    """
+    `open_stream` and a forwarded port reach the service; a refusal is an error with the gateway's sentence.
+    """
 
     async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while data := await reader.read(65536):

@@ -21,9 +21,7 @@ async def said(reader: asyncio.StreamReader) -> bytes:
 
 
 async def test_a_service_answers_through_the_tunnel() -> None:
-    """
-    Lines, a large answer, and each direction ends for itself.
-    """
+    """Lines, a large answer, and each direction ends for itself."""
     async with paired() as pair, service(pair):
         reader, writer = await pair.gateway.open_connection("web")
         writer.write(b"hello\n")
@@ -69,9 +67,7 @@ async def test_who_does_not_read_is_not_buffered_for_and_stops_nobody() -> None:
 
 
 async def test_a_client_that_goes_away_is_gone_for_the_service() -> None:
-    """
-    The service's own connection ends, whichever way the client's did.
-    """
+    """The service's own connection ends, whichever way the client's did."""
     async with paired() as pair, service(pair) as there:
         for abrupt in (True, False):
             reader, writer = await pair.gateway.open_connection("web")
@@ -87,9 +83,7 @@ async def test_a_client_that_goes_away_is_gone_for_the_service() -> None:
 
 
 async def test_a_refusal_has_a_sentence() -> None:
-    """
-    And the stream is over on both sides.
-    """
+    """And the stream is over on both sides."""
     async with paired() as pair:
         with pytest.raises(StreamRefusedError, match="nothing of the job listens") as error:
             await pair.gateway.open_connection("web")
@@ -149,9 +143,7 @@ async def test_a_raw_connection_is_joined_with_a_stream() -> None:
 
 
 async def test_the_job_says_what_it_publishes_and_shows_tickets() -> None:
-    """
-    The gateway's side is told, and knows the last of it.
-    """
+    """The gateway's side is told, and knows the last of it."""
     loop, heard = asyncio.get_running_loop(), list[object]()
     gateway = Tunnel(opens=True, on_announcement=heard.append, on_ticket=heard.append)
     job = Tunnel(opens=False, answer=lambda stream: None)
@@ -171,9 +163,7 @@ async def test_the_job_says_what_it_publishes_and_shows_tickets() -> None:
 
 
 async def test_silence_ends_a_tunnel() -> None:
-    """
-    Somebody who answers no ping is gone; somebody who answers stays however quiet it is.
-    """
+    """Somebody who answers no ping is gone; somebody who answers stays however quiet it is."""
     loop = asyncio.get_running_loop()
     gateway = Tunnel(opens=True, ping_s=0.05, dead_s=0.2)
     ours, theirs = socket.socketpair()
@@ -183,9 +173,7 @@ async def test_silence_ends_a_tunnel() -> None:
 
 
 async def test_a_stranger_is_told_what_is_wrong() -> None:
-    """
-    What is no frame ends the connection, with a CLOSE that says so.
-    """
+    """What is no frame ends the connection, with a CLOSE that says so."""
     loop = asyncio.get_running_loop()
     gateway = Tunnel(opens=True)
     ours, theirs = socket.socketpair()

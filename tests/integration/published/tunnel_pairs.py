@@ -54,6 +54,8 @@ async def paired() -> AsyncGenerator[Pair]:
         await asyncio.wait_for(pair.gateway.ended(), 10)
         if pair.tasks:
             await asyncio.wait(pair.tasks)
+        for _ in range(3):
+            await asyncio.sleep(0)  # transports that are closed are told so in the next turn of the loop
 
 
 @asynccontextmanager

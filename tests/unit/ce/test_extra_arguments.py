@@ -10,10 +10,10 @@ from kettle_services.ce.domain.batch.extra_arguments import GRID_ENGINE, LSF, PB
 @pytest.mark.parametrize(
     ("own", "arguments"),
     [
-        (SLURM, "--nice=7 --qos long -C rome --licenses=a:1 -H -t 5"),
+        (SLURM, "--nice=7 --array=1-3 --qos long -C rome --licenses=a:1 -H -t 5"),
         (LSF, "-app big -R 'select[type==any]' -sp 5 -ext x -eptl 5"),
         (PBS, "-l walltime=5 -p 3 -m n -h -W umask=22"),
-        (GRID_ENGINE, "-l arch=lx -p -3 -ac x=y -hard"),
+        (GRID_ENGINE, "-t 1-9 -l arch=lx -p -3 -ac x=y -hard"),
         *((own, "") for own in (SLURM, LSF, PBS, GRID_ENGINE)),
     ],
 )
@@ -32,7 +32,6 @@ def test_what_a_job_wants_of_its_machine_is_said(own: OwnOptions, arguments: str
         (SLURM, "--part=other", "--part=other"),
         (SLURM, "--job-name x", "--job-name"),
         (SLURM, "--wrap=id", "--wrap=id"),
-        (SLURM, "--arr=1-9", "--arr=1-9"),
         (SLURM, "/home/ada/other.sh", "/home/ada/other.sh"),
         (SLURM, "--qos=x other.sh", "other.sh"),
         (SLURM, "-t 5 other.sh", "other.sh"),
@@ -50,7 +49,6 @@ def test_what_a_job_wants_of_its_machine_is_said(own: OwnOptions, arguments: str
         (GRID_ENGINE, "-P theirs", "-P"),
         (GRID_ENGINE, "-q other", "-q"),
         (GRID_ENGINE, "-@ file", "-@"),
-        (GRID_ENGINE, "-t 1-9", "-t"),
     ],
 )
 def test_who_it_is_and_where_it_waits_is_not_its_to_say(

@@ -49,6 +49,7 @@ from kettle_wire.events import (
     JobReleased,
     JobRemoved,
     JobsChanged,
+    JobServed,
     JobStarted,
     JobStepped,
     JobSuspended,
@@ -69,6 +70,7 @@ from kettle_wire.events import (
 )
 from kettle_wire.events.codec import EVENT_TYPES, Recorded
 from kettle_wire.events.interactive import InteractiveEvent
+from kettle_wire.events.job import ServiceUse
 from kettle_wire.events.workflow import WorkflowEvent
 from kettle_wire.frames import Entry, Frame
 from kettle_wire.subjects import Subjects
@@ -115,6 +117,15 @@ EXAMPLES: list[tuple[str, Recorded]] = [
     ("job/12.0", JobTold(attempt=1, id="0f", attributes={"Stage": 2}, notes=["half of it is done"])),
     ("job/12.0", JobStepped(attempt=1, first=1, steps=[Step(kind="task", outcome="done", task=0, code=0)])),
     ("job/12.0", JobEdited(attributes={"RequestMemory": 64}, by="alice")),
+    (
+        "job/12.0",
+        JobServed(
+            attempt=1,
+            tunnel="up",
+            services=["web:8080/http"],
+            uses=[ServiceUse(person="alice", service="web", because="owner", connections=1, received=10)],
+        ),
+    ),
     ("job/12.0", JobOrdered(attempt=1, order="vacate", reason="by hand", by="alice")),
     ("job/12.0", JobVacated(attempt=1, ending=Ending(code=1009, reason="drained"), usage=Usage(wall=1.0))),
     ("job/12.0", JobHeld(code=1, reason="by hand", by="alice")),
@@ -262,6 +273,7 @@ def test_subjects_say_whose_what_and_which() -> None:
         "kettle.p.tail.alice.12.0.job.started",
         "kettle.p.tail.alice.12.0.job.stepped",
         "kettle.p.tail.alice.12.0.job.told",
+        "kettle.p.tail.alice.12.0.job.served",
         "kettle.p.tail.alice.12.0.job.edited",
         "kettle.p.tail.alice.12.0.job.ordered",
         "kettle.p.tail.alice.12.0.job.node_started",

@@ -149,9 +149,7 @@ def test_any_order_delivers_the_bytes(steps: list[tuple[str, int, int, int]]) ->
 
 
 def test_a_slow_reader_stops_nobody_else() -> None:
-    """
-    One stream that is not read is stopped after its window; another one delivers all it has.
-    """
+    """One stream that is not read is stopped after its window; another one delivers all it has."""
     ends = Ends()
     slow, quick = ends.mux[0].open("a"), ends.mux[0].open("b")
     ends.reads = False
@@ -171,9 +169,7 @@ def test_a_slow_reader_stops_nobody_else() -> None:
 
 
 def test_streams_take_turns() -> None:
-    """
-    A stream with much to send gives way to the others after its quantum.
-    """
+    """A stream with much to send gives way to the others after its quantum."""
     ends = Ends()
     streams = [ends.mux[0].open("web") for _ in range(8)]
     for stream in streams:
@@ -187,9 +183,7 @@ def test_streams_take_turns() -> None:
 
 
 def test_a_reader_that_keeps_up_gets_a_larger_window() -> None:
-    """
-    As long as all of them together stay within the budget.
-    """
+    """As long as all of them together stay within the budget."""
     budget = Budget()
     one = Incoming(budget)
     for _ in range(20):
@@ -211,9 +205,7 @@ def test_a_reader_that_keeps_up_gets_a_larger_window() -> None:
 
 
 def test_a_stream_is_refused_with_a_code_and_a_sentence() -> None:
-    """
-    And the opener forgets it.
-    """
+    """And the opener forgets it."""
     ends = Ends()
     stream = ends.mux[0].open("web")
     ends.settle()
@@ -227,9 +219,7 @@ def test_a_stream_is_refused_with_a_code_and_a_sentence() -> None:
 
 
 def test_a_reset_is_heard_and_what_is_under_way_is_dropped() -> None:
-    """
-    Frames of a stream that is over disturb nobody.
-    """
+    """Frames of a stream that is over disturb nobody."""
     ends = Ends()
     stream = ends.mux[0].open("web")
     ends.settle()
@@ -243,9 +233,7 @@ def test_a_reset_is_heard_and_what_is_under_way_is_dropped() -> None:
 
 
 def test_what_the_connection_says() -> None:
-    """
-    Pings are answered; the job's side says what it publishes, and shows tickets; a close has a reason.
-    """
+    """Pings are answered; the job's side says what it publishes, and shows tickets; a close has a reason."""
     ends = Ends()
     announcement = Announcement(services=(Service("web", 80, "http"),), suspended=True)
     ends.mux[1].announce(announcement)
@@ -263,9 +251,7 @@ def test_what_the_connection_says() -> None:
 
 
 def test_a_tunnel_carries_so_many_streams() -> None:
-    """
-    The opener is told at once, and one that does not count is refused.
-    """
+    """The opener is told at once, and one that does not count is refused."""
     few = Multiplexer(opens=True, most_streams=2)
     few.open("a")
     few.open("a")
@@ -317,9 +303,7 @@ def given_in_pieces(mux: Multiplexer, data: bytes, size: int) -> None:
 
 @pytest.mark.parametrize(("opens", "data", "said"), BAD)
 def test_what_is_forbidden_ends_the_connection(opens: bool, data: bytes, said: str) -> None:
-    """
-    With a reason, however it is cut.
-    """
+    """With a reason, however it is cut."""
     for cut in (len(data), 5):
         mux = Multiplexer(opens=opens)
         with pytest.raises(ProtocolViolation, match=said):
@@ -329,9 +313,7 @@ def test_what_is_forbidden_ends_the_connection(opens: bool, data: bytes, said: s
 @settings(max_examples=80, deadline=None)
 @given(opens=st.booleans(), pieces=st.lists(st.binary(max_size=200), max_size=10))
 def test_nonsense_does_nothing_but_end_it(opens: bool, pieces: list[bytes]) -> None:
-    """
-    Whatever comes, there is no other error, and not more than one frame is kept.
-    """
+    """Whatever comes, there is no other error, and not more than one frame is kept."""
     mux = Multiplexer(opens=opens)
     try:
         for piece in pieces:

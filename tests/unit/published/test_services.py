@@ -17,9 +17,7 @@ DASK = Service("dask", 8786, "tcp")
 
 
 def test_services_are_read_and_written() -> None:
-    """
-    Blanks and the case of kinds do not matter; what is written is read as the same.
-    """
+    """Blanks and the case of kinds do not matter; what is written is read as the same."""
     found = parse_services(" web:8080/HTTP,dask : 8786/tcp".replace("dask : ", "dask:"))
     assert (WEB, DASK) == found
     assert services_text(found) == "web:8080/http, dask:8786/tcp"
@@ -48,9 +46,7 @@ def test_services_are_read_and_written() -> None:
     ],
 )
 def test_what_is_wrong_is_said(text: str, said: str) -> None:
-    """
-    Each sentence says what, and what to write, and no terminal obeys it.
-    """
+    """Each sentence says what, and what to write, and no terminal obeys it."""
     with pytest.raises(ServiceError) as error:
         parse_services(text)
     assert said in str(error.value)
@@ -58,9 +54,7 @@ def test_what_is_wrong_is_said(text: str, said: str) -> None:
 
 
 def test_a_running_job_changes_its_list() -> None:
-    """
-    A service of the same name is replaced; there are never more than a description may have.
-    """
+    """A service of the same name is replaced; there are never more than a description may have."""
     moved = Service("web", 9090, "http")
     assert with_service((WEB, DASK), moved) == (DASK, moved)
     assert without_service((WEB, DASK), "web") == (DASK,)
@@ -72,9 +66,7 @@ def test_a_running_job_changes_its_list() -> None:
 
 
 def test_sharing_is_read_and_written() -> None:
-    """
-    People and groups, each once.
-    """
+    """People and groups, each once."""
     found = parse_sharing("alice, group:/atlas/prod,alice, bob@site")
     assert found == Sharing(people=("alice", "bob@site"), groups=("/atlas/prod",))
     assert sharing_text(found) == "alice, bob@site, group:/atlas/prod"
@@ -85,8 +77,6 @@ def test_sharing_is_read_and_written() -> None:
     "text", ["*", "alice,,bob", "group:", "a b", "group:a b", "-x", ", ".join("abc" * 34)]
 )
 def test_nobody_is_shared_with_by_mistake(text: str) -> None:
-    """
-    What is no name is refused: there is no way to say everybody.
-    """
+    """What is no name is refused: there is no way to say everybody."""
     with pytest.raises(ServiceError):
         parse_sharing(text)

@@ -101,6 +101,23 @@ def test_what_was_not_asked_for_yet_is_withdrawn_with_its_demand() -> None:
     assert {second: RemovalCause.UNNEEDED} == removed(lab.plan().made)
 
 
+def test_what_a_person_has_ordered_comes_and_stays_as_long_as_it_may_be_idle() -> None:
+    """No job waits for it, and may never: that is for the person to know. Then it goes as all others do."""
+    lab = Lab(pool(idle=300.0))
+    ordered = LeaseRequested(
+        lease="p-by-1", pool="p", offer=offer(), life=10_000.0, until=lab.now + 600.0, by="root"
+    )
+    lab.record("p-by-1", ordered)
+    assert {} == removed(lab.plan().made)
+    lab.accept("p-by-1")
+    assert {} == removed(lab.plan().made)
+    lab.ready("p-by-1")
+    lab.now += 299
+    assert {} == removed(lab.plan().made)
+    lab.now += 302
+    assert {"p-by-1": RemovalCause.IDLE} == removed(lab.plan().made)
+
+
 def test_a_pool_does_not_grow_and_shrink_in_one_plan() -> None:
     """What is idle waits until what is needed is there."""
     lab, leases = grown(1, pool(idle=600.0))

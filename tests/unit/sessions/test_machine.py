@@ -154,7 +154,7 @@ class SessionMachine(RuleBasedStateMachine):
             or head is None
             or head.status != "running"
             or session.refusals
-            or session.failures
+            or session.failures > 1
         ):
             return
         assert session.target.workers == len(self.one.workers)

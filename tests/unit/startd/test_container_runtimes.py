@@ -60,6 +60,7 @@ def tried(
     names: tuple[str, ...] = ("bubblewrap", "runc"),
     *,
     patience: float = PATIENCE_S,
+    systemd: bool = True,
     **scripts: str,
 ) -> list[ProbeResult]:
     """What a probe says of runtimes that are these scripts."""
@@ -72,6 +73,7 @@ def tried(
         "import sys, msgspec\n"
         "from kettle.execution.containers import probe\n"
         f"probe._PATH = {str(tmp_path / 'bin')!r}\n"
+        f"probe._SYSTEMD = {str(tmp_path if systemd else tmp_path / 'none')!r}\n"
         "order = msgspec.json.decode(sys.stdin.buffer.read(), type=probe.ProbeOrder)\n"
         "sys.stdout.buffer.write(msgspec.json.encode(list(probe.probe(order))))\n"
     )
@@ -104,6 +106,23 @@ def test_each_way_of_an_engine_has_its_own_time(tmp_path: Path) -> None:
     assert "within 3 s" in podman.why
     asked = (tmp_path / "asked").read_text().splitlines()
     assert [False, True, True] == [line.startswith("--cgroup") for line in asked if "import" in line]
+
+
+def test_without_systemd_an_engine_is_not_asked_to_use_it(tmp_path: Path) -> None:
+    """That way takes the time of a trial on each machine that boots with something else, and cannot work."""
+    (podman,) = tried(tmp_path, ("podman",), systemd=False, podman=f"echo $* >> {tmp_path}/asked; exit 1")
+    assert podman.why
+    asked = (tmp_path / "asked").read_text().splitlines()
+    assert [True, True] == [line.startswith("--cgroup") for line in asked if "import" in line]
+
+
+async def test_engines_are_tried_beside_the_others(tmp_path: Path) -> None:
+    """What is found is told in the order of the settings, and nothing of either trial is left."""
+    names = ("docker", "bubblewrap", "podman", "runc")
+    policy, _ = await find_containers(settings(tmp_path, container_runtimes=names), tmp_path)
+    found = [] if policy is None else [each.name for each in policy.runtimes]
+    assert [name for name in names if name in found] == found
+    assert [] == list(tmp_path.glob("probe-*"))
 
 
 async def test_what_engines_have_is_tidied_up_again_and_again(tmp_path: Path) -> None:

@@ -118,8 +118,8 @@ def test_claims_are_refused_with_a_reason(wrong: dict[str, Any]) -> None:
 
 
 def test_start_looks_at_slot_and_job() -> None:
-    """MY is the slot that would be carved, TARGET the job."""
-    host = machine('MY.Memory == 128 && TARGET.Owner == "alice"')
+    """MY is what is left of the machine, then the slot that would be carved; TARGET is the job."""
+    host = machine('MY.Memory == (DynamicSlot =?= true ? 128 : TotalSlotMemory) && TARGET.Owner == "alice"')
 
     assert [] == claimed(host, Owner="bob").granted
     assert 1 == len(claimed(host, Owner="alice").granted)

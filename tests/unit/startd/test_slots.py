@@ -399,3 +399,18 @@ def test_a_repeat_finds_its_static_slot() -> None:
     assert first.granted == claimed(host).granted
     assert isinstance(host.claims["c1"], Claim)
     assert KEY.claim in host.claims
+
+
+def test_an_owner_keeps_a_part_of_a_machine_by_what_is_left() -> None:
+    """
+    START is asked of what is left, for each claim of one request, and of the slot that the job would have: jobs of one kind leave
+    two cores to another.
+    """
+    start = "TARGET.InteractiveJob =?= true || DynamicSlot =?= true || Cpus - TARGET.RequestCpus >= 2"
+    host = machine(start=start)
+    reply = claimed(host, "c1", "c2", "c3", RequestCpus=1)
+    assert ["c1", "c2"] == [grant.claim for grant in reply.granted]
+    assert "START of the machine is not true for what is left of the slot" == reply.reason
+    assert ["c4", "c5"] == [
+        grant.claim for grant in claimed(host, "c4", "c5", RequestCpus=1, InteractiveJob=True).granted
+    ]

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Final, assert_never
 
 from kettle.client.events.lease_sentences import ElasticEvent, elastic_sentence
+from kettle.client.events.service_sentences import served_sentence
 from kettle.client.events.session_sentences import session_sentence
 from kettle.tasks.sentences import step_sentence
 from kettle.terminal.quantities import counted, duration, size
@@ -35,6 +36,7 @@ from kettle_wire.events import (
     JobReleased,
     JobRemoved,
     JobRouted,
+    JobServed,
     JobStarted,
     JobStepped,
     JobSuspended,
@@ -76,6 +78,7 @@ _Told = (
     | JobRouted
     | JobUnrouted
     | JobOrdered
+    | JobServed
     | JobStepped
     | JobNodeStarted
     | JobNodeEnded
@@ -116,6 +119,7 @@ def _of_job(event: _Told, since_start: float | None) -> tuple[str, str]:
             | JobCheckpointed()
             | JobTold()
             | JobOrdered()
+            | JobServed()
             | JobStepped()
             | JobNodeStarted()
             | JobNodeEnded()
@@ -189,6 +193,7 @@ def _meanwhile(
     | JobCheckpointed
     | JobTold
     | JobOrdered
+    | JobServed
     | JobStepped
     | JobNodeStarted
     | JobNodeEnded,
@@ -214,10 +219,14 @@ def _meanwhile(
             return f"reports: {'; '.join(said)}", "running"
         case JobOrdered(order=order, by=by, reason=reason):
             return _said(f"asked to {_ORDERS[order]}", by, reason), "held"
-        case JobNodeStarted() | JobNodeEnded():
-            return _of_node(event), "running"
+        case JobNodeStarted() | JobNodeEnded() | JobServed():
+            return _of_part(event), "running"
         case JobStepped(steps=steps):
             return "; ".join(map(step_sentence, steps)), "running"
+
+
+def _of_part(event: JobNodeStarted | JobNodeEnded | JobServed) -> str:
+    return served_sentence(event) if isinstance(event, JobServed) else _of_node(event)
 
 
 def _of_node(event: JobNodeStarted | JobNodeEnded) -> str:

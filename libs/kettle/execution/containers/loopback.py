@@ -81,8 +81,8 @@ def _join(pid: int, account: Account | None) -> None:
 
 class NetworkSockets:
     """
-    Sockets of the network of a process of the job's container, made by a fork of ours that has joined it: they stay there whoever
-    has them.
+    Sockets of the network of a process of the job's container, made by a fork of ours that has joined it: they stay there, also in
+    another process.
     """
 
     def __init__(self, pid: int) -> None:

@@ -48,6 +48,8 @@ _IMPORTING_S: Final = 60.0
 _PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _SYSTEM: Final = ("bin", "lib", "lib32", "lib64", "libx32", "usr")
 _TRUE: Final = "/bin/true"
+_SYSTEMD: Final = "/run/systemd/system"
+"""There, if it is what runs the machine."""
 _PREFIX: Final = "probe-"
 
 
@@ -62,6 +64,8 @@ class ProbeOrder(msgspec.Struct, frozen=True, kw_only=True):
     network: Network = "host"
     options: dict[str, list[str]] = {}
     """Of engines' commands, by name."""
+    prefix: str = _PREFIX
+    """Of the directories that it makes, and removes if a former one has left them: none of two at the same time begins like the other's."""
     patience: float = 15.0
     """Seconds for each trial; an engine, of whose trial many programs are a part, has twice as many."""
 
@@ -87,7 +91,7 @@ def probe(order: ProbeOrder) -> Iterator[ProbeResult]:
 
     What a former startd's probe left is removed.
     """
-    for left in Path(order.place).glob(_PREFIX + "*"):
+    for left in Path(order.place).glob(f"{order.prefix}*"):
         remove_tree(str(left))
     become_subreaper()
     if os.geteuid() == 0:
@@ -116,7 +120,7 @@ def _patience(name: str, order: ProbeOrder) -> float:
 def _tried(found: FoundRuntime, order: ProbeOrder) -> ProbeResult:
     """In each manner, until one works; the first reason is that of the machine as it is."""
     whys = list[str]()
-    for manner in _MANNERS.get(found.name, _ONE):
+    for manner in _manners(found.name):
         each = FoundRuntime(found.name, found.path, [*found.options, *manner])
         if not (why := _try(each, order, _patience(found.name, order))):
             return ProbeResult(found.name, found.path, options=each.options)
@@ -124,9 +128,15 @@ def _tried(found: FoundRuntime, order: ProbeOrder) -> ProbeResult:
     return ProbeResult(found.name, found.path, whys[0])
 
 
+def _manners(name: str) -> tuple[tuple[str, ...], ...]:
+    """Those that may work here: the one without options takes systemd, or does as the second one."""
+    manners = _MANNERS.get(name, _ONE)
+    return manners if len(manners) == 1 or os.path.isdir(_SYSTEMD) else manners[1:]  # noqa: PTH112
+
+
 def _try(found: FoundRuntime, order: ProbeOrder, seconds: float) -> str:
     """Why it does not work."""
-    area = tempfile.mkdtemp(prefix=_PREFIX, dir=order.place)
+    area = tempfile.mkdtemp(prefix=order.prefix, dir=order.place)
     runtime, image = runtime_of(found), ""
     try:
         with _within(seconds):

@@ -48,7 +48,7 @@ sbatch)
             echo $! >"$script.pid"
         )
     fi
-    is deaf && sleep 600
+    while is deaf && kill -0 "$PPID" 2>/dev/null; do sleep 0.2; done # it ends with who waits for it
     is parted && number="$number;other"
     echo "$number"
     ;;

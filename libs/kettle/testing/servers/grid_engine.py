@@ -11,10 +11,12 @@ import tempfile
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Timer
 from typing import Final
 
 from kettle.commands.local import LocalCommands
 from kettle.commands.port import NotStartedError, Ran
+from kettle.testing.patience import PATIENCE_S
 
 _SCRIPT: Final = Path(__file__).with_name("grid_engine.sh")
 _PROGRAMS: Final = {
@@ -89,10 +91,18 @@ class GridEngine:
 
     def _until(self, word: str) -> None:
         assert self._process.stdout is not None
-        while line := self._process.stdout.readline():
-            if line.strip() == word:
-                return
-        raise AssertionError(f"Grid Engine has ended: {(self.place / 'errors').read_text()}")
+        late = Timer(PATIENCE_S, self._process.kill)  # its last words then say how far it has come
+        late.start()
+        try:
+            while line := self._process.stdout.readline():
+                if line.strip() == word:
+                    return
+        finally:
+            late.cancel()
+        errors = (self.place / "errors").read_text()
+        raise AssertionError(
+            f"Grid Engine has ended, or has not said {word!r} within {PATIENCE_S:g} s: {errors}"
+        )
 
     def wait_until_ready(self) -> None:
         """Its host is there."""

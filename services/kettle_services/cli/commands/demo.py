@@ -14,10 +14,18 @@ answer, show the timeline of one job and the pool's figures, and clean up.  It t
 With `elastic` the pool has no machine to begin with: 300 mixed jobs wait, machines come as processes of this host, pack the jobs and
 go when nothing is left to do; it tells why there were so many, and how much more was provided than used.
 
+With `facility` a Dask cluster, whose scheduler and two workers are jobs, makes a histogram of synthetic columns, which has to be the
+one that is made without a cluster.  It takes the package's extra `dask`.
+
 examples:
   kettle demo
   kettle demo elastic
+  kettle demo facility
 """
+
+
+_SHOWN: Final = {"sweep": ("demo", 120), "elastic": ("elastic_demo", 300), "facility": ("facility_demo", 20)}
+"""The module of each demonstration, and how many jobs it has unless somebody says so."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,13 +33,17 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "which",
         nargs="?",
-        choices=("sweep", "elastic"),
+        choices=tuple(_SHOWN),
         default="sweep",
         metavar="WHICH",
-        help="sweep (default) or elastic",
+        help="sweep (default), elastic or facility",
     )
     parser.add_argument(
-        "--jobs", type=int, default=None, metavar="N", help="how many jobs (default: 120, of elastic 300)"
+        "--jobs",
+        type=int,
+        default=None,
+        metavar="N",
+        help="how many jobs (default: 120, of elastic 300), or parts of the columns (20)",
     )
     parser.add_argument("--keep", action="store_true", help="leave the pool's files for a look")
     json_option(parser)
@@ -39,7 +51,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
     """Show it."""
-    elastic = arguments.which == "elastic"
-    demo = importlib.import_module(f"kettle_services.cli.{'elastic_demo' if elastic else 'demo'}")
-    jobs = arguments.jobs if arguments.jobs is not None else 300 if elastic else 120
+    module, usual = _SHOWN[arguments.which]
+    demo = importlib.import_module(f"kettle_services.cli.{module}")
+    jobs = arguments.jobs if arguments.jobs is not None else usual
     return int(demo.run(screen, jobs=jobs, keep=arguments.keep))

@@ -27,7 +27,9 @@ _NUMBERS: Final = 2**31
 
 
 class BadAddressError(ValueError):
-    """The address is none of a published service, or can be read in more than one way; the text is one sentence."""
+    """
+    The address is none of a published service, or can be read in more than one way; the text is one sentence.
+    """
 
 
 class Address(msgspec.Struct, frozen=True):

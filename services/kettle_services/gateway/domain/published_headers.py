@@ -21,7 +21,7 @@ _HOP: Final = frozenset({
     "connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer",
     "transfer-encoding", "upgrade",
 })  # fmt: skip
-"""Those of one connection (RFC 9110, 7.6.1)."""
+"""Headers of one connection (RFC 9110, 7.6.1)."""
 _SAID_BY_US: Final = frozenset({
     "forwarded", "via", "x-real-ip", "x-remote-user", "remote-user", "x-csrf-token", "expect", "content-length", "host",
 })  # fmt: skip
@@ -99,7 +99,9 @@ def from_job(headers: Iterable[tuple[str, str]], visit: Visit) -> list[tuple[str
 
 
 def place(said: str, visit: Visit) -> str:
-    """Where a job's answer leads to, under the address that the person has; what leads elsewhere stays as it is."""
+    """
+    Where a job's answer leads to, under the address that the person has; what leads elsewhere stays as it is.
+    """
     parts = urlsplit(said)
     if parts.netloc:
         if parts.netloc.lower() != visit.host.lower() or parts.scheme not in {"", "http", "https"}:
@@ -118,7 +120,9 @@ def _is_under(path: str, prefix: str) -> bool:
 
 
 def _of_this_path(said: str, visit: Visit) -> list[str]:
-    """A cookie of a job, for its own path only; none if it would be taken for one of the gateway's or of the whole host."""
+    """
+    A cookie of a job, for its own path only; none if it would be taken for one of the gateway's or of the whole host.
+    """
     cookie = SimpleCookie()
     try:
         cookie.load(said)

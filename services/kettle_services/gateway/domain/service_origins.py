@@ -16,7 +16,9 @@ _LENGTH: Final = 10
 
 
 class ServiceOrigins:
-    """Of all jobs, by an address in which `*` stands for the job: `https://*.jobs.example.org`; without it they share one."""
+    """
+    Of all jobs, by an address in which `*` stands for the job: `https://*.jobs.example.org`; without it they share one.
+    """
 
     def __init__(self, url: str) -> None:
         place = urlsplit(url)

@@ -12,6 +12,7 @@ from kettle.client.explanations.moved_files import AttemptFiles
 from kettle_services.gateway.pages.gantt import Gantt, drawn
 from kettle_services.gateway.pages.job_edits import Editable, EditFields, editable
 from kettle_services.gateway.pages.job_edits import typed as as_typed
+from kettle_services.gateway.pages.job_services import services_of
 from kettle_services.gateway.pages.page import Page, Shown
 from kettle_services.gateway.pages.questions import Questions
 from kettle_services.gateway.pages.wording import number, size, span
@@ -99,6 +100,8 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     """Resources that it asks for."""
     used: Mapping[str, str]
     """What the runs that have ended have used."""
+    services: Sequence[tuple[str, str]]
+    """What it publishes, each with the path of its pages."""
     files: Sequence[tuple[str, str]]
     """What its files are called, by what they are."""
     moved: Sequence[AttemptFiles]
@@ -191,6 +194,7 @@ class JobPage:
             no_past=no_past,
             attributes=_attributes(ad, before),
             compare=wanted.compare,
+            services=services_of(job, ad) if job.state == "running" and not wanted.as_of else (),
             asks=_asks(texts),
             used=_used(job, ad),
             files=[

@@ -38,7 +38,9 @@ _GATEWAY: Final[dict[str, int]] = {
 
 
 def require_plain(request: web.Request) -> None:
-    """Raises RequestRefused: it could be understood in more than one way, or is for no server behind a gateway."""
+    """
+    Raises RequestRefused: it could be understood in more than one way, or is for no server behind a gateway.
+    """
     if request.method in _FORBIDDEN:
         raise RequestRefused(405, ProblemCode.METHOD, f"{request.method} is not passed on to jobs")
     if len(request.headers.getall(hdrs.HOST, ())) != 1:

@@ -1,4 +1,6 @@
-"""What the queue says of a job whose services somebody wants: whose it is, with whom they are shared, and whether it runs."""
+"""
+What the queue says of a job whose services somebody wants: whose it is, with whom they are shared, and whether it runs.
+"""
 
 import asyncio
 import time
@@ -58,7 +60,9 @@ class JobLookup:
     """Asks its access point, which decides; an answer counts for a moment."""
 
     def __init__(self, bus: Bus, collector: str, tables: JobTables) -> None:
-        """`tables` tell which access point has a job of a number, or had it; `collector`: the name of who knows all of them."""
+        """
+        `tables` tell which access point has a job of a number, or had it; `collector`: the name of who knows all of them.
+        """
         self._bus: Final = bus
         self._collector: Final = collector
         self._tables: Final = tables

@@ -46,7 +46,9 @@ class Landing:
         application.router.add_get(PATH, self.take)
 
     async def take(self, request: web.Request) -> web.StreamResponse:
-        """A tunnel, until it ends; raises RequestRefused: it is not taken, with a status that tells whether it may come again."""
+        """
+        A tunnel, until it ends; raises RequestRefused: it is not taken, with a status that tells whether it may come again.
+        """
         require_upgrade(request, PROTOCOL)
         ticket = await self._checked(request)
         self._tunnels.require_room(ticket)

@@ -44,8 +44,8 @@ class Reached(msgspec.Struct, frozen=True):
     service: Service
 
 
-Refused = Callable[[QueuedJob, str, str, str], None]
-"""Told of the job, the person, the service and the sentence of each refusal."""
+Refused = Callable[[QueuedJob, str, str], None]
+"""Told of the job, the person and the service of each refusal."""
 
 
 class ServiceAccess:
@@ -59,7 +59,7 @@ class ServiceAccess:
         self._lookup: Final = lookup
         self._members: Final = members
         self._tunnels: Final = tunnels
-        self.refused: Refused = lambda _job, _person, _service, _sentence: None
+        self.refused: Refused = lambda _job, _person, _service: None
 
     async def granted(
         self, request: web.Request, job: JobId, schedd: str, service: str, *, admitted: Admitted | None = None
@@ -135,7 +135,7 @@ class ServiceAccess:
             sentence = (
                 f"the services of job {job.job} are {job.owner}'s, who has not shared them with {person.name}"
             )
-            self.refused(job, person.name, service, sentence)
+            self.refused(job, person.name, service)
             raise RequestRefused(403, ProblemCode.NOT_PERMITTED, sentence)
         return because
 

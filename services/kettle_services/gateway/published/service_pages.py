@@ -185,7 +185,9 @@ class ServicePages:
             raise RequestRefused(421, ProblemCode.REQUEST_MALFORMED, f"the pages of this job are at {own}")
 
     def _require_own_page(self, request: web.Request, own: str) -> None:
-        """Raises RequestRefused: a page of another origin has sent a request that does more than lead here."""
+        """
+        Raises RequestRefused: a page of another origin has sent a request that does more than lead here.
+        """
         origin = request.headers.get("Origin")
         if origin is not None and origin.lower() != own:
             raise RequestRefused(403, ProblemCode.CSRF, _ELSEWHERE)
@@ -221,4 +223,4 @@ def _cookies(request: web.Request, name: str) -> list[str]:
 
 
 async def _unheard(_request: web.Request) -> None:
-    """Whoever waits for 100 Continue gets it when the body is wanted."""
+    """A person who waits for 100 Continue gets it when the body is wanted."""

@@ -1,4 +1,6 @@
-"""Where people reach services of jobs: `/jobs/<id>/<service>/`, and `/v2/jobs/<id>/services/<service>/connect` for bytes."""
+"""
+Where people reach services of jobs: `/jobs/<id>/<service>/`, and `/v2/jobs/<id>/services/<service>/connect` for bytes.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -12,7 +14,7 @@ from kettle.published.services import NAME
 from kettle_services.gateway.domain.published_addresses import Address, BadAddressError, read_address
 from kettle_services.gateway.domain.published_headers import Visit
 from kettle_services.gateway.published.http_proxy import HttpProxy, refused_stream, require_plain
-from kettle_services.gateway.published.service_access import Granted, ServiceAccess
+from kettle_services.gateway.published.service_access import Granted, Reached, ServiceAccess
 from kettle_services.gateway.published.switching import Passage, require_upgrade
 from kettle_services.gateway.published.uses import Use, Uses, Via
 from kettle_services.gateway.rest.application import RequestLimits
@@ -99,7 +101,7 @@ class ServiceRequests:
         if via == "websocket" and request.method != "GET":
             raise RequestRefused(400, ProblemCode.REQUEST_MALFORMED, "a WebSocket begins with GET")
         target = (address.path if visit.strips else address.prefix + address.path) + address.query
-        with self._uses.begun(self._use(granted, address.service, via)) as use:
+        with self._uses.begun(self._use(granted, reached, via)) as use:
             return await self._proxy.answer(
                 request, visit, use, reached.tunnel.connections, target, bearer=bearer
             )
@@ -115,7 +117,7 @@ class ServiceRequests:
             )
         granted = await self._access.granted(request, job, schedd, name)
         reached = self._access.reached(granted.job, name)
-        with self._uses.begun(self._use(granted, name, "stream")) as use:
+        with self._uses.begun(self._use(granted, reached, "stream")) as use:
             try:
                 stream, _ = await reached.tunnel.tunnel.create_connection(asyncio.Protocol, name)
             except TimeoutError as error:
@@ -126,9 +128,15 @@ class ServiceRequests:
                 raise refused_stream(error, name) from error
             return await self._passage.answer(request, use, stream, {"Upgrade": STREAM})
 
-    def _use(self, granted: Granted, service: str, via: Via) -> Use:
+    def _use(self, granted: Granted, reached: Reached, via: Via) -> Use:
         use = Use(
-            granted.admitted.person.name, (granted.job.schedd, granted.job.job), service, via, granted.look
+            granted.admitted.person.name,
+            reached.tunnel.key,
+            reached.service.name,
+            via,
+            granted.look,
+            attempt=reached.tunnel.ticket.attempt,
+            because=granted.because,
         )
         task = asyncio.current_task()
         assert task is not None, "each request has one"
@@ -149,6 +157,6 @@ def require_address(request: web.Request) -> Address:
 
 
 async def _no_word_yet(request: web.Request) -> None:
-    """Whoever waits for 100 Continue gets it when the body is wanted, and a refusal before that."""
+    """A person who waits for 100 Continue gets it when the body is wanted, and a refusal before that."""
     if request.version >= (1, 1) and request.headers.get("Expect", "").lower() != "100-continue":
         raise web.HTTPExpectationFailed(text="the only expectation is 100-continue")

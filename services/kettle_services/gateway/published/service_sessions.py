@@ -1,7 +1,7 @@
 """
 Browsers that look at pages of jobs, each signed in for one job, by way of the pages of the gateway.
 
-The way: the job's origin gives the browser a secret and leads it to the gateway's own pages; where somebody is signed in there who may
+The way is this: the job's origin gives the browser a secret and leads it to the gateway's own pages; where somebody is signed in there who may
 use the job's services, they lead back with a code that is good once, for this secret.  So nobody can sign a browser in at a job's
 origin but the browser itself.
 """
@@ -23,7 +23,7 @@ from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_services.gateway.sessions.session_table import Session, SessionTable
 from kettle_wire.rest.problem import ProblemCode
 
-CODE_S: Final = 60.0
+CODE_LIFE_S: Final = 60.0
 SECRET_S: Final = 600
 """Somebody may have to sign in on the way."""
 _MOST: Final = 10_000
@@ -35,7 +35,7 @@ class ServiceSession(msgspec.Struct, frozen=True):
 
     job: JobKey
     of: Session
-    """That of the gateway's own pages, which it ends with."""
+    """The session of the gateway's own pages, which it ends with."""
 
     @property
     def credential(self) -> Credential:
@@ -60,7 +60,7 @@ class ServiceSessions:
         while self._codes and (len(self._codes) >= _MOST_CODES or next(iter(self._codes.values()))[0] <= now):
             self._codes.popitem(last=False)
         code = secrets.token_urlsafe(32)
-        self._codes[digest(code)] = now + CODE_S, state, ServiceSession(job, session)
+        self._codes[digest(code)] = now + CODE_LIFE_S, state, ServiceSession(job, session)
         return code
 
     def redeem(self, code: str, secret: str, job: JobKey) -> str:
@@ -88,7 +88,9 @@ class ServiceSessions:
         return shown
 
     def find(self, shown: list[str], job: JobKey) -> ServiceSession | None:
-        """The session of a browser for a job; None: it has none. Others may have put more cookies of the name there."""
+        """
+        The session of a browser for a job; None: it has none. Others may have put more cookies of the name there.
+        """
         for each in shown:
             key = digest(each)
             session = self._sessions.get(key)

@@ -62,7 +62,7 @@ class Tunnels:
         return iter(list(self._open.values()))
 
     def find(self, job: JobId, schedd: str) -> list[JobTunnel]:
-        """Those of a job; of several only if no access point is named."""
+        """The tunnels of a job; several only if no access point is named."""
         if schedd:
             found = self._open.get((schedd, job))
             return [found] if found is not None else []

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Final, Literal
 
 from kettle.bus.ports import BusError, RefusedError
+from kettle_services.gateway.domain.published_access import Because
 from kettle_services.gateway.published.tunnels import JobKey
 from kettle_services.gateway.rest.admission import GOOD_NO_MORE
 from kettle_services.gateway.rest.refusals import RequestRefused
@@ -29,9 +30,25 @@ _log: Final = logging.getLogger(__name__)
 class Use:
     """One connection."""
 
-    def __init__(self, person: str, job: JobKey, service: str, via: Via, look: Look) -> None:
-        """`look` raises RequestRefused: the person may not have it any more."""
+    def __init__(
+        self,
+        person: str,
+        job: JobKey,
+        service: str,
+        via: Via,
+        look: Look,
+        *,
+        attempt: int = 0,
+        because: Because = "owner",
+    ) -> None:
+        """
+        `attempt`: the run of the job that publishes it; `because`: by what the person may; `look` raises RequestRefused: not any more.
+        """
         self.person: Final = person
+        self.attempt: Final = attempt
+        self.because: Final = because
+        self.reported: tuple[int, int] | None = None
+        """What was reported of its bytes; None: nothing of it was."""
         self.job: Final = job
         self.service: Final = service
         self.via: Final = via

@@ -15,8 +15,10 @@ from kettle_services.gateway.published.job_lookup import JobLookup
 from kettle_services.gateway.published.landing import Landing
 from kettle_services.gateway.published.member_access import MemberAccess
 from kettle_services.gateway.published.service_access import ServiceAccess
+from kettle_services.gateway.published.service_metrics import measure_services
 from kettle_services.gateway.published.service_pages import ServicePages
 from kettle_services.gateway.published.service_questions import ServiceQuestions
+from kettle_services.gateway.published.service_reporter import ServiceReporter
 from kettle_services.gateway.published.service_requests import ServiceRequests
 from kettle_services.gateway.published.service_sessions import ServiceSessions
 from kettle_services.gateway.published.switching import Passage
@@ -64,6 +66,7 @@ class PublishedServices:
         lookup = JobLookup(bus, settings.collector, parts.tables)
         self._members: Final = MemberAccess(lookup, tickets.url, tickets.ca)
         self.access: Final = ServiceAccess(front, lookup, self.tunnels, parts.persons, self._members)
+        self.reports: Final = ServiceReporter(bus)
         passage = Passage()
         proxy = HttpProxy(settings.service_patience, passage)
         self.requests: Final = ServiceRequests(
@@ -88,6 +91,9 @@ class PublishedServices:
         self._landing.add_to(application)
         self.requests.add_to(application, self.pages.lead_on)
         self.pages.add_to(application)
+        self.reports.listen(self.tunnels, self.uses, self.access)
+        measure_services(rt.telemetry, self.tunnels, self.uses, self.access)
+        rt.loop(self.reports.run(), name="reports of services")
         rt.loop(self.uses.watch(), name="uses of services")
         rt.loop(self.tunnels.watch_tickets(), name="tickets of tunnels")
         application.on_shutdown.append(self._end)
@@ -104,3 +110,4 @@ class PublishedServices:
     async def _end(self, _application: web.Application) -> None:
         self.uses.end_all()
         self.tunnels.close_all(_ENDS)
+        await self.reports.finish()

@@ -11,6 +11,7 @@ from kettle.bus.ports import RefusedError
 from kettle.eventsourcing.command_pipeline import Decision
 from kettle_services.schedd.commands.explanations import Explanations
 from kettle_services.schedd.queue.recorder import QueueRecorder
+from kettle_wire.ads import Ad
 from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.member_jobs import ActOnMembers, ExplainMembers, SubmitMembers
 from kettle_wire.commands.queue import Act, Acted, EditJobs, Select, Submit, Submitted
@@ -46,7 +47,7 @@ class MemberJobs:
     async def submit(self, request: SubmitMembers, caller: Identity) -> Decision[Submitted]:
         """One batch of members: a cluster, of which each job says which member it is."""
         del caller
-        marks = {ID: request.session, BATCH: request.batch}
+        marks: Ad = {ID: request.session, BATCH: request.batch}
         numbered = [[*row, request.first + place] for place, row in enumerate(request.rows)]
         described = Submit(
             id=request.id,

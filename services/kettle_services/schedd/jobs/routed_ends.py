@@ -67,12 +67,13 @@ def _failure(ad: Ad, result: AttemptResult, *, tests: bool) -> str:
     """
     Why an end is a failure of the route; empty: it is none.
 
+    That people or the site's policy remove jobs there is none: a hundred of them would close a route that works for those of all others.
+
     `tests`: the route has said what is one. A submitter's word for it does not count: it would close the route for everybody.
     """
     ending, ran = result.ending, result.exit
     if ending is not None:
-        fails = ending.holds or ending.code == VacateCode.RemovedInBatchSystem
-        return ending.reason if fails else ""
+        return ending.reason if ending.holds else ""
     if ran is None or not tests:
         return ""
     then = dict(ad)

@@ -28,7 +28,9 @@ def retry_at(session: InteractiveSession) -> float:
 
 
 def worker_retry_at(session: InteractiveSession) -> float:
-    """When workers may be ordered again, of which some have ended at once; a moment that is over: at any time."""
+    """
+    When workers may be ordered again, of which some have ended at once; a moment that is over: at any time.
+    """
     if session.failures < _IN_A_ROW:  # anything may end once
         return retry_at(session)
     pause = _doubled(_RETRY_S, session.failures - 1, _LONGEST_RETRY_S)
@@ -67,21 +69,21 @@ def _times(session: InteractiveSession) -> Iterator[float]:
         return
     if session.target.life:
         yield session.created + session.target.life
-    if at := worker_retry_at(session):
-        yield at
-    if at := retry_at(session):
-        yield at
+    yield from filter(None, (retry_at(session), worker_retry_at(session)))
     for number, each in session.members.items():
-        if each.ending:
-            continue
-        if each.status == "held" and (release := release_at(each)) is not None:
-            yield release
-        if each.retiring:
-            yield each.retiring + session.plan.grace
-        elif each.replaced:
-            yield each.started + session.plan.worker_life - session.plan.grace
-        elif each.role == "worker" and (due := replacement_at(session.plan, number, each)) is not None:
-            yield due
+        if not each.ending:
+            yield from _times_of(session.plan, number, each)
+
+
+def _times_of(plan: SessionPlan, number: int, member: Member) -> Iterator[float]:
+    if member.status == "held" and (release := release_at(member)) is not None:
+        yield release
+    if member.retiring:
+        yield member.retiring + plan.grace
+    elif member.replaced:
+        yield member.started + plan.worker_life - plan.grace
+    elif member.role == "worker" and (due := replacement_at(plan, number, member)) is not None:
+        yield due
 
 
 def _doubled(first: float, times: int, longest: float) -> float:

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Final
 
+import msgspec
+
 from kettle.terminal.nearest_names import did_you_mean
 from kettle_services.sessions.domain.profiles import Profile
 from kettle_wire.commands.sessions import NewSession
@@ -16,7 +18,14 @@ _COMMANDS: Final[Mapping[SessionKind, list[str]]] = {
     ],
 }  # fmt: skip
 _WORKER: Final = ["{python}", "-m", "kettle.dask.worker", "--session", "{session}"]
-_SIZES: Final = ("cpus", "memory", "gpus")
+
+
+class _Size(msgspec.Struct, frozen=True, kw_only=True):
+    """What a job takes."""
+
+    cpus: int
+    memory: int
+    gpus: int
 
 
 class NotPossible(Exception):  # noqa: N818 - a refusal is an answer
@@ -44,7 +53,11 @@ def profile_of(new: NewSession, profiles: Mapping[str, Profile]) -> tuple[str, P
 
 def planned(new: NewSession, name: str, profile: Profile, session: str) -> tuple[SessionPlan, SessionTarget]:
     """What the session is to be; raises NotPossible for what the profile does not let somebody have."""
-    sizes = {each: _size(profile, name, each, getattr(new.size, each)) for each in _SIZES}
+    sizes = _Size(
+        cpus=_size(profile, name, "cpus", new.size.cpus),
+        memory=_size(profile, name, "memory", new.size.memory),
+        gpus=_size(profile, name, "gpus", new.size.gpus),
+    )
     workers = _workers(new, name, profile)
     command = new.command or profile.command or _COMMANDS.get(new.kind, [])
     if not command:
@@ -55,20 +68,25 @@ def planned(new: NewSession, name: str, profile: Profile, session: str) -> tuple
         return [each.replace("{python}", profile.python).replace("{session}", session) for each in said]
 
     environment = {**profile.environment, **new.environment}
-    of_head = (
-        {"cpus": profile.head_cpus, "memory": profile.head_memory, "gpus": 0} if worker_command else sizes
-    )
+    usual = _Size(cpus=profile.head_cpus, memory=profile.head_memory, gpus=0)
+    of_head = usual if worker_command else sizes
     head = MemberPlan(
         command=words(command),
         services=new.services or profile.services,
         environment=environment,
-        **of_head,
+        cpus=of_head.cpus,
+        memory=of_head.memory,
+        gpus=of_head.gpus,
     )
-    worker = (
-        MemberPlan(command=words(worker_command), environment=environment, **sizes)
-        if worker_command
-        else None
-    )
+    worker: MemberPlan | None = None
+    if worker_command:
+        worker = MemberPlan(
+            command=words(worker_command),
+            environment=environment,
+            cpus=sizes.cpus,
+            memory=sizes.memory,
+            gpus=sizes.gpus,
+        )
     plan = SessionPlan(
         profile=name,
         head=head,

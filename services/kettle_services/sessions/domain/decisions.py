@@ -199,7 +199,7 @@ def _retirements(session: InteractiveSession, now: float, heard: Heard) -> list[
     safe = [n for n, each in retiring.items() if each.job in heard.retired and not each.retired]
     if safe:
         return [InteractiveWorkersRetired(numbers=safe)]
-    hands_over = bool(session.contact)
+    hands_over = session.kind == "dask" or bool(session.contact)
     go = [
         n
         for n, each in retiring.items()

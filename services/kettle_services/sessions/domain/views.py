@@ -88,7 +88,8 @@ def _recorded(session: InteractiveSession) -> list[WaitingMembers]:
 
 def _reason(session: InteractiveSession, waits: Sequence[WaitingMembers]) -> str:
     """What is recorded, with the pool's own words for why the head waits."""
-    if session.state == "queued" and waits and not session.refused:
+    waiting = session.head is not None and session.head.status == "idle"
+    if waiting and waits and session.state in {"queued", "degraded"}:
         return f"{session.reason}: {waits[0].reason}"
     return session.reason
 

@@ -16,7 +16,7 @@ import msgspec
 from kettle.execution.containers.images.sif import sif_program
 from kettle.execution.containers.images.sources import image_cache
 from kettle.execution.containers.job_container import bind
-from kettle.execution.containers.policy import ContainerPolicy, FoundRuntime
+from kettle.execution.containers.policy import ENGINES, ContainerPolicy, FoundRuntime
 from kettle.execution.containers.probe import ProbeOrder, ProbeResult, longest
 from kettle.execution.system.linux import descendants_of, signal_process
 from kettle.runtime import SettingsError
@@ -145,17 +145,35 @@ def _check_binds(settings: StartdSettings) -> None:
 
 
 async def _probe(settings: StartdSettings, execute: Path) -> list[ProbeResult]:
+    """All of them, in the order of the settings; meanwhile engines are tried, which take longest."""
+    names = settings.container_runtimes
+    kinds = {
+        "probe-engines-": [name for name in names if name in ENGINES],
+        "probe-runtimes-": [name for name in names if name not in ENGINES],
+    }
+    trials = (
+        _tried(
+            ProbeOrder(
+                names=some,
+                place=str(execute),
+                account=host.account(settings, 0),
+                binds=settings.container_bind,
+                network=settings.container_network,
+                options=settings.container_engine_options,
+                prefix=prefix,
+            )
+        )
+        for prefix, some in kinds.items()
+        if some
+    )
+    found = {each.name: each for tried in await asyncio.gather(*trials) for each in tried}
+    return [found[name] for name in names if name in found]
+
+
+async def _tried(order: ProbeOrder) -> list[ProbeResult]:
     """
     In a process of its own: what it does to itself to become the job's account is nothing for one with threads.
     """
-    order = ProbeOrder(
-        names=list(settings.container_runtimes),
-        place=str(execute),
-        account=host.account(settings, 0),
-        binds=settings.container_bind,
-        network=settings.container_network,
-        options=settings.container_engine_options,
-    )
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-P", "-m", "kettle.execution.containers.probe",
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,

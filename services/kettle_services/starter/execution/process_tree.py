@@ -30,8 +30,8 @@ class ProcessTree:
         """Whether what was measured last is what the job has in memory: what is not is no reason to end it."""
         self.visitors: dict[int, int | None] = {}
         """The wait statuses of processes beside the job that somebody waits for; None: it has not ended."""
-        self.besides: dict[int, int | None] = {}
-        """Processes of ours that are none of the job's, with their wait statuses: not signalled with it, and not measured."""
+        self.besides: set[int] = set()
+        """Processes of ours that are none of the job's: not signalled with it, and not measured."""
         self._cgroup = cgroup
         self._largest_kib = 0
         self._used = (0.0, 0.0)
@@ -83,12 +83,14 @@ class ProcessTree:
             self.signal(signal.SIGCONT)
 
     def reap(self) -> bool:
-        """Collect processes that have ended; whether the job has none left."""
+        """
+        Collect processes that have ended; whether the job has none left, with others of ours or without.
+        """
         try:
             while True:
                 pid, status, usage = os.wait4(-1, os.WNOHANG)
                 if pid == 0:
-                    return False
+                    return bool(self.besides) and not self._members()
                 self._ended(pid, status, usage)
         except ChildProcessError:
             return True
@@ -157,7 +159,6 @@ class ProcessTree:
 
     def _ended(self, pid: int, status: int, usage: resource.struct_rusage) -> None:
         if pid in self.besides:
-            self.besides[pid] = status
             return
         self._largest_kib = max(self._largest_kib, usage.ru_maxrss)
         self._used = self._used[0] + usage.ru_utime, self._used[1] + usage.ru_stime

@@ -12,6 +12,7 @@ import importlib
 import os
 import signal
 import sys
+from contextlib import suppress
 from typing import Final, NoReturn
 
 import msgspec
@@ -28,7 +29,9 @@ class TunnelHelper:
     """The process; `told` is readable when it says something, and when it has ended."""
 
     def __init__(self, account: Account | None, cgroup: str) -> None:
-        """`cgroup`: the directory of the job's control group; empty: it has none. Raises OSError: there can be no process."""
+        """
+        `cgroup`: the directory of the job's control group; empty: it has none. Raises OSError: there can be no process.
+        """
         orders, self._orders = os.pipe()
         self.told, said = os.pipe()
         starter = os.getpid()
@@ -40,6 +43,7 @@ class TunnelHelper:
             raise
         if self.pid == 0:
             _begin(account, cgroup, starter, orders, said)
+        self._handle = os.pidfd_open(self.pid)
         os.close(orders)
         os.close(said)
         os.set_blocking(self._orders, False)
@@ -66,12 +70,14 @@ class TunnelHelper:
         self._heard = bytearray(rest)
         return lines
 
-    def end(self, *, reaped: bool) -> None:
-        """End it; `reaped`: somebody has waited for it already."""
+    def end(self) -> None:
+        """End it, if it has not ended; somebody may have waited for it already."""
         os.close(self._orders)
         os.close(self.told)
-        if not reaped:
-            os.kill(self.pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self._handle, signal.SIGKILL)
+        os.close(self._handle)
+        with suppress(ChildProcessError):
             os.waitpid(self.pid, 0)
 
 

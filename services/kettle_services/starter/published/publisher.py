@@ -57,6 +57,7 @@ class Publisher:
         self._ask_at = self._start_at = _NEVER
         self._ticket: TicketGiven | None = None
         self._helper: TunnelHelper | None = None
+        self._besides: set[int] = set()
         self._suspended = False
         self._changed = False
         self._said = ""
@@ -116,17 +117,17 @@ class Publisher:
         if self._helper is not None:
             poll.register(self._helper.told, 1)  # POLLIN
 
-    def go_on(self, ready: set[int], tree: "ProcessTree", *, still: bool) -> None:
-        """Do what is due, while these processes of the job run; `still`: they are suspended."""
+    def go_on(self, ready: set[int], *, still: bool) -> None:
+        """Do what is due; `still`: the job's processes are suspended."""
         if not self._running:
             return
         if self._helper is not None and self._helper.told in ready:
-            self._hear_helper(tree)
+            self._hear_helper()
         if self.due > boottime() and still == self._suspended:
             return
         if still != self._suspended or self._changed:
             self._suspended, self._changed = still, False
-            self._order(tree)
+            self._order()
         if boottime() >= self._ask_at:
             self._ask_at = boottime() + _REPEAT_S
             if self._number:
@@ -135,7 +136,7 @@ class Publisher:
                 self._number = self._questions.ask(AskTicket())
         if boottime() >= self._start_at:
             self._start_at = _NEVER
-            self._start(tree)
+            self._start()
 
     def hear(self, reply: Reply) -> None:
         """An answer of the submit side."""
@@ -153,22 +154,23 @@ class Publisher:
             case _:
                 self._ask_at = boottime() + _LATER_S
 
-    def close(self, tree: "ProcessTree | None") -> None:
+    def close(self) -> None:
         """The job's processes are to end."""
         helper, self._helper = self._helper, None
         if helper is not None:
-            reaped = tree is not None and tree.besides.pop(helper.pid, None) is not None
-            helper.end(reaped=reaped)
+            helper.end()
+            self._besides.discard(helper.pid)
         self._held = frozenset()
         self._running = False
 
-    def begin(self) -> None:
-        """The job's program runs (again)."""
+    def begin(self, tree: "ProcessTree") -> None:
+        """The job's program runs (again), with these processes, of which ours is none."""
+        tree.besides = self._besides
         self._running = True
         if self._ticket is not None:
             self._start_at = 0.0
 
-    def _start(self, tree: "ProcessTree") -> None:
+    def _start(self) -> None:
         """Have a process that knows the newest orders."""
         from kettle_services.starter.published.helper import TunnelHelper
 
@@ -181,10 +183,10 @@ class Publisher:
                 self._log(f"there can be no process for the services: {error}")
                 self._start_at = boottime() + _LATER_S
                 return
-            tree.besides[self._helper.pid] = None
-        self._order(tree)
+            self._besides.add(self._helper.pid)
+        self._order()
 
-    def _order(self, tree: "ProcessTree") -> None:
+    def _order(self) -> None:
         if self._helper is None or self._ticket is None:
             return
         from kettle.published.frames import Announcement
@@ -198,9 +200,9 @@ class Publisher:
             announcement=Announcement(services=self._services, suspended=self._suspended),
         )
         if not self._helper.order(orders):
-            self._died(tree)
+            self._died()
 
-    def _hear_helper(self, tree: "ProcessTree") -> None:
+    def _hear_helper(self) -> None:
         import msgspec
 
         from kettle.published.job_side import Said
@@ -208,7 +210,7 @@ class Publisher:
         assert self._helper is not None
         lines = self._helper.hear()
         if lines is None:
-            self._died(tree)
+            self._died()
             return
         for line in lines:
             said = msgspec.json.decode(line, type=Said)
@@ -220,10 +222,9 @@ class Publisher:
             if said.over:
                 self._ask_at = min(self._ask_at, boottime() + _LATER_S)
 
-    def _died(self, tree: "ProcessTree") -> None:
+    def _died(self) -> None:
         """The process has ended, or is of no use."""
-        tree.reap()
-        self.close(tree)
+        self.close()
         self._running = True
         self._start_at = boottime() + _AGAIN_S
 

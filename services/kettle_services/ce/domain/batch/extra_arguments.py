@@ -71,7 +71,7 @@ SLURM: Final = OwnOptions(
     prefix="#SBATCH",
     identity=frozenset({"--job-name", "-J", "--comment", "--account", "-A", "--partition", "-p"}),
     others=frozenset({
-        "--array", "-a", "--chdir", "-D", "--clusters", "-M", "--cluster", "--error", "-e", "--export", "--export-file", "--get-user-env",
+        "--chdir", "-D", "--clusters", "-M", "--cluster", "--error", "-e", "--export", "--export-file", "--get-user-env",
         "--gid", "--input", "-i", "--open-mode", "--output", "-o", "--parsable", "--requeue", "--no-requeue", "--test-only", "--uid",
         "--wait", "-W", "--wrap", "--help", "-h", "--version", "-V", "--usage", "--wckey",
     }),
@@ -90,7 +90,7 @@ PBS: Final = OwnOptions(
     prefix="#PBS",
     identity=frozenset({"-N", "-q", "-A"}),
     others=frozenset({
-        "-C", "-I", "-J", "-P", "-S", "-V", "-X", "-d", "-e", "-f", "-j", "-k", "-o", "-r", "-t", "-u", "-v", "-w", "-z", "--version",
+        "-C", "-I", "-P", "-S", "-V", "-X", "-d", "-e", "-f", "-j", "-k", "-o", "-r", "-u", "-v", "-w", "-z", "--version",
     }),
     letters="hmn",
 )  # fmt: skip
@@ -99,6 +99,6 @@ GRID_ENGINE: Final = OwnOptions(
     identity=frozenset({"-N", "-q", "-P"}),
     others=frozenset({
         "-@", "-A", "-C", "-S", "-V", "-b", "-clear", "-cwd", "-e", "-help", "-i", "-inherit", "-j", "-jsv", "-masterq", "-now", "-o", "-r",
-        "-shell", "-sync", "-t", "-terse", "-v", "-verify", "-wd",
+        "-shell", "-sync", "-terse", "-v", "-verify", "-wd",
     }),
 )  # fmt: skip

@@ -127,10 +127,13 @@ def _unneeded(
 
 
 def _cause(inputs: Inputs, pool: WorkerPool, lease: Lease, *, settled: bool) -> RemovalCause | None:
-    """Why a lease is to go on which nothing will run; None: it stays."""
+    """
+    Why a lease is to go on which nothing will run; None: it stays.  What a person has ordered is not given up before it has been there:
+    he knows of work that does not wait yet.
+    """
     queued = {LeaseState.REQUESTED} if pool.scale_down is not ScaleDown.STOP_ASKING else _QUEUED
     if lease.state in queued:
-        return RemovalCause.UNNEEDED
+        return None if lease.requested.by else RemovalCause.UNNEEDED
     if lease.state is not LeaseState.READY or pool.scale_down is ScaleDown.STOP_ASKING or not settled:
         return None
     if inputs.now - lease.ready < pool.least_life:

@@ -40,6 +40,7 @@ from kettle_wire.events import (
     JobReleased,
     JobRemoved,
     JobRouted,
+    JobServed,
     JobStarted,
     JobStepped,
     JobSuspended,
@@ -444,7 +445,7 @@ def evolve(job: Job, event: JobEvent) -> Job:
             return msgspec.structs.replace(job, disconnected=isinstance(event, JobDisconnected))
         case JobCheckpointed():
             return msgspec.structs.replace(job, checkpoint=event.number)
-        case JobTold() | JobStepped() | JobNodeStarted() | JobNodeEnded():
+        case JobTold() | JobStepped() | JobNodeStarted() | JobNodeEnded() | JobServed():
             return _after_saying(job, event)
         case JobOrdered():
             return msgspec.structs.replace(job, orders=ordered(job.orders, event))
@@ -455,7 +456,9 @@ def evolve(job: Job, event: JobEvent) -> Job:
             return _evolve_further(job, event)
 
 
-def _after_saying(job: Job, event: JobTold | JobStepped | JobNodeStarted | JobNodeEnded) -> Job:
+def _after_saying(job: Job, event: JobTold | JobStepped | JobNodeStarted | JobNodeEnded | JobServed) -> Job:
+    if isinstance(event, JobServed):
+        return job  # what people do with its services is told, and changes nothing
     if isinstance(event, JobNodeStarted | JobNodeEnded):
         return msgspec.structs.replace(job, gang=evolved(job.gang, event))
     if isinstance(event, JobTold):

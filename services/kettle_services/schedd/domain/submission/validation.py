@@ -67,12 +67,7 @@ def check(
     if not rows:
         raise Unacceptable("the submission has no jobs: the queue statement yields no items")
     check_count(len(rows), limit)
-    if set(map(len, rows)) != {len(columns)}:
-        raise Unacceptable(
-            f"a row of the submission does not have {len(columns)} values, one for each column"
-        )
-    if len(set(columns)) != len(columns):
-        raise Unacceptable("a column stands twice in the submission")
+    _rectangular(columns, rows)
     size = len(_encode(ad))
     if largest := _largest(rows, JOB_BYTES - size):
         raise Unacceptable(
@@ -89,8 +84,7 @@ def check(
         parallel = ad.get(spelled.get("jobuniverse", "")) == Universe.PARALLEL
         _tasks(_values(spelled[TASKS], ad, columns, rows), nodes=parallel)
         _fit_for_tasks(ad, spelled)
-    for name in published.ATTRIBUTES & spelled.keys():
-        _published(spelled[name], _values(spelled[name], ad, columns, rows))
+    _all_published(ad, columns, rows, spelled)
     _all_expressions(rows)
     _pace(ad, columns)
     if not isinstance(ad.get("Cmd", ""), str) or not (ad.get("Cmd") or "Cmd" in columns):
@@ -100,6 +94,15 @@ def check(
     if ad.get(universe) in {Universe.PARALLEL, Universe.GRID} or universe in columns:
         _nodes(ad, columns, rows, universe)
         _batch_systems(ad, columns, rows, universe, spelled.get("gridresource", ""))
+
+
+def _rectangular(columns: list[str], rows: list[list[Scalar]]) -> None:
+    if set(map(len, rows)) != {len(columns)}:
+        raise Unacceptable(
+            f"a row of the submission does not have {len(columns)} values, one for each column"
+        )
+    if len(set(columns)) != len(columns):
+        raise Unacceptable("a column stands twice in the submission")
 
 
 def _no_members(spelled: Mapping[str, str]) -> None:
@@ -156,6 +159,12 @@ def check_values(ad: Ad) -> None:
     for name, value in ad.items():
         if name.lower() in published.ATTRIBUTES:
             _published(name, [value])
+
+
+def _all_published(ad: Ad, columns: list[str], rows: list[list[Scalar]], spelled: Mapping[str, str]) -> None:
+    """What all jobs of a submission say of their services."""
+    for name in published.ATTRIBUTES & spelled.keys():
+        _published(spelled[name], _values(spelled[name], ad, columns, rows))
 
 
 def _published(name: str, values: Iterable[Scalar | Expr]) -> None:

@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from kettle.classad import ClassAd, rank
+from kettle.classad import ClassAd, EvaluationFailed, evaluate_attribute, is_true, rank
 from kettle_services.startd.domain.ads import claim_ad, slot_ad
 from kettle_services.startd.domain.claims import preemption
 from kettle_services.startd.domain.claims.activation import stop_attempt
@@ -19,6 +19,7 @@ from kettle_services.startd.domain.slots.slot import LOCAL, Slot
 from kettle_services.startd.domain.state.changes import Change, ClaimClosing, Claimed, ClaimRemoved, Renewed
 from kettle_services.startd.domain.state.claim import Claim, Now, StopOrder
 from kettle_services.startd.domain.state.machine import Machine
+from kettle_services.startd.domain.state.policy_expressions import DEFAULTS
 from kettle_wire.attempts import Ending
 from kettle_wire.codes import VacateCode
 from kettle_wire.commands.startd import (
@@ -140,6 +141,8 @@ def _shares(machine: Machine, slot: Slot, job: ClassAd, now: Now) -> list[Share]
     request = requested(job, ad, slot.total.custom, now.context)
     if request is None:
         return "the job requests of a resource what is no amount"
+    if slot.partitionable and slot.number != LOCAL and not _opens(machine, ad, job, now):
+        return "START of the machine is not true for what is left of the slot"
     fitting = suitable(machine, slot, job, ad, now.context)
     free = machine.free(slot)
     room = msgspec.structs.replace(
@@ -160,6 +163,19 @@ def _shares(machine: Machine, slot: Slot, job: ClassAd, now: Now) -> list[Share]
         (size, {tag: ids[: size.custom[tag]] for tag, ids in fitting.items() if size.custom[tag]})
         for size in fits
     ]
+
+
+def _opens(machine: Machine, left: ClassAd, job: ClassAd, now: Now) -> bool:
+    """
+    Whether START is true of what is left of a partitionable slot, as the negotiator has asked it too: of that an owner can
+    keep a reserve.
+    """
+    if machine.start.strip().lower() == DEFAULTS["START"]:
+        return True
+    try:
+        return is_true(evaluate_attribute("Start", left, job, now.context))
+    except EvaluationFailed:
+        return False
 
 
 def _every(slot: Slot) -> dict[str, list[str]]:

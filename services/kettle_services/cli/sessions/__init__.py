@@ -1,0 +1,1 @@
+"""`kettle session`: clusters of Dask, notebooks and programs with which people work."""

@@ -1,0 +1,37 @@
+"""What goes through this gateway to services of jobs, in numbers."""
+
+from collections import Counter
+
+from kettle.runtime import Telemetry
+from kettle_services.gateway.published.job_lookup import QueuedJob
+from kettle_services.gateway.published.service_access import ServiceAccess
+from kettle_services.gateway.published.tunnels import Tunnels
+from kettle_services.gateway.published.uses import Use, Uses
+from kettle_wire.telemetry import gateway_metrics as metrics
+
+_VIAS = ("http", "websocket", "stream")
+
+
+def measure_services(telemetry: Telemetry, tunnels: Tunnels, uses: Uses, access: ServiceAccess) -> None:
+    """Have it counted, besides what others do when a use ends or somebody is refused."""
+    carried = telemetry.counter(metrics.SERVICE_BYTES)
+    refusals = telemetry.counter(metrics.SERVICE_REFUSALS)
+    ended, refused = uses.ended, access.refused
+
+    def count(use: Use) -> None:
+        sent, received = use.bytes
+        carried.add(sent, "to_job")
+        carried.add(received, "from_job")
+        ended(use)
+
+    def count_refusal(job: QueuedJob, person: str, service: str) -> None:
+        refusals.add(1)
+        refused(job, person, service)
+
+    def connections() -> dict[tuple[str, ...], float]:
+        open_now = Counter(use.via for use in uses)
+        return {(via,): float(open_now[via]) for via in _VIAS}
+
+    uses.ended, access.refused = count, count_refusal
+    telemetry.observe(metrics.TUNNELS, lambda: {(): float(len(tunnels))})
+    telemetry.observe(metrics.SERVICE_CONNECTIONS, connections)

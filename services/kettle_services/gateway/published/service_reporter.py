@@ -1,0 +1,184 @@
+"""
+What goes on at this gateway with services of jobs, on its way into the record of each job, which its access point keeps.
+
+A report is sent again as it is until it is answered, so it is recorded once.  What is not reported yet when the process is killed is
+lost; that is what has happened since the last report of the job.
+"""
+
+import asyncio
+import logging
+import secrets
+from collections import deque
+from contextlib import suppress
+from typing import Final
+
+import msgspec
+
+from kettle.bus.ports import Bus, BusError, RefusedError
+from kettle_services.gateway.published.job_lookup import QueuedJob
+from kettle_services.gateway.published.service_access import ServiceAccess
+from kettle_services.gateway.published.tunnels import JobKey, JobTunnel, Tunnels
+from kettle_services.gateway.published.uses import Use, Uses
+from kettle_wire.codes import RefusalCode
+from kettle_wire.commands.service_reports import REPORT_SERVICES, ReportServices
+from kettle_wire.events.job import ServiceUse
+
+EVERY_S: Final = 15.0
+"""Between reports of one job about what goes on; that it has connected is reported at once."""
+_AGAIN_S: Final = 2.0
+_MOST_USES: Final = 200
+_MOST_WAITING: Final = 50
+"""Reports of one job; with more of them the oldest is given up."""
+_LAST_S: Final = 3.0
+_LONGEST: Final = 500
+_FOR_NOW: Final = frozenset(
+    {RefusalCode.UNAVAILABLE, RefusalCode.BEHIND, RefusalCode.TOO_SLOW, RefusalCode.LIMIT}
+)
+
+_log: Final = logging.getLogger(__name__)
+
+_Who = tuple[str, str, str]
+"""Person, service, by what."""
+
+
+class _Job:
+    """What is to be said of one."""
+
+    def __init__(self) -> None:
+        self.attempt = 0
+        self.uses: dict[_Who, ServiceUse] = {}
+        self.waiting: deque[ReportServices] = deque()
+
+    def add(
+        self, who: _Who, *, connections: int = 0, sent: int = 0, received: int = 0, refused: int = 0
+    ) -> None:
+        """More of what somebody did."""
+        person, service, because = who
+        known = self.uses.get(who)
+        if known is None:
+            if len(self.uses) >= _MOST_USES:
+                return
+            known = ServiceUse(person=person, service=service, because=because)
+        self.uses[who] = msgspec.structs.replace(
+            known,
+            connections=known.connections + connections,
+            sent=known.sent + sent,
+            received=known.received + received,
+            refused=known.refused + refused,
+        )
+
+
+class ServiceReporter:
+    """Collects it, and sends it."""
+
+    def __init__(self, bus: Bus) -> None:
+        self._bus: Final = bus
+        self._jobs: dict[JobKey, _Job] = {}
+        self._wake: Final = asyncio.Event()
+        self._open: Uses | None = None
+
+    def listen(self, tunnels: Tunnels, uses: Uses, access: ServiceAccess) -> None:
+        """Have it told of what happens."""
+        tunnels.opened, tunnels.closed = self._opened, self._closed
+        uses.ended = self._count
+        access.refused = self._refused
+        self._open = uses
+
+    def _of(self, key: JobKey, attempt: int) -> _Job:
+        job = self._jobs.setdefault(key, _Job())
+        job.attempt = max(job.attempt, attempt)
+        return job
+
+    def _opened(self, tunnel: JobTunnel) -> None:
+        services = [str(each) for each in tunnel.tunnel.announcement.services]
+        self._put(tunnel.key, tunnel.ticket.attempt, tunnel="up", services=services)
+
+    def _closed(self, tunnel: JobTunnel, reason: str) -> None:
+        for use in self._open or ():
+            if use.job == tunnel.key:
+                self._count(use, goes_on=True)
+        self._put(tunnel.key, tunnel.ticket.attempt, tunnel="down", reason=reason[:_LONGEST])
+
+    def _refused(self, job: QueuedJob, person: str, service: str) -> None:
+        self._of((job.schedd, job.job), 0).add((person, service, ""), refused=1)
+
+    def _count(self, use: Use, *, goes_on: bool = False) -> None:
+        """What a connection has done since it was counted last."""
+        sent, received = use.bytes
+        before = use.reported or (0, 0)
+        new = use.reported is None
+        more_sent, more_received = sent - before[0], received - before[1]
+        if goes_on and not (new or more_sent or more_received):
+            return
+        use.reported = sent, received
+        self._of(use.job, use.attempt).add(
+            (use.person, use.service, use.because),
+            connections=int(new),
+            sent=more_sent,
+            received=more_received,
+        )
+
+    def _put(self, key: JobKey, attempt: int, **said: object) -> None:
+        """A report of a job, with all that is known of its uses."""
+        job = self._of(key, attempt)
+        request = ReportServices(
+            id=f"services.{secrets.token_hex(12)}", job=key[1], attempt=attempt, uses=list(job.uses.values())
+        )
+        job.uses = {}
+        job.waiting.append(msgspec.structs.replace(request, **said))
+        if len(job.waiting) > _MOST_WAITING:
+            job.waiting.popleft()
+            _log.error("a report of the services of job %s is given up: nobody takes it", key[1])
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Report without end."""
+        loop = asyncio.get_running_loop()
+        due = loop.time() + EVERY_S
+        while True:
+            late = any(each.waiting for each in self._jobs.values())
+            pause = _AGAIN_S if late else max(0.0, due - loop.time())
+            with suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self._wake.wait()
+            self._wake.clear()
+            if loop.time() >= due:
+                due = loop.time() + EVERY_S
+                self._collect()
+            await self._send()
+
+    def _collect(self) -> None:
+        for use in self._open or ():
+            self._count(use, goes_on=True)
+        for key, job in list(self._jobs.items()):
+            if job.uses:
+                self._put(key, job.attempt)
+
+    async def _send(self) -> None:
+        for key, job in list(self._jobs.items()):
+            while job.waiting:
+                if not await self._sent(key, job.waiting[0]):
+                    break
+                job.waiting.popleft()
+            if not (job.waiting or job.uses):
+                del self._jobs[key]
+
+    async def _sent(self, key: JobKey, report: ReportServices) -> bool:
+        """Whether it is settled."""
+        try:
+            await self._bus.call(REPORT_SERVICES, key[0], report)
+        except RefusedError as refusal:
+            if refusal.code in _FOR_NOW:
+                return False
+            _log.info("what happened to the services of job %s is not recorded: %s", report.job, refusal)
+        except BusError as error:
+            _log.warning("what happened to the services of job %s is not recorded yet: %s", report.job, error)
+            return False
+        return True
+
+    async def finish(self) -> None:
+        """Send what there is, once, before the process ends."""
+        self._collect()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LAST_S):
+                await self._send()

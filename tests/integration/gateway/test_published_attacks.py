@@ -1,0 +1,223 @@
+"""What people, jobs and strangers try at the gateway's side of published services; real connections, and a job that sees each byte."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from kettle.published.errors import StreamCode
+from kettle_services.gateway.domain.published_addresses import BadAddressError, read_address
+from kettle_services.gateway.domain.published_headers import Visit, from_job, place, to_job
+from kettle_services.gateway.domain.service_origins import ServiceOrigins, why_no_services_url
+from kettle_wire.jobs import JobId
+
+from .published_parts import Gateway, ask, gateway, gone, job_side, raw_server, until, upgraded
+
+HEAD = "Host: g\r\nAuthorization: Bearer alice\r\n"
+VISIT = Visit("alice", "192.0.2.1", "https", "g.example:8443", "/jobs/12.0/web", strips=True)
+
+
+class Seen:
+    """What has come to the job."""
+
+    def __init__(self) -> None:
+        self.data = b""
+
+
+@asynccontextmanager
+async def watched(
+    answer: bytes = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", patience: float = 30.0
+) -> AsyncGenerator[tuple[Gateway, Seen]]:
+    """A gateway, and a job that answers each piece that comes with the same bytes."""
+    seen = Seen()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(65536):
+            seen.data += data
+            writer.write(answer)
+            await writer.drain()
+
+    async with (
+        gateway(patience) as made,
+        raw_server(serve) as port,
+        job_side(made.port, f"web:{port}/http"),
+    ):
+        made.jobs.put()
+        yield made, seen
+
+
+SMUGGLED = [
+    "POST {p} HTTP/1.1\r\n{h}Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /x HTTP/1.1\r\n\r\n",
+    "POST {p} HTTP/1.1\r\n{h}Content-Length: 3\r\nContent-Length: 30\r\n\r\nabc",
+    "POST {p} HTTP/1.1\r\n{h}Content-Length: +3\r\n\r\nabc",
+    "POST {p} HTTP/1.1\r\n{h}Content-Length: 3, 3\r\n\r\nabc",
+    "POST {p} HTTP/1.1\r\n{h}Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
+    "POST {p} HTTP/1.1\r\n{h}Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n",
+    "POST {p} HTTP/1.1\r\n{h}Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n",
+    "POST {p} HTTP/1.1\r\n{h}Transfer-Encoding:\x0bchunked\r\n\r\n0\r\n\r\n",
+    "GET {p} HTTP/1.1\r\n{h}Host: other\r\n\r\n",
+    "GET {p} HTTP/1.1\r\n{h}X-A: b\r\n folded: c\r\n\r\n",
+    "GET {p} HTTP/1.1\r\n{h}X-A: b\rX-B: c\r\n\r\n",
+    "GET {p} HTTP/1.1\r\n{h}X-A: b\x00\r\n\r\n",
+    "GET http://other/ HTTP/1.1\r\n{h}\r\n",
+    "CONNECT web:80 HTTP/1.1\r\n{h}\r\n",
+    "TRACE {p} HTTP/1.1\r\n{h}\r\n",
+    "GET {p}a b HTTP/1.1\r\n{h}\r\n",
+]
+
+
+@pytest.mark.parametrize("request_text", SMUGGLED)
+async def test_what_can_be_read_in_two_ways_never_reaches_the_job(request_text: str) -> None:
+    """It is refused, and the job sees no byte of it."""
+    text = request_text.format(p="/jobs/12.0/web/", h=HEAD)
+    async with watched() as (made, seen):
+        answer = await ask(made.port, text.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n", 1))
+        assert answer.startswith((b"HTTP/1.1 ", b"HTTP/1.0 ")), answer
+        assert answer[9:10] == b"4", answer
+        assert seen.data == b""
+
+
+BAD_PATHS = [
+    "/jobs/12.0/web/../../13.0/web/", "/jobs/12.0/web/%2e%2e/x", "/jobs/12.0/web/.%2E/x", "/jobs/12.0/web/a%2fb", "/jobs/12.0/web/a%5cb",
+    "/jobs/12.0/web//x", "/jobs/12.0/web/%00", "/jobs/12.0/web/%zz", "/jobs/012.0/web/", "/jobs/12.0/WEB/", "/jobs/12%2e0/web/", "//jobs/12.0/web/",
+    "/jobs/12.0//web/", "/jobs/99999999999.0/web/", "/jobs/12.0/web/;/..;/x", "/jobs/12.0/web/\\x", "/jobs/12.0/web/#x", "/jobs/12.0/-web/",
+    f"/jobs/12.0/web/{'a' * 20000}",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", BAD_PATHS)
+async def test_no_path_leads_to_another_place(path: str) -> None:
+    """It names a job, a service and a path in one way only, or nothing."""
+    with pytest.raises(BadAddressError):
+        read_address(path)
+    async with watched() as (made, seen):
+        answer = await ask(made.port, f"GET {path} HTTP/1.1\r\n{HEAD}Connection: close\r\n\r\n")
+        assert answer[9:10] == b"4", answer
+        assert seen.data == b""
+
+
+async def test_the_job_sees_no_credential_and_no_word_of_others() -> None:
+    """Neither the token, nor a cookie of the gateway, nor a header that passes for the gateway's own word."""
+    said = [
+        ("Authorization", "Bearer secret"), ("Cookie", "kettle-session=secret; __Host-kettle-session=secret; mine=1"), ("X-Forwarded-User", "root"),
+        ("X_Forwarded_User", "root"), ("Forwarded", "for=evil"), ("X-Real-IP", "evil"), ("Connection", "close, X-Secret"), ("X-Secret", "secret"),
+        ("Proxy-Authorization", "Basic secret"), ("X-Kettle-Anything", "secret"), ("Upgrade", "h2c"), ("HTTP2-Settings", "AAA"),
+    ]  # fmt: skip
+    for bearer in (True, False):
+        sent = to_job(said, VISIT, bearer=bearer)
+        assert not [pair for pair in sent if "secret" in pair[1] or "evil" in pair[1] or pair[1] == "root"]
+        assert ("Cookie", "mine=1") in sent
+        assert [("X-Forwarded-User", "alice")] == [pair for pair in sent if "user" in pair[0].lower()]
+    assert ("Authorization", "token x") in to_job([("Authorization", "token x")], VISIT, bearer=False)
+
+
+def test_the_job_speaks_for_its_own_path_only() -> None:
+    """It sets no cookie of the gateway, of another job or of a whole domain, and no rule for the host; where it leads stays under its path."""
+    answered = from_job(
+        [
+            ("Set-Cookie", "kettle-session=x; Path=/"), ("Set-Cookie", "__Host-a=x; Path=/; Secure"), ("Set-Cookie", "a=1; Domain=example.org; Path=/jobs/13.0/"),
+            ("Strict-Transport-Security", "max-age=1"), ("Service-Worker-Allowed", "/"), ("Clear-Site-Data", '"*"'), ("Location", "/next?x=1"),
+            ("Connection", "keep-alive"), ("Content-Length", "7"),
+        ],
+        VISIT,
+    )  # fmt: skip
+    assert [
+        ("Set-Cookie", "a=1; Path=/jobs/12.0/web/jobs/13.0/"),
+        ("Location", "/jobs/12.0/web/next?x=1"),
+    ] == answered
+    assert "/jobs/12.0/web/a" == place("http://g.example:8443/a", VISIT)
+    assert "https://elsewhere/a" == place("https://elsewhere/a", VISIT)
+
+
+GARBAGE = [
+    b"SSH-2.0-x\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nabcdef", b"HTTP/9.9 200 OK\r\n\r\n",
+    b"HTTP/1.1 99 x\r\n\r\n", b"HTTP/1.1 200 OK\r\nX: " + b"a" * 200_000 + b"\r\n\r\n", b"\x00" * 1000,
+    b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("answer", GARBAGE)
+async def test_an_answer_that_is_none_is_a_sentence(answer: bytes) -> None:
+    """502, and the gateway goes on."""
+    async with watched(answer, patience=3.0) as (made, _):
+        said = await ask(made.port, f"GET /jobs/12.0/web/ HTTP/1.1\r\n{HEAD}Connection: close\r\n\r\n")
+        assert int(said.split()[1]) in {502, 504}, said
+        await until(lambda: not len(made.uses))
+
+
+async def test_a_job_that_never_ends_its_head_is_waited_for_so_long() -> None:
+    """504 after the time that the settings give."""
+    async with watched(b"HTTP/1.1 200 OK\r\nX-A: ", patience=0.5) as (made, _):
+        said = await ask(made.port, f"GET /jobs/12.0/web/ HTTP/1.1\r\n{HEAD}Connection: close\r\n\r\n")
+        assert b"504" == said.split()[1]
+        await until(lambda: not len(made.uses))
+
+
+async def test_one_person_does_not_take_all_places() -> None:
+    """Of one person there are so many connections; others still come."""
+    async with watched(b"") as (made, _):
+        made.jobs.put(shared_with="bob")
+        path = "/v2/jobs/12.0/services/web/connect"
+        held = [await upgraded(made.port, path, "kettle-stream", "alice") for _ in range(100)]
+        head, _, writer = await upgraded(made.port, path, "kettle-stream", "alice")
+        assert b"429" == head.split()[1]
+        await gone(writer)
+        head, _, writer = await upgraded(made.port, path, "kettle-stream", "bob")
+        assert b"101" == head.split()[1]
+        for each in [writer, *(writer for _, _, writer in held)]:
+            await gone(each)
+        await until(lambda: not len(made.uses))
+
+
+@pytest.mark.parametrize("ticket", ["", "nonsense", "alice", "12.0"])
+async def test_nobody_publishes_without_a_ticket(ticket: str) -> None:
+    """A token of a person, or of a job, is none."""
+    async with gateway() as made:
+        head, _, writer = await upgraded(made.port, "/v2/tunnels", "kettle-tunnel", ticket)
+        await gone(writer)
+        assert b"401" == head.split()[1]
+        assert 0 == len(made.tunnels)
+
+
+async def test_a_ticket_of_another_job_ends_the_tunnel() -> None:
+    """Also one that is shown within it."""
+    async with gateway() as made, job_side(made.port, "web:1/http") as tunnel:
+        await until(lambda: len(made.tunnels) == 1)
+        tunnel.renew("13.0/1")
+        assert "another job" in await tunnel.ended()
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [(StreamCode.NOTHING_LISTENS, 502), (StreamCode.NOT_OF_THIS_JOB, 502), (StreamCode.NO_SUCH_SERVICE, 404), (StreamCode.SUSPENDED, 503)],
+)  # fmt: skip
+async def test_what_the_machine_refuses_is_a_sentence(code: StreamCode, status: int) -> None:
+    """The same for HTTP and for bytes."""
+    async with gateway() as made, job_side(made.port, "web:1/http", refuses=code):
+        made.jobs.put()
+        await until(lambda: len(made.tunnels) == 1)
+        said = await ask(made.port, f"GET /jobs/12.0/web/ HTTP/1.1\r\n{HEAD}Connection: close\r\n\r\n")
+        assert status == int(said.split()[1])
+        head, _, writer = await upgraded(
+            made.port, "/v2/jobs/12.0/services/web/connect", "kettle-stream", "alice"
+        )
+        await gone(writer)
+        assert status == int(head.split()[1])
+
+
+def test_each_job_has_an_origin_of_its_own() -> None:
+    """Of another access point's job of the same number too; without a star there is one for all."""
+    origins = ServiceOrigins("https://*.jobs.example.org")
+    jobs = [("a", JobId(1, 0)), ("b", JobId(1, 0)), ("a", JobId(10, 0)), ("a", JobId(1, 1))]
+    assert 4 == len({origins.of(*job) for job in jobs})
+    assert not origins.shared
+    assert ServiceOrigins("https://jobs.example.org").shared
+
+
+@pytest.mark.parametrize(
+    "url", ["ftp://x", "https://", "https://x/y", "https://a.*.org", "https://**.org", "https://u@x", "x"]
+)
+def test_an_address_that_is_none_is_refused_at_the_start(url: str) -> None:
+    """With what is wrong."""
+    assert why_no_services_url(url)

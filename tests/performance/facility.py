@@ -1,0 +1,267 @@
+"""
+What services of jobs cost on their way through tunnel and gateway of a whole pool: JSON on standard output.
+
+    python -m tests.performance.facility
+
+`direct`: the same client at the port of the job's own server, on the same machine.  `stream`: one TCP stream by `GET
+/v2/jobs/ID/services/raw/connect`.  `added`: one byte forth and back, beside the same directly.  `connections`: memory of the gateway's
+process and of the job's, with 1,000 that are idle and 100 that send all the time.
+"""
+
+import argparse
+import asyncio
+import json
+import shutil
+import socket
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any, Final
+
+from kettle.client import prepare, select
+from kettle.execution.system.linux import children_of, parent_of
+from kettle.testing.measurements import processor_seconds, proportional_kib, say, summary
+from kettle.testing.patience import PATIENCE_S
+from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
+from kettle_wire.jobs import JobId
+
+PYTHON: Final = shutil.which("python3", path="/usr/bin:/bin")
+MIB: Final = 1 << 20
+_CLIENTS: Final = 8
+"""Threads that read busy streams."""
+SERVER: Final = """\
+import asyncio, os, sys
+
+async def serve(reader, writer):
+    sock = writer.get_extra_info("socket")
+    try:
+        while word := await reader.read(1):
+            if word == b"p":
+                writer.write(str(os.getpid()).encode() + b"\\n")
+            elif word == b"g":
+                left = int(await reader.readline())
+                piece = bytes(1 << 20)
+                while left > 0:
+                    writer.write(piece[:left])
+                    await writer.drain()
+                    left -= len(piece)
+            else:
+                writer.write(word)
+            await writer.drain()
+    except ConnectionError:
+        pass
+    writer.close()
+
+async def main():
+    server = await asyncio.start_server(serve, "127.0.0.1", int(sys.argv[1]), backlog=2000)
+    await server.serve_forever()
+
+asyncio.run(main())
+"""
+
+
+class Service:
+    """The service of one job: connections to it, through the gateway or directly."""
+
+    def __init__(self, pool: ThrowawayPool, job: JobId, port: int) -> None:
+        self._gateway = int((pool.home / "gateway" / "port").read_text())
+        self._token = (pool.home / "gateway" / "token").read_text().strip()
+        self._job = job
+        self._port = port
+
+    def direct(self) -> socket.socket:
+        """A connection to the server itself."""
+        return _plain(self._port)
+
+    def tunnelled(self) -> socket.socket:
+        """A connection through gateway and tunnel; raises OSError: it is refused."""
+        sock = _plain(self._gateway)
+        sock.sendall(
+            f"GET /v2/jobs/{self._job}/services/raw/connect HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\n"
+            f"Upgrade: kettle-stream\r\nAuthorization: Bearer {self._token}\r\n\r\n".encode()
+        )
+        head = b""
+        while not head.endswith(b"\r\n\r\n"):
+            if not (byte := sock.recv(1)):
+                break
+            head += byte
+        if b" 101 " not in head.partition(b"\r\n")[0]:
+            raise OSError(head.decode(errors="replace"))
+        return sock
+
+
+def _plain(port: int) -> socket.socket:
+    sock = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return sock
+
+
+def throughput(sock: socket.socket, size: int) -> float:
+    """MB/s of so many bytes."""
+    buffer, left = bytearray(MIB), size
+    with sock:
+        began = time.perf_counter()
+        sock.sendall(b"g%d\n" % size)
+        while left > 0:
+            count = sock.recv_into(buffer)
+            assert count, "the stream has ended before all was there"
+            left -= count
+        return size / 1e6 / (time.perf_counter() - began)
+
+
+def answer_times(sock: socket.socket, count: int) -> tuple[float, float]:
+    """Milliseconds for one byte forth and back: the median, and what 99 of 100 do not exceed."""
+    times: list[float] = []
+    with sock:
+        for _ in range(count):
+            began = time.perf_counter()
+            sock.sendall(b".")
+            sock.recv(1)
+            times.append((time.perf_counter() - began) * 1000)
+    return statistics.median(times), sorted(times)[int(0.99 * len(times))]
+
+
+def busy(sockets: list[socket.socket], until: float) -> int:
+    """Bytes that come on these while they are asked again and again."""
+    came = [0] * _CLIENTS
+
+    def read(which: int) -> None:
+        mine, buffer = sockets[which::_CLIENTS], bytearray(MIB)
+        while time.perf_counter() < until:
+            for sock in mine:
+                sock.sendall(b"g%d\n" % (MIB // 4))
+            for sock in mine:
+                left = MIB // 4
+                while left > 0:
+                    left -= sock.recv_into(buffer, left)
+                came[which] += MIB // 4
+
+    threads = [threading.Thread(target=read, args=(which,)) for which in range(_CLIENTS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return sum(came)
+
+
+def connections(
+    service: Service, processes: dict[str, int], idle: int, busy_: int, seconds: float
+) -> dict[str, Any]:
+    """Memory with idle connections, then with busy ones beside them; and how much these carry together."""
+
+    def memory() -> dict[str, float]:
+        return {name: round(proportional_kib(pid) / 1024, 1) for name, pid in processes.items()}
+
+    report: dict[str, Any] = {"idle": idle, "busy": busy_, "mib_without": memory()}
+    began = time.perf_counter()
+    open_ = [service.tunnelled() for _ in range(idle)]
+    report["opened_per_s"] = round(idle / (time.perf_counter() - began))
+    for sock in open_:
+        sock.sendall(b".")
+        sock.recv(1)
+    report["mib_idle"] = memory()
+    working = [service.tunnelled() for _ in range(busy_)]
+    used = {name: processor_seconds(pid) for name, pid in processes.items()}
+    began = time.perf_counter()
+    came = busy(working, began + seconds)
+    taken = time.perf_counter() - began
+    report["mib_busy"] = memory()
+    report["busy_mb_per_s"] = round(came / 1e6 / taken)
+    report["processors"] = {
+        name: round((processor_seconds(pid) - used[name]) / taken, 2) for name, pid in processes.items()
+    }
+    for sock in (*open_, *working):
+        sock.close()
+    return report
+
+
+async def measured(pool: ThrowawayPool, directory: Path, arguments: argparse.Namespace) -> dict[str, Any]:
+    """All of it, with one job."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = int(free.getsockname()[1])
+    (directory / "server.py").write_text(SERVER)
+    text = f"""
+        executable = {PYTHON}
+        arguments = server.py {port}
+        transfer_executable = false
+        transfer_input_files = {directory / "server.py"}
+        services = raw:{port}/tcp
+        queue
+        """
+    job = JobId((await pool.client.submit(prepare(text))).cluster, 0)
+    service = Service(pool, job, port)
+    server = await asyncio.to_thread(reached, service)
+    starter = parent_of(server) or 0
+    helper = next(pid for pid in children_of(starter) if pid != server)
+    say("throughput and time of answers")
+    found: dict[str, list[float]] = {}
+    for _ in range(arguments.rounds):
+        for name, connect in (("direct", service.direct), ("stream", service.tunnelled)):
+            rate = await asyncio.to_thread(throughput, connect(), arguments.mib * MIB)
+            p50, p99 = await asyncio.to_thread(answer_times, connect(), arguments.answers)
+            for what, value in (("mb_per_s", rate), ("p50_ms", p50), ("p99_ms", p99)):
+                found.setdefault(f"{name}_{what}", []).append(value)
+    report: dict[str, Any] = {name: summary(values) for name, values in found.items()}
+    report["added_p50_ms"] = summary(
+        through - without
+        for through, without in zip(found["stream_p50_ms"], found["direct_p50_ms"], strict=True)
+    )
+    say("many connections")
+    processes = {"gateway": pool.pid("gateway"), "job_side": helper}
+    report["connections"] = await asyncio.to_thread(
+        connections, service, processes, arguments.idle, arguments.busy, arguments.seconds
+    )
+    await pool.client.remove(select(job))
+    return report
+
+
+def reached(service: Service) -> int:
+    """The process of the server, as soon as it answers through the gateway."""
+    until = time.perf_counter() + PATIENCE_S
+    while True:
+        try:
+            with service.tunnelled() as sock:
+                sock.sendall(b"p")
+                return int(sock.makefile().readline())
+        except (OSError, ValueError):
+            if time.perf_counter() > until:
+                raise
+            time.sleep(0.2)
+
+
+async def run(arguments: argparse.Namespace) -> dict[str, Any]:
+    """In a pool of its own."""
+    settings = {
+        "gateway": {
+            "rest": True,
+            "service_connections_of_one": 4000,
+            "requests_per_second": 1e5,
+            "request_burst": 1e5,
+            "all_requests_per_second": 1e5,
+            "all_request_burst": 1e5,
+        }
+    }
+    with tempfile.TemporaryDirectory() as name:
+        async with throwaway_pool(Path(name), settings=settings) as pool:
+            return await measured(pool, Path(name), arguments)
+
+
+def main(words: list[str]) -> int:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--mib", type=int, default=1024, help="of one stream")
+    parser.add_argument("--answers", type=int, default=2000)
+    parser.add_argument("--idle", type=int, default=1000)
+    parser.add_argument("--busy", type=int, default=100)
+    parser.add_argument("--seconds", type=float, default=10.0)
+    report = asyncio.run(run(parser.parse_args(words)))
+    sys.stdout.write(f"{json.dumps(report, indent=2)}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
