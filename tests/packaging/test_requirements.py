@@ -11,8 +11,8 @@ _PIN = re.compile(
 )
 _NAME = re.compile(r"^[A-Za-z0-9-]+")
 LOCKS = ["run.txt", "dev.txt", "tools.txt"]
-_OF_OTHERS = {"dask", "jupyterhub"}
-"""Extras for notebooks and hubs, which have those packages already, in the releases that suit their people."""
+_OF_OTHERS = frozenset({"dask", "jupyterhub"})
+"""Extras that are installed into the environment of another program, whose releases are the site's to choose."""
 
 
 def pins(lock: Path) -> set[tuple[str, str]]:

@@ -18,6 +18,7 @@ from kettle_services.condor import launchers
 from .accounts import people
 from .condor import Condor
 from .evidence import Evidence
+from .hub_programs import HubPrograms, install
 
 _SHARED = pytest.StashKey[SharedPool]()
 
@@ -56,6 +57,11 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     if report.failed and (shared := item.config.stash.get(_SHARED, None)) is not None:
         shared.spoil()
     return report
+
+
+@pytest.fixture(scope="session")
+def hub_programs(tmp_path_factory: pytest.TempPathFactory) -> HubPrograms:
+    return install(tmp_path_factory.mktemp("hub"))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -13,7 +13,7 @@ from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers.files import webdav
 from kettle.testing.shared_pool import SharedPool
 from kettle.testing.throwaway_pool import ThrowawayPool
-from kettle_wire.events import JobCheckpointed, JobCompleted, JobVacated
+from kettle_wire.events import JobCheckpointed, JobCompleted, JobHeld, JobVacated
 from kettle_wire.jobs import JobId
 
 from .evidence import Evidence
@@ -37,7 +37,8 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def configuration() -> dict[str, Any]:
-    return {"settings": {"startd": {"container_runtimes": WORKING}}}
+    wrapped = {"container_runtimes": WORKING, "singularity_image_expr": "TARGET.SingularityImage"}
+    return {"settings": {"startd": wrapped}}
 
 
 async def test_output_of_a_container_comes_home(pool: ThrowawayPool, tmp_path: Path) -> None:
@@ -81,6 +82,36 @@ async def test_what_is_no_image_is_held_with_the_reason(pool: ThrowawayPool, tmp
     assert ad["HoldReasonCode"] == 35
     assert "broken.tar" in str(ad["HoldReason"])
     await pool.client.remove(select(submitted.cluster))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "container_image = {}\ntransfer_container = false\n",
+        '+SingularityImage = "{}"\nrequirements = HasSingularity\n',
+    ],
+)
+async def test_a_directory_tree_of_the_machine_is_an_image(
+    pool: ThrowawayPool, evidence: Evidence, tmp_path: Path, command: str
+) -> None:
+    """
+    As images below `/cvmfs` are, also by `+SingularityImage`; one that is not there holds the job, with code and text, and once.
+    """
+    tree = busybox_root(evidence.directory / "tree")
+    jobs = list[JobId]()
+    for place, name in ((tree, "there"), (evidence.directory / "none", "missing")):
+        description = (
+            f"{command.format(place)}executable = /bin/cat\ntransfer_executable = false\n"
+            f"arguments = /etc/image\noutput = {name}\nqueue\n"
+        )
+        jobs.append(JobId((await pool.client.submit(description, cwd=tmp_path)).cluster, 0))
+    await happened(pool.client, jobs[0], JobCompleted)
+    held = await happened(pool.client, jobs[1], JobHeld)
+    await pool.client.remove(select(jobs[1].cluster))
+
+    assert "busybox\n" == (tmp_path / "there").read_text()
+    assert 35 == held.code
+    assert f"{evidence.directory}/none cannot be read: No such file or directory" in held.reason
 
 
 async def test_a_kind_of_image_that_no_machine_runs_waits_and_says_so(

@@ -3,6 +3,7 @@ Files through the caches of a site, with a real XRootD server and a real XCache,
 """
 
 import asyncio
+import json
 import os
 import shutil
 import tempfile
@@ -152,7 +153,9 @@ async def test_without_another_source_the_job_is_held(
 async def test_a_cache_that_forwards_is_asked_for_the_whole_url(
     pool: ThrowawayPool, servers: dict[str, FileServer], tmp_path: Path
 ) -> None:
-    """By Kettle for files that the job names, and by the programs of the job, which are told of it in their environment."""
+    """
+    By Kettle for files that the job names, and by the programs of the job, which are told of it in their environment.
+    """
     servers["origin"].write("named", b"y" * 100)
     servers["origin"].write("read", b"z" * 100)
     named = servers["origin"].url("named").replace("127.0.0.1", "127.0.0.2")
@@ -227,3 +230,35 @@ async def test_the_record_is_told_everywhere(
         assert "Files by URL" in page
         assert f"<code>{url}</code>" in page
         assert f"cache 127.0.0.1:{dead}: Contact:" in page
+
+
+async def test_files_are_looked_at_before_jobs_wait_for_them(
+    pool: ThrowawayPool, servers: dict[str, FileServer], dead: int
+) -> None:
+    """
+    From here without fetching, and by a job in a slot with the rules of its site; what cannot be had is the exit status.
+    """
+    servers["origin"].write("checked", b"x" * 2048)
+    url = servers["origin"].url("checked")
+    status, out, err = await pool.kettle("data", "check", url, "--json")
+    assert (0, "") == (status, err), out
+    (file,) = json.loads(out)["files"]
+    assert (2048, f"127.0.0.1:{servers['origin'].port}") == (file["bytes"], file["server"])
+
+    status, out, _ = await pool.kettle(
+        "data", "check", f"root://127.0.0.1:{dead}//a", url.replace("checked", "no")
+    )
+    assert 1 == status
+    words = " ".join(out.split())
+    assert f"Contact at 127.0.0.1:{dead}" in words
+    assert f"Specification at 127.0.0.1:{servers['origin'].port}" in words
+
+    status, out, err = await pool.kettle("data", "check", "--as-job", url)
+    assert 0 == status, out + err
+    assert f"cache 127.0.0.1:{servers['cache'].port}" in out
+    assert "size: same" in out
+    status, out, _ = await pool.kettle("data", "check", "--as-job", url.replace("checked", "no"), "--json")
+    told = json.loads(out)
+    assert (1, "Specification") == (status, told["files"][0]["error"])
+    assert "Transfer input files failure" in told["held"]
+    assert [] == await pool.client.jobs(select(int(told["job"].partition(".")[0])))

@@ -20,11 +20,10 @@ from kettle.testing.servers.held_port import held_port
 from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 from kettle_services.condor import launchers
 
-from .client_environments import SCRIPTS, python_with
+from .client_environments import SCRIPTS
 from .closed_networks import closed_network
+from .hub_programs import HubPrograms
 
-TOP = Path(__file__).parents[2]
-PACKAGES = (f"{TOP}[jupyterhub]", "notebook>=7", "requests")
 NAME = "behind.example.org"
 SERVICES = ["collector", "negotiator", "schedd", "shadow", "accounting", "iam", "gateway"]
 OF_A_MACHINE = """
@@ -43,12 +42,6 @@ pytestmark = [
         not selection.servers_are_ours(), reason="whom servers of somebody else let in is theirs to say"
     ),
 ]
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def python(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Of the hub, as somebody installs it."""
-    return await python_with(PACKAGES, "jupyterhub", tmp_path_factory.mktemp("hub"))
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -75,8 +68,15 @@ async def joined(pool: ThrowawayPool, home: Path) -> None:
     settings.write_text(settings.read_text().replace("\n[startd]\n", OF_A_MACHINE, 1))
 
 
+async def test_a_hub_is_installed_as_its_people_do_it(hub_programs: HubPrograms, tmp_path: Path) -> None:
+    """With the extra alone JupyterHub knows the spawner by its name."""
+    asks = "from importlib.metadata import entry_points; print(entry_points(group='jupyterhub.spawners')['kettle'].load())"
+    said = await execute([hub_programs.python, "-c", asks], tmp_path, {"PATH": hub_programs.path})
+    assert (0, "<class 'kettle.jupyterhub.spawner.KettleSpawner'>\n") == (said.status, said.out), said
+
+
 async def test_servers_run_on_machines_that_nothing_reaches(
-    pool: ThrowawayPool, python: str, tmp_path: Path
+    pool: ThrowawayPool, hub_programs: HubPrograms, tmp_path: Path
 ) -> None:
     """
     The machine connects to the bus, the gateway and the hub, and nothing connects to it: servers start there, their kernels are what they
@@ -97,12 +97,13 @@ async def test_servers_run_on_machines_that_nothing_reaches(
                 while NAME not in {ad.get("Machine") for ad in await pool.client.ads("Machine")}:
                     await asyncio.sleep(0.05)
             place = launchers.install(tmp_path / "condor")
-            words = [python, str(SCRIPTS / "jupyterhub_kettle_spawner.py"), str(place)]
+            words = [hub_programs.python, str(SCRIPTS / "jupyterhub_kettle_spawner.py"), str(place)]
             environ = {
                 **pool.environ,
                 "KETTLE_HOME": str(pool.home),
                 "HUB_MACHINE": NAME,
                 "HUB_PORT": str(hub),
+                "PATH": hub_programs.path,
                 "PYTHONPATH": str(place.parent / launchers.PYTHON),
             }
             words += ["--workdir", str(tmp_path / "work"), "--timeout", "120"]

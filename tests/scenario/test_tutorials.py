@@ -1,14 +1,19 @@
 """Tutorials work as they stand: files are written, commands run in order, and print what is shown."""
 
+import os
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pytest
 
 from kettle.testing.commands.running import execute
+from kettle.testing.servers.held_port import held_port
 from kettle.testing.throwaway_pool import ThrowawayPool
+
+from .client_environments import ORDER
 
 TUTORIALS: Final = Path(__file__).parents[2] / "docs" / "tutorials"
 _BLOCK: Final = re.compile(r"^```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -72,16 +77,29 @@ def script(found: list[Step], work: Path) -> str:
 @pytest.fixture(scope="module")
 def configuration() -> dict[str, Any]:
     """Jobs run this Python, which an account of a slot may not reach."""
-    return {"settings": {"startd": {"job_account": "own"}}}
+    return {"settings": {"startd": {"job_account": "own"}, "gateway": {"rest": True}}}
 
 
-async def follow(name: str, pool: ThrowawayPool, work: Path) -> None:
-    """Do what a tutorial says, and see what it shows."""
-    found = steps((TUTORIALS / f"{name}.md").read_text())
+async def follow(
+    name: str,
+    pool: ThrowawayPool,
+    work: Path,
+    *,
+    changes: Mapping[str, str] | None = None,
+    within_s: float = 240,
+) -> None:
+    """
+    Do what a tutorial says, and see what it shows; `changes`: what stands for something that only one process of a machine can have.
+    """
+    page = (TUTORIALS / f"{name}.md").read_text()
+    for written, meant in (changes or {}).items():
+        page = page.replace(written, meant)
+    found = steps(page)
     assert any(step.command for step in found)
     path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
     environ = {**pool.environ, "KETTLE_HOME": str(pool.home), "PATH": path, "HOME": str(work)}
-    said = await execute(["sh", "-c", script(found, work)], work, environ, within_s=240)
+    environ["KETTLE_SOURCE"] = str(TUTORIALS.parents[1])
+    said = await execute(["sh", "-c", script(found, work)], work, environ, within_s=within_s)
     assert 0 == said.status, said
     for number, step in enumerate(found):
         if step.shown:
@@ -94,3 +112,13 @@ async def follow(name: str, pool: ThrowawayPool, work: Path) -> None:
 async def test_a_tutorial_works_as_it_stands(pool: ThrowawayPool, tmp_path: Path, name: str) -> None:
     """Every command of it ends well, and prints what the page shows."""
     await follow(name, pool, tmp_path)
+
+
+async def test_the_tutorial_of_jupyterhub_works_as_it_stands(pool: ThrowawayPool, tmp_path: Path) -> None:
+    """A hub is installed, starts servers that are jobs, goes and comes back; its page says why a server waits."""
+    if ORDER not in os.environ:
+        pytest.skip(
+            f"jupyterhub is not installed ({ORDER}=1 installs clients into environments of their own)"
+        )
+    ports = {written: str(held_port()) for written in ("8000", "8001", "8081")}
+    await follow("jupyterhub", pool, tmp_path, changes=ports, within_s=280)

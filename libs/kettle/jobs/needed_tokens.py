@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from kettle.jobs.url_scopes import WORD, url_scopes
 from kettle_wire.job_tokens import NeededToken
 
 SERVICES: Final = "OAuthServicesNeeded"
@@ -43,10 +44,19 @@ def needed_tokens(ad: Mapping[str, object]) -> list[NeededToken]:
         found[name] = NeededToken(
             service=service,
             handle=handle,
-            scopes=words(ad.get(f"{PERMISSIONS}{name}")),
+            scopes=_scopes(ad, words(ad.get(f"{PERMISSIONS}{name}"))),
             audiences=words(ad.get(f"{RESOURCE}{name}")),
         )
     return list(found.values())[:MOST]
+
+
+def _scopes(ad: Mapping[str, object], said: list[str]) -> list[str]:
+    """What is said, with the scopes of the job's URLs in the place of the word for them."""
+    if WORD not in said:
+        return said
+    others = [scope for scope in said if scope != WORD]
+    # Without any the administrator's whole list would be meant: a job without such URLs needs no right at all.
+    return list(dict.fromkeys([*others, *url_scopes(ad)])) or [WORD]
 
 
 def file_of(name: str) -> str:

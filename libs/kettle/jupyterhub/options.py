@@ -36,7 +36,8 @@ def chosen(options: Mapping[str, Any]) -> ChosenOptions:
 
 def from_form(form: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     """What a filled form says; what was left empty is what the profile says."""
-    return {name: values[0].strip() for name, values in form.items() if values and values[0].strip()}
+    filled = {name: values[0].strip() for name, values in form.items() if values}
+    return {name: value for name, value in filled.items() if value and not name.startswith("_")}
 
 
 def form_of(profiles: Sequence[OfferedProfile]) -> str:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from kettle.accounts.lookup import own_name
-from kettle.jupyterhub.errors import NoTokenError
+from kettle.jupyterhub.errors import HubError, NoTokenError
 
 _COMMAND_S: Final = 30.0
 _STILL_GOOD: Final = 1 / 3
@@ -117,8 +117,7 @@ class LoginToken:
         async with self._renewing:
             token = await self._of_login()
             if is_due(token, time.time()):
-                await self._renew()
-                token = await self._of_login()
+                token = await self._renewed(token)
         if not token:
             raise NoTokenError(
                 f"the hub has no access token of {self._user}: c.Authenticator.enable_auth_state = True is needed, and a login after it"
@@ -128,6 +127,16 @@ class LoginToken:
                 "your login has ended and could not be renewed: sign in again; what runs goes on"
             )
         return token
+
+    async def _renewed(self, token: str) -> str:
+        """The next one; as long as there is none, the one before while it is good."""
+        try:
+            await self._renew()
+        except HubError:
+            if token and time.time() < ends_of(token)[1]:
+                return token
+            raise
+        return await self._of_login()
 
     async def _of_login(self) -> str:
         found = (await self._state() or {}).get(self._name)

@@ -1,5 +1,5 @@
 """
-How the hub's proxy gets to servers: each has a port of the loopback interface, and whoever connects there is connected with the service
+How the hub's proxy gets to servers: each has a port of the loopback interface, and who connects there is connected with the service
 that the job has published at the gateway, in the name of the person whose job it is.
 
 No machine of the pool has to be reached from the hub's.

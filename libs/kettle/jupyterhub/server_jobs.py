@@ -21,7 +21,7 @@ from kettle.jupyterhub.gateway_access import PoolGateway
 from kettle.jupyterhub.server_orders import SECRETS, SERVICE, OfferedProfile, ServerOrder, ServerSeen
 from kettle.submit.quoting import join_v2
 from kettle.transfer.spooled_jobs import HELD_FOR
-from kettle_wire.ads.types import Ad
+from kettle_wire.ads.types import Ad, Expr
 from kettle_wire.cloud_events import kind_of_type
 from kettle_wire.rest.files import Tail
 from kettle_wire.rest.jobs import Job, Jobs, JobSelection, Outcomes, Submission, SubmittedJobs
@@ -215,10 +215,24 @@ def job_ad(order: ServerOrder, profile: ServerProfile) -> Ad:
         ad[SERVICES] = ",".join(order.tokens)
     if gpus := profile.gpus if size.gpus is None else size.gpus:
         ad["RequestGPUs"] = gpus
-    if image := order.image or profile.image:
-        ad["ContainerImage"] = image
-        ad["WantContainer"] = True
+    image = order.image or profile.image
+    ad |= _image(image)
+    if profile.requirements:
+        needs = ["Cpus", "Memory", "Disk", *(["GPUs"] if gpus else [])]
+        clauses = [f"({profile.requirements})", *(f"(TARGET.{each} >= Request{each})" for each in needs)]
+        clauses += ["TARGET.HasFileTransfer", *(["TARGET.HasContainer"] if image else [])]
+        ad["Requirements"] = Expr(" && ".join(clauses))
     return ad
+
+
+def _image(image: str) -> Ad:
+    """An image of a registry, or one that is on the machines: a directory, or a file of Apptainer."""
+    if not image:
+        return {}
+    ad: Ad = {"ContainerImage": image, "WantContainer": True}
+    if image.startswith("docker://"):
+        return {**ad, "ContainerImageSource": "docker", "WantDockerImage": True}
+    return {**ad, "WantSIF" if image.endswith(".sif") else "WantSandboxImage": True}
 
 
 def reason_of(why: Why) -> str:

@@ -16,6 +16,7 @@ import socket
 import uuid
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Final
 from urllib.parse import urlsplit
@@ -32,6 +33,7 @@ from kettle.jupyterhub.errors import GatewayRefusedError, GatewayUnreachableErro
 from kettle.jupyterhub.gateway_access import PoolGateway
 from kettle.jupyterhub.lifecycle import ServerOfPerson
 from kettle.jupyterhub.login_credential import LoginCredential
+from kettle.jupyterhub.login_renewal import renew
 from kettle.jupyterhub.options import chosen, form_of, from_form
 from kettle.jupyterhub.person_tokens import CommandToken, LoginToken, OwnAccountToken, TokenSource
 from kettle.jupyterhub.server_connections import ForwardedConnections
@@ -100,6 +102,13 @@ class KettleSpawner(Spawner):
     @default("options_from_form")
     def _fields_of_form(self) -> Any:
         return from_form
+
+    @default("apply_user_options")
+    def _applied_by_start(self) -> Any:
+        def none(_spawner: Any, _options: Any) -> None:
+            """Nothing: `start` reads them."""
+
+        return none
 
     @validate("profiles")
     def _readable(self, proposal: Any) -> Any:
@@ -250,17 +259,11 @@ class KettleSpawner(Spawner):
             case _:
                 return LoginToken(
                     self.user.get_auth_state,
-                    self._renew,
+                    partial(renew, self.user.authenticator, self.user),
                     user=self.user.name,
                     name=self.token_name,
                     renewing=self._renewing.setdefault(self.user, asyncio.Lock()),
                 )
-
-    async def _renew(self) -> None:
-        """Have the authenticator renew the login."""
-        renewed = await self.user.authenticator.refresh_user(self.user)
-        if isinstance(renewed, dict) and renewed.get("auth_state"):
-            await self.user.save_auth_state(renewed["auth_state"])
 
 
 class _ShownError(HTTPError):

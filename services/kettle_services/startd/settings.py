@@ -189,6 +189,11 @@ class StartdSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     """
     Jobs that bring no image run in a container too: they see the machine's files read-only, and a /tmp of their own.
     """
+    singularity_image_expr: TextExpression = "undefined"
+    """
+    SINGULARITY_IMAGE_EXPR: the image of a job (TARGET) that has no `container_image`, a string: `TARGET.SingularityImage` for those that
+    were written for sites with Singularity or Apptainer.
+    """
     container_images: str = ""
     """Directory of unpacked images; empty: `images` beside the sandboxes."""
     container_images_mib: MiB = 20480

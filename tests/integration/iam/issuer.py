@@ -98,7 +98,7 @@ class TokenIssuer:
         refresh = f"refresh-of-{asked['sub']}-{self.refreshed}"
         self._holders[refresh] = asked
         ends = int(time.time()) + self.expires_in
-        identity = {"nonce": asked["nonce"], "exp": ends, "sid": "session-1", **self.changed}
+        identity = {"nonce": asked.get("nonce"), "exp": ends, "sid": "session-1", **self.changed}
         answer = {
             "id_token": self.token(asked["sub"], asked["client_id"], **identity),
             "access_token": "opaque",

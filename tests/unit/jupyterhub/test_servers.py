@@ -4,6 +4,7 @@ import base64
 import json
 import os
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,14 @@ import pytest
 
 from kettle.accounts.lookup import own_name
 from kettle.jupyterhub import server
-from kettle.jupyterhub.errors import NoTokenError, ServerFailedError
+from kettle.jupyterhub.errors import GatewayUnreachableError, NoTokenError, ServerFailedError
 from kettle.jupyterhub.options import ChosenOptions, chosen, form_of, from_form
 from kettle.jupyterhub.person_tokens import CommandToken, LoginToken, OwnAccountToken, is_due
 from kettle.jupyterhub.server_jobs import MARK, ServerProfile, job_ad, seen_of
 from kettle.jupyterhub.server_orders import SECRETS, ServerOrder, ServerSize, mark_of
 from kettle.submit.quoting import split_v2
 from kettle.transfer.spooled_jobs import HELD_FOR
+from kettle_wire.ads.types import Expr
 from kettle_wire.rest.jobs import Job
 
 PROFILE = ServerProfile(
@@ -55,6 +57,17 @@ def test_a_server_is_a_job_without_a_secret() -> None:
     )  # fmt: skip
     assert "canary" not in msgspec.json.encode(ad).decode()
     assert "canary" not in repr(order)
+    assert ad["WantSandboxImage"]
+    assert "Requirements" not in ad
+    elsewhere = msgspec.structs.replace(PROFILE, requirements='SiteName == "X"', gpus=1, image="docker://lab")
+    ad = job_ad(order, elsewhere)
+    assert (ad["RequestGPUs"], ad["ContainerImageSource"]) == (1, "docker")
+    needed = ad["Requirements"]
+    assert isinstance(needed, Expr)
+    assert needed.expr.startswith('(SiteName == "X") && (TARGET.Cpus >= RequestCpus)')
+    assert needed.expr.endswith(
+        "(TARGET.GPUs >= RequestGPUs) && TARGET.HasFileTransfer && TARGET.HasContainer"
+    )
 
 
 @pytest.mark.parametrize(
@@ -155,7 +168,15 @@ async def test_the_token_of_a_login_is_renewed_by_the_hub() -> None:
     async def fail() -> None:
         pass
 
+    async def away() -> None:
+        raise GatewayUnreachableError("the issuer of your login does not answer")
+
+    almost = token(time.time() - 90, time.time() + 20)
+    state = {"access_token": almost}
+    assert almost == await LoginToken(kept, away, user="ada").token()
     state = {"access_token": token(0, 90)}
+    with pytest.raises(GatewayUnreachableError):
+        await LoginToken(kept, away, user="ada").token()
     with pytest.raises(NoTokenError, match="sign in again; what runs goes on"):
         await LoginToken(kept, fail, user="ada").token()
     state = None

@@ -9,6 +9,7 @@ from kettle.schema_generation.json_schema import schema, structs
 from kettle_wire.events import ExitRecord, JobCompleted, JobVacated, Transfer, Usage
 from kettle_wire.frames import Frame
 from kettle_wire.jobs import JobId
+from kettle_wire.moved_files import FailedTry, FileRecord, MovedFiles, SourceTotal
 
 
 class Tree(msgspec.Struct):
@@ -42,5 +43,6 @@ def test_a_struct_in_itself() -> None:
 
 def test_everything_inside_is_found() -> None:
     """Structs in fields, in lists and in maps of a struct are all there, each once."""
-    assert {ExitRecord, JobCompleted, Transfer, Usage} == set(structs([JobCompleted]))
+    files = {FailedTry, FileRecord, MovedFiles, SourceTotal}
+    assert {ExitRecord, JobCompleted, Transfer, Usage} | files == set(structs([JobCompleted]))
     assert [JobId] == list(structs([dict[str, list[JobId | None]]]))

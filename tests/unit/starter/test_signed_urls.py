@@ -125,7 +125,8 @@ def test_who_has_a_plugin_has_a_key(tmp_path: Path, line: Line, whose: str) -> N
 
 def test_a_signed_address_goes_to_nobody_elses_program(line: Line) -> None:
     """
-    Given a machine whose owner has a program for https, then that gets its own URLs, and none with a signature in it.
+    Given a machine whose owner has a program for https, then that gets its own URLs, and none with a signature in it; what is kept
+    for the next job is known by the name that the job has for it, in which there is no signature.
     """
     site = Plugin(path="/site/curl", methods=("https",), several=False)
     plugins = [site, *own_plugins(("s3",))]
@@ -139,4 +140,7 @@ def test_a_signed_address_goes_to_nobody_elses_program(line: Line) -> None:
 
     assert {"/site/curl", "kettle.transfer.plugins.http"} == set(found)
     assert ["https://h/f"] == [move.url for move in found["/site/curl"]]
-    assert [] == cacheable(wish.moves(), own_plugins(("https", "s3")))[1:]
+    kept = cacheable(wish.moves(), own_plugins(("https", "s3")))
+    assert {move.url for move in MOVES} == {move.named for move in kept}
+    assert all("signature" not in move.named for move in kept)
+    assert [] == cacheable(wish.moves(), [site, *own_plugins(("file",))])

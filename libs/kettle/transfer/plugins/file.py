@@ -1,6 +1,7 @@
 """`file://` URLs: files of the worker itself, with the rights of the job."""
 
 import errno
+import os
 import shutil
 import sys
 from collections.abc import Sequence
@@ -28,7 +29,14 @@ def send(url: str, path: str) -> int:
     """Copy out of the sandbox; directories that are missing are made."""
     target = place(url)
     target.parent.mkdir(parents=True, exist_ok=True)
-    return _copy(Path(path), target)
+    # Its name is that of all of it or of nothing, also if the machine goes meanwhile.
+    draft = target.with_name(f".{target.name[:200]}.{os.getpid()}.part")
+    try:
+        size = _copy(Path(path), draft)
+        draft.replace(target)
+    finally:
+        draft.unlink(missing_ok=True)
+    return size
 
 
 def remove(url: str) -> None:

@@ -30,28 +30,28 @@ def main(arguments: Sequence[str]) -> int:
 
 def fetch(url: str, path: str) -> int:
     """Fetch a file; an interrupted transfer is continued."""
-    address = _address(url)
-    return web.fetch(address, path, credentials(address, os.environ))
+    there = address(url)
+    return web.fetch(there, path, credentials(there, os.environ))
 
 
 def send(url: str, path: str) -> int:
     """Send a file; the collections above it are made if the server misses them."""
-    address = _address(url)
-    headers = credentials(address, os.environ)
+    there = address(url)
+    headers = credentials(there, os.environ)
     try:
-        return web.send(address, path, headers)
+        return web.send(there, path, headers)
     except web.HttpError as error:
         if error.status not in _NO_PARENT:
             raise
-    _make_collection(address.rpartition("/")[0], headers)
-    return web.send(address, path, headers)
+    _make_collection(there.rpartition("/")[0], headers)
+    return web.send(there, path, headers)
 
 
 def remove(url: str) -> None:
     """Have a file removed; a collection stays, as a server would remove it with all that is in it."""
     if not url.endswith("/"):
-        address = _address(url)
-        web.remove(address, credentials(address, os.environ))
+        there = address(url)
+        web.remove(there, credentials(there, os.environ))
 
 
 def credentials(address: str, environ: Mapping[str, str]) -> Mapping[str, str]:
@@ -64,7 +64,8 @@ def credentials(address: str, environ: Mapping[str, str]) -> Mapping[str, str]:
     return {"Authorization": f"Bearer {token.strip()}"} if token.strip() else {}
 
 
-def _address(url: str) -> str:
+def address(url: str) -> str:
+    """The place that a URL names, as one of the web."""
     parts = urlsplit(url)
     return urlunsplit(parts._replace(scheme=_PLAIN[parts.scheme]))
 

@@ -120,6 +120,11 @@ def _from_origin(move: Move, recording: Recording) -> int:
     return size
 
 
+def size_at(url: str) -> int:
+    """The bytes of the file that a URL names; raises XrootError."""
+    return int(_stat(_address(url))[1])
+
+
 class Sources:
     """Where the files of one transfer come from: a cache that does not answer once is not asked again."""
 

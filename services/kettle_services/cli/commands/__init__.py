@@ -33,6 +33,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "unpublish": "within a job: let them reach it no more",
         "dag": "check and draw DAG files, and see how far they are",
         "workflow": "check and translate documents of workflows",
+        "data": "see whether files can be fetched by their URLs",
         "session": "clusters of Dask, notebooks and programs with which you work",
         "dask": "clusters of Dask, whose scheduler and workers are jobs",
     },

@@ -18,6 +18,7 @@ from kettle.execution.containers.images.sources import image_cache
 from kettle.execution.containers.job_container import bind
 from kettle.execution.containers.policy import ENGINES, ContainerPolicy, FoundRuntime
 from kettle.execution.containers.probe import ProbeOrder, ProbeResult, longest
+from kettle.execution.site_probes.declared import CvmfsProbe
 from kettle.execution.system.linux import descendants_of, signal_process
 from kettle.runtime import SettingsError
 from kettle_services.startd.machine import host
@@ -69,14 +70,24 @@ async def find_containers(settings: StartdSettings, execute: Path) -> tuple[Cont
         runtimes=found,
         images=str(images),
         limit=settings.container_images_mib << 20,
-        binds=settings.container_bind,
+        binds=[*settings.container_bind, *_software(settings)],
         network=settings.container_network,
         devices=settings.container_devices,
         always=settings.container_always,
         auth_file=settings.container_auth_file,
         pull_s=settings.container_pull_timeout,
     )
-    return policy, attributes(found)
+    wrapped: Ad = {"HasSingularity": True} if str(settings.singularity_image_expr) != "undefined" else {}
+    return policy, attributes(found) | wrapped
+
+
+def _software(settings: StartdSettings) -> list[str]:
+    """
+    Where the CVMFS repositories are that the machine probes: containers see them, unless they are told otherwise.
+    """
+    told = {bind(text).destination for text in settings.container_bind}
+    mounts = dict.fromkeys(probe.mount for probe in settings.probes if isinstance(probe, CvmfsProbe))
+    return [mount for mount in mounts if mount not in told and os.path.isdir(mount)]  # noqa: PTH112 - a string
 
 
 def attributes(found: list[FoundRuntime]) -> Ad:

@@ -14,6 +14,7 @@ from kettle.execution.system.linux import boottime
 from kettle.transfer.data_rules import DataRule, read_rules
 from kettle.transfer.plugin import Plugin
 from kettle_services.startd.domain.ads import claim_ad, question
+from kettle_services.startd.domain.image_choice import with_image
 from kettle_services.startd.domain.state.claim import Claim, Now
 from kettle_services.startd.domain.state.machine import Machine
 from kettle_services.startd.machine import host
@@ -74,7 +75,7 @@ class StarterOrders:
             memory=claim.resources.memory,
             disk=claim.resources.disk,
             devices=self._devices(claim),
-            ad=activation.ad,
+            ad=self._with_image(claim, activation.ad, now),
             machine_ad=self._machine_ad(claim),
             inputs=inputs,
             received=sum(file.size for file in activation.inputs),
@@ -111,8 +112,16 @@ class StarterOrders:
             ),
         )
 
+    def _with_image(self, claim: Claim, job: Ad, now: Now) -> Ad:
+        expression = str(self._settings.singularity_image_expr)
+        if expression == "undefined":
+            return job
+        return with_image(expression, job, lambda: claim_ad(self._machine, claim, now=now.time), now.context)
+
     def _rules(self) -> list[DataRule]:
-        """The site's rules; programs, which know no other way, are not sent to a cache that a probe has found away."""
+        """
+        The site's rules; programs, which know no other way, are not sent to a cache that a probe has found away.
+        """
         if self._machine.probed.get("HasXRootDCache") is not False:
             return self._data_rules
         return [
