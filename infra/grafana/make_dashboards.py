@@ -274,6 +274,21 @@ SERVICES: Final = Dashboard(
             empty="nobody asks over HTTP",
         ),
         Panel(
+            title="Services of jobs",
+            queries={
+                "jobs that publish": "sum by (pool) (kettle_gateway_tunnels{POOL})",
+                "connections {{via}}": "sum by (via) (kettle_gateway_service_connections{POOL})",
+                "refusals": "sum by (pool) (increase(kettle_gateway_service_refusals_total{POOL}[RATE]))",
+            },
+            empty="no job publishes a service",
+        ),
+        Panel(
+            title="Bytes of services of jobs",
+            unit="Bps",
+            queries={"{{direction}}": _rate("kettle_gateway_service_bytes_total", "direction")},
+            empty="nobody uses a service of a job",
+        ),
+        Panel(
             title="Wrong credentials",
             unit="ops",
             queries={"{{pool}}": _rate("kettle_iam_refusals_total", "pool")},

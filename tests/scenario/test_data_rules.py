@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import ExitStack, asynccontextmanager
 from html import unescape
 from pathlib import Path
@@ -68,7 +68,7 @@ def configuration(servers: dict[str, FileServer], dead: int) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def asking_rest(pool: ThrowawayPool) -> AsyncIterator[aiohttp.ClientSession]:
+async def asking_rest(pool: ThrowawayPool) -> AsyncGenerator[aiohttp.ClientSession]:
     """The REST interface, with the private token of the pool."""
     token = (pool.home / "gateway" / "token").read_text().strip()
     address = f"http://127.0.0.1:{(pool.home / 'gateway' / 'port').read_text()}"

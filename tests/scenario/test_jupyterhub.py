@@ -13,6 +13,7 @@ import pytest
 import pytest_asyncio
 
 from kettle import pool as pools
+from kettle.pool.personal_settings import Tables
 from kettle.testing.commands.running import KETTLE, execute
 from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers import selection
@@ -46,7 +47,7 @@ pytestmark = [
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def pool(template: Path) -> AsyncIterator[ThrowawayPool]:
-    settings = {"master": {"daemon_list": SERVICES}, "gateway": {"rest": True}}
+    settings: Tables = {"master": {"daemon_list": SERVICES}, "gateway": {"rest": True}}
     with tempfile.TemporaryDirectory(prefix="kettle-") as directory:
         async with throwaway_pool(Path(directory), cpus=0, settings=settings, template=template) as running:
             yield running

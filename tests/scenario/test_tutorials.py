@@ -115,7 +115,9 @@ async def test_a_tutorial_works_as_it_stands(pool: ThrowawayPool, tmp_path: Path
 
 
 async def test_the_tutorial_of_jupyterhub_works_as_it_stands(pool: ThrowawayPool, tmp_path: Path) -> None:
-    """A hub is installed, starts servers that are jobs, goes and comes back; its page says why a server waits."""
+    """
+    A hub is installed, starts servers that are jobs, goes and comes back; its page says why a server waits.
+    """
     if ORDER not in os.environ:
         pytest.skip(
             f"jupyterhub is not installed ({ORDER}=1 installs clients into environments of their own)"

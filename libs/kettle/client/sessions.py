@@ -211,7 +211,9 @@ class OwnSession:
         return await self._job.call(_SHOW, "-", _Nothing())
 
     async def access(self) -> AccessMade:
-        """What is shown to the gateway to reach the services of the session's other jobs, for an hour at most."""
+        """
+        What is shown to the gateway to reach the services of the session's other jobs, for an hour at most.
+        """
         return await self._job.call(_ACCESS, "-", _Nothing())
 
     async def files(self) -> dict[str, str]:

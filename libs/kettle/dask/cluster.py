@@ -5,6 +5,10 @@ The cluster lives in the pool, not in this object: the object may go, with its n
 again by its name (`KettleCluster.from_name`).
 """
 
+# distributed has no types:
+# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false, reportUnknownMemberType=false
+# pyright: reportPrivateUsage=false
+
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Generator
@@ -277,7 +281,7 @@ class KettleCluster(Cluster):
             for each in (looking, moved):
                 each.cancel()
             await asyncio.wait((looking, moved))
-            if self.scheduler_comm is not None:
+            if self.scheduler_comm is not None:  # pyright: ignore[reportUnnecessaryComparison] - its annotation is wrong
                 await self.scheduler_comm.close_rpc()
             self.scheduler_info = {"workers": {}}
         if not looking.cancelled() and (error := looking.exception()) is not None:

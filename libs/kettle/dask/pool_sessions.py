@@ -18,6 +18,7 @@ from kettle.client.published import GatewayAccess, StreamNotOpenedError, open_st
 from kettle.dask.credentials import Credentials
 from kettle.dask.session_service import Limits, Situation, Wish
 from kettle.pki.certificates import make_request
+from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.sessions import NewSession, SessionView
 from kettle_wire.events import decode
 from kettle_wire.sessions import SessionAdapt, SessionSize
@@ -30,7 +31,7 @@ async def sessions_of_pool(
     *, home: Path | None = None, environ: Mapping[str, str] | None = None
 ) -> AsyncGenerator["PoolSessions"]:
     """
-    Those of the pool that `home` or the environment names, as for `kettle`.
+    Sessions of the pool that `home` or the environment names, as for `kettle`.
 
     Raises ClientError: no pool is known here, or its bus does not answer.
     """
@@ -73,7 +74,7 @@ class PoolSessions:
         view = await self._client.sessions.show(session)
         if view.kind != KIND:
             raise CommandRefusedError(
-                "wrong_kind", f"{session} is a session of the kind {view.kind}, no cluster"
+                RefusalCode.UNKNOWN, f"{session} is a session of the kind {view.kind}, no cluster"
             )
         return situation_of(view)
 

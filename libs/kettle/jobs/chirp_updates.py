@@ -50,7 +50,7 @@ _PREFIXES: Final = (
     "submit", "remote", "slot", "kettle", "hook", "oauth", "x509", "assigned", "preempting", "preserve", "env", "arg",
     "jobmaterialize", "flock", "machineattr", "lastmatch", "retryrequest", "nextrequest", "maxrequest", "noopjob",
     "jobmaterialize", "flock", "grid", "userlog", "dagman", "jobadinformation", "prominence",
-    "cvmfs", "hascvmfs", "hassingularity", "hasxrootd", "xrootd", "httpcache", "probes", "lastchecked", "services",
+    "cvmfs", "hascvmfs", "hassingularity", "hasxrootd", "xrootd", "httpcache", "probes", "lastchecked", "services", "interactive",
 )  # fmt: skip
 """Families of names that are refused as a whole: their next member is refused before anybody thinks of it."""
 

@@ -166,7 +166,9 @@ class PoolGateway:
 
 
 class _Access(GatewayAccess):
-    """As a client of services wants it; certificates of authorities are read once, and not for each connection."""
+    """
+    As a client of services wants it; certificates of authorities are read once, and not for each connection.
+    """
 
     def __init__(self, gateway: PoolGateway, token: str) -> None:
         super().__init__(gateway.url, token=token)

@@ -22,6 +22,7 @@ async def renew(authenticator: Any, user: Any) -> None:
         NoTokenError: the issuer does not renew it.
         GatewayUnreachableError: the issuer does not answer.
     """
+    renewed: dict[str, Any] | None
     state: dict[str, Any] = await user.get_auth_state() or {}
     if state.get("refresh_token") and hasattr(authenticator, "build_refresh_token_request_params"):
         renewed = await _exchanged(authenticator, state)

@@ -236,7 +236,9 @@ def _image(image: str) -> Ad:
 
 
 def reason_of(why: Why) -> str:
-    """Why a job waits, as the person at the hub is told it: how long it has waited, and commands, are left out."""
+    """
+    Why a job waits, as the person at the hub is told it: how long it has waited, and commands, are left out.
+    """
     told = [each for each in why.more if not each.startswith("Next:")]
     return " ".join(told) or "the pool looks for a machine"
 

@@ -142,7 +142,8 @@ def _form(text: str, scheme: str, cache: str, form: str) -> Form:
     forms = next((each for ours, theirs, each in _FORMS if scheme in ours and kind in theirs), ())
     if not forms:
         raise DataRuleError(f"{text!r}: {kind or shown(cache)!r} is no cache for {scheme}:// URLs")
-    found = next((each for each in forms if each == (form or forms[0])), None)
+    by_name: dict[str, Form] = {str(each): each for each in forms}
+    found = by_name.get(form or forms[0])
     if found is None:
         raise DataRuleError(f"{text!r}: form= is here one of {', '.join(forms)}, not {form!r}")
     return found

@@ -46,6 +46,7 @@ REPORT_DEED = Endpoint(
         Caller.GATEWAY,
         Caller.IAM,
         Caller.DAGMAN,
+        Caller.SESSIONS,
         Caller.SCALER,
         Caller.CE,
     ),

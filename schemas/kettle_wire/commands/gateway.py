@@ -58,7 +58,9 @@ class ServicesAdmitted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AdmitMember(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Let a job of an interactive session reach the services of its other jobs; the gateway asks the queue whose they are."""
+    """
+    Let a job of an interactive session reach the services of its other jobs; the gateway asks the queue whose they are.
+    """
 
     schedd: Name
     job: JobId

@@ -21,6 +21,7 @@ from kettle.terminal.quantities import counted, duration
 from kettle_services.cli.demo import aside, audited, say, title
 from kettle_services.cli.errors import CommandError
 from kettle_services.cli.output.screen import Screen
+from kettle_wire.codes import JobStatus
 
 WORKERS: Final = 2
 DAEMONS: Final = (
@@ -33,6 +34,7 @@ HIGHEST: Final = 120.0
 """GeV, the end of the last bin."""
 _WITHIN_S: Final = 120.0
 _BAR: Final = 50
+_OPEN: Final = frozenset({JobStatus.IDLE, JobStatus.RUNNING, JobStatus.HELD})
 
 Counts = npt.NDArray[np.int64]
 
@@ -192,7 +194,7 @@ async def _left(client: Client) -> int:
     deadline = time.monotonic() + _WITHIN_S
     while True:
         ads = await client.jobs(select(), projection=["JobStatus"])
-        left = sum(ad["JobStatus"] in {1, 2, 5} for ad in ads)
+        left = sum(ad["JobStatus"] in _OPEN for ad in ads)
         if not left or time.monotonic() > deadline:
             return left
         await asyncio.sleep(0.1)

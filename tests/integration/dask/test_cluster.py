@@ -1,7 +1,11 @@
 """KettleCluster with the real Dask, over a service of sessions in this process."""
 
+# distributed has no types:
+# pyright: reportUnknownArgumentType=false, reportGeneralTypeIssues=false, reportUnknownVariableType=false
+# pyright: reportUnknownMemberType=false, reportUnknownLambdaType=false, reportPrivateUsage=false
+
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -25,7 +29,7 @@ async def service() -> AsyncIterator[SessionsHere]:
 
 def cluster(service: SessionsHere, n: int | None = None, **options: Any) -> KettleCluster:
     @asynccontextmanager
-    async def connect() -> AsyncIterator[SessionsHere]:
+    async def connect() -> AsyncGenerator[SessionsHere]:
         yield service
 
     return KettleCluster(n, connect=connect, asynchronous=True, quiet=True, **options)

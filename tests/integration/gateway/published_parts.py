@@ -25,6 +25,7 @@ from kettle.runtime.http_server import serving
 from kettle_services.gateway.published.http_proxy import HttpProxy
 from kettle_services.gateway.published.job_lookup import JobLookup, QueuedJob
 from kettle_services.gateway.published.landing import Landing
+from kettle_services.gateway.published.member_access import MemberAccess
 from kettle_services.gateway.published.service_access import ServiceAccess
 from kettle_services.gateway.published.service_requests import ServiceRequests
 from kettle_services.gateway.published.switching import Passage
@@ -129,7 +130,9 @@ class Gateway:
         self.uses = Uses(1000, 100)
         limits = RequestLimits(rate=1e5, burst=1e5, all_rate=1e5, all_burst=1e5, proxies=frozenset())
         front = Front(cast("Any", self.persons), limits)
-        self.access = ServiceAccess(front, self.jobs, self.tunnels, cast("Any", self.persons))
+        self.access = ServiceAccess(
+            front, self.jobs, self.tunnels, cast("Any", self.persons), MemberAccess(self.jobs, "", "")
+        )
         origins, passage = Origins("", ()), Passage()
         self.requests = ServiceRequests(
             self.access,

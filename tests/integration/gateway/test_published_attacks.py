@@ -1,4 +1,6 @@
-"""What people, jobs and strangers try at the gateway's side of published services; real connections, and a job that sees each byte."""
+"""
+What people, jobs and strangers try at the gateway's side of published services; real connections, and a job that sees each byte.
+"""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -113,7 +115,9 @@ async def test_the_job_sees_no_credential_and_no_word_of_others() -> None:
 
 
 def test_the_job_speaks_for_its_own_path_only() -> None:
-    """It sets no cookie of the gateway, of another job or of a whole domain, and no rule for the host; where it leads stays under its path."""
+    """
+    It sets no cookie of the gateway, of another job or of a whole domain, and no rule for the host; where it leads stays under its path.
+    """
     answered = from_job(
         [
             ("Set-Cookie", "kettle-session=x; Path=/"), ("Set-Cookie", "__Host-a=x; Path=/; Secure"), ("Set-Cookie", "a=1; Domain=example.org; Path=/jobs/13.0/"),
@@ -193,7 +197,7 @@ async def test_a_ticket_of_another_job_ends_the_tunnel() -> None:
     [(StreamCode.NOTHING_LISTENS, 502), (StreamCode.NOT_OF_THIS_JOB, 502), (StreamCode.NO_SUCH_SERVICE, 404), (StreamCode.SUSPENDED, 503)],
 )  # fmt: skip
 async def test_what_the_machine_refuses_is_a_sentence(code: StreamCode, status: int) -> None:
-    """The same for HTTP and for bytes."""
+    """It is said for HTTP and for bytes."""
     async with gateway() as made, job_side(made.port, "web:1/http", refuses=code):
         made.jobs.put()
         await until(lambda: len(made.tunnels) == 1)

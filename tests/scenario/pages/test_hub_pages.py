@@ -170,7 +170,9 @@ async def hub(programs: HubPrograms, pool: ThrowawayPool, work: Path) -> AsyncGe
 
 
 def files(place: Path) -> Iterator[tuple[str, bytes]]:
-    """All that the pool has written, without the sandbox and the input files of jobs, which are for their owners alone."""
+    """
+    All that the pool has written, without the sandbox and the input files of jobs, which are for their owners alone.
+    """
     for path in place.rglob("*"):
         name = str(path.relative_to(place))
         if name.startswith(("execute/", "state/spool")) or path.is_symlink() or not path.is_file():
@@ -179,7 +181,7 @@ def files(place: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def environment_of_server() -> dict[str, str]:
-    """That of the server which runs on this machine."""
+    """What the server that runs on this machine has in its environment."""
     for each in Path("/proc").glob("[0-9]*"):
         try:
             if b"jupyterhub-singleuser" in (each / "cmdline").read_bytes():

@@ -37,7 +37,7 @@ def test_what_is_no_address(text: str, said: str) -> None:
 
 def test_addresses_of_one_loopback_device_are_of_one_machine() -> None:
     """
-    The same address on two machines is not, and a place that only the gateway reaches is a machine of its own.
+    An address on two machines is not of one, and a place that only the gateway reaches is a machine of its own.
     """
     one, same = (JobAddress(job, "worker", "127.0.0.1", 1000, "machine:a") for job in ("1.0", "2.0"))
     other = JobAddress("3.0", "worker", "127.0.0.1", 1000, "machine:b")

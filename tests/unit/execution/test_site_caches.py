@@ -5,7 +5,9 @@ from kettle.transfer.data_rules import read_rules
 
 
 def test_programs_are_told_only_where_the_rules_say_so() -> None:
-    """A rule for Kettle's own transfers alone changes no job's environment, and puts nothing into its sandbox."""
+    """
+    A rule for Kettle's own transfers alone changes no job's environment, and puts nothing into its sandbox.
+    """
     rules = read_rules(["root://*: cache=root://x:1094", "http://*: cache=http://squid:3128"])
     assert ({}, []) == (cache_variables(rules, "/sandbox"), cache_files(rules))
 

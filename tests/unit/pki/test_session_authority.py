@@ -18,7 +18,7 @@ def authority(session: str = "abc", secret: bytes = SECRET, now: datetime = NOW)
 
 
 def test_the_key_follows_from_secret_and_session() -> None:
-    """The same at each call and after each restart, and another one for each session and each secret."""
+    """It is equal at each call and after each restart, and another one for each session and each secret."""
     pins = [
         pin_of(load(each.certificate))
         for each in (

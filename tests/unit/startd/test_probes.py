@@ -107,7 +107,8 @@ def test_an_unfit_machine_is_not_matched_and_ends_claims_that_wait() -> None:
     """A running job goes on; what is local has nothing to do with the site."""
     host = machine()
     claimed(host)
-    host.unfit, host.probed = "a probe of the machine fails: x", {"HasCVMFS": False}
+    host.unfit = "a probe of the machine fails: x"
+    host.probed |= {"HasCVMFS": False}
 
     ad = slot_ad(host, host.facts.slots[0], now=0.0)
     assert (False, host.unfit, False) == (ad["Requirements"], ad["Trouble"], ad["HasCVMFS"])

@@ -197,7 +197,9 @@ def xrootd() -> Generator[tuple[Directory, Directory]]:
 
 @contextmanager
 def forwarding_cache() -> Generator[Directory]:
-    """A cache that is told with each file where its origin is (`root://CACHE//root://ORIGIN//PATH`); what it reads is what it keeps."""
+    """
+    A cache that is told with each file where its origin is (`root://CACHE//root://ORIGIN//PATH`); what it reads is what it keeps.
+    """
     with tempfile.TemporaryDirectory(prefix="kettle-xcache-") as name:
         place, port = Path(name), held_port()
         for part in ("kept", "cache"):

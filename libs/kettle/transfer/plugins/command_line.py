@@ -56,12 +56,11 @@ def run(
     if "-delete" in arguments and remove is None:
         sys.stderr.write(f"nothing here removes {'://, '.join(methods)}://\n")
         return USAGE
-    if deliver is None:
 
-        def deliver(move: Move, _recording: Recording) -> int:
-            return send(move.url, move.path)
+    def plainly(move: Move, _recording: Recording) -> int:
+        return send(move.url, move.path)
 
-    work = _work(arguments, fetch, deliver, refresh, remove)
+    work = _work(arguments, fetch, deliver or plainly, refresh, remove)
     try:
         moves = asked(Path(options["-infile"]).read_text(encoding="utf-8"))
     except (OSError, ProtocolError) as error:

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, cast
 
 import msgspec
 from aiohttp import web
@@ -260,7 +260,8 @@ def _moved(records: Sequence[JobRecord]) -> list[AttemptFiles]:
     found: list[AttemptFiles] = []
     for each in records:
         usage = each.event.get("usage")
-        if isinstance(usage, dict) and (moved := usage.get("moved")) is not None:
+        moved = cast("dict[str, object]", usage).get("moved") if isinstance(usage, dict) else None
+        if moved is not None:
             attempt = int(each.event.get("attempt", 0))
             found.append(AttemptFiles(attempt=attempt, moved=msgspec.convert(moved, MovedFiles)))
     return found[::-1]

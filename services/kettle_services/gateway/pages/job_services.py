@@ -6,7 +6,9 @@ from kettle_wire.rest.jobs import Job
 
 
 def services_of(job: Job, ad: Ad) -> list[tuple[str, str]]:
-    """The name of each service that its description publishes, and where it is; empty: only programs reach it."""
+    """
+    The name of each service that its description publishes, and where it is; empty: only programs reach it.
+    """
     text = ad.get(ATTRIBUTE)
     try:
         found = parse_services(text) if isinstance(text, str) else ()

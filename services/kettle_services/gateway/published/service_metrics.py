@@ -1,15 +1,16 @@
 """What goes through this gateway to services of jobs, in numbers."""
 
 from collections import Counter
+from typing import Final, get_args
 
 from kettle.runtime import Telemetry
 from kettle_services.gateway.published.job_lookup import QueuedJob
 from kettle_services.gateway.published.service_access import ServiceAccess
 from kettle_services.gateway.published.tunnels import Tunnels
-from kettle_services.gateway.published.uses import Use, Uses
+from kettle_services.gateway.published.uses import Use, Uses, Via
 from kettle_wire.telemetry import gateway_metrics as metrics
 
-_VIAS = ("http", "websocket", "stream")
+_VIAS: Final[tuple[Via, ...]] = get_args(Via)
 
 
 def measure_services(telemetry: Telemetry, tunnels: Tunnels, uses: Uses, access: ServiceAccess) -> None:

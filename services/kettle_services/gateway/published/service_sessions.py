@@ -59,9 +59,9 @@ class ServiceSessions:
         now = self._clock()
         while self._codes and (len(self._codes) >= _MOST_CODES or next(iter(self._codes.values()))[0] <= now):
             self._codes.popitem(last=False)
-        code = secrets.token_urlsafe(32)
-        self._codes[digest(code)] = now + CODE_LIFE_S, state, ServiceSession(job, session)
-        return code
+        made = secrets.token_urlsafe(32)
+        self._codes[digest(made)] = now + CODE_LIFE_S, state, ServiceSession(job, session)
+        return made
 
     def redeem(self, code: str, secret: str, job: JobKey) -> str:
         """

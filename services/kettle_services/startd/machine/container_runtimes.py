@@ -158,7 +158,7 @@ def _check_binds(settings: StartdSettings) -> None:
 async def _probe(settings: StartdSettings, execute: Path) -> list[ProbeResult]:
     """All of them, in the order of the settings; meanwhile engines are tried, which take longest."""
     names = settings.container_runtimes
-    kinds = {
+    kinds: dict[str, list[str]] = {
         "probe-engines-": [name for name in names if name in ENGINES],
         "probe-runtimes-": [name for name in names if name not in ENGINES],
     }

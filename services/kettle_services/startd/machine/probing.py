@@ -60,6 +60,7 @@ class Probing:
         self._account = host.account(settings, 0)
         self._order = ProbeOrder(
             names=list(settings.container_runtimes),
+            prefix="probe-again-",
             place=str(execute),
             account=self._account,
             binds=settings.container_bind,
