@@ -15,6 +15,7 @@ from kettle_services.negotiator.settings import NegotiatorSettings
 from kettle_services.simulator.checked_file import CheckedFile, closest
 from kettle_services.simulator.domain.pool_rules import PoolRules
 from kettle_services.simulator.platforms.hosts import PLENTY, Count, Speed
+from kettle_services.simulator.platforms.lives import Life, read_outages
 from kettle_services.simulator.platforms.platform import Level, Platform
 from kettle_services.simulator.platforms.quantities import (
     QuantityError,
@@ -52,6 +53,16 @@ class Hosts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     latency: Quantity = 0.0
     levels: list[Level] = []
     """A tree of links in the place of one for each host: the first level is the one nearest to the centre."""
+    comes: Quantity = 0.0
+    """When they are there first; machines of a cloud after that and `boot`."""
+    boot: Quantity = 0.0
+    goes: Quantity | None = None
+    mtbf: Quantity = 0.0
+    """Mean time between a repair and the next failure; without one they do not fail."""
+    repair: Quantity = 0.0
+    """Mean time until a failure is repaired."""
+    outages: str = ""
+    """Path of a CSV file in the place of failures at random: host, from, until (seconds)."""
     name: str = ""
 
 
@@ -156,6 +167,8 @@ def read(path: Path, *, seed: int | None = None, skip_bad: bool = False) -> Desc
         raise file.refuse(("workload",), f"{error}; [queue] batch = true has all of them there") from error
     if model == "kettle" and workload.waits is not None:
         raise file.refuse(("workload",), "workflows are simulated by the model wrench only")
+    if model == "kettle" and any(host.life for platform in platforms for host in platform.hosts):
+        raise file.refuse(("platform",), "hosts that come and go are simulated by the model wrench only")
     return Described(
         Simulation(
             platform=reduce(add, platforms),
@@ -164,6 +177,7 @@ def read(path: Path, *, seed: int | None = None, skip_bad: bool = False) -> Desc
             discipline=queue.discipline,
             oddities=Oddities(unstable_sort=queue.unstable_sort, priorities_ignored=queue.priorities_ignored),
             messages=queue.messages,
+            seed=first,
             rules=None if model == "wrench" else _rules(file, tables),
             step=_step(file, tables),
         ),
@@ -200,22 +214,49 @@ def _platform(file: CheckedFile, keys: tuple[str, ...], said: Hosts) -> Platform
             keys, "levels say how many hosts there are, and how they are linked: leave out hosts and link"
         )
     try:
-        if said.levels:
-            return Platform.tree(
-                said.levels, cores=said.cores, speed=said.speed, memory=said.memory, gpus=said.gpus, name=name
-            )
-        return Platform.star(
-            hosts=said.hosts,
-            cores=said.cores,
-            speed=said.speed,
-            memory=said.memory,
-            gpus=said.gpus,
-            link=said.link,
-            latency=said.latency,
-            name=name,
-        )
+        platform = _hosts(said, name)
+        return platform.living(_lives(file, keys, said, platform)) if _comes_and_goes(said) else platform
     except (ValueError, msgspec.ValidationError) as error:
         raise file.refuse(keys, str(error)) from error
+
+
+def _comes_and_goes(said: Hosts) -> bool:
+    return bool(said.comes or said.boot or said.goes is not None or said.mtbf or said.outages)
+
+
+def _lives(file: CheckedFile, keys: tuple[str, ...], said: Hosts, platform: Platform) -> list[Life | None]:
+    if said.outages and said.mtbf:
+        raise file.refuse(keys, "either outages name a file, or mtbf says how often hosts fail")
+    life = Life(
+        comes=microseconds(said.comes) + microseconds(said.boot),
+        goes=None if said.goes is None else microseconds(said.goes),
+        mean_up=seconds(said.mtbf),
+        mean_down=seconds(said.repair),
+    )
+    if not said.outages:
+        return [life] * len(platform.hosts)
+    try:
+        outages = read_outages(file.path.parent / said.outages, [host.name for host in platform.hosts])
+    except OSError as error:
+        raise file.refuse((*keys, "outages"), f"{said.outages}: {error.strerror}") from error
+    return [msgspec.structs.replace(life, outages=outages.get(host.name, ())) for host in platform.hosts]
+
+
+def _hosts(said: Hosts, name: str) -> Platform:
+    if said.levels:
+        return Platform.tree(
+            said.levels, cores=said.cores, speed=said.speed, memory=said.memory, gpus=said.gpus, name=name
+        )
+    return Platform.star(
+        hosts=said.hosts,
+        cores=said.cores,
+        speed=said.speed,
+        memory=said.memory,
+        gpus=said.gpus,
+        link=said.link,
+        latency=said.latency,
+        name=name,
+    )
 
 
 def _workload(

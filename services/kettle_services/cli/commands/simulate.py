@@ -39,6 +39,12 @@ FILE is TOML (or JSON, named *.json):
   levels = [{ width = 2, link = "10 Gbit/s" }, { width = 20, link = "1 Gbit/s" }]
   cores = 8
 
+  [[platform]]                   # hosts that are not there all the time
+  hosts = 10
+  comes = "2 h"                  # and boot = "2 min" on top of it, and goes = "10 h" for good
+  mtbf = "10 d"                  # fail so often, or as outages = "outages.csv" says (host, from, until in seconds)
+  repair = "4 h"
+
   [[workload]]
   jobs = 10000
   every = "2 s"

@@ -4,6 +4,8 @@ from typing import Annotated
 
 import msgspec
 
+from kettle_services.simulator.platforms.lives import Life
+
 PLENTY = 1 << 50
 """MiB of memory or disk of a host of which none was said: more than any job wants."""
 
@@ -24,3 +26,5 @@ class Host(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     disk: Annotated[int, msgspec.Meta(ge=0)] = PLENTY
     """MiB."""
     gpus: Annotated[int, msgspec.Meta(ge=0)] = 0
+    life: Life | None = None
+    """None: it is there all the time."""

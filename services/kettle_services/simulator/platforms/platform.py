@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from kettle_services.simulator.platforms.hosts import PLENTY, Count, Host
+from kettle_services.simulator.platforms.lives import Life
 from kettle_services.simulator.platforms.network import Link
 from kettle_services.simulator.platforms.quantities import bytes_per_second, mebibytes, seconds
 
@@ -102,6 +103,13 @@ class Platform(msgspec.Struct, frozen=True, kw_only=True):
             for n in range(1, len(ways) + 1)
         )
         return cls(hosts=hosts, links=tuple(links), ways=tuple(ways))
+
+    def living(self, lives: Sequence[Life | None]) -> "Platform":
+        """A platform with these hosts and links, whose hosts come and go, each as `lives` says at its place."""
+        hosts = (
+            msgspec.structs.replace(host, life=life) for host, life in zip(self.hosts, lives, strict=True)
+        )
+        return Platform(hosts=tuple(hosts), links=self.links, ways=self.ways)
 
     def below(self, link: Link) -> "Platform":
         """The whole of it behind one more link, as a site is behind its connection to others."""
