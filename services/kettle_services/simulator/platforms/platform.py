@@ -105,7 +105,9 @@ class Platform(msgspec.Struct, frozen=True, kw_only=True):
         return cls(hosts=hosts, links=tuple(links), ways=tuple(ways))
 
     def living(self, lives: Sequence[Life | None]) -> "Platform":
-        """A platform with these hosts and links, whose hosts come and go, each as `lives` says at its place."""
+        """
+        A platform with these hosts and links, whose hosts come and go, each as `lives` says at its place.
+        """
         hosts = (
             msgspec.structs.replace(host, life=life) for host, life in zip(self.hosts, lives, strict=True)
         )
