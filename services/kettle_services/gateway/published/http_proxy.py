@@ -87,7 +87,8 @@ class _Patience:
     @asynccontextmanager
     async def limit(self) -> AsyncGenerator[None]:
         """Until the answer begins; raises TimeoutError: it does not."""
-        async with asyncio.timeout(self._seconds) as self._waiting:
+        async with asyncio.timeout(self._seconds) as waiting:
+            self._waiting = waiting
             try:
                 yield
             finally:
