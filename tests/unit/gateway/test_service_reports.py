@@ -2,14 +2,16 @@
 
 import asyncio
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
 from kettle.bus.ports import Bus
 from kettle.published.frames import Announcement
 from kettle_services.gateway.published import uses as using
+from kettle_services.gateway.published.service_access import ServiceAccess
 from kettle_services.gateway.published.service_reporter import ServiceReporter
+from kettle_services.gateway.published.tunnels import Tunnels
 from kettle_services.gateway.published.uses import Use, Uses
 from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_wire.commands.service_reports import ReportServices
@@ -38,11 +40,11 @@ class Parts:
     """A reporter, and what it listens to."""
 
     def __init__(self, queues: Queues) -> None:
-        self.tunnels: Any = SimpleNamespace()
-        self.access: Any = SimpleNamespace()
+        self.tunnels = SimpleNamespace()
+        self.access = SimpleNamespace()
         self.uses = Uses(1000, 1000)
         self.reporter = ServiceReporter(cast("Bus", queues))
-        self.reporter.listen(self.tunnels, self.uses, self.access)
+        self.reporter.listen(cast("Tunnels", self.tunnels), self.uses, cast("ServiceAccess", self.access))
 
     def opened(self, schedd: str) -> None:
         tunnel = SimpleNamespace(announcement=Announcement())
