@@ -26,7 +26,7 @@ from kettle_wire.commands.member_jobs import (
 )
 from kettle_wire.events.interactive import InteractiveMembersRefused
 from kettle_wire.jobs import JobId
-from kettle_wire.sessions import SHARED_WITH
+from kettle_wire.session_attributes import SHARED_WITH
 
 _WITHIN_S: Final = 10.0
 _BETWEEN: Final = Backoff(first=0.2, longest=10.0)
