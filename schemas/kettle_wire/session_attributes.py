@@ -16,4 +16,4 @@ SERVICES: Final = "Services"
 SHARED_WITH: Final = "ServicesSharedWith"
 """The attribute of a job that says who reaches them besides its owner."""
 MARKS: Final = frozenset(map(str.lower, (ID, NUMBER, BATCH, FILES)))
-"""Those of sessions, in lower case."""
+"""The names of the four that sessions have, in lower case."""

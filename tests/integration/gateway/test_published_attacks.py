@@ -246,7 +246,7 @@ def test_an_address_that_is_none_is_refused_at_the_start(url: str) -> None:
 
 
 async def test_strangers_have_queues_asked_only_so_often() -> None:
-    """A browser that shows nothing of ours is led to sign in, and too many of one address are told to wait."""
+    """Browsers that show nothing of ours are led to sign in, and too many of one address wait."""
     jobs, asked = MadeUpJobs(), list[JobId]()
     jobs.put()
 

@@ -1,4 +1,4 @@
-"""What a gateway reports of published services, and looks at while they are used: nobody's silence keeps others waiting."""
+"""What a gateway reports of published services, and looks at: nobody's silence keeps others waiting."""
 
 import asyncio
 from types import SimpleNamespace

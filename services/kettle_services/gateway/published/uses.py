@@ -85,7 +85,7 @@ class Uses:
         self._most_of_one: Final = most_of_one
         self._current: set[Use] = set()
         self._looked_at: set[Use] = set()
-        """Those of which it is being asked whether they may go on."""
+        """Of these it is being asked whether they may go on."""
         self._of: Counter[str] = Counter()
         self.ended: Callable[[Use], None] = lambda _use: None
         """Told of each that is over, with its counts."""
