@@ -1,4 +1,6 @@
-"""A connection to NATS that was lost comes back, whatever goes wrong on the way; on each of the event loops that services have."""
+"""
+A connection to NATS that was lost comes back, whatever goes wrong on the way; on each of the event loops that services have.
+"""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine
@@ -18,7 +20,9 @@ _LOOPS: Final = [asyncio.new_event_loop, uvloop.new_event_loop]
 
 
 class _Door:
-    """Before a server: each further connection is met as the next of `moods` says, and normally when there is none left."""
+    """
+    Before a server: each further connection is met as the next of `moods` says, and normally when there is none left.
+    """
 
     def __init__(self, url: str) -> None:
         self._host, _, port = url.split(",", maxsplit=1)[0].removeprefix("nats://").rpartition(":")
