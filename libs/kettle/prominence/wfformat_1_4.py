@@ -23,9 +23,7 @@ def is_one(document: object) -> bool:
 
 
 def in_new_form(document: Mapping[str, Any]) -> dict[str, Any]:
-    """
-    The same instance as 1.5 has it; what is wrong in it stays so, for its reader to tell.
-    """
+    """An instance in the form of version 1.5; what is wrong in it stays so, for its reader to tell."""
     workflow = document.get("workflow")
     tasks: object = cast("dict[str, Any]", workflow).get("tasks") if isinstance(workflow, dict) else None
     if not isinstance(tasks, list):

@@ -28,7 +28,7 @@ _NOTHING = Figures(
     [(1, 12.706), (2, 4.303), (3, 3.182), (9, 2.262), (10, 2.228), (29, 2.045), (100, 1.984)],
 )
 def test_t_is_what_tables_have(freedom: int, wanted: float) -> None:
-    """Those of the NIST/SEMATECH handbook, 1.3.6.7.2, at 95 % on both sides."""
+    """Values at 95 % on both sides, from the NIST/SEMATECH handbook, 1.3.6.7.2."""
     assert t_within(0.95, freedom) == pytest.approx(wanted, abs=0.0006)
 
 

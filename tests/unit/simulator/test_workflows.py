@@ -1,4 +1,6 @@
-"""Jobs that wait for others: against a model that only has lists, laws, and the files that workflows come in."""
+"""
+Jobs that wait for others: against a model that only has lists, laws, and the files that workflows come in.
+"""
 
 import json
 import random
@@ -94,7 +96,9 @@ def test_jobs_start_as_a_model_with_lists_says(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(10))
 def test_nothing_begins_before_what_it_waits_for_is_reported(seed: int) -> None:
-    """And it takes as long as the longest way through the graph at least, and no longer than Graham's bound."""
+    """
+    And it takes as long as the longest way through the graph at least, and no longer than Graham's bound.
+    """
     draw = random.Random(seed)
     edges = _random_graph(draw, 200)
     waits = Dependencies.of(200, edges)

@@ -38,7 +38,9 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def differences(first: Sequence[Figures], second: Sequence[Figures]) -> list[Difference]:
-    """Of the figures of the same seeds in the same order; a figure that a run does not have leaves its seed out."""
+    """
+    Of the figures of the same seeds in the same order; a figure that a run does not have leaves its seed out.
+    """
     found: list[Difference] = []
     for measure in MEASURES:
         pairs = [
@@ -70,7 +72,9 @@ def _difference(measure: str, pairs: Sequence[tuple[float, float]]) -> Differenc
 
 
 def changed(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[str]:
-    """What two files say differently, as `platform.0.hosts: 25 -> 30`; what only one says has nothing on the other side."""
+    """
+    What two files say differently, as `platform.0.hosts: 25 -> 30`; what only one says has nothing on the other side.
+    """
     one, other = dict(_leaves(first, ())), dict(_leaves(second, ()))
     return [
         f"{'.'.join(keys)}: {_said(one, keys)} -> {_said(other, keys)}"

@@ -20,7 +20,9 @@ def t_within(confidence: float, freedom: int) -> float:
 
 
 def _share_within(t: float, freedom: int) -> float:
-    """Between -t and t: the finite sums of Abramowitz and Stegun, "Handbook of Mathematical Functions", 26.7.3 and 26.7.4."""
+    """
+    Between -t and t: the finite sums of Abramowitz and Stegun, "Handbook of Mathematical Functions", 26.7.3 and 26.7.4.
+    """
     angle = math.atan2(t, math.sqrt(freedom))
     cosine = math.cos(angle)
     odd = freedom % 2

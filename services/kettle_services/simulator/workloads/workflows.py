@@ -1,4 +1,6 @@
-"""Workflows as workloads: instances of WfFormat with their recorded run times, and DAG files with run times that are given."""
+"""
+Workflows as workloads: instances of WfFormat with their recorded run times, and DAG files with run times that are given.
+"""
 
 import math
 from pathlib import Path

@@ -149,7 +149,9 @@ class Workload:
         )
 
     def repeated(self, at: Column, work: ArrayLike | None = None) -> "Workload":
-        """As often as there are times in `at`, each copy later by one of them; `work` is that of all copies, one after another."""
+        """
+        As often as there are times in `at`, each copy later by one of them; `work` is that of all copies, one after another.
+        """
         times, jobs = len(at), len(self)
         waits = self.waits
         if waits is not None:
@@ -191,7 +193,9 @@ class Workload:
 
 
 def arrivals(count: int, *, every: float | str = 0.0, poisson: bool = False, seed: int = 0) -> Column:
-    """When so many come, in microseconds: one every so many seconds, exactly or on average.  Raises QuantityError."""
+    """
+    When so many come, in microseconds: one every so many seconds, exactly or on average.  Raises QuantityError.
+    """
     gap = microseconds(every)
     if not poisson:
         return np.arange(count, dtype=np.int64) * gap

@@ -339,7 +339,9 @@ class WrenchPool:
         self._tell(("negotiated", cycle.placed))
 
     def _ask(self, cycle: "_Cycle") -> None:
-        """Go one message further: for each job the hosts are asked one after another, until one of them can hold it."""
+        """
+        Go one message further: for each job the hosts are asked one after another, until one of them can hold it.
+        """
         talk = cycle.talk
         if talk is None or talk.host == len(self._messages_take):
             found = cycle.next(_any_shape, self._shapes)

@@ -26,7 +26,9 @@ def cores_in_use(result: Result) -> str:
 
 
 def shares(result: Result) -> str:
-    """Which part of the cores in use each user had; of many users those with most, and all others together."""
+    """
+    Which part of the cores in use each user had; of many users those with most, and all others together.
+    """
     users = _largest(result)
     edges, total = result.in_use(_SPANS)
     safe = np.where(total > 1e-12, total, 1.0)

@@ -44,7 +44,9 @@ def _axes(result: Result, title: str, rows: int) -> Axes:
 
 
 def _bars(result: Result, places: Sequence[int], axes: Axes) -> Iterator[tuple[str, str]]:
-    """For each colour one path with the bars of all its users; a job of several cores has as many thin bars."""
+    """
+    For each colour one path with the bars of all its users; a job of several cores has as many thin bars.
+    """
     hosts = result.platform.hosts
     row = (axes.height - BOTTOM - TOP) / len(hosts)
     starts, ends = result.starts.tolist(), result.ends.tolist()
