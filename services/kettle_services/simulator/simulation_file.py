@@ -19,9 +19,10 @@ from kettle_services.simulator.platforms.platform import Platform
 from kettle_services.simulator.platforms.quantities import QuantityError, mebibytes, microseconds, seconds
 from kettle_services.simulator.simulation import Simulation
 from kettle_services.simulator.what_if_file import WORKLIFE, negotiator_settings, priority_factors, rules
-from kettle_services.simulator.workloads.distributions import Distribution
-from kettle_services.simulator.workloads.swf import BadLine, TraceError, read_swf
-from kettle_services.simulator.workloads.workload import Workload
+from kettle_services.simulator.workloads.distributions import Constant, Distribution
+from kettle_services.simulator.workloads.swf import BadLine, Trace, TraceError, read_swf
+from kettle_services.simulator.workloads.workflows import WorkflowError, read_dag, read_wfformat
+from kettle_services.simulator.workloads.workload import Workload, arrivals
 from kettle_services.simulator.wrench.batch_service import Discipline
 from kettle_services.simulator.wrench.delays import Delays, Oddities
 
@@ -59,6 +60,12 @@ class JobsTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     user: str = "user"
     swf: str = ""
     """Path of a trace, beside the file."""
+    workflow: str = ""
+    """Path of an instance of WfFormat."""
+    dag: str = ""
+    """Path of a DAG file, whose nodes have durations as jobs have that are made by rules."""
+    times: Count = 1
+    """How often the workflow or the DAG is submitted, as `every` and `arrivals` say."""
     requested_time: bool = False
     """Jobs of the trace work as long as they asked for."""
 
@@ -134,6 +141,8 @@ def read(path: Path, *, seed: int | None = None, skip_bad: bool = False) -> Desc
         workload = reduce(add, workloads)
     except ValueError as error:
         raise file.refuse(("workload",), f"{error}; [queue] batch = true has all of them there") from error
+    if model == "kettle" and workload.waits is not None:
+        raise file.refuse(("workload",), "workflows are simulated by the model wrench only")
     return Described(
         Simulation(
             platform=reduce(add, platforms),
@@ -196,21 +205,20 @@ def _workload(
     *,
     skip_bad: bool,
 ) -> Workload:
+    if sum(map(bool, (said.jobs, said.swf, said.workflow, said.dag))) > 1:
+        raise file.refuse(keys, "only one of jobs, swf, workflow and dag says what the jobs are")
     if said.swf:
-        try:
-            trace = read_swf(
-                file.path.parent / said.swf, requested_time=said.requested_time, skip_bad=skip_bad
-            )
-        except OSError as error:
-            raise file.refuse((*keys, "swf"), f"{said.swf}: {error.strerror}") from error
-        except TraceError as error:
-            raise SimulationFileError(str(error)) from error
+        trace = _trace(file, keys, said, skip_bad=skip_bad)
         skipped += trace.skipped
         return trace.workload
     if said.arrivals not in ("regular", "poisson"):
         raise file.refuse((*keys, "arrivals"), "jobs come regular or poisson")
+    if said.workflow or said.dag:
+        return _workflow(file, keys, said, seed, grid=queue.batch)
     if said.jobs < 1:
-        raise file.refuse(keys, "jobs says how many there are, or swf names a trace")
+        raise file.refuse(
+            keys, "jobs says how many there are, or swf, workflow or dag names a file with them"
+        )
     try:
         return Workload.generated(
             said.jobs,
@@ -223,6 +231,44 @@ def _workload(
             user=said.user,
             grid=queue.batch,
         )
+    except ValueError as error:
+        raise file.refuse(keys, str(error)) from error
+
+
+def _trace(file: CheckedFile, keys: tuple[str, ...], said: JobsTable, *, skip_bad: bool) -> Trace:
+    try:
+        return read_swf(file.path.parent / said.swf, requested_time=said.requested_time, skip_bad=skip_bad)
+    except OSError as error:
+        raise file.refuse((*keys, "swf"), f"{said.swf}: {error.strerror}") from error
+    except TraceError as error:
+        raise SimulationFileError(str(error)) from error
+
+
+def _workflow(
+    file: CheckedFile, keys: tuple[str, ...], said: JobsTable, seed: int, *, grid: bool
+) -> Workload:
+    kind, name = ("workflow", said.workflow) if said.workflow else ("dag", said.dag)
+    path = file.path.parent / name
+    try:
+        at = arrivals(said.times, every=said.every, poisson=said.arrivals == "poisson", seed=seed)
+        if said.workflow:
+            return read_wfformat(path, at=at, user=said.user, grid=grid)
+        return read_dag(
+            path,
+            duration=Constant(seconds(said.duration))
+            if isinstance(said.duration, int | float | str)
+            else said.duration,
+            at=at,
+            seed=seed,
+            cores=said.cores,
+            memory=mebibytes(said.memory),
+            user=said.user,
+            grid=grid,
+        )
+    except OSError as error:
+        raise file.refuse((*keys, kind), f"{name}: {error.strerror}") from error
+    except WorkflowError as error:
+        raise SimulationFileError(str(error)) from error
     except ValueError as error:
         raise file.refuse(keys, str(error)) from error
 

@@ -42,6 +42,15 @@ FILE is TOML (or JSON, named *.json):
   [[workload]]
   swf = "trace.swf"              # Standard Workload Format, beside the file
 
+  [[workload]]
+  workflow = "blast.json"        # WfFormat 1.4 to 1.6: jobs that wait for others, with their recorded times
+  times = 20                     # submitted so often
+  every = "5 min"
+
+  [[workload]]
+  dag = "flow.dag"               # a DAG file; its nodes take as long as duration says
+  duration = "10 min"
+
   [delays]
   negotiator = "10 s"            # once a cycle
   before = "50 ms"               # for each job that a cycle places, one after another

@@ -48,9 +48,14 @@ class Result:
         starts: Sequence[int],
         ends: Sequence[int],
         reported: Sequence[int],
+        submitted: Sequence[int] | None = None,
     ) -> None:
+        """`submitted`: when they were submitted, where some had to wait for others."""
         self.workload = workload
         self.platform = platform
+        self.submitted: Column = (
+            workload.submitted if submitted is None else np.array(submitted, dtype=np.int64)
+        )
         self.starts, self.ends, self.reported = (
             np.array(column, dtype=np.int64) for column in (starts, ends, reported)
         )
@@ -65,7 +70,7 @@ class Result:
             "cores": work.cores,
             "nodes": work.nodes,
             "memory": work.memory,
-            "submitted": work.submitted / _US,
+            "submitted": self.submitted / _US,
             "started": _seconds(self.starts),
             "ended": _seconds(self.ends),
             "reported": _seconds(self.reported),
@@ -79,9 +84,9 @@ class Result:
             chosen = work.user == work.users.index(user)
         begun = chosen & (self.starts != _NEVER)
         over = chosen & (self.ends != _NEVER)
-        wait = (self.starts - work.submitted)[begun] / _US
+        wait = (self.starts - self.submitted)[begun] / _US
         took = (self.ends - self.starts)[over]
-        turnaround = (self.ends - work.submitted)[over]
+        turnaround = (self.ends - self.submitted)[over]
         slowdown = np.maximum(turnaround / np.maximum(took, _SHORT_US), 1.0)
         used = float((took * work.cores[over] * work.nodes[over]).sum()) / _US
         span = self._span()
@@ -100,7 +105,7 @@ class Result:
     def in_use(self, bins: int = 200) -> tuple[Cells, Cells]:
         """The middle of so many equal spans, in seconds, and how many cores were busy in each on average."""
         over = self.ends != _NEVER
-        first = int(self.workload.submitted.min()) if len(self.workload) else 0
+        first = int(self.submitted.min()) if len(self.workload) else 0
         edges = np.linspace(first, max(int(self.reported.max(initial=first)), first + 1), bins + 1)
         weight = (self.workload.cores * self.workload.nodes)[over]
         done = _done_by(edges, self.starts[over], weight) - _done_by(edges, self.ends[over], weight)
@@ -109,11 +114,7 @@ class Result:
     def _span(self) -> float:
         if not len(self.workload):
             return 0.0
-        return (
-            float(self.reported.max() - self.workload.submitted.min()) / _US
-            if self.reported.max() > 0
-            else 0.0
-        )
+        return float(self.reported.max() - self.submitted.min()) / _US if self.reported.max() > 0 else 0.0
 
 
 def _seconds(column: Column) -> Cells:

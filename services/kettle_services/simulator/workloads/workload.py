@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kettle_services.simulator.platforms.quantities import microseconds, seconds
+from kettle_services.simulator.workloads.dependencies import Dependencies, none_of
 from kettle_services.simulator.workloads.distributions import Constant, Distribution, Exponential, Randomness
 
 Column = NDArray[np.int64]
@@ -20,6 +21,7 @@ class Workload:
 
     `submitted`, `work` and `limit` are microseconds (work: of a core of speed 1; limit: what the job asks for), `memory` is MiB, and
     `user` is a place in `users`. A job with more than one node is of the grid universe, and so are all if `grid`.
+    A job that waits for others (`waits`) is submitted when their ends have been reported, and not before `submitted`.
     """
 
     COLUMNS: Final = ("submitted", "work", "cores", "memory", "nodes", "limit", "priority", "user")
@@ -37,9 +39,10 @@ class Workload:
         user: ArrayLike = 0,
         users: Sequence[str] = ("user",),
         grid: bool = False,
+        waits: Dependencies | None = None,
     ) -> None:
         """
-        Columns may be one number for all jobs.
+        Columns may be one number for all jobs; they and `waits` need not be in the order of submission.
 
         Raises ValueError: a value cannot be; the message says of which job.
         """
@@ -62,6 +65,13 @@ class Workload:
         ) = (np.ascontiguousarray(np.atleast_1d(column)[order]) for column in columns)
         self.users = tuple(users)
         self.grid = grid
+        self.waits = waits
+        if waits is not None:
+            if len(waits) != len(order):
+                raise ValueError(
+                    f"there are {len(order)} jobs, and {len(waits)} of which it is said who waits"
+                )
+            self.waits = waits.reordered(order)
         for name, least in (
             ("submitted", 0),
             ("work", 0),
@@ -103,12 +113,7 @@ class Workload:
 
         Raises QuantityError, ValueError.
         """
-        gap = microseconds(every)
-        if poisson:
-            gaps = Exponential(gap).draw(Randomness(seed, "gaps"), count)
-            submitted = np.rint(np.cumsum(gaps)).astype(np.int64)
-        else:
-            submitted = np.arange(count, dtype=np.int64) * gap
+        submitted = arrivals(count, every=every, poisson=poisson, seed=seed)
         draws = Constant(seconds(duration)) if isinstance(duration, int | float | str) else duration
         work = draws.draw(Randomness(seed, "durations"), count) * _US
         return cls(
@@ -120,6 +125,23 @@ class Workload:
             grid=grid,
         )
 
+    def repeated(self, at: Column, work: ArrayLike | None = None) -> "Workload":
+        """As often as there are times in `at`, each copy later by one of them; `work` is that of all copies, one after another."""
+        times, jobs = len(at), len(self)
+        waits = self.waits
+        if waits is not None:
+            shifts = np.arange(times, dtype=np.int64) * jobs
+            edges = np.arange(times, dtype=np.int64) * len(waits.parents)
+            waits = Dependencies(
+                np.append((waits.starts[:-1] + edges[:, None]).ravel(), times * len(waits.parents)),
+                (waits.parents + shifts[:, None]).ravel(),
+            )
+        columns = {name: np.tile(getattr(self, name), times) for name in self.COLUMNS}
+        columns["submitted"] = (self.submitted + np.asarray(at)[:, None]).ravel()
+        if work is not None:
+            columns["work"] = np.asarray(work, dtype=np.int64)
+        return Workload(users=self.users, grid=self.grid, waits=waits, **columns)
+
     def __add__(self, other: "Workload") -> "Workload":
         """
         Both, by the time of submission; of two at one moment, the one of the first workload comes first.
@@ -129,9 +151,13 @@ class Workload:
         users = tuple(dict.fromkeys(self.users + other.users))
         moved = np.array([users.index(name) for name in other.users], dtype=np.int64)[other.user]
         mine = np.array([users.index(name) for name in self.users], dtype=np.int64)[self.user]
+        waits = None
+        if self.waits is not None or other.waits is not None:
+            waits = (self.waits or none_of(len(self))) + (other.waits or none_of(len(other)))
         return Workload(
             users=users,
             grid=self.grid,
+            waits=waits,
             user=np.concatenate([mine, moved]),
             **{
                 name: np.concatenate([getattr(self, name), getattr(other, name)])
@@ -139,3 +165,12 @@ class Workload:
                 if name != "user"
             },
         )
+
+
+def arrivals(count: int, *, every: float | str = 0.0, poisson: bool = False, seed: int = 0) -> Column:
+    """When so many come, in microseconds: one every so many seconds, exactly or on average.  Raises QuantityError."""
+    gap = microseconds(every)
+    if not poisson:
+        return np.arange(count, dtype=np.int64) * gap
+    gaps = Exponential(gap).draw(Randomness(seed, "gaps"), count)
+    return np.rint(np.cumsum(gaps)).astype(np.int64)

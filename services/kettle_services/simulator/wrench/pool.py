@@ -10,7 +10,7 @@ from array import array
 from collections import deque
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
-from typing import Final, Literal
+from typing import Final, Literal, Protocol
 
 from kettle_services.simulator.platforms.hosts import Host
 from kettle_services.simulator.wrench.bare_metal import BareMetal
@@ -21,8 +21,26 @@ from kettle_services.simulator.wrench.unstable_sort import order_of_equals
 
 _END, _MANAGER, _NEGOTIATOR = 0, 1, 2
 _NEVER: Final = -1
+_LATEST: Final = 1 << 62
 
 Message = tuple[Literal["submitted", "ended"], int] | tuple[Literal["negotiated"], bool]
+
+
+class Submitter(Protocol):
+    """Who submits jobs while a pool runs, because of ends that it hears of."""
+
+    @property
+    def due(self) -> int:
+        """When the next one is submitted, as far as that is known; later than anything, if there is none."""
+        ...
+
+    def submit_next(self) -> None:
+        """Submit it."""
+        ...
+
+    def reported(self, job: int, now: int) -> None:
+        """Hear of an end."""
+        ...
 
 
 class WrenchPool:
@@ -63,6 +81,7 @@ class WrenchPool:
         self._priorities = array("h")
         self._works = array("q")
         self._places = array("l")
+        self._submitter: Submitter | None = None
         self.submitted = array("q")
         self.starts = array("q")
         self.ends = array("q")
@@ -96,10 +115,12 @@ class WrenchPool:
             raise ValueError(f"the batch service has not {nodes} nodes of {cores} cores for a job")
         return self._add(at, work, shape, priority, limit)
 
-    def run(self) -> None:
-        """Until nothing is due any more."""
-        due, submitted = self._due, self.submitted
+    def run(self, submitter: Submitter | None = None) -> None:
+        """Until nothing is due any more; jobs of a submitter come after all that were submitted before."""
+        due, submitted, self._submitter = self._due, self.submitted, submitter
         while True:
+            if submitter is not None and submitter.due < (due[0][0] if due else _LATEST):
+                submitter.submit_next()
             if self._arrived < len(submitted) and (not due or submitted[self._arrived] < due[0][0]):
                 self.now = submitted[self._arrived]
                 self._tell(("submitted", self._arrived))
@@ -181,8 +202,10 @@ class WrenchPool:
             case "submitted", job:
                 self._pending.add(job, self._shapes[job], self._priorities[job])
                 self._exhausted = False
-            case "ended", _:
+            case "ended", job:
                 self._exhausted = False
+                if self._submitter is not None:
+                    self._submitter.reported(job, self.now)
             case "negotiated", placed:
                 self._negotiates = False
                 self._exhausted = not placed
