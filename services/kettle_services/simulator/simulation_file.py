@@ -11,20 +11,25 @@ from typing import Any, Final, cast
 
 import msgspec
 
+from kettle.classad import ClassAdParseError, parse
 from kettle_services.negotiator.settings import NegotiatorSettings
 from kettle_services.simulator.checked_file import CheckedFile, closest
 from kettle_services.simulator.domain.pool_rules import PoolRules
-from kettle_services.simulator.platforms.hosts import PLENTY, Count, Speed
+from kettle_services.simulator.invented.period_of_workload import END
+from kettle_services.simulator.invented.play import Course
+from kettle_services.simulator.platforms.hosts import PLENTY, STAYS, Count, Speed
 from kettle_services.simulator.platforms.platform import Platform
 from kettle_services.simulator.platforms.quantities import QuantityError, mebibytes, microseconds, seconds
 from kettle_services.simulator.simulation import Simulation
 from kettle_services.simulator.what_if_file import WORKLIFE, negotiator_settings, priority_factors, rules
 from kettle_services.simulator.workloads.distributions import Constant, Distribution
+from kettle_services.simulator.workloads.job_kinds import PLAIN, JobKind
 from kettle_services.simulator.workloads.swf import BadLine, Trace, TraceError, read_swf
 from kettle_services.simulator.workloads.workflows import WorkflowError, read_dag, read_wfformat
 from kettle_services.simulator.workloads.workload import Workload, arrivals
 from kettle_services.simulator.wrench.batch_service import Discipline
 from kettle_services.simulator.wrench.delays import Delays, Oddities
+from kettle_wire.ads import Ad, Expr
 
 Quantity = float | str
 
@@ -45,6 +50,9 @@ class Hosts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Bandwidth of the link of each; without one they have no network."""
     latency: Quantity = 0.0
     name: str = ""
+    joins: Quantity = 0.0
+    leaves: Quantity = ""
+    """When they come and go, for the model kettle; empty: never."""
 
 
 class JobsTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -68,6 +76,10 @@ class JobsTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """How often the workflow or the DAG is submitted, as `every` and `arrivals` say."""
     requested_time: bool = False
     """Jobs of the trace work as long as they asked for."""
+    requirements: str = ""
+    rank: str = ""
+    concurrency_limits: str = ""
+    """As in submit files; for the model kettle."""
 
 
 class Queue(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -106,9 +118,23 @@ class Deciders(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """After which a claim takes no further job."""
     step: Quantity = 1.0
     """Between two cycles of the negotiator at least."""
+    latency: Quantity = 0.0
+    """From when a match has become possible until the slot is claimed."""
+    start: Quantity = 0.0
+    """From when a slot is claimed until the job runs on it."""
+    until: Quantity = ""
+    """When it ends, whatever still waits or runs; empty: with the last job."""
 
 
-_WRENCH, _KETTLE = ("delays", "queue"), ("negotiator", "factors", "kettle")
+class AllMachines(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[machines]`: what all of them say of themselves, for the model with Kettle's own deciders."""
+
+    start: str = ""
+    rank: str = ""
+    user_preemption: bool | None = None
+
+
+_WRENCH, _KETTLE = ("delays", "queue"), ("negotiator", "factors", "kettle", "machines")
 _TABLES: Final = ("seed", "model", "platform", "workload", *_WRENCH, *_KETTLE)
 
 
@@ -141,7 +167,9 @@ def read(path: Path, *, seed: int | None = None, skip_bad: bool = False) -> Desc
         workload = reduce(add, workloads)
     except ValueError as error:
         raise file.refuse(("workload",), f"{error}; [queue] batch = true has all of them there") from error
-    if model == "kettle" and workload.waits is not None:
+    if model == "wrench":
+        _only_for_kettle(file, platforms, workload)
+    elif workload.waits is not None:
         raise file.refuse(("workload",), "workflows are simulated by the model wrench only")
     return Described(
         Simulation(
@@ -151,7 +179,7 @@ def read(path: Path, *, seed: int | None = None, skip_bad: bool = False) -> Desc
             discipline=queue.discipline,
             oddities=Oddities(unstable_sort=queue.unstable_sort, priorities_ignored=queue.priorities_ignored),
             rules=None if model == "wrench" else _rules(file, tables),
-            step=_step(file, tables),
+            course=_course(file, tables),
         ),
         tuple(skipped),
     )
@@ -168,7 +196,7 @@ def _list(
 ) -> list[tuple[tuple[str, ...], Any]]:
     """The tables of a list, or one table that stands for a list of it."""
     said = tables.get(name)
-    if not said:
+    if said is None or said == []:
         raise SimulationFileError(f"{file.path}: it has no [[{name}]]")
     one = isinstance(said, dict)
     found: list[tuple[tuple[str, ...], Any]] = []
@@ -189,6 +217,8 @@ def _platform(file: CheckedFile, keys: tuple[str, ...], said: Hosts) -> Platform
             gpus=said.gpus,
             link=said.link,
             latency=said.latency,
+            joins=said.joins,
+            leaves=said.leaves,
             name=said.name or ("host" if len(keys) == 1 else f"host{keys[1]}-"),
         )
     except (ValueError, msgspec.ValidationError) as error:
@@ -229,6 +259,9 @@ def _workload(
             cores=said.cores,
             memory=mebibytes(said.memory),
             user=said.user,
+            kind=JobKind(
+                requirements=said.requirements, rank=said.rank, concurrency_limits=said.concurrency_limits
+            ),
             grid=queue.batch,
         )
     except ValueError as error:
@@ -301,9 +334,31 @@ def _rules(file: CheckedFile, tables: dict[str, Any]) -> PoolRules:
     )
 
 
-def _step(file: CheckedFile, tables: dict[str, Any]) -> int:
+def _course(file: CheckedFile, tables: dict[str, Any]) -> Course:
     said: Deciders = _table(file, tables, "kettle", Deciders)
-    try:
-        return microseconds(said.step)
-    except QuantityError as error:
-        raise file.refuse(("kettle", "step"), str(error)) from error
+    machines: AllMachines = _table(file, tables, "machines", AllMachines)
+    for name, text in (("start", machines.start), ("rank", machines.rank)):
+        try:
+            if text:
+                parse(text)
+        except ClassAdParseError as error:
+            raise file.refuse(("machines", name), f"it is no expression: {error}") from error
+    ad: Ad = {name: Expr(text) for name, text in (("Start", machines.start), ("Rank", machines.rank)) if text}
+    if machines.user_preemption is not None:
+        ad["UserPreemption"] = machines.user_preemption
+    times: dict[str, int] = {}
+    for name in ("step", "latency", "start", "until"):
+        quantity: Quantity = getattr(said, name)
+        try:
+            times[name] = END if quantity == "" else microseconds(quantity)
+        except QuantityError as error:
+            raise file.refuse(("kettle", name), str(error)) from error
+    return Course(said=ad, **times)
+
+
+def _only_for_kettle(file: CheckedFile, platforms: list[Platform], workload: Workload) -> None:
+    if any(kind != PLAIN for kind in workload.kinds):
+        what = "requirements, rank and concurrency_limits are looked at by"
+        raise file.refuse(("workload",), f'{what} the model kettle only: model = "kettle"')
+    if any(host.joins or host.leaves != STAYS for platform in platforms for host in platform.hosts):
+        raise file.refuse(("platform",), 'hosts join and leave in the model kettle only: model = "kettle"')

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from kettle_services.simulator.platforms.hosts import PLENTY, Host
+from kettle_services.simulator.platforms.hosts import PLENTY, STAYS, Host
 from kettle_services.simulator.platforms.network import Link
-from kettle_services.simulator.platforms.quantities import bytes_per_second, mebibytes, seconds
+from kettle_services.simulator.platforms.quantities import bytes_per_second, mebibytes, microseconds, seconds
 
 
 class Platform(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,16 +37,33 @@ class Platform(msgspec.Struct, frozen=True, kw_only=True):
         link: float | str = "",
         latency: float | str = 0.0,
         name: str = "host",
+        joins: float | str = 0.0,
+        leaves: float | str = "",
     ) -> "Platform":
         """
         Equal hosts, each at the end of a link of its own; `link` is the bandwidth, without one they have no network.
 
-        Raises QuantityError: a quantity is none.
+        They are there from the moment `joins` on, until `leaves` if that is said.
+
+        Raises:
+            QuantityError: a quantity is none.
+            ValueError: there is no host, or they leave before they have joined.
         """
         if hosts < 1:
             raise ValueError("a platform has one host at least")
+        there = microseconds(joins), microseconds(leaves) if leaves != "" else STAYS
+        if STAYS < there[1] <= there[0]:
+            raise ValueError("hosts leave after they have joined")
         made = tuple(
-            Host(name=f"{name}{n}", cores=cores, speed=speed, memory=mebibytes(memory), gpus=gpus)
+            Host(
+                name=f"{name}{n}",
+                cores=cores,
+                speed=speed,
+                memory=mebibytes(memory),
+                gpus=gpus,
+                joins=there[0],
+                leaves=there[1],
+            )
             for n in range(1, hosts + 1)
         )
         if not link:
