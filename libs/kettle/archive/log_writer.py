@@ -58,7 +58,9 @@ class LogFiles:
             self._piece.drop(error)
 
     def append(self, at: int, events: Iterable[tuple[str, Event]]) -> None:
-        """A frame: events by their streams, that were decided at one moment (microseconds since the epoch)."""
+        """
+        A frame: events by their streams, that were decided at one moment (microseconds since the epoch).
+        """
         self._frame += 1
         when = _EPOCH + dt.timedelta(microseconds=at)
         for stream, event in events:

@@ -237,7 +237,7 @@ def weights(table: Table) -> Reals:
 
 
 def weight_of(said: Stored | None, cores: Stored | None) -> float:
-    """The same of one slot, by its SlotWeight and its Cpus."""
+    """What one slot counts for, by its SlotWeight and its Cpus."""
     counted = _number(cores)
     if not 0 <= counted <= _MOST_CORES:
         counted = 0.0

@@ -1,4 +1,4 @@
-"""Sums over slots that are kept slot by slot, against the same sums made anew."""
+"""Sums over slots that are kept slot by slot, against the same sums made from the ads alone."""
 
 from hypothesis import given
 from hypothesis import strategies as st

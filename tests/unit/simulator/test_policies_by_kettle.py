@@ -1,4 +1,4 @@
-"""Rules of a pool in files with the model kettle: groups, limits, preemption, speeds, hosts that come and go."""
+"""Rules of a pool in files with the model kettle: groups, limits, preemption, speeds, hosts that leave."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Jobs that no host of a platform would ever run, found before anything is played, as the real pool would find them."""
+"""Jobs that no host of a platform would ever run, found before anything is played by what answers `why`."""
 
 from typing import Final
 

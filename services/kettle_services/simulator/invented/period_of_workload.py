@@ -30,7 +30,9 @@ _FITS: Final = "TARGET.Memory >= RequestMemory && TARGET.Cpus >= RequestCpus"
 
 
 class KnownDurations:
-    """How long each job of a workload occupies a core, by its place in the workload and the speed of the host."""
+    """
+    How long each job of a workload occupies a core, by its place in the workload and the speed of the host.
+    """
 
     def __init__(self, workload: Workload, firsts: Mapping[int, int], speeds: Mapping[str, float]) -> None:
         """`speeds` are those of hosts whose speed is not 1."""
