@@ -130,7 +130,7 @@ def read_instance(text: bytes | str) -> Instance:
     Raises DocumentRefused with every fault.
     """
     document = parsed(text)
-    if isinstance(document, dict) and document.get("schemaVersion") == wfformat_1_4.VERSION:
+    if wfformat_1_4.is_one(document):
         document = wfformat_1_4.in_new_form(cast("dict[str, Any]", document))
     require_none(_SHAPES.faults(document, Instance))
     instance = msgspec.convert(document, Instance)

@@ -17,17 +17,22 @@ _RAN: Final = {
 _KEPT: Final = ("name", "parents", "children")
 
 
+def is_one(document: object) -> bool:
+    """Whether a document is to be of this version."""
+    return isinstance(document, dict) and cast("dict[str, Any]", document).get("schemaVersion") == VERSION
+
+
 def in_new_form(document: Mapping[str, Any]) -> dict[str, Any]:
-    """
-    The same instance as 1.5 has it; what is wrong in it stays so, for its reader to tell.
-    """
+    """An instance in the form of version 1.5; what is wrong in it stays so, for its reader to tell."""
     workflow = document.get("workflow")
-    tasks = workflow.get("tasks") if isinstance(workflow, dict) else None
+    tasks: object = cast("dict[str, Any]", workflow).get("tasks") if isinstance(workflow, dict) else None
     if not isinstance(tasks, list):
         return {**document, "workflow": {"specification": {"tasks": tasks}}}
     sizes: dict[str, Any] = {}
     specified = [_specified(task, sizes) for task in cast("list[object]", tasks)]
-    ran = [_ran(task) for task in cast("list[object]", tasks) if isinstance(task, dict)]
+    ran = [
+        _ran(cast("dict[str, Any]", task)) for task in cast("list[object]", tasks) if isinstance(task, dict)
+    ]
     return {
         **document,
         "workflow": {
@@ -44,7 +49,7 @@ def _specified(task: object, sizes: dict[str, Any]) -> object:
     if not isinstance(task, dict):
         return task
     said = cast("dict[str, Any]", task)
-    found = {key: said[key] for key in _KEPT if key in said}
+    found: dict[str, Any] = {key: said[key] for key in _KEPT if key in said}
     if "name" in said:
         found["id"] = said["name"]
     files = said.get("files", [])

@@ -1,13 +1,16 @@
 """One simulation: a workload on a platform."""
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 import msgspec
+import numpy as np
 
 from kettle_services.simulator.domain.claims import Record, forget
 from kettle_services.simulator.domain.pool_rules import PoolRules
 from kettle_services.simulator.invented.never_fits import first_refused, first_too_large
 from kettle_services.simulator.invented.play import Course, play
+from kettle_services.simulator.platforms.network import TCP, Correction, Network
 from kettle_services.simulator.platforms.platform import Platform
 from kettle_services.simulator.results.result import Result
 from kettle_services.simulator.workloads.dependencies import Dependencies
@@ -15,7 +18,11 @@ from kettle_services.simulator.workloads.workload import Workload
 from kettle_services.simulator.wrench.batch_service import Discipline
 from kettle_services.simulator.wrench.delays import Delays, Oddities
 from kettle_services.simulator.wrench.dependent_jobs import DependentJobs
-from kettle_services.simulator.wrench.pool import WrenchPool
+from kettle_services.simulator.wrench.pool import NO_DATA, WrenchPool
+from kettle_services.simulator.wrench.transfers import Transfers
+
+_AT_ONCE: Final = 1 << 14
+"""Jobs whose columns are turned into lists, which take several times the memory."""
 
 
 class JobTooLargeError(ValueError):
@@ -39,6 +46,9 @@ class Simulation(msgspec.Struct, frozen=True, kw_only=True):
     delays: Delays = Delays()
     discipline: Discipline = Discipline.FCFS
     oddities: Oddities = Oddities()
+    messages: bool = True
+    """In WRENCH's model: control messages take as long as the links between a host and the centre let them."""
+    correction: Correction = TCP
     rules: PoolRules | None = None
     course: Course = Course()
     """How Kettle's deciders are played."""
@@ -59,7 +69,8 @@ class Simulation(msgspec.Struct, frozen=True, kw_only=True):
         pool = self._empty_pool()
         self._submit_all(pool)
         pool.run()
-        return Result(self.workload, self.platform, pool.starts, pool.ends, pool.reported)
+        hosts = pool.places if self._one_host_each else None
+        return Result(self.workload, self.platform, pool.starts, pool.ends, pool.reported, hosts=hosts)
 
     def check(self) -> None:
         """
@@ -88,9 +99,14 @@ class Simulation(msgspec.Struct, frozen=True, kw_only=True):
         submit = self._submit_to(pool)
         jobs = DependentJobs(self.workload, waits, submit)
         pool.run(jobs)
-        columns = (pool.starts, pool.ends, pool.reported, pool.submitted)
-        starts, ends, reported, submitted = (_in_order(column, jobs.jobs) for column in columns)
-        return Result(self.workload, self.platform, starts, ends, reported, submitted)
+        columns = (pool.starts, pool.ends, pool.reported, pool.submitted, pool.places)
+        starts, ends, reported, submitted, places = (_in_order(column, jobs.jobs) for column in columns)
+        hosts = places if self._one_host_each else None
+        return Result(self.workload, self.platform, starts, ends, reported, submitted, hosts)
+
+    @property
+    def _one_host_each(self) -> bool:
+        return bool(self.workload.nodes.max(initial=1) == 1)
 
     def _empty_pool(self) -> WrenchPool:
         hosts = self.platform.hosts
@@ -100,22 +116,44 @@ class Simulation(msgspec.Struct, frozen=True, kw_only=True):
             discipline=self.discipline,
             delays=self.delays,
             oddities=self.oddities,
+            messages=self._message_times() if self.messages else (),
+            transfers=self._transfers(),
         )
+
+    def _transfers(self) -> Transfers | None:
+        platform = self.platform
+        if not platform.links:
+            return None
+        return Transfers(Network(platform.links, self.correction), platform.ways)
+
+    def _message_times(self) -> Sequence[int]:
+        """Of each host, in microseconds; nothing if none takes any time."""
+        platform = self.platform
+        latencies = [link.latency for link in platform.links]
+        if not any(latencies):
+            return ()
+        factor = self.correction.latency * 1e6
+        return [round(sum(latencies[link] for link in way) * factor) for way in platform.ways]
 
     def _submit_all(self, pool: WrenchPool) -> None:
         """In the order of the workload, at their earliest times."""
-        submit = self._submit_to(pool)
-        for job, at in enumerate(self.workload.submitted.tolist()):
-            try:
-                submit(at, job)
-            except ValueError as error:
-                raise JobTooLargeError(job, str(error)) from error
+        submitted = self.workload.submitted
+        for first in range(0, len(submitted), _AT_ONCE):
+            some = slice(first, first + _AT_ONCE)
+            submit = self._submit_to(pool, some)
+            for job, at in enumerate(submitted[some].tolist()):
+                try:
+                    submit(at, job)
+                except ValueError as error:
+                    raise JobTooLargeError(first + job, str(error)) from error
 
-    def _submit_to(self, pool: WrenchPool) -> Callable[[int, int], int]:
-        """The function that submits a job of the workload at a time."""
+    def _submit_to(self, pool: WrenchPool, some: slice = slice(None)) -> Callable[[int, int], int]:
+        """The function that submits one of some jobs of the workload, by its place among them, at a time."""
         work = self.workload
         columns = (work.work, work.cores, work.memory, work.nodes, work.limit, work.priority)
-        works, cores, memories, nodes, limits, priorities = (column.tolist() for column in columns)
+        works, cores, memories, nodes, limits, priorities = (column[some].tolist() for column in columns)
+        reads, writes = work.reads[some], work.writes[some]
+        data = {job: (int(reads[job]), int(writes[job])) for job in np.flatnonzero(reads + writes).tolist()}
 
         def submit_to_batch(at: int, job: int) -> int:
             return pool.submit_to_batch(
@@ -125,11 +163,17 @@ class Simulation(msgspec.Struct, frozen=True, kw_only=True):
                 cores=cores[job],
                 limit=limits[job],
                 priority=priorities[job],
+                data=data.get(job, NO_DATA),
             )
 
         def submit(at: int, job: int) -> int:
             return pool.submit(
-                at, works[job], cores=cores[job], memory=memories[job], priority=priorities[job]
+                at,
+                works[job],
+                cores=cores[job],
+                memory=memories[job],
+                priority=priorities[job],
+                data=data.get(job, NO_DATA),
             )
 
         return submit_to_batch if work.grid else submit

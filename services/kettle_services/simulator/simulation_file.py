@@ -18,8 +18,14 @@ from kettle_services.simulator.domain.pool_rules import PoolRules
 from kettle_services.simulator.invented.period_of_workload import END
 from kettle_services.simulator.invented.play import Course
 from kettle_services.simulator.platforms.hosts import PLENTY, STAYS, Count, Speed
-from kettle_services.simulator.platforms.platform import Platform
-from kettle_services.simulator.platforms.quantities import QuantityError, mebibytes, microseconds, seconds
+from kettle_services.simulator.platforms.platform import Level, Platform
+from kettle_services.simulator.platforms.quantities import (
+    QuantityError,
+    mebibytes,
+    microseconds,
+    seconds,
+    whole_bytes,
+)
 from kettle_services.simulator.simulation import Simulation
 from kettle_services.simulator.what_if_file import WORKLIFE, negotiator_settings, priority_factors, rules
 from kettle_services.simulator.workloads.distributions import Constant, Distribution
@@ -49,6 +55,8 @@ class Hosts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     link: Quantity = ""
     """Bandwidth of the link of each; without one they have no network."""
     latency: Quantity = 0.0
+    levels: list[Level] = []
+    """A tree of links in the place of one for each host: the first level is the one nearest to the centre."""
     name: str = ""
     joins: Quantity = 0.0
     leaves: Quantity = ""
@@ -65,6 +73,9 @@ class JobsTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     arrivals: str = "regular"
     cores: Count = 1
     memory: Quantity = 0
+    reads: Quantity = 0
+    writes: Quantity = 0
+    """Bytes that go over the network to the host before a job begins its work, and back after it."""
     user: str = "user"
     swf: str = ""
     """Path of a trace, beside the file."""
@@ -90,6 +101,8 @@ class Queue(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     discipline: Discipline = Discipline.FCFS
     unstable_sort: bool = False
     priorities_ignored: bool = False
+    messages: bool = True
+    """Control messages take as long as the links of the platform let them."""
 
 
 class DelaysTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -178,6 +191,7 @@ def read(path: Path, *, seed: int | None = None, skip_bad: bool = False) -> Desc
             delays=_delays(file, delays),
             discipline=queue.discipline,
             oddities=Oddities(unstable_sort=queue.unstable_sort, priorities_ignored=queue.priorities_ignored),
+            messages=queue.messages,
             rules=None if model == "wrench" else _rules(file, tables),
             course=_course(file, tables),
         ),
@@ -208,7 +222,16 @@ def _list(
 
 
 def _platform(file: CheckedFile, keys: tuple[str, ...], said: Hosts) -> Platform:
+    name = said.name or ("host" if len(keys) == 1 else f"host{keys[1]}-")
+    if said.levels and (said.hosts != 1 or said.link):
+        raise file.refuse(
+            keys, "levels say how many hosts there are, and how they are linked: leave out hosts and link"
+        )
     try:
+        if said.levels:
+            return Platform.tree(
+                said.levels, cores=said.cores, speed=said.speed, memory=said.memory, gpus=said.gpus, name=name
+            ).between(said.joins, said.leaves)
         return Platform.star(
             hosts=said.hosts,
             cores=said.cores,
@@ -217,10 +240,8 @@ def _platform(file: CheckedFile, keys: tuple[str, ...], said: Hosts) -> Platform
             gpus=said.gpus,
             link=said.link,
             latency=said.latency,
-            joins=said.joins,
-            leaves=said.leaves,
-            name=said.name or ("host" if len(keys) == 1 else f"host{keys[1]}-"),
-        )
+            name=name,
+        ).between(said.joins, said.leaves)
     except (ValueError, msgspec.ValidationError) as error:
         raise file.refuse(keys, str(error)) from error
 
@@ -258,6 +279,8 @@ def _workload(
             seed=seed,
             cores=said.cores,
             memory=mebibytes(said.memory),
+            reads=whole_bytes(said.reads),
+            writes=whole_bytes(said.writes),
             user=said.user,
             kind=JobKind(
                 requirements=said.requirements, rank=said.rank, concurrency_limits=said.concurrency_limits

@@ -1,4 +1,6 @@
-"""Jobs that wait for others: against a model that only has lists, laws, and the files that workflows come in."""
+"""
+Jobs that wait for others: against a model that only has lists, laws, and the files that workflows come in.
+"""
 
 import json
 import random
@@ -73,7 +75,8 @@ def _listed(work: Workload, edges: list[tuple[int, int]], cores: int) -> tuple[l
 def test_jobs_start_as_a_model_with_lists_says(seed: int) -> None:
     draw = random.Random(seed)
     count, cores = draw.randint(1, 30), draw.randint(2, 6)
-    at, submitted = 0, []
+    at = 0
+    submitted: list[int] = []
     for _ in range(count):
         at += draw.choice([0, 0, 0, 11])
         submitted.append(at)
@@ -93,7 +96,9 @@ def test_jobs_start_as_a_model_with_lists_says(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(10))
 def test_nothing_begins_before_what_it_waits_for_is_reported(seed: int) -> None:
-    """And it takes as long as the longest way through the graph at least, and no longer than Graham's bound."""
+    """
+    And it takes as long as the longest way through the graph at least, and no longer than Graham's bound.
+    """
     draw = random.Random(seed)
     edges = _random_graph(draw, 200)
     waits = Dependencies.of(200, edges)
@@ -146,7 +151,7 @@ def test_a_batch_service_takes_workflows_too() -> None:
     assert result.figures().makespan == 13e-6
 
 
-_TASKS = [
+_TASKS: list[tuple[str, list[str], float]] = [
     ("split", [], 4.2),
     ("left", ["split"], 10.0),
     ("right", ["split"], 2.5),

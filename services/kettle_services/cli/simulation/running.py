@@ -39,10 +39,10 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     seeds: Sequence[int | None] = arguments.seed or [None]
     if table is not None and table.suffix.lower() not in (".csv", ".parquet"):
         raise UsageError(f"{table}: a table is *.csv or *.parquet")
-    if table is not None and len(seeds) > 1:
-        raise UsageError("--jobs writes the jobs of one seed")
-    if arguments.events is not None and len(seeds) > 1:
-        raise UsageError("--events writes the events of one seed")
+    files = {"jobs": table, "events": arguments.events, "drawings": arguments.svg}
+    for what, path in files.items():
+        if path is not None and len(seeds) > 1:
+            raise UsageError(f"the {what} of one seed can be written, and several are asked for")
     runs, skipped = _played(arguments, seeds, table, screen)
     if screen.as_json:
         screen.json({"runs": runs, "skipped": skipped})
@@ -51,12 +51,9 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
         _show(each, screen)
     if skipped:
         screen.note(f"{counted(skipped, 'line')} of traces that are no jobs were left out.")
-    if table is not None:
-        screen.note(f"The jobs are in {table}.")
-    if arguments.events is not None:
-        screen.note(
-            f"The events are in {arguments.events}; kettle log import brings them into the log of a pool."
-        )
+    for what, path in files.items():
+        if path is not None:
+            screen.note(f"The {what} are in {path}.")
     return 0
 
 
@@ -87,6 +84,8 @@ def _played(
             runs.append(Run(seed, result.figures(), {user: result.figures(user) for user in users}))
             if table is not None:
                 _write(table, result)
+            if arguments.svg is not None:
+                _draw(arguments.svg, result)
     return runs, skipped
 
 
@@ -102,6 +101,18 @@ def _result(simulation: Simulation, events: Path | None) -> Result:
 
     with RecordedEvents(events, SHARD) as recorded:
         return simulation.run(recorded)
+
+
+def _draw(directory: Path, result: Result) -> None:
+    from kettle_services.cli.output import exports
+    from kettle_services.simulator.results.drawings.all_of_them import drawn
+
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CommandError(f"{directory}: {error.strerror}") from error
+    for name, svg in drawn(result).items():
+        exports.write(directory / name, svg.encode())
 
 
 def _show(each: Run, screen: Screen) -> None:

@@ -4,9 +4,18 @@ from collections.abc import Sequence
 
 import msgspec
 
-from kettle_services.simulator.platforms.hosts import PLENTY, STAYS, Host
+from kettle_services.simulator.platforms.hosts import PLENTY, STAYS, Count, Host
 from kettle_services.simulator.platforms.network import Link
 from kettle_services.simulator.platforms.quantities import bytes_per_second, mebibytes, microseconds, seconds
+
+
+class Level(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One level of a tree of links."""
+
+    width: Count
+    """How many hang on each switch of the level above."""
+    link: float | str
+    latency: float | str = 0.0
 
 
 class Platform(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,33 +46,16 @@ class Platform(msgspec.Struct, frozen=True, kw_only=True):
         link: float | str = "",
         latency: float | str = 0.0,
         name: str = "host",
-        joins: float | str = 0.0,
-        leaves: float | str = "",
     ) -> "Platform":
         """
         Equal hosts, each at the end of a link of its own; `link` is the bandwidth, without one they have no network.
 
-        They are there from the moment `joins` on, until `leaves` if that is said.
-
-        Raises:
-            QuantityError: a quantity is none.
-            ValueError: there is no host, or they leave before they have joined.
+        Raises QuantityError: a quantity is none.
         """
         if hosts < 1:
             raise ValueError("a platform has one host at least")
-        there = microseconds(joins), microseconds(leaves) if leaves != "" else STAYS
-        if STAYS < there[1] <= there[0]:
-            raise ValueError("hosts leave after they have joined")
         made = tuple(
-            Host(
-                name=f"{name}{n}",
-                cores=cores,
-                speed=speed,
-                memory=mebibytes(memory),
-                gpus=gpus,
-                joins=there[0],
-                leaves=there[1],
-            )
+            Host(name=f"{name}{n}", cores=cores, speed=speed, memory=mebibytes(memory), gpus=gpus)
             for n in range(1, hosts + 1)
         )
         if not link:
@@ -73,6 +65,57 @@ class Platform(msgspec.Struct, frozen=True, kw_only=True):
             for host in made
         )
         return cls(hosts=made, links=links, ways=tuple((n,) for n in range(hosts)))
+
+    @classmethod
+    def tree(
+        cls,
+        levels: Sequence["Level"],
+        *,
+        cores: int = 1,
+        speed: float = 1.0,
+        memory: float | str = PLENTY,
+        gpus: int = 0,
+        name: str = "host",
+    ) -> "Platform":
+        """
+        Equal hosts at the leaves of a tree of switches: of each thing on a level there hang as many of the next one, each by a link.
+
+        A cluster behind one backbone is a tree whose first level has a width of 1.
+
+        Raises QuantityError: a quantity is none.
+        """
+        if not levels:
+            raise ValueError("a tree has one level at least")
+        links: list[Link] = []
+        ways: list[tuple[int, ...]] = [()]
+        for depth, level in enumerate(levels, 1):
+            above, ways = ways, []
+            bandwidth, latency = bytes_per_second(level.link), seconds(level.latency)
+            for way in above:
+                for _ in range(level.width):
+                    ways.append((len(links), *way))
+                    links.append(
+                        Link(name=f"{name}-level{depth}-{len(ways)}", bandwidth=bandwidth, latency=latency)
+                    )
+        hosts = tuple(
+            Host(name=f"{name}{n}", cores=cores, speed=speed, memory=mebibytes(memory), gpus=gpus)
+            for n in range(1, len(ways) + 1)
+        )
+        return cls(hosts=hosts, links=tuple(links), ways=tuple(ways))
+
+    def between(self, joins: float | str, leaves: float | str = "") -> "Platform":
+        """
+        The platform if all its hosts come at one moment and leave at another; empty: they stay.
+
+        Raises:
+            QuantityError: a moment is none.
+            ValueError: they leave before they have joined.
+        """
+        begin, end = microseconds(joins), microseconds(leaves) if leaves != "" else STAYS
+        if STAYS < end <= begin:
+            raise ValueError("hosts leave after they have joined")
+        hosts = tuple(msgspec.structs.replace(host, joins=begin, leaves=end) for host in self.hosts)
+        return msgspec.structs.replace(self, hosts=hosts)
 
     def below(self, link: Link) -> "Platform":
         """The whole of it behind one more link, as a site is behind its connection to others."""

@@ -14,7 +14,9 @@ class Dependencies:
     """
 
     def __init__(self, starts: ArrayLike, parents: ArrayLike) -> None:
-        """Raises ValueError: there is no such job, or jobs wait for each other in a circle; the message says which."""
+        """
+        Raises ValueError: there is no such job, or jobs wait for each other in a circle; the message says which.
+        """
         self.starts: Indices = np.asarray(starts, dtype=np.int64)
         self.parents: Indices = np.asarray(parents, dtype=np.int64)
         if len(self.parents) and not 0 <= self.parents.min() <= self.parents.max() < len(self):
@@ -41,7 +43,9 @@ class Dependencies:
         return np.diff(self.starts)
 
     def children(self) -> tuple[Indices, Indices]:
-        """The same from the other side: bounds, and for each job those that wait for it."""
+        """
+        Bounds, and for each job those that wait for it, as `starts` and `parents` have it from the other side.
+        """
         waiting = np.repeat(np.arange(len(self), dtype=np.int64), self.counts)
         order = np.argsort(self.parents, kind="stable")
         return _bounds(self.parents[order], len(self)), waiting[order]
@@ -60,8 +64,9 @@ class Dependencies:
 
     def longest_way(self, lengths: Sequence[int]) -> int:
         """The critical path: the longest sum of lengths over jobs that wait for each other."""
-        ends = [0] * len(self)
-        bounds, parents = self.starts.tolist(), self.parents.tolist()
+        ends: list[int] = [0] * len(self)
+        bounds: list[int] = self.starts.tolist()
+        parents: list[int] = self.parents.tolist()
         for job in self.ordered():
             before = max((ends[parent] for parent in parents[bounds[job] : bounds[job + 1]]), default=0)
             ends[job] = before + lengths[job]

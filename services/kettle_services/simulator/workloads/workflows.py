@@ -1,4 +1,6 @@
-"""Workflows as workloads: instances of WfFormat with their recorded run times, and DAG files with run times that are given."""
+"""
+Workflows as workloads: instances of WfFormat with their recorded run times, and DAG files with run times that are given.
+"""
 
 import math
 from pathlib import Path
@@ -30,6 +32,7 @@ def read_wfformat(path: Path, *, at: Column = ONCE, user: str = "user", grid: bo
     """
     The tasks of an instance of WfFormat 1.4 to 1.6 as jobs that took as long as was recorded.
 
+    What its files weigh goes over the network, from where all ways meet to the host of the job and back.
     The workflow is submitted at each of the times of `at`, in microseconds.
 
     Raises:
@@ -48,10 +51,13 @@ def read_wfformat(path: Path, *, at: Column = ONCE, user: str = "user", grid: bo
             f"{path}: of {len(missing)} tasks, {missing[0]} the first, it is not recorded how long they ran"
         )
     took = [ran[task.id] for task in tasks]
+    sizes = {file.id: int(file.size_in_bytes) for file in instance.workflow.specification.files}
     return Workload(
         submitted=np.zeros(len(tasks), dtype=np.int64),
         work=[round(each.runtime_in_seconds * _US) for each in took],
         cores=[max(1, math.ceil(each.core_count or 1)) for each in took],
+        reads=[sum(sizes.get(file, 0) for file in set(task.input_files)) for task in tasks],
+        writes=[sum(sizes.get(file, 0) for file in set(task.output_files)) for task in tasks],
         memory=[math.ceil((each.memory_in_bytes or 0) / _MIB) for each in took],
         users=(user,),
         grid=grid,

@@ -21,11 +21,13 @@ class Workload:
     Jobs in the order in which they are submitted; each column has one whole number for each.
 
     `submitted`, `work` and `limit` are microseconds (work: of a core of speed 1; limit: what the job asks for), `memory` is MiB, and
-    `user` is a place in `users`, `kind` one in `kinds`: what else jobs say. A job with more than one node is of the grid universe, and so are all if `grid`.
+    `user` is a place in `users`, `kind` one in `kinds` (what else jobs say), and `reads` and `writes` are bytes that go over the network before and after the work. A job with more than one node is of the grid universe, and so are all if `grid`.
     A job that waits for others (`waits`) is submitted when their ends have been reported, and not before `submitted`.
     """
 
-    COLUMNS: Final = ("submitted", "work", "cores", "memory", "nodes", "limit", "priority", "user", "kind")
+    COLUMNS: Final = (
+        "submitted", "work", "cores", "memory", "nodes", "limit", "priority", "user", "reads", "writes", "kind",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -38,6 +40,8 @@ class Workload:
         limit: ArrayLike = 0,
         priority: ArrayLike = 0,
         user: ArrayLike = 0,
+        reads: ArrayLike = 0,
+        writes: ArrayLike = 0,
         users: Sequence[str] = ("user",),
         kind: ArrayLike = 0,
         kinds: Sequence[JobKind] = (PLAIN,),
@@ -52,7 +56,19 @@ class Workload:
         columns = np.broadcast_arrays(
             *(
                 np.asarray(column, dtype=np.int64)
-                for column in (submitted, work, cores, memory, nodes, limit, priority, user, kind)
+                for column in (
+                    submitted,
+                    work,
+                    cores,
+                    memory,
+                    nodes,
+                    limit,
+                    priority,
+                    user,
+                    reads,
+                    writes,
+                    kind,
+                )
             )
         )
         order = np.argsort(columns[0], kind="stable")
@@ -65,6 +81,8 @@ class Workload:
             self.limit,
             self.priority,
             self.user,
+            self.reads,
+            self.writes,
             self.kind,
         ) = (np.ascontiguousarray(np.atleast_1d(column)[order]) for column in columns)
         self.users, self.kinds = tuple(users), tuple(kinds)
@@ -83,6 +101,8 @@ class Workload:
             ("memory", 0),
             ("nodes", 1),
             ("limit", 0),
+            ("reads", 0),
+            ("writes", 0),
         ):
             wrong = np.flatnonzero(getattr(self, name) < least)
             if len(wrong):
@@ -109,6 +129,8 @@ class Workload:
         seed: int = 0,
         cores: int = 1,
         memory: int = 0,
+        reads: int = 0,
+        writes: int = 0,
         user: str = "user",
         kind: JobKind = PLAIN,
         grid: bool = False,
@@ -128,13 +150,17 @@ class Workload:
             work=np.rint(work).astype(np.int64),
             cores=cores,
             memory=memory,
+            reads=reads,
+            writes=writes,
             users=(user,),
             kinds=(kind,),
             grid=grid,
         )
 
     def repeated(self, at: Column, work: ArrayLike | None = None) -> "Workload":
-        """As often as there are times in `at`, each copy later by one of them; `work` is that of all copies, one after another."""
+        """
+        As often as there are times in `at`, each copy later by one of them; `work` is that of all copies, one after another.
+        """
         times, jobs = len(at), len(self)
         waits = self.waits
         if waits is not None:
@@ -182,7 +208,9 @@ def _moved(known: Sequence[object], were: Sequence[object], column: Column) -> C
 
 
 def arrivals(count: int, *, every: float | str = 0.0, poisson: bool = False, seed: int = 0) -> Column:
-    """When so many come, in microseconds: one every so many seconds, exactly or on average.  Raises QuantityError."""
+    """
+    When so many come, in microseconds: one every so many seconds, exactly or on average.  Raises QuantityError.
+    """
     gap = microseconds(every)
     if not poisson:
         return np.arange(count, dtype=np.int64) * gap

@@ -1,4 +1,6 @@
-"""Jobs that are submitted while a simulation runs: when the ends of those that they wait for have been reported."""
+"""
+Jobs that are submitted while a simulation runs: when the ends of those that they wait for have been reported.
+"""
 
 from array import array
 from collections.abc import Callable
