@@ -118,10 +118,12 @@ class ServicePages:
             address = read_address(request.query.get("to", ""))
         except BadAddressError as error:
             raise RequestRefused(400, ProblemCode.PARAMETER_INVALID, str(error)) from error
+        code = request.query.get("code", "")
+        self._count_stranger(request, [], code)
         job = await self._access.job(address.job, address.schedd)
         self._require_own_host(request, job.schedd, address)
         secret = next(iter(_cookies(request, _SECRET)), "")
-        shown = self._sessions.redeem(request.query.get("code", ""), secret, (job.schedd, job.job))
+        shown = self._sessions.redeem(code, secret, (job.schedd, job.job))
         answer = led(address.whole)
         self._give(answer, _SHOWN, shown, f"/jobs/{address.id}/", None)
         self._give(answer, _SECRET, "", ENTER, 0)
@@ -130,9 +132,11 @@ class ServicePages:
     async def show(self, request: web.Request) -> web.StreamResponse:
         """What a job's service answers to a browser that is signed in for it, or the way to be."""
         address = require_address(request)
+        cookies = _cookies(request, _SHOWN)
+        self._count_stranger(request, cookies)
         job = await self._access.job(address.job, address.schedd)
         self._require_own_host(request, job.schedd, address)
-        session = self._sessions.find(_cookies(request, _SHOWN), (job.schedd, job.job))
+        session = self._sessions.find(cookies, (job.schedd, job.job))
         if session is None:
             return self._sign_in(request, address)
         self._require_own_page(request, self._origins.of(job.schedd, job.job))
@@ -149,6 +153,13 @@ class ServicePages:
         )
         origin = self._origin(granted)
         return await self._requests.answer(request, address, granted, bearer=False, origin=origin)
+
+    def _count_stranger(self, request: web.Request, cookies: list[str], code: str = "") -> None:
+        """
+        Raises RequestRefused: too many have come from there with nothing that is known here, for each of whom queues are asked.
+        """
+        if not self._sessions.knows(cookies, code):
+            self._limits.failed(self._limits.address(request))
 
     def _sign_in(self, request: web.Request, address: Address) -> web.StreamResponse:
         """Lead a browser to the gateway's own pages; raises RequestRefused: it asks for no page."""
