@@ -6,9 +6,10 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from kettle_services.simulator.domain.clock import US
+from kettle_services.simulator.domain.claims import Record, forget
 from kettle_services.simulator.domain.pool_rules import PoolRules
-from kettle_services.simulator.invented.play import first_too_large, play
+from kettle_services.simulator.invented.never_fits import first_refused, first_too_large
+from kettle_services.simulator.invented.play import Course, play
 from kettle_services.simulator.platforms.network import TCP, Correction, Network
 from kettle_services.simulator.platforms.platform import Platform
 from kettle_services.simulator.results.result import Result
@@ -49,12 +50,12 @@ class Simulation(msgspec.Struct, frozen=True, kw_only=True):
     """In WRENCH's model: control messages take as long as the links between a host and the centre let them."""
     correction: Correction = TCP
     rules: PoolRules | None = None
-    step: int = US
-    """Microseconds between two cycles of Kettle's negotiator at least."""
+    course: Course = Course()
+    """How Kettle's deciders are played."""
 
-    def run(self) -> Result:
+    def run(self, record: Record = forget) -> Result:
         """
-        Play it to its end.
+        Play it to its end; `record` receives what Kettle's own queue would have recorded.
 
         Raises:
             JobTooLargeError: no host can ever hold a job.
@@ -62,7 +63,7 @@ class Simulation(msgspec.Struct, frozen=True, kw_only=True):
         """
         if self.rules is not None:
             self.check()
-            return play(self.platform, self.workload, self.rules, step=self.step)
+            return play(self.platform, self.workload, self.rules, course=self.course, record=record)
         if self.workload.waits is not None:
             return self._run_dependent(self.workload.waits)
         pool = self._empty_pool()
@@ -88,6 +89,9 @@ class Simulation(msgspec.Struct, frozen=True, kw_only=True):
         if job is not None:
             cores, memory = int(self.workload.cores[job]), int(self.workload.memory[job])
             raise JobTooLargeError(job, f"no host has {cores} cores and {memory} MiB of memory for a job")
+        refused = first_refused(self.platform, self.workload, self.rules.groups.tree, self.course.said)
+        if refused is not None:
+            raise JobTooLargeError(*refused)
 
     def _run_dependent(self, waits: Dependencies) -> Result:
         self.check()

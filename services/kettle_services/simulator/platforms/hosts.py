@@ -7,6 +7,8 @@ import msgspec
 PLENTY = 1 << 50
 """MiB of memory or disk of a host of which none was said: more than any job wants."""
 
+STAYS = -1
+"""A host never leaves."""
 
 Count = Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
 Speed = Annotated[float, msgspec.Meta(gt=0)]
@@ -24,3 +26,7 @@ class Host(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     disk: Annotated[int, msgspec.Meta(ge=0)] = PLENTY
     """MiB."""
     gpus: Annotated[int, msgspec.Meta(ge=0)] = 0
+    joins: Annotated[int, msgspec.Meta(ge=0)] = 0
+    """When it comes, in microseconds."""
+    leaves: int = STAYS
+    """When it goes, with whatever runs on it."""

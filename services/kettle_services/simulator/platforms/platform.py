@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from kettle_services.simulator.platforms.hosts import PLENTY, Count, Host
+from kettle_services.simulator.platforms.hosts import PLENTY, STAYS, Count, Host
 from kettle_services.simulator.platforms.network import Link
-from kettle_services.simulator.platforms.quantities import bytes_per_second, mebibytes, seconds
+from kettle_services.simulator.platforms.quantities import bytes_per_second, mebibytes, microseconds, seconds
 
 
 class Level(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -102,6 +102,20 @@ class Platform(msgspec.Struct, frozen=True, kw_only=True):
             for n in range(1, len(ways) + 1)
         )
         return cls(hosts=hosts, links=tuple(links), ways=tuple(ways))
+
+    def between(self, joins: float | str, leaves: float | str = "") -> "Platform":
+        """
+        The platform if all its hosts come at one moment and leave at another; empty: they stay.
+
+        Raises:
+            QuantityError: a moment is none.
+            ValueError: they leave before they have joined.
+        """
+        begin, end = microseconds(joins), microseconds(leaves) if leaves != "" else STAYS
+        if STAYS < end <= begin:
+            raise ValueError("hosts leave after they have joined")
+        hosts = tuple(msgspec.structs.replace(host, joins=begin, leaves=end) for host in self.hosts)
+        return msgspec.structs.replace(self, hosts=hosts)
 
     def below(self, link: Link) -> "Platform":
         """The whole of it behind one more link, as a site is behind its connection to others."""
