@@ -13,7 +13,7 @@ import pytest
 from kettle.published.errors import StreamRefusedError
 from kettle.published.services import Service
 from kettle_services.starter.published import ports
-from kettle_services.starter.published.listening import Listener
+from kettle_services.starter.published.listening import Listener, listener_of
 from kettle_services.starter.published.ports import JobPorts
 
 SHARES = """\
@@ -81,7 +81,6 @@ async def test_a_port_that_a_stranger_has_taken_meanwhile_is_given_up(
 ) -> None:
     """Between the look and the connection the job's process has closed it."""
     monkeypatch.setattr(JobPorts, "_pids", lambda _self: children())
-    looked = ports.listener_of
     with socket.create_server(("127.0.0.1", 0)) as stranger, of_the_job():
         port = stranger.getsockname()[1]
         seen: list[Listener] = []
@@ -90,7 +89,7 @@ async def test_a_port_that_a_stranger_has_taken_meanwhile_is_given_up(
             if not seen:
                 seen.append(Listener("127.0.0.1", port, children()[0]))
                 return seen[0]
-            return looked(number, pids)
+            return listener_of(number, pids)
 
         monkeypatch.setattr(ports, "listener_of", a_moment_ago)
         assert await connected(side(), port) == "not_of_this_job"
