@@ -258,3 +258,17 @@ async def test_a_head_of_another_protocol_says_what_the_job_has_said() -> None:
             assert b"X-A: " + said + b"\r\n" in head
             await gone(writer)
             await until(lambda: not len(made.uses))
+
+
+async def test_a_job_that_comes_again_and_again_waits() -> None:
+    """Each connection that ends and begins is recorded: no machine fills the record of a job, nor the memory of the gateway."""
+    async with gateway() as made:
+        said: list[bytes] = []
+        for _ in range(30):
+            head, _, writer = await upgraded(made.port, "/v2/tunnels", "kettle-tunnel", "12.0/1")
+            said.append(head.split()[1])
+            await gone(writer)
+        assert {b"101", b"429"} == set(said)
+        head, _, writer = await upgraded(made.port, "/v2/tunnels", "kettle-tunnel", "13.0/1")
+        await gone(writer)
+        assert b"101" == head.split()[1], "others are not kept out"
