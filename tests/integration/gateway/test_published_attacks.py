@@ -261,7 +261,9 @@ async def test_a_head_of_another_protocol_says_what_the_job_has_said() -> None:
 
 
 async def test_a_job_that_comes_again_and_again_waits() -> None:
-    """Each connection that ends and begins is recorded: no machine fills the record of a job, nor the memory of the gateway."""
+    """
+    Each connection that ends and begins is recorded: no machine fills the record of a job, nor the memory of the gateway.
+    """
     async with gateway() as made:
         said: list[bytes] = []
         for _ in range(30):

@@ -54,7 +54,9 @@ async def pages(url: str) -> AsyncGenerator[tuple[int, ServiceSessions, SessionT
     ],
 )
 async def test_a_stranger_has_no_queue_asked(path: str, cookie: str, status: int) -> None:
-    """Nobody without a session learns which jobs there are, nor has access points and the database work for it."""
+    """
+    Nobody without a session learns which jobs there are, nor has access points and the database work for it.
+    """
     async with pages("http://*.jobs.example") as (port, _, _):
         said = await ask(
             port, f"GET {path} HTTP/1.1\r\nHost: {HOST}\r\nCookie: {cookie}\r\nConnection: close\r\n\r\n"

@@ -36,7 +36,7 @@ def access(*sessions: InteractiveSession) -> SessionAccess:
 
 def test_a_name_is_that_of_an_own_session() -> None:
     """
-    Whoever shares a session of the same name with somebody does not get what is meant for that one's own, also if that is over.
+    Who shares a session of the same name with somebody does not get what is meant for that one's own, also if that is over.
     """
     bait = session("bbbbbbbb", "mallory", shared="ada")
     for ended in (0.0, 2.0):

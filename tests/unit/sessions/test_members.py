@@ -48,7 +48,9 @@ def asks(session: InteractiveSession, role: str, verb: str = "agent", **said: An
 
 
 async def test_a_head_does_not_fill_the_record(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where it is reached it may say as often as it likes: that is recorded once a second at most, and it says it again."""
+    """
+    Where it is reached it may say as often as it likes: that is recorded once a second at most, and it says it again.
+    """
     engine, questions, session = running()
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now)

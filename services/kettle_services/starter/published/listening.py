@@ -81,7 +81,9 @@ def require_still(found: Listener, pids: Iterable[int]) -> None:
 
 
 def _owners(of: int, port: int, group: list[int]) -> dict[str, list[int]]:
-    """By address, at which a connection reaches it, of each socket that listens who of the group has it; 0: nobody."""
+    """
+    By address, at which a connection reaches it, of each socket that listens who of the group has it; 0: nobody.
+    """
     found: dict[str, list[int]] = {}
     for table in ("tcp", "tcp6"):
         for inode, host in _listening(of, table, port):
