@@ -12,6 +12,9 @@ from typing import Final
 import pytest
 
 from kettle_services.simulator.platforms.hosts import Host
+from kettle_services.simulator.platforms.platform import Platform
+from kettle_services.simulator.simulation import Simulation
+from kettle_services.simulator.workloads.workload import Workload
 from kettle_services.simulator.wrench.delays import Delays, Oddities
 from kettle_services.simulator.wrench.pool import WrenchPool
 
@@ -21,9 +24,14 @@ _OTHER_ORDER: Final = 0.06
 """How far off the largest difference is where the queue of the reference is in an order of its own."""
 
 
-def _rows() -> list[dict[str, str]]:
+_SLOW_MESSAGES: Final = 0.02
+"""Where control messages take time: simultaneous ends are spread out a little differently, and a few cycles more or less are paid."""
+
+
+def _rows(*, latency: bool = False) -> list[dict[str, str]]:
     with (Path(__file__).parent / "data" / "wrench.tsv").open() as file:
-        return [row for row in csv.DictReader(file, delimiter="\t") if row["table"] != "latency"]
+        rows = csv.DictReader(file, delimiter="\t")
+        return [row for row in rows if (row["table"] == "latency") is latency]
 
 
 def _seconds(text: str) -> int:
@@ -78,3 +86,33 @@ def test_a_row_of_the_reference(row: dict[str, str]) -> None:
     assert wanted == pytest.approx(_run(row, unstable_sort=False), rel=_EXACT if as_meant else _OTHER_ORDER)
     as_it_is = as_meant or not timeless
     assert wanted == pytest.approx(_run(row, unstable_sort=True), rel=_EXACT if as_it_is else _OTHER_ORDER)
+
+
+@pytest.mark.parametrize("row", _rows(latency=True), ids=lambda row: f"{_name(row)}-{row['latency']}")
+def test_a_row_with_links_that_take_time(row: dict[str, str]) -> None:
+    """
+    A star of links of 1 Gbit/s: the first start is after seven messages, each of 13.01 latencies, and the rest is near.
+    """
+    pre, post = _seconds(row["pre"]), _seconds(row["post"])
+    result = Simulation(
+        platform=Platform.star(
+            hosts=int(row["hosts"]),
+            cores=int(row["cores"]),
+            link="1Gbit/s",
+            latency=float(row["latency"]),
+        ),
+        workload=Workload.generated(
+            int(row["jobs"]), duration=float(row["duration"]), grid=row["mode"] == "grid"
+        ),
+        delays=Delays(
+            negotiator=_seconds(row["negotiator"]),
+            grid_pre=pre,
+            grid_post=post,
+            non_grid_pre=pre,
+            non_grid_post=post,
+        ),
+    ).run()
+    starts = result.starts / _US
+    assert float(row["first_start"]) == pytest.approx(starts.min(), abs=0.002)
+    assert float(row["mean_start"]) == pytest.approx(starts.mean(), rel=_SLOW_MESSAGES)
+    assert float(row["makespan"]) == pytest.approx(result.figures().makespan, rel=_SLOW_MESSAGES)

@@ -149,6 +149,11 @@ SCRIPTS: Final = {
         "an hour of fifty users on 200 simulated machines",
         ("--users=10", "--jobs=2000", "--machines=20", "--pace=60"),
     ),
+    "simulator": Script(
+        "simulator.py",
+        "simulated pools of 10,000 cores: jobs a second and bytes a job, beside a bare heap",
+        ("--rounds=1", "--jobs=20000", "--kettle-jobs=3000"),
+    ),
 }
 PARTS: Final = ("classads", "append", "event_log", "jobs", "memory", "queueing", "commands")
 OPTIONAL: Final = (
@@ -170,6 +175,7 @@ OPTIONAL: Final = (
     "cycle",
     "fairness",
     "elastic",
+    "simulator",
     "workflow_chain",
     "workflow_fan_out",
     "workflow_restart",

@@ -27,6 +27,7 @@ WORDS = {
     "n": r"\d+",
     "name": r"\w+",
     "service": r"\w+",
+    "repository": r"\w+",
     "resource": "(cpus|memory|disk|gpus)",
     "runtime": "(bubblewrap|runc|crun|podman|dockerengine)",
     "daemon": "(nats|postgres|collector|negotiator|schedd|shadow|startd|dagman|sessions|accounting|gateway)",

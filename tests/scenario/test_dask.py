@@ -2,6 +2,10 @@
 Dask clusters whose scheduler and workers are jobs of a pool, with the real Dask and the real service of sessions.
 """
 
+# distributed has no types:
+# pyright: reportUnknownArgumentType=false, reportGeneralTypeIssues=false, reportUnknownVariableType=false
+# pyright: reportUnknownMemberType=false, reportUnknownLambdaType=false, reportPrivateUsage=false
+
 import asyncio
 import logging
 import platform

@@ -1,5 +1,9 @@
 """Dask clusters while what they stand on is killed, and while they are scaled up and down again and again."""
 
+# distributed has no types:
+# pyright: reportUnknownArgumentType=false, reportGeneralTypeIssues=false, reportUnknownVariableType=false
+# pyright: reportUnknownMemberType=false, reportUnknownLambdaType=false
+
 import asyncio
 import logging
 import os

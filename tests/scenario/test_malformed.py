@@ -202,7 +202,10 @@ def example(kind: inspect.Type, *, number: int = 1, text: str = "x") -> Any:  # 
                 return [*([] if kind.tag is None else [kind.tag]), *fields.values()]
             return fields if kind.tag_field is None else {kind.tag_field: kind.tag} | fields
         case inspect.StrType(pattern=str(pattern)) if not re.search(pattern, text):
-            return "0" * 64 if kind.max_length is None or kind.max_length >= 64 else "X" * kind.max_length
+            longest = 64 if kind.max_length is None else min(kind.max_length, 64)
+            tries = ("0" * 64, "X" * longest, "0" * 8)
+            fits = (each for each in tries if len(each) <= longest and re.search(pattern, each))
+            return next(fits, tries[1])
         case _:
             simple: dict[type[inspect.Type], Any] = {
                 inspect.IntType: number,

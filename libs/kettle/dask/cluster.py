@@ -5,11 +5,15 @@ The cluster lives in the pool, not in this object: the object may go, with its n
 again by its name (`KettleCluster.from_name`).
 """
 
+# distributed has no types:
+# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false, reportUnknownMemberType=false
+# pyright: reportPrivateUsage=false
+
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeVar
 
 from distributed.client import Client, Future
 from distributed.core import Status, rpc
@@ -18,7 +22,7 @@ from distributed.objects import SchedulerInfo
 from distributed.security import Security
 from distributed.utils import Log, Logs
 
-from kettle.client.errors import ClientError, CommandRefusedError
+from kettle.client.errors import ClientError
 from kettle.dask.connection import Connect, SessionLink
 from kettle.dask.description import html_of, read_limits, read_wish, said_of
 from kettle.dask.errors import NotReadyError, NotStoppedError, SessionEndedError, VersionMismatchError
@@ -29,7 +33,8 @@ from kettle.dask.versions import mismatch, own_versions
 from kettle.retry.backoff import Backoff
 from kettle.retry.loop import Waits
 
-Question = Callable[[SessionService, str], Awaitable[Situation]]
+Answer = TypeVar("Answer")
+Question = Callable[[SessionService, str], Awaitable[Answer]]
 """What is asked of the service about a session."""
 _AGAIN: Final = Backoff(first=0.2, longest=5.0)
 _LOOK_S: Final = 1.0
@@ -277,7 +282,7 @@ class KettleCluster(Cluster):
             for each in (looking, moved):
                 each.cancel()
             await asyncio.wait((looking, moved))
-            if self.scheduler_comm is not None:
+            if self.scheduler_comm is not None:  # pyright: ignore[reportUnnecessaryComparison] - its annotation is wrong
                 await self.scheduler_comm.close_rpc()
             self.scheduler_info = {"workers": {}}
         if not looking.cancelled() and (error := looking.exception()) is not None:
@@ -329,7 +334,8 @@ class KettleCluster(Cluster):
         connected = self._ready.is_set()
         found: Logs = await super()._get_logs(False, scheduler and connected, workers and connected)
         if cluster and self._link is not None:
-            found["Cluster"] = Log("\n".join(await self._link.service.story(self._link.situation.id)))
+            story = await self._asked(self._link, lambda service, session: service.story(session))
+            found["Cluster"] = Log("\n".join(story))
         return found
 
     async def _kept_results(self, client: Client) -> dict[Any, Future[Any]]:
@@ -345,13 +351,13 @@ class KettleCluster(Cluster):
         )
         return found
 
-    def _ask(self, question: Question) -> Any:
+    def _ask(self, question: Question[Situation]) -> Any:
         """In an asynchronous program it is asked at once, whether or not somebody waits for the answer."""
         if self.asynchronous:
             return asyncio.ensure_future(self._answered(question))
         return self.sync(self._answered, question)
 
-    async def _answered(self, question: Question) -> None:
+    async def _answered(self, question: Question[Situation]) -> None:
         if self._link is None:
             await self._begin()
         link = self._link
@@ -359,20 +365,15 @@ class KettleCluster(Cluster):
             raise NotReadyError("the session has not begun")
         await link.tell(await self._asked(link, question))
 
-    async def _asked(self, link: SessionLink, question: Question) -> Situation:
+    async def _asked(self, link: SessionLink, question: Question[Answer]) -> Answer:
         """
-        The answer; if nobody answers on the connection that there is, the question is asked on another one.
-
-        A connection may be lost for good while the pool is well.  Raises ClientError.
+        The answer; of a link that has been let go, over a connection for this question.  Raises ClientError.
         """
         session = link.situation.id
-        try:
+        if not link.closed:
             return await question(link.service, session)
-        except CommandRefusedError:
-            raise
-        except ClientError:
-            async with self._connect() as service:
-                return await question(service, session)
+        async with self._connect() as service:
+            return await question(service, session)
 
 
 def _sessions_of_pool() -> AbstractAsyncContextManager[SessionService]:

@@ -6,6 +6,10 @@ read.  `distributed` finds this module by the entry point `distributed.comm.back
 what it is (`listen_as`).
 """
 
+# distributed has no types:
+# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false, reportUnknownMemberType=false
+# pyright: reportIncompatibleMethodOverride=false
+
 import asyncio
 import contextlib
 import socket

@@ -30,6 +30,8 @@ class SessionLink:
         self.situation = situation
         self.trouble = ""
         """Why the service cannot be asked at present."""
+        self.closed = False
+        """Whether the service can no longer be asked here: its connection is let go."""
         self._changed = asyncio.Condition()
 
     @classmethod
@@ -44,6 +46,7 @@ class SessionLink:
             try:
                 yield link
             finally:
+                link.closed = True
                 following.cancel()
                 await asyncio.wait((following,))
 

@@ -2,6 +2,9 @@
 A cluster in words: what is asked for, read and checked; what there is, as a sentence and as a piece of a page.
 """
 
+# distributed has no types:
+# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
+
 from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any, Final

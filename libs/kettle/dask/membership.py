@@ -3,6 +3,9 @@ What a scheduler's or worker's program is told by its session: how it proves its
 come to it.
 """
 
+# distributed has no types:
+# pyright: reportUnknownArgumentType=false
+
 import asyncio
 from collections.abc import Mapping
 from pathlib import Path
@@ -31,6 +34,7 @@ class Membership(Protocol):
         """
         The scheduler's address and its versions, as soon as there is one; `after`: an address that is no longer it.
         """
+        ...
 
     async def announce(self, contact: str) -> None:
         """Tell where the scheduler is, which we are; where there is a superior, the reports say it."""

@@ -36,10 +36,12 @@ class Orders(Protocol):
     @property
     def retire(self) -> list[str]:
         """Names of the workers that are to go; it does not end their jobs before they are retired."""
+        ...
 
     @property
     def closing(self) -> bool:
         """The session ends."""
+        ...
 
 
 class Superior(Protocol):
@@ -47,3 +49,4 @@ class Superior(Protocol):
 
     async def report(self, report: Report) -> Orders:
         """Tell it, and wait for something to do.  Raises ClientError."""
+        ...

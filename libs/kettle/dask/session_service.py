@@ -2,6 +2,9 @@
 What a cluster object needs of the pool: a session's life, its certificates, and the ways to its services.
 """
 
+# distributed has no types:
+# pyright: reportUnknownMemberType=false
+
 import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -72,30 +75,40 @@ class SessionService(Protocol):
 
     async def create(self, wish: Wish) -> Situation:
         """Begin a session."""
+        ...
 
     async def show(self, session: str) -> Situation:
         """By its id, or by its name."""
+        ...
 
     async def follow(self, session: str, after: int, wait_s: float) -> Situation:
         """As soon as there are more than `after` events, or after that time."""
+        ...
 
     async def scale(self, session: str, workers: int) -> Situation:
         """To so many, whatever the load is."""
+        ...
 
     async def adapt(self, session: str, limits: Limits) -> Situation:
         """To the load."""
+        ...
 
     async def stop(self, session: str) -> Situation:
         """End it, and its jobs."""
+        ...
 
     async def credentials(self, session: str) -> Credentials:
         """A certificate of the session, for a key that is made here."""
+        ...
 
     async def story(self, session: str) -> list[str]:
         """A line for each of its events."""
+        ...
 
     async def link(self, job: str, service: str) -> str:
         """Where a browser finds a service; empty where the pool has no gateway."""
+        ...
 
     async def open_stream(self, job: str, service: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """The way through the gateway; raises OSError."""
+        ...

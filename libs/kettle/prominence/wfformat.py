@@ -1,5 +1,5 @@
 """
-Instances of WfFormat 1.5 and 1.6, in which WfCommons publishes workflows that have run: read, measured, written as a DAG.
+Instances of WfFormat 1.4 to 1.6, in which WfCommons publishes workflows that have run: read, measured, written as a DAG.
 
 An instance says which tasks there were, who waited for whom, and, if it was recorded, what each was given and how long it took.
 """
@@ -9,10 +9,11 @@ import posixpath
 import re
 from collections.abc import Iterator, Mapping
 from itertools import islice
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal, cast
 
 import msgspec
 
+from kettle.prominence import wfformat_1_4
 from kettle.prominence.dry_run import measured
 from kettle.prominence.faults import Fault, below, require_none
 from kettle.prominence.graph import JobGraph
@@ -48,10 +49,18 @@ class TaskSpecification(_Part, frozen=True):
     output_files: list[str] = []
 
 
+class FileSpecification(_Part, frozen=True):
+    """A file that tasks read or write."""
+
+    id: Identifier
+    size_in_bytes: Amount
+
+
 class Specification(_Part, frozen=True):
     """The workflow as it was written."""
 
     tasks: Annotated[list[TaskSpecification], msgspec.Meta(min_length=1)]
+    files: list[FileSpecification] = []
 
 
 class Command(_Part, frozen=True):
@@ -88,7 +97,7 @@ class Instance(_Part, frozen=True):
     """A whole instance."""
 
     name: str
-    schema_version: Literal["1.5", "1.6"]
+    schema_version: Literal["1.4", "1.5", "1.6"]
     workflow: InstanceWorkflow
 
 
@@ -98,6 +107,7 @@ _SHAPES: Final = Shapes(
         InstanceWorkflow: "workflow",
         Specification: "specification",
         TaskSpecification: "task",
+        FileSpecification: "file",
         Execution: "execution",
         TaskExecution: "execution of a task",
         Command: "command",
@@ -115,9 +125,13 @@ def read_instance(text: bytes | str) -> Instance:
     """
     The instance that a document is.
 
+    One of version 1.4 is told of in the form that it has since 1.5.
+
     Raises DocumentRefused with every fault.
     """
     document = parsed(text)
+    if wfformat_1_4.is_one(document):
+        document = wfformat_1_4.in_new_form(cast("dict[str, Any]", document))
     require_none(_SHAPES.faults(document, Instance))
     instance = msgspec.convert(document, Instance)
     require_none(_between(instance))

@@ -17,7 +17,7 @@ YAML_DOCUMENT: Final = "application/yaml"
 class SubmitWorkflow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """
     Submit a workflow: a DAG file as text, in which each node has its description in braces, or as JSON or YAML a document of PROMINENCE or an
-    instance of WfFormat 1.5 or 1.6. All that is wrong is told at once.
+    instance of WfFormat 1.4, 1.5 or 1.6. All that is wrong is told at once.
     """
 
     dry_run: bool = False

@@ -20,6 +20,7 @@ FILES_MOVED: Final = Metric(
             name="hit", meaning="Whether a cache had it already: yes, or no where none had or nobody knows."
         ),
     ),
+    when="a job that has moved a file by URL",
 )
 FILES_BYTES: Final = Metric(
     name="kettle.schedd.files.bytes",
@@ -28,6 +29,7 @@ FILES_BYTES: Final = Metric(
     meaning="Bytes of files that ended attempts have moved by URL.",
     services=("schedd",),
     attributes=(_SOURCE,),
+    when="a job that has moved a file by URL",
 )
 FILES_FAILED: Final = Metric(
     name="kettle.schedd.files.failed",

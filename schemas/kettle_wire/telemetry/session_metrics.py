@@ -14,6 +14,7 @@ INTERACTIVE_SESSIONS: Final = Metric(
         Attribute(name="kind", meaning="`dask`, `notebook` or `process`."),
         Attribute(name="state", meaning="`SessionState`."),
     ),
+    when="an interactive session",
 )
 INTERACTIVE_WORKERS: Final = Metric(
     name="kettle.sessions.workers",

@@ -5,11 +5,13 @@ from typing import Any, Final
 from kettle.bus.ports import RefusedError, Served
 from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.gateway import (
+    ADMIT_MEMBER,
     ADMIT_SERVICES,
     MAKE_ACCESS,
     MAKE_LOGIN_LINK,
     QUERY_ADDRESS,
     AccessMade,
+    AdmitMember,
     AdmitServices,
     GatewayAddress,
     LoginLink,
@@ -40,16 +42,18 @@ async def _access(_request: MakeAccess, _caller: Identity) -> AccessMade:
     raise RefusedError(RefusalCode.UNSUPPORTED, _NOT_PUBLISHED)
 
 
+async def _member(_request: AdmitMember, _caller: Identity) -> AccessMade:
+    raise RefusedError(RefusalCode.UNSUPPORTED, _NOT_PUBLISHED)
+
+
 async def _admit(_request: AdmitServices, _caller: Identity) -> ServicesAdmitted:
-    raise RefusedError(
-        RefusalCode.UNSUPPORTED,
-        _NOT_PUBLISHED,
-    )
+    raise RefusedError(RefusalCode.UNSUPPORTED, _NOT_PUBLISHED)
 
 
 NO_PAGES: Final[list[Served[Any, Any]]] = [
     Served(QUERY_ADDRESS, _address),
     Served(MAKE_LOGIN_LINK, _link),
     Served(MAKE_ACCESS, _access),
+    Served(ADMIT_MEMBER, _member),
     Served(ADMIT_SERVICES, _admit),
 ]

@@ -1,16 +1,27 @@
 """One simulation: a workload on a platform."""
 
+from collections.abc import Callable, Sequence
+from typing import Final
+
 import msgspec
+import numpy as np
 
 from kettle_services.simulator.domain.clock import US
 from kettle_services.simulator.domain.pool_rules import PoolRules
 from kettle_services.simulator.invented.play import first_too_large, play
+from kettle_services.simulator.platforms.network import TCP, Correction, Network
 from kettle_services.simulator.platforms.platform import Platform
 from kettle_services.simulator.results.result import Result
+from kettle_services.simulator.workloads.dependencies import Dependencies
 from kettle_services.simulator.workloads.workload import Workload
 from kettle_services.simulator.wrench.batch_service import Discipline
 from kettle_services.simulator.wrench.delays import Delays, Oddities
-from kettle_services.simulator.wrench.pool import WrenchPool
+from kettle_services.simulator.wrench.dependent_jobs import DependentJobs
+from kettle_services.simulator.wrench.pool import NO_DATA, WrenchPool
+from kettle_services.simulator.wrench.transfers import Transfers
+
+_AT_ONCE: Final = 1 << 14
+"""Jobs whose columns are turned into lists, which take several times the memory."""
 
 
 class JobTooLargeError(ValueError):
@@ -34,6 +45,9 @@ class Simulation(msgspec.Struct, frozen=True, kw_only=True):
     delays: Delays = Delays()
     discipline: Discipline = Discipline.FCFS
     oddities: Oddities = Oddities()
+    messages: bool = True
+    """In WRENCH's model: control messages take as long as the links between a host and the centre let them."""
+    correction: Correction = TCP
     rules: PoolRules | None = None
     step: int = US
     """Microseconds between two cycles of Kettle's negotiator at least."""
@@ -49,41 +63,121 @@ class Simulation(msgspec.Struct, frozen=True, kw_only=True):
         if self.rules is not None:
             self.check()
             return play(self.platform, self.workload, self.rules, step=self.step)
-        pool = self._pool()
+        if self.workload.waits is not None:
+            return self._run_dependent(self.workload.waits)
+        pool = self._empty_pool()
+        self._submit_all(pool)
         pool.run()
-        return Result(self.workload, self.platform, pool.starts, pool.ends, pool.reported)
+        hosts = pool.places if self._one_host_each else None
+        return Result(self.workload, self.platform, pool.starts, pool.ends, pool.reported, hosts=hosts)
 
     def check(self) -> None:
-        """Whether each job has a host that can hold it.  Raises JobTooLargeError."""
+        """
+        Whether each job has a host that can hold it.
+
+        Raises:
+            JobTooLargeError: there is none for a job.
+            ValueError: what the chosen model does not know.
+        """
         if self.rules is None:
-            self._pool()
+            self._submit_all(self._empty_pool())
             return
+        if self.workload.waits is not None:
+            raise ValueError("jobs that wait for others are simulated by WRENCH's model only")
         job = first_too_large(self.platform, self.workload)
         if job is not None:
             cores, memory = int(self.workload.cores[job]), int(self.workload.memory[job])
             raise JobTooLargeError(job, f"no host has {cores} cores and {memory} MiB of memory for a job")
 
-    def _pool(self) -> WrenchPool:
-        """With all jobs submitted."""
-        work, hosts = self.workload, self.platform.hosts
-        pool = WrenchPool(
-            bare_metal=() if work.grid else hosts,
-            batch=hosts if work.grid else (),
+    def _run_dependent(self, waits: Dependencies) -> Result:
+        self.check()
+        pool = self._empty_pool()
+        submit = self._submit_to(pool)
+        jobs = DependentJobs(self.workload, waits, submit)
+        pool.run(jobs)
+        columns = (pool.starts, pool.ends, pool.reported, pool.submitted, pool.places)
+        starts, ends, reported, submitted, places = (_in_order(column, jobs.jobs) for column in columns)
+        hosts = places if self._one_host_each else None
+        return Result(self.workload, self.platform, starts, ends, reported, submitted, hosts)
+
+    @property
+    def _one_host_each(self) -> bool:
+        return bool(self.workload.nodes.max(initial=1) == 1)
+
+    def _empty_pool(self) -> WrenchPool:
+        hosts = self.platform.hosts
+        return WrenchPool(
+            bare_metal=() if self.workload.grid else hosts,
+            batch=hosts if self.workload.grid else (),
             discipline=self.discipline,
             delays=self.delays,
             oddities=self.oddities,
+            messages=self._message_times() if self.messages else (),
+            transfers=self._transfers(),
         )
-        columns = (work.submitted, work.work, work.cores, work.memory, work.nodes, work.limit, work.priority)
-        for job, (at, duration, cores, memory, nodes, limit, priority) in enumerate(
-            zip(*(column.tolist() for column in columns), strict=True)
-        ):
-            try:
-                if work.grid:
-                    pool.submit_to_batch(
-                        at, duration, nodes=nodes, cores=cores, limit=limit, priority=priority
-                    )
-                else:
-                    pool.submit(at, duration, cores=cores, memory=memory, priority=priority)
-            except ValueError as error:
-                raise JobTooLargeError(job, str(error)) from error
-        return pool
+
+    def _transfers(self) -> Transfers | None:
+        platform = self.platform
+        if not platform.links:
+            return None
+        return Transfers(Network(platform.links, self.correction), platform.ways)
+
+    def _message_times(self) -> Sequence[int]:
+        """Of each host, in microseconds; nothing if none takes any time."""
+        platform = self.platform
+        latencies = [link.latency for link in platform.links]
+        if not any(latencies):
+            return ()
+        factor = self.correction.latency * 1e6
+        return [round(sum(latencies[link] for link in way) * factor) for way in platform.ways]
+
+    def _submit_all(self, pool: WrenchPool) -> None:
+        """In the order of the workload, at their earliest times."""
+        submitted = self.workload.submitted
+        for first in range(0, len(submitted), _AT_ONCE):
+            some = slice(first, first + _AT_ONCE)
+            submit = self._submit_to(pool, some)
+            for job, at in enumerate(submitted[some].tolist()):
+                try:
+                    submit(at, job)
+                except ValueError as error:
+                    raise JobTooLargeError(first + job, str(error)) from error
+
+    def _submit_to(self, pool: WrenchPool, some: slice = slice(None)) -> Callable[[int, int], int]:
+        """The function that submits one of some jobs of the workload, by its place among them, at a time."""
+        work = self.workload
+        columns = (work.work, work.cores, work.memory, work.nodes, work.limit, work.priority)
+        works, cores, memories, nodes, limits, priorities = (column[some].tolist() for column in columns)
+        reads, writes = work.reads[some], work.writes[some]
+        data = {job: (int(reads[job]), int(writes[job])) for job in np.flatnonzero(reads + writes).tolist()}
+
+        def submit_to_batch(at: int, job: int) -> int:
+            return pool.submit_to_batch(
+                at,
+                works[job],
+                nodes=nodes[job],
+                cores=cores[job],
+                limit=limits[job],
+                priority=priorities[job],
+                data=data.get(job, NO_DATA),
+            )
+
+        def submit(at: int, job: int) -> int:
+            return pool.submit(
+                at,
+                works[job],
+                cores=cores[job],
+                memory=memories[job],
+                priority=priorities[job],
+                data=data.get(job, NO_DATA),
+            )
+
+        return submit_to_batch if work.grid else submit
+
+
+def _in_order(column: Sequence[int], jobs: Sequence[int]) -> Sequence[int]:
+    """A column of a pool in the order of the workload."""
+    found = [0] * len(jobs)
+    for value, job in zip(column, jobs, strict=True):
+        found[job] = value
+    return found

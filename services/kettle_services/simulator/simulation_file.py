@@ -15,13 +15,20 @@ from kettle_services.negotiator.settings import NegotiatorSettings
 from kettle_services.simulator.checked_file import CheckedFile, closest
 from kettle_services.simulator.domain.pool_rules import PoolRules
 from kettle_services.simulator.platforms.hosts import PLENTY, Count, Speed
-from kettle_services.simulator.platforms.platform import Platform
-from kettle_services.simulator.platforms.quantities import QuantityError, mebibytes, microseconds, seconds
+from kettle_services.simulator.platforms.platform import Level, Platform
+from kettle_services.simulator.platforms.quantities import (
+    QuantityError,
+    mebibytes,
+    microseconds,
+    seconds,
+    whole_bytes,
+)
 from kettle_services.simulator.simulation import Simulation
 from kettle_services.simulator.what_if_file import WORKLIFE, negotiator_settings, priority_factors, rules
-from kettle_services.simulator.workloads.distributions import Distribution
-from kettle_services.simulator.workloads.swf import BadLine, TraceError, read_swf
-from kettle_services.simulator.workloads.workload import Workload
+from kettle_services.simulator.workloads.distributions import Constant, Distribution
+from kettle_services.simulator.workloads.swf import BadLine, Trace, TraceError, read_swf
+from kettle_services.simulator.workloads.workflows import WorkflowError, read_dag, read_wfformat
+from kettle_services.simulator.workloads.workload import Workload, arrivals
 from kettle_services.simulator.wrench.batch_service import Discipline
 from kettle_services.simulator.wrench.delays import Delays, Oddities
 
@@ -43,6 +50,8 @@ class Hosts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     link: Quantity = ""
     """Bandwidth of the link of each; without one they have no network."""
     latency: Quantity = 0.0
+    levels: list[Level] = []
+    """A tree of links in the place of one for each host: the first level is the one nearest to the centre."""
     name: str = ""
 
 
@@ -56,9 +65,18 @@ class JobsTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     arrivals: str = "regular"
     cores: Count = 1
     memory: Quantity = 0
+    reads: Quantity = 0
+    writes: Quantity = 0
+    """Bytes that go over the network to the host before a job begins its work, and back after it."""
     user: str = "user"
     swf: str = ""
     """Path of a trace, beside the file."""
+    workflow: str = ""
+    """Path of an instance of WfFormat."""
+    dag: str = ""
+    """Path of a DAG file, whose nodes have durations as jobs have that are made by rules."""
+    times: Count = 1
+    """How often the workflow or the DAG is submitted, as `every` and `arrivals` say."""
     requested_time: bool = False
     """Jobs of the trace work as long as they asked for."""
 
@@ -71,6 +89,8 @@ class Queue(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     discipline: Discipline = Discipline.FCFS
     unstable_sort: bool = False
     priorities_ignored: bool = False
+    messages: bool = True
+    """Control messages take as long as the links of the platform let them."""
 
 
 class DelaysTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -134,6 +154,8 @@ def read(path: Path, *, seed: int | None = None, skip_bad: bool = False) -> Desc
         workload = reduce(add, workloads)
     except ValueError as error:
         raise file.refuse(("workload",), f"{error}; [queue] batch = true has all of them there") from error
+    if model == "kettle" and workload.waits is not None:
+        raise file.refuse(("workload",), "workflows are simulated by the model wrench only")
     return Described(
         Simulation(
             platform=reduce(add, platforms),
@@ -141,6 +163,7 @@ def read(path: Path, *, seed: int | None = None, skip_bad: bool = False) -> Desc
             delays=_delays(file, delays),
             discipline=queue.discipline,
             oddities=Oddities(unstable_sort=queue.unstable_sort, priorities_ignored=queue.priorities_ignored),
+            messages=queue.messages,
             rules=None if model == "wrench" else _rules(file, tables),
             step=_step(file, tables),
         ),
@@ -171,7 +194,16 @@ def _list(
 
 
 def _platform(file: CheckedFile, keys: tuple[str, ...], said: Hosts) -> Platform:
+    name = said.name or ("host" if len(keys) == 1 else f"host{keys[1]}-")
+    if said.levels and (said.hosts != 1 or said.link):
+        raise file.refuse(
+            keys, "levels say how many hosts there are, and how they are linked: leave out hosts and link"
+        )
     try:
+        if said.levels:
+            return Platform.tree(
+                said.levels, cores=said.cores, speed=said.speed, memory=said.memory, gpus=said.gpus, name=name
+            )
         return Platform.star(
             hosts=said.hosts,
             cores=said.cores,
@@ -180,7 +212,7 @@ def _platform(file: CheckedFile, keys: tuple[str, ...], said: Hosts) -> Platform
             gpus=said.gpus,
             link=said.link,
             latency=said.latency,
-            name=said.name or ("host" if len(keys) == 1 else f"host{keys[1]}-"),
+            name=name,
         )
     except (ValueError, msgspec.ValidationError) as error:
         raise file.refuse(keys, str(error)) from error
@@ -196,21 +228,20 @@ def _workload(
     *,
     skip_bad: bool,
 ) -> Workload:
+    if sum(map(bool, (said.jobs, said.swf, said.workflow, said.dag))) > 1:
+        raise file.refuse(keys, "only one of jobs, swf, workflow and dag says what the jobs are")
     if said.swf:
-        try:
-            trace = read_swf(
-                file.path.parent / said.swf, requested_time=said.requested_time, skip_bad=skip_bad
-            )
-        except OSError as error:
-            raise file.refuse((*keys, "swf"), f"{said.swf}: {error.strerror}") from error
-        except TraceError as error:
-            raise SimulationFileError(str(error)) from error
+        trace = _trace(file, keys, said, skip_bad=skip_bad)
         skipped += trace.skipped
         return trace.workload
     if said.arrivals not in ("regular", "poisson"):
         raise file.refuse((*keys, "arrivals"), "jobs come regular or poisson")
+    if said.workflow or said.dag:
+        return _workflow(file, keys, said, seed, grid=queue.batch)
     if said.jobs < 1:
-        raise file.refuse(keys, "jobs says how many there are, or swf names a trace")
+        raise file.refuse(
+            keys, "jobs says how many there are, or swf, workflow or dag names a file with them"
+        )
     try:
         return Workload.generated(
             said.jobs,
@@ -220,9 +251,49 @@ def _workload(
             seed=seed,
             cores=said.cores,
             memory=mebibytes(said.memory),
+            reads=whole_bytes(said.reads),
+            writes=whole_bytes(said.writes),
             user=said.user,
             grid=queue.batch,
         )
+    except ValueError as error:
+        raise file.refuse(keys, str(error)) from error
+
+
+def _trace(file: CheckedFile, keys: tuple[str, ...], said: JobsTable, *, skip_bad: bool) -> Trace:
+    try:
+        return read_swf(file.path.parent / said.swf, requested_time=said.requested_time, skip_bad=skip_bad)
+    except OSError as error:
+        raise file.refuse((*keys, "swf"), f"{said.swf}: {error.strerror}") from error
+    except TraceError as error:
+        raise SimulationFileError(str(error)) from error
+
+
+def _workflow(
+    file: CheckedFile, keys: tuple[str, ...], said: JobsTable, seed: int, *, grid: bool
+) -> Workload:
+    kind, name = ("workflow", said.workflow) if said.workflow else ("dag", said.dag)
+    path = file.path.parent / name
+    try:
+        at = arrivals(said.times, every=said.every, poisson=said.arrivals == "poisson", seed=seed)
+        if said.workflow:
+            return read_wfformat(path, at=at, user=said.user, grid=grid)
+        return read_dag(
+            path,
+            duration=Constant(seconds(said.duration))
+            if isinstance(said.duration, int | float | str)
+            else said.duration,
+            at=at,
+            seed=seed,
+            cores=said.cores,
+            memory=mebibytes(said.memory),
+            user=said.user,
+            grid=grid,
+        )
+    except OSError as error:
+        raise file.refuse((*keys, kind), f"{name}: {error.strerror}") from error
+    except WorkflowError as error:
+        raise SimulationFileError(str(error)) from error
     except ValueError as error:
         raise file.refuse(keys, str(error)) from error
 

@@ -5,16 +5,34 @@ What people, jobs and strangers try at the gateway's side of published services;
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import Any, cast
 
+import aiohttp
 import pytest
 
 from kettle.published.errors import StreamCode
 from kettle_services.gateway.domain.published_addresses import BadAddressError, read_address
 from kettle_services.gateway.domain.published_headers import Visit, from_job, place, to_job
 from kettle_services.gateway.domain.service_origins import ServiceOrigins, why_no_services_url
+from kettle_services.gateway.published.job_lookup import QueuedJob
+from kettle_services.gateway.published.service_pages import ServicePages
+from kettle_services.gateway.published.service_sessions import ServiceSessions
+from kettle_services.gateway.rest.application import RequestLimits
 from kettle_wire.jobs import JobId
 
-from .published_parts import Gateway, ask, gateway, gone, job_side, raw_server, until, upgraded
+from .published_parts import (
+    Gateway,
+    MadeUpJobs,
+    ask,
+    gateway,
+    gone,
+    job_side,
+    raw_server,
+    until,
+    upgraded,
+    web_server,
+)
 
 HEAD = "Host: g\r\nAuthorization: Bearer alice\r\n"
 VISIT = Visit("alice", "192.0.2.1", "https", "g.example:8443", "/jobs/12.0/web", strips=True)
@@ -274,3 +292,30 @@ async def test_a_job_that_comes_again_and_again_waits() -> None:
         head, _, writer = await upgraded(made.port, "/v2/tunnels", "kettle-tunnel", "13.0/1")
         await gone(writer)
         assert b"101" == head.split()[1], "others are not kept out"
+
+
+async def test_strangers_have_no_queues_asked() -> None:
+    """Browsers that show nothing of ours are led to sign in, and too many of one address wait."""
+    jobs, asked = MadeUpJobs(), list[JobId]()
+    jobs.put()
+
+    async def job(number: JobId, schedd: str) -> QueuedJob:
+        asked.append(number)
+        return await jobs.job(number, schedd or "s")
+
+    limits = RequestLimits(rate=0.01, burst=3, all_rate=1, all_burst=1, proxies=frozenset())
+    sessions = ServiceSessions(cast("Any", None), cast("Any", None))
+    access: Any = SimpleNamespace(job=job)
+    pages = ServicePages(
+        access, cast("Any", None), sessions, ServiceOrigins("http://jobs.example"), limits, "http://g"
+    )
+    async with web_server(pages.application()) as port, aiohttp.ClientSession() as session:
+        statuses: list[int] = []
+        for path in ("jobs/12.0/web/", "services-enter?code=x&to=/jobs/12.0/web/") * 3:
+            headers = {"Host": "jobs.example", "Cookie": "kettle-services=made-up"}
+            async with session.get(
+                f"http://127.0.0.1:{port}/{path}", headers=headers, allow_redirects=False
+            ) as response:
+                statuses.append(response.status)
+    assert [303, 403, 303, 429, 429, 429] == statuses
+    assert not asked

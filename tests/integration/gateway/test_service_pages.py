@@ -11,6 +11,7 @@ from kettle.runtime.http_server import serving
 from kettle_services.gateway.domain.service_origins import ServiceOrigins, label
 from kettle_services.gateway.published.service_pages import ServicePages
 from kettle_services.gateway.published.service_sessions import ServiceSessions, state_of
+from kettle_services.gateway.rest.application import RequestLimits
 from kettle_services.gateway.rest.credential import Credential
 from kettle_services.gateway.sessions.session_table import Lives, SessionTable
 
@@ -36,8 +37,9 @@ async def pages(url: str) -> AsyncGenerator[tuple[int, ServiceSessions, SessionT
     made = NothingIsAsked()
     table = SessionTable(Lives(whole=100.0, idle=100.0))
     sessions = ServiceSessions(table, cast("Any", made.persons))
+    limits = RequestLimits(rate=1e5, burst=1e5, all_rate=1e5, all_burst=1e5, proxies=frozenset())
     shown = ServicePages(
-        made.access, made.requests, sessions, ServiceOrigins(url), cast("Any", None), "http://gateway.example"
+        made.access, made.requests, sessions, ServiceOrigins(url), limits, "http://gateway.example"
     )
     async with serving(shown.application(), "127.0.0.1", 0, None) as port:
         yield port, sessions, table

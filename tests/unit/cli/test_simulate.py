@@ -61,3 +61,38 @@ def test_a_check_says_what_there_is_and_what_cannot_be(
 def test_a_slip_is_refused(study: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert 2 == main(["simulate", "run", str(study), "--jobs", "jobs.txt"])
     assert "a table is *.csv or *.parquet" in capfd.readouterr().err
+
+
+def test_drawings_are_written(study: Path, tmp_path: Path) -> None:
+    assert 0 == main(["simulate", "run", str(study), "--svg", str(tmp_path / "new" / "drawings")])
+    names = sorted(path.name for path in (tmp_path / "new" / "drawings").iterdir())
+    assert names == ["cores.svg", "gantt.svg", "shares.svg", "waits.svg"]
+    assert 2 == main(["simulate", "run", str(study), "--svg", str(tmp_path), "--seed", "1", "--seed", "2"])
+
+
+def test_a_comparison_says_what_matters(
+    study: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    study.write_text(_FILE.replace("8", "80").replace('"1 min"', '{ kind = "exponential", mean = 60 }'))
+    larger, longer = tmp_path / "larger.toml", tmp_path / "longer.toml"
+    larger.write_text(study.read_text().replace("cores = 2", "cores = 4"))
+    longer.write_text(study.read_text().replace("hosts = 2", "hosts = 2\nspeed = 1.01"))
+    assert 0 == main(["simulate", "compare", str(study), str(longer), str(larger), "--seeds", "4"])
+    said = capfd.readouterr().out
+    assert "platform.cores: 2 -> 4" in said
+    assert f"What matters most is {larger} (platform.cores: 2 -> 4): mean wait is " in said.splitlines()[-1]
+    assert 0 == main(["simulate", "compare", str(study), str(larger), "--seeds", "3", "--json"])
+    one = json.loads(capfd.readouterr().out)["compared"][0]
+    wait = next(each for each in one["differences"] if each["measure"] == "wait_mean")
+    assert wait["difference"] + wait["margin"] < 0
+    assert wait["seeds"] == 3
+
+
+def test_a_comparison_of_equals_or_of_one_seed_says_so(
+    study: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert 0 == main(["simulate", "compare", str(study), str(study), "--seeds", "2"])
+    assert "neither waits nor the makespan differ by more than chance" in capfd.readouterr().out
+    assert 0 == main(["simulate", "compare", str(study), str(study), "--seeds", "1"])
+    assert "One seed does not tell" in capfd.readouterr().out
+    assert 2 == main(["simulate", "compare", str(study)])

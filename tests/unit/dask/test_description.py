@@ -1,3 +1,6 @@
+# distributed has no types:
+# pyright: reportGeneralTypeIssues=false, reportArgumentType=false
+
 from typing import Any
 
 import msgspec

@@ -79,9 +79,10 @@ def test_figures_and_use_over_time_follow_from_the_jobs() -> None:
     assert (figures.makespan, figures.utilisation, figures.core_hours) == (40, 1.0, 80 / 3600)
     assert (figures.wait_mean, figures.wait_median) == (8.0, 10.0)
     assert result.figures("bob").slowdown_mean == 2.0
-    times, cores = result.in_use(4)
-    assert times.tolist() == [5, 15, 25, 35]
+    edges, cores = result.in_use(4)
+    assert edges.tolist() == [0, 10, 20, 30, 40]
     assert cores == pytest.approx(np.full(4, 2.0))
+    assert result.in_use(4, "bob")[1] == pytest.approx(np.array([0.0, 0.0, 2.0, 2.0]))
 
 
 def test_a_job_that_no_host_can_hold_is_told_before_anything_runs() -> None:

@@ -220,3 +220,36 @@ def test_an_unstable_sort_leaves_few_equals_alone_and_permutes_many() -> None:
     # What std::sort of GNU's library makes of twenty equal elements.
     assert order_of_equals(20) == (10, 19, 18, 17, 16, 15, 14, 13, 12, 11, 0, 9, 8, 7, 6, 5, 4, 3, 2, 1)
     assert sorted(order_of_equals(1000)) == list(range(1000))
+
+
+def test_messages_that_take_hardly_any_time_change_hardly_anything() -> None:
+    """The machine that asks host after host decides as the one that knows them all."""
+    draw = random.Random(8)
+    hosts = [Host(name=f"host{n}", cores=draw.randint(1, 3), memory=16) for n in range(4)]
+    most = max(host.cores for host in hosts)
+    jobs = [
+        (n * 997, draw.randint(1, 90) * 1_000_003 + n, draw.randint(1, most), draw.randint(0, 8), 0)
+        for n in range(60)
+    ]
+    delays = Delays(negotiator=5 * _US, non_grid_pre=_US, non_grid_post=2 * _US)
+    whole = WrenchPool(bare_metal=hosts, delays=delays, messages=[0] * 4)
+    plain = WrenchPool(bare_metal=hosts, delays=delays)
+    for pool in (whole, plain):
+        for at, work, cores, memory, priority in jobs:
+            pool.submit(at, work, cores=cores, memory=memory, priority=priority)
+        pool.run()
+    assert (list(whole.starts), list(whole.reported)) == (list(plain.starts), list(plain.reported))
+
+
+def test_a_job_is_admitted_when_a_host_has_told_that_it_could_hold_it() -> None:
+    """
+    Two messages for the cores of the first host, four for those and the memory of the second; then seven less these four, as always.
+    """
+    hosts = [Host(name="small", cores=1), Host(name="large", cores=4)]
+    pool = WrenchPool(bare_metal=hosts, messages=[10, 100])
+    job = pool.submit(0, 1000, cores=2)
+    pool.run()
+    admitted = 2 * 10 + 4 * 100
+    asked = admitted + 2 * 10 + 2 * 100
+    assert pool.starts[job] == asked + 100
+    assert pool.reported[job] == pool.ends[job] + 100

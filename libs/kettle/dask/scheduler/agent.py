@@ -3,6 +3,9 @@ What the scheduler's program tells its session, and does for it: the size of a c
 out here without losing a result.
 """
 
+# distributed has no types:
+# pyright: reportUnknownMemberType=false
+
 import asyncio
 import logging
 import time

@@ -1,5 +1,8 @@
 """Dask's scheduler, as one that outlives the programs of its user."""
 
+# distributed has no types:
+# pyright: reportUnknownMemberType=false
+
 from collections.abc import Collection
 from typing import Any, Final
 

@@ -5,6 +5,9 @@ A worker whose scheduler is gone joins the next one; it ends when it was retired
 end of its life.
 """
 
+# distributed has no types:
+# pyright: reportUnknownMemberType=false
+
 import asyncio
 from enum import IntEnum
 from typing import Any, Final

@@ -16,6 +16,7 @@ examples:
   kettle simulate run cluster.toml
   kettle simulate run cluster.toml --seed 1 --seed 2 --seed 3
   kettle simulate check cluster.toml
+  kettle simulate compare cluster.toml larger.toml --seeds 10
 
 kettle simulate COMMAND --help explains each, and the file.
 """
@@ -31,16 +32,32 @@ FILE is TOML (or JSON, named *.json):
   cores = 4
   memory = "16 GiB"
   speed = 1.5                    # durations are those on a core of speed 1
+  link = "1 Gbit/s"              # of each host
+  latency = "1 ms"               # control messages take that time, unless [queue] messages = false
+
+  [[platform]]                   # two racks of 20 hosts: levels from the centre outwards
+  levels = [{ width = 2, link = "10 Gbit/s" }, { width = 20, link = "1 Gbit/s" }]
+  cores = 8
 
   [[workload]]
   jobs = 10000
   every = "2 s"
   arrivals = "poisson"           # or regular
   duration = { kind = "lognormal", median = 600, sigma = 1 }
+  reads = "2 GB"                 # over the network before the work, and writes after it
   user = "alice"
 
   [[workload]]
   swf = "trace.swf"              # Standard Workload Format, beside the file
+
+  [[workload]]
+  workflow = "blast.json"        # WfFormat 1.4 to 1.6: jobs that wait for others, with their recorded times
+  times = 20                     # submitted so often
+  every = "5 min"
+
+  [[workload]]
+  dag = "flow.dag"               # a DAG file; its nodes take as long as duration says
+  duration = "10 min"
 
   [delays]
   negotiator = "10 s"            # once a cycle
@@ -73,6 +90,7 @@ examples:
   kettle simulate run cluster.toml
   kettle simulate run cluster.toml --seed 1 --seed 2 --seed 3
   kettle simulate run cluster.toml --jobs jobs.parquet
+  kettle simulate run cluster.toml --svg drawings
   kettle simulate run cluster.toml --json | jq .runs[0].all.wait_mean
 """
 
@@ -87,6 +105,17 @@ example:
 """
 
 
+_COMPARE: Final = f"""\
+Play several files with the same seeds, and say what differs from the first: by how much, and whether that is more than chance.
+Of each seed the difference is taken, and of these the mean, and how far off it can be at 95% of confidence (Student's t).
+
+{_FILE}
+examples:
+  kettle simulate compare cluster.toml larger.toml
+  kettle simulate compare cluster.toml larger.toml faster.toml --seeds 30
+"""
+
+
 def arguments(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
     commands = parser.add_subparsers(dest="what", metavar="COMMAND", required=True)
@@ -97,8 +126,16 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     check = commands.add_parser(
         "check", help="say what a file describes", description=_CHECK, formatter_class=form
     )
+    compare = commands.add_parser(
+        "compare", help="say what makes a difference", description=_COMPARE, formatter_class=form
+    )
+    compare.add_argument("files", type=Path, nargs="+", metavar="FILE", help="two at least")
+    compare.add_argument(
+        "--seeds", type=int, default=10, metavar="N", help="seeds from 1 to N, each (default: 10)"
+    )
     for parser_of in (run_it, check):
         parser_of.add_argument("file", type=Path, metavar="FILE", help="platform and workload")
+    for parser_of in (run_it, check, compare):
         parser_of.add_argument(
             "--skip-bad", action="store_true", help="leave out lines of traces that are no jobs"
         )
@@ -113,9 +150,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     run_it.add_argument(
         "--jobs", type=Path, metavar="TABLE", help="write a row for each job: *.csv or *.parquet"
     )
+    run_it.add_argument(
+        "--svg",
+        type=Path,
+        metavar="DIRECTORY",
+        help="draw gantt.svg, cores.svg (in use over time), shares.svg (of users) and waits.svg there",
+    )
 
 
-_MODULES: Final = {"run": "running", "check": "checking"}
+_MODULES: Final = {"run": "running", "check": "checking", "compare": "comparing"}
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:

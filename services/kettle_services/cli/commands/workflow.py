@@ -8,7 +8,7 @@ from kettle_services.cli.options import json_option
 from kettle_services.cli.output.screen import Screen
 
 HELP: Final = """\
-Look at documents of workflows: those of PROMINENCE, of one job too, and instances of WfFormat 1.5 and 1.6.
+Look at documents of workflows: those of PROMINENCE, of one job too, and instances of WfFormat 1.4 to 1.6.
 They are JSON.  Nothing is submitted, and no pool is needed.
 
 examples:

@@ -40,6 +40,8 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
         raise UsageError(f"{table}: a table is *.csv or *.parquet")
     if table is not None and len(seeds) > 1:
         raise UsageError("--jobs writes the jobs of one seed")
+    if arguments.svg is not None and len(seeds) > 1:
+        raise UsageError("--svg draws one seed")
     runs, skipped = _played(arguments, seeds, table, screen)
     if screen.as_json:
         screen.json({"runs": runs, "skipped": skipped})
@@ -50,6 +52,8 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
         screen.note(f"{counted(skipped, 'line')} of traces that are no jobs were left out.")
     if table is not None:
         screen.note(f"The jobs are in {table}.")
+    if arguments.svg is not None:
+        screen.note(f"The drawings are in {arguments.svg}.")
     return 0
 
 
@@ -77,7 +81,21 @@ def _played(
             runs.append(Run(seed, result.figures(), {user: result.figures(user) for user in users}))
             if table is not None:
                 _write(table, result)
+            if arguments.svg is not None:
+                _draw(arguments.svg, result)
     return runs, skipped
+
+
+def _draw(directory: Path, result: Result) -> None:
+    from kettle_services.cli.output import exports
+    from kettle_services.simulator.results.drawings.all_of_them import drawn
+
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CommandError(f"{directory}: {error.strerror}") from error
+    for name, svg in drawn(result).items():
+        exports.write(directory / name, svg.encode())
 
 
 def _show(each: Run, screen: Screen) -> None:

@@ -20,7 +20,7 @@ from kettle_wire.codes import JobStatus
 from kettle_wire.commands.queue import QUERY_JOBS, QueryJobs, Select
 from kettle_wire.jobs import JobId
 from kettle_wire.rest.problem import ProblemCode
-from kettle_wire.sessions import ID as SESSION
+from kettle_wire.session_attributes import ID as SESSION
 
 _KEPT_S: Final = 1.0
 """So long an answer counts: what the owner takes back ends so soon."""

@@ -27,7 +27,7 @@ EVERY_S: Final = 15.0
 """Between reports of one job about what goes on; that it has connected is reported at once."""
 _AGAIN_S: Final = 2.0
 _MOST_USES: Final = 200
-_MOST_REFUSED: Final = 50
+_MOST_REFUSED: Final = 49
 """Of these so many may tell of refusals service by service: names of services are what strangers say."""
 _OTHERS: Final = "(others)"
 """Stands for the rest of them: no service is called so."""
@@ -176,25 +176,41 @@ class ServiceReporter:
                 self._put(key, job.attempt)
 
     async def _send(self) -> None:
-        for key, job in list(self._jobs.items()):
-            while job.waiting:
-                if not await self._sent(key, job.waiting[0]):
-                    break
-                job.waiting.popleft()
+        """Send what waits, to all access points at once: one that does not answer delays its own alone."""
+        places: dict[str, list[JobKey]] = {}
+        for key in self._jobs:
+            places.setdefault(key[0], []).append(key)
+        await asyncio.gather(*map(self._send_to_one, places.values()))
+
+    async def _send_to_one(self, keys: list[JobKey]) -> None:
+        for key in keys:
+            if (job := self._jobs.get(key)) is None:
+                continue
+            try:
+                await self._send_of(key, job)
+            except BusError as error:
+                _log.warning("what happened to services is not recorded yet at %s: %s", key[0], error)
+                return
             if not (job.waiting or job.uses):
-                del self._jobs[key]
+                self._jobs.pop(key, None)
+
+    async def _send_of(self, key: JobKey, job: _Job) -> None:
+        """The reports of one job, until one is refused for now; raises BusError: there is no answer."""
+        while job.waiting:
+            report = job.waiting[0]
+            if not await self._sent(key, report):
+                return
+            if job.waiting and job.waiting[0] is report:  # it was not given up meanwhile
+                job.waiting.popleft()
 
     async def _sent(self, key: JobKey, report: ReportServices) -> bool:
-        """Whether it is settled."""
+        """Whether it is settled; raises BusError: there is no answer."""
         try:
             await self._bus.call(REPORT_SERVICES, key[0], report)
         except RefusedError as refusal:
             if refusal.code in _FOR_NOW:
                 return False
             _log.info("what happened to the services of job %s is not recorded: %s", report.job, refusal)
-        except BusError as error:
-            _log.warning("what happened to the services of job %s is not recorded yet: %s", report.job, error)
-            return False
         return True
 
     async def finish(self) -> None:

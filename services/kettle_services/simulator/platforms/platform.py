@@ -4,9 +4,18 @@ from collections.abc import Sequence
 
 import msgspec
 
-from kettle_services.simulator.platforms.hosts import PLENTY, Host
+from kettle_services.simulator.platforms.hosts import PLENTY, Count, Host
 from kettle_services.simulator.platforms.network import Link
 from kettle_services.simulator.platforms.quantities import bytes_per_second, mebibytes, seconds
+
+
+class Level(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One level of a tree of links."""
+
+    width: Count
+    """How many hang on each switch of the level above."""
+    link: float | str
+    latency: float | str = 0.0
 
 
 class Platform(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,6 +65,43 @@ class Platform(msgspec.Struct, frozen=True, kw_only=True):
             for host in made
         )
         return cls(hosts=made, links=links, ways=tuple((n,) for n in range(hosts)))
+
+    @classmethod
+    def tree(
+        cls,
+        levels: Sequence["Level"],
+        *,
+        cores: int = 1,
+        speed: float = 1.0,
+        memory: float | str = PLENTY,
+        gpus: int = 0,
+        name: str = "host",
+    ) -> "Platform":
+        """
+        Equal hosts at the leaves of a tree of switches: of each thing on a level there hang as many of the next one, each by a link.
+
+        A cluster behind one backbone is a tree whose first level has a width of 1.
+
+        Raises QuantityError: a quantity is none.
+        """
+        if not levels:
+            raise ValueError("a tree has one level at least")
+        links: list[Link] = []
+        ways: list[tuple[int, ...]] = [()]
+        for depth, level in enumerate(levels, 1):
+            above, ways = ways, []
+            bandwidth, latency = bytes_per_second(level.link), seconds(level.latency)
+            for way in above:
+                for _ in range(level.width):
+                    ways.append((len(links), *way))
+                    links.append(
+                        Link(name=f"{name}-level{depth}-{len(ways)}", bandwidth=bandwidth, latency=latency)
+                    )
+        hosts = tuple(
+            Host(name=f"{name}{n}", cores=cores, speed=speed, memory=mebibytes(memory), gpus=gpus)
+            for n in range(1, len(ways) + 1)
+        )
+        return cls(hosts=hosts, links=tuple(links), ways=tuple(ways))
 
     def below(self, link: Link) -> "Platform":
         """The whole of it behind one more link, as a site is behind its connection to others."""

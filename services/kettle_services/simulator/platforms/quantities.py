@@ -15,6 +15,7 @@ _RATES: Final = {
     **{f"{prefix}B/s": float(factor) for prefix, factor in _PREFIXES.items()},
     **{f"{prefix}bit/s": factor / 8.0 for prefix, factor in _PREFIXES.items()},
 }
+_BYTES: Final = {"": 1.0, **{f"{prefix}B": float(factor) for prefix, factor in _PREFIXES.items()}}
 _MEBIBYTES: Final = {"": 1.0, **{f"{prefix}B": factor / 2**20 for prefix, factor in _PREFIXES.items()}}
 
 
@@ -40,6 +41,11 @@ def bytes_per_second(written: float | str) -> float:
 def mebibytes(written: float | str) -> int:
     """Of `"16 GiB"`, or a number of MiB.  Raises QuantityError."""
     return round(_number(written, _MEBIBYTES, "a size"))
+
+
+def whole_bytes(written: float | str) -> int:
+    """Of `"5 GB"`, or a number of bytes.  Raises QuantityError."""
+    return round(_number(written, _BYTES, "a size"))
 
 
 def _number(written: float | str, units: dict[str, float], what: str) -> float:

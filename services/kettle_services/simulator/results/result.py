@@ -48,12 +48,33 @@ class Result:
         starts: Sequence[int],
         ends: Sequence[int],
         reported: Sequence[int],
+        submitted: Sequence[int] | None = None,
+        hosts: Sequence[int] | None = None,
     ) -> None:
+        """
+        `submitted`: when they were submitted, where some had to wait for others.
+        `hosts`: the place of the host of each job in the platform, if each had one and that is known.
+        """
         self.workload = workload
         self.platform = platform
+        self.submitted: Column = (
+            workload.submitted if submitted is None else np.array(submitted, dtype=np.int64)
+        )
         self.starts, self.ends, self.reported = (
             np.array(column, dtype=np.int64) for column in (starts, ends, reported)
         )
+
+        self.hosts: Column | None = None if hosts is None else np.array(hosts, dtype=np.int64)
+
+    @property
+    def begin(self) -> int:
+        """The first submission, in microseconds."""
+        return int(self.submitted.min()) if len(self.workload) else 0
+
+    @property
+    def end(self) -> int:
+        """When the last end was reported, in microseconds."""
+        return int(self.reported.max(initial=self.begin))
 
     @property
     def jobs(self) -> Mapping[str, Column | Cells | list[str]]:
@@ -65,7 +86,7 @@ class Result:
             "cores": work.cores,
             "nodes": work.nodes,
             "memory": work.memory,
-            "submitted": work.submitted / _US,
+            "submitted": self.submitted / _US,
             "started": _seconds(self.starts),
             "ended": _seconds(self.ends),
             "reported": _seconds(self.reported),
@@ -79,9 +100,9 @@ class Result:
             chosen = work.user == work.users.index(user)
         begun = chosen & (self.starts != _NEVER)
         over = chosen & (self.ends != _NEVER)
-        wait = (self.starts - work.submitted)[begun] / _US
+        wait = (self.starts - self.submitted)[begun] / _US
         took = (self.ends - self.starts)[over]
-        turnaround = (self.ends - work.submitted)[over]
+        turnaround = (self.ends - self.submitted)[over]
         slowdown = np.maximum(turnaround / np.maximum(took, _SHORT_US), 1.0)
         used = float((took * work.cores[over] * work.nodes[over]).sum()) / _US
         span = self._span()
@@ -97,27 +118,34 @@ class Result:
             utilisation=used / (span * self.platform.cores) if span else 0.0,
         )
 
-    def in_use(self, bins: int = 200) -> tuple[Cells, Cells]:
-        """The middle of so many equal spans, in seconds, and how many cores were busy in each on average."""
-        over = self.ends != _NEVER
-        first = int(self.workload.submitted.min()) if len(self.workload) else 0
-        edges = np.linspace(first, max(int(self.reported.max(initial=first)), first + 1), bins + 1)
-        weight = (self.workload.cores * self.workload.nodes)[over]
-        done = _done_by(edges, self.starts[over], weight) - _done_by(edges, self.ends[over], weight)
-        return (edges[:-1] + edges[1:]) / 2 / _US, np.diff(done) / np.diff(edges)
+    def in_use(self, bins: int = 200, user: str = "") -> tuple[Cells, Cells]:
+        """
+        The edges of so many equal spans, in seconds since the first submission, and how many cores were busy in each on average.
+
+        Only those with jobs of a user, if one is named.
+        """
+        chosen = self.ends != _NEVER
+        if user:
+            chosen &= self.workload.user == self.workload.users.index(user)
+        edges = np.linspace(self.begin, max(self.end, self.begin + 1), bins + 1)
+        weight = (self.workload.cores * self.workload.nodes)[chosen]
+        busy = busy_between(edges, self.starts[chosen], self.ends[chosen], weight)
+        return (edges - self.begin) / _US, busy
 
     def _span(self) -> float:
         if not len(self.workload):
             return 0.0
-        return (
-            float(self.reported.max() - self.workload.submitted.min()) / _US
-            if self.reported.max() > 0
-            else 0.0
-        )
+        return float(self.reported.max() - self.submitted.min()) / _US if self.reported.max() > 0 else 0.0
 
 
 def _seconds(column: Column) -> Cells:
     return np.where(column == _NEVER, np.nan, column / _US)
+
+
+def busy_between(edges: Cells, starts: Column, ends: Column, weight: Column) -> Cells:
+    """For each span between two edges the average weight of what was there."""
+    done = _done_by(edges, starts, weight) - _done_by(edges, ends, weight)
+    return np.asarray(np.diff(done) / np.diff(edges), dtype=np.float64)
 
 
 def _done_by(edges: Cells, begins: Column, weight: Column) -> Cells:

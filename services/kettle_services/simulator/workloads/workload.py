@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kettle_services.simulator.platforms.quantities import microseconds, seconds
+from kettle_services.simulator.workloads.dependencies import Dependencies, none_of
 from kettle_services.simulator.workloads.distributions import Constant, Distribution, Exponential, Randomness
 
 Column = NDArray[np.int64]
@@ -19,10 +20,13 @@ class Workload:
     Jobs in the order in which they are submitted; each column has one whole number for each.
 
     `submitted`, `work` and `limit` are microseconds (work: of a core of speed 1; limit: what the job asks for), `memory` is MiB, and
-    `user` is a place in `users`. A job with more than one node is of the grid universe, and so are all if `grid`.
+    `user` is a place in `users`, and `reads` and `writes` are bytes that go over the network before and after the work. A job with more than one node is of the grid universe, and so are all if `grid`.
+    A job that waits for others (`waits`) is submitted when their ends have been reported, and not before `submitted`.
     """
 
-    COLUMNS: Final = ("submitted", "work", "cores", "memory", "nodes", "limit", "priority", "user")
+    COLUMNS: Final = (
+        "submitted", "work", "cores", "memory", "nodes", "limit", "priority", "user", "reads", "writes",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -35,18 +39,32 @@ class Workload:
         limit: ArrayLike = 0,
         priority: ArrayLike = 0,
         user: ArrayLike = 0,
+        reads: ArrayLike = 0,
+        writes: ArrayLike = 0,
         users: Sequence[str] = ("user",),
         grid: bool = False,
+        waits: Dependencies | None = None,
     ) -> None:
         """
-        Columns may be one number for all jobs.
+        Columns may be one number for all jobs; they and `waits` need not be in the order of submission.
 
         Raises ValueError: a value cannot be; the message says of which job.
         """
         columns = np.broadcast_arrays(
             *(
                 np.asarray(column, dtype=np.int64)
-                for column in (submitted, work, cores, memory, nodes, limit, priority, user)
+                for column in (
+                    submitted,
+                    work,
+                    cores,
+                    memory,
+                    nodes,
+                    limit,
+                    priority,
+                    user,
+                    reads,
+                    writes,
+                )
             )
         )
         order = np.argsort(columns[0], kind="stable")
@@ -59,9 +77,18 @@ class Workload:
             self.limit,
             self.priority,
             self.user,
+            self.reads,
+            self.writes,
         ) = (np.ascontiguousarray(np.atleast_1d(column)[order]) for column in columns)
         self.users = tuple(users)
         self.grid = grid
+        self.waits = waits
+        if waits is not None:
+            if len(waits) != len(order):
+                raise ValueError(
+                    f"there are {len(order)} jobs, and {len(waits)} of which it is said who waits"
+                )
+            self.waits = waits.reordered(order)
         for name, least in (
             ("submitted", 0),
             ("work", 0),
@@ -69,6 +96,8 @@ class Workload:
             ("memory", 0),
             ("nodes", 1),
             ("limit", 0),
+            ("reads", 0),
+            ("writes", 0),
         ):
             wrong = np.flatnonzero(getattr(self, name) < least)
             if len(wrong):
@@ -93,6 +122,8 @@ class Workload:
         seed: int = 0,
         cores: int = 1,
         memory: int = 0,
+        reads: int = 0,
+        writes: int = 0,
         user: str = "user",
         grid: bool = False,
     ) -> "Workload":
@@ -103,12 +134,7 @@ class Workload:
 
         Raises QuantityError, ValueError.
         """
-        gap = microseconds(every)
-        if poisson:
-            gaps = Exponential(gap).draw(Randomness(seed, "gaps"), count)
-            submitted = np.rint(np.cumsum(gaps)).astype(np.int64)
-        else:
-            submitted = np.arange(count, dtype=np.int64) * gap
+        submitted = arrivals(count, every=every, poisson=poisson, seed=seed)
         draws = Constant(seconds(duration)) if isinstance(duration, int | float | str) else duration
         work = draws.draw(Randomness(seed, "durations"), count) * _US
         return cls(
@@ -116,9 +142,28 @@ class Workload:
             work=np.rint(work).astype(np.int64),
             cores=cores,
             memory=memory,
+            reads=reads,
+            writes=writes,
             users=(user,),
             grid=grid,
         )
+
+    def repeated(self, at: Column, work: ArrayLike | None = None) -> "Workload":
+        """As often as there are times in `at`, each copy later by one of them; `work` is that of all copies, one after another."""
+        times, jobs = len(at), len(self)
+        waits = self.waits
+        if waits is not None:
+            shifts = np.arange(times, dtype=np.int64) * jobs
+            edges = np.arange(times, dtype=np.int64) * len(waits.parents)
+            waits = Dependencies(
+                np.append((waits.starts[:-1] + edges[:, None]).ravel(), times * len(waits.parents)),
+                (waits.parents + shifts[:, None]).ravel(),
+            )
+        columns = {name: np.tile(getattr(self, name), times) for name in self.COLUMNS}
+        columns["submitted"] = (self.submitted + np.asarray(at)[:, None]).ravel()
+        if work is not None:
+            columns["work"] = np.asarray(work, dtype=np.int64)
+        return Workload(users=self.users, grid=self.grid, waits=waits, **columns)
 
     def __add__(self, other: "Workload") -> "Workload":
         """
@@ -129,9 +174,13 @@ class Workload:
         users = tuple(dict.fromkeys(self.users + other.users))
         moved = np.array([users.index(name) for name in other.users], dtype=np.int64)[other.user]
         mine = np.array([users.index(name) for name in self.users], dtype=np.int64)[self.user]
+        waits = None
+        if self.waits is not None or other.waits is not None:
+            waits = (self.waits or none_of(len(self))) + (other.waits or none_of(len(other)))
         return Workload(
             users=users,
             grid=self.grid,
+            waits=waits,
             user=np.concatenate([mine, moved]),
             **{
                 name: np.concatenate([getattr(self, name), getattr(other, name)])
@@ -139,3 +188,12 @@ class Workload:
                 if name != "user"
             },
         )
+
+
+def arrivals(count: int, *, every: float | str = 0.0, poisson: bool = False, seed: int = 0) -> Column:
+    """When so many come, in microseconds: one every so many seconds, exactly or on average.  Raises QuantityError."""
+    gap = microseconds(every)
+    if not poisson:
+        return np.arange(count, dtype=np.int64) * gap
+    gaps = Exponential(gap).draw(Randomness(seed, "gaps"), count)
+    return np.rint(np.cumsum(gaps)).astype(np.int64)

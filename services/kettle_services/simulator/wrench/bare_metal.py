@@ -12,27 +12,27 @@ class BareMetal:
     def __init__(self, hosts: Sequence[Host]) -> None:
         self._cores = [host.cores for host in hosts]
         self._memory = [host.memory for host in hosts]
-        self._hosts = list(hosts)
+        self.hosts = list(hosts)
         self._candidates: dict[tuple[int, int], list[int]] = {}
         """For each shape (cores, MiB) a heap of hosts, among them all that can hold one more job of it."""
         self._listed: dict[tuple[int, int], bytearray] = {}
 
     def add(self, host: Host) -> None:
         """A further host joins, as the machine of a cloud does that has booted."""
-        self._hosts.append(host)
+        self.hosts.append(host)
         self._cores.append(host.cores)
         self._memory.append(host.memory)
         for listed in self._listed.values():
             listed.append(0)
-        self._offer(len(self._hosts) - 1)
+        self._offer(len(self.hosts) - 1)
 
     def can_ever_hold(self, cores: int, memory: int) -> bool:
         """Whether one host is large enough when nothing else runs on it."""
-        return any(cores <= host.cores and memory <= host.memory for host in self._hosts)
+        return any(cores <= host.cores and memory <= host.memory for host in self.hosts)
 
     def speed(self, host: int) -> float:
         """How many seconds of work of a core of speed 1 it does in a second."""
-        return self._hosts[host].speed
+        return self.hosts[host].speed
 
     def first_with(self, cores: int, memory: int) -> int | None:
         """The first host that can hold a job now."""
@@ -40,15 +40,15 @@ class BareMetal:
         heap = self._candidates.get(shape)
         if heap is None:
             heap = self._candidates[shape] = [
-                host for host in range(len(self._hosts)) if self._holds(host, cores, memory)
+                host for host in range(len(self.hosts)) if self.holds(host, cores, memory)
             ]
             heapify(heap)
-            listed = self._listed[shape] = bytearray(len(self._hosts))
+            listed = self._listed[shape] = bytearray(len(self.hosts))
             for host in heap:
                 listed[host] = 1
         while heap:
             host = heap[0]
-            if self._holds(host, cores, memory):
+            if self.holds(host, cores, memory):
                 return host
             heappop(heap)
             self._listed[shape][host] = 0
@@ -65,12 +65,13 @@ class BareMetal:
         self._memory[host] += memory
         self._offer(host)
 
-    def _holds(self, host: int, cores: int, memory: int) -> bool:
+    def holds(self, host: int, cores: int, memory: int) -> bool:
+        """Whether it can hold one more job now."""
         return cores <= self._cores[host] and memory <= self._memory[host]
 
     def _offer(self, host: int) -> None:
         for shape, heap in self._candidates.items():
             listed = self._listed[shape]
-            if not listed[host] and self._holds(host, *shape):
+            if not listed[host] and self.holds(host, *shape):
                 listed[host] = 1
                 heappush(heap, host)

@@ -66,6 +66,10 @@ class BatchService:
         """Of the slowest node of a job that runs."""
         return min(self._nodes[node].speed for node in self._running[job])
 
+    def first_node(self, job: int) -> int:
+        """Of a job that runs."""
+        return self._running[job][0]
+
     def submit(self, job: int) -> None:
         """A job waits for nodes, and cores on each."""
         self._waiting.append(job)

@@ -1,0 +1,1 @@
+"""Results of simulations as drawings: SVG without script, made from columns."""

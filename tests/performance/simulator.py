@@ -1,0 +1,162 @@
+"""
+How fast pools are simulated, and what memory a job takes: WRENCH's model and Kettle's own deciders, beside a heap and nothing else.
+
+Each run is a process of its own, which measures its speed by its processor time, and its memory by how much its peak has grown
+since before it made the jobs. The bare heap has a start and an end for each job, and first come, first served: less cannot be done in Python.
+"""
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Callable
+from heapq import heappop, heappush
+from typing import Any, Final
+
+from kettle.testing.measurements import say, summary
+from kettle_services.negotiator.settings import NegotiatorSettings
+from kettle_services.simulator.platforms.platform import Platform
+from kettle_services.simulator.simulation import Simulation
+from kettle_services.simulator.what_if_file import rules
+from kettle_services.simulator.workloads.distributions import Exponential
+from kettle_services.simulator.workloads.workload import Workload
+from kettle_services.simulator.wrench.batch_service import Discipline
+
+HOSTS: Final = 250
+CORES: Final = 40
+LOAD: Final = 0.9
+MEAN_S: Final = 600.0
+USERS: Final = 10
+
+
+def workload(jobs: int, *, users: int = 1, grid: bool = False) -> Workload:
+    """Jobs that come at random, and keep nine of ten cores busy."""
+    every = MEAN_S / (HOSTS * CORES * LOAD) * users
+    made = [
+        Workload.generated(
+            jobs // users,
+            duration=Exponential(MEAN_S),
+            every=every,
+            poisson=True,
+            seed=user,
+            user=f"user{user}",
+            grid=grid,
+        )
+        for user in range(users)
+    ]
+    return sum(made[1:], made[0])
+
+
+def heap(jobs: int) -> int:
+    """Starts and ends of the same jobs on as many cores, and nothing else."""
+    work = workload(jobs)
+    comes, takes = work.submitted.tolist(), work.work.tolist()
+    running: list[int] = []
+    waiting: deque[int] = deque()
+    ended = 0
+    for job, at in enumerate(comes):
+        while running and running[0] <= at:
+            now = heappop(running)
+            ended += 1
+            if waiting:
+                heappush(running, now + takes[waiting.popleft()])
+        if len(running) < HOSTS * CORES:
+            heappush(running, at + takes[job])
+        else:
+            waiting.append(job)
+    return ended + len(running) + len(waiting)
+
+
+def wrench(jobs: int) -> int:
+    """WRENCH's model, with jobs for bare-metal services."""
+    simulation = Simulation(platform=Platform.star(hosts=HOSTS, cores=CORES), workload=workload(jobs))
+    return simulation.run().figures().ended
+
+
+def batch(jobs: int) -> int:
+    """WRENCH's model, with jobs for a batch service with EASY backfilling."""
+    simulation = Simulation(
+        platform=Platform.star(hosts=HOSTS, cores=CORES),
+        workload=workload(jobs, grid=True),
+        discipline=Discipline.EASY,
+    )
+    return simulation.run().figures().ended
+
+
+def kettle(jobs: int) -> int:
+    """Kettle's own queue, negotiator and accountant, with ten users."""
+    simulation = Simulation(
+        platform=Platform.star(hosts=HOSTS, cores=CORES),
+        workload=workload(jobs, users=USERS),
+        rules=rules(NegotiatorSettings(), worklife=1200.0, factors={}),
+    )
+    return simulation.run().figures().ended
+
+
+RUNS: Final[dict[str, Callable[[int], int]]] = {
+    "heap": heap,
+    "wrench": wrench,
+    "batch": batch,
+    "kettle": kettle,
+}
+
+
+def one(name: str, jobs: int) -> dict[str, float]:
+    """Of this process: jobs a second of its processor time, and bytes a job."""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    began = time.process_time()
+    ended = RUNS[name](jobs)
+    took = time.process_time() - began
+    if ended != jobs:
+        raise RuntimeError(f"{ended} of {jobs} jobs have ended")
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    return {"jobs_per_second": jobs / took, "bytes_per_job": grown * 1024 / jobs}
+
+
+def measured(name: str, jobs: int, rounds: int) -> dict[str, Any]:
+    """So many runs, each in a process of its own."""
+    found: list[dict[str, float]] = []
+    for number in range(rounds):
+        say(f"{name}: {jobs:,} jobs, run {number + 1} of {rounds}")
+        done = subprocess.run(
+            [sys.executable, "-m", "tests.performance.simulator", "--one", name, "--jobs", str(jobs)],
+            check=True,
+            stdout=subprocess.PIPE,
+        )
+        found.append(json.loads(done.stdout))
+    return {
+        "jobs": jobs,
+        "jobs_per_second": summary((run["jobs_per_second"] for run in found), 0),
+        "bytes_per_job": summary((run["bytes_per_job"] for run in found), 0),
+    }
+
+
+def main() -> int:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--jobs", type=int, default=500_000)
+    parser.add_argument("--kettle-jobs", type=int, default=100_000, help="of the model kettle")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--one", choices=tuple(RUNS), help="only this, in this process")
+    arguments = parser.parse_args()
+    if arguments.one:
+        print(json.dumps(one(arguments.one, arguments.jobs)))
+        return 0
+    report: dict[str, Any] = {
+        name: measured(name, arguments.kettle_jobs if name == "kettle" else arguments.jobs, arguments.rounds)
+        for name in RUNS
+    }
+    bare = report["heap"]["jobs_per_second"]["median"]
+    for name in RUNS:
+        report[name]["of_the_heap"] = round(report[name]["jobs_per_second"]["median"] / bare, 4)
+    print(json.dumps(report, indent=2))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
