@@ -157,9 +157,7 @@ class ServicePages:
         return await self._requests.answer(request, address, granted, bearer=False, origin=origin)
 
     def _count_stranger(self, request: web.Request, cookies: list[str], code: str = "") -> None:
-        """
-        Raises RequestRefused: too many have come from there with nothing that is known here.
-        """
+        """Raises RequestRefused: too many have come from there with nothing that is known here."""
         if not self._sessions.knows(cookies, code):
             self._limits.failed(self._limits.address(request))
 
