@@ -120,10 +120,10 @@ class KettleCluster(Cluster):
     @classmethod
     def from_name(cls, name: str, **options: Any) -> Self:
         """
-        The cluster that exists already, by its name or id; closing this object leaves it as it is.
+        The cluster that exists already, by its id, or its name if it is our own; closing this object leaves it as it is.
 
         Raises:
-            CommandRefusedError: there is none of that name that is ours or shared with us.
+            CommandRefusedError: there is none of that name that is ours, and none of that id that we may use.
         """
         return cls(existing=name, **options)
 

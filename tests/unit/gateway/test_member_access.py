@@ -27,7 +27,7 @@ class Queue:
     def __init__(self, *jobs: QueuedJob) -> None:
         self.jobs = {each.job: each for each in jobs}
 
-    async def job(self, job: JobId, schedd: str) -> QueuedJob:
+    async def job(self, job: JobId, schedd: str, *, fresh: bool = False) -> QueuedJob:
         return self.jobs[job]
 
 
@@ -71,3 +71,13 @@ def test_who_gets_none() -> None:
         admitted(members)
     with pytest.raises(RequestRefused, match="no token of this gateway"):
         members.member("kettle-member.invented")
+
+
+def test_it_is_for_one_run() -> None:
+    """The machine that had the job before does not come in by what it was given then."""
+    queue = Queue(queued(OWN))
+    members = access(queue)
+    member = members.member(admitted(members))
+    queue.jobs[OWN] = msgspec.structs.replace(queue.jobs[OWN], runs=1)
+    with pytest.raises(RequestRefused, match="as long as it runs"):
+        asyncio.run(members.require(member, queued(OTHER)))

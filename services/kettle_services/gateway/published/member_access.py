@@ -36,6 +36,8 @@ class AdmittedMember(msgspec.Struct, frozen=True):
     schedd: str
     owner: str
     session: str
+    runs: int
+    """At the next run it is over: that is on another machine, perhaps."""
 
 
 class MemberAccess:
@@ -57,10 +59,10 @@ class MemberAccess:
         """For a job that runs, and of which the queue says that it is of that session; else `denied`."""
         del caller
         try:
-            job = await self._lookup.job(request.job, request.schedd)
+            job = await self._lookup.job(request.job, request.schedd, fresh=True)
         except RequestRefused as refusal:
             raise RefusedError(RefusalCode.DENIED, str(refusal)) from refusal
-        member = AdmittedMember(request.job, request.schedd, job.owner, request.session)
+        member = AdmittedMember(request.job, request.schedd, job.owner, request.session, job.runs)
         if not _is_still(job, member):
             raise RefusedError(
                 RefusalCode.DENIED, f"job {request.job} is no job of session {request.session} that runs"
@@ -105,7 +107,11 @@ class MemberAccess:
 
 
 def _is_still(job: QueuedJob, member: AdmittedMember) -> bool:
-    return job.status in _RUNS and (job.owner, job.session) == (member.owner, member.session)
+    return job.status in _RUNS and (job.owner, job.session, job.runs) == (
+        member.owner,
+        member.session,
+        member.runs,
+    )
 
 
 def _key(token: str) -> bytes:
