@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from kettle.bus.ports import Asks, RefusedError
+from kettle.bus.retryable import UNHEARD
 from kettle.eventsourcing.command_pipeline import Decision
 from kettle_services.sessions.certificates import Certificates
 from kettle_services.sessions.domain.decisions import Heard
@@ -135,10 +136,18 @@ class MemberQuestions:
         return SessionFiles(files=await asyncio.to_thread(self._kept.of, session.id))
 
     async def _access(self, session: InteractiveSession, member: Member, body: bytes) -> AccessMade:
-        """With what it reaches the services of the others through the gateway."""
+        """
+        With what it reaches the services of the others through the gateway; `unavailable` while that does not answer, as when it
+        starts after us.
+        """
         del body
         request = AdmitMember(schedd=self._schedd, job=JobId.parse(member.job), session=session.id)
-        return await self._bus.call(ADMIT_MEMBER, _GATEWAY, request)
+        try:
+            return await self._bus.call(ADMIT_MEMBER, _GATEWAY, request)
+        except UNHEARD as error:
+            raise RefusedError(
+                RefusalCode.UNAVAILABLE, f"the gateway does not answer at the moment: {error}"
+            ) from error
 
 
 def _member(session: InteractiveSession | None, job: str) -> Member | None:

@@ -4,7 +4,7 @@ from typing import cast
 import msgspec
 import pytest
 
-from kettle.bus.ports import RefusedError
+from kettle.bus.ports import RefusedError, ReplyTimeoutError
 from kettle.published.sharing import Sharing
 from kettle_services.gateway.published.job_lookup import JobLookup, QueuedJob
 from kettle_services.gateway.published.member_access import MemberAccess
@@ -52,6 +52,18 @@ def test_a_job_reaches_its_own_session_alone() -> None:
     ):
         with pytest.raises(RequestRefused, match="its own session alone"):
             asyncio.run(members.require(member, stranger))
+
+
+def test_a_queue_that_says_nothing_is_asked_again() -> None:
+    """It is no failure of the gateway, which would lose all tunnels with it."""
+
+    class Silent(Queue):
+        async def job(self, job: JobId, schedd: str) -> QueuedJob:
+            raise ReplyTimeoutError("too late")
+
+    with pytest.raises(RefusedError, match="nobody says at the moment") as refused:
+        admitted(access(Silent()))
+    assert "unavailable" == refused.value.code
 
 
 def test_it_ends_with_the_job() -> None:
