@@ -327,7 +327,7 @@ class MemberAsks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     job: JobId
     attempt: Number
     verb: Annotated[str, msgspec.Meta(max_length=32)]
-    """`agent`, `certificate`, `show` or `files`."""
+    """`access`, `agent`, `certificate`, `files` or `show`."""
     body: Annotated[bytes, msgspec.Meta(max_length=4 * 1024 * 1024)]
     """The request, as it travels: `AgentReport`, `SignCertificate`, or nothing."""
 
