@@ -58,7 +58,7 @@ def test_a_queue_that_says_nothing_is_asked_again() -> None:
     """It is no failure of the gateway, which would lose all tunnels with it."""
 
     class Silent(Queue):
-        async def job(self, job: JobId, schedd: str) -> QueuedJob:
+        async def job(self, job: JobId, schedd: str, *, fresh: bool = False) -> QueuedJob:
             raise ReplyTimeoutError("too late")
 
     with pytest.raises(RefusedError, match="nobody says at the moment") as refused:
