@@ -12,20 +12,6 @@ import msgspec
 from kettle_wire.job_tokens import NeededToken
 from kettle_wire.jobs import Name
 
-ID: Final = "KettleSessionId"
-"""The attribute of a job that says of which session it is; no submission and no running job sets it."""
-NUMBER: Final = "KettleSessionMember"
-"""The attribute of a job that says which member of its session it is; numbers are not used twice."""
-BATCH: Final = "KettleSessionBatch"
-"""The attribute of a job that says with which order of its session it was submitted."""
-
-FILES: Final = "KettleSessionFiles"
-"""The attribute of a job that has the files of its session beside its tokens."""
-SERVICES: Final = "Services"
-SHARED_WITH: Final = "ServicesSharedWith"
-MARKS: Final = frozenset(map(str.lower, (ID, NUMBER, BATCH, FILES)))
-"""All of these, in lower case."""
-
 SessionKind = Literal["dask", "notebook", "process"]
 SessionState = Literal["requested", "queued", "starting", "ready", "degraded", "stopping", "ended"]
 """

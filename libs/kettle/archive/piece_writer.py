@@ -150,7 +150,7 @@ def _keep(directory: Path, copy: _Copy, events: Path, streams: Path) -> Piece:
     """Compare the files with the database, and put them in place unless equal ones are there."""
     shard, number = copy.wanted.shard, copy.wanted.piece
     files = [
-        _described(shard, number, kind, path) for kind, path in (("events", events), ("streams", streams))
+        described(shard, number, kind, path) for kind, path in (("events", events), ("streams", streams))
     ]
     piece = copy.piece(*files)
     read = RowsHash()
@@ -175,8 +175,12 @@ def _keep(directory: Path, copy: _Copy, events: Path, streams: Path) -> Piece:
     return piece
 
 
-def _described(shard: str, number: int, kind: str, path: Path) -> PieceFile:
-    """The hash is part of the name, so nothing ever takes the place of a file that somebody relies on."""
+def described(shard: str, number: int, kind: str, path: Path) -> PieceFile:
+    """
+    What there is to say of a file.
+
+    The hash is part of the name, so nothing ever takes the place of a file that somebody relies on.
+    """
     digest = sha256_of(path)
     name = f"{directory_of(shard)}/{number:06d}-{digest[:12]}.{kind}.parquet"
     return PieceFile(path=name, bytes=path.stat().st_size, sha256=digest)

@@ -59,7 +59,7 @@ _FOLLOWS_EVENTS_OF: Final[Mapping[str, Sequence[str]]] = {
     "audit": ("schedd", "collector", "negotiator", "iam", "dagman", "ce", "scaler", "sessions"),
     "dagman": ("schedd",),
     "sessions": ("schedd",),
-    "gateway": ("schedd", "collector", "negotiator", "accounting", "scaler"),
+    "gateway": ("schedd", "collector", "negotiator", "accounting", "ce", "scaler"),
 }
 _FOLLOWS_ADS: Final = ("collector", "negotiator", "scaler")
 _CALLERS: Final = frozenset(caller.value for caller in Caller)

@@ -131,12 +131,33 @@ _ASKED_AGAIN: Final = ("authorization violation", "user authentication expired")
 """What the server says of a connection that may be made again: it has let this client in before."""
 
 
+_BETWEEN_ROWS_S: Final = 0.5
+"""A row of tries that ended in a failure which nats-py does not expect is followed by another one after so long."""
+
+
 class NatsClient(Client):
-    """nats-py's client over our transport."""
+    """nats-py's client over our transport, which comes back whatever goes wrong while it comes back."""
 
     def __init__(self, transport: TcpTransport) -> None:
         super().__init__()
         self._transport = transport
+
+    async def _attempt_reconnect(self) -> None:
+        """
+        nats-py stops trying for good, and says so to nobody, when something other than the network fails: a credential that is
+        being replaced and cannot be read, a greeting that is none.
+        """
+        while True:
+            try:
+                await super()._attempt_reconnect()
+            except Exception as error:  # noqa: BLE001 - whatever it is, the next try may succeed
+                if self.is_closed:
+                    return
+                self._status = Client.RECONNECTING
+                await self._error_cb(errors.Error(f"nats: cannot connect again: {error!r}"))
+                await asyncio.sleep(_BETWEEN_ROWS_S)
+            else:
+                return
 
     async def _process_err(self, err_msg: str) -> None:
         """

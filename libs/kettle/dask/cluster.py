@@ -13,7 +13,7 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeVar
 
 from distributed.client import Client, Future
 from distributed.core import Status, rpc
@@ -22,7 +22,7 @@ from distributed.objects import SchedulerInfo
 from distributed.security import Security
 from distributed.utils import Log, Logs
 
-from kettle.client.errors import ClientError, CommandRefusedError
+from kettle.client.errors import ClientError
 from kettle.dask.connection import Connect, SessionLink
 from kettle.dask.description import html_of, read_limits, read_wish, said_of
 from kettle.dask.errors import NotReadyError, NotStoppedError, SessionEndedError, VersionMismatchError
@@ -33,7 +33,8 @@ from kettle.dask.versions import mismatch, own_versions
 from kettle.retry.backoff import Backoff
 from kettle.retry.loop import Waits
 
-Question = Callable[[SessionService, str], Awaitable[Situation]]
+Answer = TypeVar("Answer")
+Question = Callable[[SessionService, str], Awaitable[Answer]]
 """What is asked of the service about a session."""
 _AGAIN: Final = Backoff(first=0.2, longest=5.0)
 _LOOK_S: Final = 1.0
@@ -119,10 +120,10 @@ class KettleCluster(Cluster):
     @classmethod
     def from_name(cls, name: str, **options: Any) -> Self:
         """
-        The cluster that exists already, by its name or id; closing this object leaves it as it is.
+        The cluster that exists already, by its id, or its name if it is our own; closing this object leaves it as it is.
 
         Raises:
-            CommandRefusedError: there is none of that name that is ours or shared with us.
+            CommandRefusedError: there is none of that name that is ours, and none of that id that we may use.
         """
         return cls(existing=name, **options)
 
@@ -305,6 +306,8 @@ class KettleCluster(Cluster):
         if self._serving is not None:
             self._serving.cancel()
             await asyncio.wait((self._serving,))
+            if not self._serving.cancelled():
+                self._serving.exception()  # that the session is over is no news to who closes it
         await super()._close()
         if failure is not None:
             raise NotStoppedError(
@@ -333,7 +336,8 @@ class KettleCluster(Cluster):
         connected = self._ready.is_set()
         found: Logs = await super()._get_logs(False, scheduler and connected, workers and connected)
         if cluster and self._link is not None:
-            found["Cluster"] = Log("\n".join(await self._link.service.story(self._link.situation.id)))
+            story = await self._asked(self._link, lambda service, session: service.story(session))
+            found["Cluster"] = Log("\n".join(story))
         return found
 
     async def _kept_results(self, client: Client) -> dict[Any, Future[Any]]:
@@ -349,13 +353,13 @@ class KettleCluster(Cluster):
         )
         return found
 
-    def _ask(self, question: Question) -> Any:
+    def _ask(self, question: Question[Situation]) -> Any:
         """In an asynchronous program it is asked at once, whether or not somebody waits for the answer."""
         if self.asynchronous:
             return asyncio.ensure_future(self._answered(question))
         return self.sync(self._answered, question)
 
-    async def _answered(self, question: Question) -> None:
+    async def _answered(self, question: Question[Situation]) -> None:
         if self._link is None:
             await self._begin()
         link = self._link
@@ -363,20 +367,14 @@ class KettleCluster(Cluster):
             raise NotReadyError("the session has not begun")
         await link.tell(await self._asked(link, question))
 
-    async def _asked(self, link: SessionLink, question: Question) -> Situation:
+    async def _asked(self, link: SessionLink, question: Question[Answer]) -> Answer:
         """
-        The answer; if nobody answers on the connection that there is, the question is asked on another one.
-
-        A connection may be lost for good while the pool is well.  Raises ClientError.
+        The answer; of a link that has been let go, over a connection for this question.  Raises ClientError.
         """
-        session = link.situation.id
-        try:
-            return await question(link.service, session)
-        except CommandRefusedError:
-            raise
-        except ClientError:
-            async with self._connect() as service:
-                return await question(service, session)
+        if not link.closed:
+            return await link.ask(question)
+        async with self._connect() as service:
+            return await question(service, link.situation.id)
 
 
 def _sessions_of_pool() -> AbstractAsyncContextManager[SessionService]:

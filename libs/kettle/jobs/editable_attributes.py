@@ -13,7 +13,7 @@ from kettle.jobs.ad import KEPT, UNLESS_SAID
 from kettle.jobs.credential_attributes import CREDENTIAL
 from kettle.jobs.crontab import FIELDS
 from kettle.jobs.pool_access import SESSION
-from kettle_wire.sessions import MARKS
+from kettle_wire.session_attributes import MARKS
 
 MOST_ATTRIBUTES: Final = 100
 """In one command."""

@@ -14,7 +14,7 @@ from kettle.matchmaking.groups import NO_GROUPS, ROOT, Group, GroupError, GroupR
 from kettle.matchmaking.hierarchy import SORT, GroupShare, Policy
 from kettle.matchmaking.request import Amounts, Request
 from kettle.matchmaking.shares import Claimant, shares
-from kettle.matchmaking.slots import Offer, Tenants, weights
+from kettle.matchmaking.slots import Offer, Tenants, weight_of, weights
 
 __all__ = [
     "NO_GROUPS",
@@ -47,5 +47,6 @@ __all__ = [
     "allocate",
     "gives_way",
     "shares",
+    "weight_of",
     "weights",
 ]

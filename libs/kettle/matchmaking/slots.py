@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from kettle.classad import Node
     from kettle.classad.columnar import Table
     from kettle.classad.columnar.column import Column
+    from kettle.classad.values import Stored
 
     Integers: TypeAlias = npt.NDArray[np.int64]
     Reals: TypeAlias = npt.NDArray[np.float64]
@@ -233,6 +234,19 @@ def weights(table: Table) -> Reals:
     with np.errstate(invalid="ignore"):
         cores = np.where((cores >= 0) & (cores <= _MOST_CORES), cores, 0.0)
         return np.where(said >= 0, np.minimum(said, _HEAVIEST * np.maximum(cores, 1.0)), cores)
+
+
+def weight_of(said: Stored | None, cores: Stored | None) -> float:
+    """What one slot counts for, by its SlotWeight and its Cpus."""
+    counted = _number(cores)
+    if not 0 <= counted <= _MOST_CORES:
+        counted = 0.0
+    weight = _number(said)
+    return min(weight, _HEAVIEST * max(counted, 1.0)) if weight >= 0 else counted
+
+
+def _number(value: Stored | None) -> float:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
 
 
 def _resources(table: Table) -> list[str]:

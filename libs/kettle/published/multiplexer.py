@@ -19,7 +19,7 @@ import msgspec
 
 from kettle.published import frames
 from kettle.published.errors import ProtocolViolation, StreamCode, TunnelClosedError
-from kettle.published.flow import Budget, Incoming
+from kettle.published.flow import BUDGET, Budget, Incoming
 from kettle.published.frames import (
     FIRST_WINDOW,
     HEAD,
@@ -31,6 +31,7 @@ from kettle.published.frames import (
     frame,
 )
 from kettle.published.services import NAME
+from kettle.published.stream_state import StreamState
 
 MOST_STREAMS: Final = 4096
 """Of one tunnel at once."""
@@ -39,6 +40,8 @@ QUANTUM: Final = 256 * 1024
 _MOST_CONTROL: Final = 4 * MOST_STREAMS
 """Frames that wait for a connection which takes none, before another PING is too many."""
 _MOST_CREDIT: Final = 1 << 31
+_MOST_PIECES: Final = 4096
+"""Written pieces of a stream that wait, each of which takes some memory besides its bytes."""
 _LAST_NUMBER: Final = (1 << 32) - 1
 
 
@@ -116,39 +119,6 @@ Event: TypeAlias = (
 )
 
 
-class _Stream:
-    """Both directions of one stream."""
-
-    __slots__ = (
-        "backlog",
-        "credit",
-        "ends",
-        "got_end",
-        "incoming",
-        "opening",
-        "queued",
-        "sent_end",
-        "waiting",
-    )
-
-    def __init__(self, incoming: Incoming) -> None:
-        self.incoming = incoming
-        self.opening = True
-        """Whether it is not answered yet."""
-        self.credit = FIRST_WINDOW
-        """Bytes that we may send."""
-        self.backlog: deque[memoryview] = deque()
-        """Written, and not sent."""
-        self.waiting = 0
-        """Bytes in it."""
-        self.queued = False
-        """Whether it is in the queue of turns."""
-        self.ends = False
-        """Whether nothing is written any more."""
-        self.sent_end = False
-        self.got_end = False
-
-
 class Multiplexer:
     """One end; `opens`: it is that of the gateway, which opens streams, and not that of the job."""
 
@@ -158,12 +128,14 @@ class Multiplexer:
         self._opens = opens
         self._budget = budget or Budget()
         self._most = most_streams
-        self._streams: dict[int, _Stream] = {}
+        self._streams: dict[int, StreamState] = {}
         self._last = 0
         """The number of the newest stream."""
         self._control: list[bytes] = []
         self._turns: deque[int] = deque()
         """Streams that have something that they may send."""
+        self._waiting = 0
+        """Bytes of all streams that were written and not sent."""
         self._part = bytearray()
         """A head, or a frame that is not DATA, of which the rest has not come."""
         self._stream = 0
@@ -245,7 +217,7 @@ class Multiplexer:
             known.incoming.came(length)
         self._stream, self._left = stream, length
 
-    def _known(self, stream: int) -> _Stream | None:
+    def _known(self, stream: int) -> StreamState | None:
         """A stream; None: it is over. Raises ProtocolViolation: there was none of this number."""
         if not 0 < stream <= self._last:
             raise ProtocolViolation(f"there was no stream {stream}")
@@ -288,7 +260,7 @@ class Multiplexer:
                 )
             )
             return None
-        self._streams[stream] = _Stream(Incoming(self._budget))
+        self._streams[stream] = StreamState(Incoming(self._budget))
         return Asked(stream, service)
 
     def _answered(self, kind: FrameKind, stream: int, payload: bytes) -> Event | None:
@@ -304,7 +276,7 @@ class Multiplexer:
         code, _, why = frames.text_of(payload).partition(" ")
         return NotAccepted(stream, code, why)
 
-    def _changed(self, kind: FrameKind, stream: int, known: _Stream, payload: bytes) -> Event | None:
+    def _changed(self, kind: FrameKind, stream: int, known: StreamState, payload: bytes) -> Event | None:
         match kind:
             case FrameKind.WINDOW:
                 try:
@@ -338,7 +310,7 @@ class Multiplexer:
         if len(self._streams) >= self._most or self._last >= _LAST_NUMBER:
             raise TunnelClosedError(f"the tunnel carries {len(self._streams)} streams, and no more")
         self._last += 1
-        self._streams[self._last] = _Stream(Incoming(self._budget))
+        self._streams[self._last] = StreamState(Incoming(self._budget))
         self._control.append(frame(FrameKind.OPEN, self._last, service.encode()))
         return self._last
 
@@ -361,6 +333,7 @@ class Multiplexer:
         if known is not None and not known.ends and len(data):
             known.backlog.append(memoryview(data))
             known.waiting += len(data)
+            self._waiting += len(data)
             self._ready(stream, known)
 
     def end(self, stream: int) -> None:
@@ -420,13 +393,14 @@ class Multiplexer:
             limit -= self._turn(stream, known, taken)
         return taken
 
-    def _turn(self, stream: int, known: _Stream, taken: list[bytes | memoryview]) -> int:
+    def _turn(self, stream: int, known: StreamState, taken: list[bytes | memoryview]) -> int:
         """One stream's turn; how many bytes it has had."""
         size = min(known.credit, known.waiting, QUANTUM)
         if size:
             taken.append(HEAD.pack(FrameKind.DATA, stream, size))
             known.credit -= size
             known.waiting -= size
+            self._waiting -= size
             left = size
             while left:
                 piece = known.backlog[0]
@@ -447,7 +421,7 @@ class Multiplexer:
             self._settle(stream, known)
         return size
 
-    def _ready(self, stream: int, known: _Stream) -> None:
+    def _ready(self, stream: int, known: StreamState) -> None:
         """It is this stream's turn some time, if there is anything that it may send."""
         sends = bool(known.waiting and known.credit) or (
             known.ends and not known.waiting and not known.sent_end
@@ -456,13 +430,15 @@ class Multiplexer:
             known.queued = True
             self._turns.append(stream)
 
-    def _settle(self, stream: int, known: _Stream) -> None:
+    def _settle(self, stream: int, known: StreamState) -> None:
         """A stream that has ended in both directions, and of which everything was read, is over."""
         if known.sent_end and known.got_end and not known.incoming.held:
             self._forget(stream)
 
     def _forget(self, stream: int) -> None:
-        self._streams.pop(stream).incoming.close()
+        known = self._streams.pop(stream)
+        known.incoming.close()
+        self._waiting -= known.waiting
 
     # -- figures -----------------------------------------------------------------------------------------------------
 
@@ -482,9 +458,16 @@ class Multiplexer:
         return known.waiting if known is not None else 0
 
     def room(self, stream: int) -> int:
-        """Bytes of a stream that would not have to wait for a grant."""
+        """
+        Bytes of a stream that would not have to wait for a grant; no more than is kept here if the connection takes none, whatever
+        the other side has granted.
+        """
         known = self._streams.get(stream)
-        return max(0, known.credit - known.waiting) if known is not None else 0
+        if known is None or len(known.backlog) >= _MOST_PIECES:
+            return 0
+        others = self._waiting - known.waiting
+        most = FIRST_WINDOW + max(0, BUDGET - others)
+        return max(0, min(known.credit, most) - known.waiting)
 
 
 def _told(kind: FrameKind, payload: bytes) -> Event:

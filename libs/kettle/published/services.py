@@ -12,7 +12,9 @@ from typing import Final, Literal, TypeAlias, cast, get_args
 
 import msgspec
 
-ATTRIBUTE: Final = "Services"
+from kettle_wire.session_attributes import SERVICES
+
+ATTRIBUTE: Final = SERVICES
 """Of a job: what it publishes, as `services_text` writes it."""
 MOST: Final = 16
 """Services of one job."""

@@ -8,8 +8,9 @@ from typing import Final
 import msgspec
 
 from kettle.published.services import ServiceError
+from kettle_wire.session_attributes import SHARED_WITH
 
-ATTRIBUTE: Final = "ServicesSharedWith"
+ATTRIBUTE: Final = SHARED_WITH
 """Of a job: people and groups, as `sharing_text` writes them."""
 MOST: Final = 100
 """Names in one list."""

@@ -11,6 +11,9 @@ from kettle.published.multiplexer import Multiplexer
 LINGER_S: Final = 60.0
 """Seconds after which a stream that was closed here is broken off, if the other side does not end it."""
 
+_PIECE: Final = 64 * 1024
+"""Bytes that are kept together."""
+
 ByteData = bytes | bytearray | memoryview
 
 
@@ -48,7 +51,7 @@ class TunnelStream(asyncio.Transport):
         self.answered: asyncio.Future[None] | None = None
         """Of the side that has opened it."""
         self._protocol: asyncio.BaseProtocol | None = None
-        self._inbox: deque[memoryview] = deque()
+        self._inbox: deque[memoryview | bytearray] = deque()
         self._end_came = False
         self._end_told = False
         self._owed = 0
@@ -98,10 +101,21 @@ class TunnelStream(asyncio.Transport):
                 self.abort()
             return
         if self._inbox or self._paused or self._delivering or self._protocol is None:
-            self._inbox.append(memoryview(bytes(data)))  # or a few bytes would keep all that came with them
+            self._keep(data)
         else:
             self._inbox.append(data)
             self._deliver()
+
+    def _keep(self, data: memoryview) -> None:
+        """
+        For later: copied, or a few bytes would keep all that came with them, and in large pieces, each of which takes more than its
+        bytes.
+        """
+        last = self._inbox[-1] if self._inbox else None
+        if isinstance(last, bytearray) and len(last) < _PIECE:
+            last += data
+        else:
+            self._inbox.append(bytearray(data))
 
     def ended(self) -> None:
         """The other side sends no more."""
@@ -142,7 +156,7 @@ class TunnelStream(asyncio.Transport):
         self._delivering = True
         try:
             while self._inbox and not self._paused and not self._closing and not self._lost:
-                self._give(self._inbox.popleft())
+                self._give(memoryview(self._inbox.popleft()))
             if self._end_came and not (
                 self._inbox or self._paused or self._end_told or self._closing or self._lost
             ):

@@ -13,7 +13,7 @@ from kettle.faults import fault_point
 from kettle.retry.backoff import Backoff
 from kettle.retry.loop import Waits
 from kettle_services.gateway.domain.batch import Batch, Mark, Piece, note_of
-from kettle_services.gateway.domain.cloud_events import Publisher
+from kettle_services.gateway.domain.cloud_events import Publisher, is_published
 from kettle_services.gateway.job_owners import Registry
 from kettle_services.gateway.metrics import Metrics
 from kettle_services.gateway.pending_messages import PendingMessages
@@ -67,7 +67,7 @@ class Session:
         known: set[str] = set()
         while True:
             found = await self._bus.stored_subjects(subjects.events_all)
-            for shard in sorted(set(map(subjects.shard_of, found)) - known):
+            for shard in sorted(set(filter(is_published, map(subjects.shard_of, found))) - known):
                 known.add(shard)
                 tasks.create_task(self._follow(shard), name=f"follow-{shard}")
             began()

@@ -26,7 +26,7 @@ from kettle_wire.commands.member_jobs import (
 )
 from kettle_wire.events.interactive import InteractiveMembersRefused
 from kettle_wire.jobs import JobId
-from kettle_wire.sessions import SHARED_WITH
+from kettle_wire.session_attributes import SHARED_WITH
 
 _WITHIN_S: Final = 10.0
 _BETWEEN: Final = Backoff(first=0.2, longest=10.0)
@@ -74,9 +74,9 @@ class Carrying:
     async def _carry_out(self, session: InteractiveSession) -> None:
         for batch in _unsubmitted(session):
             await self._submit(session, batch)
-        await self._share(session)
         await self._release(session)
         await self._remove(session)
+        await self._share(session)
 
     async def _submit(self, session: InteractiveSession, batch: int) -> None:
         from kettle_services.sessions.domain.member_ads import member_ad  # the language of submissions
@@ -169,7 +169,12 @@ class Carrying:
                 jobs=jobs,
                 attributes={SHARED_WITH: text},
             )
-            await self._bus.call(ACT_ON_MEMBERS, self._schedd, request, deadline=_WITHIN_S)
+            try:
+                await self._bus.call(ACT_ON_MEMBERS, self._schedd, request, deadline=_WITHIN_S)
+            except RefusedError as error:
+                if retryable(error):
+                    raise
+                _log.error("jobs of session %s are shared as before: %s", session.id, error)
         self._shared[session.id] = shared
 
     async def _forget(self) -> None:

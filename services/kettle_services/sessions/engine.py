@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
+import msgspec
+
 from kettle_services.sessions.domain.ages import next_time
 from kettle_services.sessions.domain.decisions import NOTHING, Heard, decided
 from kettle_services.sessions.domain.session import InteractiveSession, evolve
@@ -16,7 +18,16 @@ from kettle_services.sessions.domain.state import STREAM
 from kettle_services.sessions.record import Record
 from kettle_wire.events.interactive import InteractiveEvent, InteractiveForgotten
 
+_NEVER: Final = float("inf")
 _log: Final = logging.getLogger(__name__)
+
+
+class _Looked(msgspec.Struct, frozen=True):
+    """How a session was when all was decided of it, and when something may be due."""
+
+    session: InteractiveSession
+    heard: Heard
+    due: float
 
 
 class Engine:
@@ -27,6 +38,7 @@ class Engine:
         self.record: Final = record
         self._keep = keep
         self._heard: dict[str, Heard] = {}
+        self._looked: dict[str, _Looked] = {}
         self._tick = asyncio.Event()
         self.todo: Final = asyncio.Event()
         """Set when something may have to be carried out."""
@@ -93,23 +105,31 @@ class Engine:
         """Decide when a time has come; never returns."""
         while True:
             self._tick.clear()
-            for session in list(self.sessions):
-                self._look(session)
             now = time.time()
-            soonest = min(
-                (at for each in self.sessions.values() if (at := self._next(each)) > now), default=None
-            )
+            soonest = min((self._look(session, now) for session in list(self.sessions)), default=_NEVER)
             with suppress(TimeoutError):
-                async with asyncio.timeout(None if soonest is None else soonest - now):
+                async with asyncio.timeout(None if soonest == _NEVER else max(0.0, soonest - now)):
                     await self._tick.wait()
 
-    def _look(self, session: str) -> None:
-        each = self.sessions[session]
-        if each.ended and time.time() >= each.ended + self._keep:
+    def _look(self, session: str, now: float) -> float:
+        """
+        Decide what is due of one, and tell when something may be due again; nothing is while it is as it was and that has not come.
+        """
+        each, heard = self.sessions[session], self.heard(session)
+        known = self._looked.get(session)
+        if known is not None and known.session is each and known.heard is heard and now < known.due:
+            return known.due
+        if each.ended and now >= each.ended + self._keep:
             self._heard.pop(session, None)
+            self._looked.pop(session, None)
             self.settle(session, [InteractiveForgotten()])
-        elif not each.ended:
+            return _NEVER
+        if not each.ended:
             self.settle(session)
+        after = self.sessions[session]
+        due = self._next(after) or _NEVER
+        self._looked[session] = _Looked(after, heard, due)
+        return due
 
     def _next(self, session: InteractiveSession) -> float:
         """When something may be due; 0: never by itself."""

@@ -6,9 +6,10 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from kettle_services.simulator.domain.clock import US
+from kettle_services.simulator.domain.claims import Record, forget
 from kettle_services.simulator.domain.pool_rules import PoolRules
-from kettle_services.simulator.invented.play import first_too_large, play
+from kettle_services.simulator.invented.never_fits import first_refused, first_too_large
+from kettle_services.simulator.invented.play import Course, play
 from kettle_services.simulator.platforms.network import TCP, Correction, Network
 from kettle_services.simulator.platforms.platform import Platform
 from kettle_services.simulator.results.result import Result
@@ -18,6 +19,7 @@ from kettle_services.simulator.workloads.workload import Workload
 from kettle_services.simulator.wrench.batch_service import Discipline
 from kettle_services.simulator.wrench.delays import Delays, Oddities
 from kettle_services.simulator.wrench.dependent_jobs import DependentJobs
+from kettle_services.simulator.wrench.hosts_over_time import changes
 from kettle_services.simulator.wrench.job_runs import NO_DATA
 from kettle_services.simulator.wrench.pool import WrenchPool
 from kettle_services.simulator.wrench.transfers import Transfers
@@ -53,12 +55,12 @@ class Simulation(msgspec.Struct, frozen=True, kw_only=True):
     rules: PoolRules | None = None
     seed: int = 0
     """Of failures of hosts."""
-    step: int = US
-    """Microseconds between two cycles of Kettle's negotiator at least."""
+    course: Course = Course()
+    """How Kettle's deciders are played."""
 
-    def run(self) -> Result:
+    def run(self, record: Record = forget) -> Result:
         """
-        Play it to its end.
+        Play it to its end; `record` receives what Kettle's own queue would have recorded.
 
         Raises:
             JobTooLargeError: no host can ever hold a job.
@@ -66,7 +68,7 @@ class Simulation(msgspec.Struct, frozen=True, kw_only=True):
         """
         if self.rules is not None:
             self.check()
-            return play(self.platform, self.workload, self.rules, step=self.step)
+            return play(self.platform, self.workload, self.rules, course=self.course, record=record)
         if self.workload.waits is not None:
             return self._run_dependent(self.workload.waits)
         pool = self._empty_pool()
@@ -96,12 +98,15 @@ class Simulation(msgspec.Struct, frozen=True, kw_only=True):
             return
         if self.workload.waits is not None:
             raise ValueError("jobs that wait for others are simulated by WRENCH's model only")
-        if any(host.life is not None for host in self.platform.hosts):
-            raise ValueError("hosts that come and go are simulated by WRENCH's model only")
+        if any(host.failures is not None for host in self.platform.hosts):
+            raise ValueError("hosts that fail are simulated by WRENCH's model only")
         job = first_too_large(self.platform, self.workload)
         if job is not None:
             cores, memory = int(self.workload.cores[job]), int(self.workload.memory[job])
             raise JobTooLargeError(job, f"no host has {cores} cores and {memory} MiB of memory for a job")
+        refused = first_refused(self.platform, self.workload, self.rules.groups.tree, self.course.said)
+        if refused is not None:
+            raise JobTooLargeError(*refused)
 
     def _run_dependent(self, waits: Dependencies) -> Result:
         self.check()
@@ -132,9 +137,9 @@ class Simulation(msgspec.Struct, frozen=True, kw_only=True):
             messages=self._message_times() if self.messages else (),
             transfers=self._transfers(),
             changes={
-                place: host.life.changes(Randomness(self.seed, f"life of {host.name}").one)
+                place: changes(host, Randomness(self.seed, f"failures of {host.name}").one)
                 for place, host in enumerate(hosts)
-                if host.life is not None
+                if not host.is_always_there
             },
         )
 

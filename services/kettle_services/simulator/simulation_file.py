@@ -11,11 +11,14 @@ from typing import Any, Final, cast
 
 import msgspec
 
+from kettle.classad import ClassAdParseError, parse
 from kettle_services.negotiator.settings import NegotiatorSettings
 from kettle_services.simulator.checked_file import CheckedFile, closest
 from kettle_services.simulator.domain.pool_rules import PoolRules
+from kettle_services.simulator.invented.period_of_workload import END
+from kettle_services.simulator.invented.play import Course
 from kettle_services.simulator.platforms.hosts import PLENTY, Count, Speed
-from kettle_services.simulator.platforms.lives import Life, read_outages
+from kettle_services.simulator.platforms.lives import Failures, read_outages
 from kettle_services.simulator.platforms.platform import Level, Platform
 from kettle_services.simulator.platforms.quantities import (
     QuantityError,
@@ -27,11 +30,13 @@ from kettle_services.simulator.platforms.quantities import (
 from kettle_services.simulator.simulation import Simulation
 from kettle_services.simulator.what_if_file import WORKLIFE, negotiator_settings, priority_factors, rules
 from kettle_services.simulator.workloads.distributions import Constant, Distribution
+from kettle_services.simulator.workloads.job_kinds import PLAIN, JobKind
 from kettle_services.simulator.workloads.swf import BadLine, Trace, TraceError, read_swf
 from kettle_services.simulator.workloads.workflows import WorkflowError, read_dag, read_wfformat
 from kettle_services.simulator.workloads.workload import Workload, arrivals
 from kettle_services.simulator.wrench.batch_service import Discipline
 from kettle_services.simulator.wrench.delays import Delays, Oddities
+from kettle_wire.ads import Ad, Expr
 
 Quantity = float | str
 
@@ -53,10 +58,6 @@ class Hosts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     latency: Quantity = 0.0
     levels: list[Level] = []
     """A tree of links in the place of one for each host: the first level is the one nearest to the centre."""
-    comes: Quantity = 0.0
-    """When they are there first; machines of a cloud after that and `boot`."""
-    boot: Quantity = 0.0
-    goes: Quantity | None = None
     mtbf: Quantity = 0.0
     """Mean time between a repair and the next failure; without one they do not fail."""
     repair: Quantity = 0.0
@@ -64,6 +65,11 @@ class Hosts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     outages: str = ""
     """Path of a CSV file in the place of failures at random: host, from, until (seconds)."""
     name: str = ""
+    joins: Quantity = 0.0
+    leaves: Quantity = ""
+    """When they come and go; empty: never."""
+    boot: Quantity = 0.0
+    """How much later than `joins` they are there, as machines of a cloud."""
 
 
 class JobsTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -90,6 +96,10 @@ class JobsTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """How often the workflow or the DAG is submitted, as `every` and `arrivals` say."""
     requested_time: bool = False
     """Jobs of the trace work as long as they asked for."""
+    requirements: str = ""
+    rank: str = ""
+    concurrency_limits: str = ""
+    """As in submit files; for the model kettle."""
 
 
 class Queue(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -130,9 +140,23 @@ class Deciders(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """After which a claim takes no further job."""
     step: Quantity = 1.0
     """Between two cycles of the negotiator at least."""
+    latency: Quantity = 0.0
+    """From when a match has become possible until the slot is claimed."""
+    start: Quantity = 0.0
+    """From when a slot is claimed until the job runs on it."""
+    until: Quantity = ""
+    """When it ends, whatever still waits or runs; empty: with the last job."""
 
 
-_WRENCH, _KETTLE = ("delays", "queue"), ("negotiator", "factors", "kettle")
+class AllMachines(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[machines]`: what all of them say of themselves, for the model with Kettle's own deciders."""
+
+    start: str = ""
+    rank: str = ""
+    user_preemption: bool | None = None
+
+
+_WRENCH, _KETTLE = ("delays", "queue"), ("negotiator", "factors", "kettle", "machines")
 _TABLES: Final = ("seed", "model", "platform", "workload", *_WRENCH, *_KETTLE)
 
 
@@ -165,10 +189,12 @@ def read(path: Path, *, seed: int | None = None, skip_bad: bool = False) -> Desc
         workload = reduce(add, workloads)
     except ValueError as error:
         raise file.refuse(("workload",), f"{error}; [queue] batch = true has all of them there") from error
-    if model == "kettle" and workload.waits is not None:
+    if model == "wrench":
+        _only_for_kettle(file, workload)
+    elif workload.waits is not None:
         raise file.refuse(("workload",), "workflows are simulated by the model wrench only")
-    if model == "kettle" and any(host.life for platform in platforms for host in platform.hosts):
-        raise file.refuse(("platform",), "hosts that come and go are simulated by the model wrench only")
+    if model == "kettle" and any(host.failures for platform in platforms for host in platform.hosts):
+        raise file.refuse(("platform",), "hosts that fail are simulated by the model wrench only")
     return Described(
         Simulation(
             platform=reduce(add, platforms),
@@ -179,7 +205,7 @@ def read(path: Path, *, seed: int | None = None, skip_bad: bool = False) -> Desc
             messages=queue.messages,
             seed=first,
             rules=None if model == "wrench" else _rules(file, tables),
-            step=_step(file, tables),
+            course=_course(file, tables),
         ),
         tuple(skipped),
     )
@@ -196,7 +222,7 @@ def _list(
 ) -> list[tuple[tuple[str, ...], Any]]:
     """The tables of a list, or one table that stands for a list of it."""
     said = tables.get(name)
-    if not said:
+    if said is None or said == []:
         raise SimulationFileError(f"{file.path}: it has no [[{name}]]")
     one = isinstance(said, dict)
     found: list[tuple[tuple[str, ...], Any]] = []
@@ -214,32 +240,31 @@ def _platform(file: CheckedFile, keys: tuple[str, ...], said: Hosts) -> Platform
             keys, "levels say how many hosts there are, and how they are linked: leave out hosts and link"
         )
     try:
-        platform = _hosts(said, name)
-        return platform.living(_lives(file, keys, said, platform)) if _comes_and_goes(said) else platform
+        platform = _hosts(said, name).between(_joins(said), said.leaves)
+        if said.mtbf or said.outages:
+            return platform.failing(_failures(file, keys, said, platform))
+        return platform
     except (ValueError, msgspec.ValidationError) as error:
         raise file.refuse(keys, str(error)) from error
 
 
-def _comes_and_goes(said: Hosts) -> bool:
-    return bool(said.comes or said.boot or said.goes is not None or said.mtbf or said.outages)
+def _joins(said: Hosts) -> float:
+    return seconds(said.joins) + seconds(said.boot)
 
 
-def _lives(file: CheckedFile, keys: tuple[str, ...], said: Hosts, platform: Platform) -> list[Life | None]:
+def _failures(
+    file: CheckedFile, keys: tuple[str, ...], said: Hosts, platform: Platform
+) -> list[Failures | None]:
     if said.outages and said.mtbf:
         raise file.refuse(keys, "either outages name a file, or mtbf says how often hosts fail")
-    life = Life(
-        comes=microseconds(said.comes) + microseconds(said.boot),
-        goes=None if said.goes is None else microseconds(said.goes),
-        mean_up=seconds(said.mtbf),
-        mean_down=seconds(said.repair),
-    )
+    life = Failures(mean_up=seconds(said.mtbf), mean_down=seconds(said.repair))
     if not said.outages:
         return [life] * len(platform.hosts)
     try:
         outages = read_outages(file.path.parent / said.outages, [host.name for host in platform.hosts])
     except OSError as error:
         raise file.refuse((*keys, "outages"), f"{said.outages}: {error.strerror}") from error
-    return [msgspec.structs.replace(life, outages=outages.get(host.name, ())) for host in platform.hosts]
+    return [Failures(outages=outages.get(host.name, ())) for host in platform.hosts]
 
 
 def _hosts(said: Hosts, name: str) -> Platform:
@@ -295,6 +320,9 @@ def _workload(
             reads=whole_bytes(said.reads),
             writes=whole_bytes(said.writes),
             user=said.user,
+            kind=JobKind(
+                requirements=said.requirements, rank=said.rank, concurrency_limits=said.concurrency_limits
+            ),
             grid=queue.batch,
         )
     except ValueError as error:
@@ -367,9 +395,29 @@ def _rules(file: CheckedFile, tables: dict[str, Any]) -> PoolRules:
     )
 
 
-def _step(file: CheckedFile, tables: dict[str, Any]) -> int:
+def _course(file: CheckedFile, tables: dict[str, Any]) -> Course:
     said: Deciders = _table(file, tables, "kettle", Deciders)
-    try:
-        return microseconds(said.step)
-    except QuantityError as error:
-        raise file.refuse(("kettle", "step"), str(error)) from error
+    machines: AllMachines = _table(file, tables, "machines", AllMachines)
+    for name, text in (("start", machines.start), ("rank", machines.rank)):
+        try:
+            if text:
+                parse(text)
+        except ClassAdParseError as error:
+            raise file.refuse(("machines", name), f"it is no expression: {error}") from error
+    ad: Ad = {name: Expr(text) for name, text in (("Start", machines.start), ("Rank", machines.rank)) if text}
+    if machines.user_preemption is not None:
+        ad["UserPreemption"] = machines.user_preemption
+    times: dict[str, int] = {}
+    for name in ("step", "latency", "start", "until"):
+        quantity: Quantity = getattr(said, name)
+        try:
+            times[name] = END if quantity == "" else microseconds(quantity)
+        except QuantityError as error:
+            raise file.refuse(("kettle", name), str(error)) from error
+    return Course(said=ad, **times)
+
+
+def _only_for_kettle(file: CheckedFile, workload: Workload) -> None:
+    if any(kind != PLAIN for kind in workload.kinds):
+        what = "requirements, rank and concurrency_limits are looked at by"
+        raise file.refuse(("workload",), f'{what} the model kettle only: model = "kettle"')

@@ -21,7 +21,7 @@ from kettle_wire.attempts import Ending
 from kettle_wire.codes import HoldCode
 from kettle_wire.commands.questions import FetchTokens, JobTokens
 from kettle_wire.job_tokens import JobToken
-from kettle_wire.sessions import FILES
+from kettle_wire.session_attributes import FILES
 
 _REPEAT_S: Final = 5.0
 """Between two questions for the same."""

@@ -16,6 +16,7 @@ from distributed import Client
 from kettle.client.errors import CommandRefusedError
 from kettle.dask import KettleCluster
 from kettle.dask.errors import NotStoppedError, SessionEndedError, VersionMismatchError
+from kettle.dask.session_service import Situation, Wish
 from kettle.testing.patience import PATIENCE_S
 
 from .sessions_here import SessionsHere, sessions_here
@@ -27,10 +28,33 @@ async def service() -> AsyncIterator[SessionsHere]:
         yield running
 
 
+class Connected:
+    """The service as one connection has it: when that is closed it cannot be asked there any more."""
+
+    def __init__(self, service: SessionsHere) -> None:
+        self._service = service
+        self.open = True
+
+    def __getattr__(self, name: str) -> Any:
+        assert self.open, f"{name} is asked on a connection that is closed"
+        asked = getattr(self._service, name)
+
+        async def answered(*words: Any) -> Any:
+            answer = await asked(*words)
+            assert self.open, f"the connection was closed before {name} was answered"
+            return answer
+
+        return answered
+
+
 def cluster(service: SessionsHere, n: int | None = None, **options: Any) -> KettleCluster:
     @asynccontextmanager
-    async def connect() -> AsyncGenerator[SessionsHere]:
-        yield service
+    async def connect() -> AsyncGenerator[Any]:
+        connected = Connected(service)
+        try:
+            yield connected
+        finally:
+            connected.open = False
 
     return KettleCluster(n, connect=connect, asynchronous=True, quiet=True, **options)
 
@@ -150,6 +174,50 @@ async def test_what_is_wrong_is_said_before_anything_is_computed(service: Sessio
             await cluster(service, existing="another")
     with pytest.raises(SessionEndedError, match="it was stopped"):
         await cluster(service, existing="s1")
+
+
+async def test_a_cluster_that_has_let_go_of_its_connection_is_asked_on_another_one(
+    service: SessionsHere,
+) -> None:
+    """When its session is over; what is asked then has an answer at once."""
+    async with cluster(service, 0) as mine:
+        await service.change(state="ended", reason="its life of 1 hour is over", contact="")
+        async with asyncio.timeout(PATIENCE_S):
+            while "is over: its life" not in mine.why():
+                await asyncio.sleep(0.02)
+        logs = await mine.get_logs(cluster=True, scheduler=False, workers=False)
+        assert "the session was requested" == logs["Cluster"]
+
+
+async def test_that_it_is_stopped_may_be_news_before_it_is_answered(service: SessionsHere) -> None:
+    """The connection stays for the answer."""
+
+    async def stop(session: str) -> Situation:
+        stopped = await stopping(session)
+        async with asyncio.timeout(PATIENCE_S):
+            while not (mine._link and mine._link.closed):
+                await asyncio.sleep(0.02)
+        return stopped
+
+    stopping, service.stop = service.stop, stop  # type: ignore[method-assign]
+    async with cluster(service, 0) as mine:
+        pass
+    assert "ended" == service.situation.state
+
+
+async def test_a_cluster_that_is_of_no_use_is_stopped(service: SessionsHere) -> None:
+    """Its jobs do not go on without anybody who could use them."""
+
+    async def told(wish: Wish) -> Situation:
+        await create(wish)
+        await service.until(lambda now: bool(now.contact))
+        await service.change(versions={"distributed": "2020.1", "python": "3.1.2"})
+        return service.situation
+
+    create, service.create = service.create, told  # type: ignore[method-assign]
+    with pytest.raises(VersionMismatchError):
+        await cluster(service, 0)
+    assert "ended" == service.situation.state
 
 
 async def test_a_panel_has_a_cluster_that_waits(service: SessionsHere) -> None:

@@ -87,6 +87,33 @@ async def test_a_request_goes_to_the_job_and_its_answer_comes_back() -> None:
     assert "x_forwarded_user" not in job
 
 
+async def test_an_answer_that_begins_before_the_request_is_whole_goes_on() -> None:
+    """A job that answers each piece as it comes gets the next ones, and the person all of its answers."""
+
+    async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        while size := int(await reader.readline(), 16):
+            piece = (await reader.readexactly(size + 2))[:size]
+            writer.write(b"%x\r\n%b\r\n" % (size, piece))
+        writer.write(b"0\r\n\r\n")
+        await writer.drain()
+
+    async with gateway() as made, raw_server(echo) as port, job_side(made.port, f"web:{port}/http"):
+        made.jobs.put()
+        reader, writer = await asyncio.open_connection("127.0.0.1", made.port)
+        writer.write(
+            b"POST /jobs/12.0/web/ HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer alice\r\nTransfer-Encoding: chunked\r\n\r\n"
+        )
+        async with asyncio.timeout(20):
+            for number in range(3):
+                writer.write(b"3\r\nno%d\r\n" % number)
+                assert await reader.readuntil(b"no%d\r\n" % number)
+            writer.write(b"0\r\n\r\n")
+            assert await reader.readuntil(b"0\r\n\r\n")
+        await gone(writer)
+
+
 async def test_a_websocket_goes_both_ways() -> None:
     """Frames pass in both directions, and the end of one side is the end of the other."""
     async with gateway() as made, web_server(told()) as port, job_side(made.port, f"web:{port}/http"):

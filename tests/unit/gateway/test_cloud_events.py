@@ -71,8 +71,10 @@ from kettle_wire.events import (
 from kettle_wire.events.codec import EVENT_TYPES, Recorded
 from kettle_wire.events.interactive import InteractiveEvent
 from kettle_wire.events.job import ServiceUse
+from kettle_wire.events.route import RouteDecided, RoutedProc
 from kettle_wire.events.workflow import WorkflowEvent
 from kettle_wire.frames import Entry, Frame
+from kettle_wire.routes import RouteStep
 from kettle_wire.subjects import Subjects
 from kettle_wire.tasks import Step
 
@@ -381,6 +383,23 @@ def test_what_may_be_a_secret_is_left_out(name: str) -> None:
         claim="c", startd="n", slot="s", slot_ad={name: "s3cret"}, submitter="a", autocluster=1, lease=1.0
     )
     assert {} == as_published(granted)["slot_ad"]
+    decision = RouteDecided(
+        jobs=[RoutedProc(0, 1)],
+        version="0f",
+        owner="a",
+        route="Slurm",
+        attributes={name: "s3cret", "BatchQueue": "long"},
+        trace=[
+            RouteStep("route Slurm", 2, "$(secret)", None, "s3cret"),
+            RouteStep("route Slurm", 3, name, None, "s3cret"),
+            RouteStep("route Slurm", 4, "BatchQueue", None, "long"),
+        ],
+    )
+    routed = as_published(decision)
+    assert ({"BatchQueue": "long"}, [["route Slurm", 4, "BatchQueue", None, "long"]]) == (
+        routed["attributes"],
+        routed["trace"],
+    )
 
 
 def test_names_are_private_in_any_case() -> None:

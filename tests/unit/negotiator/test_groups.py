@@ -11,7 +11,6 @@ from kettle_services.negotiator.domain.accountant import Accountant
 from kettle_services.negotiator.domain.cycle import negotiate
 from kettle_services.negotiator.domain.principals import fold_into
 from kettle_services.negotiator.domain.rejections import Reasons
-from kettle_services.negotiator.domain.slot_usage import usage
 from kettle_wire.ads import Ad
 from kettle_wire.ads.daemon import SlotSecret
 from kettle_wire.subjects import slot_key
@@ -56,7 +55,7 @@ def test_who_wants_something_is_served_within_bounded_cycles(
             )
             one.slot(slot_key("m", match.slot), ad)
             one.secret(slot_key("m", match.slot), SlotSecret(startd="m", capability="other"))
-        accountant.observe(now, usage(one.slots))
+        accountant.observe(now, one.states.usage())
         now += 60.0 * minutes
         for event in accountant.charge(now):
             fold_into(accountant.principals, event)

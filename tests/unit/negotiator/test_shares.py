@@ -13,7 +13,6 @@ from kettle_services.negotiator.domain.accountant import Accountant, Standing
 from kettle_services.negotiator.domain.cycle import Outcome, negotiate
 from kettle_services.negotiator.domain.principals import Principal, fold_into
 from kettle_services.negotiator.domain.rejections import CEILING, Reasons
-from kettle_services.negotiator.domain.slot_usage import usage
 from kettle_wire.ads import Ad
 from kettle_wire.ads.daemon import SlotSecret
 from kettle_wire.subjects import slot_key
@@ -119,13 +118,13 @@ def test_nobody_starves(priorities: list[float], cores: int, seed: int) -> None:
         free = f"slot{random.randrange(cores)}@m"
         one.slot(slot_key("m", free), slot(free, cpus=1))
         one.secret(slot_key("m", free), SlotSecret(startd="m", capability="c"))
-        accountant.observe(now, usage(one.slots))
+        accountant.observe(now, one.states.usage())
         standings = accountant.standings(now, names)
         outcome = negotiate(one, Reasons(), now=now, trust=1.0, standings=standings)
         for match in outcome.matches:
             served.add(match.submitter)
             one.slot(slot_key("m", match.slot), claimed(match.slot, match.submitter, 1))
-        accountant.observe(now, usage(one.slots))
+        accountant.observe(now, one.states.usage())
         for event in accountant.charge(now):
             fold_into(accountant.principals, event)
         if served == set(names):

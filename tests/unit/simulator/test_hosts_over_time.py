@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kettle_services.simulator.platforms.lives import Life, outages_of, read_outages
+from kettle_services.simulator.platforms.lives import Failures, outages_of, read_outages
 from kettle_services.simulator.platforms.network import Correction
 from kettle_services.simulator.platforms.platform import Level, Platform
 from kettle_services.simulator.results.drawings.all_of_them import drawn
@@ -18,12 +18,13 @@ from kettle_services.simulator.workloads.distributions import Randomness
 from kettle_services.simulator.workloads.workload import Workload
 from kettle_services.simulator.wrench.batch_service import Discipline
 from kettle_services.simulator.wrench.delays import Delays
+from kettle_services.simulator.wrench.hosts_over_time import changes
 
 _S = 1_000_000
 
 
-def _away(*spans: tuple[float, float]) -> Life:
-    return Life(outages=outages_of(list(spans)))
+def _away(*spans: tuple[float, float]) -> Failures:
+    return Failures(outages=outages_of(list(spans)))
 
 
 def _run(platform: Platform, work: Workload, delays: Delays | None = None) -> Result:
@@ -34,7 +35,7 @@ def test_a_job_begins_again_on_a_host_that_is_there() -> None:
     """
     Two hosts; the first fails after 4 s, and its job waits for the second one, which is busy until 10 s.
     """
-    platform = Platform.star(hosts=2).living([_away((4, 100)), None])
+    platform = Platform.star(hosts=2).failing([_away((4, 100)), None])
     result = _run(platform, Workload.generated(2, duration=10))
     assert (result.starts / _S).tolist() == [10, 0]
     assert (result.ends / _S).tolist() == [20, 10]
@@ -47,7 +48,7 @@ def test_a_job_begins_again_on_a_host_that_is_there() -> None:
 
 
 def test_a_host_that_comes_takes_what_waits() -> None:
-    platform = Platform.star(hosts=2).living([Life(comes=30 * _S), Life(comes=45 * _S, goes=52 * _S)])
+    platform = Platform.star(hosts=1).between(30) + Platform.star(hosts=1).between(45, 52)
     result = _run(platform, Workload.generated(3, duration=10))
     assert (result.lost / _S)[:, 1:].tolist() == [[45, 52]]
     assert (result.starts / _S).tolist() == [30, 40, 52]
@@ -57,7 +58,7 @@ def test_a_loss_costs_the_manager_what_an_end_costs() -> None:
     """
     Lost after 4 s, known of 3 s later, and placed in the next cycle, which takes 1 s and 2 s for the job.
     """
-    platform = Platform.star(hosts=1).living([_away((7, 8))])
+    platform = Platform.star(hosts=1).failing([_away((7, 8))])
     delays = Delays(negotiator=_S, non_grid_pre=2 * _S, non_grid_post=3 * _S)
     result = _run(platform, Workload.generated(1, duration=10), delays)
     assert result.lost.tolist() == [[0, 3 * _S, 7 * _S]]
@@ -67,7 +68,7 @@ def test_a_loss_costs_the_manager_what_an_end_costs() -> None:
 
 @pytest.mark.parametrize("discipline", list(Discipline))
 def test_a_batch_service_loses_jobs_with_any_of_their_nodes(discipline: Discipline) -> None:
-    platform = Platform.star(hosts=2).living([None, _away((4, 6))])
+    platform = Platform.star(hosts=2).failing([None, _away((4, 6))])
     work = Workload(submitted=[0, 0], work=[10 * _S] * 2, nodes=[2, 1], grid=True)
     result = Simulation(platform=platform, workload=work, discipline=discipline).run()
     assert result.lost.tolist() == [[0, 0, 4 * _S]]
@@ -76,8 +77,8 @@ def test_a_batch_service_loses_jobs_with_any_of_their_nodes(discipline: Discipli
 
 def test_what_no_host_that_is_left_can_hold_waits_for_ever_and_the_simulation_ends() -> None:
     """One host goes for good; the other one fails again and again, and is too small."""
-    large = Platform.star(hosts=1, cores=4, name="large").living([Life(goes=5 * _S)])
-    small = Platform.star(hosts=1, name="small").living([Life(mean_up=20, mean_down=5)])
+    large = Platform.star(hosts=1, cores=4, name="large").between(0, 5)
+    small = Platform.star(hosts=1, name="small").failing([Failures(mean_up=20, mean_down=5)])
     work = Workload.generated(1, duration=10, cores=4) + Workload.generated(3, duration=1)
     result = _run(large + small, work)
     assert (result.figures().jobs, result.figures().ended) == (4, 3)
@@ -92,7 +93,7 @@ def test_data_on_their_way_to_a_host_that_fails_leave_the_network_to_others() ->
     platform = Platform.tree([Level(width=1, link="1 Gbit/s"), Level(width=2, link="100 Gbit/s")])
     work = Workload.generated(2, duration=0, reads=125_000_000)
     result = Simulation(
-        platform=platform.living([_away((1, 100)), None]), workload=work, correction=Correction()
+        platform=platform.failing([_away((1, 100)), None]), workload=work, correction=Correction()
     ).run()
     assert result.ends[1] / _S == pytest.approx(1.5, abs=1e-4)
     assert result.ends[0] / _S == pytest.approx(2.5, abs=1e-4)
@@ -101,8 +102,8 @@ def test_data_on_their_way_to_a_host_that_fails_leave_the_network_to_others() ->
 @pytest.mark.parametrize("seed", range(15))
 def test_nothing_runs_on_a_host_that_is_away_and_nothing_is_forgotten(seed: int) -> None:
     draw = random.Random(seed)
-    lives = [Life(mean_up=300, mean_down=60) for _ in range(4)]
-    platform = Platform.star(hosts=4, cores=3).living(lives)
+    failures = [Failures(mean_up=300, mean_down=60) for _ in range(4)]
+    platform = Platform.star(hosts=4, cores=3).failing(failures)
     work = Workload(
         submitted=[draw.randint(0, 500) * _S for _ in range(150)],
         work=[draw.randint(1, 120) * _S + n for n in range(150)],
@@ -118,8 +119,8 @@ def test_nothing_runs_on_a_host_that_is_away_and_nothing_is_forgotten(seed: int)
     assert result.hosts is not None
     for place, host in enumerate(platform.hosts):
         until = int(result.reported.max())
-        changes = islice(lives[place].changes(Randomness(seed, f"life of {host.name}").one), 1000)
-        known = [(at, up) for at, up in changes if at <= until]
+        of_host = islice(changes(host, Randomness(seed, f"failures of {host.name}").one), 1000)
+        known = [(at, up) for at, up in of_host if at <= until]
         away = [(at, back) for (at, up), (back, _) in pairwise([*known, (until, True)]) if not up]
         runs = list(zip(result.starts, result.ends, strict=True))
         for job in np.flatnonzero(result.hosts == place):
@@ -134,8 +135,8 @@ def test_nothing_runs_on_a_host_that_is_away_and_nothing_is_forgotten(seed: int)
 
 
 def test_failures_have_their_means() -> None:
-    changes = [at for at, _ in islice(Life(mean_up=90, mean_down=10).changes(Randomness(3).one), 20_001)]
-    spans = np.diff(changes) / _S
+    found = islice(Failures(mean_up=90, mean_down=10).spans(0, Randomness(3).one), 10_000)
+    spans = np.diff(np.array(list(found)).ravel()) / _S
     assert spans[0::2].mean() == pytest.approx(10, rel=0.05)
     assert spans[1::2].mean() == pytest.approx(90, rel=0.05)
 
@@ -146,9 +147,9 @@ hosts = 2
 outages = "outages.csv"
 
 [[platform]]
-comes = "10 min"
+joins = "10 min"
 boot = "1 min"
-goes = "1 h"
+leaves = "1 h"
 
 [[workload]]
 jobs = 5

@@ -54,7 +54,6 @@ def test_the_same_file_gives_the_same_events() -> None:
             Platform.star(hosts=3, cores=4),
             work,
             USUAL,
-            step=_SECOND,
             record=lambda at, shard, stream, event: found.append((at, shard, stream, event)),
         )
         return found

@@ -1,8 +1,12 @@
 """What probes make of a machine."""
 
 import os
+import signal
 import socket
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Generator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -120,6 +124,38 @@ def test_an_unfit_machine_is_not_matched_and_ends_claims_that_wait() -> None:
     assert 0 == activated(host, activation())
     host.unfit = "again"
     assert [] == evaluate(host, NOW)
+
+
+def lives(pid: int) -> bool:
+    """Whether there is such a process that was not ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_what_a_program_leaves_running_ends_with_it(tmp_path: Path) -> None:
+    """It would be one more each time."""
+    probe = program(tmp_path, "sleep 1000 >/dev/null 2>&1 </dev/null &\necho Pid = $!")
+    order = ProbeOrder(names=[], place="/", account=None)
+    task = msgspec.json.encode(ProbeTask(probe=probe, account=None, containers=order))
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "kettle.execution.site_probes"],
+        input=task,
+        capture_output=True,
+        check=False,
+        start_new_session=True,
+    )
+    found = msgspec.json.decode(done.stdout, type=Finding)
+    left = found.attributes["Pid"]
+    assert isinstance(left, int)
+    patience = 2000
+    while lives(left) and patience:
+        time.sleep(0.01)
+        patience -= 1
+    if not patience:
+        os.kill(left, signal.SIGKILL)
+    assert patience
 
 
 def test_a_repository_is_read(tmp_path: Path) -> None:

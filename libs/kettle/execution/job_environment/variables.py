@@ -18,8 +18,8 @@ from kettle.execution.processes.ancestry import MARK
 from kettle.jobs.match_references import SCRATCH
 from kettle.jobs.needed_tokens import DIRECTORY, SERVICES, bearer, file_of, needed_tokens
 from kettle.jobs.pool_access import ATTRIBUTE
-from kettle.published.services import ATTRIBUTE as SERVICES_PUBLISHED
-from kettle_wire.sessions import FILES
+from kettle_wire.session_attributes import FILES
+from kettle_wire.session_attributes import SERVICES as SERVICES_PUBLISHED
 
 PATH: Final = "/usr/local/bin:/usr/bin:/bin"
 

@@ -1,6 +1,11 @@
-"""The process of one probe: its task comes on standard input, and what it finds goes to standard output."""
+"""
+The process of one probe: its task comes on standard input, and what it finds goes to standard output. It ends with all that it has
+started, if it leads a group of processes.
+"""
 
+import os
 import resource
+import signal
 import sys
 import time
 
@@ -19,6 +24,11 @@ def main() -> None:
     found = look(task)
     told = msgspec.structs.replace(found, seconds=round(time.monotonic() - began, 3))
     sys.stdout.buffer.write(msgspec.json.encode(told))
+    sys.stdout.buffer.flush()
+    if (
+        os.getpgrp() == os.getpid()
+    ):  # what a program of the owner's has left running would be one more each time
+        os.killpg(0, signal.SIGKILL)
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ examples:
   kettle log projections                  how far history, usage and the other tables are
   kettle log rebuild jobs                 rebuild tables from the log
   kettle log archive --older-than 90d     move old events from the database to files
+  kettle log import events                bring the log of a simulated pool into the database
   kettle log roles kettle                 SQL for a role for each service
 
 kettle log COMMAND --help explains each.
@@ -112,6 +113,18 @@ examples:
   kettle log archive --verify                  hash every file and compare it with its manifest and the database
 """
 
+_IMPORT: Final = """\
+Bring shards that are in files alone into the database: those of a pool that kettle simulate has played, for example.
+Then kettle history, usage, log show, log at and what-if tell of them as of all others.
+
+A shard that the database has already is refused, unless an earlier import of the same files was interrupted: it goes on.
+Do it in a personal pool: what was imported stays there.
+
+examples:
+  kettle simulate run cluster.toml --events events
+  kettle log import events
+"""
+
 _ROLES: Final = """\
 Print the SQL that makes a role of the database for each service, with the rights that it needs and no others, for a
 database that the site runs itself.  A pool that brings its own database does this by itself.
@@ -144,6 +157,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     reach_options(told)
     _rebuild_arguments(add("rebuild", "rebuild tables from the log", _REBUILD))
     _archive_arguments(add("archive", "move old events to files", _ARCHIVE))
+    brought = add("import", "bring events from files into the database", _IMPORT)
+    brought.add_argument("directory", type=Path, metavar="DIRECTORY", help="an archive, with its manifests")
+    json_option(brought)
+    reach_options(brought)
     roles = add("roles", "SQL for a role for each service", _ROLES)
     roles.add_argument("database", metavar="DATABASE", help="the name of the database")
 
@@ -275,6 +292,7 @@ def _frames(text: str) -> tuple[int, int | None]:
 _MODULES: Final = {
     "check": "check", "show": "show", "at": "at",
     "projections": "projections", "rebuild": "projections", "archive": "archive", "roles": "roles",
+    "import": "importing",
 }  # fmt: skip
 
 

@@ -41,8 +41,8 @@ FILE is TOML (or JSON, named *.json):
 
   [[platform]]                   # hosts that are not there all the time
   hosts = 10
-  comes = "2 h"                  # and boot = "2 min" on top of it, and goes = "10 h" for good
-  mtbf = "10 d"                  # fail so often, or as outages = "outages.csv" says (host, from, until in seconds)
+  joins = "2 h"                  # and boot = "2 min" on top of it, and leaves = "10 h" for good
+  mtbf = "10 d"                  # fail so often (model wrench), or as outages = "outages.csv" says (host, from, until in seconds)
   repair = "4 h"
 
   [[workload]]
@@ -83,6 +83,14 @@ With model = "kettle", Kettle's own queue, negotiator and accountant decide.  In
   [kettle]
   claim_worklife = "20 min"
   step = "1 s"                   # between two cycles at least
+  latency = "50 ms"              # from when a match is possible until the slot is claimed
+  start = "100 ms"               # from then until the job runs
+  until = "2 h"                  # it ends then, whatever still waits or runs
+  [machines]                     # what all of them say: start, rank, user_preemption
+  user_preemption = true
+
+and users can be in groups (user = "physics.alice"), and jobs can have
+requirements, rank and concurrency_limits, as in submit files.
 
 Distributions: constant (value), uniform (low, high), exponential (mean), lognormal (median, sigma), pareto (least, shape).
 """
@@ -96,6 +104,7 @@ examples:
   kettle simulate run cluster.toml
   kettle simulate run cluster.toml --seed 1 --seed 2 --seed 3
   kettle simulate run cluster.toml --jobs jobs.parquet
+  kettle simulate run cluster.toml --events events && kettle log import events
   kettle simulate run cluster.toml --svg drawings
   kettle simulate run cluster.toml --json | jq .runs[0].all.wait_mean
 """
@@ -152,6 +161,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         metavar="N",
         help="in the place of the file's; may be given again",
+    )
+    run_it.add_argument(
+        "--events",
+        type=Path,
+        metavar="DIRECTORY",
+        help="write what a pool would have recorded, as an archive of its log (model kettle)",
     )
     run_it.add_argument(
         "--jobs", type=Path, metavar="TABLE", help="write a row for each job: *.csv or *.parquet"

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from kettle_services.cli.output.screen import Cell, Screen
     from kettle_services.simulator.results.result import Figures, Result
+    from kettle_services.simulator.simulation import Simulation
 
 _TITLES: Final = (
     "", "JOBS", "ENDED", "MAKESPAN", "WAIT", "MEDIAN", "P95", "SLOWDOWN", "CORE HOURS", "IN USE",
@@ -38,10 +39,10 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     seeds: Sequence[int | None] = arguments.seed or [None]
     if table is not None and table.suffix.lower() not in (".csv", ".parquet"):
         raise UsageError(f"{table}: a table is *.csv or *.parquet")
-    if table is not None and len(seeds) > 1:
-        raise UsageError("--jobs writes the jobs of one seed")
-    if arguments.svg is not None and len(seeds) > 1:
-        raise UsageError("--svg draws one seed")
+    files = {"jobs": table, "events": arguments.events, "drawings": arguments.svg}
+    for what, path in files.items():
+        if path is not None and len(seeds) > 1:
+            raise UsageError(f"the {what} of one seed can be written, and several are asked for")
     runs, skipped = _played(arguments, seeds, table, screen)
     if screen.as_json:
         screen.json({"runs": runs, "skipped": skipped})
@@ -50,16 +51,16 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
         _show(each, screen)
     if skipped:
         screen.note(f"{counted(skipped, 'line')} of traces that are no jobs were left out.")
-    if table is not None:
-        screen.note(f"The jobs are in {table}.")
-    if arguments.svg is not None:
-        screen.note(f"The drawings are in {arguments.svg}.")
+    for what, path in files.items():
+        if path is not None:
+            screen.note(f"The {what} are in {path}.")
     return 0
 
 
 def _played(
     arguments: argparse.Namespace, seeds: Sequence[int | None], table: Path | None, screen: Screen
 ) -> tuple[list[Run], int]:
+    from kettle.archive import ArchiveError
     from kettle_services.cli.output.progress_bars import bars
     from kettle_services.simulator.simulation import JobTooLargeError
     from kettle_services.simulator.simulation_file import SimulationFileError, read
@@ -71,11 +72,13 @@ def _played(
             bar("simulated", number, len(seeds))
             try:
                 described = read(arguments.file, seed=seed, skip_bad=arguments.skip_bad)
-                result = described.simulation.run()
+                result = _result(described.simulation, arguments.events)
             except SimulationFileError as error:
                 raise CommandError(str(error)) from error
             except JobTooLargeError as error:
                 raise CommandError(f"{arguments.file}: {error}; nothing was simulated") from error
+            except ArchiveError as error:
+                raise CommandError(str(error)) from error
             skipped = len(described.skipped)
             users = described.simulation.workload.users
             runs.append(Run(seed, result.figures(), {user: result.figures(user) for user in users}))
@@ -84,6 +87,20 @@ def _played(
             if arguments.svg is not None:
                 _draw(arguments.svg, result)
     return runs, skipped
+
+
+def _result(simulation: Simulation, events: Path | None) -> Result:
+    if events is None:
+        return simulation.run()
+    if simulation.rules is None:
+        raise UsageError(
+            '--events needs a file with model = "kettle": there are no events in the model wrench'
+        )
+    from kettle_services.simulator.invented.period_of_workload import SHARD
+    from kettle_services.simulator.results.recorded_events import RecordedEvents
+
+    with RecordedEvents(events, SHARD) as recorded:
+        return simulation.run(recorded)
 
 
 def _draw(directory: Path, result: Result) -> None:

@@ -18,6 +18,11 @@ from kettle_wire.subjects import Subjects
 
 SCHEDD: Final = "schedd."
 """How the shards of access points begin."""
+_UNPUBLISHED: Final = ("dagman.", "sessions.")
+"""
+How the shards begin whose events are not published: what workflows and sessions do to jobs is told as events of these
+jobs, and a plan has what its owner alone may know.
+"""
 
 _encode: Final = msgspec.json.Encoder().encode
 _meta: Final = msgspec.msgpack.Decoder(dict[str, str]).decode
@@ -44,6 +49,11 @@ class DecodedEvent(msgspec.Struct, frozen=True):
             if self.of_many and self.job is not None
             else str(self.position)
         )
+
+
+def is_published(shard: str) -> bool:
+    """Whether the events of a shard are for those who watch the pool."""
+    return not shard.startswith(_UNPUBLISHED)
 
 
 def read(frame: Frame, *, after: int = 0) -> list[DecodedEvent]:

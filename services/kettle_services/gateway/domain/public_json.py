@@ -17,12 +17,15 @@ from kettle.jobs.private_attributes import PRIVATE as OF_JOBS
 from kettle_wire.ads.types import Ad, Expr, Scalar
 from kettle_wire.events import ClaimGranted, ClusterSubmitted
 from kettle_wire.events.codec import Recorded
+from kettle_wire.events.route import RouteDecided
 
 PRIVATE: Final = OF_JOBS | {
     "capability", "childclaimids", "claimid", "claimidlist", "claimids", "pairedclaimid", "remoteclaimid", "transferkey",
 }  # fmt: skip
 """Attributes that are left out, in lower case: HTCondor's private ones, environments, and what has such in it."""
 _PRIVATE_PREFIX: Final = "_condor_priv"
+_MACRO: Final = "$("
+"""How what a route has computed for itself is called, beside the attributes that it sets."""
 
 _NULLS: Final = (b":null", b",null", b"[null")
 """How a null stands in JSON. Text may have the same in it; that most jobs read and write /dev/null does not count."""
@@ -56,6 +59,8 @@ def _public(event: Recorded) -> Recorded:
             return _public_cluster(event)
         case ClaimGranted(slot_ad=ad) if _has_private(ad):
             return msgspec.structs.replace(event, slot_ad=_public_ad(ad))
+        case RouteDecided():
+            return _public_route(event)
         case _:
             return event
 
@@ -69,6 +74,12 @@ def _public_cluster(event: ClusterSubmitted) -> ClusterSubmitted:
         rows = [[row[index] for index in shown] for row in event.rows]
         event = msgspec.structs.replace(event, columns=columns, rows=rows)
     return event
+
+
+def _public_route(event: RouteDecided) -> RouteDecided:
+    """A macro may be made of any attribute of the job."""
+    trace = [step for step in event.trace if not is_private(step.name) and not step.name.startswith(_MACRO)]
+    return msgspec.structs.replace(event, attributes=_public_ad(event.attributes), trace=trace)
 
 
 def _has_private(names: Mapping[str, object] | Sequence[str]) -> bool:

@@ -6,7 +6,8 @@ sent, so nobody can put a second request into the first.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Final
 
 import aiohttp
@@ -76,6 +77,29 @@ def refused_stream(error: TunnelError | ConnectionError, service: str) -> Reques
     )
 
 
+class _Patience:
+    """How long a job may take to begin its answer; it may do so before it has all of the request."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._waiting: asyncio.Timeout | None = None
+
+    @asynccontextmanager
+    async def limit(self) -> AsyncGenerator[None]:
+        """Until the answer begins; raises TimeoutError: it does not."""
+        async with asyncio.timeout(self._seconds) as waiting:
+            self._waiting = waiting
+            try:
+                yield
+            finally:
+                self._waiting = None
+
+    def begin_again(self) -> None:
+        """More of the request has come."""
+        if self._waiting is not None and not self._waiting.expired():
+            self._waiting.reschedule(asyncio.get_running_loop().time() + self._seconds)
+
+
 class HttpProxy:
     """Passes them on."""
 
@@ -105,7 +129,7 @@ class HttpProxy:
         has_body = request.can_read_body
         if has_body and (length := request.headers.get(hdrs.CONTENT_LENGTH)) is not None:
             headers.append((hdrs.CONTENT_LENGTH, length))
-        deadline = asyncio.timeout(self._patience)
+        deadline = _Patience(self._patience)
         body = self._body(request, use, deadline) if has_body else None
         session = connections.session(again=not has_body)
         response = await self._begun(session, request.method, use.service, target, headers, body, deadline)
@@ -114,15 +138,14 @@ class HttpProxy:
         finally:
             response.close() if not response.content.is_eof() else response.release()
 
-    async def _body(self, request: web.Request, use: Use, deadline: asyncio.Timeout) -> AsyncIterator[bytes]:
-        loop = asyncio.get_running_loop()
+    async def _body(self, request: web.Request, use: Use, deadline: "_Patience") -> AsyncIterator[bytes]:
         if hdrs.EXPECT in request.headers:
             await request.writer.write(_CONTINUE)
             request.writer.output_size = 0
         while True:
             async with asyncio.timeout(_SLOW_BODY_S):
                 data = await request.content.readany()
-            deadline.reschedule(loop.time() + self._patience)
+            deadline.begin_again()
             if not data:
                 return
             use.count_sent(len(data))
@@ -136,10 +159,10 @@ class HttpProxy:
         target: str,
         headers: list[tuple[str, str]],
         body: AsyncIterator[bytes] | None,
-        deadline: asyncio.Timeout,
+        deadline: "_Patience",
     ) -> aiohttp.ClientResponse:
         try:
-            async with deadline:
+            async with deadline.limit():
                 return await session.request(
                     method,
                     address_in_job(service, target),
@@ -176,7 +199,7 @@ class HttpProxy:
     ) -> web.StreamResponse:
         """A WebSocket, from the job's agreement on as bytes."""
         wanted = [*headers, ("Connection", "Upgrade"), ("Upgrade", "websocket")]
-        session, deadline = connections.session(again=False), asyncio.timeout(self._patience)
+        session, deadline = connections.session(again=False), _Patience(self._patience)
         response = await self._begun(session, "GET", use.service, target, wanted, None, deadline)
         connection = response.connection
         if response.status != 101 or connection is None or connection.transport is None:

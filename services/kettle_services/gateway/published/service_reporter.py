@@ -27,6 +27,10 @@ EVERY_S: Final = 15.0
 """Between reports of one job about what goes on; that it has connected is reported at once."""
 _AGAIN_S: Final = 2.0
 _MOST_USES: Final = 200
+_MOST_REFUSED: Final = 49
+"""Of these so many may tell of refusals service by service: names of services are what strangers say."""
+_OTHERS: Final = "(others)"
+"""Stands for the rest of them: no service is called so."""
 _MOST_WAITING: Final = 50
 """Reports of one job; with more of them the oldest is given up."""
 _LAST_S: Final = 3.0
@@ -52,12 +56,12 @@ class _Job:
     def add(
         self, who: _Who, *, connections: int = 0, sent: int = 0, received: int = 0, refused: int = 0
     ) -> None:
-        """More of what somebody did."""
+        """More of what somebody did; `is_full` says whether there is room for more."""
+        if refused and who not in self.uses and self._has_refused_many:
+            who = who[0], _OTHERS, ""
         person, service, because = who
         known = self.uses.get(who)
         if known is None:
-            if len(self.uses) >= _MOST_USES:
-                return
             known = ServiceUse(person=person, service=service, because=because)
         self.uses[who] = msgspec.structs.replace(
             known,
@@ -66,6 +70,15 @@ class _Job:
             received=known.received + received,
             refused=known.refused + refused,
         )
+
+    @property
+    def _has_refused_many(self) -> bool:
+        return sum(each.refused > 0 for each in self.uses.values()) >= _MOST_REFUSED
+
+    @property
+    def is_full(self) -> bool:
+        """Whether one report has no room for more."""
+        return len(self.uses) >= _MOST_USES
 
 
 class ServiceReporter:
@@ -100,7 +113,9 @@ class ServiceReporter:
         self._put(tunnel.key, tunnel.ticket.attempt, tunnel="down", reason=reason[:_LONGEST])
 
     def _refused(self, job: QueuedJob, person: str, service: str) -> None:
-        self._of((job.schedd, job.job), 0).add((person, service, ""), refused=1)
+        key = job.schedd, job.job
+        self._of(key, 0).add((person, service, ""), refused=1)
+        self._require_room(key, 0)
 
     def _count(self, use: Use, *, goes_on: bool = False) -> None:
         """What a connection has done since it was counted last."""
@@ -117,6 +132,12 @@ class ServiceReporter:
             sent=more_sent,
             received=more_received,
         )
+        self._require_room(use.job, use.attempt)
+
+    def _require_room(self, key: JobKey, attempt: int) -> None:
+        """Report what there is, if there is no room for more."""
+        if self._of(key, attempt).is_full:
+            self._put(key, attempt)
 
     def _put(self, key: JobKey, attempt: int, **said: object) -> None:
         """A report of a job, with all that is known of its uses."""
@@ -155,25 +176,41 @@ class ServiceReporter:
                 self._put(key, job.attempt)
 
     async def _send(self) -> None:
-        for key, job in list(self._jobs.items()):
-            while job.waiting:
-                if not await self._sent(key, job.waiting[0]):
-                    break
-                job.waiting.popleft()
+        """Send what waits, to all access points at once: one that does not answer delays its own alone."""
+        places: dict[str, list[JobKey]] = {}
+        for key in self._jobs:
+            places.setdefault(key[0], []).append(key)
+        await asyncio.gather(*map(self._send_to_one, places.values()))
+
+    async def _send_to_one(self, keys: list[JobKey]) -> None:
+        for key in keys:
+            if (job := self._jobs.get(key)) is None:
+                continue
+            try:
+                await self._send_of(key, job)
+            except BusError as error:
+                _log.warning("what happened to services is not recorded yet at %s: %s", key[0], error)
+                return
             if not (job.waiting or job.uses):
-                del self._jobs[key]
+                self._jobs.pop(key, None)
+
+    async def _send_of(self, key: JobKey, job: _Job) -> None:
+        """The reports of one job, until one is refused for now; raises BusError: there is no answer."""
+        while job.waiting:
+            report = job.waiting[0]
+            if not await self._sent(key, report):
+                return
+            if job.waiting and job.waiting[0] is report:  # it was not given up meanwhile
+                job.waiting.popleft()
 
     async def _sent(self, key: JobKey, report: ReportServices) -> bool:
-        """Whether it is settled."""
+        """Whether it is settled; raises BusError: there is no answer."""
         try:
             await self._bus.call(REPORT_SERVICES, key[0], report)
         except RefusedError as refusal:
             if refusal.code in _FOR_NOW:
                 return False
             _log.info("what happened to the services of job %s is not recorded: %s", report.job, refusal)
-        except BusError as error:
-            _log.warning("what happened to the services of job %s is not recorded yet: %s", report.job, error)
-            return False
         return True
 
     async def finish(self) -> None:

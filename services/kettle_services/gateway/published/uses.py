@@ -84,6 +84,8 @@ class Uses:
         self._most: Final = most
         self._most_of_one: Final = most_of_one
         self._current: set[Use] = set()
+        self._looked_at: set[Use] = set()
+        """Of these it is being asked whether they may go on."""
         self._of: Counter[str] = Counter()
         self.ended: Callable[[Use], None] = lambda _use: None
         """Told of each that is over, with its counts."""
@@ -124,14 +126,17 @@ class Uses:
 
     async def watch(self) -> None:
         """End those whose person may not have them any more; never returns."""
-        while True:
-            await asyncio.sleep(LOOK_AGAIN_S)
-            now = time.time()
-            for use in self:
-                if use in self._current and now - use.since >= LOOK_AGAIN_S:
-                    await self._look(use)
+        async with asyncio.TaskGroup() as looks:
+            while True:
+                await asyncio.sleep(LOOK_AGAIN_S)
+                now = time.time()
+                for use in self:
+                    if use not in self._looked_at and now - use.since >= LOOK_AGAIN_S:
+                        self._looked_at.add(use)
+                        looks.create_task(self._look(use), name="look at a use")
 
     async def _look(self, use: Use) -> None:
+        """At one: an access point that does not answer keeps nobody else's from being looked at."""
         try:
             await use.look()
         except RequestRefused as refusal:
@@ -141,6 +146,8 @@ class Uses:
         except (BusError, RefusedError) as error:
             # What was known last counts where nobody can tell.
             _log.warning("it is not known whether %s may still use job %s: %s", use.person, use.job[1], error)
+        finally:
+            self._looked_at.discard(use)
 
     def end_all(self) -> None:
         """End all of them."""

@@ -11,10 +11,10 @@ import numpy as np
 from kettle.classad import ClassAd
 from kettle.classad.columnar import Table
 from kettle.jobs.nodes import SAME_GROUP
-from kettle.matchmaking import Amounts, Claimant, Demand, Grant, Offer, weights
+from kettle.matchmaking import Amounts, Claimant, Demand, Grant, Offer
 from kettle_services.negotiator.domain.asked_attributes import AskedAttributes
 from kettle_services.negotiator.domain.concurrency_limits import Pendings
-from kettle_services.negotiator.domain.slot_usage import usage
+from kettle_services.negotiator.domain.slot_states import SlotStates
 from kettle_wire import subjects
 from kettle_wire.ads.daemon import ResourceRequest, SlotSecret, SubmitterAd
 from kettle_wire.commands.startd import Occupied
@@ -50,6 +50,8 @@ class Pool:
     def __init__(self) -> None:
         self.slots = Table(quiet=_PULSE)
         self.secrets: dict[str, SlotSecret] = {}
+        self.states: Final = SlotStates(self.slots, self.secrets)
+        """What is free and in use, as the ads say it."""
         self.submitters: dict[str, SubmitterAd] = {}
         self._given: dict[str, Given] = {}
         self._promised: dict[tuple[str, int], tuple[int, float]] = {}
@@ -71,6 +73,7 @@ class Pool:
             self.slots.remove(key)
         if self.slots.news != before:
             self.stirred = True
+            self.states.note(key)
             if ad is not None:
                 self.asked.note(ad)
 
@@ -88,7 +91,9 @@ class Pool:
         before = self.secrets.pop(key, None)
         if secret is not None:
             self.secrets[key] = secret
-        self.stirred |= secret != before
+        if secret != before:
+            self.stirred = True
+            self.states.note(key)
 
     def secret_of(self, row: int) -> SlotSecret:
         """Which startd a slot belongs to, and what proves to it that it was matched."""
@@ -149,9 +154,7 @@ class Pool:
 
         `State` is the startd's word, so it is taken as it stands: an expression there could make every cycle slow.
         """
-        known = np.fromiter((key in self.secrets for key in self.slots.keys), np.bool_, len(self.slots))
-        free = self.slots.says("State", "Unclaimed") | self.slots.says("State", "Backfill")
-        offer = Offer(self.slots, np.flatnonzero(known & free))
+        offer = Offer(self.slots, self.states.free())
         for key, given in self._given.items():
             for _, amounts, count in given.taken:
                 offer.take(self.slots.row(key), amounts, count)
@@ -163,18 +166,15 @@ class Pool:
 
         Their startds say so with a secret for them, which only those have that rank jobs at all or let priorities count.
         """
-        keys = self.slots.keys
-        return np.array(
-            [row for row in self.in_use_by_jobs().tolist() if keys[row] in self.secrets], np.int64
-        )
+        return self._not_given(self.states.claimed())
 
     def in_use_by_jobs(self) -> npt.NDArray[np.int64]:
         """Rows of slots that somebody has claimed, but of those that were given to somebody else by now."""
-        claimed = np.flatnonzero(self.slots.says("State", "Claimed"))
-        if not self._given:
-            return claimed
-        keys = self.slots.keys
-        return np.array([row for row in claimed.tolist() if keys[row] not in self._given], np.int64)
+        return self._not_given(np.flatnonzero(self.slots.says("State", "Claimed")))
+
+    def _not_given(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        given = self.rows_given()
+        return rows[~np.isin(rows, given)] if given else rows
 
     def rows_given(self) -> list[int]:
         """Rows of slots that something was given of since their last ads."""
@@ -187,7 +187,7 @@ class Pool:
     @property
     def weight(self) -> float:
         """What the whole pool counts for, used or not."""
-        return float(weights(self.slots).sum())
+        return self.states.weight
 
     def used(self, recorded: AbstractSet[str] = frozenset()) -> dict[str, float]:
         """
@@ -209,7 +209,7 @@ class Pool:
         were in use when that was last `recorded` and their schedd is away.
         """
         known = self.submitters_at_work() | recorded
-        return {name: use for name, use in usage(self.slots).items() if name in known}
+        return {name: use for name, use in self.states.usage().items() if name in known}
 
     def claimants(self, used: Mapping[str, float], standings: Mapping[str, Standing]) -> list[Claimant]:
         """All submitters with what they have, by name."""

@@ -27,7 +27,7 @@ from kettle.matchmaking import (
     allocate,
 )
 from kettle_services.negotiator.domain.pslot_preemption import PslotPreemption
-from kettle_services.negotiator.domain.slot_usage import WHOSE
+from kettle_services.negotiator.domain.slot_states import WHOSE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -18,7 +18,7 @@ from kettle_wire.commands.queue import Act, Acted, EditJobs, Select, Submit, Sub
 from kettle_wire.commands.schedd import ExplainJobs, JobsExplained
 from kettle_wire.identity import Identity, user
 from kettle_wire.jobs import JobId
-from kettle_wire.sessions import BATCH, ID, NUMBER, SHARED_WITH
+from kettle_wire.session_attributes import BATCH, ID, NUMBER, SHARED_WITH
 
 Doing = Callable[[Act, Identity], Awaitable[Decision[Acted]]]
 Editing = Callable[[EditJobs, Identity], Awaitable[Decision[Acted]]]

@@ -4,7 +4,12 @@ from typing import Any
 
 import msgspec
 
-from kettle_services.sessions.domain.creation import NotPossible, limit_refusal, workers_refusal
+from kettle_services.sessions.domain.creation import (
+    NotPossible,
+    limit_refusal,
+    sharing_refusal,
+    workers_refusal,
+)
 from kettle_services.sessions.domain.profiles import Profile
 from kettle_services.sessions.domain.session import InteractiveSession
 from kettle_wire.commands.sessions import ChangeInteractive
@@ -20,7 +25,7 @@ def changed_target(
     """
     What is wanted of the session then, and what of it is new as a sentence has it; `profile`: its own, if it is there still.
 
-    Raises NotPossible: it has no workers, or its profile does not let it.
+    Raises NotPossible: it has no workers, its profile does not let it, or it is to be shared with what is nobody.
     """
     fields: dict[str, Any] = {}
     said: list[str] = []
@@ -68,4 +73,6 @@ def _limits(wanted: ChangeInteractive, profile: Profile | None) -> Changes:
 def _sharing(wanted: ChangeInteractive) -> Changes:
     if wanted.share is None:
         return {}, []
+    if refusal := sharing_refusal(wanted.share):
+        raise NotPossible(refusal)
     return {"shared_with": wanted.share}, [f"shared with {', '.join(wanted.share) or 'nobody'}"]

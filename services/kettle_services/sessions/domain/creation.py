@@ -1,10 +1,12 @@
 """The plan of a new session: a profile, and what somebody wants otherwise, as far as the profile lets it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
 
+from kettle.published.services import ServiceError, parse_services
+from kettle.published.sharing import parse_sharing
 from kettle.terminal.nearest_names import did_you_mean
 from kettle_services.sessions.domain.profiles import Profile
 from kettle_wire.commands.sessions import NewSession
@@ -59,6 +61,8 @@ def planned(new: NewSession, name: str, profile: Profile, session: str) -> tuple
         gpus=_size(profile, name, "gpus", new.size.gpus),
     )
     workers = _workers(new, name, profile)
+    if refusal := services_refusal(new.services) or sharing_refusal(new.share):
+        raise NotPossible(refusal)
     command = new.command or profile.command or _COMMANDS.get(new.kind, [])
     if not command:
         raise NotPossible("a session of the kind process says which program: command")
@@ -108,6 +112,24 @@ def planned(new: NewSession, name: str, profile: Profile, session: str) -> tuple
         shared_with=new.share,
     )
     return plan, target
+
+
+def services_refusal(text: str) -> str:
+    """Why a head cannot publish this; empty: it can."""
+    try:
+        parse_services(text)
+    except ServiceError as error:
+        return f"services: {error}"
+    return ""
+
+
+def sharing_refusal(names: Sequence[str]) -> str:
+    """Why a session cannot be shared with these; empty: it can."""
+    try:
+        parse_sharing(", ".join(names))
+    except ServiceError as error:
+        return f"share: {error}"
+    return ""
 
 
 def workers_refusal(profile: Profile | None, workers: int) -> str:

@@ -10,7 +10,8 @@ from kettle_services.sessions.domain.session import InteractiveSession
 from kettle_wire.ads import Ad, Expr
 from kettle_wire.codes import Universe
 from kettle_wire.job_tokens import NeededToken
-from kettle_wire.sessions import FILES, SERVICES, SHARED_WITH, MemberPlan, MemberRole
+from kettle_wire.session_attributes import FILES, SERVICES, SHARED_WITH
+from kettle_wire.sessions import MemberPlan, MemberRole
 
 _DISK_KIB: Final = 1024 * 1024
 

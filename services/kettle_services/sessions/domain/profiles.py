@@ -16,6 +16,7 @@ from typing import Final, cast
 
 import msgspec
 
+from kettle.published.services import ServiceError, parse_services
 from kettle.runtime.toml_lines import TomlLines
 from kettle.terminal.nearest_names import did_you_mean
 from kettle.worker_pools.faults import Fault, PoolFileRefused, ValueRefused
@@ -210,5 +211,9 @@ def _rules(profile: Profile) -> Iterator[tuple[str, str]]:
             yield f"{key}_allowed", f"{key}_allowed is [smallest, largest], as in [1, 8]"
         elif not allowed[0] <= value <= allowed[1]:
             yield f"{key}_allowed", f"what the profile itself says ({value}) is not within it"
+    try:
+        parse_services(profile.services)
+    except ServiceError as error:
+        yield "services", f"services: {error}"
     if profile.worker_life and profile.worker_life < 4 * profile.grace:
         yield "worker_life", f"a worker lives for at least four times its grace time of {profile.grace:g} s"

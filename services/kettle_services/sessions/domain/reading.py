@@ -28,7 +28,7 @@ from kettle_wire.events.interactive import (
 )
 from kettle_wire.frames import Entry, Frame
 from kettle_wire.jobs import JobId
-from kettle_wire.sessions import BATCH, ID
+from kettle_wire.session_attributes import BATCH, ID
 
 SITE: Final = "SiteName"
 _SITE: Final = f"MachineAttr{SITE}0"

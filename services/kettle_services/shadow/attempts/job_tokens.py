@@ -27,8 +27,8 @@ from kettle_wire.commands.sessions import MEMBER_ASKS, MemberAsks, SessionFiles
 from kettle_wire.commands.shadow import Assignment
 from kettle_wire.flocking import pool_of
 from kettle_wire.job_tokens import NONE_WHERE_JOINED, JobToken
-from kettle_wire.sessions import FILES
-from kettle_wire.sessions import ID as SESSION
+from kettle_wire.session_attributes import FILES
+from kettle_wire.session_attributes import ID as SESSION
 
 _AS_LONG_AS_IT_RUNS_S: Final = 1e9
 _log: Final = logging.getLogger(__name__)

@@ -24,7 +24,7 @@ from kettle_wire.attempts import AttemptResult, Ending, ExitRecord
 from kettle_wire.codes import HoldCode
 from kettle_wire.commands.shadow import Assignment
 from kettle_wire.commands.startd import Activation
-from kettle_wire.sessions import ID as MEMBER
+from kettle_wire.session_attributes import ID as MEMBER
 
 
 class Prepared(msgspec.Struct, frozen=True):

@@ -20,7 +20,7 @@ from kettle_wire.commands.shadow import Assignment
 from kettle_wire.endpoint import Endpoint
 from kettle_wire.flocking import pool_of
 from kettle_wire.identity import user
-from kettle_wire.sessions import ID as MEMBER
+from kettle_wire.session_attributes import ID as MEMBER
 
 _DEADLINE_S: Final = 20.0
 """How long an answer is waited for; the job's machine waits longer."""

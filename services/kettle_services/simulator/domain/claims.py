@@ -218,7 +218,8 @@ class Running:
         """The attempt that began then will end."""
         queue = self.schedds[shard].queue
         self._began[shard, job] = began
-        work = self._period.works[shard].of(job, job_stream(job), queue.ad(job))
+        startd = queue.claims[claim].granted.startd
+        work = self._period.works[shard].of(job, job_stream(job), lambda: queue.ad(job), startd)
         if work is None:
             return
         left = max(0, work - self._saved.get((shard, job), 0))

@@ -33,8 +33,8 @@ class Durations(Protocol):
     endless: set[str]
     """Jobs without any estimate of their duration."""
 
-    def of(self, job: JobId, stream: str, ad: Mapping[str, Scalar]) -> int | None:
-        """Of a job; None: until somebody ends it, or the period is over."""
+    def of(self, job: JobId, stream: str, ad: Callable[[], Mapping[str, Scalar]], startd: str) -> int | None:
+        """Of a job with an ad on a machine; None: until somebody ends it, or the period is over."""
         ...
 
     def saved(self, stream: str, elapsed: int) -> int:

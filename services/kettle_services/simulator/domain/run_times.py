@@ -6,7 +6,7 @@ took is in it.
 """
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from kettle_services.simulator.domain.clock import US
@@ -75,9 +75,9 @@ class RunTimes:
 
     # -- what it comes to --------------------------------------------------------------------------------------------
 
-    def of(self, job: JobId, stream: str, ad: Mapping[str, Scalar]) -> int | None:
+    def of(self, job: JobId, stream: str, ad: Callable[[], Mapping[str, Scalar]], startd: str) -> int | None:
         """
-        For how long the job occupies a slot; None: until somebody ends it, or the period is over.
+        For how long the job occupies a slot, of whatever machine; None: until somebody ends it, or the period is over.
 
         What it took, if it ran to its end. If it began and never ended, what it was allowed to take. If it never began, the
         median of its cluster, else of its owner, else what it was allowed to take.
@@ -91,7 +91,8 @@ class RunTimes:
             if others:
                 self.estimated.add(stream)
                 return sorted(others)[(len(others) - 1) // 2]
-        asked = [value for name in _ASKED if isinstance(value := ad.get(name), int) and value > 0]
+        said = ad()
+        asked = [value for name in _ASKED if isinstance(value := said.get(name), int) and value > 0]
         if not asked:
             self.endless.add(stream)
             return None

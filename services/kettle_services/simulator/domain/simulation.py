@@ -171,6 +171,7 @@ class PeriodSimulation:
             fold_into(self.accountant.principals, event)
 
     def _observe(self) -> None:
+        self.startds.advertise()
         used = self.pool.in_use_of_known(self.accountant.recorded())
         self.accountant.observe(self.clock.seconds, used)
 
@@ -199,6 +200,7 @@ class PeriodSimulation:
         if self._planned != moment:
             return  # another came before
         self._planned = None
+        self.startds.advertise()
         self._advertise()
         if self.pool.stirred or self.clock.now >= self._regular:
             self._cycle()
@@ -214,6 +216,21 @@ class PeriodSimulation:
         self.cycles += 1
         self._last = self.clock.now
         self._observe()
+        if any(ad.requests for ad in self.pool.submitters.values()):
+            self._negotiate()
+        else:  # there is nothing to be given
+            self.pool.expire(self.clock.seconds)
+            self.pool.stirred = False
+        self.startds.advertise()
+        self._advertise()
+        self._regular = self.clock.now + round(self.rules.interval * US)
+        if (expires := self.pool.expires()) is not None:
+            self._regular = min(self._regular, round(expires * US))
+        if self.pool.stirred:
+            self._regular = self.clock.now
+        self._plan(self._regular)
+
+    def _negotiate(self) -> None:
         now, rules = self.clock.seconds, self.rules
         recorded = self.accountant.recorded()
         names = {ad.name for ad in self.pool.submitters.values()}
@@ -236,10 +253,3 @@ class PeriodSimulation:
         for schedd, matches in outcome.messages.items():
             for match in matches:
                 self.running.matched(self._shards[schedd], match, self.cycles)
-        self._advertise()
-        self._regular = self.clock.now + round(rules.interval * US)
-        if (expires := self.pool.expires()) is not None:
-            self._regular = min(self._regular, round(expires * US))
-        if self.pool.stirred:
-            self._regular = self.clock.now
-        self._plan(self._regular)

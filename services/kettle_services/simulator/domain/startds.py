@@ -25,6 +25,10 @@ from kettle_wire.ads import Ad
 from kettle_wire.ads.daemon import SlotSecret
 from kettle_wire.subjects import slot_key
 
+_COUNTED: Final = (
+    "Name", "State", "Cpus", "SlotWeight", "PartitionableSlot", "DynamicSlot", "AccountingGroup", "RemoteUser",
+)  # fmt: skip
+"""What a negotiator adds up of slots that it cannot match."""
 _DEFAULT: Final = {"Cpus": 1, "Memory": 128, "Disk": 1024}
 
 
@@ -40,6 +44,8 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
     amounts: dict[str, int]
     number: int
     """Of the dynamic slot; 0: it is a whole slot."""
+    key: str
+    """Of the slot's ads."""
 
 
 class _Slot:
@@ -49,6 +55,10 @@ class _Slot:
         self.startd = startd
         self.slot = slot
         self.name = f"slot{slot.number}@{startd}"
+        self.key = slot_key(startd, self.name)
+        self.contested = _ranks(slot.ad)
+        """Whether claims of it may be matched to others."""
+        self.totals = {f"TotalSlot{name}": whole for name, whole in slot.amounts.items()}
         self.left = dict(slot.amounts)
         self.parts: dict[str, Part] = {}
 
@@ -68,6 +78,8 @@ class Startds:
         self._parts: dict[str, Part] = {}
         self._named: dict[str, str] = {}
         """Claims by the names of their slots."""
+        self._unsaid: dict[str, _Slot] = {}
+        """Slots of which less or more is left than their ads in the pool say."""
 
     # -- machines ----------------------------------------------------------------------------------------------------
 
@@ -82,6 +94,12 @@ class Startds:
             self._of[machine.name].append(made.name)
             self._say(made)
 
+    def advertise(self) -> None:
+        """Bring the pool's ads up to date, before somebody looks at them."""
+        for slot in self._unsaid.values():
+            self._say(slot)
+        self._unsaid.clear()
+
     def claims_on(self, machine: str) -> list[str]:
         """The claims on a machine."""
         return [claim for slot in self._of.get(machine, []) for claim in self._slots[slot].parts]
@@ -91,7 +109,8 @@ class Startds:
         for claim in self.claims_on(name):
             self.free(claim)
         for slot in self._of.pop(name, []):
-            self._withdraw(self._slots.pop(slot).startd, slot)
+            self._unsaid.pop(slot, None)
+            self._withdraw(self._slots.pop(slot).key)
 
     @property
     def machines(self) -> list[str]:
@@ -137,6 +156,7 @@ class Startds:
                 whole=found.name,
                 amounts=amounts,
                 number=found.free_number() if found.slot.partitionable else 0,
+                key=found.key,
             )
             part = _named(part, found)
             ad = self._claimed_ad(found, part, submitter=submitter, schedd=schedd)
@@ -166,6 +186,7 @@ class Startds:
             whole=found.name,
             amounts=amounts,
             number=int(part_number) if part_number.isdecimal() else 0,
+            key=slot_key(found.startd, slot),
         )
         mine = self._claimed_ad(found, part, submitter=submitter, schedd=schedd)
         current = ad.get("CurrentRank")
@@ -183,30 +204,32 @@ class Startds:
         for name, amount_ in part.amounts.items():
             found.left[name] += amount_
         if part.number:
-            self._withdraw(found.startd, part.name)
-        self._say(found)
+            self._withdraw(part.key)
+            self._unsaid[found.name] = found
+        else:
+            self._say(found)
 
     def _take(self, found: _Slot, part: Part, ad: Ad) -> None:
         for name, asked in part.amounts.items():
             found.left[name] -= asked
         found.parts[part.claim] = self._parts[part.claim] = part
         self._named[part.name] = part.claim
-        slot = slot_key(found.startd, part.name)
-        self._pool.slot(slot, ad)
-        secret = SlotSecret(startd=found.startd, capability=part.name)
-        self._pool.secret(slot, secret if _ranks(found.slot.ad) else None)
+        if found.contested:
+            self._pool.slot(part.key, ad)
+            self._pool.secret(part.key, SlotSecret(startd=found.startd, capability=part.name))
+        else:  # it is matched to nobody, so only what it counts for is ever looked at
+            self._pool.slot(part.key, {name: ad[name] for name in _COUNTED if name in ad})
+            self._pool.secret(part.key, None)
         if part.number:
-            self._say(found)
+            self._unsaid[found.name] = found
 
     # -- ads ---------------------------------------------------------------------------------------------------------
 
     def _say(self, found: _Slot) -> None:
-        slot = slot_key(found.startd, found.name)
-        self._pool.slot(slot, self._free_ad(found))
-        self._pool.secret(slot, SlotSecret(startd=found.startd, capability=found.name))
+        self._pool.slot(found.key, self._free_ad(found))
+        self._pool.secret(found.key, SlotSecret(startd=found.startd, capability=found.name))
 
-    def _withdraw(self, startd: str, name: str) -> None:
-        slot = slot_key(startd, name)
+    def _withdraw(self, slot: str) -> None:
         self._pool.slot(slot, None)
         self._pool.secret(slot, None)
 
@@ -217,7 +240,7 @@ class Startds:
         return {
             **slot.ad,
             **found.left,
-            **{f"TotalSlot{name}": whole for name, whole in slot.amounts.items()},
+            **found.totals,
             "Name": found.name,
             "SlotType": "Partitionable" if slot.partitionable else "Static",
             "PartitionableSlot": slot.partitionable,
@@ -255,7 +278,8 @@ class Startds:
 def _named(part: Part, found: _Slot) -> Part:
     if not part.number:
         return part
-    return msgspec.structs.replace(part, name=f"slot{found.slot.number}_{part.number}@{found.startd}")
+    name = f"slot{found.slot.number}_{part.number}@{found.startd}"
+    return msgspec.structs.replace(part, name=name, key=slot_key(found.startd, name))
 
 
 def _ranks(ad: Ad) -> bool:

@@ -1,38 +1,45 @@
 """A period that never was: the machines of a platform, and the submissions of a workload."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Final
 
 import numpy as np
 
+from kettle.matchmaking import Tree
 from kettle_services.schedd.domain.queue.fold import Queue
-from kettle_services.simulator.domain.machine import Machine, bare
+from kettle_services.simulator.domain.machine import Machine, bare, changed
 from kettle_services.simulator.domain.period import Happening, Period
 from kettle_services.simulator.domain.submitter_sums import Arrivals
-from kettle_services.simulator.platforms.hosts import PLENTY, Host
+from kettle_services.simulator.platforms.hosts import PLENTY, STAYS, Host
 from kettle_services.simulator.platforms.platform import Platform
 from kettle_services.simulator.workloads.workload import Workload
-from kettle_wire.ads import Ad, Expr, Scalar
-from kettle_wire.events import ClusterSubmitted
+from kettle_wire.ads import Ad, Scalar
+from kettle_wire.events import ClusterSubmitted, MachineJoined, MachineLeft
 from kettle_wire.jobs import JobId
 
 SCHEDD: Final = "simulated"
 SHARD: Final = f"schedd.{SCHEDD}"
-_END: Final = 1 << 62
+END: Final = 1 << 62
 """Later than anything: a simulation ends with its last job."""
 _MOST_MIB: Final = 1 << 40
 """What a host has of which nobody said how much."""
-_TOGETHER: Final = ("submitted", "cores", "memory", "priority", "user")
+_TOGETHER: Final = ("submitted", "cores", "memory", "priority", "user", "kind")
 """Jobs that are alike in these, one after another, are one submission."""
+_FITS: Final = "TARGET.Memory >= RequestMemory && TARGET.Cpus >= RequestCpus"
 
 
 class KnownDurations:
-    """How long each job of a workload occupies a core, by its place in the workload."""
+    """
+    How long each job of a workload occupies a core, by its place in the workload and the speed of the host.
+    """
 
-    def __init__(self, workload: Workload, firsts: Mapping[int, int]) -> None:
-        self._work = workload.work
-        self._firsts = firsts
+    def __init__(self, workload: Workload, firsts: Mapping[int, int], speeds: Mapping[str, float]) -> None:
+        """`speeds` are those of hosts whose speed is not 1."""
+        self._work: list[int] = workload.work.tolist()
+        self._firsts, self._speeds = firsts, speeds
+        self.before = 0
+        """From when a slot is given to a job until that runs."""
         self.began: dict[str, int] = {}
         """None has begun before the period."""
         self.estimated: set[str] = set()
@@ -42,54 +49,72 @@ class KnownDurations:
         """In the workload."""
         return self._firsts[job.cluster] + job.proc
 
-    def of(self, job: JobId, stream: str, ad: Mapping[str, Scalar]) -> int | None:
-        """In microseconds, on a core of speed 1."""
-        return int(self._work[self.place(job)])
+    def of(self, job: JobId, stream: str, ad: Callable[[], Mapping[str, Scalar]], startd: str) -> int | None:
+        """In microseconds, on a core of that host."""
+        work = self._work[self.place(job)]
+        return self.before + (round(work / self._speeds[startd]) if startd in self._speeds else work)
 
     def saved(self, stream: str, elapsed: int) -> int:
         """Jobs that make room begin again from their beginning."""
         return 0
 
 
-def period_of(platform: Platform, workload: Workload) -> tuple[Period, KnownDurations]:
+def period_of(
+    platform: Platform, workload: Workload, *, groups: Tree, until: int = END, said: Ad | None = None
+) -> tuple[Period, KnownDurations]:
     """
     The period, which begins with the first second of the epoch, and where the jobs of the workload are in it.
 
-    Raises ValueError: a workload of nodes, or hosts of different speeds, which only the other model knows.
+    `said` is what all machines say of themselves besides. Raises ValueError: a workload of nodes, which only the other model knows.
     """
     if len(workload) and workload.nodes.max() > 1:
         raise ValueError("jobs of several nodes are simulated by the model of a batch service only")
-    if any(host.speed != 1.0 for host in platform.hosts):
-        raise ValueError("hosts of another speed than 1 are simulated by WRENCH's model only")
-    happenings: list[Happening] = []
+    happenings: list[Happening] = _of_hosts(platform)
     firsts: dict[int, int] = {}
     arrivals = Arrivals()
     for cluster, (first, end) in enumerate(_submissions(workload), 1):
         firsts[cluster] = first
         at = int(workload.submitted[first])
+        ad = job_ad(workload, first, groups)
+        group = ad.get("AcctGroup", "")
+        user = workload.users[int(workload.user[first])]
         event = ClusterSubmitted(
             cluster=cluster,
-            owner=workload.users[int(workload.user[first])],
-            ad=_ad(workload, first),
+            owner=user.removeprefix(f"{group}.") if group else user,
+            ad=ad,
             columns=[],
             rows=[[] for _ in range(end - first)],
         )
         arrivals.note(event, at)
         happenings.append(Happening(at, SHARD, f"cluster/{cluster}", event))
-    durations = KnownDurations(workload, firsts)
-    machines = {host.name: _machine(host) for host in platform.hosts}
+    speeds = {host.name: host.speed for host in platform.hosts if host.speed != 1.0}
+    durations = KnownDurations(workload, firsts, speeds)
     period = Period(
         since=0,
-        until=_END,
+        until=until,
         queues=lambda: {SHARD: Queue(SCHEDD)},
         arrivals={SHARD: arrivals},
         works={SHARD: durations},
-        machines=machines,
-        there=list(machines),
+        machines={host.name: machine_of(host, said) for host in platform.hosts},
+        there=[host.name for host in platform.hosts if not host.joins],
         principals={},
         happenings=happenings,
     )
     return period, durations
+
+
+def _of_hosts(platform: Platform) -> list[Happening]:
+    """What hosts do that are not there all the time; they go before others come, and these before jobs do."""
+    found: list[Happening] = []
+    for host in platform.hosts:
+        stream = f"machine/{host.name}"
+        if host.leaves != STAYS:
+            left = MachineLeft(machine=host.name, reason="drained")
+            found.append(Happening(host.leaves, "collector", stream, left))
+        if host.joins:
+            joined = MachineJoined(machine=host.name, cpus=host.cores, memory=_memory(host))
+            found.append(Happening(host.joins, "collector", stream, joined))
+    return sorted(found, key=lambda one: (one.at, isinstance(one.event, MachineJoined)))
 
 
 def _submissions(workload: Workload) -> list[tuple[int, int]]:
@@ -102,15 +127,33 @@ def _submissions(workload: Workload) -> list[tuple[int, int]]:
     return list(pairwise(edges))
 
 
-def _ad(workload: Workload, job: int) -> Ad:
-    return {
+def job_ad(workload: Workload, job: int, groups: Tree) -> Ad:
+    """
+    What a job of the workload says.
+
+    A user `group.name` is that of an accounting group, if the pool has one of that name.
+    """
+    ad: Ad = {
         "RequestCpus": int(workload.cores[job]),
         "RequestMemory": max(1, int(workload.memory[job])),
         "RequestDisk": 1,
         "JobPrio": int(workload.priority[job]),
-        "Requirements": Expr("TARGET.Memory >= RequestMemory && TARGET.Cpus >= RequestCpus"),
     }
+    user = workload.users[int(workload.user[job])]
+    if number := groups.number_of(user):
+        group = user[: len(groups.groups[number].name)]
+        ad |= {"AccountingGroup": user, "AcctGroup": group, "AcctGroupUser": user[len(group) + 1 :]}
+    return ad | workload.kinds[int(workload.kind[job])].said(_FITS)
 
 
-def _machine(host: Host) -> Machine:
-    return bare(host.name, host.cores, _MOST_MIB if host.memory == PLENTY else host.memory)
+def machine_of(host: Host, said: Ad | None = None) -> Machine:
+    """The host as a startd describes it, with what else all say."""
+    machine = bare(host.name, host.cores, _memory(host))
+    more: Ad = dict(said or {})
+    if host.speed != 1.0:
+        more["Speed"] = host.speed
+    return changed(machine, more) if more else machine
+
+
+def _memory(host: Host) -> int:
+    return _MOST_MIB if host.memory == PLENTY else host.memory

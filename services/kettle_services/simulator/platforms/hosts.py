@@ -4,11 +4,13 @@ from typing import Annotated
 
 import msgspec
 
-from kettle_services.simulator.platforms.lives import Life
+from kettle_services.simulator.platforms.lives import Failures
 
 PLENTY = 1 << 50
 """MiB of memory or disk of a host of which none was said: more than any job wants."""
 
+STAYS = -1
+"""A host never leaves."""
 
 Count = Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
 Speed = Annotated[float, msgspec.Meta(gt=0)]
@@ -26,5 +28,14 @@ class Host(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     disk: Annotated[int, msgspec.Meta(ge=0)] = PLENTY
     """MiB."""
     gpus: Annotated[int, msgspec.Meta(ge=0)] = 0
-    life: Life | None = None
-    """None: it is there all the time."""
+    joins: Annotated[int, msgspec.Meta(ge=0)] = 0
+    """When it comes, in microseconds."""
+    leaves: int = STAYS
+    """When it goes, with whatever runs on it."""
+    failures: Failures | None = None
+    """How it is away in between; only WRENCH's model looks at it."""
+
+    @property
+    def is_always_there(self) -> bool:
+        """Whether it neither comes later nor goes."""
+        return not self.joins and self.leaves == STAYS and self.failures is None

@@ -1,4 +1,4 @@
-"""When a simulated host is there: hosts come later, go for good, fail and are repaired."""
+"""How simulated hosts fail and are repaired."""
 
 import csv
 import math
@@ -14,38 +14,24 @@ Uniform = Callable[[], float]
 _US: Final = 1e6
 
 
-class Life(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Of one host; times in microseconds since the beginning of the simulation."""
+class Failures(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How one host fails."""
 
-    comes: int = 0
-    goes: int | None = None
-    """None: it stays."""
     mean_up: float = 0.0
-    """Seconds between a repair and the next failure on average, at random without memory; 0: it never fails."""
+    """Seconds between a repair and the next failure on average, at random without memory; 0: not at random."""
     mean_down: float = 0.0
     """Seconds until it is repaired."""
     outages: tuple[tuple[int, int], ...] = ()
-    """When it is away, one after another, from and until; in the place of failures at random."""
+    """When it is away, one after another, from and until, in microseconds; in the place of failures at random."""
 
-    def changes(self, uniform: Uniform) -> Iterator[tuple[int, bool]]:
-        """When it goes (False) and comes (True), one after another; without any it is there all the time."""
-        if self.comes:
-            yield 0, False
-            yield self.comes, True
-        for down, up in self.outages or self._failures(uniform):
-            if self.goes is not None and down >= self.goes:
-                break
-            yield down, False
-            if self.goes is not None and up >= self.goes:
-                return
-            yield up, True
-        if self.goes is not None:
-            yield self.goes, False
-
-    def _failures(self, uniform: Uniform) -> Iterator[tuple[int, int]]:
-        if not self.mean_up:
+    def spans(self, begin: int, uniform: Uniform) -> Iterator[tuple[int, int]]:
+        """
+        When it is away, one after another, if it is there from a moment on (microseconds); at random without an end.
+        """
+        yield from self.outages
+        if self.outages or not self.mean_up:
             return
-        at = float(self.comes)
+        at = float(begin)
         while True:
             down = at - self.mean_up * _US * math.log(uniform())
             at = down - self.mean_down * _US * math.log(uniform())

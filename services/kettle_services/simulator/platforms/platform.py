@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from kettle_services.simulator.platforms.hosts import PLENTY, Count, Host
-from kettle_services.simulator.platforms.lives import Life
+from kettle_services.simulator.platforms.hosts import PLENTY, STAYS, Count, Host
+from kettle_services.simulator.platforms.lives import Failures
 from kettle_services.simulator.platforms.network import Link
-from kettle_services.simulator.platforms.quantities import bytes_per_second, mebibytes, seconds
+from kettle_services.simulator.platforms.quantities import bytes_per_second, mebibytes, microseconds, seconds
 
 
 class Level(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -104,14 +104,27 @@ class Platform(msgspec.Struct, frozen=True, kw_only=True):
         )
         return cls(hosts=hosts, links=tuple(links), ways=tuple(ways))
 
-    def living(self, lives: Sequence[Life | None]) -> "Platform":
-        """
-        A platform with these hosts and links, whose hosts come and go, each as `lives` says at its place.
-        """
+    def failing(self, failures: Sequence[Failures | None]) -> "Platform":
+        """A platform with these hosts and links, whose hosts fail, each as is said at its place."""
         hosts = (
-            msgspec.structs.replace(host, life=life) for host, life in zip(self.hosts, lives, strict=True)
+            msgspec.structs.replace(host, failures=each)
+            for host, each in zip(self.hosts, failures, strict=True)
         )
-        return Platform(hosts=tuple(hosts), links=self.links, ways=self.ways)
+        return msgspec.structs.replace(self, hosts=tuple(hosts))
+
+    def between(self, joins: float | str, leaves: float | str = "") -> "Platform":
+        """
+        The platform if all its hosts come at one moment and leave at another; empty: they stay.
+
+        Raises:
+            QuantityError: a moment is none.
+            ValueError: they leave before they have joined.
+        """
+        begin, end = microseconds(joins), microseconds(leaves) if leaves != "" else STAYS
+        if STAYS < end <= begin:
+            raise ValueError("hosts leave after they have joined")
+        hosts = tuple(msgspec.structs.replace(host, joins=begin, leaves=end) for host in self.hosts)
+        return msgspec.structs.replace(self, hosts=hosts)
 
     def below(self, link: Link) -> "Platform":
         """The whole of it behind one more link, as a site is behind its connection to others."""

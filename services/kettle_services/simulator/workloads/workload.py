@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from kettle_services.simulator.platforms.quantities import microseconds, seconds
 from kettle_services.simulator.workloads.dependencies import Dependencies, none_of
 from kettle_services.simulator.workloads.distributions import Constant, Distribution, Exponential, Randomness
+from kettle_services.simulator.workloads.job_kinds import PLAIN, JobKind
 
 Column = NDArray[np.int64]
 
@@ -20,12 +21,13 @@ class Workload:
     Jobs in the order in which they are submitted; each column has one whole number for each.
 
     `submitted`, `work` and `limit` are microseconds (work: of a core of speed 1; limit: what the job asks for), `memory` is MiB, and
-    `user` is a place in `users`, and `reads` and `writes` are bytes that go over the network before and after the work. A job with more than one node is of the grid universe, and so are all if `grid`.
+    `user` is a place in `users`, `kind` one in `kinds` (what else jobs say), and `reads` and `writes` are bytes that go over the network
+    before and after the work. A job with more than one node is of the grid universe, and so are all if `grid`.
     A job that waits for others (`waits`) is submitted when their ends have been reported, and not before `submitted`.
     """
 
     COLUMNS: Final = (
-        "submitted", "work", "cores", "memory", "nodes", "limit", "priority", "user", "reads", "writes",
+        "submitted", "work", "cores", "memory", "nodes", "limit", "priority", "user", "reads", "writes", "kind",
     )  # fmt: skip
 
     def __init__(
@@ -42,6 +44,8 @@ class Workload:
         reads: ArrayLike = 0,
         writes: ArrayLike = 0,
         users: Sequence[str] = ("user",),
+        kind: ArrayLike = 0,
+        kinds: Sequence[JobKind] = (PLAIN,),
         grid: bool = False,
         waits: Dependencies | None = None,
     ) -> None:
@@ -64,6 +68,7 @@ class Workload:
                     user,
                     reads,
                     writes,
+                    kind,
                 )
             )
         )
@@ -79,8 +84,9 @@ class Workload:
             self.user,
             self.reads,
             self.writes,
+            self.kind,
         ) = (np.ascontiguousarray(np.atleast_1d(column)[order]) for column in columns)
-        self.users = tuple(users)
+        self.users, self.kinds = tuple(users), tuple(kinds)
         self.grid = grid
         self.waits = waits
         if waits is not None:
@@ -107,6 +113,8 @@ class Workload:
                 )
         if len(self) and not 0 <= self.user.min() <= self.user.max() < len(self.users):
             raise ValueError(f"there are {len(self.users)} users, and jobs of others")
+        if len(self) and not 0 <= self.kind.min() <= self.kind.max() < len(self.kinds):
+            raise ValueError(f"there are {len(self.kinds)} kinds, and jobs of others")
 
     def __len__(self) -> int:
         return len(self.submitted)
@@ -125,6 +133,7 @@ class Workload:
         reads: int = 0,
         writes: int = 0,
         user: str = "user",
+        kind: JobKind = PLAIN,
         grid: bool = False,
     ) -> "Workload":
         """
@@ -145,6 +154,7 @@ class Workload:
             reads=reads,
             writes=writes,
             users=(user,),
+            kinds=(kind,),
             grid=grid,
         )
 
@@ -165,7 +175,7 @@ class Workload:
         columns["submitted"] = (self.submitted + np.asarray(at)[:, None]).ravel()
         if work is not None:
             columns["work"] = np.asarray(work, dtype=np.int64)
-        return Workload(users=self.users, grid=self.grid, waits=waits, **columns)
+        return Workload(users=self.users, kinds=self.kinds, grid=self.grid, waits=waits, **columns)
 
     def __add__(self, other: "Workload") -> "Workload":
         """
@@ -174,8 +184,7 @@ class Workload:
         if self.grid != other.grid:
             raise ValueError("jobs of one simulation are all of the grid universe, or none is")
         users = tuple(dict.fromkeys(self.users + other.users))
-        moved = np.array([users.index(name) for name in other.users], dtype=np.int64)[other.user]
-        mine = np.array([users.index(name) for name in self.users], dtype=np.int64)[self.user]
+        kinds = tuple(dict.fromkeys(self.kinds + other.kinds))
         waits = None
         if self.waits is not None or other.waits is not None:
             waits = (self.waits or none_of(len(self))) + (other.waits or none_of(len(other)))
@@ -183,13 +192,20 @@ class Workload:
             users=users,
             grid=self.grid,
             waits=waits,
-            user=np.concatenate([mine, moved]),
+            kinds=kinds,
+            user=np.concatenate([_moved(users, one.users, one.user) for one in (self, other)]),
+            kind=np.concatenate([_moved(kinds, one.kinds, one.kind) for one in (self, other)]),
             **{
                 name: np.concatenate([getattr(self, name), getattr(other, name)])
                 for name in self.COLUMNS
-                if name != "user"
+                if name not in ("user", "kind")
             },
         )
+
+
+def _moved(known: Sequence[object], were: Sequence[object], column: Column) -> Column:
+    """Places in `were` as places of the same in `known`."""
+    return np.array([known.index(one) for one in were], dtype=np.int64)[column]
 
 
 def arrivals(count: int, *, every: float | str = 0.0, poisson: bool = False, seed: int = 0) -> Column:

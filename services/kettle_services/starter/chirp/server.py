@@ -22,7 +22,7 @@ from kettle.jobs import pool_access
 from kettle.jobs.nodes import HOSTS, NUMBER
 from kettle_wire.commands.chirp import Chirped, CloseFile, OpenFile, Trouble
 from kettle_wire.commands.questions import Commanded, OnNode
-from kettle_wire.sessions import ID as MEMBER
+from kettle_wire.session_attributes import ID as MEMBER
 
 if TYPE_CHECKING:
     import select

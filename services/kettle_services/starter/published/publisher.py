@@ -11,21 +11,14 @@ from kettle.execution.attempts.messages import Reply, Unanswered
 from kettle.execution.job_environment.job_ad import JobAd
 from kettle.execution.system.cgroup import Cgroup
 from kettle.execution.system.linux import boottime
-from kettle.published.services import (
-    ATTRIBUTE,
-    Service,
-    ServiceError,
-    parse_services,
-    services_text,
-    with_service,
-    without_service,
-)
 from kettle_services.starter.submit_side_questions import SubmitSideQuestions
 from kettle_wire.commands.questions import AskTicket, TicketGiven
+from kettle_wire.session_attributes import SERVICES
 
 if TYPE_CHECKING:
     import select
 
+    from kettle.published.services import Service
     from kettle_services.starter.execution.process_tree import ProcessTree
     from kettle_services.starter.published.helper import TunnelHelper
 
@@ -63,15 +56,20 @@ class Publisher:
         self._said = ""
         self._held: frozenset[Service] = frozenset()
         """What the gateway has."""
-        if job.given(ATTRIBUTE):
+        if job.given(SERVICES):
             self._begin()
 
     def _begin(self) -> None:
+        from kettle.published.services import (
+            ServiceError,
+            parse_services,
+        )  # here and below: few jobs have any
+
         if not self._spec.chirp.services:
             self._log("nothing is published: enable_published_services of this machine is false")
             return
         try:
-            self._services = parse_services(self._job.text(ATTRIBUTE) or "")
+            self._services = parse_services(self._job.text(SERVICES) or "")
         except ServiceError as error:
             self._log(f"nothing is published: {error}")
         else:
@@ -79,21 +77,25 @@ class Publisher:
 
     # -- what the job's programs ask ---------------------------------------------------------------------------------
 
-    def publish(self, service: Service) -> None:
+    def publish(self, service: "Service") -> None:
         """One more service, or the same with another port; raises ServiceError: there are too many."""
+        from kettle.published.services import with_service
+
         self._change(with_service(self._services, service))
 
     def unpublish(self, name: str) -> None:
         """One less; raises ServiceError: there is none of this name."""
+        from kettle.published.services import without_service
+
         self._change(without_service(self._services, name))
 
-    def address_of(self, service: Service) -> str:
+    def address_of(self, service: "Service") -> str:
         """Where people find it; empty: the gateway does not have it yet."""
         if self._ticket is None or service not in self._held:
             return ""
         return f"{self._ticket.url}/jobs/{self._spec.job}/{service.name}/"
 
-    def _change(self, services: tuple[Service, ...]) -> None:
+    def _change(self, services: "tuple[Service, ...]") -> None:
         if services == self._services:
             return
         self._services = services
@@ -206,6 +208,7 @@ class Publisher:
         import msgspec
 
         from kettle.published.job_side import Said
+        from kettle.published.services import services_text
 
         assert self._helper is not None
         lines = self._helper.hear()

@@ -25,7 +25,7 @@ from kettle_services.schedd.domain.submission import published
 from kettle_wire.ads import Ad, Expr, Scalar
 from kettle_wire.codes import JobStatus, Universe
 from kettle_wire.grid import batch_system
-from kettle_wire.sessions import MARKS
+from kettle_wire.session_attributes import MARKS
 
 SET_BY_SCHEDD: Final = frozenset(
     name.lower()
