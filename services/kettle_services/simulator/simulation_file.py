@@ -223,6 +223,7 @@ def _only_for_kettle(file: CheckedFile, workload: Workload) -> None:
 def _only_for_wrench(file: CheckedFile, platforms: list[Platform], workload: Workload) -> None:
     for name, what, is_there in (
         ("workload", "workflows", workload.waits is not None),
+        ("workload", "jobs of several nodes", bool(workload.nodes.max(initial=1) > 1)),
         ("workload", "data over the network", bool(workload.reads.any() or workload.writes.any())),
         ("platform", "hosts that fail", any(host.failures for each in platforms for host in each.hosts)),
     ):

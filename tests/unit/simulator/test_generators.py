@@ -102,11 +102,13 @@ def test_a_file_asks_for_them(tmp_path: Path) -> None:
         ('"daily"', '"nightly"', "9: workload.arrivals: jobs come regular, poisson or daily"),
         ('peak = "12 h"', "swing = 1.5", "5: workload: Expected `float` < 1"),
         ('peak = "12 h"', 'peak = "25 h"', "5: workload: Expected `float` < 86400"),
+        ('[queue]\ndiscipline = "easy"', "[kettle]", "5: workload: jobs of several nodes are simulated by"),
         ("supercomputer = 16", "supercomputer = -1", "7: workload.supercomputer: Expected `int` >= 0"),
     ],
 )
 def test_what_cannot_be_is_refused_with_its_place(tmp_path: Path, was: str, now: str, sentence: str) -> None:
-    (tmp_path / "study.toml").write_text(_FILE.replace(was, now))
+    model = 'model = "kettle"\n' if "kettle" in now else ""
+    (tmp_path / "study.toml").write_text(model + _FILE.replace(was, now))
     with pytest.raises(SimulationFileError) as refused:
         read(tmp_path / "study.toml")
     assert sentence in str(refused.value)
