@@ -4,7 +4,7 @@ What who has shown a token may not ask for, although an account of the pool may:
 
 from typing import Any, Final
 
-from kettle_wire.commands.gateway import MAKE_LOGIN_LINK
+from kettle_wire.commands.gateway import MAKE_ACCESS, MAKE_LOGIN_LINK
 from kettle_wire.commands.iam import (
     ISSUE_ANY_TOKEN,
     ISSUE_TOKEN,
@@ -32,6 +32,7 @@ OUTLIVES_A_TOKEN: Final[frozenset[Endpoint[Any, Any]]] = frozenset(
         FETCH_TOKEN,
         ISSUE_ANY_TOKEN,
         ISSUE_TOKEN,
+        MAKE_ACCESS,
         MAKE_LOGIN_LINK,
         OPEN_ANY_SESSION,
         OPEN_SESSION,

@@ -120,10 +120,10 @@ class KettleCluster(Cluster):
     @classmethod
     def from_name(cls, name: str, **options: Any) -> Self:
         """
-        The cluster that exists already, by its name or id; closing this object leaves it as it is.
+        The cluster that exists already, by its id, or its name if it is our own; closing this object leaves it as it is.
 
         Raises:
-            CommandRefusedError: there is none of that name that is ours or shared with us.
+            CommandRefusedError: there is none of that name that is ours, and none of that id that we may use.
         """
         return cls(existing=name, **options)
 
@@ -306,6 +306,8 @@ class KettleCluster(Cluster):
         if self._serving is not None:
             self._serving.cancel()
             await asyncio.wait((self._serving,))
+            if not self._serving.cancelled():
+                self._serving.exception()  # that the session is over is no news to who closes it
         await super()._close()
         if failure is not None:
             raise NotStoppedError(
@@ -369,11 +371,10 @@ class KettleCluster(Cluster):
         """
         The answer; of a link that has been let go, over a connection for this question.  Raises ClientError.
         """
-        session = link.situation.id
         if not link.closed:
-            return await question(link.service, session)
+            return await link.ask(question)
         async with self._connect() as service:
-            return await question(service, session)
+            return await question(service, link.situation.id)
 
 
 def _sessions_of_pool() -> AbstractAsyncContextManager[SessionService]:

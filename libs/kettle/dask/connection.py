@@ -5,7 +5,7 @@ A session as a program knows it: followed for as long as the program wants, thro
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -15,6 +15,7 @@ from kettle.retry.backoff import Backoff
 from kettle.retry.loop import Waits
 from kettle_wire.codes import RefusalCode
 
+Answer = TypeVar("Answer")
 Connect = Callable[[], AbstractAsyncContextManager[SessionService]]
 _WAIT_S: Final = 15.0
 _FINAL: Final = frozenset({RefusalCode.NOT_FOUND, RefusalCode.DENIED})
@@ -32,6 +33,9 @@ class SessionLink:
         """Why the service cannot be asked at present."""
         self.closed = False
         """Whether the service can no longer be asked here: its connection is let go."""
+        self._asking = 0
+        self._answered = asyncio.Event()
+        self._answered.set()
         self._changed = asyncio.Condition()
 
     @classmethod
@@ -49,6 +53,21 @@ class SessionLink:
                 link.closed = True
                 following.cancel()
                 await asyncio.wait((following,))
+                await link._answered.wait()
+
+    async def ask(self, question: Callable[[SessionService, str], Awaitable[Answer]]) -> Answer:
+        """
+        The answer about this session.  The connection lasts until it is there: that the session is stopped may be news before it
+        is answered.
+        """
+        self._asking += 1
+        self._answered.clear()
+        try:
+            return await question(self.service, self.situation.id)
+        finally:
+            self._asking -= 1
+            if not self._asking:
+                self._answered.set()
 
     async def tell(self, situation: Situation) -> None:
         """Hear how it is now, as the answer to a command says; older news are no news."""

@@ -25,6 +25,7 @@ from kettle_wire.commands.sessions import AgentReport, AgentWorker
 
 T = TypeVar("T")
 _LOOK: Final = Backoff(first=0.2, longest=2.0)
+_UNKNOWN: Final = 401
 _FIRST_S: Final = 60.0
 """For so long a program that has just begun asks for its certificate."""
 
@@ -145,7 +146,9 @@ class WayOfJob:
         try:
             return await open_stream(job, service, access=await self._shown())
         except (ClientError, BusError) as error:
-            self._until = 0.0  # the gateway may be another process, which does not know what was shown
+            # A gateway that is another process now does not know what was shown, and one that is elsewhere does not answer.
+            if isinstance(error, PoolUnreachableError) or getattr(error, "status", 0) == _UNKNOWN:
+                self._until = 0.0
             raise ConnectionError(str(error)) from error
 
     async def _shown(self) -> GatewayAccess:

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from kettle.transfer.file_lists import scheme_of, shown
+from kettle.transfer.file_lists import scheme_of, shown, without_secrets
 
 Form = Literal["path", "url", "proxy", "machine", "none"]
 """
@@ -82,9 +82,12 @@ def read_rules(texts: Sequence[str]) -> list[DataRule]:
     Read the rules of a machine.
 
     Raises:
-        DataRuleError: one of them makes no sense.
+        DataRuleError: one of them makes no sense; a password in it is not repeated.
     """
-    return [_read(text) for text in texts]
+    try:
+        return [_read(text) for text in texts]
+    except DataRuleError as error:
+        raise DataRuleError(without_secrets(str(error))) from None
 
 
 def _read(text: str) -> DataRule:

@@ -33,7 +33,7 @@ _FileName = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,
 _Variable = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")]
 _Text = Annotated[str, msgspec.Meta(max_length=256)]
 _Which = Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
-"""The id of a session, or the name of one that is not over."""
+"""The id of a session, or the name of an own one."""
 
 
 class NewSession(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -327,7 +327,7 @@ class MemberAsks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     job: JobId
     attempt: Number
     verb: Annotated[str, msgspec.Meta(max_length=32)]
-    """`agent`, `certificate`, `show` or `files`."""
+    """`access`, `agent`, `certificate`, `files` or `show`."""
     body: Annotated[bytes, msgspec.Meta(max_length=4 * 1024 * 1024)]
     """The request, as it travels: `AgentReport`, `SignCertificate`, or nothing."""
 

@@ -39,25 +39,24 @@ class SessionAccess:
 
     def shown(self, which: str, caller: Identity) -> InteractiveSession:
         """
-        A session that somebody may look at, by its id or name.
+        A session that somebody may look at, by its id; an own one by its name, too.
+
+        Anybody may share one with anybody, and give it any name: what somebody calls by a name is never that of somebody else.
 
         Raises RefusedError: there is none, or none that this caller may know of.
         """
         found = self._engine.sessions.get(which)
-        if found is None or not self.may_look(found, caller):
-            named = [
-                each
-                for each in self._engine.sessions.values()
-                if each.name == which and self.may_look(each, caller)
-            ]
-            named.sort(key=lambda each: (bool(each.ended), each.owner != caller.name, -each.created))
-            found = named[0] if named else None
-        if found is None:
-            raise RefusedError(
-                RefusalCode.NOT_FOUND,
-                f"there is no session {which} that you may see; kettle session list has yours",
-            )
-        return found
+        if found is not None and self.may_look(found, caller):
+            return found
+        named = [each for each in self._engine.sessions.values() if each.name == which]
+        own = [each for each in named if caller.is_person(each.owner)]
+        if own:
+            return min(own, key=lambda each: (bool(each.ended), -each.created))
+        others = [f"{each.id} of {each.owner}" for each in named if self.may_look(each, caller)]
+        sentence = f"there is no session {which} that you may see; kettle session list has yours"
+        if others:
+            sentence = f"you have no session {which}; those of others are named by their ids: {', '.join(others[:5])}"
+        raise RefusedError(RefusalCode.NOT_FOUND, sentence)
 
     def owned(self, which: str, caller: Identity) -> InteractiveSession:
         """A session that somebody may change; raises RefusedError."""

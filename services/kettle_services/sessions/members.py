@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from kettle.bus.ports import Asks, RefusedError
+from kettle.bus.retryable import UNHEARD
 from kettle.eventsourcing.command_pipeline import Decision
 from kettle_services.sessions.certificates import Certificates
 from kettle_services.sessions.domain.decisions import Heard
@@ -37,6 +38,8 @@ from kettle_wire.jobs import JobId
 
 _GATEWAY: Final = "gateway"
 _RETIRED: Final = "retired"
+_SEEN_S: Final = 1.0
+"""What a head says of itself is recorded so often at most: it says it again."""
 _encode: Final = msgspec.msgpack.Encoder().encode
 
 
@@ -52,6 +55,8 @@ class MemberQuestions:
         self._certificates = certificates
         self._bus = bus
         self._schedd = schedd
+        self._seen: dict[str, float] = {}
+        """When something that a head said of itself was recorded last, by session."""
         self._verbs: dict[str, Callable[[InteractiveSession, Member, bytes], Awaitable[Any]]] = {
             "agent": self._agent,
             "certificate": self._certificate,
@@ -94,7 +99,8 @@ class MemberQuestions:
             target=report.target,
             idle_since=now - report.idle_s if report.idle_s else 0.0,
         )
-        if report.contact and (report.contact, report.versions) != (session.contact, session.versions):
+        said = report.contact, report.versions
+        if report.contact and said != (session.contact, session.versions) and self._may_say(session.id, now):
             seen = InteractiveSchedulerSeen(contact=report.contact, versions=report.versions)
             self._engine.settle(session.id, [seen])
         self._engine.hear(session.id, heard)
@@ -106,6 +112,15 @@ class MemberQuestions:
             if orders != before or orders.retire or orders.closing or left <= 0:
                 return orders
             await self._engine.change(within=left)
+
+    def _may_say(self, session: str, now: float) -> bool:
+        """Whether something may be recorded again, which it is then."""
+        if 0 <= now - self._seen.get(session, 0.0) < _SEEN_S:
+            return False
+        self._seen = {id_: at for id_, at in self._seen.items() if id_ in self._engine.living} | {
+            session: now
+        }
+        return True
 
     async def _certificate(self, session: InteractiveSession, member: Member, body: bytes) -> object:
         del member
@@ -121,10 +136,18 @@ class MemberQuestions:
         return SessionFiles(files=await asyncio.to_thread(self._kept.of, session.id))
 
     async def _access(self, session: InteractiveSession, member: Member, body: bytes) -> AccessMade:
-        """With what it reaches the services of the others through the gateway."""
+        """
+        With what it reaches the services of the others through the gateway; `unavailable` while that does not answer, as when it
+        starts after us.
+        """
         del body
         request = AdmitMember(schedd=self._schedd, job=JobId.parse(member.job), session=session.id)
-        return await self._bus.call(ADMIT_MEMBER, _GATEWAY, request)
+        try:
+            return await self._bus.call(ADMIT_MEMBER, _GATEWAY, request)
+        except UNHEARD as error:
+            raise RefusedError(
+                RefusalCode.UNAVAILABLE, f"the gateway does not answer at the moment: {error}"
+            ) from error
 
 
 def _member(session: InteractiveSession | None, job: str) -> Member | None:

@@ -37,7 +37,14 @@ class Connected:
 
     def __getattr__(self, name: str) -> Any:
         assert self.open, f"{name} is asked on a connection that is closed"
-        return getattr(self._service, name)
+        asked = getattr(self._service, name)
+
+        async def answered(*words: Any) -> Any:
+            answer = await asked(*words)
+            assert self.open, f"the connection was closed before {name} was answered"
+            return answer
+
+        return answered
 
 
 def cluster(service: SessionsHere, n: int | None = None, **options: Any) -> KettleCluster:
@@ -180,6 +187,22 @@ async def test_a_cluster_that_has_let_go_of_its_connection_is_asked_on_another_o
                 await asyncio.sleep(0.02)
         logs = await mine.get_logs(cluster=True, scheduler=False, workers=False)
         assert "the session was requested" == logs["Cluster"]
+
+
+async def test_that_it_is_stopped_may_be_news_before_it_is_answered(service: SessionsHere) -> None:
+    """The connection stays for the answer."""
+
+    async def stop(session: str) -> Situation:
+        stopped = await stopping(session)
+        async with asyncio.timeout(PATIENCE_S):
+            while not (mine._link and mine._link.closed):
+                await asyncio.sleep(0.02)
+        return stopped
+
+    stopping, service.stop = service.stop, stop  # type: ignore[method-assign]
+    async with cluster(service, 0) as mine:
+        pass
+    assert "ended" == service.situation.state
 
 
 async def test_a_cluster_that_is_of_no_use_is_stopped(service: SessionsHere) -> None:

@@ -96,7 +96,7 @@ class MadeUpJobs(JobLookup):
             raise RequestRefused(404, ProblemCode.NOT_FOUND, f"there is no job {job}")
         return found[0]
 
-    async def job(self, job: JobId, schedd: str) -> QueuedJob:
+    async def job(self, job: JobId, schedd: str, *, fresh: bool = False) -> QueuedJob:
         found = self.jobs.get((schedd, job))
         if found is None:
             raise RequestRefused(410, ProblemCode.NOT_FOUND, f"job {job} has ended")

@@ -245,7 +245,56 @@ def test_an_address_that_is_none_is_refused_at_the_start(url: str) -> None:
     assert why_no_services_url(url)
 
 
-async def test_strangers_have_queues_asked_only_so_often() -> None:
+UPGRADE = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: upgrade\r\n"
+
+
+@pytest.mark.parametrize("connection", ["keep-alive", "close", "upgrade-insecure"])
+async def test_a_protocol_that_the_connection_does_not_name_is_no_other_one(connection: str) -> None:
+    """
+    A proxy in front that has heard of no other protocol would send requests of others over the connection, which would be the job's.
+    """
+    async with watched(UPGRADE + b"\r\n", patience=3.0) as (made, seen):
+        text = f"GET /jobs/12.0/web/ HTTP/1.1\r\n{HEAD}Upgrade: websocket\r\nConnection: {connection}\r\n\r\n"
+        if connection != "close":
+            text += f"GET /jobs/12.0/web/x HTTP/1.1\r\n{HEAD}Connection: close\r\n\r\n"
+        said = await ask(made.port, text)
+        assert b"502" == said.split()[1], said
+        assert b"Upgrade" not in seen.data
+
+
+async def test_a_head_of_another_protocol_says_what_the_job_has_said() -> None:
+    """Byte for byte, whatever letters these are meant to be."""
+    for said in ("漢".encode(), b"\xff"):
+        async with watched(UPGRADE + b"X-A: " + said + b"\r\n\r\n", patience=3.0) as (made, _):
+            reader, writer = await asyncio.open_connection("127.0.0.1", made.port)
+            writer.write(
+                f"GET /jobs/12.0/web/ HTTP/1.1\r\n{HEAD}Upgrade: websocket\r\nConnection: keep-alive, upgrade\r\n\r\n".encode()
+            )
+            async with asyncio.timeout(10):
+                head = await reader.readuntil(b"\r\n\r\n")
+            assert b"101" == head.split()[1]
+            assert b"X-A: " + said + b"\r\n" in head
+            await gone(writer)
+            await until(lambda: not len(made.uses))
+
+
+async def test_a_job_that_comes_again_and_again_waits() -> None:
+    """
+    Each connection that ends and begins is recorded: no machine fills the record of a job, nor the memory of the gateway.
+    """
+    async with gateway() as made:
+        said: list[bytes] = []
+        for _ in range(30):
+            head, _, writer = await upgraded(made.port, "/v2/tunnels", "kettle-tunnel", "12.0/1")
+            said.append(head.split()[1])
+            await gone(writer)
+        assert {b"101", b"429"} == set(said)
+        head, _, writer = await upgraded(made.port, "/v2/tunnels", "kettle-tunnel", "13.0/1")
+        await gone(writer)
+        assert b"101" == head.split()[1], "others are not kept out"
+
+
+async def test_strangers_have_no_queues_asked() -> None:
     """Browsers that show nothing of ours are led to sign in, and too many of one address wait."""
     jobs, asked = MadeUpJobs(), list[JobId]()
     jobs.put()
@@ -269,4 +318,4 @@ async def test_strangers_have_queues_asked_only_so_often() -> None:
             ) as response:
                 statuses.append(response.status)
     assert [303, 403, 303, 429, 429, 429] == statuses
-    assert 3 == len(asked)
+    assert not asked

@@ -36,7 +36,7 @@ def test_a_wish_has_the_units_of_the_service() -> None:
 @pytest.mark.parametrize(
     ("words", "error", "said"),
     [
-        ({"wrkers": 3}, TypeError, "a cluster has no 'wrkers'"),
+        ({"wokers_": 3}, TypeError, "a cluster has no 'wokers_'"),
         ({"n": -1}, ValueError, "n cannot be -1"),
         ({"n": 2.5}, TypeError, "n is a whole number"),
         ({"minimum": 3}, ValueError, "needs a maximum"),

@@ -4,7 +4,7 @@ from typing import cast
 import msgspec
 import pytest
 
-from kettle.bus.ports import RefusedError
+from kettle.bus.ports import RefusedError, ReplyTimeoutError
 from kettle.published.sharing import Sharing
 from kettle_services.gateway.published.job_lookup import JobLookup, QueuedJob
 from kettle_services.gateway.published.member_access import MemberAccess
@@ -27,7 +27,7 @@ class Queue:
     def __init__(self, *jobs: QueuedJob) -> None:
         self.jobs = {each.job: each for each in jobs}
 
-    async def job(self, job: JobId, schedd: str) -> QueuedJob:
+    async def job(self, job: JobId, schedd: str, *, fresh: bool = False) -> QueuedJob:
         return self.jobs[job]
 
 
@@ -54,6 +54,18 @@ def test_a_job_reaches_its_own_session_alone() -> None:
             asyncio.run(members.require(member, stranger))
 
 
+def test_a_queue_that_says_nothing_is_asked_again() -> None:
+    """It is no failure of the gateway, which would lose all tunnels with it."""
+
+    class Silent(Queue):
+        async def job(self, job: JobId, schedd: str, *, fresh: bool = False) -> QueuedJob:
+            raise ReplyTimeoutError("too late")
+
+    with pytest.raises(RefusedError, match="nobody says at the moment") as refused:
+        admitted(access(Silent()))
+    assert "unavailable" == refused.value.code
+
+
 def test_it_ends_with_the_job() -> None:
     """Also of what was opened before, which is looked at again."""
     queue = Queue(queued(OWN))
@@ -71,3 +83,13 @@ def test_who_gets_none() -> None:
         admitted(members)
     with pytest.raises(RequestRefused, match="no token of this gateway"):
         members.member("kettle-member.invented")
+
+
+def test_it_is_for_one_run() -> None:
+    """The machine that had the job before does not come in by what it was given then."""
+    queue = Queue(queued(OWN))
+    members = access(queue)
+    member = members.member(admitted(members))
+    queue.jobs[OWN] = msgspec.structs.replace(queue.jobs[OWN], runs=1)
+    with pytest.raises(RequestRefused, match="as long as it runs"):
+        asyncio.run(members.require(member, queued(OTHER)))

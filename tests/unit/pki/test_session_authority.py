@@ -24,7 +24,7 @@ def test_the_key_follows_from_secret_and_session() -> None:
         for each in (
             authority(),
             authority(now=NOW + timedelta(days=3)),
-            authority("abd"),
+            authority("abf"),
             authority(secret=SECRET[::-1]),
         )
     ]
@@ -38,7 +38,7 @@ def test_a_member_listens_and_connects() -> None:
     signed = load(authority().sign(request, now=NOW))
     signed.verify_directly_issued_by(load(authority(now=NOW + timedelta(hours=1)).certificate))
     with pytest.raises(ValueError, match="match"):
-        signed.verify_directly_issued_by(load(authority("abd").certificate))
+        signed.verify_directly_issued_by(load(authority("abf").certificate))
     usage = signed.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
     assert {"1.3.6.1.5.5.7.3.1", "1.3.6.1.5.5.7.3.2"} == {each.dotted_string for each in usage}
     assert b"PRIVATE KEY" in key

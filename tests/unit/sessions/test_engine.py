@@ -38,7 +38,7 @@ class InMemory:
 
 
 async def turns() -> None:
-    """Until whoever was woken waits again."""
+    """Until all that was woken waits again."""
     for _ in range(10):
         await asyncio.sleep(0)
 

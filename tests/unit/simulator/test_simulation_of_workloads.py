@@ -23,7 +23,7 @@ from kettle_services.simulator.workloads.swf import TraceError, read_swf
 from kettle_services.simulator.workloads.workload import Workload
 
 
-def _queue(servers: int, load: float, jobs: int = 200_000) -> Result:
+def _queue(servers: int, load: float, jobs: int = 120_000) -> Result:
     """Jobs of a second on average, that come and go at random."""
     work = Workload.generated(
         jobs, duration=Exponential(1.0), every=1.0 / (servers * load), poisson=True, seed=4
@@ -42,7 +42,7 @@ def _erlang_c(servers: int, load: float) -> float:
 @pytest.mark.parametrize(("servers", "load"), [(1, 0.6), (5, 0.8)])
 def test_jobs_wait_as_long_as_queueing_theory_says(servers: int, load: float) -> None:
     wanted = _erlang_c(servers, load) / (servers * (1 - load))
-    assert _queue(servers, load).figures().wait_mean == pytest.approx(wanted, rel=0.03)
+    assert _queue(servers, load).figures().wait_mean == pytest.approx(wanted, rel=0.04)
 
 
 def test_one_seed_gives_the_same_jobs_and_another_one_others() -> None:

@@ -70,3 +70,10 @@ def test_what_makes_no_sense_is_refused(text: str, why: str) -> None:
     """With the rule, and what to write."""
     with pytest.raises(DataRuleError, match=why):
         read_rules([text])
+
+
+def test_a_password_in_a_rule_is_not_repeated() -> None:
+    """Rules have none, and what refuses them is in the log of the machine."""
+    with pytest.raises(DataRuleError, match="is no URL of a cache") as refused:
+        read_rules(["https://*: cache=http://ada:secret@squid.site:3128"])
+    assert "secret" not in str(refused.value)

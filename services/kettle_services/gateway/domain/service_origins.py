@@ -6,6 +6,7 @@ and, where hosts of any name lead here, each job has one to itself.
 """
 
 import hashlib
+import re
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -31,6 +32,18 @@ class ServiceOrigins:
     def of(self, schedd: str, job: JobId) -> str:
         """The origin of a job, without a slash."""
         return f"{self._scheme}://{self._host.replace(_ANY, label(schedd, job), 1)}"
+
+    def may_be(self, host: str, job: JobId) -> bool:
+        """Whether a host is that of a job of this number at some access point, as far as its name tells."""
+        before, star, after = self._host.partition(_ANY)
+        if not star:
+            return host == self._host
+        found = host.removeprefix(before).removesuffix(after)
+        return host == f"{before}{found}{after}" and re.fullmatch(_labels(job), found) is not None
+
+
+def _labels(job: JobId) -> str:
+    return rf"job{job.cluster}-{job.proc}-[0-9a-f]{{{_LENGTH}}}"
 
 
 def label(schedd: str, job: JobId) -> str:

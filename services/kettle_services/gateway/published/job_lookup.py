@@ -25,7 +25,16 @@ from kettle_wire.session_attributes import ID as SESSION
 _KEPT_S: Final = 1.0
 """So long an answer counts: what the owner takes back ends so soon."""
 _MOST: Final = 10_000
-_ATTRIBUTES: Final = ("Owner", "JobStatus", "HoldReason", SESSION, services.ATTRIBUTE, sharing.ATTRIBUTE)
+_RUNS: Final = "NumShadowStarts"
+_ATTRIBUTES: Final = (
+    "Owner",
+    "JobStatus",
+    "HoldReason",
+    SESSION,
+    _RUNS,
+    services.ATTRIBUTE,
+    sharing.ATTRIBUTE,
+)
 
 
 class QueuedJob(msgspec.Struct, frozen=True):
@@ -41,6 +50,8 @@ class QueuedJob(msgspec.Struct, frozen=True):
     hold_reason: str = ""
     session: str = ""
     """The interactive session that it is of."""
+    runs: int = 0
+    """How often it was given to a machine."""
 
     def why_not_reached(self) -> str:
         """Why it has no tunnel, as a sentence."""
@@ -92,12 +103,14 @@ class JobLookup:
         names = {str(ad.get("Name", "")) for ad in ads}
         return sorted(names & {schedd} if schedd else names)
 
-    async def job(self, job: JobId, schedd: str) -> QueuedJob:
+    async def job(self, job: JobId, schedd: str, *, fresh: bool = False) -> QueuedJob:
         """
-        A job in the queue of an access point.
+        A job in the queue of an access point; `fresh`: as it is now, and not a moment ago.
 
         Raises RequestRefused: it has left the queue (410); RefusedError, BusError: nobody can tell at the moment.
         """
+        if fresh:
+            self._known.pop((schedd, job), None)
         found = await self._queued(job, schedd)
         if found is None:
             raise RequestRefused(
@@ -136,6 +149,7 @@ def _of_ad(job: JobId, schedd: str, ad: Ad) -> QueuedJob:
         described=_services(ad.get(services.ATTRIBUTE)),
         hold_reason=str(ad.get("HoldReason", "")),
         session=str(ad.get(SESSION, "")),
+        runs=int(str(ad.get(_RUNS, 0))),
     )
 
 

@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 
 from kettle.bus.ports import RefusedError, Served
+from kettle.bus.retryable import UNHEARD
 from kettle_services.gateway.published.job_lookup import JobLookup, QueuedJob
 from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_wire.codes import JobStatus, RefusalCode
@@ -36,6 +37,8 @@ class AdmittedMember(msgspec.Struct, frozen=True):
     schedd: str
     owner: str
     session: str
+    runs: int
+    """At the next run it is over: that is on another machine, perhaps."""
 
 
 class MemberAccess:
@@ -54,13 +57,20 @@ class MemberAccess:
         return Served(ADMIT_MEMBER, self.admit)
 
     async def admit(self, request: AdmitMember, caller: Identity) -> AccessMade:
-        """For a job that runs, and of which the queue says that it is of that session; else `denied`."""
+        """
+        For a job that runs, and of which the queue says that it is of that session; else `denied`, or `unavailable` while the
+        queue says nothing.
+        """
         del caller
         try:
-            job = await self._lookup.job(request.job, request.schedd)
+            job = await self._lookup.job(request.job, request.schedd, fresh=True)
         except RequestRefused as refusal:
             raise RefusedError(RefusalCode.DENIED, str(refusal)) from refusal
-        member = AdmittedMember(request.job, request.schedd, job.owner, request.session)
+        except UNHEARD as error:
+            raise RefusedError(
+                RefusalCode.UNAVAILABLE, f"nobody says at the moment whose job {request.job} is: {error}"
+            ) from error
+        member = AdmittedMember(request.job, request.schedd, job.owner, request.session, job.runs)
         if not _is_still(job, member):
             raise RefusedError(
                 RefusalCode.DENIED, f"job {request.job} is no job of session {request.session} that runs"
@@ -105,7 +115,11 @@ class MemberAccess:
 
 
 def _is_still(job: QueuedJob, member: AdmittedMember) -> bool:
-    return job.status in _RUNS and (job.owner, job.session) == (member.owner, member.session)
+    return job.status in _RUNS and (job.owner, job.session, job.runs) == (
+        member.owner,
+        member.session,
+        member.runs,
+    )
 
 
 def _key(token: str) -> bytes:

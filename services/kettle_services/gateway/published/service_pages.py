@@ -52,6 +52,7 @@ class ServicePages:
         self._origins: Final = origins
         self._limits: Final = limits
         self._url: Final = url.rstrip("/")
+        self._hosts: Final = origins.encrypted and not origins.shared
 
     def application(self) -> web.Application:
         """What the listener of the jobs' origins serves."""
@@ -120,26 +121,29 @@ class ServicePages:
             raise RequestRefused(400, ProblemCode.PARAMETER_INVALID, str(error)) from error
         code = request.query.get("code", "")
         self._count_stranger(request, [], code)
-        job = await self._access.job(address.job, address.schedd)
-        self._require_own_host(request, job.schedd, address)
-        secret = next(iter(_cookies(request, _SECRET)), "")
-        shown = self._sessions.redeem(code, secret, (job.schedd, job.job))
+        self._require_host(request, address)
+        secret = next(iter(_cookies(request, self._name(_SECRET))), "")
+        shown, job = self._sessions.redeem(code, secret, address.job, address.schedd)
+        self._require_host(request, address, job[0])
         answer = led(address.whole)
         self._give(answer, _SHOWN, shown, f"/jobs/{address.id}/", None)
         self._give(answer, _SECRET, "", ENTER, 0)
         return answer
 
     async def show(self, request: web.Request) -> web.StreamResponse:
-        """What a job's service answers to a browser that is signed in for it, or the way to be."""
+        """
+        What a job's service answers to a browser that is signed in for it, or the way to be. For who is not nobody is asked about the job.
+        """
         address = require_address(request)
-        cookies = _cookies(request, _SHOWN)
+        cookies = _cookies(request, self._name(_SHOWN))
         self._count_stranger(request, cookies)
-        job = await self._access.job(address.job, address.schedd)
-        self._require_own_host(request, job.schedd, address)
-        session = self._sessions.find(cookies, (job.schedd, job.job))
+        self._require_host(request, address)
+        session = self._sessions.find(cookies, address.job, address.schedd)
         if session is None:
             return self._sign_in(request, address)
-        self._require_own_page(request, self._origins.of(job.schedd, job.job))
+        schedd = session.job[0]
+        self._require_host(request, address, schedd)
+        self._require_own_page(request, self._origins.of(schedd, address.job))
         where = self._limits.address(request)
         person = await self._sessions.holder(session, where)
         self._access.front.require(person, LEVEL)
@@ -148,16 +152,12 @@ class ServicePages:
             self._access.front.require(await self._sessions.holder(session, where), LEVEL)
 
         admitted = Admitted(person, {}, Admission(look))
-        granted = await self._access.granted(
-            request, address.job, address.schedd, address.service, admitted=admitted
-        )
+        granted = await self._access.granted(request, address.job, schedd, address.service, admitted=admitted)
         origin = self._origin(granted)
         return await self._requests.answer(request, address, granted, bearer=False, origin=origin)
 
     def _count_stranger(self, request: web.Request, cookies: list[str], code: str = "") -> None:
-        """
-        Raises RequestRefused: too many have come from there with nothing that is known here, for each of whom queues are asked.
-        """
+        """Raises RequestRefused: too many have come from there with nothing that is known here."""
         if not self._sessions.knows(cookies, code):
             self._limits.failed(self._limits.address(request))
 
@@ -180,20 +180,34 @@ class ServicePages:
         No script sees it.  Shown also where another site leads here, as the gateway's own pages do; `_require_own_page` refuses the rest.
         """
         answer.set_cookie(
-            name,
+            self._name(name),
             value,
-            path=path,
+            path="/" if self._hosts else path,
             max_age=max_age,
             httponly=True,
             samesite="Lax",
             secure=self._origins.encrypted,
         )
 
-    def _require_own_host(self, request: web.Request, schedd: str, address: Address) -> None:
-        """Raises RequestRefused: the request came by the name of another host than the job's."""
-        own = self._origins.of(schedd, address.job)
-        if request.headers.get("Host", "").lower() != own.partition("://")[2]:
-            raise RequestRefused(421, ProblemCode.REQUEST_MALFORMED, f"the pages of this job are at {own}")
+    def _name(self, cookie: str) -> str:
+        """
+        Of a cookie that no page of another job can set, where each has a host of its own and browsers know of it.
+        """
+        return f"__Host-{cookie}" if self._hosts else cookie
+
+    def _require_host(self, request: web.Request, address: Address, schedd: str | None = None) -> None:
+        """
+        Raises RequestRefused: the request came by the name of another host than the job's; `schedd`: None: it is not known yet.
+        """
+        host = request.headers.get("Host", "").lower()
+        if schedd is None and self._origins.may_be(host, address.job):
+            return
+        if schedd is None or host != self._origins.of(schedd, address.job).partition("://")[2]:
+            raise RequestRefused(
+                421,
+                ProblemCode.REQUEST_MALFORMED,
+                f"the pages of job {address.id} are at another host: {self._url}{address.prefix}/ leads there",
+            )
 
     def _require_own_page(self, request: web.Request, own: str) -> None:
         """

@@ -26,9 +26,11 @@ from kettle_wire.events.job import ServiceUse
 EVERY_S: Final = 15.0
 """Between reports of one job about what goes on; that it has connected is reported at once."""
 _AGAIN_S: Final = 2.0
-_MOST_USES: Final = 150
-_MOST_REFUSALS: Final = 50
-"""Of one report, which has both: who is not let in, by whatever names, has no use of others be left out."""
+_MOST_USES: Final = 200
+_MOST_REFUSED: Final = 49
+"""Of these so many may tell of refusals service by service: names of services are what strangers say."""
+_OTHERS: Final = "(others)"
+"""Stands for the rest of them: no service is called so."""
 _MOST_WAITING: Final = 50
 """Reports of one job; with more of them the oldest is given up."""
 _LAST_S: Final = 3.0
@@ -54,13 +56,12 @@ class _Job:
     def add(
         self, who: _Who, *, connections: int = 0, sent: int = 0, received: int = 0, refused: int = 0
     ) -> None:
-        """More of what somebody did."""
+        """More of what somebody did; `is_full` says whether there is room for more."""
+        if refused and who not in self.uses and self._has_refused_many:
+            who = who[0], _OTHERS, ""
         person, service, because = who
         known = self.uses.get(who)
         if known is None:
-            alike = sum(bool(each.because) == bool(because) for each in self.uses.values())
-            if alike >= (_MOST_USES if because else _MOST_REFUSALS):
-                return
             known = ServiceUse(person=person, service=service, because=because)
         self.uses[who] = msgspec.structs.replace(
             known,
@@ -69,6 +70,15 @@ class _Job:
             received=known.received + received,
             refused=known.refused + refused,
         )
+
+    @property
+    def _has_refused_many(self) -> bool:
+        return sum(each.refused > 0 for each in self.uses.values()) >= _MOST_REFUSED
+
+    @property
+    def is_full(self) -> bool:
+        """Whether one report has no room for more."""
+        return len(self.uses) >= _MOST_USES
 
 
 class ServiceReporter:
@@ -103,7 +113,9 @@ class ServiceReporter:
         self._put(tunnel.key, tunnel.ticket.attempt, tunnel="down", reason=reason[:_LONGEST])
 
     def _refused(self, job: QueuedJob, person: str, service: str) -> None:
-        self._of((job.schedd, job.job), 0).add((person, service, ""), refused=1)
+        key = job.schedd, job.job
+        self._of(key, 0).add((person, service, ""), refused=1)
+        self._require_room(key, 0)
 
     def _count(self, use: Use, *, goes_on: bool = False) -> None:
         """What a connection has done since it was counted last."""
@@ -120,6 +132,12 @@ class ServiceReporter:
             sent=more_sent,
             received=more_received,
         )
+        self._require_room(use.job, use.attempt)
+
+    def _require_room(self, key: JobKey, attempt: int) -> None:
+        """Report what there is, if there is no room for more."""
+        if self._of(key, attempt).is_full:
+            self._put(key, attempt)
 
     def _put(self, key: JobKey, attempt: int, **said: object) -> None:
         """A report of a job, with all that is known of its uses."""

@@ -15,7 +15,7 @@ from kettle_services.gateway.domain.published_addresses import Address, BadAddre
 from kettle_services.gateway.domain.published_headers import Visit
 from kettle_services.gateway.published.http_proxy import HttpProxy, refused_stream, require_plain
 from kettle_services.gateway.published.service_access import Granted, Reached, ServiceAccess
-from kettle_services.gateway.published.switching import Passage, require_upgrade
+from kettle_services.gateway.published.switching import Passage, asks_for, require_upgrade
 from kettle_services.gateway.published.uses import Use, Uses, Via
 from kettle_services.gateway.rest.application import RequestLimits
 from kettle_services.gateway.rest.jobs import job_name
@@ -97,7 +97,7 @@ class ServiceRequests:
             prefix=before + address.prefix,
             strips=reached.service.kind == "http",
         )
-        via: Via = "websocket" if request.headers.get("Upgrade", "").lower() == "websocket" else "http"
+        via: Via = "websocket" if asks_for(request, "websocket") else "http"
         if via == "websocket" and request.method != "GET":
             raise RequestRefused(400, ProblemCode.REQUEST_MALFORMED, "a WebSocket begins with GET")
         target = (address.path if visit.strips else address.prefix + address.path) + address.query

@@ -21,6 +21,7 @@ from kettle_services.gateway.rest.credential import Credential
 from kettle_services.gateway.rest.persons import Person, Persons
 from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_services.gateway.sessions.session_table import Session, SessionTable
+from kettle_wire.jobs import JobId
 from kettle_wire.rest.problem import ProblemCode
 
 CODE_LIFE_S: Final = 60.0
@@ -36,6 +37,10 @@ class ServiceSession(msgspec.Struct, frozen=True):
     job: JobKey
     of: Session
     """The session of the gateway's own pages, which it ends with."""
+
+    def is_for(self, job: JobId, schedd: str) -> bool:
+        """Whether it is for what an address names."""
+        return self.job[1] == job and schedd in {"", self.job[0]}
 
     @property
     def credential(self) -> Credential:
@@ -63,9 +68,9 @@ class ServiceSessions:
         self._codes[digest(made)] = now + CODE_LIFE_S, state, ServiceSession(job, session)
         return made
 
-    def redeem(self, code: str, secret: str, job: JobKey) -> str:
+    def redeem(self, code: str, secret: str, job: JobId, schedd: str) -> tuple[str, JobKey]:
         """
-        What the browser shows from now on.
+        What the browser shows from now on, and for which job; `schedd`: empty: the address names none.
 
         Raises RequestRefused: the code is none, or not for this browser and this job; it works no more in any case.
         """
@@ -73,7 +78,7 @@ class ServiceSessions:
         if (
             session is None
             or until <= self._clock()
-            or session.job != job
+            or not session.is_for(job, schedd)
             or not hmac.compare_digest(state, state_of(secret))
         ):
             raise RequestRefused(
@@ -85,16 +90,16 @@ class ServiceSessions:
         self._sessions[digest(shown)] = session
         while len(self._sessions) > _MOST:
             self._sessions.popitem(last=False)
-        return shown
+        return shown, session.job
 
-    def find(self, shown: list[str], job: JobKey) -> ServiceSession | None:
+    def find(self, shown: list[str], job: JobId, schedd: str) -> ServiceSession | None:
         """
         The session of a browser for a job; None: it has none. Others may have put more cookies of the name there.
         """
         for each in shown:
             key = digest(each)
             session = self._sessions.get(key)
-            if session is None or session.job != job:
+            if session is None or not session.is_for(job, schedd):
                 continue
             if self._table.has(session.of, self._clock()):
                 self._sessions.move_to_end(key)

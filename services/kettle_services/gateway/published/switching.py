@@ -49,14 +49,19 @@ class Switched(web.StreamResponse):
         """Nothing is left to send."""
 
 
+def asks_for(request: web.Request, protocol: str) -> bool:
+    """
+    Whether a request asks for another protocol. The header Connection has to say so too: a proxy in front that was told of none sends
+    requests of others over the same connection.
+    """
+    said = ",".join(request.headers.getall("Connection", ()))
+    wants = {each.strip().lower() for each in said.split(",")}
+    return "upgrade" in wants and request.headers.get("Upgrade", "").lower() == protocol
+
+
 def require_upgrade(request: web.Request, protocol: str) -> None:
     """Raises RequestRefused: the request does not ask for this protocol."""
-    wants = {each.strip().lower() for each in request.headers.get("Connection", "").split(",")}
-    if (
-        request.method != "GET"
-        or "upgrade" not in wants
-        or request.headers.get("Upgrade", "").lower() != protocol
-    ):
+    if request.method != "GET" or not asks_for(request, protocol):
         raise RequestRefused(
             426,
             ProblemCode.REQUEST_MALFORMED,
@@ -72,7 +77,7 @@ def taken(request: web.Request, headers: Mapping[str, str]) -> tuple[asyncio.Tra
     Answer 101; the connection, and what has come by it already.  The caller gives it another protocol at once, and calls `forget` when
     it is over.
 
-    `headers` are printable, as this process or a checked answer has them.  Raises ConnectionResetError: the other side has gone.
+    `headers` are those of this process, or as the client of HTTP has read them.  Raises ConnectionResetError: the other side has gone.
     """
     transport = request.transport
     if transport is None or transport.is_closing():
@@ -81,7 +86,9 @@ def taken(request: web.Request, headers: Mapping[str, str]) -> tuple[asyncio.Tra
     request.protocol.set_parser(cast("Any", early))
     lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
     transport.write(
-        f"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n{lines}\r\n".encode("latin-1")
+        f"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n{lines}\r\n".encode(
+            errors="surrogateescape"
+        )
     )
     return transport, early.data
 

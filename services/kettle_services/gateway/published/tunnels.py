@@ -20,6 +20,9 @@ JobKey = tuple[str, JobId]
 _LOOK_S: Final = 2.0
 """Between looks for tickets that are over."""
 _FIRST_WORD_S: Final = 20.0
+_OFTEN_S: Final = 60.0
+_MOST_OFTEN: Final = 20
+"""Connections of one job within that time: its machine waits longer and longer after each, and each is recorded."""
 
 _log: Final = logging.getLogger(__name__)
 
@@ -52,6 +55,8 @@ class Tunnels:
     def __init__(self, most: int) -> None:
         self._most: Final = most
         self._open: dict[JobKey, JobTunnel] = {}
+        self._came: dict[JobKey, list[float]] = {}
+        """When jobs have connected in the last minute."""
         self.opened: Callable[[JobTunnel], None] = lambda _tunnel: None
         self.closed: Callable[[JobTunnel, str], None] = lambda _tunnel, _reason: None
 
@@ -84,15 +89,28 @@ class Tunnels:
                 f"{self._most} jobs publish services here, which is the most (tunnels of [gateway])",
                 retry_after=30,
             )
+        now = time.monotonic()
+        came = self._came.setdefault((ticket.schedd, ticket.job), [])
+        if len(came) >= _MOST_OFTEN and now - came[-_MOST_OFTEN] < _OFTEN_S:
+            raise RequestRefused(
+                429,
+                ProblemCode.TOO_MANY,
+                f"job {ticket.job} has connected {_MOST_OFTEN} times within {_OFTEN_S:g} s: it may come again later",
+                retry_after=30,
+            )
+        self._came[ticket.schedd, ticket.job] = [*came[1 - _MOST_OFTEN :], now]
 
     async def hold(self, made: JobTunnel) -> str:
         """Have a tunnel used until it ends, from its first word on; why it did."""
         try:
-            async with asyncio.timeout(_FIRST_WORD_S):
-                await made.announced.wait()
-        except TimeoutError:
+            if await _has_spoken(made):
+                return await self._used(made)
             made.tunnel.close("the job's side has not said what it publishes")
             return await made.tunnel.ended()
+        finally:
+            await made.connections.close()
+
+    async def _used(self, made: JobTunnel) -> str:
         before = self._open.get(made.key)
         self._open[made.key] = made
         if before is not None:
@@ -105,7 +123,6 @@ class Tunnels:
             if self._open.get(made.key) is made:
                 del self._open[made.key]
             self.closed(made, reason)
-            await made.connections.close()
         return reason
 
     async def watch_tickets(self) -> None:
@@ -113,6 +130,8 @@ class Tunnels:
         while True:
             await asyncio.sleep(_LOOK_S)
             now = time.time()
+            lately = time.monotonic() - _OFTEN_S
+            self._came = {key: came for key, came in self._came.items() if came and came[-1] > lately}
             for each in self:
                 if each.ticket.expires <= now:
                     _log.info("the ticket of the tunnel of job %s is over", each.ticket.job)
@@ -123,3 +142,14 @@ class Tunnels:
         for each in self:
             with suppress(ConnectionError):
                 each.tunnel.close(reason)
+
+
+async def _has_spoken(made: JobTunnel) -> bool:
+    """Whether its first word comes in time, and before its end."""
+    waits = [asyncio.create_task(each) for each in (made.announced.wait(), made.tunnel.ended())]
+    try:
+        await asyncio.wait(waits, timeout=_FIRST_WORD_S, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for each in waits:
+            each.cancel()
+    return made.announced.is_set()

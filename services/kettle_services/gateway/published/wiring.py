@@ -99,7 +99,11 @@ class PublishedServices:
         application.on_shutdown.append(self._end)
 
     async def make_access(self, _request: MakeAccess, caller: Identity) -> AccessMade:
-        """See `MakeAccess`; refused for who could not come with it."""
+        """
+        See `MakeAccess`; refused for who could not come with it, or has shown a token, which is less than an account.
+        """
+        if caller.bearer:
+            raise RefusedError(RefusalCode.DENIED, "show your token to the gateway itself")
         try:
             self._persons.of_account(caller.name, "")
         except RequestRefused as refusal:

@@ -19,6 +19,8 @@ from kettle.published.errors import StreamCode
 _LISTENS: Final = "0A"
 """The state in the table."""
 _ANY4: Final = "0.0.0.0"  # noqa: S104 - what is compared, and not what we bind
+_MAPPED: Final = "::ffff:"
+"""How addresses of IPv4 begin among those of IPv6, where they are the same."""
 _SOCKET: Final = "socket:["
 
 
@@ -42,23 +44,52 @@ class NotListeningError(Exception):
 
 def listener_of(port: int, pids: Iterable[int]) -> Listener:
     """
-    The socket on which one of these processes listens at a port.
+    The socket on which one of these processes listens at a port, at an address at which nobody else does: of several sockets at one
+    (SO_REUSEPORT) the kernel takes any.
 
     Raises NotListeningError.
     """
     strangers = False
     for group in _by_network(pids):
-        for table in ("tcp", "tcp6"):
-            for inode, host in _listening(group[0], table, port):
-                owner = next((pid for pid in group if _has(pid, inode)), 0)
-                if owner:
-                    return Listener(host, port, owner)
-                strangers = True
+        for host, owners in _owners(group[0], port, group).items():
+            if all(owners):
+                return Listener(host, port, owners[0])
+            strangers = True
     if strangers:
         raise NotListeningError(
             StreamCode.NOT_OF_THIS_JOB, f"a process that is not of the job listens on port {port}"
         )
     raise NotListeningError(StreamCode.NOTHING_LISTENS, f"nothing of the job listens on port {port} yet")
+
+
+def require_still(found: Listener, pids: Iterable[int]) -> None:
+    """
+    To be asked when the connection is there: who was found may have gone before that, and somebody else have come.
+
+    Raises NotListeningError: so it is, or may be.
+    """
+    group = next((each for each in _by_network(pids) if found.pid in each), None)
+    if group is None:
+        raise NotListeningError(
+            StreamCode.NOTHING_LISTENS, f"the process of the job that listened on port {found.port} has ended"
+        )
+    if not all(_owners(found.pid, found.port, group).get(found.host, [])):
+        raise NotListeningError(
+            StreamCode.NOT_OF_THIS_JOB,
+            f"another process has taken port {found.port} of the job: try again when the job has it",
+        )
+
+
+def _owners(of: int, port: int, group: list[int]) -> dict[str, list[int]]:
+    """
+    By address, at which a connection reaches it, of each socket that listens who of the group has it; 0: nobody.
+    """
+    found: dict[str, list[int]] = {}
+    for table in ("tcp", "tcp6"):
+        for inode, host in _listening(of, table, port):
+            owner = next((pid for pid in group if _has(pid, inode)), 0)
+            found.setdefault(host, []).append(owner)
+    return found
 
 
 def _by_network(pids: Iterable[int]) -> list[list[int]]:
@@ -95,7 +126,7 @@ def _host(address: str) -> str:
         host = socket.inet_ntop(socket.AF_INET, raw)
         return "127.0.0.1" if host == _ANY4 else host
     host = socket.inet_ntop(socket.AF_INET6, raw)
-    return "::1" if host == "::" else host
+    return "::1" if host == "::" else host.removeprefix(_MAPPED)
 
 
 def _has(pid: int, inode: str) -> bool:

@@ -10,7 +10,12 @@ from kettle.execution.containers.loopback import NetworkSockets
 from kettle.execution.system.linux import descendants_of
 from kettle.published.errors import StreamCode, StreamRefusedError
 from kettle.published.services import Service
-from kettle_services.starter.published.listening import Listener, NotListeningError, listener_of
+from kettle_services.starter.published.listening import (
+    Listener,
+    NotListeningError,
+    listener_of,
+    require_still,
+)
 
 _PROCS: Final = "cgroup.procs"
 
@@ -33,17 +38,29 @@ class JobPorts:
         """
         try:
             found = listener_of(service.port, self._pids())
+            made = await self._connected(found)
         except NotListeningError as error:
             raise StreamRefusedError(error.code, str(error)) from error
-        made = self._socket(found)
         try:
             loop = asyncio.get_running_loop()
-            await loop.sock_connect(made, (found.host, found.port))
             made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             await loop.create_connection(factory, sock=made)
         except BaseException:
             made.close()
             raise
+
+    async def _connected(self, found: Listener) -> socket.socket:
+        """
+        A connection with that one, and with nobody who has taken its place meanwhile; raises NotListeningError.
+        """
+        made = self._socket(found)
+        try:
+            await asyncio.get_running_loop().sock_connect(made, (found.host, found.port))
+            require_still(found, self._pids())
+        except BaseException:
+            made.close()
+            raise
+        return made
 
     def _socket(self, found: Listener) -> socket.socket:
         """A socket in the network in which that one listens."""
