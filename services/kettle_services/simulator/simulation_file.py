@@ -17,7 +17,8 @@ from kettle_services.simulator.checked_file import CheckedFile, closest
 from kettle_services.simulator.domain.pool_rules import PoolRules
 from kettle_services.simulator.invented.period_of_workload import END
 from kettle_services.simulator.invented.play import Course
-from kettle_services.simulator.platforms.hosts import PLENTY, STAYS, Count, Speed
+from kettle_services.simulator.platforms.hosts import PLENTY, Count, Speed
+from kettle_services.simulator.platforms.lives import Failures, read_outages
 from kettle_services.simulator.platforms.platform import Level, Platform
 from kettle_services.simulator.platforms.quantities import (
     QuantityError,
@@ -57,10 +58,18 @@ class Hosts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     latency: Quantity = 0.0
     levels: list[Level] = []
     """A tree of links in the place of one for each host: the first level is the one nearest to the centre."""
+    mtbf: Quantity = 0.0
+    """Mean time between a repair and the next failure; without one they do not fail."""
+    repair: Quantity = 0.0
+    """Mean time until a failure is repaired."""
+    outages: str = ""
+    """Path of a CSV file in the place of failures at random: host, from, until (seconds)."""
     name: str = ""
     joins: Quantity = 0.0
     leaves: Quantity = ""
-    """When they come and go, for the model kettle; empty: never."""
+    """When they come and go; empty: never."""
+    boot: Quantity = 0.0
+    """How much later than `joins` they are there, as machines of a cloud."""
 
 
 class JobsTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -181,9 +190,11 @@ def read(path: Path, *, seed: int | None = None, skip_bad: bool = False) -> Desc
     except ValueError as error:
         raise file.refuse(("workload",), f"{error}; [queue] batch = true has all of them there") from error
     if model == "wrench":
-        _only_for_kettle(file, platforms, workload)
+        _only_for_kettle(file, workload)
     elif workload.waits is not None:
         raise file.refuse(("workload",), "workflows are simulated by the model wrench only")
+    if model == "kettle" and any(host.failures for platform in platforms for host in platform.hosts):
+        raise file.refuse(("platform",), "hosts that fail are simulated by the model wrench only")
     return Described(
         Simulation(
             platform=reduce(add, platforms),
@@ -192,6 +203,7 @@ def read(path: Path, *, seed: int | None = None, skip_bad: bool = False) -> Desc
             discipline=queue.discipline,
             oddities=Oddities(unstable_sort=queue.unstable_sort, priorities_ignored=queue.priorities_ignored),
             messages=queue.messages,
+            seed=first,
             rules=None if model == "wrench" else _rules(file, tables),
             course=_course(file, tables),
         ),
@@ -228,22 +240,48 @@ def _platform(file: CheckedFile, keys: tuple[str, ...], said: Hosts) -> Platform
             keys, "levels say how many hosts there are, and how they are linked: leave out hosts and link"
         )
     try:
-        if said.levels:
-            return Platform.tree(
-                said.levels, cores=said.cores, speed=said.speed, memory=said.memory, gpus=said.gpus, name=name
-            ).between(said.joins, said.leaves)
-        return Platform.star(
-            hosts=said.hosts,
-            cores=said.cores,
-            speed=said.speed,
-            memory=said.memory,
-            gpus=said.gpus,
-            link=said.link,
-            latency=said.latency,
-            name=name,
-        ).between(said.joins, said.leaves)
+        platform = _hosts(said, name).between(_joins(said), said.leaves)
+        if said.mtbf or said.outages:
+            return platform.failing(_failures(file, keys, said, platform))
+        return platform
     except (ValueError, msgspec.ValidationError) as error:
         raise file.refuse(keys, str(error)) from error
+
+
+def _joins(said: Hosts) -> float:
+    return seconds(said.joins) + seconds(said.boot)
+
+
+def _failures(
+    file: CheckedFile, keys: tuple[str, ...], said: Hosts, platform: Platform
+) -> list[Failures | None]:
+    if said.outages and said.mtbf:
+        raise file.refuse(keys, "either outages name a file, or mtbf says how often hosts fail")
+    life = Failures(mean_up=seconds(said.mtbf), mean_down=seconds(said.repair))
+    if not said.outages:
+        return [life] * len(platform.hosts)
+    try:
+        outages = read_outages(file.path.parent / said.outages, [host.name for host in platform.hosts])
+    except OSError as error:
+        raise file.refuse((*keys, "outages"), f"{said.outages}: {error.strerror}") from error
+    return [Failures(outages=outages.get(host.name, ())) for host in platform.hosts]
+
+
+def _hosts(said: Hosts, name: str) -> Platform:
+    if said.levels:
+        return Platform.tree(
+            said.levels, cores=said.cores, speed=said.speed, memory=said.memory, gpus=said.gpus, name=name
+        )
+    return Platform.star(
+        hosts=said.hosts,
+        cores=said.cores,
+        speed=said.speed,
+        memory=said.memory,
+        gpus=said.gpus,
+        link=said.link,
+        latency=said.latency,
+        name=name,
+    )
 
 
 def _workload(
@@ -379,9 +417,7 @@ def _course(file: CheckedFile, tables: dict[str, Any]) -> Course:
     return Course(said=ad, **times)
 
 
-def _only_for_kettle(file: CheckedFile, platforms: list[Platform], workload: Workload) -> None:
+def _only_for_kettle(file: CheckedFile, workload: Workload) -> None:
     if any(kind != PLAIN for kind in workload.kinds):
         what = "requirements, rank and concurrency_limits are looked at by"
         raise file.refuse(("workload",), f'{what} the model kettle only: model = "kettle"')
-    if any(host.joins or host.leaves != STAYS for platform in platforms for host in platform.hosts):
-        raise file.refuse(("platform",), 'hosts join and leave in the model kettle only: model = "kettle"')

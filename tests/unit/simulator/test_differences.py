@@ -19,6 +19,7 @@ _NOTHING = Figures(
     wait_p95=None,
     slowdown_mean=None,
     core_hours=1.0,
+    lost_core_hours=0.0,
     utilisation=0.5,
 )
 

@@ -40,6 +40,12 @@ FILE is TOML (or JSON, named *.json):
   levels = [{ width = 2, link = "10 Gbit/s" }, { width = 20, link = "1 Gbit/s" }]
   cores = 8
 
+  [[platform]]                   # hosts that are not there all the time
+  hosts = 10
+  joins = "2 h"                  # and boot = "2 min" on top of it, and leaves = "10 h" for good
+  mtbf = "10 d"                  # fail so often (model wrench), or as outages = "outages.csv" says (host, from, until in seconds)
+  repair = "4 h"
+
   [[workload]]
   jobs = 10000
   every = "2 s"
@@ -84,7 +90,7 @@ With model = "kettle", Kettle's own queue, negotiator and accountant decide.  In
   [machines]                     # what all of them say: start, rank, user_preemption
   user_preemption = true
 
-and hosts can come and go (joins = "1 h", leaves = "5 h"), users be in groups (user = "physics.alice"), and jobs have
+and users can be in groups (user = "physics.alice"), and jobs can have
 requirements, rank and concurrency_limits, as in submit files.
 
 Distributions: constant (value), uniform (low, high), exponential (mean), lognormal (median, sigma), pareto (least, shape).

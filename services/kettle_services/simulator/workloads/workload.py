@@ -21,7 +21,8 @@ class Workload:
     Jobs in the order in which they are submitted; each column has one whole number for each.
 
     `submitted`, `work` and `limit` are microseconds (work: of a core of speed 1; limit: what the job asks for), `memory` is MiB, and
-    `user` is a place in `users`, `kind` one in `kinds` (what else jobs say), and `reads` and `writes` are bytes that go over the network before and after the work. A job with more than one node is of the grid universe, and so are all if `grid`.
+    `user` is a place in `users`, `kind` one in `kinds` (what else jobs say), and `reads` and `writes` are bytes that go over the network
+    before and after the work. A job with more than one node is of the grid universe, and so are all if `grid`.
     A job that waits for others (`waits`) is submitted when their ends have been reported, and not before `submitted`.
     """
 
