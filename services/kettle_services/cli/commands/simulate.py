@@ -49,10 +49,15 @@ FILE is TOML (or JSON, named *.json):
   [[workload]]
   jobs = 10000
   every = "2 s"
-  arrivals = "poisson"           # or regular
+  arrivals = "poisson"           # or regular, or daily: more by day (peak = "14 h", swing = 0.8)
   duration = { kind = "lognormal", median = 600, sigma = 1 }
   reads = "2 GB"                 # over the network before the work, and writes after it
   user = "alice"
+
+  [[workload]]
+  supercomputer = 128            # of up to so many nodes, with run times as Lublin and Feitelson found them
+  jobs = 1000
+  every = "10 min"
 
   [[workload]]
   swf = "trace.swf"              # Standard Workload Format, beside the file
