@@ -42,6 +42,10 @@ class CheckedFile:
             raise self._refusal(f"{self.path}: {error}") from error
         return found
 
+    def refusal(self, message: str) -> Exception:
+        """The error for what is wrong in another file that this one names."""
+        return self._refusal(message)
+
     def refuse(self, keys: tuple[str, ...], message: str) -> Exception:
         """The error for a value in the file."""
         line = TomlLines(self.text).line_of(keys) if self.path.suffix.lower() != ".json" else None

@@ -14,11 +14,14 @@ from kettle_services.simulator.platforms.network import TCP, Correction, Network
 from kettle_services.simulator.platforms.platform import Platform
 from kettle_services.simulator.results.result import Result
 from kettle_services.simulator.workloads.dependencies import Dependencies
+from kettle_services.simulator.workloads.distributions import Randomness
 from kettle_services.simulator.workloads.workload import Workload
 from kettle_services.simulator.wrench.batch_service import Discipline
 from kettle_services.simulator.wrench.delays import Delays, Oddities
 from kettle_services.simulator.wrench.dependent_jobs import DependentJobs
-from kettle_services.simulator.wrench.pool import NO_DATA, WrenchPool
+from kettle_services.simulator.wrench.hosts_over_time import changes
+from kettle_services.simulator.wrench.job_runs import NO_DATA
+from kettle_services.simulator.wrench.pool import WrenchPool
 from kettle_services.simulator.wrench.transfers import Transfers
 
 _AT_ONCE: Final = 1 << 14
@@ -50,6 +53,8 @@ class Simulation(msgspec.Struct, frozen=True, kw_only=True):
     """In WRENCH's model: control messages take as long as the links between a host and the centre let them."""
     correction: Correction = TCP
     rules: PoolRules | None = None
+    seed: int = 0
+    """Of failures of hosts."""
     course: Course = Course()
     """How Kettle's deciders are played."""
 
@@ -70,7 +75,15 @@ class Simulation(msgspec.Struct, frozen=True, kw_only=True):
         self._submit_all(pool)
         pool.run()
         hosts = pool.places if self._one_host_each else None
-        return Result(self.workload, self.platform, pool.starts, pool.ends, pool.reported, hosts=hosts)
+        return Result(
+            self.workload,
+            self.platform,
+            pool.starts,
+            pool.ends,
+            pool.reported,
+            hosts=hosts,
+            lost=pool.lost,
+        )
 
     def check(self) -> None:
         """
@@ -85,6 +98,8 @@ class Simulation(msgspec.Struct, frozen=True, kw_only=True):
             return
         if self.workload.waits is not None:
             raise ValueError("jobs that wait for others are simulated by WRENCH's model only")
+        if any(host.failures is not None for host in self.platform.hosts):
+            raise ValueError("hosts that fail are simulated by WRENCH's model only")
         job = first_too_large(self.platform, self.workload)
         if job is not None:
             cores, memory = int(self.workload.cores[job]), int(self.workload.memory[job])
@@ -100,9 +115,12 @@ class Simulation(msgspec.Struct, frozen=True, kw_only=True):
         jobs = DependentJobs(self.workload, waits, submit)
         pool.run(jobs)
         columns = (pool.starts, pool.ends, pool.reported, pool.submitted, pool.places)
-        starts, ends, reported, submitted, places = (_in_order(column, jobs.jobs) for column in columns)
+        starts, ends, reported, submitted, places = (
+            _in_order(column, jobs.jobs, len(self.workload)) for column in columns
+        )
         hosts = places if self._one_host_each else None
-        return Result(self.workload, self.platform, starts, ends, reported, submitted, hosts)
+        lost = [(jobs.jobs[job], start, end) for job, start, end in pool.lost]
+        return Result(self.workload, self.platform, starts, ends, reported, submitted, hosts, lost)
 
     @property
     def _one_host_each(self) -> bool:
@@ -118,6 +136,11 @@ class Simulation(msgspec.Struct, frozen=True, kw_only=True):
             oddities=self.oddities,
             messages=self._message_times() if self.messages else (),
             transfers=self._transfers(),
+            changes={
+                place: changes(host, Randomness(self.seed, f"failures of {host.name}").one)
+                for place, host in enumerate(hosts)
+                if not host.is_always_there
+            },
         )
 
     def _transfers(self) -> Transfers | None:
@@ -179,9 +202,9 @@ class Simulation(msgspec.Struct, frozen=True, kw_only=True):
         return submit_to_batch if work.grid else submit
 
 
-def _in_order(column: Sequence[int], jobs: Sequence[int]) -> Sequence[int]:
-    """A column of a pool in the order of the workload."""
-    found = [0] * len(jobs)
+def _in_order(column: Sequence[int], jobs: Sequence[int], count: int) -> Sequence[int]:
+    """A column of a pool in the order of the workload; -1 for jobs that were never submitted."""
+    found = [-1] * count
     for value, job in zip(column, jobs, strict=True):
         found[job] = value
     return found

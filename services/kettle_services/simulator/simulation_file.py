@@ -17,80 +17,22 @@ from kettle_services.simulator.checked_file import CheckedFile, closest
 from kettle_services.simulator.domain.pool_rules import PoolRules
 from kettle_services.simulator.invented.period_of_workload import END
 from kettle_services.simulator.invented.play import Course
-from kettle_services.simulator.platforms.hosts import PLENTY, STAYS, Count, Speed
-from kettle_services.simulator.platforms.platform import Level, Platform
-from kettle_services.simulator.platforms.quantities import (
-    QuantityError,
-    mebibytes,
-    microseconds,
-    seconds,
-    whole_bytes,
-)
+from kettle_services.simulator.platforms.platform import Platform
+from kettle_services.simulator.platforms.quantities import Quantity, QuantityError, microseconds, seconds
 from kettle_services.simulator.simulation import Simulation
+from kettle_services.simulator.tables.platform import Hosts, platform_of
+from kettle_services.simulator.tables.workload import JobsTable, workload_of
 from kettle_services.simulator.what_if_file import WORKLIFE, negotiator_settings, priority_factors, rules
-from kettle_services.simulator.workloads.distributions import Constant, Distribution
-from kettle_services.simulator.workloads.job_kinds import PLAIN, JobKind
-from kettle_services.simulator.workloads.swf import BadLine, Trace, TraceError, read_swf
-from kettle_services.simulator.workloads.workflows import WorkflowError, read_dag, read_wfformat
-from kettle_services.simulator.workloads.workload import Workload, arrivals
+from kettle_services.simulator.workloads.job_kinds import PLAIN
+from kettle_services.simulator.workloads.swf import BadLine
+from kettle_services.simulator.workloads.workload import Workload
 from kettle_services.simulator.wrench.batch_service import Discipline
 from kettle_services.simulator.wrench.delays import Delays, Oddities
 from kettle_wire.ads import Ad, Expr
 
-Quantity = float | str
-
 
 class SimulationFileError(Exception):
     """The file cannot be used; the message is a sentence for the person who wrote it."""
-
-
-class Hosts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One of `[[platform]]`: equal hosts."""
-
-    hosts: Count = 1
-    cores: Count = 1
-    speed: Speed = 1.0
-    memory: Quantity = PLENTY
-    gpus: int = 0
-    link: Quantity = ""
-    """Bandwidth of the link of each; without one they have no network."""
-    latency: Quantity = 0.0
-    levels: list[Level] = []
-    """A tree of links in the place of one for each host: the first level is the one nearest to the centre."""
-    name: str = ""
-    joins: Quantity = 0.0
-    leaves: Quantity = ""
-    """When they come and go, for the model kettle; empty: never."""
-
-
-class JobsTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One of `[[workload]]`: jobs that are made by rules, or read from a trace."""
-
-    jobs: int = 0
-    duration: Quantity | Distribution = 0.0
-    every: Quantity = 0.0
-    """Between two submissions, exactly, or on average if `arrivals` is `poisson`."""
-    arrivals: str = "regular"
-    cores: Count = 1
-    memory: Quantity = 0
-    reads: Quantity = 0
-    writes: Quantity = 0
-    """Bytes that go over the network to the host before a job begins its work, and back after it."""
-    user: str = "user"
-    swf: str = ""
-    """Path of a trace, beside the file."""
-    workflow: str = ""
-    """Path of an instance of WfFormat."""
-    dag: str = ""
-    """Path of a DAG file, whose nodes have durations as jobs have that are made by rules."""
-    times: Count = 1
-    """How often the workflow or the DAG is submitted, as `every` and `arrivals` say."""
-    requested_time: bool = False
-    """Jobs of the trace work as long as they asked for."""
-    requirements: str = ""
-    rank: str = ""
-    concurrency_limits: str = ""
-    """As in submit files; for the model kettle."""
 
 
 class Queue(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -171,19 +113,19 @@ def read(path: Path, *, seed: int | None = None, skip_bad: bool = False) -> Desc
     queue: Queue = _table(file, tables, "queue", Queue)
     skipped: list[BadLine] = []
     workloads = [
-        _workload(file, keys, said, first + place, queue, skipped, skip_bad=skip_bad)
+        workload_of(file, keys, said, first + place, skipped, grid=queue.batch, skip_bad=skip_bad)
         for place, (keys, said) in enumerate(_list(file, tables, "workload", JobsTable))
     ]
-    platforms = [_platform(file, keys, said) for keys, said in _list(file, tables, "platform", Hosts)]
+    platforms = [platform_of(file, keys, said) for keys, said in _list(file, tables, "platform", Hosts)]
     delays: DelaysTable = _table(file, tables, "delays", DelaysTable)
     try:
         workload = reduce(add, workloads)
     except ValueError as error:
         raise file.refuse(("workload",), f"{error}; [queue] batch = true has all of them there") from error
     if model == "wrench":
-        _only_for_kettle(file, platforms, workload)
-    elif workload.waits is not None:
-        raise file.refuse(("workload",), "workflows are simulated by the model wrench only")
+        _only_for_kettle(file, workload)
+    else:
+        _only_for_wrench(file, platforms, workload)
     return Described(
         Simulation(
             platform=reduce(add, platforms),
@@ -192,6 +134,7 @@ def read(path: Path, *, seed: int | None = None, skip_bad: bool = False) -> Desc
             discipline=queue.discipline,
             oddities=Oddities(unstable_sort=queue.unstable_sort, priorities_ignored=queue.priorities_ignored),
             messages=queue.messages,
+            seed=first,
             rules=None if model == "wrench" else _rules(file, tables),
             course=_course(file, tables),
         ),
@@ -219,114 +162,6 @@ def _list(
         file.only(each, [field.encode_name for field in msgspec.structs.fields(kind)], keys)
         found.append((keys, file.convert(each, kind, keys)))
     return found
-
-
-def _platform(file: CheckedFile, keys: tuple[str, ...], said: Hosts) -> Platform:
-    name = said.name or ("host" if len(keys) == 1 else f"host{keys[1]}-")
-    if said.levels and (said.hosts != 1 or said.link):
-        raise file.refuse(
-            keys, "levels say how many hosts there are, and how they are linked: leave out hosts and link"
-        )
-    try:
-        if said.levels:
-            return Platform.tree(
-                said.levels, cores=said.cores, speed=said.speed, memory=said.memory, gpus=said.gpus, name=name
-            ).between(said.joins, said.leaves)
-        return Platform.star(
-            hosts=said.hosts,
-            cores=said.cores,
-            speed=said.speed,
-            memory=said.memory,
-            gpus=said.gpus,
-            link=said.link,
-            latency=said.latency,
-            name=name,
-        ).between(said.joins, said.leaves)
-    except (ValueError, msgspec.ValidationError) as error:
-        raise file.refuse(keys, str(error)) from error
-
-
-def _workload(
-    file: CheckedFile,
-    keys: tuple[str, ...],
-    said: JobsTable,
-    seed: int,
-    queue: Queue,
-    skipped: list[BadLine],
-    *,
-    skip_bad: bool,
-) -> Workload:
-    if sum(map(bool, (said.jobs, said.swf, said.workflow, said.dag))) > 1:
-        raise file.refuse(keys, "only one of jobs, swf, workflow and dag says what the jobs are")
-    if said.swf:
-        trace = _trace(file, keys, said, skip_bad=skip_bad)
-        skipped += trace.skipped
-        return trace.workload
-    if said.arrivals not in ("regular", "poisson"):
-        raise file.refuse((*keys, "arrivals"), "jobs come regular or poisson")
-    if said.workflow or said.dag:
-        return _workflow(file, keys, said, seed, grid=queue.batch)
-    if said.jobs < 1:
-        raise file.refuse(
-            keys, "jobs says how many there are, or swf, workflow or dag names a file with them"
-        )
-    try:
-        return Workload.generated(
-            said.jobs,
-            duration=said.duration,
-            every=said.every,
-            poisson=said.arrivals == "poisson",
-            seed=seed,
-            cores=said.cores,
-            memory=mebibytes(said.memory),
-            reads=whole_bytes(said.reads),
-            writes=whole_bytes(said.writes),
-            user=said.user,
-            kind=JobKind(
-                requirements=said.requirements, rank=said.rank, concurrency_limits=said.concurrency_limits
-            ),
-            grid=queue.batch,
-        )
-    except ValueError as error:
-        raise file.refuse(keys, str(error)) from error
-
-
-def _trace(file: CheckedFile, keys: tuple[str, ...], said: JobsTable, *, skip_bad: bool) -> Trace:
-    try:
-        return read_swf(file.path.parent / said.swf, requested_time=said.requested_time, skip_bad=skip_bad)
-    except OSError as error:
-        raise file.refuse((*keys, "swf"), f"{said.swf}: {error.strerror}") from error
-    except TraceError as error:
-        raise SimulationFileError(str(error)) from error
-
-
-def _workflow(
-    file: CheckedFile, keys: tuple[str, ...], said: JobsTable, seed: int, *, grid: bool
-) -> Workload:
-    kind, name = ("workflow", said.workflow) if said.workflow else ("dag", said.dag)
-    path = file.path.parent / name
-    try:
-        at = arrivals(said.times, every=said.every, poisson=said.arrivals == "poisson", seed=seed)
-        if said.workflow:
-            return read_wfformat(path, at=at, user=said.user, grid=grid)
-        return read_dag(
-            path,
-            duration=Constant(seconds(said.duration))
-            if isinstance(said.duration, int | float | str)
-            else said.duration,
-            at=at,
-            seed=seed,
-            cores=said.cores,
-            memory=mebibytes(said.memory),
-            user=said.user,
-            grid=grid,
-        )
-    except OSError as error:
-        raise file.refuse((*keys, kind), f"{name}: {error.strerror}") from error
-    except WorkflowError as error:
-        raise SimulationFileError(str(error)) from error
-    except ValueError as error:
-        raise file.refuse(keys, str(error)) from error
 
 
 def _delays(file: CheckedFile, said: DelaysTable) -> Delays:
@@ -379,9 +214,18 @@ def _course(file: CheckedFile, tables: dict[str, Any]) -> Course:
     return Course(said=ad, **times)
 
 
-def _only_for_kettle(file: CheckedFile, platforms: list[Platform], workload: Workload) -> None:
+def _only_for_kettle(file: CheckedFile, workload: Workload) -> None:
     if any(kind != PLAIN for kind in workload.kinds):
         what = "requirements, rank and concurrency_limits are looked at by"
         raise file.refuse(("workload",), f'{what} the model kettle only: model = "kettle"')
-    if any(host.joins or host.leaves != STAYS for platform in platforms for host in platform.hosts):
-        raise file.refuse(("platform",), 'hosts join and leave in the model kettle only: model = "kettle"')
+
+
+def _only_for_wrench(file: CheckedFile, platforms: list[Platform], workload: Workload) -> None:
+    for name, what, is_there in (
+        ("workload", "workflows", workload.waits is not None),
+        ("workload", "jobs of several nodes", bool(workload.nodes.max(initial=1) > 1)),
+        ("workload", "data over the network", bool(workload.reads.any() or workload.writes.any())),
+        ("platform", "hosts that fail", any(host.failures for each in platforms for host in each.hosts)),
+    ):
+        if is_there:
+            raise file.refuse((name,), f"{what} are simulated by the model wrench only")

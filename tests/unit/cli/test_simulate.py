@@ -96,3 +96,11 @@ def test_a_comparison_of_equals_or_of_one_seed_says_so(
     assert 0 == main(["simulate", "compare", str(study), str(study), "--seeds", "1"])
     assert "One seed does not tell" in capfd.readouterr().out
     assert 2 == main(["simulate", "compare", str(study)])
+
+
+def test_jobs_that_never_end_are_told(study: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    study.write_text(_FILE.replace("cores = 2", 'cores = 2\nleaves = "90 s"'))
+    assert 0 == main(["simulate", "run", str(study)])
+    said = capfd.readouterr()
+    assert "4 jobs never ended." in said.out + said.err
+    assert "LOST HOURS" in said.out

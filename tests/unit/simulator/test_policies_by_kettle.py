@@ -185,7 +185,11 @@ def test_a_job_that_no_host_takes_is_told_before_as_kettle_why_says_it(
         ('model = "kettle"\n[machines]\nrank = "1 +"', "machines.rank: it is no expression"),
         ('model = "kettle"\n[kettle]\nuntil = "soon"', "kettle.until: "),
         ('[workload]\nrank = "Memory"', 'by the model kettle only: model = "kettle"'),
-        ("[platform]\njoins = 5", 'in the model kettle only: model = "kettle"'),
+        ('model = "kettle"\n[platform]\nmtbf = 5', "hosts that fail are simulated by the model wrench only"),
+        (
+            'model = "kettle"\n[workload]\nreads = 5',
+            "data over the network are simulated by the model wrench only",
+        ),
         ('model = "kettle"\n[platform]\njoins = 5\nleaves = 5', "hosts leave after they have joined"),
         ('model = "kettle"\n[workload]\nrank = "1 +"', "rank is no expression"),
     ],

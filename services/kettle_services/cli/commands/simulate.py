@@ -5,8 +5,9 @@ import importlib
 from pathlib import Path
 from typing import Final
 
-from kettle_services.cli.options import json_option
+from kettle_services.cli.options import json_option, reach_options
 from kettle_services.cli.output.screen import Screen
+from kettle_services.cli.times import FORMS, TimeParser, moment_argument
 
 HELP: Final = """\
 Simulate a pool: how long jobs wait and how busy machines are, on a platform and with a workload that a file describes.
@@ -39,13 +40,24 @@ FILE is TOML (or JSON, named *.json):
   levels = [{ width = 2, link = "10 Gbit/s" }, { width = 20, link = "1 Gbit/s" }]
   cores = 8
 
+  [[platform]]                   # hosts that are not there all the time
+  hosts = 10
+  joins = "2 h"                  # and boot = "2 min" on top of it, and leaves = "10 h" for good
+  mtbf = "10 d"                  # fail so often (model wrench), or as outages = "outages.csv" says (host, from, until in seconds)
+  repair = "4 h"
+
   [[workload]]
   jobs = 10000
   every = "2 s"
-  arrivals = "poisson"           # or regular
+  arrivals = "poisson"           # or regular, or daily: more by day (peak = "14 h", swing = 0.8)
   duration = { kind = "lognormal", median = 600, sigma = 1 }
   reads = "2 GB"                 # over the network before the work, and writes after it
   user = "alice"
+
+  [[workload]]
+  supercomputer = 128            # of up to so many nodes, with run times as Lublin and Feitelson found them
+  jobs = 1000
+  every = "10 min"
 
   [[workload]]
   swf = "trace.swf"              # Standard Workload Format, beside the file
@@ -83,7 +95,7 @@ With model = "kettle", Kettle's own queue, negotiator and accountant decide.  In
   [machines]                     # what all of them say: start, rank, user_preemption
   user_preemption = true
 
-and hosts can come and go (joins = "1 h", leaves = "5 h"), users be in groups (user = "physics.alice"), and jobs have
+and users can be in groups (user = "physics.alice"), and jobs can have
 requirements, rank and concurrency_limits, as in submit files.
 
 Distributions: constant (value), uniform (low, high), exponential (mean), lognormal (median, sigma), pareto (least, shape).
@@ -125,9 +137,23 @@ examples:
 """
 
 
+_CALIBRATE: Final = """\
+Fit the delays of a simulation to what a real pool has recorded: how long it takes to claim a slot once a match is possible,
+and how much longer a job occupies a slot than its program runs.  The end of the period is held out: it is played with what
+the rest of it says, and how wrong that is is told.
+
+The log is read as by kettle what-if, and nothing is changed anywhere.
+
+examples:
+  kettle simulate calibrate --since 7d
+  kettle simulate calibrate --since '2026-11-20 08:00' --until '2026-11-20 20:00' --hold-out 0.5
+  kettle simulate calibrate --since 1d --json | jq '{latency, start}'
+"""
+
+
 def arguments(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
-    commands = parser.add_subparsers(dest="what", metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(dest="what", metavar="COMMAND", required=True, parser_class=TimeParser)
     form = argparse.RawDescriptionHelpFormatter
     run_it = commands.add_parser(
         "run", help="play a workload on a platform", description=_RUN, formatter_class=form
@@ -141,6 +167,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     compare.add_argument("files", type=Path, nargs="+", metavar="FILE", help="two at least")
     compare.add_argument(
         "--seeds", type=int, default=10, metavar="N", help="seeds from 1 to N, each (default: 10)"
+    )
+    _calibrate_arguments(
+        commands.add_parser(
+            "calibrate",
+            help="fit delays to a recorded period",
+            description=_CALIBRATE,
+            formatter_class=form,
+        )
     )
     for parser_of in (run_it, check):
         parser_of.add_argument("file", type=Path, metavar="FILE", help="platform and workload")
@@ -173,7 +207,35 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-_MODULES: Final = {"run": "running", "check": "checking", "compare": "comparing"}
+def _calibrate_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--since",
+        type=moment_argument,
+        required=True,
+        metavar="TIME",
+        help=f"when the period begins, {FORMS}",
+    )
+    parser.add_argument("--until", type=moment_argument, metavar="TIME", help="when it ends (default: now)")
+    parser.add_argument(
+        "--hold-out",
+        type=float,
+        default=0.25,
+        metavar="PART",
+        help="the part of it, at its end, on which the fit is tried (default: 0.25)",
+    )
+    parser.add_argument(
+        "--settings",
+        type=Path,
+        metavar="FILE",
+        help="the pool's settings then (default: its kettle.toml, as it is now)",
+    )
+    json_option(parser)
+    reach_options(parser)
+
+
+_MODULES: Final = {
+    "run": "running", "check": "checking", "compare": "comparing", "calibrate": "calibrating",
+}  # fmt: skip
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:

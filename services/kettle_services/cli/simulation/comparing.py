@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _TITLES: Final = ("FIGURE", "FIRST", "THIS", "DIFFERENCE", "95% WITHIN", "RELATIVE", "")
 _WORDS: Final = {
+    "ended": "jobs that ended",
     "wait_mean": "mean wait",
     "wait_median": "median wait",
     "wait_p95": "95% of the waits",
@@ -27,7 +28,7 @@ _WORDS: Final = {
     "makespan": "makespan",
     "utilisation": "cores in use",
 }
-_PLAIN: Final = frozenset({"slowdown_mean", "utilisation"})
+_PLAIN: Final = frozenset({"ended", "slowdown_mean", "utilisation"})
 _MAIN: Final = ("wait_mean", "makespan")
 """What the sentence at the end is about: the first of these in which anything differs."""
 
@@ -112,7 +113,11 @@ def _row(each: Difference) -> list[Cell]:
 
 
 def _writer(measure: str) -> Callable[[float], str]:
-    return (lambda value: f"{value:.3g}") if measure in _PLAIN else duration
+    return (
+        (lambda value: f"{value:.6g}" if measure == "ended" else f"{value:.3g}")
+        if measure in _PLAIN
+        else duration
+    )
 
 
 def verdict(compared: Sequence[Compared]) -> str:

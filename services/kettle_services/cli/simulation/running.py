@@ -116,11 +116,18 @@ def _draw(directory: Path, result: Result) -> None:
 
 
 def _show(each: Run, screen: Screen) -> None:
+    titles: tuple[str, ...] = _TITLES[1:]
     rows: list[list[Cell]] = [_row(name, figures) for name, figures in each.users.items()]
     if len(rows) > 1:
         rows.append(_row("all", each.all))
+    if each.all.lost_core_hours:
+        titles = (*titles, "LOST HOURS")
+        for row, figures in zip(rows, [*each.users.values(), each.all], strict=False):
+            row.append(f"{figures.lost_core_hours:.4g}")
     title = "USER" if each.seed is None else f"SEED {each.seed}"
-    screen.table((title, *_TITLES[1:]), rows, right=frozenset(_TITLES[1:]))
+    screen.table((title, *titles), rows, right=frozenset(titles))
+    if each.all.ended < each.all.jobs:
+        screen.note(f"{counted(each.all.jobs - each.all.ended, 'job')} never ended.")
 
 
 def _row(name: str, figures: Figures) -> list[Cell]:

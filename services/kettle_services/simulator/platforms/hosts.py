@@ -4,6 +4,8 @@ from typing import Annotated
 
 import msgspec
 
+from kettle_services.simulator.platforms.lives import Failures
+
 PLENTY = 1 << 50
 """MiB of memory or disk of a host of which none was said: more than any job wants."""
 
@@ -30,3 +32,10 @@ class Host(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """When it comes, in microseconds."""
     leaves: int = STAYS
     """When it goes, with whatever runs on it."""
+    failures: Failures | None = None
+    """How it is away in between; only WRENCH's model looks at it."""
+
+    @property
+    def is_always_there(self) -> bool:
+        """Whether it neither comes later nor goes."""
+        return not self.joins and self.leaves == STAYS and self.failures is None

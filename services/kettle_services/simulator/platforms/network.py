@@ -104,6 +104,13 @@ class Network:
             self._share()
         return sorted(over)
 
+    def cancel(self, now: float, transfer: int) -> None:
+        """It stops before its end."""
+        self._advance(now)
+        del self._flows[transfer], self._left[transfer]
+        self._waiting.pop(transfer, None)
+        self._share()
+
     def _advance(self, now: float) -> None:
         while (change := self._first_byte(now)) is not None:
             self._move(change)

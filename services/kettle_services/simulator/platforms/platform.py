@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from kettle_services.simulator.platforms.hosts import PLENTY, STAYS, Count, Host
+from kettle_services.simulator.platforms.lives import Failures
 from kettle_services.simulator.platforms.network import Link
 from kettle_services.simulator.platforms.quantities import bytes_per_second, mebibytes, microseconds, seconds
 
@@ -102,6 +103,14 @@ class Platform(msgspec.Struct, frozen=True, kw_only=True):
             for n in range(1, len(ways) + 1)
         )
         return cls(hosts=hosts, links=tuple(links), ways=tuple(ways))
+
+    def failing(self, failures: Sequence[Failures | None]) -> "Platform":
+        """A platform with these hosts and links, whose hosts fail, each as is said at its place."""
+        hosts = (
+            msgspec.structs.replace(host, failures=each)
+            for host, each in zip(self.hosts, failures, strict=True)
+        )
+        return msgspec.structs.replace(self, hosts=tuple(hosts))
 
     def between(self, joins: float | str, leaves: float | str = "") -> "Platform":
         """

@@ -19,6 +19,10 @@ _BYTES: Final = {"": 1.0, **{f"{prefix}B": float(factor) for prefix, factor in _
 _MEBIBYTES: Final = {"": 1.0, **{f"{prefix}B": factor / 2**20 for prefix, factor in _PREFIXES.items()}}
 
 
+Quantity = float | str
+"""A number in the usual unit, or text with one."""
+
+
 class QuantityError(ValueError):
     """What was written is none; the message says what it can be."""
 

@@ -11,7 +11,15 @@ from kettle_services.simulator.results.result import Figures
 from kettle_services.simulator.results.student import t_within
 
 CONFIDENCE: Final = 0.95
-MEASURES: Final = ("wait_mean", "wait_median", "wait_p95", "slowdown_mean", "makespan", "utilisation")
+MEASURES: Final = (
+    "ended",
+    "wait_mean",
+    "wait_median",
+    "wait_p95",
+    "slowdown_mean",
+    "makespan",
+    "utilisation",
+)
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):

@@ -32,6 +32,8 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     slowdown_mean: float | None
     """Bounded: time from submission to end over duration, of which 10 s is the least."""
     core_hours: float
+    lost_core_hours: float
+    """Of runs that ended with their hosts; they are not among `core_hours`, and are among what was in use."""
     utilisation: float
     """The part of all cores' time, over the makespan, in which jobs ran."""
 
@@ -50,10 +52,12 @@ class Result:
         reported: Sequence[int],
         submitted: Sequence[int] | None = None,
         hosts: Sequence[int] | None = None,
+        lost: Sequence[tuple[int, int, int]] = (),
     ) -> None:
         """
         `submitted`: when they were submitted, where some had to wait for others.
         `hosts`: the place of the host of each job in the platform, if each had one and that is known.
+        `lost`: runs that ended with their hosts, as job, start and end; the other columns are about the last run of each job.
         """
         self.workload = workload
         self.platform = platform
@@ -64,17 +68,18 @@ class Result:
             np.array(column, dtype=np.int64) for column in (starts, ends, reported)
         )
 
+        self.lost: Column = np.array(lost, dtype=np.int64).reshape(-1, 3)
         self.hosts: Column | None = None if hosts is None else np.array(hosts, dtype=np.int64)
 
     @property
     def begin(self) -> int:
         """The first submission, in microseconds."""
-        return int(self.submitted.min()) if len(self.workload) else 0
+        return int(self.workload.submitted.min()) if len(self.workload) else 0
 
     @property
     def end(self) -> int:
         """When the last end was reported, in microseconds."""
-        return int(self.reported.max(initial=self.begin))
+        return int(max(self.reported.max(initial=self.begin), self.lost[:, 2].max(initial=self.begin)))
 
     @property
     def jobs(self) -> Mapping[str, Column | Cells | list[str]]:
@@ -86,7 +91,7 @@ class Result:
             "cores": work.cores,
             "nodes": work.nodes,
             "memory": work.memory,
-            "submitted": self.submitted / _US,
+            "submitted": _seconds(self.submitted),
             "started": _seconds(self.starts),
             "ended": _seconds(self.ends),
             "reported": _seconds(self.reported),
@@ -105,6 +110,7 @@ class Result:
         turnaround = (self.ends - self.submitted)[over]
         slowdown = np.maximum(turnaround / np.maximum(took, _SHORT_US), 1.0)
         used = float((took * work.cores[over] * work.nodes[over]).sum()) / _US
+        lost = self._lost_core_seconds(chosen)
         span = self._span()
         return Figures(
             jobs=int(chosen.sum()),
@@ -115,7 +121,8 @@ class Result:
             wait_p95=float(np.percentile(wait, 95)) if len(wait) else None,
             slowdown_mean=float(slowdown.mean()) if len(slowdown) else None,
             core_hours=used / 3600.0,
-            utilisation=used / (span * self.platform.cores) if span else 0.0,
+            lost_core_hours=lost / 3600.0,
+            utilisation=(used + lost) / (span * self.platform.cores) if span else 0.0,
         )
 
     def in_use(self, bins: int = 200, user: str = "") -> tuple[Cells, Cells]:
@@ -130,12 +137,25 @@ class Result:
         edges = np.linspace(self.begin, max(self.end, self.begin + 1), bins + 1)
         weight = (self.workload.cores * self.workload.nodes)[chosen]
         busy = busy_between(edges, self.starts[chosen], self.ends[chosen], weight)
+        if len(self.lost):
+            busy += self._lost_between(edges, user)
         return (edges - self.begin) / _US, busy
+
+    def _lost_between(self, edges: Cells, user: str) -> Cells:
+        work = self.workload
+        lost = self.lost[work.user[self.lost[:, 0]] == work.users.index(user)] if user else self.lost
+        weight = (work.cores * work.nodes)[lost[:, 0]]
+        return busy_between(edges, lost[:, 1], lost[:, 2], weight)
+
+    def _lost_core_seconds(self, chosen: NDArray[np.bool_]) -> float:
+        jobs, starts, ends = self.lost.T
+        cores = (self.workload.cores * self.workload.nodes)[jobs]
+        return float(((ends - starts) * cores)[chosen[jobs]].sum()) / _US
 
     def _span(self) -> float:
         if not len(self.workload):
             return 0.0
-        return float(self.reported.max() - self.submitted.min()) / _US if self.reported.max() > 0 else 0.0
+        return float(self.reported.max() - self.begin) / _US if self.reported.max() > 0 else 0.0
 
 
 def _seconds(column: Column) -> Cells:

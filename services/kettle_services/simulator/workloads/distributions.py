@@ -24,6 +24,10 @@ class Randomness:
         raw = np.asarray(self._bits.random_raw(count), dtype=np.uint64) >> np.uint64(11)
         return (raw.astype(np.float64) + 1.0) * _UNIT
 
+    def one(self) -> float:
+        """In (0, 1]."""
+        return float(self.uniform(1)[0])
+
     def normal(self, count: int) -> Numbers:
         """Standard normal, by the method of Box and Muller."""
         radius = np.sqrt(-2.0 * np.log(self.uniform(count)))

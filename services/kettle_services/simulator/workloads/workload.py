@@ -6,10 +6,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kettle_services.simulator.platforms.quantities import microseconds, seconds
+from kettle_services.simulator.platforms.quantities import seconds
+from kettle_services.simulator.workloads.arrivals import Daily, arrivals
 from kettle_services.simulator.workloads.dependencies import Dependencies, none_of
-from kettle_services.simulator.workloads.distributions import Constant, Distribution, Exponential, Randomness
+from kettle_services.simulator.workloads.distributions import Constant, Distribution, Randomness
 from kettle_services.simulator.workloads.job_kinds import PLAIN, JobKind
+from kettle_services.simulator.workloads.lublin import processors, run_times
 
 Column = NDArray[np.int64]
 
@@ -21,7 +23,8 @@ class Workload:
     Jobs in the order in which they are submitted; each column has one whole number for each.
 
     `submitted`, `work` and `limit` are microseconds (work: of a core of speed 1; limit: what the job asks for), `memory` is MiB, and
-    `user` is a place in `users`, `kind` one in `kinds` (what else jobs say), and `reads` and `writes` are bytes that go over the network before and after the work. A job with more than one node is of the grid universe, and so are all if `grid`.
+    `user` is a place in `users`, `kind` one in `kinds` (what else jobs say), and `reads` and `writes` are bytes that go over the network
+    before and after the work. A job with more than one node is of the grid universe, and so are all if `grid`.
     A job that waits for others (`waits`) is submitted when their ends have been reported, and not before `submitted`.
     """
 
@@ -126,6 +129,7 @@ class Workload:
         duration: float | str | Distribution,
         every: float | str = 0.0,
         poisson: bool = False,
+        daily: Daily | None = None,
         seed: int = 0,
         cores: int = 1,
         memory: int = 0,
@@ -136,13 +140,13 @@ class Workload:
         grid: bool = False,
     ) -> "Workload":
         """
-        So many jobs, all at once or one every so many seconds: exactly, or at random (`poisson`) on average.
+        So many jobs, all at once or one every so many seconds: exactly, or on average at random (`poisson`, `daily`).
 
         Durations are seconds, and random with a distribution; a seed gives the same jobs on every machine.
 
         Raises QuantityError, ValueError.
         """
-        submitted = arrivals(count, every=every, poisson=poisson, seed=seed)
+        submitted = arrivals(count, every=every, poisson=poisson, daily=daily, seed=seed)
         draws = Constant(seconds(duration)) if isinstance(duration, int | float | str) else duration
         work = draws.draw(Randomness(seed, "durations"), count) * _US
         return cls(
@@ -155,6 +159,34 @@ class Workload:
             users=(user,),
             kinds=(kind,),
             grid=grid,
+        )
+
+    @classmethod
+    def supercomputer(
+        cls,
+        count: int,
+        *,
+        most: int,
+        every: float | str,
+        daily: Daily | None = None,
+        seed: int = 0,
+        user: str = "user",
+    ) -> "Workload":
+        """
+        So many jobs of up to `most` nodes of a core, as Lublin and Feitelson found them; they come at random, or more by day.
+
+        Their time limits are their run times.
+
+        Raises QuantityError.
+        """
+        nodes = processors(count, most, Randomness(seed, "processors"))
+        work = run_times(nodes, Randomness(seed, "durations")) * _US
+        return cls(
+            submitted=arrivals(count, every=every, poisson=True, daily=daily, seed=seed),
+            work=np.rint(work).astype(np.int64),
+            nodes=nodes,
+            users=(user,),
+            grid=True,
         )
 
     def repeated(self, at: Column, work: ArrayLike | None = None) -> "Workload":
@@ -205,14 +237,3 @@ class Workload:
 def _moved(known: Sequence[object], were: Sequence[object], column: Column) -> Column:
     """Places in `were` as places of the same in `known`."""
     return np.array([known.index(one) for one in were], dtype=np.int64)[column]
-
-
-def arrivals(count: int, *, every: float | str = 0.0, poisson: bool = False, seed: int = 0) -> Column:
-    """
-    When so many come, in microseconds: one every so many seconds, exactly or on average.  Raises QuantityError.
-    """
-    gap = microseconds(every)
-    if not poisson:
-        return np.arange(count, dtype=np.int64) * gap
-    gaps = Exponential(gap).draw(Randomness(seed, "gaps"), count)
-    return np.rint(np.cumsum(gaps)).astype(np.int64)

@@ -1,9 +1,13 @@
 """Bare-metal services: hosts whose idle cores and memory jobs take at once, the first host first."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from heapq import heapify, heappop, heappush
+from typing import Final
 
 from kettle_services.simulator.platforms.hosts import Host
+
+AWAY: Final = 1 << 40
+"""Cores that a host lacks while it is not there."""
 
 
 class BareMetal:
@@ -64,6 +68,23 @@ class BareMetal:
         self._cores[host] += cores
         self._memory[host] += memory
         self._offer(host)
+
+    def go(self, host: int) -> None:
+        """A host is not there any more; what runs on it is freed later."""
+        self._cores[host] -= AWAY
+
+    def come(self, host: int) -> None:
+        """It is there again."""
+        self._cores[host] += AWAY
+        self._offer(host)
+
+    def has_hope(self, cores: int, memory: int, gone: Container[int]) -> bool:
+        """Whether a host that has not gone for good is large enough."""
+        return any(
+            cores <= host.cores and memory <= host.memory
+            for place, host in enumerate(self.hosts)
+            if place not in gone
+        )
 
     def holds(self, host: int, cores: int, memory: int) -> bool:
         """Whether it can hold one more job now."""

@@ -6,13 +6,14 @@ Jobs start in order, or with backfilling: a later one may start at once where th
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from enum import StrEnum
 from typing import Final
 
 import numpy as np
 
 from kettle_services.simulator.platforms.hosts import Host
+from kettle_services.simulator.wrench.bare_metal import AWAY
 from kettle_services.simulator.wrench.pending_jobs import Shape
 from kettle_services.simulator.wrench.profile import Profile
 
@@ -69,6 +70,27 @@ class BatchService:
     def first_node(self, job: int) -> int:
         """Of a job that runs."""
         return self._running[job][0]
+
+    def jobs_on(self, node: int) -> list[int]:
+        """All that run there, with this or other nodes."""
+        return [job for job, nodes in self._running.items() if node in nodes]
+
+    def go(self, node: int) -> None:
+        """A node is not there any more; what runs on it ends later."""
+        self._idle[node] -= AWAY
+
+    def come(self, node: int) -> None:
+        """It is there again."""
+        self._idle[node] += AWAY
+        self._first = min(self._first, node)
+
+    def has_hope(self, gone: Container[int]) -> bool:
+        """Whether the first job that waits could run on nodes that have not gone for good."""
+        if not self._waiting:
+            return False
+        shape = self._shapes[self._waiting[0]]
+        there = (node.cores for place, node in enumerate(self._nodes) if place not in gone)
+        return sum(cores >= shape.cores for cores in there) >= shape.more
 
     def submit(self, job: int) -> None:
         """A job waits for nodes, and cores on each."""

@@ -44,6 +44,21 @@ class PendingJobs:
         self._count += 1
         self.newest = job
 
+    def add_again(self, job: int, shape: Shape, priority: int = 0) -> None:
+        """One that was placed waits again, where it was among the others."""
+        self._queues[priority][shape].put_back(job)
+        self._waiting[job] = 1
+        self._count += 1
+
+    def shapes(self) -> list[Shape]:
+        """Of the jobs that wait."""
+        return [
+            shape
+            for queues in self._queues.values()
+            for shape, queue in queues.items()
+            if queue.first(0, self._waiting) is not None
+        ]
+
     def remove(self, job: int, shape: Shape, priority: int = 0) -> None:
         """It was placed."""
         self._waiting[job] = 0
@@ -87,6 +102,11 @@ class _Queue:
             del jobs[:head]
             head = 0
         self.head = head
+
+    def put_back(self, job: int) -> None:
+        place = bisect_left(self.jobs, job, lo=self.head)
+        if place == len(self.jobs) or self.jobs[place] != job:
+            self.jobs.insert(place, job)
 
     def first(self, start: int, waiting: bytearray) -> int | None:
         jobs = self.jobs

@@ -8,7 +8,7 @@ last, one after another.
 
 from array import array
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from heapq import heappop, heappush
 from typing import Final, Literal, Protocol
 
@@ -16,21 +16,19 @@ from kettle_services.simulator.platforms.hosts import Host
 from kettle_services.simulator.wrench.bare_metal import BareMetal
 from kettle_services.simulator.wrench.batch_service import BatchService, Discipline
 from kettle_services.simulator.wrench.delays import Delays, Oddities
+from kettle_services.simulator.wrench.hosts_over_time import Changes, HostsOverTime
+from kettle_services.simulator.wrench.job_runs import NO_DATA, Data, Due, JobRuns
 from kettle_services.simulator.wrench.messages import Step, Talk, admission
 from kettle_services.simulator.wrench.pending_jobs import PendingJobs, Shape
 from kettle_services.simulator.wrench.transfers import Transfers
 from kettle_services.simulator.wrench.unstable_sort import order_of_equals
 
-_END, _MOVED, _HEARD, _MANAGER, _NEGOTIATOR, _ADMITTED = range(6)
+_END, _MOVED, _CHANGED, _HEARD, _HEARD_OF_LOSS, _MANAGER, _NEGOTIATOR, _ADMITTED = range(8)
 """What is due, in the order in which it happens at one moment; submissions come after all of it."""
 _NEVER: Final = -1
 _LATEST: Final = 1 << 62
 
-Data = tuple[int, int]
-"""Bytes that a job reads before its work, and writes after it."""
-NO_DATA: Final[Data] = (0, 0)
-
-Message = tuple[Literal["submitted", "ended"], int] | tuple[Literal["negotiated"], bool]
+Message = tuple[Literal["submitted", "ended", "lost", "host came"], int] | tuple[Literal["negotiated"], bool]
 
 
 class Submitter(Protocol):
@@ -67,17 +65,13 @@ class WrenchPool:
         oddities: Oddities | None = None,
         messages: Sequence[int] = (),
         transfers: Transfers | None = None,
+        changes: Mapping[int, Changes] | None = None,
     ) -> None:
         """
         `messages`: how many microseconds one is on its way to or from each host, or node; nothing: no time at all.
         `transfers`: the network that data of jobs go over; None: it takes no time.
+        `changes`: by the place of a host when it goes and comes; jobs that run there then are lost, and wait again from their beginning.
         """
-        self._transfers = transfers
-        self._data: dict[int, Data] = {}
-        """Of each job that moves any: what it has to read and write still."""
-        self._writing: set[int] = set()
-        self._moves_at = _NEVER
-        """When the network is asked next."""
         self._messages_take = messages
         self._door_free_at = 0
         """The service admits one submission at a time."""
@@ -85,7 +79,21 @@ class WrenchPool:
         self._delays = delays or Delays()
         self._oddities = oddities or Oddities()
         self.now = 0
-        self._due: list[tuple[int, int, int]] = []
+        self._due: Due = []
+        self._runs = JobRuns(self._due, (_END, _MOVED), transfers, self._end, can_be_lost=bool(changes))
+        self._hosts_over_time = HostsOverTime(changes or {})
+        for at, host in self._hosts_over_time.due():
+            heappush(self._due, (at, _CHANGED, host))
+        self._on_hosts: dict[int, set[int]] | None = {} if changes else None
+        """The jobs that run on each host, where hosts go and come."""
+        self._open = 0
+        """Jobs whose ends have not been reported."""
+        self.lost: list[tuple[int, int, int]] = []
+        """Runs that were lost with their hosts: the job, and the first and last moment."""
+        self._returning: list[int] = []
+        """Jobs that were lost, and wait again as soon as the cycle is over that goes on."""
+        self._served = False
+        """The manager has spent the delay for the message that it handles."""
         self._arrived = 0
         """Jobs with a lower number have come."""
         self._pending = PendingJobs()
@@ -102,7 +110,6 @@ class WrenchPool:
         self._is_batch = bool(batch)
         self._batch = BatchService(batch, self._shapes, self._limits, discipline)
         self._priorities = array("h")
-        self._works = array("q")
         self.places = array("l")
         """The host of each job, or its first node, by its place among those of the service."""
         self._submitter: Submitter | None = None
@@ -159,6 +166,16 @@ class WrenchPool:
     def run(self, submitter: Submitter | None = None) -> None:
         """Until nothing is due any more; jobs of a submitter come after all that were submitted before."""
         due, submitted, self._submitter = self._due, self.submitted, submitter
+        happen: dict[int, Callable[[int], None]] = {
+            _END: self._end_work,
+            _MOVED: self._ask_network,
+            _CHANGED: self._change,
+            _HEARD: self._hear_of_end,
+            _HEARD_OF_LOSS: self._hear_of_loss,
+            _MANAGER: self._manage,
+            _NEGOTIATOR: self._negotiate,
+            _ADMITTED: self._admit,
+        }
         while True:
             if submitter is not None and submitter.due < (due[0][0] if due else _LATEST):
                 submitter.submit_next()
@@ -169,19 +186,8 @@ class WrenchPool:
                 continue
             if not due:
                 return
-            self.now, kind, job = heappop(due)
-            if kind == _END:
-                self._end(job)
-            elif kind == _MANAGER:
-                self._manage()
-            elif kind == _NEGOTIATOR:
-                self._negotiate()
-            elif kind == _HEARD:
-                self._hear_of_end(job)
-            elif kind == _MOVED:
-                self._go_on_with_transfers()
-            else:
-                self._tell(("submitted", job))
+            self.now, kind, about = heappop(due)
+            happen[kind](about)
 
     # -- jobs -------------------------------------------------------------------------------------------------------
 
@@ -189,53 +195,34 @@ class WrenchPool:
         if self.submitted and at < self.submitted[-1]:
             raise ValueError("jobs are submitted one after another")
         self.submitted.append(at)
-        self._works.append(work)
         self._limits.append(limit or work)
         self._shapes.append(self._known.setdefault(shape, shape))
         self._priorities.append(0 if self._oddities.priorities_ignored else priority)
         for column in (self.starts, self.ends, self.reported, self.places):
             column.append(_NEVER)
-        job = len(self._works) - 1
-        if self._transfers is not None and any(data):
-            self._data[job] = data
+        job = len(self.submitted) - 1
+        self._runs.add(job, work, data)
+        self._open += 1
         return job
 
-    def _start(self, job: int) -> None:
+    def _start(self, job: int, speed: float) -> None:
         self.starts[job] = self.now
-        reads, writes = self._data.get(job, NO_DATA) if self._data else NO_DATA
-        if reads:
-            self._data[job] = (0, writes)
-            self._move(job, reads)
-        else:
-            self._work(job)
+        if self._on_hosts is not None:
+            self._on_hosts.setdefault(self.places[job], set()).add(job)
+        self._runs.start(self.now, job, self.places[job], speed)
 
-    def _work(self, job: int) -> None:
-        grid = self._shapes[job].grid
-        speed = self._batch.speed(job) if grid else self._hosts.speed(self.places[job])
-        heappush(self._due, (self.now + round(self._works[job] / speed), _END, job))
+    def _end_work(self, job: int) -> None:
+        self._runs.work_ended(self.now, job, self.places[job])
 
-    def _move(self, job: int, size: int) -> None:
-        assert self._transfers is not None, "only then it is kept what jobs move"
-        self._transfers.begin(self.now, job, self.places[job], size)
-        self._await_transfers()
+    def _ask_network(self, _: int) -> None:
+        self._runs.ask_network(self.now)
 
-    def _await_transfers(self) -> None:
-        """See to it that the network is asked when its next transfer ends."""
-        assert self._transfers is not None
-        change = self._transfers.next_change(self.now)
-        if change is not None and (self._moves_at <= self.now or change < self._moves_at):
-            self._moves_at = change
-            heappush(self._due, (change, _MOVED, _NEVER))
+    def _admit(self, job: int) -> None:
+        self._tell(("submitted", job))
 
-    def _go_on_with_transfers(self) -> None:
-        assert self._transfers is not None
-        for job in self._transfers.ended(self.now):
-            if job in self._writing:
-                self._writing.remove(job)
-                self._end(job)
-            else:
-                self._work(job)
-        self._await_transfers()
+    def _leave(self, job: int) -> None:
+        if self._on_hosts is not None:
+            self._on_hosts[self.places[job]].remove(job)
 
     def _arrive(self, job: int) -> None:
         shape = self._shapes[job]
@@ -248,14 +235,9 @@ class WrenchPool:
         heappush(self._due, (self._door_free_at, _ADMITTED, job))
 
     def _end(self, job: int) -> None:
-        """Its work is over; its output may have to be moved."""
-        if self._data and (writes := self._data.get(job, NO_DATA)[1]):
-            self._data[job] = NO_DATA
-            self._writing.add(job)
-            self._move(job, writes)
-            return
         shape = self._shapes[job]
         self.ends[job] = self.now
+        self._leave(job)
         if not shape.grid:
             self._hosts.free(self.places[job], shape.cores, shape.more)
         if self._messages_take:
@@ -272,7 +254,61 @@ class WrenchPool:
     def _start_batch(self) -> None:
         for job in self._batch.start(self.now):
             self.places[job] = self._batch.first_node(job)
-            self._start(job)
+            self._start(job, self._batch.speed(job))
+
+    # -- hosts that go and come -------------------------------------------------------------------------------------
+
+    def _change(self, host: int) -> None:
+        service = self._batch if self._is_batch else self._hosts
+        if self._hosts_over_time.change(host):
+            service.come(host)
+            self._start_batch()
+            self._tell(("host came", host))
+        else:
+            service.go(host)
+            assert self._on_hosts is not None, "this host goes"
+            jobs = self._batch.jobs_on(host) if self._is_batch else sorted(self._on_hosts.get(host, ()))
+            for job in jobs:
+                self._lose(job)
+        at = self._hosts_over_time.next(host)
+        if at is not None and self._has_work():
+            heappush(self._due, (at, _CHANGED, host))
+
+    def _lose(self, job: int) -> None:
+        shape = self._shapes[job]
+        self._runs.lose(self.now, job)
+        self.lost.append((job, self.starts[job], self.now))
+        host = self.places[job]
+        self._leave(job)
+        self.starts[job] = self.places[job] = _NEVER
+        if not shape.grid:
+            self._hosts.free(host, shape.cores, shape.more)
+        if self._messages_take:
+            heappush(self._due, (self.now + self._messages_take[host], _HEARD_OF_LOSS, job))
+        else:
+            self._hear_of_loss(job)
+
+    def _hear_of_loss(self, job: int) -> None:
+        if self._shapes[job].grid:
+            self._batch.end(job)
+            self._start_batch()
+        self._tell(("lost", job))
+
+    def _has_work(self) -> bool:
+        """Whether anything can still happen to a job because hosts come and go."""
+        if self._submitter is not None and self._submitter.due < _LATEST:
+            return True
+        if self._arrived < len(self.submitted) or self._negotiates or self._messages:
+            return True
+        assert self._on_hosts is not None, "only then this is asked"
+        return bool(self._open) and (any(self._on_hosts.values()) or self._has_hope())
+
+    def _has_hope(self) -> bool:
+        """Whether the hosts that will be there again can hold any of the jobs that wait."""
+        gone = self._hosts_over_time.gone
+        if self._is_batch:
+            return self._batch.has_hope(gone)
+        return any(self._hosts.has_hope(shape.cores, shape.more, gone) for shape in self._pending.shapes())
 
     # -- the manager ------------------------------------------------------------------------------------------------
 
@@ -285,15 +321,19 @@ class WrenchPool:
             self._manager_wakes = True
             heappush(self._due, (max(self.now, self._manager_free_at), _MANAGER, _NEVER))
 
-    def _manage(self) -> None:
+    def _manage(self, _: int) -> None:
         self._manager_wakes = False
         message = self._messages[0]
-        if message[0] == "ended" and self.reported[message[1]] == _NEVER:
+        if message[0] in ("ended", "lost") and not self._served:
             delay = self._delays.grid_post if self._shapes[message[1]].grid else self._delays.non_grid_post
-            self.reported[message[1]] = self._manager_free_at = self.now + delay
+            self._served = True
+            self._manager_free_at = self.now + delay
+            if message[0] == "ended":
+                self.reported[message[1]] = self._manager_free_at
             if delay:
                 self._wake_manager()
                 return
+        self._served = False
         self._messages.popleft()
         self._handle(message)
         if self._pending and not (self._negotiates or self._exhausted):
@@ -308,17 +348,28 @@ class WrenchPool:
             case "submitted", job:
                 self._pending.add(job, self._shapes[job], self._priorities[job])
                 self._exhausted = False
+            case "host came", _:
+                self._exhausted = False
+            case "lost", job:
+                self._exhausted = False
+                self._returning.append(job)
             case "ended", job:
                 self._exhausted = False
+                self._open -= 1
                 if self._submitter is not None:
                     self._submitter.reported(job, self.now)
             case "negotiated", placed:
                 self._negotiates = False
                 self._exhausted = not placed
+        if self._returning and not self._negotiates:
+            self._exhausted = False
+            for job in self._returning:
+                self._pending.add_again(job, self._shapes[job], self._priorities[job])
+            self._returning.clear()
 
     # -- a negotiator -----------------------------------------------------------------------------------------------
 
-    def _negotiate(self) -> None:
+    def _negotiate(self, _: int) -> None:
         cycle = self._cycle
         assert cycle is not None
         if self._messages_take and not self._is_batch:
@@ -384,7 +435,7 @@ class WrenchPool:
         self._pending.remove(job, shape, self._priorities[job])
         self._hosts.take(host, shape.cores, shape.more)
         self.places[job] = host
-        self._start(job)
+        self._start(job, self._hosts.speed(host))
 
 
 class _Cycle:

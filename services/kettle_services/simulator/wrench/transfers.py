@@ -28,6 +28,12 @@ class Transfers:
         """The jobs whose transfers have ended by now."""
         return [self._jobs.pop(transfer) for transfer in self._network.ended(now / _US)]
 
+    def cancel(self, now: int, job: int) -> None:
+        """What is on its way for a job is not needed any more."""
+        for transfer in [transfer for transfer, owner in self._jobs.items() if owner == job]:
+            del self._jobs[transfer]
+            self._network.cancel(now / _US, transfer)
+
     def next_change(self, now: int) -> int | None:
         """When it has to be asked again at the latest; later than now, and never if nothing is on its way."""
         change = self._network.next_change()

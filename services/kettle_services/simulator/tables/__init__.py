@@ -1,0 +1,1 @@
+"""Tables of the file of a simulation, and what each describes."""
