@@ -1,6 +1,7 @@
 """Workloads decided by Kettle's own queue, negotiator and accountant."""
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -131,7 +132,7 @@ def test_no_decision_knows_how_long_a_job_will_take() -> None:
     left = np.flatnonzero(before.ends > moment)
     durations = work.work.copy()
     durations[left] = durations[left] + (moment - before.starts[left]).clip(0) + 7 * _SECOND
-    columns = {name: getattr(work, name) for name in Workload.COLUMNS} | {"work": durations}
+    columns: dict[str, Any] = {name: getattr(work, name) for name in Workload.COLUMNS} | {"work": durations}
     other = Workload(users=work.users, kinds=work.kinds, **columns)
     after = Simulation(platform=platform, workload=other, rules=USUAL).run()
     early = before.starts <= moment
