@@ -16,7 +16,7 @@ from kettle.audit.shard import ShardWalk, Told
 from kettle.audit.usage import UsageSums
 from kettle.audit.working_set import WorkingSetFold
 from kettle.bus.ports import Bus
-from kettle.eventsourcing.log import LogError, Tenure
+from kettle.eventsourcing.log import IMPORTED, LogError, Tenure
 from kettle.storage.database import Database
 from kettle_wire.subjects import Subjects
 
@@ -148,7 +148,9 @@ class _Auditor:
         """
         The bus is asked before the database: what is committed in between cannot make the bus look ahead.
         """
-        names = await self._shards(address)
+        async with snapshot(address, self._wanted.archives()) as db:
+            tenures = await db.shards()
+        names = [one.shard for one in tenures if self._wanted.takes(one) and one.owner != IMPORTED]
         last = {shard: await bus.last_sequence(subjects.event_stream(shard)) or 0 for shard in names}
         async with snapshot(address, self._wanted.archives()) as db:
             for tenure in await db.shards():

@@ -10,7 +10,7 @@ from kettle.audit.event_checks import Walk
 from kettle.audit.follower import Follower
 from kettle.audit.report import AuditReport, ShardAudit
 from kettle.bus.ports import Bus
-from kettle.eventsourcing.log import Tenure
+from kettle.eventsourcing.log import IMPORTED, Tenure
 from kettle_wire.event_expansion import events_of, expanded
 from kettle_wire.events import Event
 from kettle_wire.frames import Frame
@@ -54,7 +54,7 @@ class ShardWalk:
         walk = Walk(tenure.shard, self._report, after=self._after)
         events = 0
         async with AsyncExitStack() as stack:
-            if bus is not None and subjects is not None:
+            if bus is not None and subjects is not None and tenure.owner != IMPORTED:
                 self._bus = OnBus(tenure.shard, self._report)
                 await self._bus.open(bus, subjects, stack, after=self._after, head=tenure.frame)
             rows = await stack.enter_async_context(aclosing(self._db.events(tenure.shard, after=self._after)))

@@ -9,11 +9,14 @@ Errors:
 """
 
 from collections.abc import AsyncIterator, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 import msgspec
 
 from kettle_wire.frames import Frame
+
+IMPORTED: Final = "kettle log import"
+"""The owner of a shard that was brought from files: no service writes it, and the bus has no stream of it."""
 
 
 class LogError(Exception):

@@ -23,7 +23,7 @@ import msgspec
 
 from kettle.bus.batching import BatchingDelay
 from kettle.bus.ports import Batch, Bus
-from kettle.eventsourcing.log import LogError, LogUnavailableError, ReadableLog
+from kettle.eventsourcing.log import IMPORTED, LogError, LogUnavailableError, ReadableLog
 from kettle.faults import fault_point
 from kettle.retry.loop import Waits
 from kettle_wire.event_expansion import each, events_of, expanded, size
@@ -190,7 +190,7 @@ async def run_projection(
     progress: Progress | None = None,
 ) -> None:
     """
-    Apply the frames of one shard without end: first those of the log, then those of the bus.
+    Apply the frames of one shard without end: first those of the log, then those of the bus, if it has any.
 
     Raises:
         StoppedError: an event cannot be decoded or applied; what came before it is applied.
@@ -199,6 +199,11 @@ async def run_projection(
     progress = progress or Progress()
     runner = _Runner(projection, shard, log, cursors, progress)
     await runner.look()
+    tenure = await log.tenure(shard)
+    if tenure is not None and tenure.owner == IMPORTED:
+        while True:
+            await asyncio.sleep(LOOK_S)
+            await runner.look()
     arrived: asyncio.Queue[Batch] = asyncio.Queue(maxsize=1)
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(

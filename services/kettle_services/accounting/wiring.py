@@ -9,7 +9,7 @@ from kettle import VERSION
 from kettle.archive import FileArchives, keep_archived
 from kettle.bus.ports import Bus, Served
 from kettle.eventsourcing.distant_log import DistantLog
-from kettle.eventsourcing.log import ReadableLog
+from kettle.eventsourcing.log import IMPORTED, ReadableLog
 from kettle.eventsourcing.projection import Progress
 from kettle.jobs.sealed_attributes import AttributeSeal
 from kettle.projections import PROJECTIONS, ProjectionFailure, StoredProjection, follow, prepared, shards_of
@@ -94,7 +94,7 @@ async def _feed(
         )
     )
     feed = Feed(log.database, bus, store, settings, progress=following.progress)
-    rt.loop(feed.run(lambda: shards_of(PROJECTIONS["jobs"](), following.logs)), name="store")
+    rt.loop(feed.run(following.served), name="store")
     if settings.store_leases:
         leases = LeaseFeed(log, feed, settings.store_leases, poll=settings.shard_poll)
         rt.loop(leases.run(), name="store leases")
@@ -121,14 +121,23 @@ class _Following:
         self._bus = bus
         self._poll = settings.shard_poll
         self._news: list[asyncio.Event] = []
+        self._imported: set[str] = set()
 
     def look(self) -> None:
         """There may be a new shard."""
         for new in self._news:
             new.set()
 
+    async def served(self) -> list[str]:
+        """The shards of schedds that there are, or were: not what was imported from files."""
+        found = await shards_of(PROJECTIONS["jobs"](), self.logs)
+        tenures = [(shard, await log.tenure(shard)) for shard, log in found.items()]
+        return [shard for shard, tenure in tenures if tenure is not None and tenure.owner != IMPORTED]
+
     async def recorded(self, shard: str) -> int:
-        """The last frame of a shard that is on the bus."""
+        """The last frame of a shard that is on the bus, or of an imported one that is in the tables."""
+        if shard in self._imported:
+            return self.progress.frame(shard)
         return await self._bus.last_sequence(self.subjects.event_stream(shard)) or 0
 
     async def lags(self) -> dict[tuple[str, ...], float]:
@@ -167,6 +176,9 @@ class _Following:
                         await new.wait()
 
     async def _follow(self, projection: StoredProjection, shard: str, log: ReadableLog) -> None:
+        tenure = await log.tenure(shard)
+        if tenure is not None and tenure.owner == IMPORTED:
+            self._imported.add(shard)  # the bus knows nothing of it
         await follow(
             projection,
             shard,

@@ -58,6 +58,10 @@ async def connected(side: JobPorts, port: int) -> str:
     return ""
 
 
+def of_this_process(_self: JobPorts) -> list[int]:
+    return children()
+
+
 def side() -> JobPorts:
     """Of a job below this process; the process that connects is not below itself."""
     return JobPorts("", os.getpid())
@@ -65,7 +69,7 @@ def side() -> JobPorts:
 
 async def test_a_port_that_a_stranger_shares_is_not_connected_to(monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernel would give connections to either of the two (SO_REUSEPORT)."""
-    monkeypatch.setattr(JobPorts, "_pids", lambda _self: children())
+    monkeypatch.setattr(JobPorts, "_pids", of_this_process)
     with of_the_job() as port:
         assert await connected(side(), port) == ""
         with socket.socket() as stranger:
@@ -80,7 +84,7 @@ async def test_a_port_that_a_stranger_has_taken_meanwhile_is_given_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Between the look and the connection the job's process has closed it."""
-    monkeypatch.setattr(JobPorts, "_pids", lambda _self: children())
+    monkeypatch.setattr(JobPorts, "_pids", of_this_process)
     with socket.create_server(("127.0.0.1", 0)) as stranger, of_the_job():
         port = stranger.getsockname()[1]
         seen: list[Listener] = []

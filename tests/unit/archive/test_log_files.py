@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from kettle.archive import ArchiveError, DamagedArchiveError, LogFiles, archived_frames, archived_shards
-from kettle.eventsourcing.log import LogError
+from kettle.eventsourcing.log import IMPORTED, LogError
 from kettle.eventsourcing.memory import MemoryLog
-from kettle_services.cli.log.importing import IMPORTER, imported
+from kettle_services.cli.log.importing import imported
 from kettle_wire.events import Event, JobHeld, JobReleased, encode
 from kettle_wire.frames import Frame
 
@@ -96,7 +96,7 @@ async def test_an_interrupted_import_goes_on(tmp_path: Path) -> None:
     _written(tmp_path)
     log = MemoryLog()
     first, _ = await _frames(tmp_path)
-    await log.take(SHARD, owner=IMPORTER)
+    await log.take(SHARD, owner=IMPORTED)
     await log.append(first)
     done = await imported(log, tmp_path, SHARD, _nowhere)
     assert (done.frames, done.events) == (1, 1)

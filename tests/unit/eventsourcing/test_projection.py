@@ -11,7 +11,7 @@ import pytest
 from kettle.bus.memory import MemoryBus
 from kettle.bus.memory_server import MemoryServer
 from kettle.eventsourcing import projection as module
-from kettle.eventsourcing.log import LogUnavailableError
+from kettle.eventsourcing.log import IMPORTED, LogUnavailableError
 from kettle.eventsourcing.memory import MemoryLog
 from kettle.eventsourcing.projection import OvertakenError, Progress, StoppedError, Tx, run_projection
 from kettle.eventsourcing.relay import relay
@@ -151,6 +151,28 @@ async def test_a_projection_follows_log_and_bus() -> None:
         await record(shard, 5)
         assert await world.progress.caught_up("s", 10, deadline=PATIENCE_S)
     assert dict.fromkeys(range(1, 11), 1) == world.projection.applied
+
+
+async def test_a_shard_that_was_imported_is_followed_in_the_log_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nobody serves it, so the bus has no stream of it, and may refuse to be asked for one."""
+    monkeypatch.setattr(module, "LOOK_S", 0.01)
+    world = World()
+    monkeypatch.setattr(world.bus, "consume", _refused)
+    tenure = await world.log.take("s", owner=IMPORTED)
+    entry = Entry("a", 1, tag_of(JobRemoved()), encode(JobRemoved()))
+    await world.log.append(Frame("s", tenure.epoch, 1, 1, 1, [entry]))
+    task = world.project()
+    assert await world.progress.caught_up("s", 1, deadline=PATIENCE_S)
+    await world.log.append(Frame("s", tenure.epoch, 2, 2, 2, [entry]))
+    assert await world.progress.caught_up("s", 2, deadline=PATIENCE_S)
+    assert not task.done()
+    task.cancel()
+
+
+def _refused(*_: object, **__: object) -> None:
+    raise AssertionError("the bus was asked")
 
 
 async def test_a_transaction_takes_about_so_many_events(monkeypatch: pytest.MonkeyPatch) -> None:

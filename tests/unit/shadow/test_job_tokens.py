@@ -15,6 +15,7 @@ from kettle_wire.commands.startd import ClaimKey
 from kettle_wire.flocking import abroad
 from kettle_wire.job_tokens import NONE_WHERE_JOINED, JobToken
 from kettle_wire.jobs import JobId
+from kettle_wire.session_attributes import FILES, ID
 
 TOKEN = JobToken(name="kettle", text="canary", left=60.0)
 
@@ -102,11 +103,16 @@ async def test_jobs_of_an_access_point_that_has_joined_are_held_at_once() -> Non
 
 
 async def test_jobs_that_want_none_and_jobs_abroad_get_none() -> None:
-    """Nobody is asked about them, nor at their end; and no token shows in what is printed of an answer."""
+    """
+    Nobody is asked about them, for files of a session neither, nor at their end; and no token shows in what is printed of an answer.
+    """
     iam = Iam(JobTokensMade(tokens=[TOKEN]), BusError("away"))
     requests = TokenRequests(iam, ShadowSettings())
     assert "not submitted with use_oauth_services" in str(await refused(requests, assignment({})))
     assert "runs in the pool other" in str(await refused(requests, assignment(startd=abroad("other", "n1"))))
+    member: Ad = {FILES: True, ID: "0123456789"}
+    why = await refused(requests, assignment(member, startd=abroad("other", "n1")))
+    assert "runs in the pool other" in str(why)
     await requests.end(assignment({}))
     assert [] == iam.asked
     assert "canary" not in repr(await requests.fetch(assignment()))

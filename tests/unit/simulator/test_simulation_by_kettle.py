@@ -1,6 +1,7 @@
 """Workloads decided by Kettle's own queue, negotiator and accountant."""
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -116,3 +117,35 @@ def test_what_cannot_be_is_refused_with_its_place(tmp_path: Path, more: str, sen
     with pytest.raises(SimulationFileError) as refused:
         read(tmp_path / "study.toml")
     assert f"{tmp_path}/study.toml:{sentence}" in str(refused.value)
+
+
+def test_no_decision_knows_how_long_a_job_will_take() -> None:
+    """
+    Of jobs that still run at a moment others take their durations in a second run: until then both are the same.
+    """
+    work = Workload.generated(
+        120, duration=Uniform(20, 90), every=1, poisson=True, seed=7
+    ) + Workload.generated(60, duration=Uniform(20, 90), every=2, poisson=True, cores=2, seed=8, user="bob")
+    platform = Platform.star(hosts=3, cores=4)
+    before = Simulation(platform=platform, workload=work, rules=USUAL).run()
+    moment = int(np.median(before.ends))
+    left = np.flatnonzero(before.ends > moment)
+    durations = work.work.copy()
+    durations[left] = durations[left] + (moment - before.starts[left]).clip(0) + 7 * _SECOND
+    columns: dict[str, Any] = {name: getattr(work, name) for name in Workload.COLUMNS} | {"work": durations}
+    other = Workload(users=work.users, kinds=work.kinds, **columns)
+    after = Simulation(platform=platform, workload=other, rules=USUAL).run()
+    early = before.starts <= moment
+    assert 60 < np.count_nonzero(early) < 180
+    assert after.starts[early].tolist() == before.starts[early].tolist()
+    assert (after.starts[~early] > moment).all()
+
+
+def test_twice_as_fast_hosts_need_half_the_time(tmp_path: Path) -> None:
+    """Of jobs that all come at once and that claims pass on without a cycle in between."""
+    found: list[float] = []
+    for speed in (1.0, 2.0):
+        text = _FILE.replace("cores = 2", f"cores = 2\nspeed = {speed}").replace("jobs = 3", "jobs = 20")
+        (tmp_path / "study.toml").write_text(text.replace('step = "5 s"', 'claim_worklife = "1 d"'))
+        found.append(read(tmp_path / "study.toml").simulation.run().figures().makespan)
+    assert found == [600.0, 300.0]

@@ -96,9 +96,10 @@ class Table(Cells):
 
     def put(self, key: str, ad: Mapping[str, Scalar]) -> None:
         """Store an ad, a new one or in place of an earlier one; only differences are written."""
-        row, names = self._rows.get(key), tuple(ad)
+        row = self._rows.get(key)
         if row is None:
             row = self._append(key, _EMPTY)
+        names = tuple(ad)
         before = self._shape_of[row]
         shape = before if before.names == names else self._reshape(row, names)
         for column, value in zip(shape.columns, ad.values(), strict=True):

@@ -115,7 +115,7 @@ examples:
 
 _IMPORT: Final = """\
 Bring shards that are in files alone into the database: those of a pool that kettle simulate has played, for example.
-Then kettle history, usage, log show, log at and what-if tell of them as of all others.
+Then kettle history, log show, log at and what-if tell of them as of all others.  Nobody serves them, so kettle q does not.
 
 A shard that the database has already is refused, unless an earlier import of the same files was interrupted: it goes on.
 Do it in a personal pool: what was imported stays there.

@@ -5,8 +5,9 @@ import importlib
 from pathlib import Path
 from typing import Final
 
-from kettle_services.cli.options import json_option
+from kettle_services.cli.options import json_option, reach_options
 from kettle_services.cli.output.screen import Screen
+from kettle_services.cli.times import FORMS, TimeParser, moment_argument
 
 HELP: Final = """\
 Simulate a pool: how long jobs wait and how busy machines are, on a platform and with a workload that a file describes.
@@ -136,9 +137,23 @@ examples:
 """
 
 
+_CALIBRATE: Final = """\
+Fit the delays of a simulation to what a real pool has recorded: how long it takes to claim a slot once a match is possible,
+and how much longer a job occupies a slot than its program runs.  The end of the period is held out: it is played with what
+the rest of it says, and how wrong that is is told.
+
+The log is read as by kettle what-if, and nothing is changed anywhere.
+
+examples:
+  kettle simulate calibrate --since 7d
+  kettle simulate calibrate --since '2026-11-20 08:00' --until '2026-11-20 20:00' --hold-out 0.5
+  kettle simulate calibrate --since 1d --json | jq '{latency, start}'
+"""
+
+
 def arguments(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
-    commands = parser.add_subparsers(dest="what", metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(dest="what", metavar="COMMAND", required=True, parser_class=TimeParser)
     form = argparse.RawDescriptionHelpFormatter
     run_it = commands.add_parser(
         "run", help="play a workload on a platform", description=_RUN, formatter_class=form
@@ -152,6 +167,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     compare.add_argument("files", type=Path, nargs="+", metavar="FILE", help="two at least")
     compare.add_argument(
         "--seeds", type=int, default=10, metavar="N", help="seeds from 1 to N, each (default: 10)"
+    )
+    _calibrate_arguments(
+        commands.add_parser(
+            "calibrate",
+            help="fit delays to a recorded period",
+            description=_CALIBRATE,
+            formatter_class=form,
+        )
     )
     for parser_of in (run_it, check):
         parser_of.add_argument("file", type=Path, metavar="FILE", help="platform and workload")
@@ -184,7 +207,35 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-_MODULES: Final = {"run": "running", "check": "checking", "compare": "comparing"}
+def _calibrate_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--since",
+        type=moment_argument,
+        required=True,
+        metavar="TIME",
+        help=f"when the period begins, {FORMS}",
+    )
+    parser.add_argument("--until", type=moment_argument, metavar="TIME", help="when it ends (default: now)")
+    parser.add_argument(
+        "--hold-out",
+        type=float,
+        default=0.25,
+        metavar="PART",
+        help="the part of it, at its end, on which the fit is tried (default: 0.25)",
+    )
+    parser.add_argument(
+        "--settings",
+        type=Path,
+        metavar="FILE",
+        help="the pool's settings then (default: its kettle.toml, as it is now)",
+    )
+    json_option(parser)
+    reach_options(parser)
+
+
+_MODULES: Final = {
+    "run": "running", "check": "checking", "compare": "comparing", "calibrate": "calibrating",
+}  # fmt: skip
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:

@@ -3,22 +3,18 @@
 import argparse
 import asyncio
 from pathlib import Path
-from typing import Final
 
 import msgspec
 
 from kettle.archive import archived_frames, archived_shards
 from kettle.client import home_directory
-from kettle.eventsourcing.log import Log, LogError
+from kettle.eventsourcing.log import IMPORTED, Log, LogError
 from kettle.terminal.quantities import counted
 from kettle_services.cli.errors import CommandError
 from kettle_services.cli.log.databases import places
 from kettle_services.cli.output.progress_bars import Bar, bars
 from kettle_services.cli.output.screen import Screen
 from kettle_wire.frames import Frame
-
-IMPORTER: Final = "kettle log import"
-"""The owner of a shard that was imported: no service takes it for its own."""
 
 
 class ImportedShard(msgspec.Struct, frozen=True):
@@ -61,9 +57,9 @@ async def imported(log: Log, directory: Path, shard: str, bar: Bar) -> ImportedS
         LogError: the log has a shard of that name that was not imported, or other events; a file is damaged.
     """
     known = await log.tenure(shard)
-    if known is not None and known.owner != IMPORTER:
+    if known is not None and known.owner != IMPORTED:
         raise LogError(f"the log has a shard {shard} already, of {known.owner}: import into another pool")
-    tenure = await log.take(shard, owner=IMPORTER)
+    tenure = await log.take(shard, owner=IMPORTED)
     frames = events = 0
     async for frame in archived_frames(directory, shard):
         if frame.number <= tenure.frame:

@@ -54,22 +54,31 @@ def change_of(asked: WhatIfQuestion) -> tuple[Change, Change]:
     Raises:
         UsageError: one of the files cannot be used.
     """
-    path = asked.settings or Path(os.environ.get("KETTLE_CONFIG") or asked.home / "kettle.toml")
-    environ = {name: value for name, value in os.environ.items() if name.startswith("KETTLE_NEGOTIATOR_")}
-    environ["KETTLE_HOME"] = str(asked.home)  # otherwise it would use the caller's home
+    base = own_settings(asked.home, asked.settings)
     try:
-        there = path.is_file() or asked.settings is not None
+        return base, read(asked.change, base.settings, worklife=base.worklife)
+    except ChangeError as error:
+        raise UsageError(str(error)) from error
+
+
+def own_settings(home: Path, settings: Path | None = None) -> Change:
+    """
+    What the pool goes by, according to its own file or another one.
+
+    Raises:
+        UsageError: the file cannot be used.
+    """
+    path = settings or Path(os.environ.get("KETTLE_CONFIG") or home / "kettle.toml")
+    environ = {name: value for name, value in os.environ.items() if name.startswith("KETTLE_NEGOTIATOR_")}
+    environ["KETTLE_HOME"] = str(home)  # otherwise it would use the caller's home
+    try:
+        there = path.is_file() or settings is not None
         base = NegotiatorSettings.load("negotiator", environ=environ, toml_path=path if there else None)
         known = msgspec.toml.decode(path.read_bytes(), type=_Configured) if there else _Configured()
     except (SettingsError, msgspec.MsgspecError, OSError) as error:
         raise UsageError(f"the pool's own settings cannot be used: {error}") from error
-    worklife = known.schedd.claim_worklife
-    try:
-        changed = read(asked.change, base, worklife=worklife)
-    except ChangeError as error:
-        raise UsageError(str(error)) from error
     significant = list(known.schedd.significant_attributes)
-    return Change(settings=base, worklife=worklife, significant=significant), changed
+    return Change(settings=base, worklife=known.schedd.claim_worklife, significant=significant)
 
 
 async def period_of(asked: WhatIfQuestion, significant: Sequence[str], bar: Bar) -> Period:
@@ -80,21 +89,34 @@ async def period_of(asked: WhatIfQuestion, significant: Sequence[str], bar: Bar)
     Raises:
         CommandError: an event of it cannot be read, or nothing was submitted.
     """
-    async with places(asked.home, patience=asked.patience) as found:
+    times = [(asked.since, asked.until)]
+    return (await periods_of(asked.home, times, significant, bar, patience=asked.patience))[0]
+
+
+async def periods_of(
+    home: Path, times: Sequence[tuple[int, int]], significant: Sequence[str], bar: Bar, *, patience: float
+) -> list[Period]:
+    """
+    Several periods by their beginnings and ends, of one reading of the log.
+
+    Raises:
+        CommandError: an event of it cannot be read.
+    """
+    async with places(home, patience=patience) as found:
         named = [place for place in found.every if place.shard.partition(".")[0] in KINDS]
-        recording = Recording(
-            asked.since, asked.until, [place.shard for place in named], significant=significant
-        )
+        shards = [place.shard for place in named]
+        recordings = [Recording(since, until, shards, significant=significant) for since, until in times]
         for place in named:
             last = place.tenure.frame
             async for frame in place.log.read(place.shard, until=last):
                 try:
-                    recording.feed(frame)
+                    for recording in recordings:
+                        recording.feed(frame)
                 except UnknownEventError as error:
                     raise CommandError(f"{place.shard}, frame {frame.number}: {error}") from error
                 if frame.number % _OFTEN == 0:
                     bar(place.shard, frame.number, last)
-    return recording.period()
+    return [recording.period() for recording in recordings]
 
 
 def answer(asked: WhatIfQuestion, period: Period, base: Change, changed: Change, bar: Bar) -> WhatIf:

@@ -120,7 +120,8 @@ class ServicePages:
         except BadAddressError as error:
             raise RequestRefused(400, ProblemCode.PARAMETER_INVALID, str(error)) from error
         code = request.query.get("code", "")
-        self._count_stranger(request, [], code)
+        if not self._sessions.knows(code):
+            self._limits.failed(self._limits.address(request))  # who guesses codes guesses only so many
         self._require_host(request, address)
         secret = next(iter(_cookies(request, self._name(_SECRET))), "")
         shown, job = self._sessions.redeem(code, secret, address.job, address.schedd)
@@ -135,10 +136,8 @@ class ServicePages:
         What a job's service answers to a browser that is signed in for it, or the way to be. For who is not nobody is asked about the job.
         """
         address = require_address(request)
-        cookies = _cookies(request, self._name(_SHOWN))
-        self._count_stranger(request, cookies)
         self._require_host(request, address)
-        session = self._sessions.find(cookies, address.job, address.schedd)
+        session = self._sessions.find(_cookies(request, self._name(_SHOWN)), address.job, address.schedd)
         if session is None:
             return self._sign_in(request, address)
         schedd = session.job[0]
@@ -155,11 +154,6 @@ class ServicePages:
         granted = await self._access.granted(request, address.job, schedd, address.service, admitted=admitted)
         origin = self._origin(granted)
         return await self._requests.answer(request, address, granted, bearer=False, origin=origin)
-
-    def _count_stranger(self, request: web.Request, cookies: list[str], code: str = "") -> None:
-        """Raises RequestRefused: too many have come from there with nothing that is known here."""
-        if not self._sessions.knows(cookies, code):
-            self._limits.failed(self._limits.address(request))
 
     def _sign_in(self, request: web.Request, address: Address) -> web.StreamResponse:
         """Lead a browser to the gateway's own pages; raises RequestRefused: it asks for no page."""

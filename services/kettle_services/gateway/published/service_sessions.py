@@ -107,9 +107,9 @@ class ServiceSessions:
             del self._sessions[key]
         return None
 
-    def knows(self, shown: list[str], code: str = "") -> bool:
-        """Whether a browser shows something of which there is anything here, for whichever job."""
-        return digest(code) in self._codes or any(digest(each) in self._sessions for each in shown)
+    def knows(self, code: str) -> bool:
+        """Whether there is such a code, for whichever job."""
+        return digest(code) in self._codes
 
     async def holder(self, session: ServiceSession, address: str) -> Person:
         """

@@ -60,6 +60,7 @@ class TokenRequests:
 
     async def _files(self, assignment: Assignment) -> list[JobToken]:
         """What the owner of its session has given to it, which is the same as long as it runs."""
+        _require_own_machine(assignment)
         asks = MemberAsks(
             session=text(assignment.ad, SESSION),
             job=assignment.job,
@@ -89,11 +90,7 @@ class TokenRequests:
             )
         if self._joined:
             raise RefusedError(RefusalCode.DENIED, NONE_WHERE_JOINED)
-        if pool := pool_of(assignment.startd):
-            raise RefusedError(
-                RefusalCode.DENIED,
-                f"job {assignment.job} runs in the pool {pool}, which gets no tokens of ours",
-            )
+        _require_own_machine(assignment)
         attempt = Attempt(assignment.job, assignment.attempt)
         request = IssueJobTokens(schedd=self._settings.schedd, job=assignment.job, attempt=assignment.attempt)
         try:
@@ -146,3 +143,11 @@ class TokenRequests:
                 assignment.job,
                 extra={"cause": str(error)},
             )
+
+
+def _require_own_machine(assignment: Assignment) -> None:
+    if pool := pool_of(assignment.startd):
+        raise RefusedError(
+            RefusalCode.DENIED,
+            f"job {assignment.job} runs in the pool {pool}, which gets no tokens of ours",
+        )

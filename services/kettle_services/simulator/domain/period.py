@@ -69,8 +69,15 @@ def latency(happenings: Iterable[Happening], arrivals: Mapping[str, Arrivals]) -
     """
     What ads, a cycle and the claiming of a slot took, by what is recorded.
 
-    The median of the times for which a slot had no claim between one and the next, where the job that then began was in the
-    queue all that time; 0 if there is no such time.
+    The median of `gaps_between_claims`; 0 if there is none.
+    """
+    gaps = gaps_between_claims(happenings, arrivals)
+    return sorted(gaps)[(len(gaps) - 1) // 2] if gaps else 0
+
+
+def gaps_between_claims(happenings: Iterable[Happening], arrivals: Mapping[str, Arrivals]) -> list[int]:
+    """
+    For how long slots had no claim between one and the next, where the job that then began was in the queue all that time.
     """
     slots: dict[str, str] = {}
     ended: dict[str, int] = {}
@@ -87,7 +94,7 @@ def latency(happenings: Iterable[Happening], arrivals: Mapping[str, Arrivals]) -
                     gaps.append(one.at - since)
             case _:
                 pass
-    return sorted(gaps)[(len(gaps) - 1) // 2] if gaps else 0
+    return gaps
 
 
 def really(period: Period) -> Tally:
