@@ -14,6 +14,7 @@ from kettle_services.simulator.results.drawings.all_of_them import drawn
 from kettle_services.simulator.results.result import Result
 from kettle_services.simulator.simulation import Simulation
 from kettle_services.simulator.simulation_file import SimulationFileError, read
+from kettle_services.simulator.workloads.dependencies import Dependencies
 from kettle_services.simulator.workloads.distributions import Randomness
 from kettle_services.simulator.workloads.workload import Workload
 from kettle_services.simulator.wrench.batch_service import Discipline
@@ -189,3 +190,69 @@ def test_what_cannot_be_is_refused_with_its_place(tmp_path: Path, was: str, now:
 def test_outages_are_read_in_any_order(tmp_path: Path) -> None:
     (tmp_path / "o.csv").write_text("a,5,6\na,1,2\n")
     assert read_outages(tmp_path / "o.csv", ["a"]) == {"a": ((_S, 2 * _S), (5 * _S, 6 * _S))}
+
+
+def _any_platform(draw: random.Random, hosts: int, cores: int) -> Platform:
+    if draw.random() < 0.5:
+        link, latency = draw.choice(["", "1 Gbit/s"]), draw.choice(["0 s", "10 ms"])
+        platform = Platform.star(hosts=hosts, cores=cores, link=link, latency=latency)
+    else:
+        levels = [Level(width=1, link="1 Gbit/s"), Level(width=hosts, link="1 Gbit/s", latency="5 ms")]
+        platform = Platform.tree(levels, cores=cores)
+    return platform.failing(
+        [Failures(mean_up=200, mean_down=30) if draw.random() < 0.7 else None for _ in range(hosts)]
+    )
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_all_of_it_together_forgets_nothing_and_uses_no_core_twice(seed: int) -> None:
+    """
+    Hosts that fail, slow links, data, jobs that wait for others, and both kinds of services with any discipline.
+    """
+    draw = random.Random(seed)
+    grid, jobs, hosts, cores = (
+        draw.random() < 0.5,
+        draw.randint(1, 40),
+        draw.randint(2, 5),
+        draw.randint(1, 4),
+    )
+    edges = [
+        (parent, child) for child in range(jobs) for parent in range(child) if draw.random() < 1.5 / jobs
+    ]
+    work = Workload(
+        submitted=[draw.randint(0, 300) * _S for _ in range(jobs)],
+        work=[draw.randint(1, 60) * _S + job for job in range(jobs)],
+        cores=[draw.randint(1, cores) for _ in range(jobs)],
+        nodes=[draw.randint(1, hosts) if grid else 1 for _ in range(jobs)],
+        priority=[draw.choice([0, 0, 3]) for _ in range(jobs)],
+        reads=[draw.choice([0, 0, 10**8]) for _ in range(jobs)],
+        writes=[draw.choice([0, 0, 10**8]) for _ in range(jobs)],
+        grid=grid,
+        waits=Dependencies.of(jobs, edges) if draw.random() < 0.6 else None,
+    )
+    second = draw.choice([0, _S])
+    result = Simulation(
+        platform=_any_platform(draw, hosts, cores),
+        workload=work,
+        delays=Delays(
+            negotiator=second, grid_pre=second, non_grid_pre=second, grid_post=second, non_grid_post=second
+        ),
+        discipline=draw.choice(list(Discipline)),
+        seed=seed,
+    ).run()
+    assert result.figures().ended == jobs
+    assert (result.starts >= result.submitted).all()
+    assert (result.ends - result.starts >= work.work).all()
+    assert (result.reported >= result.ends).all()
+    if work.waits is not None:
+        children = np.repeat(np.arange(jobs), work.waits.counts)
+        assert (result.reported[work.waits.parents] <= result.submitted[children]).all()
+    all_cores = work.cores * work.nodes
+    runs = [
+        *zip(range(jobs), result.starts.tolist(), result.ends.tolist(), strict=True),
+        *result.lost.tolist(),
+    ]
+    changes = [(end, 0, -int(all_cores[job])) for job, start, end in runs if end > start]
+    changes += [(start, 1, int(all_cores[job])) for job, start, end in runs if end > start]
+    busy = np.cumsum([change for _, _, change in sorted(changes)])
+    assert 0 <= busy.min() <= busy.max() <= hosts * cores

@@ -142,8 +142,9 @@ class BatchService:
                 continue
             hopeless[shape] = duration
             if self._discipline is Discipline.CONSERVATIVE or place == 0:
-                at, found = profile.earliest(shape.more, shape.cores, duration)
-                profile.reserve(at, duration, found, shape.cores)
+                planned = profile.earliest(shape.more, shape.cores, duration)
+                if planned is not None:
+                    profile.reserve(planned[0], duration, planned[1], shape.cores)
         gone = set(started)
         self._waiting = deque(job for job in self._waiting if job not in gone)
         return started

@@ -84,6 +84,7 @@ class WrenchPool:
         self._hosts_over_time = HostsOverTime(changes or {})
         for at, host in self._hosts_over_time.due():
             heappush(self._due, (at, _CHANGED, host))
+        self._changes_due = len(self._due)
         self._on_hosts: dict[int, set[int]] | None = {} if changes else None
         """The jobs that run on each host, where hosts go and come."""
         self._open = 0
@@ -259,6 +260,7 @@ class WrenchPool:
     # -- hosts that go and come -------------------------------------------------------------------------------------
 
     def _change(self, host: int) -> None:
+        self._changes_due -= 1
         service = self._batch if self._is_batch else self._hosts
         if self._hosts_over_time.change(host):
             service.come(host)
@@ -269,9 +271,12 @@ class WrenchPool:
             assert self._on_hosts is not None, "this host goes"
             jobs = self._batch.jobs_on(host) if self._is_batch else sorted(self._on_hosts.get(host, ()))
             for job in jobs:
-                self._lose(job)
+                # The batch service may not have heard yet that one has ended or is lost.
+                if self.starts[job] != _NEVER and self.ends[job] == _NEVER:
+                    self._lose(job)
         at = self._hosts_over_time.next(host)
         if at is not None and self._has_work():
+            self._changes_due += 1
             heappush(self._due, (at, _CHANGED, host))
 
     def _lose(self, job: int) -> None:
@@ -298,10 +303,9 @@ class WrenchPool:
         """Whether anything can still happen to a job because hosts come and go."""
         if self._submitter is not None and self._submitter.due < _LATEST:
             return True
-        if self._arrived < len(self.submitted) or self._negotiates or self._messages:
+        if self._arrived < len(self.submitted) or len(self._due) > self._changes_due:
             return True
-        assert self._on_hosts is not None, "only then this is asked"
-        return bool(self._open) and (any(self._on_hosts.values()) or self._has_hope())
+        return bool(self._open) and self._has_hope()
 
     def _has_hope(self) -> bool:
         """Whether the hosts that will be there again can hold any of the jobs that wait."""
@@ -415,7 +419,8 @@ class WrenchPool:
                 talk.step, wait = Step.ACKNOWLEDGE, self._delays.non_grid_pre + way
             case Step.ACKNOWLEDGE:
                 cycle.placed, cycle.talk = True, None
-                self._place_on(talk.host, talk.job, talk.shape)
+                if self._hosts.holds(talk.host, talk.shape.cores, talk.shape.more):  # it may have gone since
+                    self._place_on(talk.host, talk.job, talk.shape)
         heappush(self._due, (self.now + wait, _NEGOTIATOR, _NEVER))
 
     def _fits(self, shape: Shape) -> bool:
@@ -428,8 +433,8 @@ class WrenchPool:
             self._start_batch()
             return
         host = self._hosts.first_with(shape.cores, shape.more)
-        assert host is not None, "only ends of jobs came since"
-        self._place_on(host, job, shape)
+        if host is not None:  # else it has gone since it was chosen, and the job waits on
+            self._place_on(host, job, shape)
 
     def _place_on(self, host: int, job: int, shape: Shape) -> None:
         self._pending.remove(job, shape, self._priorities[job])

@@ -29,13 +29,17 @@ class Profile:
                 self._idle.append(self._idle[-1].copy())
             self._idle[-1][nodes] += cores
 
-    def earliest(self, nodes: int, cores: int, duration: int) -> tuple[int, list[int]]:
-        """When so many nodes have so many cores idle for so long, and which ones are the first that do."""
+    def earliest(self, nodes: int, cores: int, duration: int) -> tuple[int, list[int]] | None:
+        """
+        When so many nodes have so many cores idle for so long, and which ones are the first that do.
+
+        None: never, as far as is known, because nodes are away.
+        """
         for first in range(len(self._times)):
             found = self.nodes_from(first, nodes, cores, duration)
             if found is not None:
                 return self._times[first], found
-        raise ValueError(f"there are no {nodes} nodes of {cores} cores")
+        return None
 
     def now(self, nodes: int, cores: int, duration: int) -> list[int] | None:
         """The nodes on which a job can begin at once."""
