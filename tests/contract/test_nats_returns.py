@@ -52,7 +52,7 @@ class _Door:
         inner, outer = await asyncio.open_connection(self._host, self._port)
         self._open += [writer, outer]
         if mood == "leaves":  # behind its greeting, as a server that waited for too long
-            writer.write(await inner.readline())
+            writer.write(_alone(await inner.readline()))
             writer.transport.abort()
             outer.close()
             return
@@ -61,11 +61,17 @@ class _Door:
             both.create_task(_pass(inner, writer, silent=mood == "silent"))
 
 
+def _alone(data: bytes) -> bytes:
+    """Without the other servers of a cluster, to which a client would go past the door."""
+    return data.replace(b'"connect_urls":', b'"not_here":')
+
+
 async def _pass(source: asyncio.StreamReader, target: asyncio.StreamWriter, *, silent: bool = False) -> None:
     """`silent`: nothing is passed on behind the first PONG."""
     heard = b""
     with suppress(ConnectionError):
         while data := await source.read(65536):
+            data = _alone(data)
             heard += data
             if silent and b"PONG" in heard:
                 data = data[: data.find(b"PONG") + 6]
