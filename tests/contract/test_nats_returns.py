@@ -97,6 +97,9 @@ async def _asked(connection: NatsConnection) -> None:
 
 
 async def _lost_and_found(real: Place, moods: list[str], token: Callable[[], str] | None = None) -> None:
+    if "," in real.addresses.nats_url:
+        work_of_one_server = "a client of a cluster goes past the door of one server"
+        pytest.skip(work_of_one_server)
     door = _Door(real.addresses.nats_url)
     async with (
         door.opened() as url,
