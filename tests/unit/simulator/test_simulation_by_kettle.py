@@ -9,7 +9,7 @@ import pytest
 
 from kettle_services.negotiator.settings import NegotiatorSettings
 from kettle_services.simulator.domain.pool_rules import PoolRules
-from kettle_services.simulator.invented.play import Course, play
+from kettle_services.simulator.invented.play import play
 from kettle_services.simulator.platforms.platform import Platform
 from kettle_services.simulator.results.result import busy_between
 from kettle_services.simulator.simulation import JobTooLargeError, Simulation
@@ -47,7 +47,7 @@ def test_factors_of_one_to_three_share_a_full_pool_three_to_one() -> None:
         platform=Platform.star(hosts=1, cores=40),
         workload=work,
         rules=by,
-        course=Course(until=until * _SECOND),
+        until=until * _SECOND,
     ).run()
     begun = result.starts >= 0
     ends = np.where(result.ends < 0, until * _SECOND, result.ends)
