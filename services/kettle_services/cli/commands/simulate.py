@@ -72,6 +72,14 @@ FILE is TOML (or JSON, named *.json):
   [[workload]]
   dag = "flow.dag"               # a DAG file; its nodes take as long as duration says
   duration = "10 min"
+  after = "6 h"                  # all of it, or of any other workload, comes so much later
+
+  [[workload]]
+  submit = "sweep.sub"           # a submit file; its jobs take as long as duration says
+  duration = "10 min"
+
+  [[workload]]
+  prominence = "flow.json"       # a document of a job or a workflow; without a duration, jobs take their walltimes
 
   [delays]
   negotiator = "10 s"            # once a cycle
