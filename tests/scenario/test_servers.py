@@ -37,11 +37,12 @@ WITHIN_S = float(os.environ.get("KETTLE_TEST_WITHIN_S", "300"))
 once = pytest.mark.skipif(not selection.servers_are_ours(), reason="starts every lane itself")
 
 
-OF_SERVERS = ("buckets", "commands", "leases", "nats_client", "nats_returns", "streams", "together")
+OF_SERVERS = ("buckets", "commands", "leases", "nats_client", "streams", "together")
 """The contracts of NATS."""
 OF_THE_DATABASE = ("log", "working_set")
 OF_OURS = ("access_points", "deeds", "deputies", "every_credential", "forwarder_permissions", "hostile_headers",
-           "large_commands", "limits", "monitoring_permissions", "permissions", "raw_subjects", "visitor_permissions")  # fmt: skip
+           "large_commands", "limits", "monitoring_permissions", "nats_returns",
+           "permissions", "raw_subjects", "visitor_permissions")  # fmt: skip
 """What no other server changes: our services' own checks, and contracts that start servers of their own."""
 
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.scheduling import LONG, SCENARIOS, chosen
+from tests.scheduling import LONG, OWN_POOL, PAGES, SCENARIOS, chosen, piece_of
 
 TOP = Path(__file__).parents[3]
 WAITING = ["tests/chaos/test_chaos.py", "tests/scenario/test_access.py", LONG[-1], LONG[0]]
@@ -25,6 +25,17 @@ def test_a_worker_that_is_done_with_its_own_helps_the_others() -> None:
     assert LONG[-1] == chosen([WAITING[0], LONG[-1]], 2)
 
 
-def test_the_long_files_are_there() -> None:
+def test_pages_are_one_piece() -> None:
+    """Each other file is one, whatever its tests are called."""
+    assert (
+        PAGES
+        == piece_of(f"{PAGES}/test_past.py::test_a[x::y]")
+        == piece_of(f"{PAGES}/test_sign_in.py::test_b")
+    )
+    assert OWN_POOL == piece_of(f"{OWN_POOL}::test_c")
+    assert "tests/unit/test_d.py" == piece_of("tests/unit/test_d.py::D::test_e")
+
+
+def test_the_files_of_the_order_are_there() -> None:
     """A file that was renamed would be begun last."""
-    assert [] == [name for name in LONG if not (TOP / name).is_file()]
+    assert [] == [name for name in (*LONG, OWN_POOL) if not (TOP / name).exists()]
