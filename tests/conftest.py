@@ -7,7 +7,7 @@ import sys
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import hypothesis
 import pytest
@@ -112,6 +112,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 item.add_marker(pytest.mark.skip(reason=reason))
     config.hook.pytest_deselected(items=[item for item in items if _kind(item) not in _ON_SERVERS])
     items[:] = [item for item in items if _kind(item) in _ON_SERVERS]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object | None:
+    """Files in an order that keeps the cores busy, where tests of one file stay together."""
+    if config.getoption("dist") != "loadfile":
+        return None
+    from tests.scheduling import FilesInTwoQueues
+
+    return FilesInTwoQueues(config, log)
 
 
 def pytest_collection_finish() -> None:
