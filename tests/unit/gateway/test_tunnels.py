@@ -5,6 +5,7 @@ from typing import Any, cast
 
 from kettle.published.ticket import Ticket
 from kettle.published.tunnel import Tunnel
+from kettle.testing.patience import PATIENCE_S
 from kettle_services.gateway.published.tunnels import JobTunnel, Tunnels
 from kettle_wire.jobs import JobId
 
@@ -41,7 +42,8 @@ async def test_a_run_that_was_replaced_does_not_come_back_with_its_first_word() 
     while new not in tunnels:
         await asyncio.sleep(0)
     old.announced.set()
-    assert "a later run of job 7.0 has connected" == await late
+    async with asyncio.timeout(PATIENCE_S):
+        assert "a later run of job 7.0 has connected" == await late
     assert [new] == tunnels.find(JOB, "s")
     new.tunnel.close("done")
     assert "done" == await used
