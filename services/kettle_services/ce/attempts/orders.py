@@ -19,7 +19,7 @@ class _Given(msgspec.Struct, frozen=True):
     """An order that was given."""
 
     order: str
-    state: BatchState
+    state: BatchState | None
     """Of the job, as it was known then."""
     at: float
 
