@@ -109,7 +109,7 @@ async def _lost_and_found(
         NatsConnection.open(
             url,
             identity=daemon("test"),
-            credentials=server.credentials("test"),
+            credentials=str(server.credentials("test")),
             name="test",
             patience=PATIENCE_S,
             token=token,

@@ -38,7 +38,7 @@ async def test_a_close_goes_on_when_who_waits_for_it_is_cancelled() -> None:
     slow.over.set()
     async with asyncio.timeout(PATIENCE_S):
         await scheduler.close()
-        await scheduler.finished()
+        await scheduler.finished()  # type: ignore[no-untyped-call]
 
 
 async def test_nobody_waits_for_ever_when_everything_is_cancelled() -> None:

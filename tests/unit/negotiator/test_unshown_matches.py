@@ -1,6 +1,7 @@
 """What was matched counts as used until a startd shows the claims, or it is clear that there are none."""
 
 from itertools import count
+from typing import Any
 
 import msgspec
 from hypothesis import given
@@ -34,7 +35,7 @@ def given_by(outcome: Outcome) -> int:
 def claimed(number: int, claim: str, user: str = ADA) -> tuple[str, Ad]:
     """A dynamic slot as its startd shows it: its key and its ad."""
     name = f"slot1_{number}@m"
-    more = {"State": "Claimed", "AccountingGroup": user, "PublicClaimId": claim}
+    more: dict[str, Any] = {"State": "Claimed", "AccountingGroup": user, "PublicClaimId": claim}
     return slot_key("m", name), slot(name, 1, PartitionableSlot=False, DynamicSlot=True, **more)
 
 

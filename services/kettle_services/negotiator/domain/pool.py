@@ -86,7 +86,8 @@ class Pool:
 
     def _show(self, machine: str, key: str, ad: Ad) -> None:
         """Note a claim that a slot's ad is the first to show."""
-        user, before = user_of(ad.get), ("", None)
+        user = user_of(ad.get)
+        before: tuple[str, object] = "", None
         if key in self.slots:
             row = self.slots.row(key)
             before = user_of(partial(self.slots.value, row)), self.slots.value(row, _CLAIM)
