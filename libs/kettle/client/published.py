@@ -25,6 +25,8 @@ from kettle_wire.rest.services import GET_SERVICES, LIST_SERVICES, JobServices, 
 
 STREAM: Final = "kettle-stream"
 """What stands in `Upgrade`."""
+_FRAMED: Final = "kettle-tunnel"
+"""What stands there for frames, of which one stream is the connection."""
 DIAL_S: Final = 30.0
 """Seconds until a gateway has answered."""
 _LONGEST_HEAD: Final = 64 * 1024
@@ -103,30 +105,47 @@ async def open_stream(
     """
     A connection to a service of a running job; `job` as in 12.0 or 12.0@ACCESS_POINT.
 
-    `writer.transport` is the connection itself: over HTTPS the end of one direction is the end of both, as TLS has it in asyncio.
+    Each direction ends for itself.  TLS has no end of one direction, so over HTTPS the bytes are in frames, which have.
 
     Raises:
         StreamNotOpenedError: the gateway has not connected it, and says why.
         PoolUnreachableError: no gateway answers there.
     """
+    if access.encrypted:
+        from kettle.client.framed_streams import open_framed  # few connections are encrypted
+
+        return await open_framed(
+            service, lambda tunnel: _upgraded(job, service, access, _FRAMED, tunnel), limit=limit
+        )
+    reader = asyncio.StreamReader(limit=limit)
+    onward = asyncio.StreamReaderProtocol(reader)
+    transport = await _upgraded(job, service, access, STREAM, onward)
+    return reader, asyncio.StreamWriter(transport, onward, reader, asyncio.get_running_loop())
+
+
+async def _upgraded(
+    job: str, service: str, access: GatewayAccess, protocol: str, onward: asyncio.Protocol
+) -> asyncio.Transport:
+    """
+    A connection to a service in another protocol, which from now on is `onward`'s; raises what `open_stream` does.
+    """
     token = await access.shown()
     path = f"{access.path}/v2/jobs/{quote(job, safe='.@')}/services/{quote(service, safe='')}/connect"
     request = (
-        f"GET {path} HTTP/1.1\r\nHost: {access.authority}\r\nConnection: Upgrade\r\nUpgrade: {STREAM}\r\n"
+        f"GET {path} HTTP/1.1\r\nHost: {access.authority}\r\nConnection: Upgrade\r\nUpgrade: {protocol}\r\n"
         f"Authorization: Bearer {token}\r\n\r\n"
     )
     loop = asyncio.get_running_loop()
-    reader = asyncio.StreamReader(limit=limit)
     try:
         async with asyncio.timeout(DIAL_S):
             transport, upgrade = await loop.create_connection(
-                lambda: _Upgrading(request.encode("ascii"), reader),
+                lambda: _Upgrading(request.encode("ascii"), onward),
                 access.host,
                 access.port,
                 ssl=access.context(),
             )
             try:
-                onward = await upgrade.done
+                await upgrade.done
             except BaseException:
                 transport.abort()
                 raise
@@ -136,7 +155,7 @@ async def open_stream(
         ) from error
     except OSError as error:
         raise PoolUnreachableError(f"the gateway at {access.url} cannot be reached: {error}") from error
-    return reader, asyncio.StreamWriter(transport, onward, reader, loop)
+    return transport
 
 
 @asynccontextmanager
@@ -233,17 +252,15 @@ async def _asked(access: GatewayAccess, path: str, reply: type[Reply]) -> Reply:
 
 
 class _Upgrading(asyncio.Protocol):
-    """Sends the request, reads the head of the answer, and hands the connection over to a reader."""
+    """Sends the request, reads the head of the answer, and hands the connection over to another protocol."""
 
-    def __init__(self, request: bytes, reader: asyncio.StreamReader) -> None:
+    def __init__(self, request: bytes, onward: asyncio.Protocol) -> None:
         self._request = request
-        self._reader = reader
+        self._onward = onward
         self._heard = bytearray()
         self._transport: asyncio.Transport | None = None
         self._refusal: tuple[int, int] | None = None
-        self.done: Final[asyncio.Future[asyncio.StreamReaderProtocol]] = (
-            asyncio.get_running_loop().create_future()
-        )
+        self.done: Final[asyncio.Future[None]] = asyncio.get_running_loop().create_future()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Ask."""
@@ -271,12 +288,11 @@ class _Upgrading(asyncio.Protocol):
         if self.done.done():
             return
         assert self._transport is not None, "it has answered"
-        onward = asyncio.StreamReaderProtocol(self._reader)
-        self._transport.set_protocol(onward)
-        onward.connection_made(self._transport)
+        self._transport.set_protocol(self._onward)
+        self._onward.connection_made(self._transport)
         if rest:
-            onward.data_received(rest)
-        self.done.set_result(onward)
+            self._onward.data_received(rest)
+        self.done.set_result(None)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Before it was a connection to the service."""
