@@ -143,6 +143,7 @@ Of each seed the difference is taken, and of these the mean, and how far off it 
 examples:
   kettle simulate compare cluster.toml larger.toml
   kettle simulate compare cluster.toml larger.toml faster.toml --seeds 30
+  kettle simulate compare cluster.toml fairer.toml --user bob
 """
 
 
@@ -176,6 +177,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     compare.add_argument("files", type=Path, nargs="+", metavar="FILE", help="two at least")
     compare.add_argument(
         "--seeds", type=int, default=10, metavar="N", help="seeds from 1 to N, each (default: 10)"
+    )
+    compare.add_argument(
+        "--user", default="", metavar="NAME", help="compare the jobs of one user (default: of all)"
     )
     _calibrate_arguments(
         commands.add_parser(
