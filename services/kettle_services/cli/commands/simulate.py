@@ -103,6 +103,17 @@ With model = "kettle", Kettle's own queue, negotiator and accountant decide.  In
   start = "100 ms"               # from then until the job runs
   [machines]                     # what all of them say: start, rank, user_preemption
   user_preemption = true
+  [[pool]]                       # machines that are made when jobs wait, by the planner of the scaler; all keys of its files
+  name = "cloud"
+  max = 20
+  idle = "10m"
+  [[pool.offer]]
+  name = "large"
+  provider = "any"
+  cpus = 8
+  memory = "16 GB"
+  boot = "90s"
+  price = "0.4 EUR"
 
 and users can be in groups (user = "physics.alice"), and jobs can have
 requirements, rank and concurrency_limits, as in submit files.
