@@ -18,6 +18,7 @@ examples:
   kettle simulate run cluster.toml --seed 1 --seed 2 --seed 3
   kettle simulate check cluster.toml
   kettle simulate compare cluster.toml larger.toml --seeds 10
+  kettle simulate plot jobs.parquet drawings
 
 kettle simulate COMMAND --help explains each, and the file.
 """
@@ -158,6 +159,16 @@ examples:
 """
 
 
+_PLOT: Final = """\
+Draw a run: who ran where and when, cores in use, shares of users, and waits, as SVG.
+FILE is a table of jobs that kettle simulate run --jobs has written, or the file of a simulation, which is played for it.
+
+examples:
+  kettle simulate plot jobs.csv drawings --cores 400
+  kettle simulate plot cluster.toml drawings --seed 3
+"""
+
+
 _CALIBRATE: Final = """\
 Fit the delays of a simulation to what a real pool has recorded: how long it takes to claim a slot once a match is possible,
 and how much longer a job occupies a slot than its program runs.  The end of the period is held out: it is played with what
@@ -200,9 +211,19 @@ def arguments(parser: argparse.ArgumentParser) -> None:
             formatter_class=form,
         )
     )
+    plot = commands.add_parser("plot", help="draw a run", description=_PLOT, formatter_class=form)
+    plot.add_argument("file", type=Path, metavar="FILE", help="a table of jobs, or platform and workload")
+    plot.add_argument("directory", type=Path, metavar="DIRECTORY", help="where the drawings go")
+    plot.add_argument(
+        "--cores",
+        type=int,
+        metavar="N",
+        help="of the pool, where a table is drawn (default: as many as were ever used at the same time)",
+    )
+    plot.add_argument("--seed", type=int, metavar="N", help="in the place of the file's")
     for parser_of in (run_it, check):
         parser_of.add_argument("file", type=Path, metavar="FILE", help="platform and workload")
-    for parser_of in (run_it, check, compare):
+    for parser_of in (run_it, check, compare, plot):
         parser_of.add_argument(
             "--skip-bad", action="store_true", help="leave out lines of traces that are no jobs"
         )
@@ -258,7 +279,7 @@ def _calibrate_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 _MODULES: Final = {
-    "run": "running", "check": "checking", "compare": "comparing", "calibrate": "calibrating",
+    "run": "running", "check": "checking", "compare": "comparing", "calibrate": "calibrating", "plot": "plotting",
 }  # fmt: skip
 
 
