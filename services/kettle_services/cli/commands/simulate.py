@@ -133,6 +133,7 @@ examples:
   kettle simulate run cluster.toml --jobs jobs.parquet
   kettle simulate run cluster.toml --events events && kettle log import events
   kettle simulate run cluster.toml --svg drawings
+  kettle simulate run cluster.toml --pace 600
   kettle simulate run cluster.toml --json | jq .runs[0].all.wait_mean
 """
 
@@ -240,6 +241,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="DIRECTORY",
         help="write what a pool would have recorded, as an archive of its log (model kettle)",
+    )
+    run_it.add_argument(
+        "--pace",
+        type=float,
+        metavar="FACTOR",
+        help="no faster than so many times as fast as a clock, to watch it (model kettle)",
     )
     run_it.add_argument(
         "--jobs", type=Path, metavar="TABLE", help="write a row for each job: *.csv or *.parquet"
