@@ -37,9 +37,7 @@ print(json.dumps({
 @pytest.mark.asyncio
 @pytest.mark.parametrize("discipline", ["fcfs", "easy"])
 async def test_evalys_sees_the_same_in_a_simulated_trace(tmp_path: Path, discipline: str) -> None:
-    """
-    400 jobs of a trace on 64 nodes: waits, makespan, processors in use and those that are waited for.
-    """
+    """400 jobs of a trace on 64 nodes: waits, makespan, processors in use and those that are waited for."""
     python = await python_with(_PACKAGES, "evalys", tmp_path)
     draw = random.Random(3)
     at, lines = 0, [f"; MaxProcs: {_PROCESSORS}"]

@@ -1,4 +1,6 @@
-"""The tutorial about the simulator works as it stands: it needs no pool, and its drawings are those that it shows."""
+"""
+The tutorial about the simulator works as it stands: it needs no pool, and its drawings are those that it shows.
+"""
 
 import os
 import sys

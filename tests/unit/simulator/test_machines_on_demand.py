@@ -69,7 +69,9 @@ def test_idle_machines_go_and_others_come_for_later_jobs(tmp_path: Path) -> None
 
 
 def test_a_machine_that_has_lived_takes_no_more_jobs_and_loses_none(tmp_path: Path) -> None:
-    """Machines live for half an hour; 30 jobs of ten minutes on one machine at a time need more than one after another."""
+    """
+    Machines live for half an hour; 30 jobs of ten minutes on one machine at a time need more than one after another.
+    """
     text = "[kettle]\nclaim_worklife = 0\n[workload]\njobs = 48\nduration = 600\n"
     path = tmp_path / "study.toml"
     path.write_text(

@@ -1,4 +1,6 @@
-"""`kettle simulate plot`: drawings of a run whose jobs were kept as a table, or of a file that is played for it."""
+"""
+`kettle simulate plot`: drawings of a run whose jobs were kept as a table, or of a file that is played for it.
+"""
 
 from __future__ import annotations
 

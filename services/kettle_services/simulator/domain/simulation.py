@@ -132,7 +132,9 @@ class PeriodSimulation:
     # -- what is recorded --------------------------------------------------------------------------------------------
 
     def happens(self, one: Happening, machine_that_comes: Machine | None = None) -> None:
-        """Whatever none of those who are simulated has decided; the machine, if it is one that the period does not know."""
+        """
+        Whatever none of those who are simulated has decided; the machine, if it is one that the period does not know.
+        """
         match one.event:
             case (
                 ClusterSubmitted(cluster=cluster)

@@ -87,7 +87,9 @@ class MachinesOnDemand:
 
     @property
     def hosts(self) -> list[Host]:
-        """All machines that ever were there, in the order in which they came; they are paid from when they were asked for."""
+        """
+        All machines that ever were there, in the order in which they came; they are paid from when they were asked for.
+        """
         return [
             Host(
                 name=name,

@@ -139,7 +139,9 @@ class Platform(msgspec.Struct, frozen=True, kw_only=True):
         return Platform(hosts=(*self.hosts, *hosts), links=self.links, ways=ways)
 
     def core_seconds(self, begin: int, end: int) -> float:
-        """What all hosts have between two moments (microseconds) in which they are there, whether they fail or not."""
+        """
+        What all hosts have between two moments (microseconds) in which they are there, whether they fail or not.
+        """
         return (
             sum(
                 host.cores
