@@ -27,15 +27,15 @@ from kettle_services.simulator.simulation_file import read
 LONG: Final = "KETTLE_TEST_LONG"
 WITHIN_S: Final = 1200.0
 CORES: Final = 8
-SECONDS: Final = 8
+SECONDS: Final = 6
 JOBS: Final = 200
-BEFORE: Final = 48
+BEFORE: Final = 40
 """Jobs to which the delays are fitted."""
 SLEEP: Final = "executable = /bin/sleep\ntransfer_executable = false\n"
 ME: Final = getpass.getuser()
 PEOPLE: Final = ("ada", "bob", "cyd")
-DAY_S: Final = 150.0
-"""A day of 24 hours in which everything is 576 times as fast."""
+DAY_S: Final = 90.0
+"""A day of 24 hours in which everything is 960 times as fast."""
 SETTINGS: Final[dict[str, dict[str, Any]]] = {
     "schedd": {"accounting_groups": {name: [ME] for name in PEOPLE}},
 }
@@ -62,8 +62,8 @@ async def test_the_same_jobs_take_as_long_in_reality_and_simulated(
     pool: ThrowawayPool, tmp_path: Path
 ) -> None:
     """
-    200 jobs of 8 s on eight cores: the time from their submission to the last recorded end is told within 3 % by a simulation whose
-    delays were fitted to 48 jobs before.
+    200 jobs of 6 s on eight cores: the time from their submission to the last recorded end is told within 3 % by a simulation whose
+    delays were fitted to 40 jobs before.
     """
     since = time.time()
     await _run(pool, BEFORE, tmp_path)
@@ -83,7 +83,7 @@ async def test_the_same_jobs_take_as_long_in_reality_and_simulated(
 
 async def test_a_recorded_day_is_told_by_its_replay(pool: ThrowawayPool, tmp_path: Path) -> None:
     """
-    A day in two and a half minutes, in which three people submit jobs of 1 to 12 s, more by day than eight cores can run at once.
+    A day in a minute and a half, in which three people submit jobs of 1 to 12 s, more by day than eight cores can run at once.
 
     Played again as it was, nobody's median wait is wrong by more than 5 %, and all waits together by 2 % at most.
     """
@@ -111,7 +111,7 @@ async def test_a_recorded_day_is_told_by_its_replay(pool: ThrowawayPool, tmp_pat
     assert 0 == status, err
     found = json.loads(out)
     trust, people = found["trust"], [one for one in found["submitters"] if one["recorded"]["begun"]]
-    assert trust["begun_both"] == trust["begun_recorded"] > 150
+    assert trust["begun_both"] == trust["begun_recorded"] > 100
     wrong = {
         one["name"]: one["replayed"]["wait_median"] / one["recorded"]["wait_median"] - 1 for one in people
     }

@@ -8,7 +8,7 @@ import numpy as np
 
 from kettle_services.simulator.domain.claims import Record, forget
 from kettle_services.simulator.domain.pool_rules import PoolRules
-from kettle_services.simulator.invented.never_fits import first_refused, first_too_large
+from kettle_services.simulator.invented.never_fits import first_refused, first_too_large, machines_of
 from kettle_services.simulator.invented.period_of_workload import END
 from kettle_services.simulator.invented.play import Course, play
 from kettle_services.simulator.platforms.host_changes import changes
@@ -108,11 +108,12 @@ class Simulation(msgspec.Struct, frozen=True, kw_only=True):
         if self.rules is None:
             self._submit_all(self._empty_pool())
             return
-        job = first_too_large(self.platform, self.workload)
+        platform = self.platform.with_more(machines_of(self.course.pools))
+        job = first_too_large(platform, self.workload)
         if job is not None:
             cores, memory = int(self.workload.cores[job]), int(self.workload.memory[job])
             raise JobTooLargeError(job, f"no host has {cores} cores and {memory} MiB of memory for a job")
-        refused = first_refused(self.platform, self.workload, self.rules.groups.tree, self.course.said)
+        refused = first_refused(platform, self.workload, self.rules.groups.tree, self.course.said)
         if refused is not None:
             raise JobTooLargeError(*refused)
 

@@ -1,6 +1,7 @@
 """A workload on a platform, decided by Kettle's own queue, negotiator and accountant."""
 
 from array import array
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -12,6 +13,7 @@ from kettle_services.simulator.domain.period import Period
 from kettle_services.simulator.domain.pool_rules import PoolRules
 from kettle_services.simulator.domain.simulation import PeriodSimulation
 from kettle_services.simulator.invented.failing_hosts import FailingHosts
+from kettle_services.simulator.invented.machines_on_demand import MachinesOnDemand
 from kettle_services.simulator.invented.period_of_workload import END, KnownDurations, period_of
 from kettle_services.simulator.invented.waiting_jobs import WaitingJobs
 from kettle_services.simulator.platforms.platform import Platform
@@ -20,6 +22,7 @@ from kettle_services.simulator.workloads.workload import Workload
 from kettle_wire.ads import Ad
 from kettle_wire.events import Event, JobAssigned, JobCompleted, JobVacated
 from kettle_wire.jobs import JobId
+from kettle_wire.worker_pools import WorkerPool
 
 _NEVER: Final = -1
 _PATIENCE: Final = 86_400 * US
@@ -39,6 +42,8 @@ class Course(msgspec.Struct, frozen=True, kw_only=True):
     """From when a slot is claimed until the job runs on it; a slot is occupied for so much longer."""
     said: Ad = {}
     """What all machines say of themselves."""
+    pools: tuple[WorkerPool, ...] = ()
+    """Of machines that are made when jobs wait."""
 
 
 def play(
@@ -64,11 +69,11 @@ def play(
     played = _Play(platform, workload, period, durations, record)
     simulation = PeriodSimulation(period, rules, step=course.step, record=played.note)
     if len(workload):
-        played.begin(simulation, rules, seed)
+        played.begin(simulation, rules, seed, course.pools)
         simulation.run()
     return Result(
         workload,
-        platform,
+        platform.with_more(played.on_demand.hosts) if played.on_demand else platform,
         played.starts,
         played.ends,
         played.ends,
@@ -102,12 +107,15 @@ class _Play:
         self.lost: list[tuple[int, int, int]] = []
         self.waiting: WaitingJobs | None = None
         self._failing: FailingHosts | None = None
+        self.on_demand: MachinesOnDemand | None = None
         self.left = len(workload)
         """Jobs that have not ended."""
         self._noted = 0
         self._seen = -1
 
-    def begin(self, simulation: PeriodSimulation, rules: PoolRules, seed: int) -> None:
+    def begin(
+        self, simulation: PeriodSimulation, rules: PoolRules, seed: int, pools: Sequence[WorkerPool]
+    ) -> None:
         """Everything is there."""
         self.simulation = simulation
         if self._workload.waits is not None:
@@ -116,7 +124,12 @@ class _Play:
             )
         if any(host.failures is not None for host in self._platform.hosts):
             self._failing = FailingHosts(self._platform, simulation, seed)
+        if pools:
+            self.on_demand = MachinesOnDemand(pools, simulation, self._joined)
         self.watch()
+
+    def _joined(self, machine: str) -> None:
+        self._places[machine] = len(self._places)
 
     def note(self, at: int, shard: str, stream: str, event: Event) -> None:
         """One event of the queue."""
@@ -162,4 +175,6 @@ class _Play:
             last = max(last, self.waiting.last)
         if self._failing is not None and self._failing.in_vain <= _IN_VAIN:
             last = max(last, self._failing.last)
+        if self.on_demand is not None:
+            last = max(last, self.on_demand.last)
         return self.simulation.clock.now > last

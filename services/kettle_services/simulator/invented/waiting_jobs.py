@@ -13,7 +13,7 @@ from kettle_services.simulator.workloads.workload import Workload
 
 
 class WaitingJobs:
-    """Those of one workload; each is a cluster of its own."""
+    """The jobs of one workload that wait for others; each is a cluster of its own."""
 
     def __init__(
         self,

@@ -39,7 +39,7 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     Of runs that ended with their hosts, or made room for others; they are not among `core_hours`, and are among what was in use.
     """
     utilisation: float
-    """The part of all cores' time, over the makespan, in which jobs ran."""
+    """The part of all cores' time, as long as their hosts were there over the makespan, in which jobs ran."""
     cost: float | None = None
     """What all hosts cost that have a price, over the makespan; None: it is told of all users together only, and if there is a price."""
 
@@ -134,7 +134,7 @@ class Result:
             slowdown_mean=float(slowdown.mean()) if len(slowdown) else None,
             core_hours=used / 3600.0,
             lost_core_hours=lost / 3600.0,
-            utilisation=(used + lost) / (span * self.platform.cores) if span else 0.0,
+            utilisation=self._part_of_all(used + lost, span),
             cost=None if user else self._cost(),
         )
 
@@ -157,6 +157,10 @@ class Result:
     def _until(self) -> Column:
         """Until when each job ran: to its end, or as long as the simulation went on."""
         return np.where(self.ends == _NEVER, np.maximum(self.end, self.starts), self.ends)
+
+    def _part_of_all(self, core_seconds: float, span: float) -> float:
+        there = self.platform.core_seconds(self.begin, self.begin + round(span * _US))
+        return core_seconds / there if there else 0.0
 
     def _cost(self) -> float | None:
         begin, end = self.begin, self.end

@@ -96,7 +96,7 @@ def _text(value: object) -> str:
 
 
 def _whole(path: Path, ad: Ad, name: str) -> int:
-    value = ad.get(name, 0)
+    value: object = ad.get(name, 0)
     if isinstance(value, Expr):
         value = evaluate_attribute(name, ClassAd.from_wire(ad))
     if not isinstance(value, int | float):
