@@ -53,7 +53,7 @@ class Identity(msgspec.Struct, frozen=True):
 
     def inbox_at(self, access_point: str) -> str:
         """
-        The same for a person for whom an access point that has joined vouches: whom it calls ada is not who is ada elsewhere.
+        How they begin for a person for whom an access point that has joined vouches, whose ada is not the ada of elsewhere.
         """
         return f"_INBOX.a-{token(access_point)}.{self.token}"
 

@@ -130,7 +130,7 @@ async def test_its_people_hear_no_answers_to_others_of_their_name(
     pool: tuple[EmbeddedNats, Trusted],
 ) -> None:
     """
-    Whoever runs the machine can say of anybody that he is ada, and hears what ada gets there; not what ada of the pool gets, or of
+    Root of the machine can say of anybody that he is ada, and hears what ada gets there; not what ada of the pool gets, or of
     another access point.
     """
     server, trust = pool
