@@ -2,6 +2,7 @@
 
 import compileall
 import gc
+import os
 import sys
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack
@@ -11,6 +12,7 @@ from typing import TypeVar
 import hypothesis
 import pytest
 
+from kettle.command_server import asking
 from kettle.testing import skips
 from kettle.testing.servers import selection
 from kettle.testing.servers.locations import NotHereError
@@ -26,6 +28,9 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.register_profile("quick", hypothesis.settings.get_profile("kettle"), max_examples=10)
 hypothesis.settings.load_profile("kettle")
+
+# A command of a test leaves no process behind; those of which a command server is the subject say otherwise.
+os.environ[asking.VARIABLE] = "off"
 
 _Report = TypeVar("_Report", pytest.TestReport, pytest.CollectReport)
 

@@ -77,8 +77,6 @@ class Deciders(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """From when a match has become possible until the slot is claimed."""
     start: Quantity = 0.0
     """From when a slot is claimed until the job runs on it."""
-    until: Quantity = ""
-    """When it ends, whatever still waits or runs; empty: with the last job."""
 
 
 class AllMachines(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -90,7 +88,7 @@ class AllMachines(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 _WRENCH, _KETTLE = ("delays", "queue"), ("negotiator", "factors", "kettle", "machines")
-_TABLES: Final = ("seed", "model", "platform", "workload", *_WRENCH, *_KETTLE)
+_TABLES: Final = ("seed", "model", "until", "platform", "workload", *_WRENCH, *_KETTLE)
 
 
 def read(path: Path, *, seed: int | None = None, skip_bad: bool = False) -> Described:
@@ -135,6 +133,7 @@ def read(path: Path, *, seed: int | None = None, skip_bad: bool = False) -> Desc
             oddities=Oddities(unstable_sort=queue.unstable_sort, priorities_ignored=queue.priorities_ignored),
             messages=queue.messages,
             seed=first,
+            until=_until(file, tables),
             rules=None if model == "wrench" else _rules(file, tables),
             course=_course(file, tables),
         ),
@@ -205,13 +204,22 @@ def _course(file: CheckedFile, tables: dict[str, Any]) -> Course:
     if machines.user_preemption is not None:
         ad["UserPreemption"] = machines.user_preemption
     times: dict[str, int] = {}
-    for name in ("step", "latency", "start", "until"):
+    for name in ("step", "latency", "start"):
         quantity: Quantity = getattr(said, name)
         try:
-            times[name] = END if quantity == "" else microseconds(quantity)
+            times[name] = microseconds(quantity)
         except QuantityError as error:
             raise file.refuse(("kettle", name), str(error)) from error
     return Course(said=ad, **times)
+
+
+def _until(file: CheckedFile, tables: dict[str, Any]) -> int:
+    if "until" not in tables:
+        return END
+    try:
+        return microseconds(file.convert(tables["until"], float | str, ("until",)))
+    except QuantityError as error:
+        raise file.refuse(("until",), str(error)) from error
 
 
 def _only_for_kettle(file: CheckedFile, workload: Workload) -> None:
@@ -221,11 +229,10 @@ def _only_for_kettle(file: CheckedFile, workload: Workload) -> None:
 
 
 def _only_for_wrench(file: CheckedFile, platforms: list[Platform], workload: Workload) -> None:
+    moves = bool(workload.reads.any() or workload.writes.any()) and any(each.links for each in platforms)
     for name, what, is_there in (
-        ("workload", "workflows", workload.waits is not None),
         ("workload", "jobs of several nodes", bool(workload.nodes.max(initial=1) > 1)),
-        ("workload", "data over the network", bool(workload.reads.any() or workload.writes.any())),
-        ("platform", "hosts that fail", any(host.failures for each in platforms for host in each.hosts)),
+        ("workload", "data over the links of a platform", moves),
     ):
         if is_there:
             raise file.refuse((name,), f"{what} are simulated by the model wrench only")

@@ -27,11 +27,13 @@ FILE is TOML (or JSON, named *.json):
 
   seed = 1
   model = "wrench"               # or kettle: see below
+  until = "8 h"                  # it ends then, whatever still waits or runs; without it, with the last job
 
   [[platform]]                   # equal hosts, one table for each kind
   hosts = 25
   cores = 4
   memory = "16 GiB"
+  price = 0.4                    # of each for an hour, whether it is used or not
   speed = 1.5                    # durations are those on a core of speed 1
   link = "1 Gbit/s"              # of each host
   latency = "1 ms"               # control messages take that time, unless [queue] messages = false
@@ -43,7 +45,7 @@ FILE is TOML (or JSON, named *.json):
   [[platform]]                   # hosts that are not there all the time
   hosts = 10
   joins = "2 h"                  # and boot = "2 min" on top of it, and leaves = "10 h" for good
-  mtbf = "10 d"                  # fail so often (model wrench), or as outages = "outages.csv" says (host, from, until in seconds)
+  mtbf = "10 d"                  # fail so often, or as outages = "outages.csv" says (host, from, until in seconds)
   repair = "4 h"
 
   [[workload]]
@@ -70,6 +72,14 @@ FILE is TOML (or JSON, named *.json):
   [[workload]]
   dag = "flow.dag"               # a DAG file; its nodes take as long as duration says
   duration = "10 min"
+  after = "6 h"                  # all of it, or of any other workload, comes so much later
+
+  [[workload]]
+  submit = "sweep.sub"           # a submit file; its jobs take as long as duration says
+  duration = "10 min"
+
+  [[workload]]
+  prominence = "flow.json"       # a document of a job or a workflow; without a duration, jobs take their walltimes
 
   [delays]
   negotiator = "10 s"            # once a cycle
@@ -91,7 +101,6 @@ With model = "kettle", Kettle's own queue, negotiator and accountant decide.  In
   step = "1 s"                   # between two cycles at least
   latency = "50 ms"              # from when a match is possible until the slot is claimed
   start = "100 ms"               # from then until the job runs
-  until = "2 h"                  # it ends then, whatever still waits or runs
   [machines]                     # what all of them say: start, rank, user_preemption
   user_preemption = true
 

@@ -126,6 +126,8 @@ def _show(each: Run, screen: Screen) -> None:
             row.append(f"{figures.lost_core_hours:.4g}")
     title = "USER" if each.seed is None else f"SEED {each.seed}"
     screen.table((title, *titles), rows, right=frozenset(titles))
+    if each.all.cost is not None:
+        screen.note(f"The hosts cost {each.all.cost:.4g}.")
     if each.all.ended < each.all.jobs:
         screen.note(f"{counted(each.all.jobs - each.all.ended, 'job')} never ended.")
 

@@ -115,7 +115,7 @@ class PeriodSimulation:
         for shard in self.running.schedds:
             self.running.begin(shard)
         for one in period.happenings:
-            self.clock.at(one.at, partial(self._happens, one), turn=COMES)
+            self.clock.at(one.at, partial(self.happens, one), turn=COMES)
         self.clock.at(period.since, self._charge, turn=CHARGES)
         look = max(US, (period.until - period.since) // _LOOKS)
         self.clock.at(period.since + look, partial(self._look, look))
@@ -130,7 +130,7 @@ class PeriodSimulation:
 
     # -- what is recorded --------------------------------------------------------------------------------------------
 
-    def _happens(self, one: Happening) -> None:
+    def happens(self, one: Happening) -> None:
         """Whatever none of those who are simulated has decided."""
         match one.event:
             case (

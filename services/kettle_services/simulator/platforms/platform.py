@@ -126,6 +126,13 @@ class Platform(msgspec.Struct, frozen=True, kw_only=True):
         hosts = tuple(msgspec.structs.replace(host, joins=begin, leaves=end) for host in self.hosts)
         return msgspec.structs.replace(self, hosts=hosts)
 
+    def priced(self, price: float) -> "Platform":
+        """The platform if each host costs so much for an hour."""
+        hosts = (
+            tuple(msgspec.structs.replace(host, price=price) for host in self.hosts) if price else self.hosts
+        )
+        return msgspec.structs.replace(self, hosts=hosts)
+
     def below(self, link: Link) -> "Platform":
         """The whole of it behind one more link, as a site is behind its connection to others."""
         number = len(self.links)
