@@ -296,6 +296,12 @@ async def test_a_machine_that_a_token_has_let_in_goes_with_it(
             async with person.session.post("/own-machines/remove", data=form, headers=AS_A_PAGE) as answer:
                 assert (status, status == 200) == (answer.status, "/machines/n2.ada" in await answer.text())
         assert ["n2.ada"] == await machines(ada)
+        await ada.ask("POST", "/token", 201)
+        async with ada.session.get("/v2/own-workers") as answer:
+            (unused,) = (await answer.json())["join_tokens"]
+        for person, status in ((bob, 404), (ada, 200)):
+            async with person.session.delete(f"/v2/own-join-tokens/{unused['id']}") as answer:
+                assert status == answer.status, await answer.text()
         await pool.client.iam.revoke_token("lost")
         async with client(pool, issuer.token("ada", POOL)) as again, asyncio.timeout(WITHIN_S):
             while await machines(again):

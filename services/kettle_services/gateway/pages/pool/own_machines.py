@@ -14,8 +14,11 @@ from kettle_wire.rest.administration import Workers
 from kettle_wire.rest.own_workers import (
     LIST_OWN_WORKERS,
     REMOVE_OWN_WORKER,
+    REVOKE_OWN_JOIN_TOKEN,
+    JoinTokenRevoked,
     ListOwnWorkers,
     RemoveOwnWorker,
+    RevokeOwnJoinToken,
     WorkerRemoved,
 )
 
@@ -34,6 +37,12 @@ class RemovedFields(msgspec.Struct, frozen=True, kw_only=True):
     machine: Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
 
 
+class RevokedFields(msgspec.Struct, frozen=True, kw_only=True):
+    """Which join token is to let nobody in any more."""
+
+    token: Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
+
+
 OWN_MACHINES: Final = Page(
     "/own-machines",
     "Your machines",
@@ -45,10 +54,13 @@ OWN_MACHINES: Final = Page(
 REMOVE: Final = Form(
     "/own-machines/remove", "Your machines", fields=RemovedFields, template="pool/own_machines.html"
 )
+REVOKE: Final = Form(
+    "/own-machines/revoke", "Your machines", fields=RevokedFields, template="pool/own_machines.html"
+)
 
 
 class OwnMachinePages:
-    """Shows them, and has one leave."""
+    """Shows them, has one leave, and has nobody join with a token any more."""
 
     def __init__(self, questions: Questions) -> None:
         self._questions: Final = questions
@@ -65,3 +77,10 @@ class OwnMachinePages:
         removed = await self._questions.ask(asked, REMOVE_OWN_WORKER, parameters, WorkerRemoved)
         said = f"{removed.name} has left the pool: its jobs run elsewhere again."
         return Led("/own-machines", notice=Notice(said=[said]))
+
+    async def revoke(self, asked: Asked) -> Led:
+        """Withdraw a join token; raises RequestRefused if who asks has not made it."""
+        fields: RevokedFields = asked.body
+        parameters = RevokeOwnJoinToken(id=fields.token)
+        revoked = await self._questions.ask(asked, REVOKE_OWN_JOIN_TOKEN, parameters, JoinTokenRevoked)
+        return Led("/own-machines", notice=Notice(said=[f"Nobody joins with {revoked.id} any more."]))

@@ -17,7 +17,7 @@ from kettle_services.gateway.pages.pool.failures import FAILURES, FailurePages
 from kettle_services.gateway.pages.pool.log import LOG, LogPages
 from kettle_services.gateway.pages.pool.machines import MACHINE, MACHINES, ORDER, MachinePages
 from kettle_services.gateway.pages.pool.negotiations import NEGOTIATION, NEGOTIATIONS, NegotiationPages
-from kettle_services.gateway.pages.pool.own_machines import OWN_MACHINES, REMOVE, OwnMachinePages
+from kettle_services.gateway.pages.pool.own_machines import OWN_MACHINES, REMOVE, REVOKE, OwnMachinePages
 from kettle_services.gateway.pages.pool.shares import FAIRSHARE, SUBMITTERS, SharePages
 from kettle_services.gateway.pages.pool.usage import USAGE, USAGE_TABLE, UsagePages
 from kettle_services.gateway.pages.pool.worker_pools import POOL, POOLS, WorkerPoolPages
@@ -69,6 +69,7 @@ def pool_handlers(questions: Questions, documentation: str) -> Mapping[Page | Fo
         POOL: worker_pools.pool,
         POOLS: worker_pools.pools,
         REMOVE: own_machines.remove,
+        REVOKE: own_machines.revoke,
         SERVICES: administration.services,
         SUBMITTERS: shares.submitters,
         UNBAN: administration.unban,
