@@ -89,6 +89,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "what-if": "the past with other quotas, factors, policies or machines",
         "simulate": "jobs on machines that nobody has, on a fast clock",
         "log": "read, prove and repair the event log",
+        "upgrade": "can this version serve the pool, and the last step of an upgrade",
         "backup": "back the pool up, prove a backup, bring the pool back",
         "schema": "schemas of events and commands, for programs",
         "completion": "complete commands in a shell",
