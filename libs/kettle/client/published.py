@@ -26,6 +26,8 @@ from kettle_wire.rest.services import GET_SERVICES, LIST_SERVICES, JobServices, 
 
 STREAM: Final = "kettle-stream"
 """What stands in `Upgrade`."""
+_FRAMED: Final = "kettle-tunnel"
+"""What stands there for frames, of which one stream is the connection."""
 DIAL_S: Final = 30.0
 """Seconds until a gateway has answered."""
 _BUFFER: Final = 1 << 20
@@ -101,21 +103,37 @@ async def open_stream(
     """
     A connection to a service of a running job; `job` as in 12.0 or 12.0@ACCESS_POINT.
 
-    `writer.transport` is the connection itself: over HTTPS the end of one direction is the end of both, as TLS has it in asyncio.
+    Each direction ends for itself.  TLS has no end of one direction, so over HTTPS the bytes are in frames, which have.
 
     Raises:
         StreamNotOpenedError: the gateway has not connected it, and says why.
         PoolUnreachableError: no gateway answers there.
     """
+    if access.encrypted:
+        from kettle.client.framed_streams import open_framed  # few connections are encrypted
+
+        return await open_framed(
+            service, lambda tunnel: _upgraded(job, service, access, _FRAMED, tunnel), limit=limit
+        )
+    reader = asyncio.StreamReader(limit=limit)
+    onward = asyncio.StreamReaderProtocol(reader)
+    transport = await _upgraded(job, service, access, STREAM, onward)
+    return reader, asyncio.StreamWriter(transport, onward, reader, asyncio.get_running_loop())
+
+
+async def _upgraded(
+    job: str, service: str, access: GatewayAccess, protocol: str, onward: asyncio.Protocol
+) -> asyncio.Transport:
+    """
+    A connection to a service in another protocol, which from now on is `onward`'s; raises what `open_stream` does.
+    """
     token = await access.shown()
     path = f"{access.path}/v2/jobs/{quote(job, safe='.@')}/services/{quote(service, safe='')}/connect"
     request = (
-        f"GET {path} HTTP/1.1\r\nHost: {access.authority}\r\nConnection: Upgrade\r\nUpgrade: {STREAM}\r\n"
+        f"GET {path} HTTP/1.1\r\nHost: {access.authority}\r\nConnection: Upgrade\r\nUpgrade: {protocol}\r\n"
         f"Authorization: Bearer {token}\r\n\r\n"
     )
     loop = asyncio.get_running_loop()
-    reader = asyncio.StreamReader(limit=limit)
-    onward = asyncio.StreamReaderProtocol(reader)
     try:
         async with asyncio.timeout(DIAL_S):
             transport, upgrade = await loop.create_connection(
@@ -140,7 +158,7 @@ async def open_stream(
         ) from error
     except OSError as error:
         raise PoolUnreachableError(f"the gateway at {access.url} cannot be reached: {error}") from error
-    return reader, asyncio.StreamWriter(transport, onward, reader, loop)
+    return transport
 
 
 @asynccontextmanager
