@@ -17,12 +17,13 @@ seed ?= random
 faults ?=
 jobs ?= 0
 chaos_arguments ?=
+key ?=
 
 # Most tests wait for processes of theirs, so there are more workers than cores.  Tests of one file stay together, since
 # they want the pool that a worker's scenarios share with the same settings; tests/scheduling.py says who takes which.
 in_parallel = $(if $(filter-out 0,$(workers)),-n $(workers) --dist loadfile --no-loadscope-reorder)
 
-.PHONY: help venv demo test test-quick check check-style check-mypy check-pyright bench chaos fmt lock clean docs-check
+.PHONY: help venv demo test test-quick check check-style check-mypy check-pyright bench chaos fmt lock clean docs-check site changelog release
 
 help:  ## this list
 	@echo 'Kettle: high-throughput computing.  New here?  Try `make demo`, then `make test`.'
@@ -83,6 +84,15 @@ fmt: $(stamp)  ## format, and mend what can be mended safely
 docs-check: $(stamp)  ## every relative link in docs/ leads somewhere
 	$(bin)/python -m pytest -q tests/packaging/test_docs.py
 
+site:  ## the documentation as web pages, in dist/site; its links are checked
+	infra/release/site
+
+changelog: $(stamp)  ## what the news fragments will be in CHANGELOG.md
+	@$(bin)/python infra/release/changelog.py "$$($(bin)/python -c 'from kettle import VERSION; print(VERSION)')" "$$(date +%F)"
+
+release: $(stamp)  ## everything of a release in dist/, from the commit that is checked out (key=FILE signs it)
+	infra/release/build $(key)
+
 # Exact versions and hashes of every file of every release, and no address of where they came from.
 # Every extra of pyproject.toml: an image has all of them.
 extras := $(foreach each,archive ec2 embedded fast ssh yaml,--extra $(each))
@@ -94,9 +104,10 @@ lock: $(stamp)  ## pin the newest allowed releases in requirements/
 	PATH="$$PATH:$(bin)" $(compile) --upgrade $(extras) pyproject.toml -o requirements/run.txt
 	PATH="$$PATH:$(bin)" $(compile) --upgrade $(extras) --group dev \
 		--constraints requirements/run.txt pyproject.toml -o requirements/dev.txt
+	printf 'mkdocs>=1.6,<2\n' | PATH="$$PATH:$(bin)" $(compile) --upgrade - -o requirements/docs.txt
 	printf 'uv\nhatchling\neditables\n' | PATH="$$PATH:$(bin)" $(compile) \
 		--upgrade --constraints requirements/dev.txt - -o requirements/tools.txt
 
 clean:  ## remove what was made here: .venv, caches, builds
-	rm -rf .venv dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage
+	rm -rf .venv .venv-docs dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage
 	find libs schemas services tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -10,7 +10,7 @@ _PIN = re.compile(
     r"^(?P<name>[a-z0-9-]+)(?:\[[a-z,]+\])?==(?P<version>\S+)(?P<marker> ;[^\\]*)?", re.MULTILINE
 )
 _NAME = re.compile(r"^[A-Za-z0-9-]+")
-LOCKS = ["run.txt", "dev.txt", "tools.txt"]
+LOCKS = ["run.txt", "dev.txt", "tools.txt", "docs.txt"]
 _OF_OTHERS = frozenset({"dask", "jupyterhub"})
 """Extras that are installed into the environment of another program, whose releases are the site's to choose."""
 
