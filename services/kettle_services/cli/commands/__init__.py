@@ -68,6 +68,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "config": "check, show and compare the settings",
         "reconfig": "have them read their settings again",
         "iam": "who may do what: check the files, try a credential",
+        "health": "ask a service of this machine how it is",
         "logs": "what the daemons of this host wrote",
         "run": "be one service of a pool",
         "drain": "empty a machine, or have it take work again",
