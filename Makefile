@@ -11,7 +11,7 @@ bin := .venv/bin
 stamp := .venv/.installed
 pytest_arguments ?=
 servers ?= embedded
-workers ?= 3
+workers ?= 4
 seconds ?= 60
 seed ?= random
 faults ?=
@@ -19,8 +19,7 @@ jobs ?= 0
 chaos_arguments ?=
 
 # Most tests wait for processes of theirs, so there are more workers than cores.  Tests of one file stay together, since
-# they want the pool that a worker's scenarios share with the same settings, and files are taken as they come: the long
-# ones are not among the last.
+# they want the pool that a worker's scenarios share with the same settings; tests/scheduling.py says who takes which.
 in_parallel = $(if $(filter-out 0,$(workers)),-n $(workers) --dist loadfile --no-loadscope-reorder)
 
 .PHONY: help venv demo test test-quick check check-style check-mypy check-pyright bench chaos fmt lock clean docs-check \

@@ -2,15 +2,17 @@
 
 import compileall
 import gc
+import os
 import sys
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import hypothesis
 import pytest
 
+from kettle.command_server import asking
 from kettle.testing import skips
 from kettle.testing.servers import selection
 from kettle.testing.servers.locations import NotHereError
@@ -26,6 +28,9 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.register_profile("quick", hypothesis.settings.get_profile("kettle"), max_examples=10)
 hypothesis.settings.load_profile("kettle")
+
+# A command of a test leaves no process behind; those of which a command server is the subject say otherwise.
+os.environ[asking.VARIABLE] = "off"
 
 _Report = TypeVar("_Report", pytest.TestReport, pytest.CollectReport)
 
@@ -107,6 +112,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 item.add_marker(pytest.mark.skip(reason=reason))
     config.hook.pytest_deselected(items=[item for item in items if _kind(item) not in _ON_SERVERS])
     items[:] = [item for item in items if _kind(item) in _ON_SERVERS]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object | None:
+    """Files in an order that keeps the cores busy, where tests of one file stay together."""
+    if config.getoption("dist") != "loadfile":
+        return None
+    from tests.scheduling import FilesInTwoQueues
+
+    return FilesInTwoQueues(config, log)
 
 
 def pytest_collection_finish() -> None:

@@ -2,38 +2,27 @@
 A real JupyterHub whose servers are jobs: of people who may be anywhere, on machines that nothing reaches, with what they may know alone.
 """
 
-import asyncio
 import sys
 import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 import pytest_asyncio
 
-from kettle import pool as pools
 from kettle.pool.personal_settings import Tables
-from kettle.testing.commands.running import KETTLE, execute
-from kettle.testing.patience import PATIENCE_S
+from kettle.testing.commands.running import execute
 from kettle.testing.servers import selection
 from kettle.testing.servers.held_port import held_port
 from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 from kettle_services.condor import launchers
 
 from .client_environments import SCRIPTS
-from .closed_networks import closed_network
 from .hub_programs import HubPrograms
+from .machines_behind_nat import behind_nat, joined
 
 NAME = "behind.example.org"
 SERVICES = ["collector", "negotiator", "schedd", "shadow", "accounting", "iam", "gateway"]
-OF_A_MACHINE = """
-[startd]
-num_cpus = 2
-update_interval = 1.0
-container_runtimes = []
-job_account = "own"
-"""
 
 pytestmark = [
     pytest.mark.scenario,
@@ -54,21 +43,6 @@ async def pool(template: Path) -> AsyncIterator[ThrowawayPool]:
         assert [] == running.left
 
 
-def port_of(pool: ThrowawayPool, service: str) -> int:
-    return int((pool.home / service / "port").read_text())
-
-
-async def joined(pool: ThrowawayPool, home: Path) -> None:
-    """Have a machine join that keeps its files in `home`."""
-    _, token, _ = await pool.kettle("worker", "token", "create", "--lifetime", "10m")
-    (secret := home.parent / "token").write_text(token.split()[0])
-    words = ("--token-file", str(secret), "--home", str(home), "--name", NAME)
-    status, out, err = await pool.kettle("worker", "join", f"http://127.0.0.1:{port_of(pool, 'iam')}", *words)
-    assert 0 == status, out + err
-    settings = home / "kettle.toml"
-    settings.write_text(settings.read_text().replace("\n[startd]\n", OF_A_MACHINE, 1))
-
-
 async def test_a_hub_is_installed_as_its_people_do_it(hub_programs: HubPrograms, tmp_path: Path) -> None:
     """With the extra alone JupyterHub knows the spawner by its name."""
     asks = "from importlib.metadata import entry_points; print(entry_points(group='jupyterhub.spawners')['kettle'].load())"
@@ -86,31 +60,20 @@ async def test_servers_run_on_machines_that_nothing_reaches(
     home = tmp_path / "machine" / "home"
     home.parent.mkdir(mode=0o700)
     hub = held_port()
-    bus = urlsplit(pool.state.nats_url).port
-    assert bus is not None
-    await joined(pool, home)
-    async with closed_network([bus, port_of(pool, "gateway"), port_of(pool, "iam"), hub]) as inside:
-        environ = {**pool.environ, "KETTLE_HOME": str(home)}
-        up = await execute([*inside, sys.executable, *KETTLE, "up"], tmp_path, environ)
-        assert 0 == up.status, up
-        try:
-            async with asyncio.timeout(PATIENCE_S):
-                while NAME not in {ad.get("Machine") for ad in await pool.client.ads("Machine")}:
-                    await asyncio.sleep(0.05)
-            place = launchers.install(tmp_path / "condor")
-            words = [hub_programs.python, str(SCRIPTS / "jupyterhub_kettle_spawner.py"), str(place)]
-            environ = {
-                **pool.environ,
-                "KETTLE_HOME": str(pool.home),
-                "HUB_MACHINE": NAME,
-                "HUB_PORT": str(hub),
-                "PATH": hub_programs.path,
-                "PYTHONPATH": str(place.parent / launchers.PYTHON),
-            }
-            words += ["--workdir", str(tmp_path / "work"), "--timeout", "120"]
-            said = await execute(words, tmp_path, environ, within_s=400)
-        finally:
-            await asyncio.to_thread(pools.down, home)
+    await joined(pool, home, NAME)
+    async with behind_nat(pool, home, NAME, [hub]):
+        place = launchers.install(tmp_path / "condor")
+        words = [hub_programs.python, str(SCRIPTS / "jupyterhub_kettle_spawner.py"), str(place)]
+        environ = {
+            **pool.environ,
+            "KETTLE_HOME": str(pool.home),
+            "HUB_MACHINE": NAME,
+            "HUB_PORT": str(hub),
+            "PATH": hub_programs.path,
+            "PYTHONPATH": str(place.parent / launchers.PYTHON),
+        }
+        words += ["--workdir", str(tmp_path / "work"), "--timeout", "120"]
+        said = await execute(words, tmp_path, environ, within_s=400)
     assert "PROVEN" == said.out.splitlines()[-1].partition(":")[0], said
     assert 0 == said.status
     sys.stderr.write(said.out)

@@ -13,24 +13,24 @@ import logging
 import ssl
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Final, TypeVar, cast
+from typing import Final, TypeVar
 from urllib.parse import quote, urlsplit
 
 import msgspec
 
 from kettle.client.errors import ClientError, CommandRefusedError, PoolUnreachableError
 from kettle.client.iam_http import IamAddress, IamHttp
+from kettle.http.upgrades import Upgrade, number_in
 from kettle_wire.rest.problem import Problem
 from kettle_wire.rest.services import GET_SERVICES, LIST_SERVICES, JobServices, ServicesOfJobs
 
 STREAM: Final = "kettle-stream"
 """What stands in `Upgrade`."""
+_FRAMED: Final = "kettle-tunnel"
+"""What stands there for frames, of which one stream is the connection."""
 DIAL_S: Final = 30.0
 """Seconds until a gateway has answered."""
-_LONGEST_HEAD: Final = 64 * 1024
-_LONGEST_REFUSAL: Final = 64 * 1024
 _BUFFER: Final = 1 << 20
-_SWITCHED: Final = 101
 _LOCAL: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 
 Reply = TypeVar("Reply", bound=msgspec.Struct)
@@ -103,30 +103,52 @@ async def open_stream(
     """
     A connection to a service of a running job; `job` as in 12.0 or 12.0@ACCESS_POINT.
 
-    `writer.transport` is the connection itself: over HTTPS the end of one direction is the end of both, as TLS has it in asyncio.
+    Each direction ends for itself.  TLS has no end of one direction, so over HTTPS the bytes are in frames, which have.
 
     Raises:
         StreamNotOpenedError: the gateway has not connected it, and says why.
         PoolUnreachableError: no gateway answers there.
     """
+    if access.encrypted:
+        from kettle.client.framed_streams import open_framed  # few connections are encrypted
+
+        return await open_framed(
+            service, lambda tunnel: _upgraded(job, service, access, _FRAMED, tunnel), limit=limit
+        )
+    reader = asyncio.StreamReader(limit=limit)
+    onward = asyncio.StreamReaderProtocol(reader)
+    transport = await _upgraded(job, service, access, STREAM, onward)
+    return reader, asyncio.StreamWriter(transport, onward, reader, asyncio.get_running_loop())
+
+
+async def _upgraded(
+    job: str, service: str, access: GatewayAccess, protocol: str, onward: asyncio.Protocol
+) -> asyncio.Transport:
+    """
+    A connection to a service in another protocol, which from now on is `onward`'s; raises what `open_stream` does.
+    """
     token = await access.shown()
     path = f"{access.path}/v2/jobs/{quote(job, safe='.@')}/services/{quote(service, safe='')}/connect"
     request = (
-        f"GET {path} HTTP/1.1\r\nHost: {access.authority}\r\nConnection: Upgrade\r\nUpgrade: {STREAM}\r\n"
+        f"GET {path} HTTP/1.1\r\nHost: {access.authority}\r\nConnection: Upgrade\r\nUpgrade: {protocol}\r\n"
         f"Authorization: Bearer {token}\r\n\r\n"
     )
     loop = asyncio.get_running_loop()
-    reader = asyncio.StreamReader(limit=limit)
     try:
         async with asyncio.timeout(DIAL_S):
             transport, upgrade = await loop.create_connection(
-                lambda: _Upgrading(request.encode("ascii"), reader),
+                lambda: Upgrade(
+                    request.encode("ascii"),
+                    onward=lambda: onward,
+                    refused=_refusal,
+                    broken=PoolUnreachableError,
+                ),
                 access.host,
                 access.port,
                 ssl=access.context(),
             )
             try:
-                onward = await upgrade.done
+                await upgrade.done
             except BaseException:
                 transport.abort()
                 raise
@@ -136,7 +158,7 @@ async def open_stream(
         ) from error
     except OSError as error:
         raise PoolUnreachableError(f"the gateway at {access.url} cannot be reached: {error}") from error
-    return reader, asyncio.StreamWriter(transport, onward, reader, loop)
+    return transport
 
 
 @asynccontextmanager
@@ -232,74 +254,10 @@ async def _asked(access: GatewayAccess, path: str, reply: type[Reply]) -> Reply:
     raise CommandRefusedError(problem.code, problem.detail)
 
 
-class _Upgrading(asyncio.Protocol):
-    """Sends the request, reads the head of the answer, and hands the connection over to a reader."""
-
-    def __init__(self, request: bytes, reader: asyncio.StreamReader) -> None:
-        self._request = request
-        self._reader = reader
-        self._heard = bytearray()
-        self._transport: asyncio.Transport | None = None
-        self._refusal: tuple[int, int] | None = None
-        self.done: Final[asyncio.Future[asyncio.StreamReaderProtocol]] = (
-            asyncio.get_running_loop().create_future()
-        )
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Ask."""
-        self._transport = cast("asyncio.Transport", transport)
-        self._transport.write(self._request)
-
-    def data_received(self, data: bytes) -> None:
-        """The head of the answer, and what follows it."""
-        self._heard += data
-        head, end, rest = bytes(self._heard).partition(b"\r\n\r\n")
-        if not end:
-            if len(self._heard) > _LONGEST_HEAD:
-                self._fail(PoolUnreachableError("what answers there is no gateway: its answer has no end"))
-            return
-        words = head.split(b" ", 2)
-        status = int(words[1]) if len(words) > 1 and words[1].isdigit() else 0
-        if not head.startswith(b"HTTP/1.") or not status:
-            self._fail(PoolUnreachableError("what answers there does not speak HTTP/1.1"))
-        elif status == _SWITCHED:
-            self._hand_over(rest)
-        elif len(rest) >= min(_number(head, b"content-length"), _LONGEST_REFUSAL):
-            self._fail(_refusal(status, head, rest))
-
-    def _hand_over(self, rest: bytes) -> None:
-        if self.done.done():
-            return
-        assert self._transport is not None, "it has answered"
-        onward = asyncio.StreamReaderProtocol(self._reader)
-        self._transport.set_protocol(onward)
-        onward.connection_made(self._transport)
-        if rest:
-            onward.data_received(rest)
-        self.done.set_result(onward)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Before it was a connection to the service."""
-        self._fail(PoolUnreachableError(f"the gateway has closed the connection: {exc or 'it says no more'}"))
-
-    def _fail(self, error: Exception) -> None:
-        if not self.done.done():
-            self.done.set_exception(error)
-
-
-def _number(head: bytes, name: bytes) -> int:
-    """What a header says that has a number; 0: it is not there."""
-    for line in head.split(b"\r\n"):
-        said, _, value = line.partition(b":")
-        if said.strip().lower() == name and value.strip().isdigit():
-            return int(value)
-    return 0
-
-
 def _refusal(status: int, head: bytes, body: bytes) -> Exception:
     try:
         problem = msgspec.json.decode(body, type=Problem)
     except msgspec.MsgspecError:
         return PoolUnreachableError(f"what answers there is no gateway: its answer has the status {status}")
-    wait = _number(head, b"retry-after")
+    wait = number_in(head, b"retry-after")
     return StreamNotOpenedError(problem.code, problem.detail, status, wait=float(wait) if wait else None)

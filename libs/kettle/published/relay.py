@@ -12,6 +12,16 @@ CHUNK: Final = 256 * 1024
 """Bytes that are read at once."""
 
 
+class Waiting(asyncio.Protocol):
+    """
+    Has a stream keep what comes until another protocol takes it: a service may speak before its stream is joined with anything.
+    """
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The stream is there, and not read yet."""
+        cast("asyncio.Transport", transport).pause_reading()
+
+
 class Relay:
     """The two protocols, which know each other; `done` is there when both connections are over."""
 
@@ -146,7 +156,7 @@ def join(
     """
     Join a stream that was opened with a connection that is there, of which `received` has been read already.
 
-    `buffer`: see `Relay`. The stream is to have been made with a protocol that kept nothing; from now on the relay's are in their places.
+    `buffer`: see `Relay`. The stream is to have been made with `Waiting`; from now on the relay's protocols are in their places.
     """
     relay = Relay(stream, buffer)
     relay.of_socket.connection_made(transport)
@@ -155,5 +165,6 @@ def join(
     if received:
         relay.received += len(received)
         stream.write(received)
+    stream.resume_reading()
     transport.resume_reading()
     return relay

@@ -170,12 +170,15 @@ class TunnelStream(asyncio.Transport):
     def _give(self, piece: memoryview) -> None:
         protocol, size = self._protocol, len(piece)
         if isinstance(protocol, asyncio.BufferedProtocol):
-            while piece:
+            while piece and not self._paused and not self._lost:
                 buffer = memoryview(protocol.get_buffer(len(piece)))
                 count = min(len(buffer), len(piece))
                 buffer[:count] = piece[:count]
                 piece = piece[count:]
                 protocol.buffer_updated(count)
+            if piece and not self._closing and not self._lost:  # it has paused in the middle
+                self._inbox.appendleft(bytearray(piece))
+                size -= len(piece)
         else:
             assert isinstance(protocol, asyncio.Protocol)
             protocol.data_received(bytes(piece))

@@ -303,7 +303,9 @@ def run(
         sys.stderr.write(f"kettle {role}: {error}\n")
         return EXIT_SETTINGS
     rotation = logs.Rotation(settings.home_path / "log", settings.log_max_mib << 20, settings.log_rotations)
-    logs.setup(role, level=settings.log_level, style=settings.log_format, rotation=rotation)
+    logs.setup(
+        role, level=in_use.log_level() or settings.log_level, style=settings.log_format, rotation=rotation
+    )
     faulthandler.enable(_STDERR)  # not sys.stderr: what hangs or breaks may be what stands before it
     # Our memory holds tokens and keys: it is not to be left behind in a file.
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
@@ -313,6 +315,7 @@ def run(
         _log.error("goes on with the settings that it had: %s", refused)
         notifier.send(_refusal(refused))
     rt = Runtime(role, drain=drain, notifier=notifier, works=partial(in_use.keep, role, settings))
+    rt.on_reread(lambda: logs.change_level(in_use.log_level() or settings.log_level))
     try:
         with asyncio.Runner(loop_factory=_loop_factory(wanted=uvloop)) as runner:
             load = partial(settings_type.load, role, environ=environ)

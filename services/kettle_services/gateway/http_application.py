@@ -2,6 +2,7 @@
 How what a gateway answers over HTTP hangs together: the REST interface, pages, and the sessions of browsers.
 """
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,14 @@ from aiohttp import web
 from kettle.bus.ports import Bus, Served
 from kettle.runtime import Runtime, SettingsError
 from kettle.runtime.people import People
-from kettle_services.gateway.pages.live import LiveParts, TableWatch
+from kettle_services.gateway.pages.live import LiveParts, TableWatch, Watch
+from kettle_services.gateway.pages.page import Page
 from kettle_services.gateway.pages.questions import Questions
 from kettle_services.gateway.pages.serving import Pages
 from kettle_services.gateway.pages.wiring import PAGES, page_handlers
+from kettle_services.gateway.pages.work_sessions.list_page import SESSIONS
+from kettle_services.gateway.pages.work_sessions.session_page import SESSION
+from kettle_services.gateway.pages.work_sessions.watching import SessionsWatch
 from kettle_services.gateway.pages.workflows.watching import WorkflowWatch
 from kettle_services.gateway.pages.workflows.workflow_page import WORKFLOW, ShowWorkflow
 from kettle_services.gateway.published.tickets import TicketOffice
@@ -77,7 +82,15 @@ async def http_application(
         wanted: ShowWorkflow = asked.parameters
         return WorkflowWatch(parts.workflows, asked, wanted.id, watch)
 
-    pages.add_to(application, front, shown, LiveParts(watch, watched), {WORKFLOW: watch_of})
+    def look_again(_asked: Asked) -> SessionsWatch:
+        return SessionsWatch()
+
+    watches: dict[Page, Callable[[Asked], Watch]] = {
+        WORKFLOW: watch_of,
+        SESSIONS: look_again,
+        SESSION: look_again,
+    }
+    pages.add_to(application, front, shown, LiveParts(watch, watched), watches)
     if settings.prominence:
         from kettle_services.gateway.prominence.wiring import add_prominence  # few gateways have it
 

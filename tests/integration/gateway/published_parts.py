@@ -13,6 +13,7 @@ from aiohttp import web
 from kettle.auth.mapping.levels import Level
 from kettle.auth.mapping.policy import Mapped
 from kettle.auth.mapping.principals import Principal
+from kettle.pki.contexts import client_context
 from kettle.published.errors import StreamCode
 from kettle.published.frames import PATH, PROTOCOL, Announcement
 from kettle.published.relay import CHUNK, Relay, join
@@ -194,10 +195,11 @@ async def gone(writer: asyncio.StreamWriter) -> None:
 
 
 async def upgraded(
-    port: int, path: str, protocol: str, token: str
+    port: int, path: str, protocol: str, token: str, ca: str = ""
 ) -> tuple[bytes, asyncio.StreamReader, asyncio.StreamWriter]:
-    """The head of the answer to a request for another protocol, and the connection."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    """The head of the answer to a request for another protocol, and the connection; encrypted with `ca`."""
+    encryption = client_context(ca) if ca else None
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=encryption)
     writer.write(
         f"GET {path} HTTP/1.1\r\nHost: g\r\nConnection: Upgrade\r\nUpgrade: {protocol}\r\nAuthorization: Bearer {token}\r\n\r\n".encode()
     )
@@ -207,9 +209,17 @@ async def upgraded(
 
 @asynccontextmanager
 async def job_side(
-    port: int, services: str, *, ticket: str = "12.0/1", refuses: StreamCode | None = None
+    port: int,
+    services: str,
+    *,
+    ticket: str = "12.0/1",
+    refuses: StreamCode | None = None,
+    greets: bytes = b"",
+    ca: str = "",
 ) -> AsyncGenerator[Tunnel]:
-    """The machine's end of a tunnel: it connects streams to ports of this machine."""
+    """
+    The machine's end of a tunnel: it connects streams to ports of this machine; `greets`: it has no ports, and says this at once.
+    """
     known = {each.name: each for each in parse_services(services)}
     tasks: set[asyncio.Task[None]] = set()
     relays: list[Relay] = []
@@ -218,6 +228,10 @@ async def job_side(
     async def connect(stream: TunnelStream) -> None:
         if refuses is not None:
             stream.refuse(refuses, "it is refused here")
+            return
+        if greets:
+            stream.accept(asyncio.Protocol())
+            stream.write(greets)
             return
         service: Service | None = known.get(stream.service)
         assert service is not None, stream.service
@@ -238,7 +252,7 @@ async def job_side(
         task.add_done_callback(tasks.discard)
 
     tunnel = Tunnel(opens=False, answer=answer)
-    head, _, writer = await upgraded(port, PATH, PROTOCOL, ticket)
+    head, _, writer = await upgraded(port, PATH, PROTOCOL, ticket, ca)
     assert head.startswith(b"HTTP/1.1 101 "), head
     transport = writer.transport
     transport.set_protocol(tunnel)

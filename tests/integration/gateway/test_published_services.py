@@ -1,6 +1,9 @@
 """Services of jobs through the gateway: who reaches what, over real connections."""
 
 import asyncio
+import ssl
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -8,6 +11,8 @@ import pytest
 from aiohttp import web
 
 from kettle.client.published import GatewayAccess, StreamNotOpenedError, forward, open_stream
+from kettle.pki.authority_files import AuthorityFiles
+from kettle.pki.contexts import Listener
 from kettle_wire.codes import JobStatus
 from kettle_wire.jobs import JobId
 
@@ -280,3 +285,69 @@ async def test_the_client_connects_and_forwards() -> None:
         assert 403 == refused.value.status
         with pytest.raises(StreamNotOpenedError, match="it publishes: raw"):
             await open_stream("12.0", "other", access=access)
+
+
+async def test_a_service_that_speaks_first_is_heard() -> None:
+    """What it says is there, however soon it comes: with the word that it is connected."""
+    banner = b"SSH-2.0-here\r\n"
+    async with gateway() as made, job_side(made.port, "raw:22/tcp", greets=banner):
+        made.jobs.put()
+        access = GatewayAccess(f"http://127.0.0.1:{made.port}", token="alice")
+        reader, writer = await open_stream("12.0", "raw", access=access)
+        assert banner == await asyncio.wait_for(reader.readline(), 20)
+        await gone(writer)
+
+
+async def encrypted(directory: Path) -> tuple[ssl.SSLContext, str]:
+    """What a gateway on this machine shows, and the certificate of who has signed that."""
+    authority = AuthorityFiles(directory / "pki")
+    now = datetime.now(UTC)
+    ca = str(authority.make("Test", now=now).certificate)
+    shown = authority.issue(["127.0.0.1"], "server", now=now)
+    return Listener(certificate=str(shown.certificate), key=str(shown.key)).context(), ca
+
+
+async def test_over_https_each_direction_ends_for_itself(tmp_path: Path) -> None:
+    """
+    A service that reads to the end of what it is sent answers afterwards, through a forwarded port as well; one that says more than is
+    read at once loses nothing, and one that a client leaves is left.
+    """
+    sizes: list[int] = []
+
+    async def count(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"ready\n")
+        sizes.append(len(await reader.read()))
+        writer.write(b"%d\n" % sizes[-1] + bytes(3_000_000))
+        writer.close()
+
+    encryption, ca = await encrypted(tmp_path)
+    async with (
+        gateway(encryption=encryption) as made,
+        raw_server(count) as port,
+        job_side(made.port, f"raw:{port}/tcp", ca=ca),
+    ):
+        made.jobs.put()
+        access = GatewayAccess(f"https://127.0.0.1:{made.port}", ca, token="alice")
+        reader, writer = await open_stream("12.0", "raw", access=access)
+        assert b"ready\n" == await reader.readline()
+        writer.write(bytes(2_000_000))
+        await writer.drain()
+        writer.write_eof()
+        assert b"2000000\n" == await asyncio.wait_for(reader.readline(), 20)
+        assert 3_000_000 == len(await asyncio.wait_for(reader.read(), 20))
+        await gone(writer)
+        async with forward("12.0", "raw", access=access) as local:
+            reader, writer = await asyncio.open_connection("127.0.0.1", local)
+            writer.write(b"two")
+            writer.write_eof()
+            assert b"ready\n3\n" == (await asyncio.wait_for(reader.read(), 20))[:8]
+            await gone(writer)
+        await until(lambda: not list(made.uses))
+        reader, writer = await open_stream("12.0", "raw", access=access)
+        writer.write(b"some")
+        await gone(writer)
+        await until(lambda: sizes == [2_000_000, 3, 4])
+        await until(lambda: not list(made.uses))
+        with pytest.raises(StreamNotOpenedError, match="has not shared") as refused:
+            await open_stream("12.0", "raw", access=GatewayAccess(access.url, ca, token="bob"))
+        assert 403 == refused.value.status

@@ -81,7 +81,7 @@ HISTORY: Final = Page(
     "History",
     template="jobs.html",
     parameters=ShowHistory,
-    link=Link("Jobs", 5),
+    link=Link("Jobs", 6),
     live="jobs_live.html",
 )
 

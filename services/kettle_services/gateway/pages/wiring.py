@@ -14,11 +14,27 @@ from kettle_services.gateway.pages.page import Form, Handler, Page
 from kettle_services.gateway.pages.pool.wiring import POOL_PAGES, pool_handlers
 from kettle_services.gateway.pages.questions import Questions
 from kettle_services.gateway.pages.submit_page import CHECK, SEND, SUBMIT, SubmitPage
+from kettle_services.gateway.pages.work_sessions.actions import ACT_ON_SESSION, SessionActions
+from kettle_services.gateway.pages.work_sessions.list_page import SESSIONS, SessionsPage
+from kettle_services.gateway.pages.work_sessions.session_page import SESSION, SessionPage
 from kettle_services.gateway.pages.workflows.actions import ACT_ON_WORKFLOW, WorkflowActions
 from kettle_services.gateway.pages.workflows.list_page import WORKFLOWS, WorkflowsPage
 from kettle_services.gateway.pages.workflows.workflow_page import WORKFLOW, WorkflowPage
 
-PAGES: Final = (HOME, JOBS, WORKFLOWS, WORKFLOW, SUBMIT, HISTORY, JOB, JOB_FILES, CLUSTER, *POOL_PAGES)
+PAGES: Final = (
+    HOME,
+    JOBS,
+    WORKFLOWS,
+    WORKFLOW,
+    SESSIONS,
+    SESSION,
+    SUBMIT,
+    HISTORY,
+    JOB,
+    JOB_FILES,
+    CLUSTER,
+    *POOL_PAGES,
+)
 """In any order: each says itself where it stands in the navigation."""
 
 
@@ -40,5 +56,8 @@ def page_handlers(questions: Questions, documentation: str = "") -> Mapping[Page
         WORKFLOWS: WorkflowsPage(questions).show,
         WORKFLOW: WorkflowPage(questions).show,
         ACT_ON_WORKFLOW: WorkflowActions(questions).act,
+        SESSIONS: SessionsPage(questions).show,
+        SESSION: SessionPage(questions).show,
+        ACT_ON_SESSION: SessionActions(questions).act,
         **pool_handlers(questions, documentation),
     }

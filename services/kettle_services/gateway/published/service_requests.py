@@ -10,6 +10,8 @@ from aiohttp import web
 
 from kettle.http.requests import bearer_token
 from kettle.published.errors import TunnelError
+from kettle.published.frames import PROTOCOL
+from kettle.published.relay import Waiting
 from kettle.published.services import NAME
 from kettle_services.gateway.domain.published_addresses import Address, BadAddressError, read_address
 from kettle_services.gateway.domain.published_headers import Visit
@@ -107,8 +109,11 @@ class ServiceRequests:
             )
 
     async def connect(self, request: web.Request) -> web.StreamResponse:
-        """A connection to a service, as bytes; raises RequestRefused."""
-        require_upgrade(request, STREAM)
+        """
+        A connection to a service, as bytes or, if it asks for a tunnel, in frames; raises RequestRefused.
+        """
+        in_frames = asks_for(request, PROTOCOL)
+        require_upgrade(request, PROTOCOL if in_frames else STREAM)
         job, schedd = job_name(request.match_info["id"])
         name = request.match_info["service"]
         if not NAME.fullmatch(name):
@@ -119,13 +124,15 @@ class ServiceRequests:
         reached = self._access.reached(granted.job, name)
         with self._uses.begun(self._use(granted, reached, "stream")) as use:
             try:
-                stream, _ = await reached.tunnel.tunnel.create_connection(asyncio.Protocol, name)
+                stream, _ = await reached.tunnel.tunnel.create_connection(Waiting, name)
             except TimeoutError as error:
                 raise RequestRefused(
                     504, "service.slow", f"the job has not connected its service {name} in time"
                 ) from error
             except (TunnelError, ConnectionError) as error:
                 raise refused_stream(error, name) from error
+            if in_frames:
+                return await self._passage.answer_in_frames(request, use, stream)
             return await self._passage.answer(request, use, stream, {"Upgrade": STREAM})
 
     def _use(self, granted: Granted, reached: Reached, via: Via) -> Use:

@@ -8,7 +8,10 @@ from typing import Any, Final, cast
 
 from aiohttp import web
 
-from kettle.published.relay import CHUNK, join
+from kettle.published.errors import StreamCode
+from kettle.published.frames import PROTOCOL
+from kettle.published.relay import CHUNK, Relay, join
+from kettle.published.tunnel import Tunnel
 from kettle.published.tunnel_stream import TunnelStream
 from kettle_services.gateway.published.uses import Use
 from kettle_services.gateway.rest.refusals import RequestRefused
@@ -126,9 +129,45 @@ class Passage:
         try:
             transport.write(early)
             relay = join(stream, transport, self._buffer, received=rest)
-            stream.resume_reading()
             use.counted_by(lambda: (relay.received, relay.sent + len(early)))
             await relay.done
+        finally:
+            stream.abort()
+            transport.abort()
+            forget(request)
+        return Switched()
+
+    async def answer_in_frames(
+        self, request: web.Request, use: Use, stream: TunnelStream
+    ) -> web.StreamResponse:
+        """
+        Answer 101, and be the other end of a tunnel that has one stream, which is joined with this one.
+
+        Raises ConnectionResetError: the other side has gone.
+        """
+        try:
+            transport, rest = taken(request, {"Upgrade": PROTOCOL})
+        except ConnectionResetError:
+            stream.abort()
+            raise
+        relay = Relay(stream, self._buffer)
+
+        def join_with(theirs: TunnelStream) -> None:
+            if relay.socket is not None:
+                theirs.refuse(StreamCode.TOO_MANY, "a connection to a service has one stream")
+                return
+            theirs.accept(relay.of_socket)
+            stream.set_protocol(relay.of_stream)
+            stream.resume_reading()
+
+        tunnel = Tunnel(opens=False, answer=join_with)
+        try:
+            transport.set_protocol(tunnel)
+            tunnel.connection_made(transport)
+            if rest:
+                tunnel.data_received(rest)
+            use.counted_by(lambda: (relay.received, relay.sent))
+            await tunnel.ended()
         finally:
             stream.abort()
             transport.abort()

@@ -7,6 +7,7 @@ from typing import Any, Final
 from aiohttp import web
 
 from kettle.bus.ports import Bus, RefusedError, Served
+from kettle.published.freed_memory import keep_freed_memory
 from kettle.runtime import Runtime
 from kettle_services.gateway.domain.service_origins import ServiceOrigins
 from kettle_services.gateway.pages.serving import Pages
@@ -88,6 +89,7 @@ class PublishedServices:
 
     def add_to(self, application: web.Application, rt: Runtime) -> None:
         """Have the gateway take tunnels, and show services of jobs."""
+        keep_freed_memory()
         self._landing.add_to(application)
         self.requests.add_to(application, self.pages.lead_on)
         self.pages.add_to(application)

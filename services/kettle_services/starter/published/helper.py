@@ -114,6 +114,7 @@ def _load() -> None:
         "encodings.ascii",
         "encodings.idna",
         "encodings.latin_1",
+        "kettle.published.freed_memory",
         "kettle.published.job_side",
         "kettle_services.starter.published.ports",
         "ssl",
@@ -131,9 +132,11 @@ def _keep(orders: int, said: int) -> None:
 
 async def _keep_tunnel(cgroup: str, starter: int) -> None:
     """Until the orders end."""
+    from kettle.published.freed_memory import keep_freed_memory
     from kettle.published.job_side import JobSide, Orders, Said
     from kettle_services.starter.published.ports import JobPorts
 
+    keep_freed_memory()
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(limit=_LONGEST_LINE)
     pipe = os.fdopen(_FIRST_FREE, "rb", buffering=0)

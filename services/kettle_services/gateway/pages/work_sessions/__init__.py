@@ -1,0 +1,1 @@
+"""Pages of interactive sessions: clusters of Dask, notebooks, and programs with which people work."""
