@@ -121,13 +121,18 @@ def prepare_database(arguments: argparse.Namespace, screen: Screen) -> int:
 
 
 async def _prepare(url: str, passwords: dict[str, str]) -> None:
+    """In a database that is in use, older services work on with what is done here; `kettle upgrade finish` does the rest."""
     from kettle.storage import service_roles
     from kettle.storage.database import Database
     from kettle.storage.migration import migrate
+
+    async def bring_up_to_date(connection: "Connection") -> None:
+        new = await connection.fetchval("SELECT to_regclass('log.migration') IS NULL")
+        await migrate(connection, stages=("pre", "post") if new else ("pre",))
 
     async def give(connection: "Connection") -> None:
         await service_roles.give(connection, passwords)
 
     async with Database.connect(url, connections=1) as database:
-        await database.run(migrate, patience=_PATIENCE_S)
+        await database.run(bring_up_to_date, patience=_PATIENCE_S)
         await database.run(give, patience=_PATIENCE_S)
