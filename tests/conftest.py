@@ -2,30 +2,41 @@
 
 import compileall
 import gc
+import os
 import sys
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import hypothesis
 import pytest
+from hypothesis.internal.conjecture import providers
 
+from kettle.command_server import asking
 from kettle.testing import skips
 from kettle.testing.servers import selection
 from kettle.testing.servers.locations import NotHereError
 
 # Examples are searched, not timed: on a loaded machine a slow example is not a wrong one, nor are slowly drawn ones.
 # They are those of the last time, so that nobody who has changed nothing sees a failure; new ones are looked for on purpose, by
-# `make test pytest_arguments=--hypothesis-profile=search`.
+# `make test pytest_arguments=--hypothesis-profile=search`.  Since a run finds only what a change has broken, which breaks
+# more than one example, it looks at fewer than a search does.
 hypothesis.settings.register_profile(
-    "kettle", deadline=None, derandomize=True, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+    "kettle",
+    deadline=None,
+    derandomize=True,
+    max_examples=60,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.register_profile(
     "search", hypothesis.settings.get_profile("kettle"), derandomize=False, max_examples=1000
 )
 hypothesis.settings.register_profile("quick", hypothesis.settings.get_profile("kettle"), max_examples=10)
 hypothesis.settings.load_profile("kettle")
+
+# A command of a test leaves no process behind; those of which a command server is the subject say otherwise.
+os.environ[asking.VARIABLE] = "off"
 
 _Report = TypeVar("_Report", pytest.TestReport, pytest.CollectReport)
 
@@ -41,9 +52,26 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(str(error)) from error
     if not hasattr(config, "workerinput"):  # once, not in each worker of pytest-xdist
         _compile()
+    if config.getoption("--hypothesis-profile") != "search":
+        _draw_from_no_modules()
     # Tests as pytest rewrites them are worth keeping, for the other workers and the next run: it takes seconds of a core.
     sys.dont_write_bytecode = False
     gc.disable()  # until all tests are collected: what is made until then stays
+
+
+def _draw_from_no_modules() -> None:
+    """
+    Have Hypothesis draw no numbers and texts from the modules that a worker happens to have imported.
+
+    What a property is tried with would depend on which other tests there are, and to take all modules apart costs each
+    worker five seconds of a core.
+    """
+    name, nothing = "_get_local_constants", providers.Constants()
+    if not hasattr(providers, name):
+        raise pytest.UsageError(
+            f"Hypothesis has no {name} any more: tests/conftest.py has to find another way"
+        )
+    setattr(providers, name, lambda: nothing)
 
 
 def _compile() -> None:
@@ -107,6 +135,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 item.add_marker(pytest.mark.skip(reason=reason))
     config.hook.pytest_deselected(items=[item for item in items if _kind(item) not in _ON_SERVERS])
     items[:] = [item for item in items if _kind(item) in _ON_SERVERS]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object | None:
+    """Files in an order that keeps the cores busy, where tests of one file stay together."""
+    if config.getoption("dist") != "loadfile":
+        return None
+    from tests.scheduling import FilesInTwoQueues
+
+    return FilesInTwoQueues(config, log)
 
 
 def pytest_collection_finish() -> None:

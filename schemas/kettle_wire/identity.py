@@ -51,6 +51,12 @@ class Identity(msgspec.Struct, frozen=True):
         """How the subjects begin on which it gets its replies; nobody else may subscribe there."""
         return f"_INBOX.{self.token}"
 
+    def inbox_at(self, access_point: str) -> str:
+        """
+        How they begin for a person for whom an access point that has joined vouches, whose ada is not the ada of elsewhere.
+        """
+        return f"_INBOX.a-{token(access_point)}.{self.token}"
+
     @classmethod
     def from_subject(cls, subject: str) -> "Identity":
         """

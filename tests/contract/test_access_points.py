@@ -24,7 +24,7 @@ from kettle.embedded import EmbeddedNats
 from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers.embedded import server_directory
 from kettle_wire.commands.catalogue import ENDPOINTS
-from kettle_wire.identity import daemon, user
+from kettle_wire.identity import bearer, daemon, user
 from kettle_wire.subjects import Subjects
 
 SUBJECTS = Subjects("pool")
@@ -79,7 +79,7 @@ async def connected(server: EmbeddedNats, credentials: Path, said: list[str]) ->
         await client.connect(
             server.url,
             user_credentials=str(credentials),
-            inbox_prefix=ADA.inbox.encode(),
+            inbox_prefix=ADA.inbox_at("ap1").encode(),
             error_cb=note,
             connect_timeout=int(PATIENCE_S),
             allow_reconnect=False,
@@ -122,6 +122,31 @@ async def test_its_people_have_its_queue_and_no_other(pool: tuple[EmbeddedNats, 
         refused = " ".join(said).lower()
         assert [] == [subject for subject in closed if f'"{subject.lower()}"' not in refused]
         assert [] == [subject for subject in allowed if f'"{subject.lower()}"' in refused]
+    finally:
+        await client.close()
+
+
+async def test_its_people_hear_no_answers_to_others_of_their_name(
+    pool: tuple[EmbeddedNats, Trusted],
+) -> None:
+    """
+    Root of the machine can say of anybody that he is ada, and hears what ada gets there; not what ada of the pool gets, or of
+    another access point.
+    """
+    server, trust = pool
+    said: list[str] = []
+    client = await connected(server, trust.credentials("ada"), said)
+    try:
+        closed = [ADA.inbox, ADA.inbox_at("ap2"), bearer("ada").inbox, "_INBOX.a-ap2", "_INBOX.*", "_INBOX"]
+        for subject in closed:
+            await client.subscribe(f"{subject}.>")  # pyright: ignore[reportUnknownMemberType]
+        async with asyncio.timeout(PATIENCE_S):
+            while len(said) < len(closed):
+                await client.flush()
+        heard = await client.subscribe(f"{ADA.inbox_at('ap1')}.>")  # pyright: ignore[reportUnknownMemberType]
+        await client.flush()
+        assert len(closed) == len(said), said
+        await heard.unsubscribe()
     finally:
         await client.close()
 

@@ -11,6 +11,8 @@ import pytest
 
 from kettle.bus.ports import (
     Bus,
+    BusError,
+    BusUnavailableError,
     NoResponderError,
     RefusedError,
     ReplyTimeoutError,
@@ -78,6 +80,28 @@ async def test_a_refusal_arrives_with_its_code_and_sentence(world: World) -> Non
     with pytest.raises(RefusedError) as refused:
         await bus.call(ASK, "a", Ask(1))
     assert ("not_now", "säg's\nspäter: 7 %") == (refused.value.code, str(refused.value))
+
+
+@pytest.mark.parametrize(
+    "error", [NoResponderError("no schedd"), ReplyTimeoutError("no schedd"), BusUnavailableError("no schedd")]
+)
+async def test_who_lacks_something_refuses_and_goes_on(world: World, error: BusError) -> None:
+    """
+    What a handler does not get from the bus its caller is told, who may ask again; the service still answers others.
+    """
+
+    async def pass_on(request: Ask, caller: Identity) -> Told:
+        if request.number:
+            raise error
+        return await tell(request, caller)
+
+    bus = await world.connect()
+    await bus.serve("test", "a", [Served(ASK, pass_on)], version="1.0.0")
+    await known(bus, "a")
+    with pytest.raises(RefusedError, match="does not answer at the moment: no schedd") as refused:
+        await bus.call(ASK, "a", Ask(1))
+    assert refused.value.code == RefusalCode.UNAVAILABLE
+    assert Told("0 for daemon gateway") == await bus.call(ASK, "a", Ask(0))
 
 
 async def test_an_access_point_that_has_joined_is_heard_by_its_own_queue(world: World) -> None:

@@ -3,20 +3,30 @@ A connection to NATS that was lost comes back, whatever goes wrong on the way; o
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
 
 import pytest
+import pytest_asyncio
 import uvloop
 
 from kettle.bus.nats_connection import NatsConnection
 from kettle.bus.nats_transport import NatsClient
+from kettle.embedded import EmbeddedNats
 from kettle.testing.patience import PATIENCE_S
-from kettle.testing.servers.locations import Place
+from kettle.testing.servers.embedded import EVERYTHING, server_directory
 from kettle_wire.identity import daemon
 
 _LOOPS: Final = [asyncio.new_event_loop, uvloop.new_event_loop]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def server() -> AsyncIterator[EmbeddedNats]:
+    """One of its own: a client of a cluster would go past the door of one server."""
+    with server_directory() as directory:
+        async with EmbeddedNats(directory / "nats", permissions=EVERYTHING) as running:
+            yield running
 
 
 class _Door:
@@ -25,7 +35,7 @@ class _Door:
     """
 
     def __init__(self, url: str) -> None:
-        self._host, _, port = url.split(",", maxsplit=1)[0].removeprefix("nats://").rpartition(":")
+        self._host, _, port = url.removeprefix("nats://").rpartition(":")
         self._port = int(port)
         self.moods: list[str] = []
         self._open: list[asyncio.StreamWriter] = []
@@ -52,7 +62,7 @@ class _Door:
         inner, outer = await asyncio.open_connection(self._host, self._port)
         self._open += [writer, outer]
         if mood == "leaves":  # behind its greeting, as a server that waited for too long
-            writer.write(_alone(await inner.readline()))
+            writer.write(await inner.readline())
             writer.transport.abort()
             outer.close()
             return
@@ -61,17 +71,11 @@ class _Door:
             both.create_task(_pass(inner, writer, silent=mood == "silent"))
 
 
-def _alone(data: bytes) -> bytes:
-    """Without the other servers of a cluster, to which a client would go past the door."""
-    return data.replace(b'"connect_urls":', b'"not_here":')
-
-
 async def _pass(source: asyncio.StreamReader, target: asyncio.StreamWriter, *, silent: bool = False) -> None:
     """`silent`: nothing is passed on behind the first PONG."""
     heard = b""
     with suppress(ConnectionError):
         while data := await source.read(65536):
-            data = _alone(data)
             heard += data
             if silent and b"PONG" in heard:
                 data = data[: data.find(b"PONG") + 6]
@@ -96,17 +100,16 @@ async def _asked(connection: NatsConnection) -> None:
             await asyncio.sleep(0.02)
 
 
-async def _lost_and_found(real: Place, moods: list[str], token: Callable[[], str] | None = None) -> None:
-    if "," in real.addresses.nats_url:
-        work_of_one_server = "a client of a cluster goes past the door of one server"
-        pytest.skip(work_of_one_server)
-    door = _Door(real.addresses.nats_url)
+async def _lost_and_found(
+    server: EmbeddedNats, moods: list[str], token: Callable[[], str] | None = None
+) -> None:
+    door = _Door(server.url)
     async with (
         door.opened() as url,
         NatsConnection.open(
             url,
             identity=daemon("test"),
-            credentials=real.addresses.nats_credentials,
+            credentials=str(server.credentials("test")),
             name="test",
             patience=PATIENCE_S,
             token=token,
@@ -128,12 +131,14 @@ def _run(make: Callable[[], asyncio.AbstractEventLoop], work: Coroutine[Any, Any
         runner.run(work)
 
 
-def test_a_server_that_leaves_behind_its_greeting(real: Place) -> None:
+def test_a_server_that_leaves_behind_its_greeting(server: EmbeddedNats) -> None:
     """As one does to which somebody says too late who he is, because his machine is busy."""
-    _run(uvloop.new_event_loop, _lost_and_found(real, ["leaves"] * 3))
+    _run(uvloop.new_event_loop, _lost_and_found(server, ["leaves"] * 3))
 
 
-def test_a_server_that_is_silent_behind_its_greeting(real: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_is_silent_behind_its_greeting(
+    server: EmbeddedNats, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What was to serve that connection does not take what comes on the next."""
     flush = NatsClient.flush
 
@@ -141,12 +146,12 @@ def test_a_server_that_is_silent_behind_its_greeting(real: Place, monkeypatch: p
         await flush(self, min(timeout, 0.2) if self.stats["reconnects"] else timeout)  # type: ignore[arg-type]
 
     monkeypatch.setattr(NatsClient, "flush", soon)
-    _run(uvloop.new_event_loop, _lost_and_found(real, ["silent"] * 2))
+    _run(uvloop.new_event_loop, _lost_and_found(server, ["silent"] * 2))
 
 
 @pytest.mark.parametrize("make", _LOOPS)
 def test_a_token_that_cannot_be_had_for_a_while(
-    real: Place, make: Callable[[], asyncio.AbstractEventLoop]
+    server: EmbeddedNats, make: Callable[[], asyncio.AbstractEventLoop]
 ) -> None:
     """The reason is not one of the network's; the next try has it."""
     said: list[str] = []
@@ -157,5 +162,5 @@ def test_a_token_that_cannot_be_had_for_a_while(
             raise ValueError("half a token")
         return "token"
 
-    _run(make, _lost_and_found(real, [], token))
+    _run(make, _lost_and_found(server, [], token))
     assert 4 <= len(said)

@@ -1,4 +1,6 @@
-"""The threat model names a test that attacks for each of its rows, or says that the row is open."""
+"""
+The threat model names a test that attacks for each of its rows, or says that the row is open; the page of promises names one for each.
+"""
 
 import re
 from collections.abc import Iterator
@@ -7,6 +9,7 @@ from pathlib import Path
 import pytest
 
 PAGE = "docs/explanation/threat-model.md"
+PROMISES = "docs/explanation/identity-and-its-tests.md"
 TRIED = "tried by"
 QUOTED = re.compile(r"`([^`]+)`")
 DEFINED = re.compile(r"^ *(?:async )?def (test_\w+)", re.MULTILINE)
@@ -49,9 +52,10 @@ def problems(attack: str, tried: str, tests: Path) -> Iterator[str]:
             yield f"{attack}: no file that is named there has {function}"
 
 
-def test_each_row_names_tests_that_there_are(top: Path) -> None:
+@pytest.mark.parametrize("page", [PAGE, PROMISES])
+def test_each_row_names_tests_that_there_are(top: Path, page: str) -> None:
     """By file, and by function where one is named."""
-    found = list(rows((top / PAGE).read_text()))
+    found = list(rows((top / page).read_text()))
     assert len(found) > 20
     assert [] == [problem for row in found for problem in problems(*row, top / "tests")]
 

@@ -103,6 +103,11 @@ SCRIPTS: Final = {
     "logins": Script(
         "logins.py", "identity: people who come with a token", ("--rounds=3", "--logins=300", "--seconds=4")
     ),
+    "identity_pool": Script(
+        "identity_pool.py",
+        "identity: withdrawals, an iam that is restarted, machines that join, pools that come up",
+        ("--starts=1", "--rounds=2", "--restarts=1", "--joins=1"),
+    ),
     "workflows": Script(
         "workflows.py", "DAG files: read and checked, with memory", ("--nodes=50000", "--rounds=3")
     ),
@@ -169,6 +174,7 @@ OPTIONAL: Final = (
     "streams",
     "pages",
     "logins",
+    "identity_pool",
     "ce",
     "routes",
     "queued",
@@ -186,7 +192,7 @@ Parts that run only when they are asked for: they take their time, write some Gi
 with 100,000 machines.
 """
 TOGETHER: Final[dict[str, tuple[str, ...]]] = {
-    "identity": ("logins",),
+    "identity": ("logins", "identity_pool"),
     "gateway": ("streams", "pages"),
     "workflows": ("workflow_chain", "workflow_fan_out", "workflow_restart"),
 }

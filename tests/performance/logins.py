@@ -60,24 +60,35 @@ class Door:
         except OSError:
             return False, time.perf_counter() - began
         try:
-            info = msgspec.json.decode((await reader.readline()).partition(b" ")[2])
-            hello = {
-                "verbose": False,
-                "lang": "python3",
-                "version": "0",
-                "protocol": 1,
-                "jwt": self._jwt,
-                "sig": base64.b64encode(self._key.sign(info["nonce"].encode())).decode(),
-                **({"auth_token": self._token} if self._token else {}),
-            }
-            writer.write(b"CONNECT " + msgspec.json.encode(hello) + b"\r\nPING\r\n")
-            while (line := await reader.readline()) and not line.startswith((b"PONG", b"-ERR")):
-                pass
-            return line.startswith(b"PONG"), time.perf_counter() - began
+            return await self._let_in(reader, writer), time.perf_counter() - began
         except OSError:
             return False, time.perf_counter() - began
         finally:
             writer.close()
+
+    async def stay(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """
+        Come in and stay; the server says nothing more before it ends the connection, but asks who is there.
+        """
+        reader, writer = await asyncio.open_connection(self._host, self._port, local_addr=(self._address, 0))
+        assert await self._let_in(reader, writer), "somebody with a right credential was not let in"
+        return reader, writer
+
+    async def _let_in(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        info = msgspec.json.decode((await reader.readline()).partition(b" ")[2])
+        hello = {
+            "verbose": False,
+            "lang": "python3",
+            "version": "0",
+            "protocol": 1,
+            "jwt": self._jwt,
+            "sig": base64.b64encode(self._key.sign(info["nonce"].encode())).decode(),
+            **({"auth_token": self._token} if self._token else {}),
+        }
+        writer.write(b"CONNECT " + msgspec.json.encode(hello) + b"\r\nPING\r\n")
+        while (line := await reader.readline()) and not line.startswith((b"PONG", b"-ERR")):
+            pass
+        return line.startswith(b"PONG")
 
 
 async def crowd(door: Door, number: int, at_once: int) -> tuple[float, list[float]]:

@@ -170,15 +170,16 @@ def test_what_parses_is_written_once_and_for_all(text: str) -> None:
         assert written == unparse(parse(written))
 
 
-@pytest.mark.parametrize("form", [Form.NEW, Form.JSON, Form.JSON_LINES, Form.XML])
-@given(ads=st.lists(ADS, max_size=3))
-def test_each_form_reads_back_what_it_wrote(form: Form, ads: list[ClassAd]) -> None:
+@given(st.lists(ADS, max_size=3))
+def test_each_form_reads_back_what_it_wrote(ads: list[ClassAd]) -> None:
     """Any ad survives any form, and the form is recognised."""
-    text = "".join(write_ads(ads, form))
-    assert ads == list(read_ads(text, form))
-    if ads:
-        assert form is form_of(text)
-    assert ads == list(read_ads(text))
+    # The forms share the examples: to make ads takes longer than to write and to read them.
+    for form in (Form.NEW, Form.JSON, Form.JSON_LINES, Form.XML):
+        text = "".join(write_ads(ads, form))
+        assert ads == list(read_ads(text, form)), form
+        if ads:
+            assert form is form_of(text)
+        assert ads == list(read_ads(text)), form
 
 
 @given(ADS)
@@ -201,6 +202,8 @@ def test_a_delta_makes_one_ad_of_the_other(before: ClassAd, after: ClassAd) -> N
 
 
 MANY = 100_000
+LONG = 30_000
+"""As `MANY` for what is an expression: what is made of it takes as long as all the refusals together."""
 HOSTILE = {
     "parentheses": "(" * MANY,
     "braces": "{" * MANY,
@@ -221,7 +224,7 @@ HOSTILE = {
     "escaped quotes": '"' + '\\"' * MANY,
     "digits": "9" * MANY,
     "exponent": "1e" + "9" * MANY,
-    "points": "a." * MANY,
+    "points": "a." * LONG,
     "semicolons": "[" + ";" * MANY,
     "commas": "[" + "," * MANY,
     "blanks": " " * MANY + "$",
@@ -229,8 +232,8 @@ HOSTILE = {
     "surrogates": '{"a": "' + "\\ud83d" * MANY,
     "objects": '{"a":' * MANY,
     "elements": "<c><a n='x'>" * MANY,
-    "chain": "+".join(["1"] * MANY),
-    "selections": "a" + ".b" * MANY,
+    "chain": "+".join(["1"] * LONG),
+    "selections": "a" + ".b" * LONG,
     "long strings": 'a = "' + '\\"' * MANY,
 }
 

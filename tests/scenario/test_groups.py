@@ -69,9 +69,13 @@ async def test_quotas_and_limits_hold_and_say_so(pool: ThrowawayPool, tmp_path: 
     clusters = [physics.cluster, higgs.cluster, licensed.cluster]
 
     async def so_many_run(*jobs: int) -> None:
-        async with asyncio.timeout(PATIENCE_S):
-            while list(jobs) != [await running(pool, cluster) for cluster in clusters]:
-                await asyncio.sleep(0.05)
+        seen: list[int] = []
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                while list(jobs) != (seen := [await running(pool, cluster) for cluster in clusters]):
+                    await asyncio.sleep(0.05)
+        except TimeoutError:
+            pytest.fail(f"of physics, higgs and licensed {seen} jobs run, and not {list(jobs)}")
 
     await so_many_run(1, 1, 1)
     await explained(pool, f"{physics.cluster}.2", "quota")

@@ -45,6 +45,7 @@ when.subject = '/^([a-z0-9_-]+)$/'
 owner = '\\1'
 """
 WITHIN_S: Final = PATIENCE_S
+AS_A_PAGE: Final = {"Accept": "text/html"}
 
 
 @pytest.fixture(scope="module")
@@ -288,6 +289,18 @@ async def test_a_machine_that_a_token_has_let_in_goes_with_it(
         assert (["n1.ada", "n2.ada"], []) == (await machines(ada), await machines(bob))
         for person, status in ((bob, 404), (ada, 200)):
             async with person.session.delete("/v2/own-workers/n1.ada") as answer:
+                assert status == answer.status, await answer.text()
+        await join(ada, "n3.ada")
+        for person, status in ((bob, 404), (ada, 200)):  # by the form of a page, which leads back to it
+            form = {"machine": "n3.ada"}
+            async with person.session.post("/own-machines/remove", data=form, headers=AS_A_PAGE) as answer:
+                assert (status, status == 200) == (answer.status, "/machines/n2.ada" in await answer.text())
+        assert ["n2.ada"] == await machines(ada)
+        await ada.ask("POST", "/token", 201)
+        async with ada.session.get("/v2/own-workers") as answer:
+            (unused,) = (await answer.json())["join_tokens"]
+        for person, status in ((bob, 404), (ada, 200)):
+            async with person.session.delete(f"/v2/own-join-tokens/{unused['id']}") as answer:
                 assert status == answer.status, await answer.text()
         await pool.client.iam.revoke_token("lost")
         async with client(pool, issuer.token("ada", POOL)) as again, asyncio.timeout(WITHIN_S):

@@ -7,7 +7,7 @@ import math
 import os
 import re
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
 
@@ -37,12 +37,18 @@ WITHIN_S = float(os.environ.get("KETTLE_TEST_WITHIN_S", "300"))
 once = pytest.mark.skipif(not selection.servers_are_ours(), reason="starts every lane itself")
 
 
-async def contracts_hold(lane: str, **environ: str) -> None:
-    """All of tests/contract that meets the servers passes in one lane, and none of it is skipped."""
-    # Those that start servers of their own meet those of no lane.
-    contracts = sorted((_TOP / "tests" / "contract").glob("test_*.py"))
-    own = [f"--ignore={path}" for path in contracts if "import EmbeddedNats" in path.read_text()]
-    chosen = ("tests/contract", "-k", "not memory", *own)
+OF_SERVERS = ("buckets", "commands", "leases", "nats_client", "streams", "together")
+"""The contracts of NATS."""
+OF_THE_DATABASE = ("log", "working_set")
+OF_OURS = ("access_points", "deeds", "deputies", "every_credential", "forwarder_permissions", "hostile_headers",
+           "large_commands", "limits", "monitoring_permissions", "nats_returns",
+           "permissions", "raw_subjects", "visitor_permissions")  # fmt: skip
+"""What no other server changes: our services' own checks, and contracts that start servers of their own."""
+
+
+async def contracts_hold(lane: str, contracts: Sequence[str], **environ: str) -> None:
+    """The contracts of tests/contract pass in one lane, over the servers that this has, and none of it is skipped."""
+    chosen = ("-k", "not memory", *(f"tests/contract/test_{name}.py" for name in contracts))
     clean = {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "pytest", "-v", "-x", "-p", "no:cacheprovider", *chosen),
@@ -70,8 +76,8 @@ async def contracts_hold(lane: str, **environ: str) -> None:
 
 @once
 async def test_the_contracts_hold_on_a_cluster() -> None:
-    """Bus, log, leases and working set keep their promises on three NATS servers with replicated streams."""
-    await contracts_hold("cluster")
+    """Bus, buckets and leases keep their promises on three NATS servers with replicated streams."""
+    await contracts_hold("cluster", OF_SERVERS)
 
 
 @pytest.fixture
@@ -102,7 +108,7 @@ async def by_hand(tmp_path: Path) -> AsyncIterator[Mapping[str, str]]:
 @once
 async def test_the_contracts_hold_on_servers_of_somebody_else(by_hand: Mapping[str, str]) -> None:
     """All that is needed is where they are."""
-    await contracts_hold("external", **by_hand)
+    await contracts_hold("external", OF_SERVERS + OF_THE_DATABASE, **by_hand)
 
 
 @once
@@ -110,7 +116,13 @@ async def test_the_contracts_hold_in_containers() -> None:
     """With the images that most people use, through Docker."""
     if why := await asyncio.to_thread(docker_is_missing):
         pytest.skip(why)
-    await contracts_hold("containers")
+    await contracts_hold("containers", OF_SERVERS + OF_THE_DATABASE)
+
+
+def test_each_contract_is_of_something() -> None:
+    """A new file of contracts is for all lanes, or says that it is not."""
+    there = {path.stem.removeprefix("test_") for path in (_TOP / "tests" / "contract").glob("test_*.py")}
+    assert {*OF_SERVERS, *OF_THE_DATABASE, *OF_OURS} == there
 
 
 @pytest.fixture

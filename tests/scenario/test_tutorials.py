@@ -2,8 +2,12 @@
 
 import os
 import re
+import signal
+import subprocess
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -80,6 +84,41 @@ def configuration() -> dict[str, Any]:
     return {"settings": {"startd": {"job_account": "own"}, "gateway": {"rest": True}}}
 
 
+@contextmanager
+def nothing_left(work: Path) -> Generator[None]:
+    """
+    What a tutorial has started in its directory does not outlive it: a page that fails in the middle comes not to the line that
+    ends its servers, and a proxy lives on when the hub that started it is killed.
+    """
+    try:
+        yield
+    finally:
+        while left := [pid for pid in processes() if _works_in(pid, work)]:
+            for pid in left:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            time.sleep(0.01)
+
+
+def processes() -> list[int]:
+    return [int(each.name) for each in Path("/proc").iterdir() if each.name.isdecimal()]
+
+
+def _works_in(pid: int, work: Path) -> bool:
+    try:
+        return Path(f"/proc/{pid}/cwd").readlink().is_relative_to(work)
+    except OSError:  # it has ended
+        return False
+
+
+def test_a_tutorial_that_fails_leaves_no_server(tmp_path: Path) -> None:
+    """Also none that has left its shell, and its session."""
+    with nothing_left(tmp_path):
+        subprocess.run(["sh", "-c", "setsid sleep 600 & echo $! > pid; exit 1"], cwd=tmp_path, check=False)
+        assert _works_in(int((tmp_path / "pid").read_text()), tmp_path)
+    assert not _works_in(int((tmp_path / "pid").read_text()), tmp_path)
+
+
 async def follow(
     name: str,
     pool: ThrowawayPool,
@@ -99,7 +138,8 @@ async def follow(
     path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
     environ = {**pool.environ, "KETTLE_HOME": str(pool.home), "PATH": path, "HOME": str(work)}
     environ["KETTLE_SOURCE"] = str(TUTORIALS.parents[1])
-    said = await execute(["sh", "-c", script(found, work)], work, environ, within_s=within_s)
+    with nothing_left(work):
+        said = await execute(["sh", "-c", script(found, work)], work, environ, within_s=within_s)
     assert 0 == said.status, said
     for number, step in enumerate(found):
         if step.shown:

@@ -110,3 +110,32 @@ async def test_what_makes_no_sense_is_refused_with_its_place(pool: ThrowawayPool
         assert (2, "") == (status, out)
         assert str(change) in err
         assert says in err
+
+
+async def test_a_simulated_pool_is_looked_at_as_this_one_is(pool: ThrowawayPool, tmp_path: Path) -> None:
+    """
+    Three jobs of a minute on one core, of which one has ended, one runs and one waits when the simulation stops: imported
+    into the log, the one that has ended is in the history, the log is sound, and tells of the pool as it was in between.
+    """
+    study = tmp_path / "study.toml"
+    study.write_text(
+        'model = "kettle"\nuntil = 90\n[platform]\n[workload]\njobs = 3\nduration = 60\nuser = "simon"\n'
+    )
+    events = str(tmp_path / "events")
+    said = await pool.kettle("simulate", "run", str(study), "--events", events, within_s=WITHIN_S)
+    assert 0 == said[0], said
+    status, out, err = await pool.kettle("log", "import", events, "--json", within_s=WITHIN_S)
+    assert (0, [{"shard": "schedd.simulated", "frames": 2, "events": 5}]) == (status, json.loads(out)), err
+    status, out, err = await pool.kettle(
+        "log", "at", "1970-01-01T00:00:30Z", "--shard", "schedd.simulated", "--json", within_s=WITHIN_S
+    )
+    assert 0 == status, err
+    assert ["running", "idle", "idle"] == [job["status"] for job in json.loads(out)["jobs"]]
+
+    done: list[str] = []
+    async with asyncio.timeout(WITHIN_S):
+        while not done:
+            _, out, _ = await pool.kettle("history", "--owner", "simon", "--json", within_s=WITHIN_S)
+            done = [line for line in out.splitlines() if "simon" in line]
+    status, out, err = await pool.kettle("log", "check", "--shard", "schedd.simulated", within_s=WITHIN_S)
+    assert 0 == status, (out, err)

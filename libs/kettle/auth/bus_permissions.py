@@ -350,7 +350,8 @@ def people_of(access_point: str, subjects: Subjects, identity: Identity) -> tupl
     ]
     bus = BusUse(subjects, guest=True)
     own = bus.reads(subjects.monitor_stream, subjects.monitor(identity.name))
-    return [*publish, *own], [*_inbox(identity), subjects.events_all, subjects.tail_of(identity.name)]
+    inbox = f"{identity.inbox_at(access_point)}.>"
+    return [*publish, *own], [inbox, subjects.events_all, subjects.tail_of(identity.name)]
 
 
 def _found_as(role: str) -> list[str]:

@@ -31,6 +31,7 @@ from kettle.bus.ports import (
     Learn,
     RefusedError,
     Served,
+    refusal_for,
 )
 from kettle_wire.codes import RefusalCode
 from kettle_wire.endpoint import Caller, Endpoint, Refusal, Repeat
@@ -229,8 +230,14 @@ class CommandService:
                 received = self._depot.reply(caller.token, data)
             if PLACE in received.headers:
                 await self._open(role)
-        except RefusedError as refusal:
+        except BusError as error:
+            refusal = refusal_for(error)
             received, code = _refused(refusal), refusal.code
+            if refusal is not error:
+                _log.warning(
+                    "not answered",
+                    extra={"asked": repr(served.endpoint) if served else role, "cause": str(error)},
+                )
             if caller and served and self.auditor and refusal.code == RefusalCode.DENIED:
                 self.auditor.denied(served.endpoint, _asked(subject), caller, refusal)
         await _send(respond, received)

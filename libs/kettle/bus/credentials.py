@@ -16,6 +16,8 @@ _JWT: Final = "-----BEGIN NATS USER JWT-----"
 GUEST: Final = "guest"
 ACCESS_POINT: Final = "access-point"
 """The tag of services of an access point that has joined: the name is that of the access point."""
+PERSON_AT: Final = "person-at:"
+"""How the tag of a person begins for whom an access point that has joined vouches; its name follows."""
 _SEED: Final = "-----BEGIN USER NKEY SEED-----"
 
 
@@ -63,6 +65,13 @@ class Credential(msgspec.Struct, frozen=True):
     def name(self) -> str:
         """The name that the statement gives, as a token of a subject; empty: there is none."""
         return self._stated().name if self.jwt else ""
+
+    def inbox_of(self, identity: Identity) -> str:
+        """How the subjects begin on which its holder, who speaks as `identity`, gets replies."""
+        for tag in self.tags if identity.kind == "user" else ():
+            if tag.startswith(PERSON_AT):
+                return identity.inbox_at(tag.removeprefix(PERSON_AT))
+        return identity.inbox
 
     @property
     def account(self) -> str:

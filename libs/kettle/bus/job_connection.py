@@ -15,7 +15,15 @@ from typing import Final
 
 import msgspec
 
-from kettle.bus.ports import FROM_JOB, BusUnavailableError, RefusedError, Rep, ReplyTimeoutError, Req
+from kettle.bus.ports import (
+    FROM_JOB,
+    BusError,
+    BusUnavailableError,
+    RefusedError,
+    Rep,
+    ReplyTimeoutError,
+    Req,
+)
 from kettle.retry.deadline import Deadline
 from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.chirp import Trouble
@@ -24,6 +32,7 @@ from kettle_wire.endpoint import Endpoint
 
 _encode: Final = msgspec.msgpack.Encoder().encode
 _decode: Final = msgspec.msgpack.Decoder(Commanded).decode
+_HUNG_UP: Final = "the job's starter has hung up"
 _NOT_NOW: Final = frozenset({Trouble.TRY_AGAIN, Trouble.OFFLINE, Trouble.BUSY})
 
 
@@ -42,28 +51,36 @@ class FromJob:
     async def call(
         self, endpoint: Endpoint[Req, Rep], name: str, request: Req, *, deadline: float = 5.0
     ) -> Rep:
-        """See `Bus.call`."""
-        return await asyncio.to_thread(self.ask, endpoint, name, request, deadline)
+        """See `Bus.call`; who gives up leaves nothing behind."""
+        body, line = _said(endpoint, name, request)
+        try:
+            async with asyncio.timeout(deadline):
+                said = await self._talked(line, body)
+        except (OSError, ValueError) as error:
+            raise _failed(endpoint, error, deadline) from error
+        return _answer(endpoint, said)
 
     def ask(self, endpoint: Endpoint[Req, Rep], name: str, request: Req, deadline: float) -> Rep:
         """Send a request from code without an event loop."""
-        body = _encode(request)
-        if len(body) > COMMAND:
-            raise RefusedError(
-                RefusalCode.TOO_LARGE, f"a request of {len(body):,} bytes; a job may send at most {COMMAND:,}"
-            )
-        until = Deadline(deadline)
+        body, line = _said(endpoint, name, request)
         try:
-            said = self._exchanged(
-                f"kettle {endpoint.role} {_word(name)} {endpoint.verb} {len(body)}", body, until
-            )
-        except TimeoutError as error:
-            raise ReplyTimeoutError(f"the {endpoint.role} did not answer within {deadline:g} s") from error
+            said = self._exchanged(line, body, Deadline(deadline))
         except (OSError, ValueError) as error:
-            raise BusUnavailableError(f"the job's starter cannot be asked: {error}") from error
-        if said.code:
-            raise RefusedError(said.code, said.reason, retry_after_ms=said.retry_after)
-        return endpoint.decode_reply(said.body)
+            raise _failed(endpoint, error, deadline) from error
+        return _answer(endpoint, said)
+
+    async def _talked(self, line: str, body: bytes) -> Commanded:
+        host, port, cookie = (await asyncio.to_thread(Path(self._config).read_text)).split()
+        heard, plug = await asyncio.open_connection(host, int(port))
+        try:
+            plug.write(f"cookie {cookie}\n{line}\n".encode() + body)
+            _number(await heard.readline())
+            data = await heard.readexactly(_number(await heard.readline()))
+        except asyncio.IncompleteReadError as error:
+            raise BusUnavailableError(_HUNG_UP) from error
+        finally:
+            plug.close()
+        return _decode(data)
 
     def _exchanged(self, line: str, body: bytes, until: Deadline) -> Commanded:
         host, port, cookie = Path(self._config).read_text().split()
@@ -76,8 +93,30 @@ class FromJob:
             length = _number(heard.readline())
             data = heard.read(length)
         if len(data) != length:
-            raise BusUnavailableError("the job's starter has hung up")
+            raise BusUnavailableError(_HUNG_UP)
         return _decode(data)
+
+
+def _said(endpoint: Endpoint[Req, Rep], name: str, request: Req) -> tuple[bytes, str]:
+    """The request, and the line before it."""
+    body = _encode(request)
+    if len(body) > COMMAND:
+        raise RefusedError(
+            RefusalCode.TOO_LARGE, f"a request of {len(body):,} bytes; a job may send at most {COMMAND:,}"
+        )
+    return body, f"kettle {endpoint.role} {_word(name)} {endpoint.verb} {len(body)}"
+
+
+def _failed(endpoint: Endpoint[Req, Rep], error: Exception, deadline: float) -> BusError:
+    if isinstance(error, TimeoutError):
+        return ReplyTimeoutError(f"the {endpoint.role} did not answer within {deadline:g} s")
+    return BusUnavailableError(f"the job's starter cannot be asked: {error}")
+
+
+def _answer(endpoint: Endpoint[Req, Rep], said: Commanded) -> Rep:
+    if said.code:
+        raise RefusedError(said.code, said.reason, retry_after_ms=said.retry_after)
+    return endpoint.decode_reply(said.body)
 
 
 def _left(until: Deadline) -> float:
@@ -87,7 +126,7 @@ def _left(until: Deadline) -> float:
 def _number(line: bytes) -> int:
     """What the protocol answers, if it is no error."""
     if not line:
-        raise BusUnavailableError("the job's starter has hung up")
+        raise BusUnavailableError(_HUNG_UP)
     number = int(line)
     if number in _NOT_NOW:
         raise BusUnavailableError("the job's machine does not reach the pool at the moment")

@@ -29,6 +29,7 @@ from kettle.bus.ports import (
     Req,
     Served,
     StreamSpec,
+    refusal_for,
 )
 from kettle_wire.codes import RefusalCode
 from kettle_wire.endpoint import Endpoint
@@ -342,8 +343,8 @@ class MemoryBus:
         match task.exception():
             case None:
                 reply.set_result(task.result())
-            case RefusedError() as refusal:
-                reply.set_exception(refusal)
+            case BusError() as error:
+                reply.set_exception(refusal_for(error))
                 reply.exception()  # the caller may have given up
             case error:
                 if not self._failure.done():

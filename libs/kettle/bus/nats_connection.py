@@ -59,7 +59,8 @@ class NatsConnection:
     def __init__(self, identity: Identity, transport: TcpTransport) -> None:
         self._transport = transport
         self.client = NatsClient(self._transport)
-        self.inbox = identity.inbox
+        self._identity = identity
+        self._inbox = identity.inbox
         self.api = API
         """How the subjects of JetStream's interface begin for us."""
         self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -264,6 +265,7 @@ class NatsConnection:
             # A statement is shown again at each connection: the file may have a newer one by then.
             shown = Credential.read(credentials)
             options["user_credentials" if shown.jwt else "nkeys_seed"] = credentials
+            self._inbox = shown.inbox_of(self._identity)
             if shown.guest:
                 self.api = GUESTS_API
         if token is not None:  # who that makes us only the server knows; it is a guest in any case
@@ -274,7 +276,7 @@ class NatsConnection:
         await self.client.connect(
             servers,
             name=name,
-            inbox_prefix=self.inbox,
+            inbox_prefix=self._inbox,
             pending_size=PENDING_BYTES,
             max_reconnect_attempts=-1,
             connect_timeout=CONNECT_S,

@@ -1,4 +1,4 @@
-"""Whether a NATS server lets everybody in."""
+"""What NATS servers say of themselves before anybody signs in, and whether they let everybody in."""
 
 from typing import Final
 from urllib.parse import urlsplit
@@ -15,11 +15,19 @@ _LONGEST: Final = 64 * 1024
 _INFO: Final = b"INFO "
 
 
-class _Info(msgspec.Struct, frozen=True):
-    """What a server says of itself as far as it matters here."""
+class Greeting(msgspec.Struct, frozen=True):
+    """What a server says of itself."""
 
+    version: str = ""
+    jetstream: bool = False
+    max_payload: int = 0
     auth_required: bool = False
     tls_verify: bool = False
+
+    @property
+    def open(self) -> bool:
+        """Whether it asks for no credentials."""
+        return not self.auth_required and not self.tls_verify
 
 
 def open_servers(url: str, ca: str = "", *, within: float = WITHIN_S) -> list[str]:
@@ -28,25 +36,34 @@ def open_servers(url: str, ca: str = "", *, within: float = WITHIN_S) -> list[st
 
     Where connections are encrypted (`ca` is as in `NatsBus.connect`) they are encrypted here, too.
     """
-    found: list[str] = []
+    return [
+        name for name, said in greetings(url, ca, within=within).items() if said is not None and said.open
+    ]
+
+
+def greetings(url: str, ca: str = "", *, within: float = WITHIN_S) -> dict[str, Greeting | None]:
+    """
+    What each server of a bus says first, by HOST:PORT; None: nothing in time, or nothing that a server of NATS
+    says.
+    """
+    found: dict[str, Greeting | None] = {}
     encrypted = is_wanted(url, ca)
     for server in url.split(","):
         address = urlsplit(server.strip() if "://" in server else f"nats://{server.strip()}")
         host, port = address.hostname or "", address.port or _PORT
-        if address.scheme in _SCHEMES and _is_open(host, port, ca if encrypted else None, within):
-            found.append(f"{host}:{port}")
+        if address.scheme in _SCHEMES:
+            found[f"{host}:{port}"] = _greeting_of(host, port, ca if encrypted else None, within)
     return found
 
 
-def _is_open(host: str, port: int, ca: str | None, within: float) -> bool:
+def _greeting_of(host: str, port: int, ca: str | None, within: float) -> Greeting | None:
     try:
         first = _greeting(host, port, ca, within)
         if not first.startswith(_INFO):
-            return False
-        info = msgspec.json.decode(first[len(_INFO) :], type=_Info)
+            return None
+        return msgspec.json.decode(first[len(_INFO) :], type=Greeting)
     except (OSError, UnicodeError, msgspec.MsgspecError):
-        return False
-    return not info.auth_required and not info.tls_verify
+        return None
 
 
 def _greeting(host: str, port: int, ca: str | None, within: float) -> bytes:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 import msgspec
 
+from kettle_wire.codes import RefusalCode
 from kettle_wire.endpoint import Endpoint
 from kettle_wire.identity import Identity
 
@@ -57,6 +58,15 @@ class RefusedError(BusError):
         self.retry_after_ms = retry_after_ms
 
 
+def refusal_for(error: BusError) -> RefusedError:
+    """What a service answers whose handler did not get what it needs from the bus or another service."""
+    if isinstance(error, RefusedError):
+        return error
+    return RefusedError(
+        RefusalCode.UNAVAILABLE, f"something that the service needs does not answer at the moment: {error}"
+    )
+
+
 class WrongSequenceError(BusError):
     """The stream (or key) is not where the caller thought; `expected` says where that was."""
 
@@ -69,7 +79,9 @@ Req = TypeVar("Req", bound=msgspec.Struct)
 Rep = TypeVar("Rep", bound=msgspec.Struct)
 
 Handler = Callable[[Req, Identity], Awaitable[Rep]]
-"""Answers one command of one caller; raises RefusedError to refuse."""
+"""
+Answers one command of one caller; raises RefusedError to refuse. Any other BusError refuses too, as `unavailable`.
+"""
 
 
 class Served(msgspec.Struct, Generic[Req, Rep], frozen=True):

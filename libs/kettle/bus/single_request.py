@@ -172,13 +172,15 @@ class _Line:
         info = msgspec.json.decode(said, type=_Info)
         if info.tls_required > encrypted or not info.headers or bool(credentials) > bool(info.nonce):
             raise UnusualError("it wants encryption, or knows no headers or keys")
-        nkey, jwt, sig = _signed(credentials, info.nonce) if credentials else ("", "", "")
+        shown = Credential.read(credentials) if credentials else None
+        nkey, jwt, sig = _signed(shown, credentials, info.nonce) if shown else ("", "", "")
         hello = _Hello(
             verbose=False, pedantic=False, headers=True, no_responders=True, lang="python3", version="0",
             protocol=1, name="client", nkey=nkey, jwt=jwt, sig=sig, auth_token=token,
         )  # fmt: skip
         self.limit = max(info.max_payload - HEADERS, 1)
-        self._inbox = f"{identity.inbox}.{os.urandom(11).hex()}"
+        inbox = shown.inbox_of(identity) if shown else identity.inbox
+        self._inbox = f"{inbox}.{os.urandom(11).hex()}"
         greeting = b"CONNECT %b\r\nSUB %b 1\r\n" % (msgspec.json.encode(hello), self._inbox.encode())
         self._plug.sendall(greeting)
 
@@ -250,20 +252,19 @@ def _headers(noted: bytes) -> dict[str, str]:
     return headers
 
 
-def _signed(credentials: str, nonce: str) -> tuple[str, str, str]:
+def _signed(shown: Credential, path: str, nonce: str) -> tuple[str, str, str]:
     """
-    Public key or the statement about it, one of them empty, and a signature by the seed that the file holds.
+    Public key or the statement about it, one of them empty, and a signature by the seed that the file at `path` holds.
     """
     import base64
 
     import nkeys as untyped  # type: ignore[import-untyped]  # pyright: ignore[reportMissingTypeStubs]
 
     nkeys: Any = untyped
-    shown = Credential.read(credentials)
     try:
         pair = nkeys.from_seed(bytearray(shown.seed.encode()))
     except nkeys.NkeysError as error:
-        raise UnusualError(f"{credentials} holds no seed") from error
+        raise UnusualError(f"{path} holds no seed") from error
     try:
         signature = base64.b64encode(pair.sign(nonce.encode())).decode()
         return "" if shown.jwt else pair.public_key.decode(), shown.jwt, signature

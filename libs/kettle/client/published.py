@@ -13,13 +13,14 @@ import logging
 import ssl
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Final, TypeVar, cast
+from typing import Final, TypeVar
 from urllib.parse import quote, urlsplit
 
 import msgspec
 
 from kettle.client.errors import ClientError, CommandRefusedError, PoolUnreachableError
 from kettle.client.iam_http import IamAddress, IamHttp
+from kettle.http.upgrades import Upgrade, number_in
 from kettle_wire.rest.problem import Problem
 from kettle_wire.rest.services import GET_SERVICES, LIST_SERVICES, JobServices, ServicesOfJobs
 
@@ -29,10 +30,7 @@ _FRAMED: Final = "kettle-tunnel"
 """What stands there for frames, of which one stream is the connection."""
 DIAL_S: Final = 30.0
 """Seconds until a gateway has answered."""
-_LONGEST_HEAD: Final = 64 * 1024
-_LONGEST_REFUSAL: Final = 64 * 1024
 _BUFFER: Final = 1 << 20
-_SWITCHED: Final = 101
 _LOCAL: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 
 Reply = TypeVar("Reply", bound=msgspec.Struct)
@@ -139,7 +137,12 @@ async def _upgraded(
     try:
         async with asyncio.timeout(DIAL_S):
             transport, upgrade = await loop.create_connection(
-                lambda: _Upgrading(request.encode("ascii"), onward),
+                lambda: Upgrade(
+                    request.encode("ascii"),
+                    onward=lambda: onward,
+                    refused=_refusal,
+                    broken=PoolUnreachableError,
+                ),
                 access.host,
                 access.port,
                 ssl=access.context(),
@@ -251,71 +254,10 @@ async def _asked(access: GatewayAccess, path: str, reply: type[Reply]) -> Reply:
     raise CommandRefusedError(problem.code, problem.detail)
 
 
-class _Upgrading(asyncio.Protocol):
-    """Sends the request, reads the head of the answer, and hands the connection over to another protocol."""
-
-    def __init__(self, request: bytes, onward: asyncio.Protocol) -> None:
-        self._request = request
-        self._onward = onward
-        self._heard = bytearray()
-        self._transport: asyncio.Transport | None = None
-        self._refusal: tuple[int, int] | None = None
-        self.done: Final[asyncio.Future[None]] = asyncio.get_running_loop().create_future()
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Ask."""
-        self._transport = cast("asyncio.Transport", transport)
-        self._transport.write(self._request)
-
-    def data_received(self, data: bytes) -> None:
-        """The head of the answer, and what follows it."""
-        self._heard += data
-        head, end, rest = bytes(self._heard).partition(b"\r\n\r\n")
-        if not end:
-            if len(self._heard) > _LONGEST_HEAD:
-                self._fail(PoolUnreachableError("what answers there is no gateway: its answer has no end"))
-            return
-        words = head.split(b" ", 2)
-        status = int(words[1]) if len(words) > 1 and words[1].isdigit() else 0
-        if not head.startswith(b"HTTP/1.") or not status:
-            self._fail(PoolUnreachableError("what answers there does not speak HTTP/1.1"))
-        elif status == _SWITCHED:
-            self._hand_over(rest)
-        elif len(rest) >= min(_number(head, b"content-length"), _LONGEST_REFUSAL):
-            self._fail(_refusal(status, head, rest))
-
-    def _hand_over(self, rest: bytes) -> None:
-        if self.done.done():
-            return
-        assert self._transport is not None, "it has answered"
-        self._transport.set_protocol(self._onward)
-        self._onward.connection_made(self._transport)
-        if rest:
-            self._onward.data_received(rest)
-        self.done.set_result(None)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Before it was a connection to the service."""
-        self._fail(PoolUnreachableError(f"the gateway has closed the connection: {exc or 'it says no more'}"))
-
-    def _fail(self, error: Exception) -> None:
-        if not self.done.done():
-            self.done.set_exception(error)
-
-
-def _number(head: bytes, name: bytes) -> int:
-    """What a header says that has a number; 0: it is not there."""
-    for line in head.split(b"\r\n"):
-        said, _, value = line.partition(b":")
-        if said.strip().lower() == name and value.strip().isdigit():
-            return int(value)
-    return 0
-
-
 def _refusal(status: int, head: bytes, body: bytes) -> Exception:
     try:
         problem = msgspec.json.decode(body, type=Problem)
     except msgspec.MsgspecError:
         return PoolUnreachableError(f"what answers there is no gateway: its answer has the status {status}")
-    wait = _number(head, b"retry-after")
+    wait = number_in(head, b"retry-after")
     return StreamNotOpenedError(problem.code, problem.detail, status, wait=float(wait) if wait else None)

@@ -39,12 +39,12 @@ _SLACK_S: Final = 10.0
 
 
 class NoSessionServiceError(ClientError):
-    """The pool has no service of interactive sessions; the message says what to add."""
+    """The pool has no service of interactive sessions; the message says what happened, and what to add."""
 
-    def __init__(self) -> None:
+    def __init__(self, why: object) -> None:
         super().__init__(
-            "this pool has no service of interactive sessions, or it does not answer: sessions has to be in daemon_list of [master] in "
-            "kettle.toml; kettle status --daemons says whether it runs"
+            f"this pool has no service of interactive sessions, or it does not answer ({why}): sessions has to be in daemon_list of "
+            "[master] in kettle.toml; kettle status --daemons says whether it runs"
         )
 
 
@@ -155,7 +155,7 @@ class SessionClient:
                 )
             return await self._requests.ask(endpoint, request, patience=patience)
         except PoolUnreachableError as error:
-            raise NoSessionServiceError from error
+            raise NoSessionServiceError(error) from error
 
 
 class _Nothing(msgspec.Struct, frozen=True):

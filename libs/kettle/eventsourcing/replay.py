@@ -8,8 +8,10 @@ a shard only by the bus and finds that something is missing requests it here.
 import asyncio
 import logging
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import Any, Final
 
+from kettle.bus.batching import BatchingDelay
 from kettle.bus.ports import Bus, BusError, RefusedError, Served
 from kettle.bus.retryable import retryable
 from kettle.eventsourcing.log import Log, LogUnavailableError
@@ -17,13 +19,16 @@ from kettle.retry.backoff import Backoff
 from kettle.retry.loop import retry
 from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.log import LARGEST_NUMBER, READ_FRAMES, Frames, ReadFrames
-from kettle_wire.frames import Frame, encode, recorded
+from kettle_wire.frames import Frame, decode, encode, recorded
 from kettle_wire.identity import Identity
+from kettle_wire.subjects import Subjects
 
 ROLE: Final = "log"
 """Under which an owner answers for its shard, by the shard's name."""
 AT_ONCE: Final = 4
 """Answers that are put together at the same time: each may hold as much as was asked for."""
+FOLLOWED: Final = 64
+"""Frames that a follower takes from the bus at once."""
 PART_BYTES: Final = 4 * 1024 * 1024
 DEADLINE_S: Final = 10.0
 BACKOFF: Final = Backoff(first=0.05, longest=0.5)
@@ -86,6 +91,37 @@ async def missing_frames(bus: Bus, shard: str, after: int, until: int) -> AsyncG
                 )
             yield frame
             after = frame.number
+
+
+async def followed_frames(
+    bus: Bus, subjects: Subjects, shard: str, *, after: int, gather: BatchingDelay | None = None
+) -> AsyncGenerator[Frame, None]:
+    """
+    The frames of a shard behind one, in order and without a gap, as they are recorded; never ends. Use it with `aclosing`.
+
+    What the bus does not have comes from the owner of the shard. `gather`: how long frames may be gathered.
+    """
+    reading = bus.consume(
+        subjects.event_stream(shard),
+        "",
+        subject=subjects.events(shard),
+        batch=FOLLOWED,
+        after=after,
+        ephemeral=True,
+        gather=gather,
+    )
+    async with aclosing(reading) as batches:
+        async for batch in batches:
+            for message in batch.messages:
+                arrived = decode(message.data)
+                if arrived.number <= after:
+                    continue
+                if isinstance(arrived, Frame) and arrived.number == after + 1:
+                    yield arrived
+                else:
+                    async for frame in missing_frames(bus, shard, after, arrived.number):
+                        yield frame
+                after = arrived.number
 
 
 async def head_frame(bus: Bus, shard: str) -> int:

@@ -86,6 +86,19 @@ _wanted: Final = parse(os.environ.get(VARIABLE, ""))
 _passed: Final[dict[str, int]] = {}
 
 
+def arm(environ: Mapping[str, str]) -> None:
+    """
+    Take the faults of a process from its own variables, where it was forked from one that has others.
+
+    Raises:
+        ValueError: there is no such place or action.
+    """
+    wanted = parse(environ.get(VARIABLE, ""))
+    _wanted.clear()
+    _wanted.update(wanted)
+    _passed.clear()
+
+
 def fault_point(name: str) -> None:
     """Pass a place; KeyError for one that is not in `POINTS`."""
     if not _wanted:

@@ -14,7 +14,7 @@ from kettle.matchmaking.groups import NO_GROUPS, ROOT, Group, GroupError, GroupR
 from kettle.matchmaking.hierarchy import SORT, GroupShare, Policy
 from kettle.matchmaking.request import Amounts, Request
 from kettle.matchmaking.shares import Claimant, shares
-from kettle.matchmaking.slots import Offer, Tenants, weight_of, weights
+from kettle.matchmaking.slots import Offer, Tenants, cost_of, weight_of, weights
 
 __all__ = [
     "NO_GROUPS",
@@ -45,6 +45,7 @@ __all__ = [
     "Tree",
     "Unmet",
     "allocate",
+    "cost_of",
     "gives_way",
     "shares",
     "weight_of",

@@ -245,6 +245,14 @@ def weight_of(said: Stored | None, cores: Stored | None) -> float:
     return min(weight, _HEAVIEST * max(counted, 1.0)) if weight >= 0 else counted
 
 
+def cost_of(said: Stored | None, cores: Stored | None, asked: float | None) -> float:
+    """
+    What so many cores of one partitionable slot count for, or with None any other slot, by its SlotWeight and its Cpus.
+    """
+    weight = weight_of(said, cores)
+    return weight if asked is None else weight / max(1.0, _number(cores)) * asked  # 1.0 if that is no number
+
+
 def _number(value: Stored | None) -> float:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
 

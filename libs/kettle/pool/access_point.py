@@ -13,4 +13,6 @@ FILE: Final = "access-point.json"
 class AccessPointFile(msgspec.Struct, frozen=True):
     """What it has to know to vouch for them."""
 
+    name: str
+    """Its own, by which its people have places for answers that nobody of the same name elsewhere hears."""
     people_account: str

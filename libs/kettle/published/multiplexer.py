@@ -38,7 +38,7 @@ MOST_STREAMS: Final = 4096
 QUANTUM: Final = 256 * 1024
 """Bytes that a stream sends before it is another one's turn."""
 _MOST_CONTROL: Final = 4 * MOST_STREAMS
-"""Frames that wait for a connection which takes none, before another PING is too many."""
+"""Frames that wait for a connection which takes none, before another PING or OPEN is too many."""
 _MOST_CREDIT: Final = 1 << 31
 _MOST_PIECES: Final = 4096
 """Written pieces of a stream that wait, each of which takes some memory besides its bytes."""
@@ -250,6 +250,8 @@ class Multiplexer:
         service = payload.decode("ascii", "replace")
         if stream <= self._last or not NAME.fullmatch(service):
             raise ProtocolViolation("an OPEN has a number that was used, or no name of a service")
+        if len(self._control) > _MOST_CONTROL:
+            raise ProtocolViolation("more is opened than is read of the answers")
         self._last = stream
         if len(self._streams) >= self._most:
             self._control.append(
@@ -305,8 +307,10 @@ class Multiplexer:
         """
         Open a stream; its number.
 
-        Raises TunnelClosedError: there are as many as a tunnel carries.
+        Raises TunnelClosedError: there are as many as a tunnel carries, or its connection has taken nothing for a while.
         """
+        if len(self._control) > _MOST_CONTROL:
+            raise TunnelClosedError("the tunnel's connection takes nothing at the moment")
         if len(self._streams) >= self._most or self._last >= _LAST_NUMBER:
             raise TunnelClosedError(f"the tunnel carries {len(self._streams)} streams, and no more")
         self._last += 1

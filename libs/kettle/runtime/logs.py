@@ -53,10 +53,16 @@ def setup(
     handler.setFormatter(TextFormatter(role, colour=terminal) if text else JsonFormatter(role))
     root = logging.getLogger()
     root.handlers[:] = [handler]
+    change_level(level)
+    logging.captureWarnings(capture=True)
+
+
+def change_level(level: str) -> None:
+    """From now on log what is at least so important; of libraries that say much only warnings, at most."""
+    root = logging.getLogger()
     root.setLevel(level.upper())
     for name in _NOISY:
         logging.getLogger(name).setLevel(max(logging.WARNING, root.level))
-    logging.captureWarnings(capture=True)
 
 
 def _handler(target: TextIO, rotation: Rotation | None) -> logging.StreamHandler[TextIO]:

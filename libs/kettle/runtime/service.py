@@ -106,6 +106,7 @@ class Runtime:
         self._reconfigure: Callable[[], None] | None = None
         self._rereads: list[Callable[[], None]] = []
         self._ready = False
+        self._standby = False
         self._group: asyncio.TaskGroup
 
     @property
@@ -134,6 +135,7 @@ class Runtime:
 
     def standby(self) -> None:
         """Notify the parent process that this process is well, and waits until it is needed."""
+        self._standby = True
         self._works()
         self._notifier.standby()
 
@@ -232,7 +234,7 @@ class Runtime:
         if settings.telemetry.metrics or settings.health_port:
             from kettle.runtime import metrics_port  # a web server, which most pools do without
 
-            self._checks["ready"] = self._serves
+            self._checks["ready"] = self._serves_or_stands_by
             assert self.telemetry.measurements is not None, "the settings want them"
             await self.enter(
                 metrics_port.serving(
@@ -247,6 +249,10 @@ class Runtime:
 
     def _serves(self) -> bool:
         return self._ready and not self.draining
+
+    def _serves_or_stands_by(self) -> bool:
+        """A standby is as ready as it can be: else nobody could replace both of two by new ones, one after the other."""
+        return (self._ready or self._standby) and not self.draining
 
     def _encryption(self, wanted: "TelemetrySettings") -> "ssl.SSLContext | None":
         if not wanted.certificate:
@@ -297,7 +303,9 @@ def run(
         sys.stderr.write(f"kettle {role}: {error}\n")
         return EXIT_SETTINGS
     rotation = logs.Rotation(settings.home_path / "log", settings.log_max_mib << 20, settings.log_rotations)
-    logs.setup(role, level=settings.log_level, style=settings.log_format, rotation=rotation)
+    logs.setup(
+        role, level=in_use.log_level() or settings.log_level, style=settings.log_format, rotation=rotation
+    )
     faulthandler.enable(_STDERR)  # not sys.stderr: what hangs or breaks may be what stands before it
     # Our memory holds tokens and keys: it is not to be left behind in a file.
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
@@ -307,6 +315,7 @@ def run(
         _log.error("goes on with the settings that it had: %s", refused)
         notifier.send(_refusal(refused))
     rt = Runtime(role, drain=drain, notifier=notifier, works=partial(in_use.keep, role, settings))
+    rt.on_reread(lambda: logs.change_level(in_use.log_level() or settings.log_level))
     try:
         with asyncio.Runner(loop_factory=_loop_factory(wanted=uvloop)) as runner:
             load = partial(settings_type.load, role, environ=environ)

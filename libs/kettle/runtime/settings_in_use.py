@@ -24,6 +24,9 @@ _FROM_MASTER: Final = (
 )  # fmt: skip
 """What the master knows better than any file."""
 
+LEVELS: Final = ("debug", "info", "warning", "error")
+"""The levels of a log."""
+
 _log: Final = logging.getLogger(__name__)
 
 S = TypeVar("S", bound=Settings)
@@ -92,6 +95,13 @@ class SettingsInUse:
             variables is not None and variables != refused and _write(self._refused, _Refused(refused, why))
         )
 
+    def log_level(self) -> str:
+        """
+        The level of which an administrator wants the log for now, in place of that of the settings; empty: of none.
+        """
+        level = _read(level_file(self._path), str) if self._path is not None else None
+        return level if level in LEVELS else ""
+
     @property
     def _refused(self) -> Path | None:
         return None if self._path is None else self._path.with_suffix(".refused")
@@ -100,6 +110,11 @@ class SettingsInUse:
         """Why these settings did not work at the last start; empty if they were not tried then."""
         refused = _read(self._refused, _Refused)
         return refused.why if refused is not None and refused.settings == variables else ""
+
+
+def level_file(path: Path) -> Path:
+    """Where it is said, beside the file of the settings in use; it goes with the master as well."""
+    return path.with_suffix(".level")
 
 
 class _Refused(msgspec.Struct, frozen=True):

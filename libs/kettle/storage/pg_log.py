@@ -6,6 +6,7 @@ import datetime as dt
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, Final
 
 import asyncpg
@@ -61,7 +62,8 @@ class PgLog:
     ) -> AsyncGenerator["PgLog", None]:
         """Connect and bring the schema up to date, waiting up to `patience` seconds (None: without limit)."""
         async with Database.connect(dsn, patience=patience) as database:
-            await database.run(migrate)
+            # Older services may still run: what they cannot work with is for the master, or `kettle upgrade finish`.
+            await database.run(partial(migrate, stages=("pre",)))
             yield cls(database, archives=archives, piece_events=piece_events)
 
     async def take(self, shard: str, *, owner: str) -> Tenure:

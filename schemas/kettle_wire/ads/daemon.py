@@ -43,6 +43,8 @@ class SubmitterAd(msgspec.Struct, frozen=True, kw_only=True):
     """How much of which concurrency limits its claims here use, with those that are being asked for."""
     cycle: int = 0
     """The last cycle whose matches for it are among these, or came to nothing."""
+    claims: int = 0
+    """How many slots of this pool it has, with those that are being asked for; 0 also from an older schedd."""
     flocked: int = 0
     """How many of its jobs run in other pools; they are not among the `running` ones."""
     tag: str = ""

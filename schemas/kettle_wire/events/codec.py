@@ -121,8 +121,21 @@ class Codec(Generic[E]):
             while isinstance(event, Superseded):
                 event = event.upcast()
         except (msgspec.MsgspecError, ArithmeticError, LookupError, TypeError, ValueError) as error:
-            raise UnknownEventError(f"cannot read a recorded event: {error}") from error
+            raise UnknownEventError(self._unread(data, error)) from error
         return cast("E", event)  # every way was followed to its end when the codec was made
+
+    def _unread(self, data: bytes, error: Exception) -> str:
+        """Why an event cannot be read, and what to do if it is of a type that comes later."""
+        try:
+            tag = self._read_tag(data).event
+        except msgspec.MsgspecError:
+            tag = ""
+        if not _TAG.fullmatch(tag) or tag in self.written or tag in self.superseded:
+            return f"cannot read a recorded event: {error}"
+        return (
+            f"cannot read a recorded event: its type is {tag}, which this version of Kettle does not know: a newer one has "
+            f"recorded it.  Nothing was changed; install the newer version here (kettle upgrade check)"
+        )
 
     def _refusal(self, event: Event) -> str:
         kind = type(event)

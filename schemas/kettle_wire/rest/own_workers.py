@@ -20,6 +20,18 @@ class RemoveOwnWorker(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     name: str
 
 
+class RevokeOwnJoinToken(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Withdraw a join token that you have made: no more machines join with it, and those that have stay."""
+
+    id: str
+
+
+class JoinTokenRevoked(msgspec.Struct, frozen=True, kw_only=True):
+    """Nobody joins with it any more."""
+
+    id: str
+
+
 class WorkerRemoved(msgspec.Struct, frozen=True, kw_only=True):
     """Its credential is not good any more."""
 
@@ -35,6 +47,15 @@ REMOVE_OWN_WORKER = Route(
     "remove_own_worker",
     parameters=RemoveOwnWorker,
     reply=WorkerRemoved,
+    level="WRITE",
+    errors=(404,),
+)
+REVOKE_OWN_JOIN_TOKEN = Route(
+    "DELETE",
+    "/own-join-tokens/{id}",
+    "revoke_own_join_token",
+    parameters=RevokeOwnJoinToken,
+    reply=JoinTokenRevoked,
     level="WRITE",
     errors=(404,),
 )

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from kettle_services.condor.start import COMMANDS
+from kettle_services.condor.start import COMMANDS, SERVED
 
 BIN: Final = "bin"
 """The directory for PATH."""
@@ -32,6 +32,18 @@ from kettle_services.condor.start import command
 
 command({name!r})
 """
+_SERVED_BODY: Final = """\
+import sys
+
+sys.path += {paths!r}
+from kettle.command_server.asking import end_if_carried_out
+
+end_if_carried_out({name!r})
+from kettle_services.condor.start import command
+
+command({name!r})
+"""
+"""For commands that a command server carries out: docs/decisions/0165-commands-are-forked-from-a-warm-process.md."""
 HTCONDOR: Final = "htcondor"
 """The command of nouns and verbs, which is in HTCondor's own package `htcondor`: ours only starts it on our modules."""
 _HTCONDOR: Final = """\
@@ -87,7 +99,7 @@ def install(directory: Path) -> Path:
 def launcher(name: str, interpreter: str = sys.executable, paths: Sequence[str] | None = None) -> str:
     """The text of one."""
     paths = module_paths() if paths is None else list(paths)
-    body = _BODY.format(paths=paths, name=name)
+    body = (_SERVED_BODY if name in SERVED else _BODY).format(paths=paths, name=name)
     if " " not in interpreter and len(interpreter.encode()) <= _LONGEST:
         return f"#!{interpreter} -IS\n{body}"
     quoted = interpreter.replace("'", "'\"'\"'")

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import Final, NoReturn, Protocol, TextIO, cast
 
 from kettle.client.connections import short_process
+from kettle.command_server.starting import start_if_useful
 from kettle.terminal.text import TerminalText
 
 COMMANDS: Final = {
@@ -89,6 +90,30 @@ COMMANDS: Final = {
 }
 """Each command, with the module in `commands` that is it, and what it is for."""
 
+SERVED: Final = frozenset(
+    {
+        *(
+            "condor_submit",
+            "condor_q",
+            "condor_rm",
+            "condor_hold",
+            "condor_release",
+            "condor_suspend",
+            "condor_continue",
+        ),
+        *(
+            "condor_vacate_job",
+            "condor_history",
+            "condor_qedit",
+            "condor_prio",
+            "condor_status",
+            "condor_userprio",
+        ),
+        *("condor_qusers", "condor_config_val", "condor_version"),
+    }
+)
+"""Those that a command server may carry out: short, asked for in loops, and without a terminal of their own."""
+
 _VERSION: Final = frozenset({"-version", "--version"})
 _HELP: Final = frozenset({"-help", "--help", "-h", "-?"})
 _PIPE_CLOSED: Final = 128 + 13  # what a shell calls the end by SIGPIPE
@@ -106,7 +131,10 @@ def command(name: str) -> NoReturn:
         # It hears of its removal from its service. That may come at any time, also while most is not loaded yet.
         signal.signal(signal.SIGUSR1, signal.SIG_IGN)
     short_process.defer_loading()
-    short_process.exit_quickly(main(name, sys.argv[1:]))
+    status = main(name, sys.argv[1:])
+    if name in SERVED:
+        start_if_useful("kettle_services.condor.command_server")
+    short_process.exit_quickly(status)
 
 
 def main(name: str, words: list[str]) -> int:

@@ -6,31 +6,27 @@ from it.
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
 from typing import Final
 
 from kettle.bus.batching import Pacing
 from kettle.bus.ports import Bus
 from kettle.bus.retryable import retryable
-from kettle.eventsourcing.replay import head_frame, missing_frames
+from kettle.eventsourcing.replay import followed_frames, head_frame
 from kettle.jobs.ad import over
 from kettle.retry.loop import retry
 from kettle_services.dagman.domain.decisions import next_time, react
 from kettle_services.dagman.domain.reading import Reader, Said
 from kettle_services.dagman.domain.workflow import Workflow
 from kettle_services.dagman.record import Record
-from kettle_wire import frames
 from kettle_wire.codes import DagStatus
 from kettle_wire.commands.queue import QUERY_JOBS, QueryJobs, Select
 from kettle_wire.events.workflow import NodeJobsSeen, WorkflowEnded, WorkflowEvent, WorkflowRemoved
-from kettle_wire.frames import Frame, Hollow
+from kettle_wire.frames import Frame
 from kettle_wire.subjects import Subjects
 
 DAG_JOB: Final = ["ClusterId", "Owner", "JobUniverse", "JobStatus", "CurrentHosts", "RemoveReason"]
 """What is asked of a DAG job."""
-FRAMES: Final = 64
-"""Frames that are fetched at once."""
 _WITHIN_S: Final = 10.0
 _GATHER_S: Final = 0.05
 """So long frames may be gathered while many jobs wait."""
@@ -96,37 +92,15 @@ class Following:
     async def _follow_while_needed(self, after: int) -> None:
         _log.info("follows %s from frame %s on", self._shard, after)
         await self.end_left(list(self._live))
-        reading = self._bus.consume(
-            self._subjects.event_stream(self._shard),
-            "",
-            subject=self._subjects.events(self._shard),
-            batch=FRAMES,
-            after=after,
-            ephemeral=True,
-            gather=Pacing(_GATHER_S, wanted=self._many_wait),
-        )
-        async with aclosing(reading) as batches:
-            async for batch in batches:
-                for message in batch.messages:
-                    async for frame in self._frames(frames.decode(message.data)):
-                        if removed := self.take(frame):
-                            await self.end_left(removed)
+        gather = Pacing(_GATHER_S, wanted=self._many_wait)
+        following = followed_frames(self._bus, self._subjects, self._shard, after=after, gather=gather)
+        async with aclosing(following) as frames:
+            async for frame in frames:
+                if removed := self.take(frame):
+                    await self.end_left(removed)
                 if not self._live:
                     self._frame = None
                     return
-
-    async def _frames(self, arrived: Frame | Hollow) -> AsyncGenerator[Frame]:
-        """
-        The frames up to one that arrived, without a gap; what the bus does not have comes from the schedd.
-        """
-        read = self._frame
-        if read is None or arrived.number <= read:
-            return
-        if isinstance(arrived, Frame) and arrived.number == read + 1:
-            yield arrived
-            return
-        async for frame in missing_frames(self._bus, self._shard, read, arrived.number):
-            yield frame
 
     async def end_left(self, numbers: list[int]) -> None:
         """

@@ -17,6 +17,7 @@ from kettle.auth.trust.keys import KeyPair, Kind
 from kettle.auth.trust.pool import Kind as Member
 from kettle.auth.trust.pool import tags_of
 from kettle.auth.trust.server import Seeds
+from kettle.bus.credentials import PERSON_AT
 from kettle.pool.access_point import FILE, PEOPLE_KEY, AccessPointFile
 from kettle.pool.home import Home
 from kettle.runtime import SettingsError
@@ -30,11 +31,11 @@ PERSON: Final = "user"
 class AccessPointPeople:
     """Signs for them."""
 
-    def __init__(self, home: Home, key: KeyPair, account: str) -> None:
-        """`account`: the public key of the account of the bus that people are in."""
+    def __init__(self, home: Home, key: KeyPair, said: AccessPointFile) -> None:
+        """`said`: what the pool has told when it joined."""
         self._home = home
         self._key = key
-        self._account = account
+        self._said = said
 
     @classmethod
     def of(cls, home: Home) -> "AccessPointPeople | None":
@@ -54,7 +55,7 @@ class AccessPointPeople:
             raise SettingsError(
                 f"{path} cannot be used ({error}): join again with kettle schedd join"
             ) from error
-        return cls(home, key, said.people_account)
+        return cls(home, key, said)
 
     def admit(self, names: Sequence[str]) -> None:
         """
@@ -69,5 +70,6 @@ class AccessPointPeople:
             write(self._home.credential(credential), partial(self._stated, name))
 
     def _stated(self, name: str, public: str) -> str:
-        nats = {"type": "user", "version": 2, "issuer_account": self._account, "tags": tags_of(Member.PERSON)}
+        tags = [*tags_of(Member.PERSON), f"{PERSON_AT}{self._said.name}"]
+        nats = {"type": "user", "version": 2, "issuer_account": self._said.people_account, "tags": tags}
         return encode(self._key, public, nats, name=token(name), issued=int(time.time()))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from kettle import faults
 from kettle.accounts.lookup import own_name
 from kettle.auth.trust.pool import Kind
 from kettle.bus.open_servers import open_servers, warning
@@ -42,6 +43,7 @@ POSTGRES: Final = "postgres"
 _CONNECTIONS: Final = frozenset({
     "KETTLE_NATS_URL", "KETTLE_NATS_CREDENTIALS", "KETTLE_NATS_CA", "KETTLE_DATABASE_URL", "KETTLE_HEALTH_PORT",
 })  # fmt: skip
+_READ_LATE: Final = _CONNECTIONS | {faults.VARIABLE, faults.ONCE}
 _NOT_INHERITED: Final = _CONNECTIONS | {
     "NOTIFY_SOCKET",
     "WATCHDOG_USEC",
@@ -233,7 +235,7 @@ class BringUp:
         """
         own = self._settings.environment.get(name, {})
         prefix = f"KETTLE_{role_of(name).upper()}_"
-        return all(variable in _CONNECTIONS or variable.startswith(prefix) for variable in own)
+        return all(variable in _READ_LATE or variable.startswith(prefix) for variable in own)
 
     def _environ_of_all(self) -> dict[str, str]:
         variables = {

@@ -4,6 +4,7 @@ given.
 """
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from kettle.embedded import EmbeddedPostgres
@@ -49,10 +50,11 @@ class DatabaseAccess:
             return
         # Not loaded by masters that have no database.
         from kettle.storage.database import Database
-        from kettle.storage.migration import migrate
+        from kettle.storage.migration import Stage, migrate
 
         async with Database.connect(self.owner_url, connections=1) as database:
-            await database.run(migrate, patience=_PATIENCE_S)
+            stages: tuple[Stage, ...] = ("pre", "post") if self._settings.migrate_post else ("pre",)
+            await database.run(partial(migrate, stages=stages), patience=_PATIENCE_S)
             await database.run(self._give_rights, patience=_PATIENCE_S)
 
     async def _give_rights(self, connection: "Connection") -> None:

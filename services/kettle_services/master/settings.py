@@ -103,6 +103,11 @@ class MasterSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     """Seconds between two checks of the free space."""
     migrate: bool = True
     """Bring the database's schema up to date before the services start."""
+    migrate_post: bool = True
+    """
+    Also take the steps of the schema that older releases cannot work with.  false where several hosts share a database and are
+    upgraded one after the other: then `kettle upgrade finish` takes them.
+    """
     throwaway: bool = False
     """
     The data need not survive a crash of the machine: no flushing, a faster start.  For tests and demonstrations.

@@ -47,6 +47,8 @@ from kettle_wire.events.interactive import (
 from kettle_wire.identity import Identity
 
 _ID_BYTES: Final = 6
+_EXPLAINED: Final = 50
+"""Sessions of one list of which schedd and negotiator are asked why members wait; of others the record says it."""
 
 
 class SessionCommands:
@@ -129,9 +131,11 @@ class SessionCommands:
             if (request.ended or not each.ended) and (request.everybody or self._is_own(each, caller))
         ]
         found.sort(key=lambda each: each.created)
-        waits = await asyncio.gather(*map(self._reasons.of, found))
+        newest = [each for each in found if not each.ended][-_EXPLAINED:]
+        said = await asyncio.gather(*map(self._reasons.of, newest))
+        waits = {each.id: why for each, why in zip(newest, said, strict=True)}
         return InteractiveSessions(
-            sessions=[view(each, why, members=False) for each, why in zip(found, waits, strict=True)]
+            sessions=[view(each, waits.get(each.id, ()), members=False) for each in found]
         )
 
     def _is_own(self, session: InteractiveSession, caller: Identity) -> bool:

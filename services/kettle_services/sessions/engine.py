@@ -33,10 +33,11 @@ class _Looked(msgspec.Struct, frozen=True):
 class Engine:
     """The sessions of one record, and what their schedulers said last."""
 
-    def __init__(self, record: Record, *, keep: float) -> None:
-        """`keep`: seconds for which a session that is over is listed."""
+    def __init__(self, record: Record, *, keep: float, most: int = 200) -> None:
+        """`keep`: seconds for which a session that is over is listed, and so are `most` of each person."""
         self.record: Final = record
         self._keep = keep
+        self._most = most
         self._heard: dict[str, Heard] = {}
         self._looked: dict[str, _Looked] = {}
         self._tick = asyncio.Event()
@@ -105,6 +106,8 @@ class Engine:
         """Decide when a time has come; never returns."""
         while True:
             self._tick.clear()
+            for session in self._surplus():
+                self._forget(session)
             now = time.time()
             soonest = min((self._look(session, now) for session in list(self.sessions)), default=_NEVER)
             with suppress(TimeoutError):
@@ -120,9 +123,7 @@ class Engine:
         if known is not None and known.session is each and known.heard is heard and now < known.due:
             return known.due
         if each.ended and now >= each.ended + self._keep:
-            self._heard.pop(session, None)
-            self._looked.pop(session, None)
-            self.settle(session, [InteractiveForgotten()])
+            self._forget(session)
             return _NEVER
         if not each.ended:
             self.settle(session)
@@ -130,6 +131,23 @@ class Engine:
         due = self._next(after) or _NEVER
         self._looked[session] = _Looked(after, heard, due)
         return due
+
+    def _surplus(self) -> list[str]:
+        """Sessions that are over, beyond so many of one person, those that ended last being kept."""
+        over: dict[str, list[InteractiveSession]] = {}
+        for each in self.sessions.values():
+            if each.ended:
+                over.setdefault(each.owner, []).append(each)
+        found: list[str] = []
+        for own in over.values():
+            if (more := len(own) - self._most) > 0:
+                found += [each.id for each in sorted(own, key=lambda each: each.ended)[:more]]
+        return found
+
+    def _forget(self, session: str) -> None:
+        self._heard.pop(session, None)
+        self._looked.pop(session, None)
+        self.settle(session, [InteractiveForgotten()])
 
     def _next(self, session: InteractiveSession) -> float:
         """When something may be due; 0: never by itself."""

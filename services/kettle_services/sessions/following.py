@@ -1,19 +1,16 @@
 """Follows the schedd of the sessions by its frames, while there is a session that is not over."""
 
 import logging
-from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Final
 
 from kettle.bus.ports import Bus
-from kettle.eventsourcing.replay import head_frame, missing_frames
+from kettle.eventsourcing.replay import followed_frames, head_frame
 from kettle_services.sessions.domain.reading import Reader
 from kettle_services.sessions.engine import Engine
-from kettle_wire import frames
-from kettle_wire.frames import Frame, Hollow
+from kettle_wire.frames import Frame
 from kettle_wire.subjects import Subjects
 
-FRAMES: Final = 64
 _log: Final = logging.getLogger(__name__)
 
 
@@ -55,35 +52,12 @@ class Following:
 
     async def _follow_while_needed(self, after: int) -> None:
         _log.info("follows %s from frame %s on", self._shard, after)
-        reading = self._bus.consume(
-            self._subjects.event_stream(self._shard),
-            "",
-            subject=self._subjects.events(self._shard),
-            batch=FRAMES,
-            after=after,
-            ephemeral=True,
-        )
-        async with aclosing(reading) as batches:
-            async for batch in batches:
-                for message in batch.messages:
-                    async for frame in self._frames(frames.decode(message.data)):
-                        self.take(frame)
+        async with aclosing(followed_frames(self._bus, self._subjects, self._shard, after=after)) as frames:
+            async for frame in frames:
+                self.take(frame)
                 if not self._engine.living:
                     self._frame = None
                     return
-
-    async def _frames(self, arrived: Frame | Hollow) -> AsyncGenerator[Frame]:
-        """
-        The frames up to one that arrived, without a gap; what the bus does not have comes from the schedd.
-        """
-        read = self._frame
-        if read is None or arrived.number <= read:
-            return
-        if isinstance(arrived, Frame) and arrived.number == read + 1:
-            yield arrived
-            return
-        async for frame in missing_frames(self._bus, self._shard, read, arrived.number):
-            yield frame
 
     def take(self, frame: Frame) -> None:
         """Record what a frame says of sessions, and what follows."""

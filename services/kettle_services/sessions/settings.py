@@ -23,5 +23,7 @@ class SessionsSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_
     """Sessions of one person that are not over, at most."""
     keep: Pause = 86_400.0
     """Seconds for which a session that is over is listed still."""
+    keep_most: Annotated[int, msgspec.Meta(ge=0, le=100_000)] = 200
+    """Sessions of one person that are over and listed still, at most; those that ended first are forgotten."""
     checkpoint_interval: Seconds = 1.0
     """Seconds between two savings of how sessions are."""

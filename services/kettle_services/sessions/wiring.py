@@ -45,7 +45,7 @@ async def serve(rt: Runtime, settings: SessionsSettings) -> None:
     profiles = ProfileFile(settings.profiles)
     await profiles.look()
     kept = KeptFiles(settings.home_path / shard_of(settings.name))
-    engine = Engine(record, keep=settings.keep)
+    engine = Engine(record, keep=settings.keep, most=settings.keep_most)
     await asyncio.to_thread(kept.forget, set(engine.living))
     following = Following(bus, Subjects(settings.pool), settings.name, engine)
     histories = Histories(log, record)

@@ -46,11 +46,14 @@ class CheckedFile:
         """The error for what is wrong in another file that this one names."""
         return self._refusal(message)
 
+    def where(self, keys: tuple[str, ...]) -> str:
+        """The file, and the line of a key if it has lines."""
+        line = TomlLines(self.text).line_of(keys) if self.path.suffix.lower() != ".json" else None
+        return f"{self.path}:{line}" if line else str(self.path)
+
     def refuse(self, keys: tuple[str, ...], message: str) -> Exception:
         """The error for a value in the file."""
-        line = TomlLines(self.text).line_of(keys) if self.path.suffix.lower() != ".json" else None
-        where = f":{line}" if line else ""
-        return self._refusal(f"{self.path}{where}: {'.'.join(keys)}: {message}")
+        return self._refusal(f"{self.where(keys)}: {'.'.join(keys)}: {message}")
 
     def convert(self, value: object, kind: Any, keys: tuple[str, ...]) -> Any:
         """A value of a type, or why it is none."""

@@ -8,8 +8,10 @@ import numpy as np
 
 from kettle_services.simulator.domain.claims import Record, forget
 from kettle_services.simulator.domain.pool_rules import PoolRules
-from kettle_services.simulator.invented.never_fits import first_refused, first_too_large
+from kettle_services.simulator.invented.never_fits import first_refused, first_too_large, machines_of
+from kettle_services.simulator.invented.period_of_workload import END
 from kettle_services.simulator.invented.play import Course, play
+from kettle_services.simulator.platforms.host_changes import changes
 from kettle_services.simulator.platforms.network import TCP, Correction, Network
 from kettle_services.simulator.platforms.platform import Platform
 from kettle_services.simulator.results.result import Result
@@ -19,7 +21,6 @@ from kettle_services.simulator.workloads.workload import Workload
 from kettle_services.simulator.wrench.batch_service import Discipline
 from kettle_services.simulator.wrench.delays import Delays, Oddities
 from kettle_services.simulator.wrench.dependent_jobs import DependentJobs
-from kettle_services.simulator.wrench.hosts_over_time import changes
 from kettle_services.simulator.wrench.job_runs import NO_DATA
 from kettle_services.simulator.wrench.pool import WrenchPool
 from kettle_services.simulator.wrench.transfers import Transfers
@@ -57,6 +58,8 @@ class Simulation(msgspec.Struct, frozen=True, kw_only=True):
     """Of failures of hosts."""
     course: Course = Course()
     """How Kettle's deciders are played."""
+    until: int = END
+    """It ends then, in microseconds, whatever still waits or runs."""
 
     def run(self, record: Record = forget) -> Result:
         """
@@ -68,12 +71,20 @@ class Simulation(msgspec.Struct, frozen=True, kw_only=True):
         """
         if self.rules is not None:
             self.check()
-            return play(self.platform, self.workload, self.rules, course=self.course, record=record)
+            return play(
+                self.platform,
+                self.workload,
+                self.rules,
+                course=self.course,
+                seed=self.seed,
+                until=self.until,
+                record=record,
+            )
         if self.workload.waits is not None:
             return self._run_dependent(self.workload.waits)
         pool = self._empty_pool()
         self._submit_all(pool)
-        pool.run()
+        pool.run(until=self.until)
         hosts = pool.places if self._one_host_each else None
         return Result(
             self.workload,
@@ -83,6 +94,7 @@ class Simulation(msgspec.Struct, frozen=True, kw_only=True):
             pool.reported,
             hosts=hosts,
             lost=pool.lost,
+            stopped=self._stopped(pool),
         )
 
     def check(self) -> None:
@@ -96,15 +108,12 @@ class Simulation(msgspec.Struct, frozen=True, kw_only=True):
         if self.rules is None:
             self._submit_all(self._empty_pool())
             return
-        if self.workload.waits is not None:
-            raise ValueError("jobs that wait for others are simulated by WRENCH's model only")
-        if any(host.failures is not None for host in self.platform.hosts):
-            raise ValueError("hosts that fail are simulated by WRENCH's model only")
-        job = first_too_large(self.platform, self.workload)
+        platform = self.platform.with_more(machines_of(self.course.pools))
+        job = first_too_large(platform, self.workload)
         if job is not None:
             cores, memory = int(self.workload.cores[job]), int(self.workload.memory[job])
             raise JobTooLargeError(job, f"no host has {cores} cores and {memory} MiB of memory for a job")
-        refused = first_refused(self.platform, self.workload, self.rules.groups.tree, self.course.said)
+        refused = first_refused(platform, self.workload, self.rules.groups.tree, self.course.said)
         if refused is not None:
             raise JobTooLargeError(*refused)
 
@@ -113,14 +122,19 @@ class Simulation(msgspec.Struct, frozen=True, kw_only=True):
         pool = self._empty_pool()
         submit = self._submit_to(pool)
         jobs = DependentJobs(self.workload, waits, submit)
-        pool.run(jobs)
+        pool.run(jobs, until=self.until)
         columns = (pool.starts, pool.ends, pool.reported, pool.submitted, pool.places)
         starts, ends, reported, submitted, places = (
             _in_order(column, jobs.jobs, len(self.workload)) for column in columns
         )
         hosts = places if self._one_host_each else None
         lost = [(jobs.jobs[job], start, end) for job, start, end in pool.lost]
-        return Result(self.workload, self.platform, starts, ends, reported, submitted, hosts, lost)
+        return Result(
+            self.workload, self.platform, starts, ends, reported, submitted, hosts, lost, self._stopped(pool)
+        )
+
+    def _stopped(self, pool: WrenchPool) -> int | None:
+        return self.until if self.until < END and pool.is_open else None
 
     @property
     def _one_host_each(self) -> bool:

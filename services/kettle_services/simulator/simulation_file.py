@@ -12,6 +12,8 @@ from typing import Any, Final, cast
 import msgspec
 
 from kettle.classad import ClassAdParseError, parse
+from kettle.worker_pools.faults import PoolFileRefused
+from kettle.worker_pools.reading import pool_of
 from kettle_services.negotiator.settings import NegotiatorSettings
 from kettle_services.simulator.checked_file import CheckedFile, closest
 from kettle_services.simulator.domain.pool_rules import PoolRules
@@ -29,6 +31,7 @@ from kettle_services.simulator.workloads.workload import Workload
 from kettle_services.simulator.wrench.batch_service import Discipline
 from kettle_services.simulator.wrench.delays import Delays, Oddities
 from kettle_wire.ads import Ad, Expr
+from kettle_wire.worker_pools import WorkerPool
 
 
 class SimulationFileError(Exception):
@@ -77,8 +80,6 @@ class Deciders(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """From when a match has become possible until the slot is claimed."""
     start: Quantity = 0.0
     """From when a slot is claimed until the job runs on it."""
-    until: Quantity = ""
-    """When it ends, whatever still waits or runs; empty: with the last job."""
 
 
 class AllMachines(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -89,8 +90,8 @@ class AllMachines(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     user_preemption: bool | None = None
 
 
-_WRENCH, _KETTLE = ("delays", "queue"), ("negotiator", "factors", "kettle", "machines")
-_TABLES: Final = ("seed", "model", "platform", "workload", *_WRENCH, *_KETTLE)
+_WRENCH, _KETTLE = ("delays", "queue"), ("negotiator", "factors", "kettle", "machines", "pool")
+_TABLES: Final = ("seed", "model", "until", "platform", "workload", *_WRENCH, *_KETTLE)
 
 
 def read(path: Path, *, seed: int | None = None, skip_bad: bool = False) -> Described:
@@ -116,7 +117,9 @@ def read(path: Path, *, seed: int | None = None, skip_bad: bool = False) -> Desc
         workload_of(file, keys, said, first + place, skipped, grid=queue.batch, skip_bad=skip_bad)
         for place, (keys, said) in enumerate(_list(file, tables, "workload", JobsTable))
     ]
-    platforms = [platform_of(file, keys, said) for keys, said in _list(file, tables, "platform", Hosts)]
+    has_hosts = "platform" in tables or "pool" not in tables
+    hosts = _list(file, tables, "platform", Hosts) if has_hosts else []
+    platforms = [platform_of(file, keys, said) for keys, said in hosts]
     delays: DelaysTable = _table(file, tables, "delays", DelaysTable)
     try:
         workload = reduce(add, workloads)
@@ -128,13 +131,14 @@ def read(path: Path, *, seed: int | None = None, skip_bad: bool = False) -> Desc
         _only_for_wrench(file, platforms, workload)
     return Described(
         Simulation(
-            platform=reduce(add, platforms),
+            platform=reduce(add, platforms, Platform(hosts=())),
             workload=workload,
             delays=_delays(file, delays),
             discipline=queue.discipline,
             oddities=Oddities(unstable_sort=queue.unstable_sort, priorities_ignored=queue.priorities_ignored),
             messages=queue.messages,
             seed=first,
+            until=_until(file, tables),
             rules=None if model == "wrench" else _rules(file, tables),
             course=_course(file, tables),
         ),
@@ -205,13 +209,40 @@ def _course(file: CheckedFile, tables: dict[str, Any]) -> Course:
     if machines.user_preemption is not None:
         ad["UserPreemption"] = machines.user_preemption
     times: dict[str, int] = {}
-    for name in ("step", "latency", "start", "until"):
+    for name in ("step", "latency", "start"):
         quantity: Quantity = getattr(said, name)
         try:
-            times[name] = END if quantity == "" else microseconds(quantity)
+            times[name] = microseconds(quantity)
         except QuantityError as error:
             raise file.refuse(("kettle", name), str(error)) from error
-    return Course(said=ad, **times)
+    return Course(said=ad, pools=_pools(file, tables.get("pool", [])), **times)
+
+
+def _pools(file: CheckedFile, said: object) -> tuple[WorkerPool, ...]:
+    """`[[pool]]`: each as the scaler's file of one has it."""
+    found: list[WorkerPool] = []
+    one = isinstance(said, dict)
+    for place, each in enumerate(cast("list[Any]", [said] if one else said)):
+        keys = ("pool",) if one else ("pool", str(place))
+        file.table(each, keys)
+        try:
+            found.append(pool_of(each, lambda inner, keys=keys: file.where((*keys, *inner))))
+        except PoolFileRefused as refused:
+            raise file.refusal(str(refused)) from refused
+    names = [pool.name for pool in found]
+    for name in names:
+        if names.count(name) > 1:
+            raise file.refuse(("pool",), f"two pools are called {name}")
+    return tuple(found)
+
+
+def _until(file: CheckedFile, tables: dict[str, Any]) -> int:
+    if "until" not in tables:
+        return END
+    try:
+        return microseconds(file.convert(tables["until"], float | str, ("until",)))
+    except QuantityError as error:
+        raise file.refuse(("until",), str(error)) from error
 
 
 def _only_for_kettle(file: CheckedFile, workload: Workload) -> None:
@@ -221,11 +252,10 @@ def _only_for_kettle(file: CheckedFile, workload: Workload) -> None:
 
 
 def _only_for_wrench(file: CheckedFile, platforms: list[Platform], workload: Workload) -> None:
+    moves = bool(workload.reads.any() or workload.writes.any()) and any(each.links for each in platforms)
     for name, what, is_there in (
-        ("workload", "workflows", workload.waits is not None),
         ("workload", "jobs of several nodes", bool(workload.nodes.max(initial=1) > 1)),
-        ("workload", "data over the network", bool(workload.reads.any() or workload.writes.any())),
-        ("platform", "hosts that fail", any(host.failures for each in platforms for host in each.hosts)),
+        ("workload", "data over the links of a platform", moves),
     ):
         if is_there:
             raise file.refuse((name,), f"{what} are simulated by the model wrench only")

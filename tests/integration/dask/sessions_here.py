@@ -202,6 +202,6 @@ async def sessions_here() -> AsyncGenerator[SessionsHere]:
     try:
         yield service
     finally:
-        if service.situation.state != "ended":
+        if service.situation.state != "ended" or not all(task.done() for task, _ in service.jobs.values()):
             await service.end()
         backends[SCHEME] = KettleBackend()

@@ -43,7 +43,12 @@ def zygote_of(dummies: DummyPool, master: int) -> int:
 
 
 def test_a_forked_service_is_shown_as_the_one_that_it_is(dummies: DummyPool) -> None:
-    """It has its command line, environment, session, directory and log, and nothing of the zygote's."""
+    """
+    It has its command line, environment, session, directory and log, and nothing of the zygote's; faults that a test wants of
+    it are its own as well.
+    """
+    fault = {"KETTLE_FAULT_POINTS": "append.before=kill"}
+    dummies.environ["KETTLE_MASTER_ENVIRONMENT"] = json.dumps({"first": fault})
     started = dummies.up()
     first = dummies.pid("first")
     assert zygote_of(dummies, started.state.pid) == parent_of(first)
@@ -51,6 +56,7 @@ def test_a_forked_service_is_shown_as_the_one_that_it_is(dummies: DummyPool) -> 
     environ = dict(part.split("=", 1) for part in shown(first, "environ"))
     assert ROOM not in environ
     assert "nats://127.0.0.1:1" == environ["KETTLE_NATS_URL"]
+    assert fault.items() <= environ.items()
     assert first == os.getsid(first)
     assert dummies.home == Path(f"/proc/{first}/cwd").readlink()
     assert dummies.home / "log" / "first.log" == Path(f"/proc/{first}/fd/1").readlink()

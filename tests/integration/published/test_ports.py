@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
+from typing import NamedTuple
 
 import pytest
 
@@ -27,15 +28,24 @@ sys.stdin.read()
 """
 
 
+class JobProcess(NamedTuple):
+    """A process of the job, and where it listens."""
+
+    pid: int
+    port: int
+
+
 @contextmanager
-def of_the_job(port: int = 0) -> Generator[int]:
-    """A process below this one, which stands for the starter, listens; its port."""
+def of_the_job(monkeypatch: pytest.MonkeyPatch) -> Generator[JobProcess]:
+    """A process below this one, which stands for the starter, listens; it is the job's only one."""
     with subprocess.Popen(
-        [sys.executable, "-c", SHARES, str(port)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", SHARES, "0"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as made:
         assert made.stdout is not None
+        # other tests of this process may have children of their own, of which some have ended
+        monkeypatch.setattr(JobPorts, "_pids", lambda _self: [made.pid])
         try:
-            yield int(made.stdout.readline())
+            yield JobProcess(made.pid, int(made.stdout.readline()))
         finally:
             made.kill()
 
@@ -58,10 +68,6 @@ async def connected(side: JobPorts, port: int) -> str:
     return ""
 
 
-def of_this_process(_self: JobPorts) -> list[int]:
-    return children()
-
-
 def side() -> JobPorts:
     """Of a job below this process; the process that connects is not below itself."""
     return JobPorts("", os.getpid())
@@ -69,8 +75,7 @@ def side() -> JobPorts:
 
 async def test_a_port_that_a_stranger_shares_is_not_connected_to(monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernel would give connections to either of the two (SO_REUSEPORT)."""
-    monkeypatch.setattr(JobPorts, "_pids", of_this_process)
-    with of_the_job() as port:
+    with of_the_job(monkeypatch) as (_, port):
         assert await connected(side(), port) == ""
         with socket.socket() as stranger:
             stranger.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
@@ -84,21 +89,15 @@ async def test_a_port_that_a_stranger_has_taken_meanwhile_is_given_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Between the look and the connection the job's process has closed it."""
-    monkeypatch.setattr(JobPorts, "_pids", of_this_process)
-    with socket.create_server(("127.0.0.1", 0)) as stranger, of_the_job():
+    with socket.create_server(("127.0.0.1", 0)) as stranger, of_the_job(monkeypatch) as job:
         port = stranger.getsockname()[1]
         seen: list[Listener] = []
 
         def a_moment_ago(number: int, pids: list[int]) -> Listener:
             if not seen:
-                seen.append(Listener("127.0.0.1", port, children()[0]))
+                seen.append(Listener("127.0.0.1", port, job.pid))
                 return seen[0]
             return listener_of(number, pids)
 
         monkeypatch.setattr(ports, "listener_of", a_moment_ago)
         assert await connected(side(), port) == "not_of_this_job"
-
-
-def children() -> list[int]:
-    with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as file:  # noqa: PTH123 - short
-        return [int(each) for each in file.read().split()]

@@ -28,6 +28,7 @@ PAGES: Final = (
     "/fairshare",
     "/submitters",
     "/negotiations",
+    "/own-machines",
     "/pools",
     "/log",
     "/usage",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kettle.testing.chaos.schedule import ALONE, KINDS, MEANING, Targets, chosen, schedule
+from kettle.testing.chaos.schedule import ALONE, KINDS, MEANING, Targets, chosen, schedule, targeted
 
 TARGETS: Targets = {
     "kill": ["schedd", "startd", "nats", "postgres"],
@@ -62,6 +62,15 @@ def test_patterns_choose() -> None:
     assert {"kill": ["schedd"], "pause": ["schedd"]} == chosen(TARGETS, ["kill:sch*", "pause:schedd"])
     assert {"slow": ["schedd>nats"]} == chosen(TARGETS, ["slow:*>nats"])
     assert {kind: sorted(names) for kind, names in TARGETS.items()} == chosen(TARGETS, [])
+
+
+def test_patterns_tell_what_is_needed_for_one_kind() -> None:
+    """Before anything runs it is known of whom a kind of fault may be wanted."""
+    names = ["schedd", "shadow", "startd"]
+    assert names == targeted("clock", names, [])
+    assert names == targeted("clock", names, ["kill:schedd", "clock"])
+    assert ["schedd", "shadow"] == targeted("clock", names, ["kill", "c*:sh*", "clock:schedd"])
+    assert [] == targeted("clock", names, ["kill", "pause:*"])
 
 
 def test_pattern_that_fits_nothing() -> None:

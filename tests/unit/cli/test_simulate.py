@@ -104,3 +104,42 @@ def test_jobs_that_never_end_are_told(study: Path, capfd: pytest.CaptureFixture[
     said = capfd.readouterr()
     assert "4 jobs never ended." in said.out + said.err
     assert "LOST HOURS" in said.out
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_run_that_was_kept_is_drawn_as_it_was(
+    study: Path, tmp_path: Path, kind: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The table says enough for cores, shares and waits; of the hosts it says nothing."""
+    table, at_once, later = tmp_path / f"jobs.{kind}", tmp_path / "once", tmp_path / "later"
+    assert 0 == main(["simulate", "run", str(study), "--jobs", str(table), "--svg", str(at_once)])
+    assert 0 == main(["simulate", "plot", str(table), str(later), "--cores", "4"])
+    assert str(later / "waits.svg") in capfd.readouterr().out
+    for name in ("cores.svg", "shares.svg", "waits.svg"):
+        assert (at_once / name).read_text() == (later / name).read_text()
+    assert "Gantt" not in (later / "gantt.svg").read_text()
+    assert 0 == main(["simulate", "plot", str(study), str(tmp_path / "played")])
+    assert (at_once / "gantt.svg").read_text() == (tmp_path / "played" / "gantt.svg").read_text()
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("job,user\n1,ada\n", "it has no column cores"),
+        (
+            "user,cores,nodes,memory,submitted,started,ended,reported\nada,x,1,0,0,1,2,2\n",
+            "line 2: this is no job",
+        ),
+        (
+            "user,cores,nodes,memory,submitted,started,ended,reported\nada,0,1,0,0,1,2,2\n",
+            "line 2: a job has cores",
+        ),
+        ("user,cores,nodes,memory,submitted,started,ended,reported\n", "there is no job in it"),
+    ],
+)
+def test_a_table_that_is_none_is_refused(
+    tmp_path: Path, text: str, sentence: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "jobs.csv").write_text(text)
+    assert 1 == main(["simulate", "plot", str(tmp_path / "jobs.csv"), str(tmp_path / "drawings")])
+    assert sentence in capfd.readouterr().err

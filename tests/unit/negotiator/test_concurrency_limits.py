@@ -228,7 +228,7 @@ def test_a_cycle_follows_when_a_limit_has_room_again(
     one = pool([slot()], asks)
     run(one, cycle=7)
     assert not one.stirred
-    done = msgspec.structs.replace(asks, requests=[], cycle=cycle, limits=limits)
+    done = msgspec.structs.replace(asks, requests=[], cycle=cycle, limits=limits, claims=3)
     one.submitter("Submitter.alice", done)
     assert one.stirred is stirs
     one.stirred = False

@@ -99,7 +99,7 @@ def test_who_has_least_is_served_first(fed_back: bool) -> None:
         name = f"slot{cycle}@m"
         one.slot(slot_key("m", name), slot(name, cpus=1))
         one.secret(slot_key("m", name), SlotSecret(startd="m", capability="c"))
-        (match,) = negotiate(one, Reasons(), now=float(cycle), trust=1000.0).matches
+        (match,) = negotiate(one, Reasons(), now=float(cycle), trust=1000.0, cycle=cycle + 1).matches
         got[match.submitter] += 1
         if fed_back:
             one.slot(

@@ -1,6 +1,7 @@
 """The protocol of tunnels: both ends, with any cuts and any order between them."""
 
 from collections import deque
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
@@ -320,3 +321,35 @@ def test_nonsense_does_nothing_but_end_it(opens: bool, pieces: list[bytes]) -> N
             list(mux.receive(piece))
     except ProtocolViolation:
         pass
+
+
+def test_streams_that_are_opened_and_broken_off_do_not_pile_up() -> None:
+    """A connection that takes nothing keeps so many frames and no more, on either side; then it goes on."""
+    gateway, job = Multiplexer(opens=True), Multiplexer(opens=False)
+
+    def asked() -> None:
+        for event in job.receive(b"".join(gateway.take(1 << 30))):
+            assert isinstance(event, Asked)
+            job.refuse(event.stream, StreamCode.TOO_MANY, "not now")
+
+    def gives_up() -> None:
+        gateway.reset(gateway.open("web"), "nobody waits for it any more")
+
+    with pytest.raises(TunnelClosedError, match="takes nothing at the moment"):
+        repeatedly(gives_up)
+    list(job.receive(b"".join(gateway.take(1 << 30))))
+    gives_up()
+
+    def goes_on() -> None:
+        number = gateway.open("web")
+        asked()
+        gateway.reset(number, "nobody waits for it any more")
+
+    list(job.receive(b"".join(gateway.take(1 << 30))))
+    with pytest.raises(ProtocolViolation, match="more is opened than is read"):
+        repeatedly(goes_on)
+
+
+def repeatedly(what: Callable[[], None]) -> None:
+    for _ in range(20_000):
+        what()

@@ -82,3 +82,16 @@ def test_line_names_its_trace() -> None:
     expected = format(span.get_span_context().trace_id, "032x")
     assert expected == json.loads(stream.getvalue())["trace_id"]
     assert "opentelemetry.trace" in sys.modules
+
+
+def test_a_level_is_changed_while_it_runs() -> None:
+    """From now on, and for libraries that say much at most their warnings."""
+    root = logging.getLogger()
+    before = root.level
+    try:
+        logs.change_level("debug")
+        assert (logging.DEBUG, logging.WARNING) == (root.level, logging.getLogger("nats").level)
+        logs.change_level("error")
+        assert (logging.ERROR, logging.ERROR) == (root.level, logging.getLogger("nats").level)
+    finally:
+        logs.change_level(logging.getLevelName(before))

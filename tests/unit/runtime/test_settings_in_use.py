@@ -6,7 +6,7 @@ import pytest
 
 from kettle.runtime import Settings, SettingsError
 from kettle.runtime.settings import IN_USE
-from kettle.runtime.settings_in_use import SettingsInUse
+from kettle.runtime.settings_in_use import SettingsInUse, level_file
 
 ENVIRON = {"KETTLE_HOME": "/nonexistent", "KETTLE_POOL": "p", "KETTLE_NATS_URL": "nats://u:secret@h:1"}
 
@@ -67,3 +67,14 @@ def test_without_a_master_nothing_is_kept() -> None:
 def _level(in_use: SettingsInUse, level: str) -> tuple[str, str]:
     settings, why = in_use.load(Settings, "schedd", {**ENVIRON, "KETTLE_LOG_LEVEL": level})
     return settings.log_level, why
+
+
+def test_a_level_for_now(in_use: SettingsInUse, tmp_path: Path) -> None:
+    """What an administrator wants of a log for now stands beside the settings in use; nonsense is none."""
+    assert "" == SettingsInUse(None).log_level() == in_use.log_level()
+    in_use.keep("schedd", Settings.load("schedd", environ=ENVIRON))
+    path = level_file(tmp_path / "in-use" / "schedd.json")
+    path.write_text('"debug"')
+    assert "debug" == in_use.log_level()
+    path.write_text('"loud"')
+    assert "" == in_use.log_level()

@@ -134,6 +134,18 @@ def test_a_scheduler_has_its_way_within_what_it_may() -> None:
     assert 1 == one.session.target.workers
 
 
+def test_a_wish_for_which_nothing_can_be_done_is_not_recorded() -> None:
+    """A scheduler says another number each second; until there can be workers, the last one counts."""
+    one = OneSession(created(adapt=SessionAdapt(minimum=1, maximum=9)))
+    before = len(one.log)
+    for target in (4, 5, 4, 7):
+        one.heard = Heard(target=target)
+        one.settle()
+    assert before == len(one.log)
+    ready(one)
+    assert 7 == one.session.target.workers
+
+
 def test_a_worker_has_a_successor_before_its_time_is_over() -> None:
     one = ready(OneSession(created(workers=1, worker_life=4_000.0)))
     old = min(one.workers)

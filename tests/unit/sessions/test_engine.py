@@ -87,6 +87,22 @@ async def test_sessions_that_are_over_are_forgotten_when_their_time_has_come() -
     running.cancel()
 
 
+async def test_of_each_person_so_many_that_are_over_are_kept() -> None:
+    """Those that ended last; who makes sessions all day fills no memory."""
+    record = InMemory()
+    for number, (owner, ended) in enumerate(
+        [("ann", 5.0), ("ann", 9.0), ("ann", 7.0), ("bob", 1.0), ("ann", 0.0)]
+    ):
+        record.states[f"{number}"] = InteractiveSession(
+            id=f"{number}", owner=owner, name="a", kind="dask", plan=created().plan, target=SessionTarget(),
+            created=1.0, frame=0, ended=ended, closing=ended,
+        )  # fmt: skip
+    running = asyncio.create_task(Engine(cast("Record", record), keep=1e12, most=2).run())
+    await turns()
+    assert {"1", "2", "3", "4"} == record.states.keys()
+    running.cancel()
+
+
 async def test_the_end_of_a_life_is_decided_when_it_comes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without anything that happens."""
     record = InMemory()

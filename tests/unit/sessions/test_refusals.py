@@ -50,6 +50,14 @@ def test_services_of_a_profile_are_looked_at_with_the_file() -> None:
         read_profiles('[lab]\nkind = "notebook"\nservices = "web"\n', "profiles.toml")
 
 
+def test_requirements_of_a_profile_are_looked_at_with_the_file() -> None:
+    """Not when the first session is made of it, whose jobs would be refused."""
+    with pytest.raises(PoolFileRefused, match=r"profiles\.toml:3: requirements: "):
+        read_profiles('[lab]\nkind = "notebook"\nrequirements = "TARGET.Arch == "\n', "profiles.toml")
+    right = read_profiles('[lab]\nkind = "notebook"\nrequirements = "HasGPU"\n', "profiles.toml")
+    assert "HasGPU" == right["lab"].requirements
+
+
 class RefusingQueue:
     """A schedd that takes no edit, and all else."""
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from kettle_services.simulator.platforms.host_changes import changes
 from kettle_services.simulator.platforms.lives import Failures, outages_of, read_outages
 from kettle_services.simulator.platforms.network import Correction
 from kettle_services.simulator.platforms.platform import Level, Platform
@@ -19,7 +20,6 @@ from kettle_services.simulator.workloads.distributions import Randomness
 from kettle_services.simulator.workloads.workload import Workload
 from kettle_services.simulator.wrench.batch_service import Discipline
 from kettle_services.simulator.wrench.delays import Delays
-from kettle_services.simulator.wrench.hosts_over_time import changes
 
 _S = 1_000_000
 

@@ -13,9 +13,9 @@ from kettle_services.simulator.simulation import JobTooLargeError
 from kettle_services.simulator.simulation_file import SimulationFileError, read
 
 
-def _run(directory: Path, text: str) -> Result:
+def _run(directory: Path, text: str, before: str = 'model = "kettle"\n') -> Result:
     path = directory / "study.toml"
-    path.write_text('model = "kettle"\n' + text)
+    path.write_text(before + text)
     return read(path).simulation.run()
 
 
@@ -150,9 +150,117 @@ def test_a_pool_in_which_nothing_more_can_happen_ends(tmp_path: Path) -> None:
 
 
 def test_it_can_end_before_the_jobs_do(tmp_path: Path) -> None:
-    found = _run(tmp_path, '[platform]\n[workload]\njobs = 3\nduration = 60\n[kettle]\nuntil = "100 s"\n')
+    found = _run(
+        tmp_path, "[platform]\n[workload]\njobs = 3\nduration = 60\n", 'model = "kettle"\nuntil = "100 s"\n'
+    )
     assert found.ends.tolist() == [60_000_000, -1, -1]
     assert found.starts.tolist() == [0, 60_000_000, -1]
+    assert (found.figures().makespan, found.figures().utilisation) == (100.0, 1.0)
+    assert found.figures().core_hours == pytest.approx(100 / 3600)
+
+
+def test_hosts_fail_and_their_jobs_begin_again_elsewhere(tmp_path: Path) -> None:
+    """
+    The first host is away from 30 s to 200 s: its job of 60 s waits for the second one, and has lost 30 s.
+    """
+    (tmp_path / "outages.csv").write_text("host1,30,200\n")
+    found = _run(
+        tmp_path,
+        """
+        [platform]
+        hosts = 2
+        outages = "outages.csv"
+        [workload]
+        jobs = 2
+        duration = 60
+        """,
+    )
+    assert sorted(found.ends.tolist()) == [60_000_000, 120_000_000]
+    assert [(0, 30_000_000)] == [(start, end) for _, start, end in found.lost.tolist()]
+    assert found.figures().lost_core_hours == pytest.approx(30 / 3600)
+    assert found.hosts is not None
+    assert found.hosts.tolist() == [1, 1]
+
+
+def test_hosts_that_fail_at_random_fail_as_in_the_other_model(tmp_path: Path) -> None:
+    text = """
+        [platform]
+        hosts = 3
+        mtbf = 100
+        repair = 10
+        [workload]
+        jobs = 30
+        duration = 50
+        """
+    mine, others = _run(tmp_path, text), _run(tmp_path, text, 'model = "wrench"\n')
+    assert (mine.ends >= 0).all()
+    assert len(mine.lost) > 5
+    assert mine.figures().makespan == pytest.approx(others.figures().makespan, rel=0.15)
+
+
+def test_a_pool_whose_hosts_always_fail_too_early_ends(tmp_path: Path) -> None:
+    """
+    A job of a year on a host that fails once a day: it is lost again and again, until the simulation is over.
+    """
+    text = '[platform]\nmtbf = "1 d"\nrepair = "1 h"\n[workload]\njobs = 1\nduration = "365 d"\n'
+    found = _run(tmp_path, text, 'model = "kettle"\nuntil = "30 d"\n')
+    assert found.ends.tolist() == [-1]
+    assert len(found.lost) > 10
+    assert found.figures().makespan == 30 * 86_400
+
+
+def test_jobs_wait_for_those_before_them(tmp_path: Path) -> None:
+    """A diamond, twice, on three cores: at 90 s one of the second one has to wait until 120 s."""
+    (tmp_path / "flow.dag").write_text(
+        "".join(f"JOB {name} {name}.sub\n" for name in "ABCD") + "PARENT A CHILD B C\nPARENT B C CHILD D\n"
+    )
+    found = _run(
+        tmp_path,
+        """
+        [platform]
+        cores = 3
+        [workload]
+        dag = "flow.dag"
+        duration = 60
+        times = 2
+        every = 30
+        """,
+    )
+    minute = 60_000_000
+    assert found.starts.tolist()[0] == 0
+    assert found.ends.max() == found.figures().makespan * 1e6
+    waits = found.workload.waits
+    assert waits is not None
+    for job in range(len(found.workload)):
+        parents = waits.parents[waits.starts[job] : waits.starts[job + 1]]
+        if len(parents):
+            assert found.submitted[job] == found.ends[parents].max()
+        assert found.starts[job] >= found.submitted[job] >= 0
+    assert ((found.ends - found.starts) == minute).all()
+    assert found.figures().makespan == 240.0
+
+
+def test_hosts_have_a_price(tmp_path: Path) -> None:
+    """
+    Two hosts for a tenth of an hour at 1.5, and one that comes at half of it at 10; others have no price.
+    """
+    found = _run(
+        tmp_path,
+        """
+        [[platform]]
+        hosts = 2
+        price = 1.5
+        [[platform]]
+        joins = 180
+        price = 10
+        [[platform]]
+        [[workload]]
+        jobs = 1
+        duration = 360
+        """,
+    )
+    assert found.figures().cost == pytest.approx(0.1 * 3 + 0.05 * 10)
+    assert found.figures("user").cost is None
 
 
 def test_latency_and_start_are_waited_for(tmp_path: Path) -> None:
@@ -183,12 +291,11 @@ def test_a_job_that_no_host_takes_is_told_before_as_kettle_why_says_it(
     ("text", "sentence"),
     [
         ('model = "kettle"\n[machines]\nrank = "1 +"', "machines.rank: it is no expression"),
-        ('model = "kettle"\n[kettle]\nuntil = "soon"', "kettle.until: "),
+        ('until = "soon"\nmodel = "kettle"', "until: "),
         ('[workload]\nrank = "Memory"', 'by the model kettle only: model = "kettle"'),
-        ('model = "kettle"\n[platform]\nmtbf = 5', "hosts that fail are simulated by the model wrench only"),
         (
-            'model = "kettle"\n[workload]\nreads = 5',
-            "data over the network are simulated by the model wrench only",
+            'model = "kettle"\n[workload]\nreads = 5\n[platform]\nlink = "1 Gbit/s"',
+            "data over the links of a platform are simulated by the model wrench only",
         ),
         ('model = "kettle"\n[platform]\njoins = 5\nleaves = 5', "hosts leave after they have joined"),
         ('model = "kettle"\n[workload]\nrank = "1 +"', "rank is no expression"),

@@ -190,3 +190,17 @@ def test_what_cannot_be_is_refused_with_its_place(tmp_path: Path, was: str, now:
         read(tmp_path / "study.toml")
     assert str(refused.value).startswith(f"{tmp_path}/study.toml")
     assert sentence in str(refused.value)
+
+
+def test_a_run_ends_when_it_is_told_to(tmp_path: Path) -> None:
+    """A job of two days on a host that fails twice a day never ends; one of an hour does."""
+    (tmp_path / "study.toml").write_text(
+        'until = "40 d"\n[[platform]]\nmtbf = "1 h"\nrepair = "1 h"\n[[platform]]\n'
+        '[[workload]]\njobs = 2\nduration = "100 d"\n'
+    )
+    result = read(tmp_path / "study.toml").simulation.run()
+    figures = result.figures()
+    assert (figures.jobs, figures.ended, figures.makespan) == (2, 0, 40 * 86_400)
+    assert len(result.lost) > 100
+    assert 0.5 < figures.utilisation <= 1.0
+    assert result.in_use(bins=10)[1].min() >= 1.0, "the second host always runs a job"

@@ -5,6 +5,7 @@ Jobs that wait for others: against a model that only has lists, laws, and the fi
 import json
 import random
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 import pytest
@@ -14,6 +15,8 @@ from kettle_services.simulator.simulation import JobTooLargeError, Simulation
 from kettle_services.simulator.simulation_file import SimulationFileError, read
 from kettle_services.simulator.workloads.dependencies import Dependencies
 from kettle_services.simulator.workloads.distributions import Constant
+from kettle_services.simulator.workloads.prominence_documents import read_prominence
+from kettle_services.simulator.workloads.submit_files import read_submit
 from kettle_services.simulator.workloads.workflows import WorkflowError, read_dag, read_wfformat
 from kettle_services.simulator.workloads.workload import Workload
 from kettle_services.simulator.wrench.delays import Delays
@@ -257,7 +260,7 @@ def test_a_file_names_workflows(tmp_path: Path) -> None:
         (
             'dag = "flow.dag"',
             'dag = "flow.dag"\nswf = "x"',
-            "workload.1: only one of jobs, swf, workflow and dag",
+            "workload.1: only one of these says what the jobs are: jobs, swf, workflow, dag",
         ),
         ("times = 3", "times = 0", "6: workload.0.times: Expected `int` >= 1"),
         ('workflow = "w.json"', 'workflow = "flow.dag"', "flow.dag: "),
@@ -272,3 +275,71 @@ def test_workflows_that_cannot_be_are_refused_with_their_place(
     with pytest.raises(SimulationFileError) as refused:
         read(tmp_path / "study.toml")
     assert sentence in str(refused.value)
+
+
+def test_jobs_of_a_submit_file_ask_for_what_they_ask_for_there(tmp_path: Path) -> None:
+    (tmp_path / "sweep.sub").write_text(
+        "executable = /no/such/program\narguments = $(x)\nrequest_cpus = $(x)\nrequest_memory = 2 GB\n"
+        "requirements = Speed > 1\nrank = Memory\npriority = 3\nconcurrency_limits = disk:2\n"
+        "queue x in (1 2)\naccounting_group = physics\nqueue x in (4)\n"
+    )
+    work = read_submit(tmp_path / "sweep.sub", duration=Constant(60), at=np.array([0, 5]), user="bob")
+    assert work.cores.tolist() == [1, 2, 4, 1, 2, 4]
+    assert work.memory.tolist() == [2048] * 6
+    assert work.priority.tolist() == [3] * 6
+    assert work.work.tolist() == [60_000_000] * 6
+    assert [work.users[user] for user in work.user.tolist()] == ["bob", "bob", "physics.bob"] * 2
+    assert "Speed > 1" in work.kinds[0].requirements
+    assert (work.kinds[0].rank, work.kinds[0].concurrency_limits) == ("Memory", "disk:2")
+
+
+def test_a_plain_submit_file_is_for_both_models(tmp_path: Path) -> None:
+    (tmp_path / "plain.sub").write_text("executable = /bin/sleep\nqueue 5\n")
+    for model in ("wrench", "kettle"):
+        (tmp_path / "study.toml").write_text(
+            f'model = "{model}"\n[platform]\ncores = 2\n'
+            '[workload]\nsubmit = "plain.sub"\nduration = "1 min"\nafter = "1 h"\n'
+        )
+        result = read(tmp_path / "study.toml").simulation.run()
+        assert (result.figures().ended, result.figures().makespan) == (5, 180.0)
+        assert result.submitted.tolist() == [3_600_000_000] * 5
+
+
+def test_a_submit_file_that_cannot_be_submitted_says_why(tmp_path: Path) -> None:
+    (tmp_path / "bad.sub").write_text("executable = /bin/sleep\nrequest_cpus = many\nqueue\n")
+    (tmp_path / "study.toml").write_text('[platform]\n[workload]\nsubmit = "bad.sub"\n')
+    with pytest.raises(SimulationFileError, match=r"bad\.sub"):
+        read(tmp_path / "study.toml")
+
+
+_PROMINENCE: Final = """\
+{"name": "w", "jobs": [
+   {"name": "make", "resources": {"cpus": 2, "memory": 1, "walltime": 5}, "tasks": [{"image": "a", "runtime": "singularity"}]},
+   {"name": "use", "resources": {"cpusRange": [1, 4], "memoryPerCpu": 2, "walltime": 10},
+    "tasks": [{"image": "a", "runtime": "singularity"}]}],
+ "factories": [{"name": "f", "type": "repeat", "jobs": ["use"], "number": 3}],
+ "dependencies": {"make": ["use"]}}
+"""
+
+
+def test_a_prominence_workflow_has_the_jobs_of_its_factories(tmp_path: Path) -> None:
+    path = tmp_path / "flow.json"
+    path.write_text(_PROMINENCE)
+    work = read_prominence(path)
+    assert work.cores.tolist() == [2, 1, 1, 1]
+    assert work.memory.tolist() == [1000, 2000, 2000, 2000]
+    assert work.limit.tolist() == work.work.tolist() == [300_000_000, *[600_000_000] * 3]
+    assert work.waits is not None
+    assert work.waits.counts.tolist() == [0, 1, 1, 1]
+    assert read_prominence(path, duration=Constant(7), at=np.array([0, 9])).work.tolist() == [7_000_000] * 8
+
+
+def test_a_prominence_job_is_a_workload(tmp_path: Path) -> None:
+    (tmp_path / "job.json").write_text(
+        '{"resources": {"cpus": 1, "memory": 1, "walltime": 1}, "tasks": [{"image": "a", "runtime": "singularity"}]}'
+    )
+    (tmp_path / "study.toml").write_text('[platform]\n[workload]\nprominence = "job.json"\ntimes = 3\n')
+    assert read(tmp_path / "study.toml").simulation.run().figures().makespan == 180.0
+    (tmp_path / "job.json").write_text('{"resources": {"cpus": 0}}')
+    with pytest.raises(SimulationFileError, match=r"job\.json: /resources"):
+        read(tmp_path / "study.toml")

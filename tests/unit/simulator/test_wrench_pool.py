@@ -156,7 +156,7 @@ def test_it_decides_as_lists_do(seed: int) -> None:
 def test_no_host_ever_runs_more_than_it_has() -> None:
     draw = random.Random(7)
     hosts = [Host(name=f"host{n}", cores=8, memory=64) for n in range(5)]
-    jobs = [(n, draw.randint(1, 500), draw.randint(1, 8), draw.randint(0, 64), 0) for n in range(2000)]
+    jobs = [(n, draw.randint(1, 500), draw.randint(1, 8), draw.randint(0, 64), 0) for n in range(600)]
     pool = _simulated(hosts, jobs, Delays())
     changes = sorted(
         [(end, 0, -cores) for end, (_, _, cores, _, _) in zip(pool.ends, jobs, strict=True)]

@@ -179,6 +179,21 @@ def test_who_did_not_ask_for_the_pool_does_not_command_it() -> None:
     assert IN_POOL == allowed(IN_POOL, JobAd({"WantPoolAccess": True}))
 
 
+def test_a_member_of_a_session_speaks_with_that_alone() -> None:
+    """
+    Where the machine's owner lets jobs command nothing, one of a session says what its session needs; where he has all this off,
+    not even that.
+    """
+    member = JobAd({"KettleSessionId": "0123456789ab", "WantPoolAccess": True})
+    policy = allowed(ChirpPolicy(sessions=True), member)
+    assert [Command(role="sessions", name="-", verb="show", body=b"")] == hold(
+        b"kettle sessions - show 0\n", policy=policy
+    )[1]
+    assert (b"-8\n", []) == hold(b"kettle schedd s act 0\n", policy=policy)
+    assert ChirpPolicy() == allowed(ChirpPolicy(), member)
+    assert ChirpPolicy() == allowed(ChirpPolicy(sessions=True), JobAd({}))
+
+
 def test_a_file_is_fetched_in_pieces() -> None:
     """Its length comes first, then its bytes; it is closed afterwards."""
 

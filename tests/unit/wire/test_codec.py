@@ -116,6 +116,18 @@ def test_what_cannot_be_read_stops_the_reader(data: bytes) -> None:
         WALLS.decode(data)
 
 
+def test_a_later_type_is_told_of_as_such() -> None:
+    """
+    Who reads it hears that a newer version has recorded it, and what to do; a damaged one of today is just
+    damaged.
+    """
+    with pytest.raises(UnknownEventError, match=r"wall\.painted/4.*newer one.*Nothing was changed; install"):
+        WALLS.decode(written({"event": "wall.painted/4", "wall": "n"}))
+    with pytest.raises(UnknownEventError) as damaged:
+        WALLS.decode(written({"event": "wall.painted/1"}))
+    assert "newer" not in str(damaged.value)
+
+
 class NoWay(Superseded, frozen=True, tag="wall.lost/1"):
     def upcast(self) -> Built:
         return Built(wall="")

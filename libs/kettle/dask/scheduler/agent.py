@@ -16,14 +16,17 @@ from distributed import Scheduler
 from distributed.scheduler import WorkerState
 
 from kettle.client.errors import ClientError
-from kettle.dask.reports import Report, Superior, WorkerReport
+from kettle.dask.reports import Orders, Report, Superior, WorkerReport
 from kettle.dask.scheduler.target import TargetSmoothing
 from kettle.retry.backoff import Backoff
 from kettle.retry.loop import Waits
+from kettle_wire.commands.sessions import LONGEST_AGENT_WAIT_S
 
 RETIRED: Final = "retired"
-WAIT_S: Final = 1.0
-"""So long the service may keep an answer, and so old is what it knows of the load."""
+WAIT_S: Final = LONGEST_AGENT_WAIT_S
+"""So long the service may keep an answer."""
+LOOK_S: Final = 1.0
+"""So old is what the service knows of the load."""
 _BREATH_S: Final = 0.1
 _GRACE_S: Final = 10.0
 _AFTER_FAILURE: Final = Backoff(first=0.2, longest=10.0)
@@ -41,29 +44,65 @@ class SessionAgent:
         self._idle_since: dict[str, float] = {}
         self._retiring: dict[str, asyncio.Task[None]] = {}
         self._retired: set[str] = set()
+        self._listening: asyncio.Task[Orders] | None = None
+        """A report that is answered when there is something to do."""
+        self._said: object = None
+        """What mattered in the last report."""
 
     async def serve(self, scheduler: Scheduler) -> None:
         """Until the session is closed."""
         waits = Waits(_AFTER_FAILURE)
-        while True:
-            try:
-                orders = await self._superior.report(self._report(scheduler))
-            except ClientError as error:
-                log.warning("the session does not answer, and is asked again: %s", error)
-                await waits.wait()
-                continue
-            waits.reset()
-            if orders.closing:
-                await scheduler.close(reason="the session is stopped")
-                return
-            self._retired.intersection_update(orders.retire)
-            for name in orders.retire:
-                if name not in self._retiring and name not in self._retired:
-                    self._retiring[name] = asyncio.create_task(self._retire(scheduler, name))
-            if self._retiring:
-                await asyncio.sleep(_BREATH_S)  # as long as they are not gone the service answers at once
+        try:
+            while True:
+                try:
+                    orders = await self._heard(scheduler)
+                except ClientError as error:
+                    log.warning("the session does not answer, and is asked again: %s", error)
+                    await waits.wait()
+                    continue
+                waits.reset()
+                if orders.closing:
+                    await scheduler.close(reason="the session is stopped")
+                    return
+                self._retired.intersection_update(orders.retire)
+                for name in orders.retire:
+                    if name not in self._retiring and name not in self._retired:
+                        self._retiring[name] = asyncio.create_task(self._retire(scheduler, name))
+                if self._retiring:
+                    await asyncio.sleep(_BREATH_S)  # as long as they are not gone the service answers at once
+        finally:
+            if self._listening is not None:
+                self._listening.cancel()
 
-    def _report(self, scheduler: Scheduler) -> Report:
+    async def _heard(self, scheduler: Scheduler) -> Orders:
+        """
+        What the session says next. It has something to do or is told of something new, or nothing is said for a long time: an idle
+        cluster is quiet.
+        """
+        while True:
+            if self._listening is None:
+                report = self._report(scheduler, wait=WAIT_S)
+                self._said = self._matters(report)
+                self._listening = asyncio.create_task(self._asked(report))
+            listening = self._listening
+            await asyncio.wait((listening,), timeout=LOOK_S)
+            if listening.done():
+                self._listening = None
+                return await listening
+            report = self._report(scheduler, wait=0.0)
+            if (said := self._matters(report)) != self._said:
+                self._said = said
+                return await self._asked(report)
+
+    def _matters(self, report: Report) -> object:
+        """What the session may decide by, as it is now; times go on by themselves."""
+        workers = {(each.name, each.state, each.name in self._idle_since) for each in report.workers}
+        return workers, report.target, bool(report.idle_s), report.contact
+
+    async def _asked(self, report: Report) -> Orders:
+        return await self._superior.report(report)
+
+    def _report(self, scheduler: Scheduler, *, wait: float) -> Report:
         now = time.monotonic()
         since = scheduler.check_idle()
         workers = [self._worker(each, now) for each in scheduler.workers.values()]
@@ -80,7 +119,7 @@ class SessionAgent:
             idle_s=max(0.0, time.time() - since) if since else 0.0,
             contact=scheduler.address,
             versions=self._versions,
-            wait=WAIT_S,
+            wait=wait,
         )
 
     def _worker(self, worker: WorkerState, now: float) -> WorkerReport:

@@ -3,6 +3,7 @@
 # distributed has no types:
 # pyright: reportUnknownMemberType=false
 
+import asyncio
 from collections.abc import Collection
 from typing import Any, Final
 
@@ -26,6 +27,7 @@ class JobScheduler(Scheduler):
         """`keep_s`: for how long they are kept."""
         super().__init__(*args, **options)
         self._keep_s: Final = keep_s
+        self._closing: asyncio.Task[None] | None = None
         self.stream_handlers["close-client"] = self._dismiss_client
         self.handlers[LIST_KEPT] = self.kept_results
 
@@ -37,6 +39,16 @@ class JobScheduler(Scheduler):
             if not self._ongoing_background_tasks.closed:
                 self._ongoing_background_tasks.call_later(self._keep_s, self._forget, KEPT + client)
         super().remove_client(client, stimulus_id)
+
+    async def close(self, timeout: float | None = None, reason: str = "unknown") -> None:
+        """
+        Close, once: what has begun goes on when who waits for it is cancelled.
+
+        Otherwise it would never end, and everybody waits for that who leaves the `async with` of a scheduler.
+        """
+        if self._closing is None:
+            self._closing = asyncio.create_task(super().close(timeout, reason), name="closing the scheduler")
+        await asyncio.shield(self._closing)
 
     def kept_results(self) -> dict[str, Collection[Any]]:
         """The keys of each lost client, by its name; those of which nothing is left have no place in it."""

@@ -83,6 +83,8 @@ class ChirpPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """Patterns of the names of attributes that are set without hurry."""
     commands: bool = False
     """The queue: to submit jobs, and act on those of the owner."""
+    sessions: bool = False
+    """The interactive session that the job is a member of."""
     nodes: bool = False
     """The other nodes of the job, to run programs there."""
     services: bool = False

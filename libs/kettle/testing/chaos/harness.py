@@ -25,7 +25,7 @@ from kettle.testing.chaos.nemesis import Nemesis, Outcome, targets
 from kettle.testing.chaos.plan import Plan, Watcher
 from kettle.testing.chaos.report import Report, markdown
 from kettle.testing.chaos.run_directory import Ground, prepared
-from kettle.testing.chaos.schedule import Fault, chosen, schedule, wants
+from kettle.testing.chaos.schedule import Fault, chosen, schedule, targeted
 from kettle.testing.chaos.wiring import NATS, SERVERS, Wiring, wired
 from kettle.testing.chaos.workload import Workload
 from kettle.testing.servers.embedded import postgres_template
@@ -101,7 +101,7 @@ class _Run:
             pids = {each.name: each.pid for each in pool.state.daemons if each.name not in SERVERS}
             place = self._ground.directory / "lines"
             place.mkdir()
-            clocks = wants("clock", self._plan.faults)
+            clocks = targeted("clock", pids, self._plan.faults)
             async with wired(pids, place, clocks=clocks) as wiring:
                 environment = msgspec.json.encode(wiring.environment).decode()
                 pool.environ = {**pool.environ, "KETTLE_MASTER_ENVIRONMENT": environment}

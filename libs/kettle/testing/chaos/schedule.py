@@ -7,7 +7,7 @@ every way about equally often, and a short one still does something of each kind
 
 import math
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Final, Literal, get_args
 
@@ -77,9 +77,14 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
 Targets = Mapping[Kind, Sequence[str]]
 
 
-def wants(kind: Kind, patterns: Sequence[str]) -> bool:
-    """Whether the patterns of `chosen` leave faults of a kind, if there are targets."""
-    return not patterns or any(fnmatchcase(kind, pattern.partition(":")[0]) for pattern in patterns)
+def targeted(kind: Kind, names: Iterable[str], patterns: Sequence[str]) -> list[str]:
+    """The names that patterns of `chosen` leave as targets of one kind of fault."""
+    split = [pattern.partition(":") for pattern in patterns] or [("*", ":", "*")]
+    return [
+        name
+        for name in names
+        if any(fnmatchcase(kind, kinds) and fnmatchcase(name, fit or "*") for kinds, _, fit in split)
+    ]
 
 
 def chosen(targets: Targets, patterns: Sequence[str]) -> dict[Kind, list[str]]:

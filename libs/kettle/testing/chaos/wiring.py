@@ -6,7 +6,7 @@ runs: further schedds, standbys, services that ask a database of their own.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Collection, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
@@ -35,14 +35,17 @@ class Wiring(msgspec.Struct, frozen=True):
 
 
 @asynccontextmanager
-async def wired(pids: Mapping[str, int], directory: Path, *, clocks: bool) -> AsyncGenerator[Wiring]:
+async def wired(
+    pids: Mapping[str, int], directory: Path, *, clocks: Collection[str]
+) -> AsyncGenerator[Wiring]:
     """
     Put proxies between running services and their servers, for their next start; `pids` by service.
 
-    With `clocks` each has one that can be turned, by a library that is loaded with the program: so none is forked.
+    The services named in `clocks` have one that can be turned, by a library that is loaded with the program: so they are
+    executed, which takes several times the processor time of a fork.
     """
     wiring = Wiring({}, {}, {})
-    turnable = clocks and library() is not None
+    turnable = clocks if library() is not None else ()
     try:
         for index, (service, pid) in enumerate(pids.items()):
             place = directory / str(index)
@@ -53,7 +56,7 @@ async def wired(pids: Mapping[str, int], directory: Path, *, clocks: bool) -> As
                 if url := given.get(variable):
                     proxy, own[variable] = await _between(url, place)
                     wiring.lines[f"{service}>{server}"] = proxy
-            if turnable:
+            if service in turnable:
                 clock = wiring.clocks[service] = Clock(place / "clock")
                 own |= clock.environ()
         yield wiring

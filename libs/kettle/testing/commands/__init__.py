@@ -5,6 +5,5 @@ Three quarters of the processor time of a short command go into loading its modu
 from a process that has these loaded; what such a command does from its first line on is what it always does.
 
     running    run a command to its end
-    warm       the tests' side of the process that forks
-    serving    the process itself
+    warm       the tests' side of the process that forks, which is a command server as people have them
 """

@@ -1,31 +1,46 @@
 """
-`python -P -m kettle.testing.commands SOCKET PACKAGE...`: the socket is the number of an inherited descriptor.
+`python -P -m kettle.testing.commands LISTENER LIFELINE PACKAGE...`: a command server with all modules of the packages.
+
+Both numbers are of inherited descriptors: where it takes orders, and what is closed when those who give them have ended.
 """
 
 import atexit
 import gc
+import importlib
 import os
+import pkgutil
 import runpy
 import socket
 import sys
 import threading
+from collections.abc import Iterable, Sequence
 
-from kettle.testing.commands.serving import Forks, load
+from kettle.command_server.forks import Forks
 
 
 def main(arguments: list[str]) -> None:
     """Fork commands; in a child, be the command."""
-    number, *packages = arguments
-    os.set_inheritable(int(number), False)
+    listener, lifeline, *packages = arguments
+    for number in (listener, lifeline):
+        os.set_inheritable(int(number), False)
     gc.disable()
-    load(packages)
+    _load(packages)
     gc.freeze()  # what is there now is never looked at again, so its pages stay shared
-    order = Forks(socket.socket(fileno=int(number))).serve()
-    if order is not None:
-        _run([os.fsdecode(word) for word in order.words])
+    forks = Forks(socket.socket(fileno=int(listener)), lambda _order: True, lifeline=int(lifeline))
+    if order := forks.serve():
+        _run(order.words)
 
 
-def _run(words: list[str]) -> None:
+def _load(packages: Iterable[str]) -> None:
+    """Load all modules of the packages, but the programs among them."""
+    for name in packages:
+        package = importlib.import_module(name)
+        for found in pkgutil.walk_packages(package.__path__, f"{name}."):
+            if not found.name.endswith(".__main__"):
+                importlib.import_module(found.name)
+
+
+def _run(words: Sequence[str]) -> None:
     try:
         if words[0] == "-c":
             sys.argv[:] = ["-c", *words[2:]]

@@ -107,7 +107,8 @@ async def _forked(words: Sequence[str], cwd: Path, environ: Mapping[str, str], t
     try:
         said = await asyncio.gather(_all(out), _all(err))
         await _readable(forked.told.fileno())
-        return Said(forked.status(), *(part.decode() for part in said))
+        status = forked.status()
+        return None if status is None else Said(status, *(part.decode() for part in said))
     finally:
         forked.close()
 

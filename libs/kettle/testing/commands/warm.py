@@ -7,15 +7,15 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Final
 
-import msgspec
-
 from kettle import faults
-from kettle.testing.commands.serving import LONGEST, Ended, Order
+from kettle.command_server.asking import HAND_BACK, LONGEST
+from kettle.command_server.order import Order
 
 _PROGRAM: Final = "kettle.testing.commands"
 _PACKAGES: Final = ("kettle_services.cli", "kettle_services.condor")
@@ -27,9 +27,7 @@ _OF_NO_CONSEQUENCE: Final = frozenset({"PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFE
 """Variables that say how modules are kept and output is written, and not what it is."""
 _NO_LOCALE: Final = {"LANG": "C.UTF-8"}
 """What an interpreter takes where no variable tells a locale."""
-
-_encode: Final = msgspec.msgpack.Encoder().encode
-_ended: Final = msgspec.msgpack.Decoder(Ended).decode
+_ANSWER_BYTES: Final = 16
 
 
 class Forked:
@@ -39,9 +37,14 @@ class Forked:
         self.told = told
         """Becomes readable when it has ended."""
 
-    def status(self) -> int:
-        """Its exit status, or minus the number of the signal that killed it; once `told` is readable."""
-        return _ended(self.told.recv(LONGEST)).status
+    def status(self) -> int | None:
+        """
+        Its exit status, or minus the number of the signal that killed it; once `told` is readable.
+
+        None: it has to be executed, and has done nothing.
+        """
+        answer = self.told.recv(_ANSWER_BYTES)
+        return None if answer == HAND_BACK else int(answer)
 
     def close(self) -> None:
         """Kill it, if it still runs, with what it has started."""
@@ -50,29 +53,41 @@ class Forked:
 
 class _Process:
     def __init__(self) -> None:
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.environ = dict(os.environ)
-        with theirs:
+        self._directory = tempfile.TemporaryDirectory(prefix="kettle-commands-")
+        self._address = f"{self._directory.name}/server"
+        self._lifeline, theirs = socket.socketpair()
+        with theirs, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+            listener.bind(self._address)
+            listener.listen()
+            numbers = [listener.fileno(), theirs.fileno()]
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", _PROGRAM, str(theirs.fileno()), *_PACKAGES],
+                [sys.executable, "-P", "-m", _PROGRAM, *map(str, numbers), *_PACKAGES],
                 stdin=subprocess.DEVNULL,
                 env=self.environ | _ONE_THREAD,
-                pass_fds=[theirs.fileno()],
+                pass_fds=numbers,
                 start_new_session=True,
             )
-        self._orders = ours
 
     def close(self) -> None:
         """End it, and the commands that still run."""
-        self._orders.close()
+        self._lifeline.close()
         self._process.wait()
+        self._directory.cleanup()
 
-    def fork(self, data: bytes, streams: Sequence[int]) -> Forked:
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        ours.setblocking(False)
-        with theirs:
-            socket.send_fds(self._orders, [data], [*streams, theirs.fileno()])
-        return Forked(ours)
+    def fork(self, data: bytes, cwd: Path, streams: Sequence[int]) -> Forked:
+        here = os.open(cwd, os.O_PATH | os.O_DIRECTORY)
+        told = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            told.connect(self._address)
+            socket.send_fds(told, [data], [*streams, here])
+        except BaseException:
+            told.close()
+            raise
+        finally:
+            os.close(here)
+        told.setblocking(False)
+        return Forked(told)
 
 
 def fork(
@@ -87,9 +102,11 @@ def fork(
     process = _process()
     if _read_once(environ) != _read_once(process.environ):
         return None
+    mask = os.umask(0o077)
+    os.umask(mask)
     variables = {os.fsencode(name): os.fsencode(value) for name, value in environ.items()}
-    data = _encode(Order([os.fsencode(word) for word in words], variables, os.fsencode(cwd)))
-    return process.fork(data, streams) if len(data) <= LONGEST else None
+    data = Order(b"", mask, words, variables).written()
+    return process.fork(data, cwd, streams) if len(data) <= LONGEST else None
 
 
 def _read_once(environ: Mapping[str, str]) -> dict[str, str]:

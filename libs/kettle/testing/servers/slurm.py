@@ -102,15 +102,17 @@ class SlurmCluster:
 
 
 @contextmanager
-def slurm() -> Generator[SlurmCluster]:
+def slurm(scheduling: str = "batch_sched_delay=0,sched_interval=1") -> Generator[SlurmCluster]:
     """
     A cluster with one node of eight cores and 16 GB in partition `short`, where jobs last an hour at most.
+
+    `scheduling` is its SchedulerParameters.
     """
     with tempfile.TemporaryDirectory(prefix="kettle-slurm-", dir="/tmp") as name, ExitStack() as stack:
         cluster = SlurmCluster(Path(name))
         cluster.place.chmod(0o755)
         socket_path = cluster.place / "munge.socket"
-        _write_configuration(cluster, socket_path)
+        _write_configuration(cluster, socket_path, scheduling)
         key = cluster.place / "munge.key"
         key.write_bytes(os.urandom(128))
         key.chmod(0o600)
@@ -136,7 +138,7 @@ def slurm() -> Generator[SlurmCluster]:
         yield cluster
 
 
-def _write_configuration(cluster: SlurmCluster, socket_path: Path) -> None:
+def _write_configuration(cluster: SlurmCluster, socket_path: Path, scheduling: str) -> None:
     host = socket.gethostname().partition(".")[0]
     place = cluster.place
     for each in ("state", "spool"):
@@ -163,7 +165,7 @@ MpiDefault=none
 CommunicationParameters=NoCtldInAddrAny,NoInAddrAny
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core_Memory
-SchedulerParameters=batch_sched_delay=0,sched_interval=1
+SchedulerParameters={scheduling}
 KillWait=2
 MessageTimeout=60
 ReturnToService=2

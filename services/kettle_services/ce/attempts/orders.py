@@ -3,6 +3,8 @@
 import logging
 from typing import Final
 
+import msgspec
+
 from kettle_services.ce.attempts.book import now
 from kettle_services.ce.batch.port import BatchSystem, Job, NotTakenError, UnavailableError
 from kettle_services.ce.domain.attempts.attempt import Run, Stage
@@ -10,7 +12,16 @@ from kettle_wire.batch import BatchState
 
 _log: Final = logging.getLogger(__name__)
 _AGAIN_S: Final = 60.0
-"""So long an order has to take effect, before it is given again."""
+"""So long an order has to take effect, before it is given again to a job that is in the same state."""
+
+
+class _Given(msgspec.Struct, frozen=True):
+    """An order that was given."""
+
+    order: str
+    state: BatchState | None
+    """Of the job, as it was known then."""
+    at: float
 
 
 class Orders:
@@ -19,14 +30,19 @@ class Orders:
     def __init__(self, system: BatchSystem, name: str) -> None:
         self._system: Final = system
         self._name: Final = name
-        self._given: dict[str, tuple[str, float]] = {}
-        """By claims: which order, and when."""
+        self._given: dict[str, _Given] = {}
+        """By claims."""
 
     def due(self, claim: str, run: Run) -> str:
-        """What the batch system is to be told now about a job; empty: nothing."""
+        """
+        What the batch system is to be told now about a job; empty: nothing.
+
+        What it was told of a job that waited is no order to one that runs: it may have begun while it was told.
+        """
         order = _wanted(run) if run.stage is Stage.SUBMITTED else ""
-        given, at = self._given.get(claim, ("", 0.0))
-        return "" if order == given and now() - at < _AGAIN_S else order
+        given = self._given.get(claim)
+        known = given is not None and (given.order, given.state) == (order, run.state)
+        return "" if known and given is not None and now() - given.at < _AGAIN_S else order
 
     def forget(self, claim: str) -> None:
         """The claim is over."""
@@ -34,7 +50,7 @@ class Orders:
 
     async def give(self, claim: str, order: str, run: Run) -> None:
         """Tell it; what it does not do now, it is told again."""
-        self._given[claim] = order, now()
+        self._given[claim] = _Given(order, run.state, now())
         try:
             match order:
                 case "cancel":

@@ -18,6 +18,7 @@ examples:
   kettle simulate run cluster.toml --seed 1 --seed 2 --seed 3
   kettle simulate check cluster.toml
   kettle simulate compare cluster.toml larger.toml --seeds 10
+  kettle simulate plot jobs.parquet drawings
 
 kettle simulate COMMAND --help explains each, and the file.
 """
@@ -27,11 +28,13 @@ FILE is TOML (or JSON, named *.json):
 
   seed = 1
   model = "wrench"               # or kettle: see below
+  until = "8 h"                  # it ends then, whatever still waits or runs; without it, with the last job
 
   [[platform]]                   # equal hosts, one table for each kind
   hosts = 25
   cores = 4
   memory = "16 GiB"
+  price = 0.4                    # of each for an hour, whether it is used or not
   speed = 1.5                    # durations are those on a core of speed 1
   link = "1 Gbit/s"              # of each host
   latency = "1 ms"               # control messages take that time, unless [queue] messages = false
@@ -43,7 +46,7 @@ FILE is TOML (or JSON, named *.json):
   [[platform]]                   # hosts that are not there all the time
   hosts = 10
   joins = "2 h"                  # and boot = "2 min" on top of it, and leaves = "10 h" for good
-  mtbf = "10 d"                  # fail so often (model wrench), or as outages = "outages.csv" says (host, from, until in seconds)
+  mtbf = "10 d"                  # fail so often, or as outages = "outages.csv" says (host, from, until in seconds)
   repair = "4 h"
 
   [[workload]]
@@ -70,6 +73,14 @@ FILE is TOML (or JSON, named *.json):
   [[workload]]
   dag = "flow.dag"               # a DAG file; its nodes take as long as duration says
   duration = "10 min"
+  after = "6 h"                  # all of it, or of any other workload, comes so much later
+
+  [[workload]]
+  submit = "sweep.sub"           # a submit file; its jobs take as long as duration says
+  duration = "10 min"
+
+  [[workload]]
+  prominence = "flow.json"       # a document of a job or a workflow; without a duration, jobs take their walltimes
 
   [delays]
   negotiator = "10 s"            # once a cycle
@@ -91,9 +102,19 @@ With model = "kettle", Kettle's own queue, negotiator and accountant decide.  In
   step = "1 s"                   # between two cycles at least
   latency = "50 ms"              # from when a match is possible until the slot is claimed
   start = "100 ms"               # from then until the job runs
-  until = "2 h"                  # it ends then, whatever still waits or runs
   [machines]                     # what all of them say: start, rank, user_preemption
   user_preemption = true
+  [[pool]]                       # machines that are made when jobs wait, by the planner of the scaler; all keys of its files
+  name = "cloud"
+  max = 20
+  idle = "10m"
+  [[pool.offer]]
+  name = "large"
+  provider = "any"
+  cpus = 8
+  memory = "16 GB"
+  boot = "90s"
+  price = "0.4 EUR"
 
 and users can be in groups (user = "physics.alice"), and jobs can have
 requirements, rank and concurrency_limits, as in submit files.
@@ -112,6 +133,7 @@ examples:
   kettle simulate run cluster.toml --jobs jobs.parquet
   kettle simulate run cluster.toml --events events && kettle log import events
   kettle simulate run cluster.toml --svg drawings
+  kettle simulate run cluster.toml --pace 600
   kettle simulate run cluster.toml --json | jq .runs[0].all.wait_mean
 """
 
@@ -134,6 +156,17 @@ Of each seed the difference is taken, and of these the mean, and how far off it 
 examples:
   kettle simulate compare cluster.toml larger.toml
   kettle simulate compare cluster.toml larger.toml faster.toml --seeds 30
+  kettle simulate compare cluster.toml fairer.toml --user bob
+"""
+
+
+_PLOT: Final = """\
+Draw a run: who ran where and when, cores in use, shares of users, and waits, as SVG.
+FILE is a table of jobs that kettle simulate run --jobs has written, or the file of a simulation, which is played for it.
+
+examples:
+  kettle simulate plot jobs.csv drawings --cores 400
+  kettle simulate plot cluster.toml drawings --seed 3
 """
 
 
@@ -168,6 +201,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     compare.add_argument(
         "--seeds", type=int, default=10, metavar="N", help="seeds from 1 to N, each (default: 10)"
     )
+    compare.add_argument(
+        "--user", default="", metavar="NAME", help="compare the jobs of one user (default: of all)"
+    )
     _calibrate_arguments(
         commands.add_parser(
             "calibrate",
@@ -176,9 +212,19 @@ def arguments(parser: argparse.ArgumentParser) -> None:
             formatter_class=form,
         )
     )
+    plot = commands.add_parser("plot", help="draw a run", description=_PLOT, formatter_class=form)
+    plot.add_argument("file", type=Path, metavar="FILE", help="a table of jobs, or platform and workload")
+    plot.add_argument("directory", type=Path, metavar="DIRECTORY", help="where the drawings go")
+    plot.add_argument(
+        "--cores",
+        type=int,
+        metavar="N",
+        help="of the pool, where a table is drawn (default: as many as were ever used at the same time)",
+    )
+    plot.add_argument("--seed", type=int, metavar="N", help="in the place of the file's")
     for parser_of in (run_it, check):
         parser_of.add_argument("file", type=Path, metavar="FILE", help="platform and workload")
-    for parser_of in (run_it, check, compare):
+    for parser_of in (run_it, check, compare, plot):
         parser_of.add_argument(
             "--skip-bad", action="store_true", help="leave out lines of traces that are no jobs"
         )
@@ -195,6 +241,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="DIRECTORY",
         help="write what a pool would have recorded, as an archive of its log (model kettle)",
+    )
+    run_it.add_argument(
+        "--pace",
+        type=float,
+        metavar="FACTOR",
+        help="no faster than so many times as fast as a clock, to watch it (model kettle)",
     )
     run_it.add_argument(
         "--jobs", type=Path, metavar="TABLE", help="write a row for each job: *.csv or *.parquet"
@@ -234,7 +286,7 @@ def _calibrate_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 _MODULES: Final = {
-    "run": "running", "check": "checking", "compare": "comparing", "calibrate": "calibrating",
+    "run": "running", "check": "checking", "compare": "comparing", "calibrate": "calibrating", "plot": "plotting",
 }  # fmt: skip
 
 

@@ -144,9 +144,14 @@ def answer(asked: WhatIfQuestion, period: Period, base: Change, changed: Change,
         played(period, changed),
         rules(changed.settings, worklife=changed.worklife, factors=changed.factors),
         changes=changed.sentences,
-        step=asked.step or max(_FINEST, whole // _STEPS),
+        step=asked.step or step_of(whole),
         watch=[lambda now: watch("without the change", now), lambda now: watch("with it", now)],
     )
+
+
+def step_of(whole: int) -> int:
+    """Between two cycles of a period of so many microseconds of which nobody says how fine it is to be."""
+    return max(_FINEST, whole // _STEPS)
 
 
 def nobody_of(found: WhatIf, factors: Sequence[str]) -> list[str]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
     """Read, fit, play what was held out, and show."""
-    from kettle_services.cli.reports.what_if_replay import own_settings, periods_of
+    from kettle_services.cli.reports.what_if_replay import own_settings, periods_of, step_of
     from kettle_services.simulator.calibration import calibrate
     from kettle_services.simulator.what_if_file import rules
 
@@ -44,7 +44,12 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
             )
     except LogError as error:
         raise CommandError(f"{error}; kettle log check tells what is wrong") from error
-    found = calibrate(first, held_out, rules(own.settings, worklife=own.worklife, factors={}))
+    found = calibrate(
+        first,
+        held_out,
+        rules(own.settings, worklife=own.worklife, factors={}),
+        step=step_of(until - cut),
+    )
     if not found.attempts:
         raise CommandError("no job ran to its end in the first part of that period: nothing can be fitted")
     if screen.as_json:

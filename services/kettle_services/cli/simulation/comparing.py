@@ -28,6 +28,7 @@ _WORDS: Final = {
     "makespan": "makespan",
     "utilisation": "cores in use",
 }
+_SHOWN: Final = 5
 _PLAIN: Final = frozenset({"ended", "slowdown_mean", "utilisation"})
 _MAIN: Final = ("wait_mean", "makespan")
 """What the sentence at the end is about: the first of these in which anything differs."""
@@ -71,7 +72,7 @@ def _compared(files: Sequence[Path], arguments: argparse.Namespace, screen: Scre
             figures.append([])
             for seed in range(1, arguments.seeds + 1):
                 bar("simulated", sum(map(len, figures)), total)
-                figures[-1].append(_played(file, seed, skip_bad=arguments.skip_bad))
+                figures[-1].append(_played(file, seed, arguments.user, skip_bad=arguments.skip_bad))
     tables = [CheckedFile(file, SimulationFileError).tables() for file in files]
     return [
         Compared(str(file), changed(tables[0], said), differences(figures[0], mine))
@@ -79,12 +80,19 @@ def _compared(files: Sequence[Path], arguments: argparse.Namespace, screen: Scre
     ]
 
 
-def _played(file: Path, seed: int, *, skip_bad: bool) -> Figures:
+def _played(file: Path, seed: int, user: str, *, skip_bad: bool) -> Figures:
+    from kettle_services.simulator.checked_file import closest
     from kettle_services.simulator.simulation import JobTooLargeError
     from kettle_services.simulator.simulation_file import SimulationFileError, read
 
     try:
-        return read(file, seed=seed, skip_bad=skip_bad).simulation.run().figures()
+        simulation = read(file, seed=seed, skip_bad=skip_bad).simulation
+        users = simulation.workload.users
+        if user and user not in users:
+            raise UsageError(
+                f"{file}: no job is of {user}{closest(user, users)}; {', '.join(users[:_SHOWN])}"
+            )
+        return simulation.run().figures(user)
     except SimulationFileError as error:
         raise CommandError(str(error)) from error
     except JobTooLargeError as error:

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from kettle_services.cli.output.progress_bars import Bar
     from kettle_services.cli.output.screen import Cell, Screen
+    from kettle_services.simulator.domain.claims import Record
     from kettle_services.simulator.results.result import Figures, Result
     from kettle_services.simulator.simulation import Simulation
 
@@ -39,6 +41,8 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     seeds: Sequence[int | None] = arguments.seed or [None]
     if table is not None and table.suffix.lower() not in (".csv", ".parquet"):
         raise UsageError(f"{table}: a table is *.csv or *.parquet")
+    if arguments.pace is not None and not arguments.pace > 0:
+        raise UsageError("--pace is a number of simulated seconds in a second, more than 0")
     files = {"jobs": table, "events": arguments.events, "drawings": arguments.svg}
     for what, path in files.items():
         if path is not None and len(seeds) > 1:
@@ -72,7 +76,7 @@ def _played(
             bar("simulated", number, len(seeds))
             try:
                 described = read(arguments.file, seed=seed, skip_bad=arguments.skip_bad)
-                result = _result(described.simulation, arguments.events)
+                result = _result(described.simulation, arguments, bar)
             except SimulationFileError as error:
                 raise CommandError(str(error)) from error
             except JobTooLargeError as error:
@@ -89,18 +93,37 @@ def _played(
     return runs, skipped
 
 
-def _result(simulation: Simulation, events: Path | None) -> Result:
-    if events is None:
+def _result(simulation: Simulation, arguments: argparse.Namespace, bar: Bar) -> Result:
+    events: Path | None = arguments.events
+    if events is None and arguments.pace is None:
         return simulation.run()
     if simulation.rules is None:
+        option = "--pace" if events is None else "--events"
         raise UsageError(
-            '--events needs a file with model = "kettle": there are no events in the model wrench'
+            f'{option} needs a file with model = "kettle": there are no events in the model wrench'
         )
+    from kettle_services.simulator.domain.claims import forget
     from kettle_services.simulator.invented.period_of_workload import SHARD
     from kettle_services.simulator.results.recorded_events import RecordedEvents
 
+    if events is None:
+        return simulation.run(_paced(simulation, arguments.pace, bar, forget))
     with RecordedEvents(events, SHARD) as recorded:
-        return simulation.run(recorded)
+        return simulation.run(
+            recorded if arguments.pace is None else _paced(simulation, arguments.pace, bar, recorded)
+        )
+
+
+def _paced(simulation: Simulation, pace: float, bar: Bar, record: Record) -> Record:
+    """What waits before each event until it is time, and shows how many jobs have ended."""
+    from kettle_services.simulator.pacing import Paced
+
+    jobs = len(simulation.workload)
+
+    def watch(at: int, running: int, ended: int) -> None:
+        bar(f"{duration(at / 1e6)}, {counted(running, 'job')} running", ended, jobs)
+
+    return Paced(pace, watch, record=record)
 
 
 def _draw(directory: Path, result: Result) -> None:
@@ -126,6 +149,8 @@ def _show(each: Run, screen: Screen) -> None:
             row.append(f"{figures.lost_core_hours:.4g}")
     title = "USER" if each.seed is None else f"SEED {each.seed}"
     screen.table((title, *titles), rows, right=frozenset(titles))
+    if each.all.cost is not None:
+        screen.note(f"The hosts cost {each.all.cost:.4g}.")
     if each.all.ended < each.all.jobs:
         screen.note(f"{counted(each.all.jobs - each.all.ended, 'job')} never ended.")
 

@@ -13,6 +13,7 @@ from kettle.client.connections.condor_config import CondorConfig
 from kettle.client.errors import ClientError
 from kettle.client.jobs.submit_events import await_submit_events
 from kettle.client.short_lived import ShortLivedClient
+from kettle.command_server.needing import needs_a_terminal
 from kettle_services.condor.arguments.grammar import Option, TypedOption, understood, whole_number
 from kettle_services.condor.connections import interactive
 from kettle_services.condor.connections.pool_client import client_of
@@ -134,6 +135,8 @@ def run(_name: str, words: list[str]) -> int:
     from kettle.submit import NoJobError, SubmitError
 
     wanted = _wanted(words)
+    if wanted.interactive:
+        needs_a_terminal()
     knobs = CondorConfig(os.environ)
     if wanted.capabilities:
         return _capabilities(client_of(knobs, pool=wanted.pool, name=wanted.name))

@@ -112,6 +112,10 @@ class Tunnels:
 
     async def _used(self, made: JobTunnel) -> str:
         before = self._open.get(made.key)
+        if before is not None and before.ticket.attempt > made.ticket.attempt:
+            # it came before that one, and has spoken after it
+            made.tunnel.close(f"a later run of job {made.ticket.job} has connected")
+            return await made.tunnel.ended()
         self._open[made.key] = made
         if before is not None:
             before.tunnel.close("another connection of the same job has replaced this one")

@@ -7,7 +7,12 @@ from kettle_services.gateway.rest.application import Answer, Asked
 from kettle_services.gateway.rest.connections import PersonConnections
 from kettle_wire.commands.iam import JoinTokenShown, WorkerShown
 from kettle_wire.rest.administration import JoinToken, Worker, Workers
-from kettle_wire.rest.own_workers import RemoveOwnWorker, WorkerRemoved
+from kettle_wire.rest.own_workers import (
+    JoinTokenRevoked,
+    RemoveOwnWorker,
+    RevokeOwnJoinToken,
+    WorkerRemoved,
+)
 
 
 class OwnWorkerQuestions:
@@ -29,6 +34,13 @@ class OwnWorkerQuestions:
         async with self._people.of(asked.person) as client:
             await client.iam.own_machines.remove_worker(parameters.name)
         return Answer(WorkerRemoved(name=parameters.name))
+
+    async def revoke(self, asked: Asked) -> Answer:
+        """Have nobody join any more with a token of who asks."""
+        parameters: RevokeOwnJoinToken = asked.parameters
+        async with self._people.of(asked.person) as client:
+            await client.iam.own_machines.revoke_join_token(parameters.id)
+        return Answer(JoinTokenRevoked(id=parameters.id))
 
 
 def workers_shown(workers: list[WorkerShown], tokens: list[JoinTokenShown]) -> Workers:

@@ -133,7 +133,7 @@ class Persons:
             ) from error
         pool, issuer = await self._iam.pool(), parsed.claims.get("iss")
         if pool is not None and issuer == pool.iam_url:
-            holder = await self._iam.holder(pool, token)
+            holder = await self._iam.holder(pool, token, parsed)
             person = self._of_iam(holder, parsed, pool.iam_url, Address(address))
         else:
             person = self._named(await self._of_issuer(token, Address(address)))

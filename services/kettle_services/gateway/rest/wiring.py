@@ -267,7 +267,11 @@ def _of_administration(people: PersonConnections) -> dict[Route, Handler]:
 def _of_own_workers(people: PersonConnections) -> dict[Route, Handler]:
     """What people ask about machines of their own."""
     asked = OwnWorkerQuestions(people)
-    return {own_workers.LIST_OWN_WORKERS: asked.list, own_workers.REMOVE_OWN_WORKER: asked.remove}
+    return {
+        own_workers.LIST_OWN_WORKERS: asked.list,
+        own_workers.REMOVE_OWN_WORKER: asked.remove,
+        own_workers.REVOKE_OWN_JOIN_TOKEN: asked.revoke,
+    }
 
 
 def _of_credentials(people: PersonConnections) -> dict[Route, Handler]:

@@ -8,7 +8,7 @@ from kettle_services.master.domain.start_order import role_of
 AT_RESTART: Final = frozenset({
     "nats_url", "database_url", "database_urls", "pool", "home", "name", "daemon_list", "environment", "throwaway", "postgres_template",
     "nats_credentials", "nats_replicas", "health_port", "log_level", "log_format", "log_max_mib", "log_rotations", "otlp_endpoint", "trace_file",
-    "archive_directory", "migrate", "lock_fd", "not_responding_timeout", "linux_kernel_tuning_script",
+    "archive_directory", "migrate", "migrate_post", "lock_fd", "not_responding_timeout", "linux_kernel_tuning_script",
     "kernel_tuning_timeout", "nats_ca", "nats_listen", "nats_certificate", "nats_key",
 })  # fmt: skip
 """Settings of a master that are used when it starts, and not again."""

@@ -23,6 +23,7 @@ from typing import Final
 
 import msgspec
 
+from kettle import faults
 from kettle.retry.deadline import Deadline
 from kettle_services.master.zygote.identity import show
 from kettle_services.master.zygote.messages import GO, LONGEST, Answer, Ended, Launch, Launched, Refused
@@ -164,4 +165,5 @@ def become(launch: Launch, output: int, go: int) -> None:
     os.environb.update(launch.environ)
     show(launch.module, launch.environ)
     os.chdir(launch.cwd)
+    faults.arm(os.environ)
     gc.enable()

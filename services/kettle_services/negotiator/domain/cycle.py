@@ -111,7 +111,7 @@ def negotiate(
         demand = grant.demand
         name, secret = pool.name_of(grant.row), pool.secret_of(grant.row)
         parts = [pool.occupied(row) for row in grant.instead]
-        pool.give(grant, now + trust)
+        pool.give(grant, cycle, now=now, trust=trust)
         matches.append(
             Match(
                 submitter=demand.submitter,

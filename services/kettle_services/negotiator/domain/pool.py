@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -11,10 +12,11 @@ import numpy as np
 from kettle.classad import ClassAd
 from kettle.classad.columnar import Table
 from kettle.jobs.nodes import SAME_GROUP
-from kettle.matchmaking import Amounts, Claimant, Demand, Grant, Offer
+from kettle.matchmaking import Amounts, Claimant, Demand, Grant, Offer, cost_of
 from kettle_services.negotiator.domain.asked_attributes import AskedAttributes
-from kettle_services.negotiator.domain.concurrency_limits import Pendings
-from kettle_services.negotiator.domain.slot_states import SlotStates
+from kettle_services.negotiator.domain.concurrency_limits import SETTLES, Pendings
+from kettle_services.negotiator.domain.slot_states import SlotStates, user_of
+from kettle_services.negotiator.domain.unshown_matches import UnshownMatch, UnshownMatches
 from kettle_wire import subjects
 from kettle_wire.ads.daemon import ResourceRequest, SlotSecret, SubmitterAd
 from kettle_wire.commands.startd import Occupied
@@ -31,9 +33,11 @@ if TYPE_CHECKING:
 _PULSE: Final = frozenset({"MyCurrentTime", "LastHeardFrom", "UpdateSequenceNumber"})
 """What differs in every ad of a slot in which nothing has changed."""
 
+_CLAIM: Final = "PublicClaimId"
+
 
 class Given(msgspec.Struct):
-    """What was matched to a slot since its last ad; believed until `until` (the caller's clock)."""
+    """What of a slot was matched since its last ad; believed until `until` (the caller's clock)."""
 
     taken: list[tuple[str, Amounts, int]]
     """Submitter, what a job takes, and how many jobs."""
@@ -42,7 +46,7 @@ class Given(msgspec.Struct):
 
 class Pool:
     """
-    Ads by the key under which they came; an ad that comes replaces what was assumed about its slot.
+    Ads by the key under which they came; an ad that comes replaces what was assumed to be left of its slot.
 
     `stirred` is whether a match may be possible that was not when somebody last set it to false.
     """
@@ -54,6 +58,7 @@ class Pool:
         """What is free and in use, as the ads say it."""
         self.submitters: dict[str, SubmitterAd] = {}
         self._given: dict[str, Given] = {}
+        self._unshown = UnshownMatches()
         self._promised: dict[tuple[str, int], tuple[int, float]] = {}
         self.pendings = Pendings()
         """Matches that use concurrency limits, of which their schedds have not spoken yet."""
@@ -65,6 +70,8 @@ class Pool:
 
     def slot(self, key: str, ad: Ad | None) -> None:
         """A slot's ad came, or went."""
+        if ad is not None and self._unshown.awaits(machine := _machine(key)):
+            self._show(machine, key, ad)
         self.stirred |= self._given.pop(key, None) is not None
         before = self.slots.news
         if ad is not None:
@@ -77,13 +84,21 @@ class Pool:
             if ad is not None:
                 self.asked.note(ad)
 
+    def _show(self, machine: str, key: str, ad: Ad) -> None:
+        """Note a claim that a slot's ad is the first to show."""
+        user = user_of(ad.get)
+        before: tuple[str, object] = "", None
+        if key in self.slots:
+            row = self.slots.row(key)
+            before = user_of(partial(self.slots.value, row)), self.slots.value(row, _CLAIM)
+        if user and (user, ad.get(_CLAIM)) != before:
+            self._unshown.shown(machine, user)
+
     def forget_machine(self, machine: str) -> None:
         """
         Nothing of a machine is matched, by the token of its name, before its slots are advertised again.
         """
-        for key in [
-            each for each in self.slots.keys if each.partition(".")[0] == machine and each in self.slots
-        ]:
+        for key in [each for each in self.slots.keys if _machine(each) == machine and each in self.slots]:
             self.slot(key, None)
 
     def secret(self, key: str, secret: SlotSecret | None) -> None:
@@ -123,9 +138,11 @@ class Pool:
 
     def submitter(self, key: str, ad: SubmitterAd | None) -> None:
         """A submitter's ad came, or went: it counts in what its schedd is doing with matches already."""
+        unshown = self._unshown_of(ad.name) if ad is not None else 0.0
         before = self.submitters.pop(key, None)
         if ad is not None:
             self.submitters[key] = ad
+            self.stirred |= self._unshown_of(ad.name) < unshown  # there is room for somebody
         self.stirred |= self._asks_more(key, before, ad)
         for promised in [p for p in self._promised if p[0] == key]:
             del self._promised[promised]
@@ -197,8 +214,12 @@ class Pool:
         who was when that was last `recorded`.
         """
         used = {name: use.weight for name, use in self.in_use_of_known(recorded).items()}
-        for name, weight in self._matched():
-            used[name] = used.get(name, 0.0) + weight
+        ads: dict[str, list[SubmitterAd]] = {name: [] for name in self._unshown.names}
+        for ad in self.submitters.values() if ads else ():
+            if ad.name in ads:
+                ads[ad.name].append(ad)
+        for name, own in ads.items():
+            used[name] = used.get(name, 0.0) + self._unshown.used(name, own, self.states.slots_of(name))
         return used
 
     def in_use_of_known(self, recorded: AbstractSet[str]) -> dict[str, Use]:
@@ -223,18 +244,15 @@ class Pool:
         Submitters that may be using something, as reported by a schedd or by matches of this negotiator.
         """
         advertised = {ad.name for ad in self.submitters.values()}
-        return advertised | {name for given in self._given.values() for name, _, _ in given.taken}
+        matched = {name for given in self._given.values() for name, _, _ in given.taken}
+        return {*advertised, *matched, *self._unshown.names}
 
-    def _matched(self) -> Iterator[tuple[str, float]]:
-        """Submitters, and what was matched to them that no ad shows yet."""
-        if not self._given:
-            return
-        offer = Offer(self.slots, self.slots.all_rows)
-        for key, given in self._given.items():
-            row = np.array([self.slots.row(key)])
-            for name, amounts, count in given.taken:
-                cores = np.array([amounts.quantized("Cpus") * count])
-                yield name, float(offer.costs(row, cores)[0])
+    def _unshown_of(self, name: str) -> float:
+        """What was matched to a submitter and no ad of a slot shows yet."""
+        if name not in self._unshown.names:
+            return 0.0
+        ads = (ad for ad in self.submitters.values() if ad.name == name)
+        return self._unshown.used(name, ads, self.states.slots_of(name))
 
     def demands(self) -> list[Demand]:
         """Open demand by submitter, each one's requests in its own order."""
@@ -270,16 +288,37 @@ class Pool:
             own[key] += count
         return sorted(own, key=lambda key: (self.submitters[key].name, own[key], key))
 
-    def give(self, grant: Grant, until: float) -> None:
-        """Remember a match until the ads show it, or until it is clear that it had no effect."""
-        given = self._given.setdefault(self.slots.keys[grant.row], Given([], until))
+    def give(self, grant: Grant, cycle: int, *, now: float, trust: float) -> None:
+        """
+        Remember a match until the ads show it, or until it is clear that it had no effect.
+
+        `trust`: for so long ads may be behind, seconds.
+        """
+        slot, until = self.slots.keys[grant.row], now + trust
+        given = self._given.setdefault(slot, Given([], until))
         given.taken.append((grant.demand.submitter, grant.amounts, grant.count))
+        match = UnshownMatch(
+            submitter=grant.demand.submitter,
+            schedd=grant.demand.schedd,
+            cycle=cycle,
+            weight=self._cost_of(grant),
+            count=grant.count,
+            until=now + max(SETTLES, trust),
+        )
+        self._unshown.add(_machine(slot), match)
         given.until = until
         for row in grant.instead:
             self._given.setdefault(self.slots.keys[row], Given([], until))
         key, autocluster = grant.demand.key, grant.demand.autocluster
         before, _ = self._promised.get((key, autocluster), (0, 0.0))
         self._promised[key, autocluster] = (before + grant.count, until)
+
+    def _cost_of(self, grant: Grant) -> float:
+        """What one of its claims counts for."""
+        value, row = self.slots.value, grant.row
+        divided = value(row, "PartitionableSlot") is True
+        cores = grant.amounts.quantized("Cpus") if divided else None
+        return cost_of(value(row, "SlotWeight"), value(row, "Cpus"), cores)
 
     def jobs(self) -> dict[tuple[str, str, int], Ad]:
         """(submitter, schedd, autocluster) -> the job that stands for it."""
@@ -302,6 +341,7 @@ class Pool:
         """Forget what was assumed about matches that showed no effect in time."""
         self._given = {key: given for key, given in self._given.items() if given.until > now}
         self.pendings.settle(self.submitters.values(), now)
+        self._unshown.expire(now)
         self._promised = {key: promise for key, promise in self._promised.items() if promise[1] > now}
 
     def expires(self) -> float | None:
@@ -312,6 +352,7 @@ class Pool:
         yield from (given.until for given in self._given.values())
         yield from (until for _, until in self._promised.values())
         yield from self.pendings.ends()
+        yield from self._unshown.ends()
 
     def in_use(self) -> dict[str, float]:
         """Concurrency limits, by what schedds and matches use of them."""
@@ -321,6 +362,11 @@ class Pool:
     def idle(self) -> int:
         """Idle jobs in the pool."""
         return sum(ad.idle for ad in self.submitters.values())
+
+
+def _machine(slot: str) -> str:
+    """The token of the machine's name in the key of one of its slots."""
+    return slot.partition(".")[0]
 
 
 def _slots(request: ResourceRequest) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -18,7 +19,7 @@ from kettle.matchmaking.ad_limits import LONGEST_NAME
 from kettle_services.negotiator.domain.accountant import Use
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Container
+    from collections.abc import Callable, Collection, Container
 
     import numpy.typing as npt
 
@@ -65,6 +66,11 @@ class SlotStates:
         """What each submitter has of the slots, by name."""
         self._settle()
         return {name: Use(float(counts.total()), _sum(counts)) for name, counts in sorted(self._used.items())}
+
+    def slots_of(self, submitter: str) -> int:
+        """How many slots one submitter has."""
+        self._settle()
+        return self._used[submitter].total() if submitter in self._used else 0
 
     @property
     def weight(self) -> float:
@@ -123,15 +129,21 @@ class SlotStates:
 
     def _of(self, row: int) -> SlotState:
         """By what the ad says literally: an expression in it could make every cycle slow."""
-        value = self._table.value
-        said = value(row, "State")
+        value = partial(self._table.value, row)
+        said = value("State")
         state = said if isinstance(said, str) else ""
-        weight = weight_of(value(row, "SlotWeight"), value(row, "Cpus"))
+        weight = weight_of(value("SlotWeight"), value("Cpus"))
         if state not in _IN_USE:
             return SlotState(state if state in _FREE else "", "", weight)
-        names = (name for each in WHOSE if isinstance(name := value(row, each), str))
-        user = next(names, "")
-        return SlotState(state, user if len(user) <= LONGEST_NAME else "", weight)
+        return SlotState(state, user_of(value), weight)
+
+
+def user_of(value: Callable[[str], object]) -> str:
+    """Who has a slot, by the values of its attributes; empty: nobody, or it does not say who."""
+    if value("State") not in _IN_USE:
+        return ""
+    user = next((name for each in WHOSE if isinstance(name := value(each), str)), "")
+    return user if len(user) <= LONGEST_NAME else ""
 
 
 def _less(counts: Counter[float], weight: float) -> None:

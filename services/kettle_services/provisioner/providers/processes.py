@@ -33,8 +33,9 @@ def marked(prefix: str) -> dict[str, set[int]]:
             continue
         for variable in variables:
             if variable.startswith(wanted):
-                mark = variable[len(MARK) + 1 :].decode(errors="replace")
-                found.setdefault(mark, set()).update([pid, *descendants_of(pid)])
+                of_mark = found.setdefault(variable[len(MARK) + 1 :].decode(errors="replace"), set())
+                if pid not in of_mark:  # else it descends from one that was met, and so does all below it
+                    of_mark.update([pid, *descendants_of(pid)])
     return {mark: there for mark, pids in found.items() if (there := living(pids))}
 
 

@@ -133,6 +133,10 @@ class ClaimLifecycle:
             request = self.requests.request(match, ad, claims, self.terms.of(ad))
             self._tasks.create_task(self._request(match, request, refused), name=f"claims on {match.slot}")
 
+    def count(self, submitter: str) -> int:
+        """How many claims a submitter has anywhere, with those that are being asked for."""
+        return self._queue.limits.claims(submitter) + self.asked_limits.claims(submitter)
+
     def wake(self) -> None:
         """There may be something to ask for that nobody asks for yet."""
         for waker in self._wakers:

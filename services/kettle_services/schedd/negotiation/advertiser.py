@@ -170,17 +170,19 @@ class ScheddAdvertiser:
         if not any(tally.values()):
             return None
         flocked = self._flocked[submitter]
+        elsewhere = attended(self._queue, submitter) + flocked
         return SubmitterAd(
             name=submitter,
             schedd=self._queue.schedd,
             idle=tally.get("idle", 0),
-            running=max(tally.get("running", 0) - attended(self._queue, submitter) - flocked, 0),
+            running=max(tally.get("running", 0) - elsewhere, 0),
             flocked=flocked,
             held=tally.get("held", 0),
             requests=self._demand.requests(submitter),
             machine=str(self._facts["Machine"]),
             limits=added(self._queue.limits.of(submitter), self._claims.asked_limits.of(submitter)),
             cycle=self._claims.cycles.get(submitter, 0),
+            claims=max(self._claims.count(submitter) - elsewhere, 0),
         )
 
     def scheduler_ad(self) -> Ad:

@@ -222,6 +222,10 @@ class Flock:
         """Seconds between repeats of an ad that has not changed."""
         return self._settings.ad_interval
 
+    def asked(self, submitter: str) -> int:
+        """How many claims are being asked for, anywhere, for jobs of a submitter."""
+        return self._claims.asked_limits.claims(submitter)
+
     def learn_significant(self, names: Sequence[str]) -> None:
         """Machines of a pool look at these attributes of jobs."""
         if learn_significant(self._queue, names):
@@ -314,6 +318,7 @@ class _VisitedPool:
             held=0,
             requests=requests,
             cycle=self._cycles.get(submitter, 0),
+            claims=running + self._flock.asked(submitter),
             tag=self._visit.name,
         )
 

@@ -135,9 +135,11 @@ def _end_of(session: InteractiveSession, end: HeadEnd) -> InteractiveClosing | N
     return None
 
 
-def _target(session: InteractiveSession, _now: float, heard: Heard) -> list[InteractiveEvent]:
+def _target(session: InteractiveSession, now: float, heard: Heard) -> list[InteractiveEvent]:
     """
     What the scheduler wants, within what it may; before it has said something, no less than the smallest number.
+
+    It says another number whenever its load is another: that is recorded when something else is to be done for it.
     """
     adapt, target = session.target.adapt, session.target
     if adapt is None or session.plan.worker is None:
@@ -147,7 +149,16 @@ def _target(session: InteractiveSession, _now: float, heard: Heard) -> list[Inte
     if wanted == target.workers:
         return []
     new = msgspec.structs.replace(target, workers=wanted)
+    after = msgspec.structs.replace(session, target=new)
+    if _to_be_done(session, now, heard) == _to_be_done(after, now, heard):
+        return []
     return [InteractiveChanged(target=new, by="scheduler", what=f"{wanted} workers")]
+
+
+def _to_be_done(
+    session: InteractiveSession, now: float, heard: Heard
+) -> tuple[list[InteractiveEvent], list[InteractiveEvent]]:
+    return _workers(session, now, heard), _excess(session, now, heard)
 
 
 def _workers(session: InteractiveSession, now: float, _heard: Heard) -> list[InteractiveEvent]:

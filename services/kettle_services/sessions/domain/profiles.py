@@ -211,9 +211,21 @@ def _rules(profile: Profile) -> Iterator[tuple[str, str]]:
             yield f"{key}_allowed", f"{key}_allowed is [smallest, largest], as in [1, 8]"
         elif not allowed[0] <= value <= allowed[1]:
             yield f"{key}_allowed", f"what the profile itself says ({value}) is not within it"
+    yield from _languages(profile)
+    if profile.worker_life and profile.worker_life < 4 * profile.grace:
+        yield "worker_life", f"a worker lives for at least four times its grace time of {profile.grace:g} s"
+
+
+def _languages(profile: Profile) -> Iterator[tuple[str, str]]:
+    """What is written in a language of its own, as the jobs of a session will have it."""
     try:
         parse_services(profile.services)
     except ServiceError as error:
         yield "services", f"services: {error}"
-    if profile.worker_life and profile.worker_life < 4 * profile.grace:
-        yield "worker_life", f"a worker lives for at least four times its grace time of {profile.grace:g} s"
+    if profile.requirements:
+        from kettle.classad import ClassAdParseError, parse  # where somebody requires something
+
+        try:
+            parse(profile.requirements)
+        except ClassAdParseError as error:
+            yield "requirements", f"requirements: {error}"

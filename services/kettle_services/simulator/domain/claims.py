@@ -255,6 +255,9 @@ class Running:
         if self._clock.now - schedd.queue.claims[claim].at > self._worklife:
             self._end(shard, claim, "the claim has served its time, and others shall have their turn")
             return
+        if self._startds.drains(claim):
+            self._end(shard, claim, "its machine takes no more jobs")
+            return
         match schedd.succession.next(claim):
             case JobId() as job:
                 self._assign(shard, claim, job)

@@ -16,14 +16,16 @@ from kettle_wire.jobs import JobId
 
 
 class FittedDelays(msgspec.Struct, frozen=True, kw_only=True):
-    """Medians, in microseconds; 0 where nothing is recorded from which they would follow."""
+    """In microseconds; 0 where nothing is recorded from which they would follow."""
 
     latency: int
-    """From when a match has become possible until the slot is claimed."""
+    """From when a match has become possible until the slot is claimed: the median, since some waited for something else."""
     gaps: int
     """From how many times this follows in which a job waited for a slot that another had."""
     start: int
-    """How much longer a slot is occupied by a job than the job's program runs."""
+    """
+    How much longer a slot is occupied by a job than the job's program runs: the mean, because all of it is time that others wait.
+    """
     attempts: int
     """From how many attempts this follows."""
 
@@ -61,9 +63,11 @@ def fitted(period: Period) -> FittedDelays:
     """What the period says of its pool's delays."""
     gaps = gaps_between_claims(period.happenings, period.arrivals)
     over = [one.occupied - one.program for one in attempts_of(period.happenings).values()]
-    return FittedDelays(
-        latency=_median(gaps), gaps=len(gaps), start=max(0, _median(over)), attempts=len(over)
-    )
+    return FittedDelays(latency=_median(gaps), gaps=len(gaps), start=max(0, _mean(over)), attempts=len(over))
+
+
+def _mean(values: list[int]) -> int:
+    return round(sum(values) / len(values)) if values else 0
 
 
 def _median(values: list[int]) -> int:

@@ -19,6 +19,7 @@ from kettle_services.negotiator.domain.rejections import Unasked
 from kettle_services.schedd.domain.queue.fold import job_of_stream
 from kettle_services.simulator.domain.claims import Record, Running, forget
 from kettle_services.simulator.domain.clock import CHARGES, COMES, CYCLE, US, Clock
+from kettle_services.simulator.domain.machine import Machine
 from kettle_services.simulator.domain.period import Happening, Period
 from kettle_services.simulator.domain.pool_rules import PoolRules
 from kettle_services.simulator.domain.startds import Startds
@@ -115,7 +116,7 @@ class PeriodSimulation:
         for shard in self.running.schedds:
             self.running.begin(shard)
         for one in period.happenings:
-            self.clock.at(one.at, partial(self._happens, one), turn=COMES)
+            self.clock.at(one.at, partial(self.happens, one), turn=COMES)
         self.clock.at(period.since, self._charge, turn=CHARGES)
         look = max(US, (period.until - period.since) // _LOOKS)
         self.clock.at(period.since + look, partial(self._look, look))
@@ -130,8 +131,10 @@ class PeriodSimulation:
 
     # -- what is recorded --------------------------------------------------------------------------------------------
 
-    def _happens(self, one: Happening) -> None:
-        """Whatever none of those who are simulated has decided."""
+    def happens(self, one: Happening, machine_that_comes: Machine | None = None) -> None:
+        """
+        Whatever none of those who are simulated has decided; the machine, if it is one that the period does not know.
+        """
         match one.event:
             case (
                 ClusterSubmitted(cluster=cluster)
@@ -143,7 +146,7 @@ class PeriodSimulation:
             case JobHeld() | JobReleased() | JobRemoved():
                 self.running.acted(one.shard, job_of_stream(one.stream), one.event)
             case MachineJoined(machine=machine):
-                self.startds.join(self.period.machines[machine])
+                self.startds.join(machine_that_comes or self.period.machines[machine])
                 self._stir()
             case MachineLeft(machine=machine):
                 for claim in self.startds.claims_on(machine):

@@ -5,6 +5,7 @@ The ads go into the negotiator's own picture of the pool at once: simulated news
 """
 
 import math
+from collections.abc import Iterator
 from typing import Final
 
 import msgspec
@@ -80,6 +81,8 @@ class Startds:
         """Claims by the names of their slots."""
         self._unsaid: dict[str, _Slot] = {}
         """Slots of which less or more is left than their ads in the pool say."""
+        self._draining: set[str] = set()
+        """Machines that take no more jobs."""
 
     # -- machines ----------------------------------------------------------------------------------------------------
 
@@ -108,9 +111,26 @@ class Startds:
         """A machine goes, with all claims on it."""
         for claim in self.claims_on(name):
             self.free(claim)
+        self._draining.discard(name)
         for slot in self._of.pop(name, []):
             self._unsaid.pop(slot, None)
             self._withdraw(self._slots.pop(slot).key)
+
+    def drain(self, name: str) -> None:
+        """A machine takes no more jobs; those that run there go on."""
+        self._draining.add(name)
+        for slot in self._of.get(name, []):
+            self._say(self._slots[slot])
+
+    def drains(self, claim: str) -> bool:
+        """Whether the machine of a claim takes no more jobs."""
+        return bool(self._draining) and self._parts[claim].startd in self._draining
+
+    def free_ads(self) -> Iterator[tuple[str, Ad]]:
+        """What is left of all slots of machines that take jobs, by machine and slot."""
+        for found in self._slots.values():
+            if found.startd not in self._draining and (found.slot.partitionable or not found.parts):
+                yield f"{found.startd}.slot{found.slot.number}", self._free_ad(found)
 
     @property
     def machines(self) -> list[str]:
@@ -145,7 +165,7 @@ class Startds:
         None: the slot has left or is too small by now, or job and slot do not match.
         """
         found = self._slots.get(slot)
-        if found is None or (not found.slot.partitionable and found.parts):
+        if found is None or found.startd in self._draining or (not found.slot.partitionable and found.parts):
             return None
         whole = ClassAd.from_wire(self._free_ad(found))
         for amounts in _sizes(found, job, whole, context):
@@ -226,6 +246,9 @@ class Startds:
     # -- ads ---------------------------------------------------------------------------------------------------------
 
     def _say(self, found: _Slot) -> None:
+        if found.startd in self._draining:
+            self._withdraw(found.key)
+            return
         self._pool.slot(found.key, self._free_ad(found))
         self._pool.secret(found.key, SlotSecret(startd=found.startd, capability=found.name))
 

@@ -1,5 +1,6 @@
 """Jobs that no host of a platform would ever run, found before anything is played by what answers `why`."""
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -9,12 +10,23 @@ from kettle.matchmaking import Explainer, Tree
 from kettle_services.negotiator.domain.pool import Pool
 from kettle_services.simulator.domain.startds import Startds
 from kettle_services.simulator.invented.period_of_workload import job_ad, machine_of
+from kettle_services.simulator.platforms.hosts import Host
 from kettle_services.simulator.platforms.platform import Platform
 from kettle_services.simulator.workloads.workload import Workload
 from kettle_wire.ads import Ad
+from kettle_wire.worker_pools import WorkerPool
 
 _ALIKE: Final = ("cores", "memory", "kind")
 _SHOWN: Final = 3
+
+
+def machines_of(pools: Sequence[WorkerPool]) -> list[Host]:
+    """One machine of each offer, as far as it counts for what a job needs."""
+    return [
+        Host(name=f"{pool.name}-{offer.name}", cores=offer.cpus, memory=offer.memory)
+        for pool in pools
+        for offer in pool.offers
+    ]
 
 
 def first_too_large(platform: Platform, workload: Workload) -> int | None:

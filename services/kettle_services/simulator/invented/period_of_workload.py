@@ -34,8 +34,8 @@ class KnownDurations:
     How long each job of a workload occupies a core, by its place in the workload and the speed of the host.
     """
 
-    def __init__(self, workload: Workload, firsts: Mapping[int, int], speeds: Mapping[str, float]) -> None:
-        """`speeds` are those of hosts whose speed is not 1."""
+    def __init__(self, workload: Workload, firsts: dict[int, int], speeds: Mapping[str, float]) -> None:
+        """`firsts` are the first jobs of clusters, `speeds` those of hosts whose speed is not 1."""
         self._work: list[int] = workload.work.tolist()
         self._firsts, self._speeds = firsts, speeds
         self.before = 0
@@ -48,6 +48,12 @@ class KnownDurations:
     def place(self, job: JobId) -> int:
         """In the workload."""
         return self._firsts[job.cluster] + job.proc
+
+    def submitted(self, job: int) -> int:
+        """One job is a cluster of its own; the number that this has."""
+        cluster = len(self._firsts) + 1
+        self._firsts[cluster] = job
+        return cluster
 
     def of(self, job: JobId, stream: str, ad: Callable[[], Mapping[str, Scalar]], startd: str) -> int | None:
         """In microseconds, on a core of that host."""
@@ -75,16 +81,7 @@ def period_of(
     for cluster, (first, end) in enumerate(_submissions(workload), 1):
         firsts[cluster] = first
         at = int(workload.submitted[first])
-        ad = job_ad(workload, first, groups)
-        group = ad.get("AcctGroup", "")
-        user = workload.users[int(workload.user[first])]
-        event = ClusterSubmitted(
-            cluster=cluster,
-            owner=user.removeprefix(f"{group}.") if group else user,
-            ad=ad,
-            columns=[],
-            rows=[[] for _ in range(end - first)],
-        )
+        event = submission(workload, first, end, cluster, groups)
         arrivals.note(event, at)
         happenings.append(Happening(at, SHARD, f"cluster/{cluster}", event))
     speeds = {host.name: host.speed for host in platform.hosts if host.speed != 1.0}
@@ -103,28 +100,54 @@ def period_of(
     return period, durations
 
 
+def submission(workload: Workload, first: int, end: int, cluster: int, groups: Tree) -> ClusterSubmitted:
+    """Of the jobs from one on and before another, which are alike."""
+    ad = job_ad(workload, first, groups)
+    group = ad.get("AcctGroup", "")
+    user = workload.users[int(workload.user[first])]
+    return ClusterSubmitted(
+        cluster=cluster,
+        owner=user.removeprefix(f"{group}.") if group else user,
+        ad=ad,
+        columns=[],
+        rows=[[] for _ in range(end - first)],
+    )
+
+
 def _of_hosts(platform: Platform) -> list[Happening]:
-    """What hosts do that are not there all the time; they go before others come, and these before jobs do."""
+    """
+    What hosts do that are not there all the time and do not fail; they go before others come, and these before jobs do.
+    """
     found: list[Happening] = []
     for host in platform.hosts:
-        stream = f"machine/{host.name}"
-        if host.leaves != STAYS:
-            left = MachineLeft(machine=host.name, reason="drained")
-            found.append(Happening(host.leaves, "collector", stream, left))
-        if host.joins:
-            joined = MachineJoined(machine=host.name, cpus=host.cores, memory=_memory(host))
-            found.append(Happening(host.joins, "collector", stream, joined))
+        if host.leaves != STAYS and host.failures is None:
+            found.append(goes(host, host.leaves))
+        if host.joins and host.failures is None:
+            found.append(comes(host, host.joins))
     return sorted(found, key=lambda one: (one.at, isinstance(one.event, MachineJoined)))
 
 
+def goes(host: Host, at: int) -> Happening:
+    """A host goes, with whatever runs on it."""
+    left = MachineLeft(machine=host.name, reason="drained")
+    return Happening(at, "collector", f"machine/{host.name}", left)
+
+
+def comes(host: Host, at: int) -> Happening:
+    """A host comes."""
+    joined = MachineJoined(machine=host.name, cpus=host.cores, memory=_memory(host))
+    return Happening(at, "collector", f"machine/{host.name}", joined)
+
+
 def _submissions(workload: Workload) -> list[tuple[int, int]]:
-    """The first job of each, and the one after its last."""
+    """The first job of each, and the one after its last; without those that wait for others."""
     if not len(workload):
         return []
-    columns = np.stack([getattr(workload, name) for name in _TOGETHER])
+    ready = np.ones(len(workload), dtype=bool) if workload.waits is None else workload.waits.counts == 0
+    columns = np.stack([*(getattr(workload, name) for name in _TOGETHER), ready])
     new = np.flatnonzero(np.any(columns[:, 1:] != columns[:, :-1], axis=0)) + 1
     edges = [0, *new.tolist(), len(workload)]
-    return list(pairwise(edges))
+    return [(first, end) for first, end in pairwise(edges) if ready[first]]
 
 
 def job_ad(workload: Workload, job: int, groups: Tree) -> Ad:

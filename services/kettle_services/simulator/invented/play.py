@@ -1,6 +1,7 @@
 """A workload on a platform, decided by Kettle's own queue, negotiator and accountant."""
 
 from array import array
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -11,16 +12,23 @@ from kettle_services.simulator.domain.clock import US
 from kettle_services.simulator.domain.period import Period
 from kettle_services.simulator.domain.pool_rules import PoolRules
 from kettle_services.simulator.domain.simulation import PeriodSimulation
+from kettle_services.simulator.invented.failing_hosts import FailingHosts
+from kettle_services.simulator.invented.machines_on_demand import MachinesOnDemand
 from kettle_services.simulator.invented.period_of_workload import END, KnownDurations, period_of
+from kettle_services.simulator.invented.waiting_jobs import WaitingJobs
 from kettle_services.simulator.platforms.platform import Platform
 from kettle_services.simulator.results.result import Result
 from kettle_services.simulator.workloads.workload import Workload
 from kettle_wire.ads import Ad
 from kettle_wire.events import Event, JobAssigned, JobCompleted, JobVacated
+from kettle_wire.jobs import JobId
+from kettle_wire.worker_pools import WorkerPool
 
 _NEVER: Final = -1
 _PATIENCE: Final = 86_400 * US
 """A pool in which nothing runs, comes or goes for so long will never do anything more."""
+_IN_VAIN: Final = 1_000
+"""Nor will one in which hosts have failed so often, and nothing has ever run meanwhile."""
 
 
 class Course(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,14 +36,14 @@ class Course(msgspec.Struct, frozen=True, kw_only=True):
 
     step: int = US
     """Between two cycles at least."""
-    until: int = END
-    """It ends then, whatever still waits or runs."""
     latency: int = 0
     """From when a match has become possible until the slot is claimed."""
     start: int = 0
     """From when a slot is claimed until the job runs on it; a slot is occupied for so much longer."""
     said: Ad = {}
     """What all machines say of themselves."""
+    pools: tuple[WorkerPool, ...] = ()
+    """Of machines that are made when jobs wait."""
 
 
 def play(
@@ -44,27 +52,36 @@ def play(
     rules: PoolRules,
     *,
     course: Course = Course(),  # noqa: B008 - it is frozen
+    seed: int = 0,
+    until: int = END,
     record: Record = forget,
 ) -> Result:
     """
-    Until the last job has ended, or no more can begin: then jobs have neither start nor end, or no end.
+    Until the last job has ended, or no more can begin, or until a moment: then jobs have neither start nor end, or no end.
 
-    A job that had to make room counts by its last attempt.
+    A job that had to make room, or whose host went, counts by its last attempt; `seed` is that of failures of hosts.
 
     Raises ValueError: what only the other model knows.
     """
-    period, durations = period_of(
-        platform, workload, groups=rules.groups.tree, until=course.until, said=course.said
-    )
+    period, durations = period_of(platform, workload, groups=rules.groups.tree, until=until, said=course.said)
     period = msgspec.structs.replace(period, latency=course.latency)
     durations.before = course.start
-    played = _Play(period, durations, len(workload), record)
+    played = _Play(platform, workload, period, durations, record)
     simulation = PeriodSimulation(period, rules, step=course.step, record=played.note)
-    played.simulation = simulation
     if len(workload):
-        played.watch()
+        played.begin(simulation, rules, seed, course.pools)
         simulation.run()
-    return Result(workload, platform, played.starts, played.ends, played.ends)
+    return Result(
+        workload,
+        platform.with_more(played.on_demand.hosts) if played.on_demand else platform,
+        played.starts,
+        played.ends,
+        played.ends,
+        played.waiting.submitted if played.waiting else None,
+        played.hosts,
+        played.lost,
+        stopped=until if until < END and played.left else None,
+    )
 
 
 class _Play:
@@ -72,37 +89,92 @@ class _Play:
 
     simulation: PeriodSimulation
 
-    def __init__(self, period: Period, durations: KnownDurations, jobs: int, record: Record) -> None:
-        self._durations, self._record = durations, record
+    def __init__(
+        self,
+        platform: Platform,
+        workload: Workload,
+        period: Period,
+        durations: KnownDurations,
+        record: Record,
+    ) -> None:
+        self._workload, self._platform = workload, platform
+        self._period, self._durations, self._record = period, durations, record
         self._last = max((one.at for one in period.happenings), default=0)
-        self.starts = array("q", [_NEVER]) * jobs
+        self._places = {host.name: place for place, host in enumerate(platform.hosts)}
+        self.starts = array("q", [_NEVER]) * len(workload)
         self.ends = array("q", self.starts)
-        self._open = jobs
+        self.hosts = array("q", self.starts)
+        self.lost: list[tuple[int, int, int]] = []
+        self.waiting: WaitingJobs | None = None
+        self._failing: FailingHosts | None = None
+        self.on_demand: MachinesOnDemand | None = None
+        self.left = len(workload)
+        """Jobs that have not ended."""
         self._noted = 0
         self._seen = -1
+
+    def begin(
+        self, simulation: PeriodSimulation, rules: PoolRules, seed: int, pools: Sequence[WorkerPool]
+    ) -> None:
+        """Everything is there."""
+        self.simulation = simulation
+        if self._workload.waits is not None:
+            self.waiting = WaitingJobs(
+                self._workload, self._workload.waits, simulation, self._durations, rules.groups.tree
+            )
+        if any(host.failures is not None for host in self._platform.hosts):
+            self._failing = FailingHosts(self._platform, simulation, seed)
+        if pools:
+            self.on_demand = MachinesOnDemand(pools, simulation, self._joined)
+        self.watch()
+
+    def _joined(self, machine: str) -> None:
+        self._places[machine] = len(self._places)
 
     def note(self, at: int, shard: str, stream: str, event: Event) -> None:
         """One event of the queue."""
         self._record(at, shard, stream, event)
         self._noted += 1
         match event:
-            case JobAssigned():
-                self.starts[self._durations.place(job_of_stream(stream))] = at + self._durations.before
+            case JobAssigned(startd=startd):
+                place = self._durations.place(job_of_stream(stream))
+                self.starts[place] = at + self._durations.before
+                self.hosts[place] = self._places[startd]
             case JobVacated():
-                self.starts[self._durations.place(job_of_stream(stream))] = _NEVER
+                place = self._durations.place(job_of_stream(stream))
+                self.lost.append((place, min(self.starts[place], at), at))
+                self.starts[place] = self.hosts[place] = _NEVER
             case JobCompleted():
-                self.ends[self._durations.place(job_of_stream(stream))] = at
-                self._open -= 1
-                if not self._open:
-                    self.simulation.clock.stop()
+                self._ended(job_of_stream(stream), at)
             case _:
                 pass
+
+    def _ended(self, job: JobId, at: int) -> None:
+        place = self._durations.place(job)
+        self.ends[place] = at
+        self.left -= 1
+        if not self.left:
+            self.simulation.clock.stop()
+        elif self.waiting is not None:
+            self.waiting.ended(place, at)
 
     def watch(self) -> None:
         """Look now and then whether anything has happened, and whether anything still can."""
         clock, running = self.simulation.clock, self.simulation.running
         idle = not any(schedd.queue.claims for schedd in running.schedds.values())
-        if idle and self._noted == self._seen and clock.now > self._last:
+        if idle and self._noted == self._seen and self._is_hopeless():
             clock.stop()
+        elif self._noted != self._seen and self._failing is not None:
+            self._failing.in_vain = 0
         self._seen = self._noted
         clock.at(clock.now + _PATIENCE, self.watch)
+
+    def _is_hopeless(self) -> bool:
+        last = self._last
+        if self.waiting is not None:
+            last = max(last, self.waiting.last)
+        if self._failing is not None and self._failing.in_vain <= _IN_VAIN:
+            last = max(last, self._failing.last)
+        if self.on_demand is not None:
+            last = max(last, self.on_demand.last)
+        return self.simulation.clock.now > last

@@ -33,7 +33,9 @@ class Host(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     leaves: int = STAYS
     """When it goes, with whatever runs on it."""
     failures: Failures | None = None
-    """How it is away in between; only WRENCH's model looks at it."""
+    """How it is away in between."""
+    price: Annotated[float, msgspec.Meta(ge=0)] = 0.0
+    """What it costs for each hour between its coming and its going, whether it is used or not."""
 
     @property
     def is_always_there(self) -> bool:

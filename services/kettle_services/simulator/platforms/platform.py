@@ -126,6 +126,31 @@ class Platform(msgspec.Struct, frozen=True, kw_only=True):
         hosts = tuple(msgspec.structs.replace(host, joins=begin, leaves=end) for host in self.hosts)
         return msgspec.structs.replace(self, hosts=hosts)
 
+    def priced(self, price: float) -> "Platform":
+        """The platform if each host costs so much for an hour."""
+        hosts = (
+            tuple(msgspec.structs.replace(host, price=price) for host in self.hosts) if price else self.hosts
+        )
+        return msgspec.structs.replace(self, hosts=hosts)
+
+    def with_more(self, hosts: Sequence[Host]) -> "Platform":
+        """With further hosts, which have no network of their own."""
+        ways = (*self.ways, *((),) * len(hosts)) if self.ways else ()
+        return Platform(hosts=(*self.hosts, *hosts), links=self.links, ways=ways)
+
+    def core_seconds(self, begin: int, end: int) -> float:
+        """
+        What all hosts have between two moments (microseconds) in which they are there, whether they fail or not.
+        """
+        return (
+            sum(
+                host.cores
+                * max(0, (end if host.leaves == STAYS else min(host.leaves, end)) - max(host.joins, begin))
+                for host in self.hosts
+            )
+            / 1e6
+        )
+
     def below(self, link: Link) -> "Platform":
         """The whole of it behind one more link, as a site is behind its connection to others."""
         number = len(self.links)

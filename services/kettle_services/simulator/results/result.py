@@ -7,6 +7,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from kettle_services.simulator.platforms.hosts import STAYS
 from kettle_services.simulator.platforms.platform import Platform
 from kettle_services.simulator.workloads.workload import Column, Workload
 
@@ -24,7 +25,7 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     jobs: int
     ended: int
     makespan: float
-    """From the first submission until the last end was reported."""
+    """From the first submission until the last end was reported, or it was stopped."""
     wait_mean: float | None
     wait_median: float | None
     wait_p95: float | None
@@ -32,10 +33,15 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     slowdown_mean: float | None
     """Bounded: time from submission to end over duration, of which 10 s is the least."""
     core_hours: float
+    """Also of those that still ran when it was stopped."""
     lost_core_hours: float
-    """Of runs that ended with their hosts; they are not among `core_hours`, and are among what was in use."""
+    """
+    Of runs that ended with their hosts, or made room for others; they are not among `core_hours`, and are among what was in use.
+    """
     utilisation: float
-    """The part of all cores' time, over the makespan, in which jobs ran."""
+    """The part of all cores' time, as long as their hosts were there over the makespan, in which jobs ran."""
+    cost: float | None = None
+    """What all hosts cost that have a price, over the makespan; None: it is told of all users together only, and if there is a price."""
 
 
 class Result:
@@ -53,14 +59,17 @@ class Result:
         submitted: Sequence[int] | None = None,
         hosts: Sequence[int] | None = None,
         lost: Sequence[tuple[int, int, int]] = (),
+        stopped: int | None = None,
     ) -> None:
         """
         `submitted`: when they were submitted, where some had to wait for others.
         `hosts`: the place of the host of each job in the platform, if each had one and that is known.
         `lost`: runs that ended with their hosts, as job, start and end; the other columns are about the last run of each job.
+        `stopped`: when it ended before all jobs had, because that was asked for.
         """
         self.workload = workload
         self.platform = platform
+        self.stopped = stopped
         self.submitted: Column = (
             workload.submitted if submitted is None else np.array(submitted, dtype=np.int64)
         )
@@ -78,7 +87,9 @@ class Result:
 
     @property
     def end(self) -> int:
-        """When the last end was reported, in microseconds."""
+        """When the last end was reported, or the simulation was stopped, in microseconds."""
+        if self.stopped is not None:
+            return max(self.stopped, self.begin)
         return int(max(self.reported.max(initial=self.begin), self.lost[:, 2].max(initial=self.begin)))
 
     @property
@@ -109,7 +120,8 @@ class Result:
         took = (self.ends - self.starts)[over]
         turnaround = (self.ends - self.submitted)[over]
         slowdown = np.maximum(turnaround / np.maximum(took, _SHORT_US), 1.0)
-        used = float((took * work.cores[over] * work.nodes[over]).sum()) / _US
+        ran = (self._until() - self.starts)[begun].clip(0)
+        used = float((ran * work.cores[begun] * work.nodes[begun]).sum()) / _US
         lost = self._lost_core_seconds(chosen)
         span = self._span()
         return Figures(
@@ -122,7 +134,8 @@ class Result:
             slowdown_mean=float(slowdown.mean()) if len(slowdown) else None,
             core_hours=used / 3600.0,
             lost_core_hours=lost / 3600.0,
-            utilisation=(used + lost) / (span * self.platform.cores) if span else 0.0,
+            utilisation=self._part_of_all(used + lost, span),
+            cost=None if user else self._cost(),
         )
 
     def in_use(self, bins: int = 200, user: str = "") -> tuple[Cells, Cells]:
@@ -131,15 +144,32 @@ class Result:
 
         Only those with jobs of a user, if one is named.
         """
-        chosen = self.ends != _NEVER
+        chosen = self.starts != _NEVER
         if user:
             chosen &= self.workload.user == self.workload.users.index(user)
         edges = np.linspace(self.begin, max(self.end, self.begin + 1), bins + 1)
         weight = (self.workload.cores * self.workload.nodes)[chosen]
-        busy = busy_between(edges, self.starts[chosen], self.ends[chosen], weight)
+        busy = busy_between(edges, self.starts[chosen], self._until()[chosen], weight)
         if len(self.lost):
             busy += self._lost_between(edges, user)
         return (edges - self.begin) / _US, busy
+
+    def _until(self) -> Column:
+        """Until when each job ran: to its end, or as long as the simulation went on."""
+        return np.where(self.ends == _NEVER, np.maximum(self.end, self.starts), self.ends)
+
+    def _part_of_all(self, core_seconds: float, span: float) -> float:
+        there = self.platform.core_seconds(self.begin, self.begin + round(span * _US))
+        return core_seconds / there if there else 0.0
+
+    def _cost(self) -> float | None:
+        begin, end = self.begin, self.end
+        times = [
+            (host.price, (end if host.leaves == STAYS else min(host.leaves, end)) - max(host.joins, begin))
+            for host in self.platform.hosts
+            if host.price
+        ]
+        return sum(price * max(0, time) for price, time in times) / _US / 3600.0 if times else None
 
     def _lost_between(self, edges: Cells, user: str) -> Cells:
         work = self.workload
@@ -155,7 +185,8 @@ class Result:
     def _span(self) -> float:
         if not len(self.workload):
             return 0.0
-        return float(self.reported.max() - self.begin) / _US if self.reported.max() > 0 else 0.0
+        last = int(self.reported.max()) if self.stopped is None else self.end
+        return float(last - self.begin) / _US if last > 0 else 0.0
 
 
 def _seconds(column: Column) -> Cells:

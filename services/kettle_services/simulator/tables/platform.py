@@ -1,5 +1,7 @@
 """`[[platform]]` in the file of a simulation: equal hosts, their links, and when they are there."""
 
+from typing import Annotated
+
 import msgspec
 
 from kettle_services.simulator.checked_file import CheckedFile
@@ -34,6 +36,8 @@ class Hosts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """When they come and go; empty: never."""
     boot: Quantity = 0.0
     """How much later than `joins` they are there, as machines of a cloud."""
+    price: Annotated[float, msgspec.Meta(ge=0)] = 0.0
+    """What each costs for an hour between its coming and its going."""
 
 
 def platform_of(file: CheckedFile, keys: tuple[str, ...], said: Hosts) -> Platform:
@@ -44,7 +48,7 @@ def platform_of(file: CheckedFile, keys: tuple[str, ...], said: Hosts) -> Platfo
             keys, "levels say how many hosts there are, and how they are linked: leave out hosts and link"
         )
     try:
-        platform = _hosts(said, name).between(_joins(said), said.leaves)
+        platform = _hosts(said, name).between(_joins(said), said.leaves).priced(said.price)
         if said.mtbf or said.outages:
             return platform.failing(_failures(file, keys, said, platform))
         return platform

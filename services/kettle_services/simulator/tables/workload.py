@@ -3,13 +3,23 @@
 from typing import Annotated
 
 import msgspec
+import numpy as np
 
 from kettle_services.simulator.checked_file import CheckedFile
 from kettle_services.simulator.platforms.hosts import Count
-from kettle_services.simulator.platforms.quantities import Quantity, mebibytes, seconds, whole_bytes
+from kettle_services.simulator.platforms.quantities import (
+    Quantity,
+    QuantityError,
+    mebibytes,
+    microseconds,
+    seconds,
+    whole_bytes,
+)
 from kettle_services.simulator.workloads.arrivals import Daily, arrivals
 from kettle_services.simulator.workloads.distributions import Constant, Distribution
 from kettle_services.simulator.workloads.job_kinds import JobKind
+from kettle_services.simulator.workloads.prominence_documents import read_prominence
+from kettle_services.simulator.workloads.submit_files import read_submit
 from kettle_services.simulator.workloads.swf import BadLine, Trace, TraceError, read_swf
 from kettle_services.simulator.workloads.workflows import WorkflowError, read_dag, read_wfformat
 from kettle_services.simulator.workloads.workload import Workload
@@ -41,8 +51,14 @@ class JobsTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Path of an instance of WfFormat."""
     dag: str = ""
     """Path of a DAG file, whose nodes have durations as jobs have that are made by rules."""
+    submit: str = ""
+    """Path of a submit file, whose jobs have such durations, too."""
+    prominence: str = ""
+    """Path of a PROMINENCE document, of a job or a workflow; without a duration, each job takes its walltime."""
     times: Count = 1
-    """How often the workflow or the DAG is submitted, as `every` and `arrivals` say."""
+    """How often the file is submitted, as `every` and `arrivals` say."""
+    after: Quantity = 0.0
+    """By how much later all of it comes."""
     requested_time: bool = False
     """Jobs of the trace work as long as they asked for."""
     requirements: str = ""
@@ -66,19 +82,39 @@ def workload_of(
 
     Raises the refusal of the file.
     """
-    if sum(map(bool, (said.jobs, said.swf, said.workflow, said.dag))) > 1:
-        raise file.refuse(keys, "only one of jobs, swf, workflow and dag says what the jobs are")
+    if sum(map(bool, (said.jobs, said.swf, *_paths(said).values()))) > 1:
+        names = ", ".join(("jobs", "swf", *_paths(said)))
+        raise file.refuse(keys, f"only one of these says what the jobs are: {names}")
+    work = _jobs(file, keys, said, seed, skipped, grid=grid, skip_bad=skip_bad)
+    try:
+        after = microseconds(said.after)
+    except QuantityError as error:
+        raise file.refuse((*keys, "after"), str(error)) from error
+    return work.repeated(np.array([after], dtype=np.int64)) if after else work
+
+
+def _jobs(
+    file: CheckedFile,
+    keys: tuple[str, ...],
+    said: JobsTable,
+    seed: int,
+    skipped: list[BadLine],
+    *,
+    grid: bool,
+    skip_bad: bool,
+) -> Workload:
     if said.swf:
         trace = _trace(file, keys, said, skip_bad=skip_bad)
         skipped += trace.skipped
         return trace.workload
     if said.arrivals not in ("regular", "poisson", "daily"):
         raise file.refuse((*keys, "arrivals"), "jobs come regular, poisson or daily")
-    if said.workflow or said.dag:
-        return _workflow(file, keys, said, seed, grid=grid)
+    if any(_paths(said).values()):
+        return _submitted(file, keys, said, seed, grid=grid)
     if said.jobs < 1:
         raise file.refuse(
-            keys, "jobs says how many there are, or swf, workflow or dag names a file with them"
+            keys,
+            f"jobs says how many there are, or one of {', '.join(('swf', *_paths(said)))} names a file with them",
         )
     try:
         if said.supercomputer:
@@ -120,10 +156,15 @@ def _trace(file: CheckedFile, keys: tuple[str, ...], said: JobsTable, *, skip_ba
         raise file.refusal(str(error)) from error
 
 
-def _workflow(
+def _paths(said: JobsTable) -> dict[str, str]:
+    """Files that are submitted, each by what it is."""
+    return {name: getattr(said, name) for name in ("workflow", "dag", "submit", "prominence")}
+
+
+def _submitted(
     file: CheckedFile, keys: tuple[str, ...], said: JobsTable, seed: int, *, grid: bool
 ) -> Workload:
-    kind, name = ("workflow", said.workflow) if said.workflow else ("dag", said.dag)
+    kind, name = next((kind, name) for kind, name in _paths(said).items() if name)
     path = file.path.parent / name
     try:
         at = arrivals(
@@ -133,20 +174,27 @@ def _workflow(
             daily=_daily(said),
             seed=seed,
         )
-        if said.workflow:
-            return read_wfformat(path, at=at, user=said.user, grid=grid)
-        return read_dag(
-            path,
-            duration=Constant(seconds(said.duration))
-            if isinstance(said.duration, int | float | str)
-            else said.duration,
-            at=at,
-            seed=seed,
-            cores=said.cores,
-            memory=mebibytes(said.memory),
-            user=said.user,
-            grid=grid,
-        )
+        drawn = said.duration
+        duration = Constant(seconds(drawn)) if isinstance(drawn, int | float | str) else drawn
+        match kind:
+            case "workflow":
+                return read_wfformat(path, at=at, user=said.user, grid=grid)
+            case "submit":
+                return read_submit(path, duration=duration, at=at, seed=seed, user=said.user, grid=grid)
+            case "prominence":
+                own = None if drawn == 0.0 else duration
+                return read_prominence(path, duration=own, at=at, seed=seed, user=said.user, grid=grid)
+            case _:
+                return read_dag(
+                    path,
+                    duration=duration,
+                    at=at,
+                    seed=seed,
+                    cores=said.cores,
+                    memory=mebibytes(said.memory),
+                    user=said.user,
+                    grid=grid,
+                )
     except OSError as error:
         raise file.refuse((*keys, kind), f"{name}: {error.strerror}") from error
     except WorkflowError as error:

@@ -89,6 +89,30 @@ class Dependencies:
         )
 
 
+class OpenParents:
+    """How many of those that each job waits for have not ended yet."""
+
+    def __init__(self, waits: Dependencies) -> None:
+        self._open: list[int] = waits.counts.tolist()
+        bounds, children = waits.children()
+        self._bounds: list[int] = bounds.tolist()
+        self._children: list[int] = children.tolist()
+
+    @property
+    def ready(self) -> list[int]:
+        """Jobs that wait for none."""
+        return [job for job, count in enumerate(self._open) if not count]
+
+    def ended(self, job: int) -> list[int]:
+        """Jobs that waited for this one as the last of theirs."""
+        ready: list[int] = []
+        for child in self._children[self._bounds[job] : self._bounds[job + 1]]:
+            self._open[child] -= 1
+            if not self._open[child]:
+                ready.append(child)
+        return ready
+
+
 def none_of(jobs: int) -> Dependencies:
     """So many jobs of which none waits for another."""
     return Dependencies(np.zeros(jobs + 1, dtype=np.int64), ())

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from typing import Final
 
-from kettle_services.simulator.workloads.dependencies import Dependencies
+from kettle_services.simulator.workloads.dependencies import Dependencies, OpenParents
 from kettle_services.simulator.workloads.workload import Workload
 
 NEVER: Final = 1 << 62
@@ -27,9 +27,8 @@ class DependentJobs:
     def __init__(self, workload: Workload, waits: Dependencies, submit: Submit) -> None:
         self._submit = submit
         self._earliest = workload.submitted.tolist()
-        self._open = waits.counts.tolist()
-        self._bounds, self._children = (column.tolist() for column in waits.children())
-        self._ready = [(at, job) for job, at in enumerate(self._earliest) if not self._open[job]]
+        self._parents = OpenParents(waits)
+        self._ready = [(self._earliest[job], job) for job in self._parents.ready]
         heapify(self._ready)
         self.jobs = array("q")
         """For each number of the pool, the place of the job in the workload."""
@@ -47,8 +46,5 @@ class DependentJobs:
 
     def reported(self, job: int, now: int) -> None:
         """The submitter hears of the end of a job, by its number in the pool."""
-        done = self.jobs[job]
-        for child in self._children[self._bounds[done] : self._bounds[done + 1]]:
-            self._open[child] -= 1
-            if not self._open[child]:
-                heappush(self._ready, (max(now, self._earliest[child]), child))
+        for child in self._parents.ended(self.jobs[job]):
+            heappush(self._ready, (max(now, self._earliest[child]), child))

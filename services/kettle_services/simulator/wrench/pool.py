@@ -12,11 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 from heapq import heappop, heappush
 from typing import Final, Literal, Protocol
 
+from kettle_services.simulator.platforms.host_changes import Changes
 from kettle_services.simulator.platforms.hosts import Host
 from kettle_services.simulator.wrench.bare_metal import BareMetal
 from kettle_services.simulator.wrench.batch_service import BatchService, Discipline
 from kettle_services.simulator.wrench.delays import Delays, Oddities
-from kettle_services.simulator.wrench.hosts_over_time import Changes, HostsOverTime
+from kettle_services.simulator.wrench.hosts_over_time import HostsOverTime
 from kettle_services.simulator.wrench.job_runs import NO_DATA, Data, Due, JobRuns
 from kettle_services.simulator.wrench.messages import Step, Talk, admission
 from kettle_services.simulator.wrench.pending_jobs import PendingJobs, Shape
@@ -164,8 +165,15 @@ class WrenchPool:
             raise ValueError(f"the batch service has not {nodes} nodes of {cores} cores for a job")
         return self._add(at, work, shape, priority, data, limit)
 
-    def run(self, submitter: Submitter | None = None) -> None:
-        """Until nothing is due any more; jobs of a submitter come after all that were submitted before."""
+    @property
+    def is_open(self) -> bool:
+        """Whether there are jobs whose ends have not been reported."""
+        return bool(self._open)
+
+    def run(self, submitter: Submitter | None = None, *, until: int = _LATEST) -> None:
+        """
+        Until nothing is due any more, or until a moment; jobs of a submitter come after all that were submitted before.
+        """
         due, submitted, self._submitter = self._due, self.submitted, submitter
         happen: dict[int, Callable[[int], None]] = {
             _END: self._end_work,
@@ -181,11 +189,13 @@ class WrenchPool:
             if submitter is not None and submitter.due < (due[0][0] if due else _LATEST):
                 submitter.submit_next()
             if self._arrived < len(submitted) and (not due or submitted[self._arrived] < due[0][0]):
+                if submitted[self._arrived] >= until:
+                    return
                 self.now = submitted[self._arrived]
                 self._arrive(self._arrived)
                 self._arrived += 1
                 continue
-            if not due:
+            if not due or due[0][0] >= until:
                 return
             self.now, kind, about = heappop(due)
             happen[kind](about)

@@ -107,6 +107,7 @@ class StarterOrders:
                 if self._settings.enable_chirp and self._settings.enable_chirp_delayed
                 else (),
                 commands=self._settings.enable_chirp and self._settings.enable_pool_access,
+                sessions=self._settings.enable_chirp,
                 nodes=self._settings.enable_chirp,
                 services=self._settings.enable_published_services,
             ),

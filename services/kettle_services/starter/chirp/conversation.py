@@ -162,7 +162,7 @@ class Dialogue:
                 self._number(VERSION)
             case ["whoami", _] | ["whoareyou", _, _] if self._policy.files:
                 self._data(Chirped(len(_IDENTITY), _IDENTITY))
-            case ["kettle", role, name, verb, length] if self._policy.commands:
+            case ["kettle", role, name, verb, length] if self._may_ask(role):
                 yield from self._on_pool(role, name, verb, natural(length))
             case ["kettle_node", node, length] if self._policy.nodes:
                 yield from self._on_node(natural(node), natural(length))
@@ -197,6 +197,9 @@ class Dialogue:
                 raise NoSuchRequestError
 
     # -- the queue ---------------------------------------------------------------------------------------------------
+
+    def _may_ask(self, role: str) -> bool:
+        return self._policy.commands or (self._policy.sessions and role == "sessions")
 
     def _on_pool(self, role: str, name: str, verb: str, length: int) -> Talk:
         """A request of Kettle's own beside the protocol: see `kettle.bus.job_connection`."""

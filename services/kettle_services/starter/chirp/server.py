@@ -266,6 +266,7 @@ def allowed(policy: ChirpPolicy, job: JobAd) -> ChirpPolicy:
         policy,
         files=policy.files and proxy,
         updates=policy.updates and proxy,
-        commands=(policy.commands and job.flag(pool_access.ATTRIBUTE, default=False)) or job.given(MEMBER),
+        commands=policy.commands and job.flag(pool_access.ATTRIBUTE, default=False),
+        sessions=policy.sessions and job.given(MEMBER),
         nodes=policy.nodes and job.number(NUMBER) is not None,
     )

@@ -38,6 +38,16 @@ def check_header(header: Mapping[str, object]) -> None:
         raise TokenError(TokenCode.MALFORMED, "the name of the token's key (kid) is no text")
 
 
+def check_signature(token: ParsedToken, issuer: str, keys: KeySet) -> None:
+    """Raises TokenError: none of the keys of the issuer has signed what the token says."""
+    check_header(token.header)
+    if not any(key.verifies(token.signed, token.signature) for key in keys.candidates(token.header)):
+        raise TokenError(
+            TokenCode.SIGNATURE,
+            f"the signature of the token is not one of {issuer} over what the token says",
+        )
+
+
 def verify(
     token: ParsedToken, issuer: Issuer, keys: KeySet, now: float, *, for_anybody: bool = False
 ) -> VerifiedToken:
@@ -48,12 +58,7 @@ def verify(
 
     Raises TokenError.
     """
-    check_header(token.header)
-    if not any(key.verifies(token.signed, token.signature) for key in keys.candidates(token.header)):
-        raise TokenError(
-            TokenCode.SIGNATURE,
-            f"the signature of the token is not one of {issuer.url} over what the token says",
-        )
+    check_signature(token, issuer.url, keys)
     claims = token.claims
     if claims.get("iss") != issuer.url:  # or one issuer could speak for another
         raise TokenError(

@@ -17,6 +17,7 @@ from kettle_services.gateway.pages.pool.failures import FAILURES, FailurePages
 from kettle_services.gateway.pages.pool.log import LOG, LogPages
 from kettle_services.gateway.pages.pool.machines import MACHINE, MACHINES, ORDER, MachinePages
 from kettle_services.gateway.pages.pool.negotiations import NEGOTIATION, NEGOTIATIONS, NegotiationPages
+from kettle_services.gateway.pages.pool.own_machines import OWN_MACHINES, REMOVE, REVOKE, OwnMachinePages
 from kettle_services.gateway.pages.pool.shares import FAIRSHARE, SUBMITTERS, SharePages
 from kettle_services.gateway.pages.pool.usage import USAGE, USAGE_TABLE, UsagePages
 from kettle_services.gateway.pages.pool.worker_pools import POOL, POOLS, WorkerPoolPages
@@ -32,6 +33,7 @@ POOL_PAGES: Final = (
     MACHINES,
     NEGOTIATION,
     NEGOTIATIONS,
+    OWN_MACHINES,
     POOL,
     POOLS,
     SERVICES,
@@ -47,6 +49,7 @@ def pool_handlers(questions: Questions, documentation: str) -> Mapping[Page | Fo
     machines = MachinePages(questions)
     shares = SharePages(questions)
     negotiations = NegotiationPages(questions)
+    own_machines = OwnMachinePages(questions)
     usage = UsagePages(questions)
     worker_pools = WorkerPoolPages(questions)
     return {
@@ -62,8 +65,11 @@ def pool_handlers(questions: Questions, documentation: str) -> Mapping[Page | Fo
         ORDER: machines.order,
         NEGOTIATION: negotiations.negotiation,
         NEGOTIATIONS: negotiations.negotiations,
+        OWN_MACHINES: own_machines.machines,
         POOL: worker_pools.pool,
         POOLS: worker_pools.pools,
+        REMOVE: own_machines.remove,
+        REVOKE: own_machines.revoke,
         SERVICES: administration.services,
         SUBMITTERS: shares.submitters,
         UNBAN: administration.unban,

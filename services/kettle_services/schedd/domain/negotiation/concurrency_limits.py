@@ -19,16 +19,21 @@ def said(names: Iterable[str]) -> bool:
 
 class LimitsInUse:
     """
-    How many claims of each submitter use what; counted in whole claims, so nothing is lost by adding up.
+    How many claims of each submitter use what, and how many there are; counted in whole claims, so nothing is lost by adding up.
     """
 
     def __init__(self) -> None:
+        self._numbers: Counter[str] = Counter()
+        """Submitter -> claims, whatever they use."""
         self._claims: dict[str, Counter[_Uses]] = {}
         self._names: dict[str, Counter[str]] = {}
         """Submitter -> limit -> in how many of these it is."""
 
     def count(self, submitter: str, uses: Mapping[str, float], claims: int) -> None:
         """So many claims more, or fewer, that use this."""
+        self._numbers[submitter] += claims
+        if not self._numbers[submitter]:
+            del self._numbers[submitter]
         if not uses:
             return
         counts = self._claims.setdefault(submitter, Counter())
@@ -41,6 +46,10 @@ class LimitsInUse:
             self._names[submitter] -= Counter(uses.keys())
         if not counts:
             del self._claims[submitter], self._names[submitter]
+
+    def claims(self, submitter: str) -> int:
+        """How many claims a submitter has."""
+        return self._numbers[submitter]
 
     def names(self, submitter: str) -> Iterable[str]:
         """Which limits they use."""

@@ -1,0 +1,201 @@
+"""
+Which files of a pool's directory are in a backup, as two archives: secrets apart from what the queue has on disk.
+
+What is made again by itself is left out: sockets, logs, sandboxes of running jobs, JetStream, and the state of machines,
+whose processes do not outlive the machine that is lost.  Everything else is in it, whether it is known here or not.
+"""
+
+import io
+import os
+import shutil
+import stat
+import tarfile
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Final
+
+from kettle.backup.errors import BackupError
+from kettle.backup.manifest import Told, nowhere
+
+SECRET: Final = ("credentials", "pki", "iam", "kettle.toml")
+"""Keys, what iam keeps, and settings, among which may be passwords."""
+_LEFT_OUT: Final = frozenset({
+    "execute", "log", "run", "nats", "postgres", "master.lock", "state.json", "pool.json", "local_jobs.json",
+})  # fmt: skip
+_OF_MACHINES: Final = "startd"
+_PIECE: Final = 1 << 20
+_KEPT_BELOW: Final = ("nats/port",)
+"""Where clients look for the bus."""
+
+Seen = dict[str, tuple[int, int]]
+"""Of each file that is in an archive: its size, and when it was changed, in nanoseconds."""
+
+
+def secrets_of(home: Path) -> bytes:
+    """The archive of all keys and settings."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        for name in SECRET:
+            for path in _below(home / name):
+                archive.add(path, arcname=str(path.relative_to(home)), recursive=False)
+    return buffer.getvalue()
+
+
+def write_files(home: Path, target: Path, *, seen: Seen, told: Told = nowhere) -> None:
+    """
+    Write the archive of all other files that are not as `seen` has them, and note them there.
+
+    A file that goes while it is read is left out: who removes a file of the queue has recorded why before.
+    """
+    found = [path for path in _others(home) if _changed(home, path, seen)]
+    with _private(target) as file, tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        for number, path in enumerate(found, 1):
+            _add(archive, home, path, seen)
+            told(target.name, number, len(found))
+
+
+def extract(
+    archive: IO[bytes],
+    home: Path,
+    *,
+    owners: bool,
+    keep: bool = False,
+    told: Told = nowhere,
+    name: str = "files",
+) -> None:
+    """
+    Write what an archive has below a directory; `owners`: with the numbers of owners, as root can; `keep`: except what is there.
+
+    Nothing is written elsewhere whatever the archive says, and nothing that others could read which they could not before.
+
+    Raises:
+        BackupError: the archive is none, or names a place elsewhere.
+    """
+    try:
+        with tarfile.open(fileobj=archive, mode="r:") as opened:
+            members = opened.getmembers()
+            for number, member in enumerate(members, 1):
+                if not (keep and (home / member.name).exists()):
+                    _extract(opened, member, home, owners=owners)
+                told(name, number, len(members))
+    except (tarfile.TarError, OSError) as error:
+        raise BackupError(f"{name} of the backup cannot be written to {home}: {error}") from error
+
+
+def read_files(archive: IO[bytes]) -> Mapping[str, bytes]:
+    """The plain files of an archive by their names, for who only looks at them."""
+    with tarfile.open(fileobj=archive, mode="r:") as opened:
+        return {
+            member.name: file.read()
+            for member in opened
+            if member.isreg() and (file := opened.extractfile(member))
+        }
+
+
+@contextmanager
+def _private(path: Path) -> Generator[IO[bytes]]:
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with os.fdopen(fd, "wb") as file:
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _others(home: Path) -> Iterator[Path]:
+    for entry in sorted(home.iterdir()):
+        name = entry.name
+        if name in _LEFT_OUT or name in SECRET or name.startswith((_OF_MACHINES, ".")):
+            continue
+        yield from _below(entry)
+    for name in _KEPT_BELOW:
+        yield from _below(home / name)
+
+
+def _below(top: Path) -> Iterator[Path]:
+    """A file, or a directory with all that is below it; no sockets and devices, and links as links."""
+    try:
+        mode = top.lstat().st_mode
+    except FileNotFoundError:
+        return
+    if stat.S_ISREG(mode) or stat.S_ISLNK(mode):
+        yield top
+    elif stat.S_ISDIR(mode):
+        yield top
+        try:
+            entries = sorted(top.iterdir())
+        except FileNotFoundError:
+            return
+        for entry in entries:
+            yield from _below(entry)
+
+
+def _changed(home: Path, path: Path, seen: Seen) -> bool:
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return False
+    return seen.get(str(path.relative_to(home))) != (found.st_size, found.st_mtime_ns)
+
+
+def _add(archive: tarfile.TarFile, home: Path, path: Path, seen: Seen) -> None:
+    name = str(path.relative_to(home))
+    try:
+        archive.inodes = {}  # type: ignore[attr-defined]  # two names of one file are two files
+        member = archive.gettarinfo(path, arcname=name)
+        found = path.lstat()
+        if not member.isreg():
+            archive.addfile(member)
+        else:
+            with path.open("rb") as file:
+                # What is appended meanwhile is in the next backup, what is cut off is filled: the archive stays whole.
+                archive.addfile(member, _Padded(file, member.size))
+    except FileNotFoundError:
+        return
+    seen[name] = (found.st_size, found.st_mtime_ns)
+
+
+class _Padded(io.RawIOBase):
+    """Exactly so many bytes of a file that others write."""
+
+    def __init__(self, file: IO[bytes], size: int) -> None:
+        self._file = file
+        self._left = size
+
+    def read(self, size: int = -1) -> bytes:
+        """The next bytes."""
+        wanted = self._left if size < 0 else min(size, self._left)
+        data = self._file.read(wanted)
+        data += bytes(wanted - len(data))
+        self._left -= wanted
+        return data
+
+
+def _extract(archive: tarfile.TarFile, member: tarfile.TarInfo, home: Path, *, owners: bool) -> None:
+    path = home / member.name
+    if not path.parent.resolve().is_relative_to(home.resolve()) or path.name in {"", ".", ".."}:
+        raise BackupError(f"the backup names a place outside of {home}: {member.name}")
+    if not path.parent.is_dir():
+        path.parent.mkdir(mode=0o700, parents=True)
+    secret = member.name.split("/", 1)[0] in SECRET
+    mode = member.mode & (0o700 if secret else 0o777)  # of a secret, whatever it had become
+    if member.isdir():
+        path.mkdir(mode=0o700, exist_ok=True)
+        mode |= 0o700
+    elif member.isreg():
+        source = archive.extractfile(member)
+        assert source is not None, "a plain file"
+        path.unlink(missing_ok=True)
+        with source, _private(path) as file:
+            shutil.copyfileobj(source, file, _PIECE)
+    elif member.issym():
+        path.unlink(missing_ok=True)
+        path.symlink_to(member.linkname)
+    else:
+        raise BackupError(f"{member.name} of the backup is neither file nor directory nor link")
+    if owners and not secret:
+        os.chown(path, member.uid, member.gid, follow_symlinks=False)
+    if not member.issym():
+        path.chmod(mode)
+    if member.isreg():
+        os.utime(path, (member.mtime, member.mtime))

@@ -1,0 +1,191 @@
+"""The process that forks commands: it has one thread and no event loop."""
+
+import gc
+import os
+import select
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, cast
+
+from kettle.command_server import needing
+from kettle.command_server.asking import HAND_BACK, LONGEST
+from kettle.command_server.order import MalformedOrderError, Order
+
+if TYPE_CHECKING:
+    from io import TextIOWrapper
+
+MOST: Final = 64
+"""Commands at once; what more are asked for are not taken."""
+_STREAMS: Final = 4
+"""Descriptors that come with an order: standard input, output and errors, and the working directory."""
+_UID: Final = slice(4, 8)
+"""The account in what the kernel tells of a peer: process, user and group, of four bytes each."""
+
+
+class Forks:
+    """The commands that run, each for a connection on which its end is told."""
+
+    def __init__(
+        self, listener: socket.socket, accepts: Callable[[Order], bool], *, lifeline: int | None = None
+    ) -> None:
+        """
+        `accepts`: whether an order is for this server.
+        `lifeline`: a descriptor; when it is readable or closed at its other end, it is over.
+        """
+        self._listener = listener
+        self._accepts = accepts
+        self._lifeline = lifeline
+        self._connections: dict[int, socket.socket] = {}
+        """Those whose order has not come, by descriptor."""
+        self._running: dict[int, tuple[int, socket.socket]] = {}
+        """By the descriptor that says that it has ended: its process id, and who waits for it."""
+        self._waiting: dict[int, int] = {}
+        """The descriptors of `_running`, by those of who waits."""
+        self.ending = False
+        """Whether it is over as soon as no command runs."""
+        self._poll = select.poll()
+        for fd in (listener.fileno(), *([] if lifeline is None else [lifeline])):
+            self._poll.register(fd, select.POLLIN)
+
+    def serve(self, idle_s: float | None = None) -> Order | None:
+        """
+        Fork and reap until nobody asks any more: None. Returns in each child, too: what it is to be.
+
+        `idle_s`: seconds without a command after which it is over.
+        """
+        while True:
+            if self.ending and not self._running:
+                return None
+            ready = {
+                fd for fd, _ in self._poll.poll(None if idle_s is None or self._running else idle_s * 1000)
+            }
+            if not ready:
+                return None
+            if self._lifeline in ready:
+                for waiting in list(self._waiting):
+                    self._kill(waiting)
+                return None
+            if order := self._heed(ready):
+                return order
+
+    def _heed(self, ready: AbstractSet[int]) -> Order | None:
+        """Of each descriptor, what has happened there; in a child, what it is to be."""
+        for handle in ready & self._running.keys():
+            self._reap(handle)
+        for waiting in ready & self._waiting.keys():
+            self._kill(waiting)
+        for fd in ready & self._connections.keys():
+            if order := self._take(self._connections.pop(fd)):
+                return order
+        if (
+            self._listener.fileno() in ready
+        ):  # the last: what is opened now may have the number of what was closed above
+            self._accept()
+        return None
+
+    def turn_away(self) -> None:
+        """Tell those who came in the last moment that nothing has happened; once nobody can come any more."""
+        self._listener.setblocking(False)
+        with suppress(BlockingIOError):
+            while True:
+                self._accept()
+        for caller in self._connections.values():
+            self._poll.unregister(caller)
+            _hand_back(caller)
+        self._connections.clear()
+
+    def _accept(self) -> None:
+        caller, _ = self._listener.accept()
+        credentials = caller.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+        if int.from_bytes(credentials[_UID], sys.byteorder) != os.getuid():
+            caller.close()
+            return
+        self._connections[caller.fileno()] = caller
+        self._poll.register(caller, select.POLLIN)
+
+    def _take(self, caller: socket.socket) -> Order | None:
+        """The order of one who is connected."""
+        self._poll.unregister(caller)
+        data, fds, _flags, _address = socket.recv_fds(caller, LONGEST, _STREAMS)
+        try:
+            order = Order.read(data) if len(fds) == _STREAMS else None
+        except MalformedOrderError:
+            order = None
+        if order is not None and len(self._running) < MOST and self._accepts(order):
+            return self._fork(order, caller, fds)
+        for fd in fds:
+            os.close(fd)
+        _hand_back(caller)
+        return None
+
+    def _fork(self, order: Order, caller: socket.socket, fds: Sequence[int]) -> Order | None:
+        pid = os.fork()
+        if pid == 0:
+            self._leave()
+            _become(order, caller, fds)
+            return order
+        for fd in fds:
+            os.close(fd)
+        handle = os.pidfd_open(pid)
+        self._running[handle] = pid, caller
+        self._waiting[caller.fileno()] = handle
+        self._poll.register(handle, select.POLLIN)
+        self._poll.register(caller, select.POLLHUP)
+        return None
+
+    def _leave(self) -> None:
+        """In a child: nothing of ours stays open."""
+        self._listener.close()
+        if self._lifeline is not None:
+            os.close(self._lifeline)
+        for handle, (_, waiting) in self._running.items():
+            os.close(handle)
+            waiting.close()
+        for connection in self._connections.values():
+            connection.close()
+
+    def _reap(self, handle: int) -> None:
+        pid, caller = self._running.pop(handle)
+        self._poll.unregister(handle)
+        os.close(handle)
+        if self._waiting.pop(caller.fileno(), None) is not None:
+            self._poll.unregister(caller)
+        status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        with caller, suppress(OSError):  # nobody waits any more
+            caller.sendall(b"%d" % status)
+
+    def _kill(self, waiting: int) -> None:
+        """Nobody waits for it any more: it ends, with what it has started."""
+        pid, _ = self._running[self._waiting.pop(waiting)]
+        self._poll.unregister(waiting)
+        for kill in (os.kill, os.killpg):
+            with suppress(ProcessLookupError):
+                kill(pid, signal.SIGKILL)
+
+
+def _hand_back(caller: socket.socket) -> None:
+    with caller, suppress(OSError):  # it waits no more
+        caller.sendall(HAND_BACK)
+
+
+def _become(order: Order, caller: socket.socket, fds: Sequence[int]) -> None:
+    """In a child: be a process as one is that was executed, but for the modules that it has already."""
+    needing.callers.append(caller)
+    os.setsid()
+    *streams, here = fds
+    os.fchdir(here)
+    os.close(here)
+    for standard, stream in enumerate(streams):
+        os.dup2(stream, standard)
+        os.close(stream)
+    cast("TextIOWrapper", sys.stdout).reconfigure(line_buffering=os.isatty(1))
+    os.umask(order.umask)
+    os.environb.clear()
+    os.environb.update(order.environ)
+    time.tzset()
+    gc.enable()

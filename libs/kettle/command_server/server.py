@@ -1,0 +1,61 @@
+"""A person's command server, from its start to its end."""
+
+import gc
+import importlib
+import os
+import socket
+import sys
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from kettle.command_server import asking
+from kettle.command_server.forks import Forks
+from kettle.command_server.order import Order
+
+IDLE_S: Final = 60.0
+"""Seconds without a command after which a server ends."""
+
+
+def serve(address: str, modules: Iterable[str]) -> Sequence[str] | None:
+    """
+    Be the server at an address until it is not used any more: None. Returns in each forked process, too: the words it is to be.
+
+    `modules`: those that the commands need; they are loaded before the first order is taken.
+
+    Raises:
+        OSError: there is no place for the address.
+        NoServerError: nobody can be forked for a process like this one.
+    """
+    gc.disable()
+    for name in modules:
+        importlib.import_module(name)
+    files = [path for module in sys.modules.values() if (path := getattr(module, "__file__", None))]
+    context, changes = asking.context(), _changes(files)
+    gc.freeze()  # what is there now is never looked at again, so its pages stay shared
+    Path(address).unlink(missing_ok=True)  # of one that was killed
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        listener.bind(address)
+        listener.listen()
+
+        def accepts(order: Order) -> bool:
+            forks.ending = forks.ending or _changes(files) != changes  # another version is another program
+            return order.context == context and not forks.ending
+
+        forks = Forks(listener, accepts)
+        order = forks.serve(IDLE_S)
+        if order is not None:
+            return order.words
+        Path(address).unlink()
+        forks.turn_away()
+    return None
+
+
+def _changes(files: Sequence[str]) -> Sequence[int]:
+    """When files were last changed, ns since the epoch."""
+    changes: list[int] = []
+    for path in files:
+        with suppress(FileNotFoundError):
+            changes.append(os.stat(path).st_mtime_ns)  # noqa: PTH116 - some hundred for each command
+    return changes

@@ -1,0 +1,57 @@
+"""
+Which worker of pytest-xdist runs which file.
+
+Most files wait most of the time: for containers, leases, batch systems. Scenarios keep a core busy. Taken as they come,
+the first leave the cores idle, and later the second slow each other down. So half of the workers begin with the
+scenarios and half with all else; a worker that is done with its own takes what the others have left.
+
+The scenarios stay together in a worker, since they use one pool in turn. The pages of that pool are one piece: they want
+the same settings and the same browser.
+"""
+
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
+
+from collections.abc import Collection
+from typing import Final
+
+from xdist.scheduler import LoadFileScheduling
+from xdist.workermanage import WorkerController
+
+SCENARIOS: Final = "tests/scenario/"
+PAGES: Final = "tests/scenario/pages"
+OWN_POOL: Final = f"{PAGES}/test_hub_pages.py"
+LONG: Final = (
+    "tests/scenario/test_servers.py",
+    PAGES,
+    "tests/scenario/test_site.py",
+    "tests/scenario/test_lease_steps.py",
+    "tests/scenario/test_faults.py",
+    "tests/integration/execution/containers/test_containers.py",
+    "tests/integration/execution/containers/test_engines.py",
+    "tests/conformance/batch/test_sge.py",
+)
+"""What takes the longest: begun last, it would be all that runs at the end."""
+
+
+def piece_of(test: str) -> str:
+    """What a test is run with in one worker: its file, or the directory of the pages."""
+    file = test.partition("::")[0]
+    return PAGES if file.startswith(f"{PAGES}/") and file != OWN_POOL else file
+
+
+def chosen(waiting: Collection[str], worker: int) -> str:
+    """The next piece for the worker with this number; at least one waits."""
+    own = [file for file in waiting if file.startswith(SCENARIOS) == (worker % 2 == 0)]
+    return min(own or waiting, key=lambda file: LONG.index(file) if file in LONG else len(LONG))
+
+
+class FilesInTwoQueues(LoadFileScheduling):
+    """Tests of one file stay together, and files that compute run beside files that wait."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return piece_of(nodeid)
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        number = int(str(node.gateway.id).removeprefix("gw"))
+        self.workqueue.move_to_end(chosen(self.workqueue, number), last=False)
+        super()._assign_work_unit(node)

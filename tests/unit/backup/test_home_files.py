@@ -1,0 +1,117 @@
+"""Which files are in a backup, and what an archive can write."""
+
+import io
+import stat
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from kettle.backup.errors import BackupError
+from kettle.backup.home_files import Seen, extract, read_files, secrets_of, write_files
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    path = tmp_path / "home"
+    for name, text in {
+        "credentials/schedd.creds": "key",
+        "credentials/trust/operator.nk": "key",
+        "kettle.toml": "",
+        "pool.id": "0123",
+        "nats/port": "4222",
+        "nats/data/jetstream/block": "made again",
+        "postgres/data/PG_VERSION": "18",
+        "state/spool/1.0/input": "numbers",
+        "startd.a/journal": "of a machine",
+        "execute/dir_1/output": "of a running job",
+        "unknown/file": "of a service that comes later",
+        "log/schedd.log": "long",
+    }.items():
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
+        (path / name).write_text(text)
+    (path / "state" / "link").symlink_to("spool")
+    return path
+
+
+def files_in(path: Path) -> set[str]:
+    return {name for name in read_files(io.BytesIO(path.read_bytes())) if name}
+
+
+def test_everything_is_in_it_that_is_not_made_again(home: Path, tmp_path: Path) -> None:
+    """Keys and settings are apart; what is unknown is in it, what comes again by itself is not."""
+    write_files(home, tmp_path / "files.tar", seen={})
+    assert {"pool.id", "nats/port", "state/spool/1.0/input", "unknown/file"} == files_in(
+        tmp_path / "files.tar"
+    )
+    secrets = read_files(io.BytesIO(secrets_of(home)))
+    assert {"credentials/schedd.creds", "credentials/trust/operator.nk", "kettle.toml"} == set(secrets)
+
+
+def test_the_second_pass_has_what_is_new(home: Path, tmp_path: Path) -> None:
+    """After the snapshot only what came or changed is read again."""
+    seen: Seen = {}
+    write_files(home, tmp_path / "files.tar", seen=seen)
+    (home / "state" / "spool" / "1.0" / "input").write_text("other numbers")
+    (home / "state" / "spool" / "new").write_text("new")
+    write_files(home, tmp_path / "later.tar", seen=seen)
+    assert {"state/spool/1.0/input", "state/spool/new"} == files_in(tmp_path / "later.tar")
+
+
+def test_modes_come_back_and_secrets_are_private(home: Path, tmp_path: Path) -> None:
+    """A file has the mode that it had; a secret that others could read cannot be read by them any more."""
+    (home / "state" / "spool" / "1.0" / "input").chmod(0o644)
+    (home / "credentials" / "schedd.creds").chmod(0o644)
+    write_files(home, tmp_path / "files.tar", seen={})
+    assert 0o600 == stat.S_IMODE((tmp_path / "files.tar").stat().st_mode)
+    again = tmp_path / "again"
+    again.mkdir()
+    extract(io.BytesIO(secrets_of(home)), again, owners=False)
+    with (tmp_path / "files.tar").open("rb") as archive:
+        extract(archive, again, owners=False)
+    assert 0o644 == stat.S_IMODE((again / "state" / "spool" / "1.0" / "input").stat().st_mode)
+    for path in (again / "credentials").rglob("*"):
+        assert not path.stat().st_mode & 0o077, path
+    assert "spool" == str((again / "state" / "link").readlink())
+
+
+def test_what_is_there_can_be_kept(home: Path, tmp_path: Path) -> None:
+    """In the directory of a pool that has lost its database alone, keys are not replaced by older ones."""
+    secrets = secrets_of(home)
+    (home / "credentials" / "schedd.creds").write_text("newer")
+    extract(io.BytesIO(secrets), home, owners=False, keep=True)
+    assert "newer" == (home / "credentials" / "schedd.creds").read_text()
+
+
+def archive(*members: tarfile.TarInfo) -> io.BytesIO:
+    found = io.BytesIO()
+    with tarfile.open(fileobj=found, mode="w") as opened:
+        for member in members:
+            opened.addfile(member, io.BytesIO(b"x" * member.size))
+    return io.BytesIO(found.getvalue())
+
+
+def member(name: str, kind: bytes = tarfile.REGTYPE, link: str = "") -> tarfile.TarInfo:
+    found = tarfile.TarInfo(name)
+    found.type, found.linkname, found.mode = kind, link, 0o600
+    found.size = 1 if kind == tarfile.REGTYPE else 0
+    return found
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        [member("../outside")],
+        [member("/tmp/depb/outside")],
+        [member("out", tarfile.SYMTYPE, "/tmp"), member("out/side")],
+        [member("device", tarfile.CHRTYPE)],
+        [member("twice", tarfile.LNKTYPE, "/etc/passwd")],
+    ],
+)
+def test_nothing_is_written_elsewhere(tmp_path: Path, members: list[tarfile.TarInfo]) -> None:
+    """An archive that somebody has made cannot write outside of the directory, nor make what is no file."""
+    home = tmp_path / "home"
+    home.mkdir()
+    with pytest.raises(BackupError):
+        extract(archive(*members), home, owners=False)
+    assert [home] == list(tmp_path.iterdir())
