@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.scenario, pytest.mark.embedded]
 
 TOP: Final = Path(__file__).parents[2]
 PACKAGES: Final = (f"{TOP}[dask]", "coffea")
-PROFILE: Final = '[coffea]\nkind = "dask"\npython = {python}\nmemory = 1024\n'
+PROFILE: Final = '[coffea]\nkind = "dask"\npython = {python}\nmemory_allowed = [64, 4000]\n'
 
 
 @pytest.fixture(scope="module")
