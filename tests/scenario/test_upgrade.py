@@ -18,7 +18,7 @@ LONG = "KETTLE_TEST_LONG"
 JOBS = int(os.environ.get("KETTLE_TEST_UPGRADE_JOBS", "10000"))
 FROM = os.environ.get("KETTLE_TEST_UPGRADE_FROM", "")
 AT_ONCE = 20
-NEW = "99.0"
+NEW = "99.0.0"
 WITHIN_S = 3600.0
 
 
