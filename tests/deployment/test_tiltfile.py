@@ -52,7 +52,9 @@ async def test_with_compose_python_is_taken_into_what_runs(tmp_path: Path) -> No
 
 @pytest.mark.slow
 async def test_on_kubernetes_the_gateway_is_reached(tmp_path: Path) -> None:
-    """The overlay for one person is applied, with images as they are shipped, and its gateway is at this machine's port."""
+    """
+    The overlay for one person is applied, with images as they are shipped, and its gateway is at this machine's port.
+    """
     made = await calls(tmp_path, "--kubernetes")
     assert ["infra/kubernetes/overlays/personal"] == [
         each["positional"][0] for each in made if each["call"] == "kustomize"

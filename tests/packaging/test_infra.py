@@ -1,4 +1,6 @@
-"""What infra/ says about images and the compose files is true of the tree, and keeps to the rules of the house."""
+"""
+What infra/ says about images and the compose files is true of the tree, and keeps to the rules of the house.
+"""
 
 import re
 import shutil
@@ -127,7 +129,9 @@ def test_the_image_copies_what_exists(top: Path) -> None:
 
 
 def test_the_images_are_as_closed_as_they_say(top: Path, pyproject: dict[str, Any]) -> None:
-    """Both have the version of the package, a number as their user, a check of health, and begin without a shell."""
+    """
+    Both have the version of the package, a number as their user, a check of health, and begin without a shell.
+    """
     text = (top / "infra/images/Dockerfile").read_text()
     stages = re.split(r"^FROM ", text, flags=re.MULTILINE)[2:]
     assert ["${BASE} AS services", "${WORKER_BASE} AS worker"] == [stage.splitlines()[0] for stage in stages]

@@ -1,4 +1,6 @@
-"""The settings of a pool in containers: one file for all services, which names where secrets are and holds none."""
+"""
+The settings of a pool in containers: one file for all services, which names where secrets are and holds none.
+"""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -121,7 +121,9 @@ def prepare_database(arguments: argparse.Namespace, screen: Screen) -> int:
 
 
 async def _prepare(url: str, passwords: dict[str, str]) -> None:
-    """In a database that is in use, older services work on with what is done here; `kettle upgrade finish` does the rest."""
+    """
+    In a database that is in use, older services work on with what is done here; `kettle upgrade finish` does the rest.
+    """
     from kettle.storage import service_roles
     from kettle.storage.database import Database
     from kettle.storage.migration import migrate
