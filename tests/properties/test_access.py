@@ -173,7 +173,7 @@ _PIECES: Final = st.sampled_from([
 ])  # fmt: skip
 
 
-@settings(max_examples=300)
+@settings(max_examples=200)
 @given(st.lists(_PIECES | st.text(string.printable, max_size=5), max_size=30).map("".join))
 def test_no_text_breaks_the_reader_of_map_files(text: str) -> None:
     """Each text is a map file or is refused with a line that is there; what is read can be asked."""
@@ -215,7 +215,7 @@ trees = st.recursive(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(st.dictionaries(st.sampled_from(["rules", "bans", "accounting_groups", "x"]), trees, max_size=3))
 def test_no_table_breaks_the_reader_of_rules(tables: dict[str, object]) -> None:
     """Whatever TOML says, it is rules or it is refused."""

@@ -129,7 +129,7 @@ def told(tally: Tally) -> object:
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(period=pasts(), by=RULES)
 def test_no_slot_has_more_than_it_has_and_no_job_runs_where_it_may_not(period: Period, by: PoolRules) -> None:
     """
@@ -148,7 +148,7 @@ def test_no_slot_has_more_than_it_has_and_no_job_runs_where_it_may_not(period: P
 
 
 @pytest.mark.slow
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(period=pasts(), by=RULES)
 def test_nothing_is_different_without_a_change(period: Period, by: PoolRules) -> None:
     """

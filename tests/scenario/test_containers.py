@@ -17,6 +17,7 @@ from kettle_wire.events import JobCheckpointed, JobCompleted, JobHeld, JobVacate
 from kettle_wire.jobs import JobId
 
 from .evidence import Evidence
+from .published_by_containers import page_of
 from .test_checkpoints import COUNTER
 from .test_tasks import ends, run, shell
 from .waiting import happened
@@ -38,7 +39,7 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def configuration() -> dict[str, Any]:
     wrapped = {"container_runtimes": WORKING, "singularity_image_expr": "TARGET.SingularityImage"}
-    return {"settings": {"startd": wrapped}}
+    return {"settings": {"startd": wrapped, "gateway": {"rest": True}}}
 
 
 async def test_output_of_a_container_comes_home(pool: ThrowawayPool, tmp_path: Path) -> None:
@@ -63,6 +64,14 @@ async def test_output_of_a_container_comes_home(pool: ThrowawayPool, tmp_path: P
         assert (tmp_path / f"out.{proc}").read_text() == "busybox\nb\na\ncertificate\n/srv/x509up\n"
         assert (tmp_path / f"made.{proc}").read_text() == "/srv\n"
     assert not (tmp_path / "busybox.tar.0").exists()
+
+
+async def test_a_service_in_a_network_of_its_own_is_reached(pool: ThrowawayPool, tmp_path: Path) -> None:
+    """
+    What listens in the container alone, where no other port of the machine is, is read through the gateway.
+    """
+    (tmp_path / "busybox.tar").write_bytes(tar_of(busybox_root(tmp_path / "root")))
+    assert "from inside\n" == await page_of(pool, "container_image = busybox.tar", "none", tmp_path)
 
 
 async def test_what_is_no_image_is_held_with_the_reason(pool: ThrowawayPool, tmp_path: Path) -> None:

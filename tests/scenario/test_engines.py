@@ -17,6 +17,7 @@ from kettle.testing.servers.image_registry import ACCOUNT, PROGRAM, Registry, re
 from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 from kettle_wire.ads import Ad
 
+from .published_by_containers import page_of
 from .test_tasks import ends, run, shell
 
 WITHIN_S = 120.0
@@ -55,7 +56,8 @@ async def pool(
                 "container_runtimes": [name],
                 "container_engine_options": {name: options},
                 "container_auth_file": str(images.logins),
-            }
+            },
+            "gateway": {"rest": True},
         }
         async with throwaway_pool(
             directory, cpus=2, template=template, settings=settings, environ=environ
@@ -97,6 +99,17 @@ async def test_an_image_of_a_registry(
     assert [0, 0] == [state.exit_code for state in progress.jobs.values()]
     assert "busybox\ngreen\n" == (tmp_path / "out").read_text()
     assert "/srv\n" == (tmp_path / "made").read_text()
+
+
+@pytest.mark.parametrize("network", ["host", "none"])
+async def test_a_service_in_a_container_is_reached(
+    pool: ThrowawayPool, images: Registry, tmp_path: Path, network: str
+) -> None:
+    """
+    A web server that listens in the container alone is read through the gateway, also in a network of its own.
+    """
+    image = images.push("group/web:1", busybox_root(tmp_path / "root"))
+    assert "from inside\n" == await page_of(pool, f"container_image = docker://{image}", network, tmp_path)
 
 
 async def test_tasks_have_images_of_a_registry(pool: ThrowawayPool, images: Registry, tmp_path: Path) -> None:

@@ -218,7 +218,7 @@ async def passed(
             # The service has said all that it says, and listens no more where its side of the connection is over too.
             if not to_job.can_write_eof():
                 from_person.cancel()
-    except* ConnectionError:
+    except* OSError:
         pass  # one of the two has gone: that is the end of the other, and all that there is to say
     finally:
         to_job.close()

@@ -61,8 +61,8 @@ def keep(joined: Joined, home: Path) -> list[Path]:
     if joined.bus_ca:
         files[directory / "bus-ca.pem"] = joined.bus_ca
     if joined.people_account:
-        said = AccessPointFile(name=joined.worker, people_account=joined.people_account)
-        files[directory / FILE] = msgspec.json.encode(said).decode()
+        own = AccessPointFile(name=joined.worker, people_account=joined.people_account)
+        files[directory / FILE] = msgspec.json.encode(own).decode()
     tables = _needed(joined, directory)
     settings = home / SETTINGS
     try:

@@ -98,6 +98,8 @@ ExecReload=kill -HUP $MAINPID
 Restart=on-failure
 RestartSec=5
 TimeoutStartSec=5min
+# A master that says nothing for so long hangs; one that is busy does not.
+WatchdogSec=2min
 # Jobs have their time to end: the stages of a stop have deadlines of their own.
 TimeoutStopSec=2h
 KillMode=mixed

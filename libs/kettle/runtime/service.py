@@ -106,6 +106,7 @@ class Runtime:
         self._reconfigure: Callable[[], None] | None = None
         self._rereads: list[Callable[[], None]] = []
         self._ready = False
+        self._standby = False
         self._group: asyncio.TaskGroup
 
     @property
@@ -134,6 +135,7 @@ class Runtime:
 
     def standby(self) -> None:
         """Notify the parent process that this process is well, and waits until it is needed."""
+        self._standby = True
         self._works()
         self._notifier.standby()
 
@@ -232,7 +234,7 @@ class Runtime:
         if settings.telemetry.metrics or settings.health_port:
             from kettle.runtime import metrics_port  # a web server, which most pools do without
 
-            self._checks["ready"] = self._serves
+            self._checks["ready"] = self._serves_or_stands_by
             assert self.telemetry.measurements is not None, "the settings want them"
             await self.enter(
                 metrics_port.serving(
@@ -247,6 +249,10 @@ class Runtime:
 
     def _serves(self) -> bool:
         return self._ready and not self.draining
+
+    def _serves_or_stands_by(self) -> bool:
+        """A standby is as ready as it can be: else nobody could replace both of two by new ones, one after the other."""
+        return (self._ready or self._standby) and not self.draining
 
     def _encryption(self, wanted: "TelemetrySettings") -> "ssl.SSLContext | None":
         if not wanted.certificate:

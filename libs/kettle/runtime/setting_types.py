@@ -48,6 +48,11 @@ def shown(kind: Any, value: object) -> object:
     return redact(value) if isinstance(value, str) and "://" in value else "***"
 
 
+def is_hidden(kind: Any) -> bool:
+    """Whether a setting is a secret, as a whole or in a part."""
+    return bool(_extra(kind, _HIDDEN))
+
+
 def unit_of(kind: Any) -> str:
     """What a number counts; empty if its type does not say."""
     return str(_extra(kind, _UNIT) or "")

@@ -17,7 +17,7 @@ import msgspec
 from kettle.runtime import expression_types
 from kettle.runtime.authorization import TABLE as AUTHORIZATION
 from kettle.runtime.authorization import Authorization
-from kettle.runtime.setting_types import MiB, Secret, shown, without_unit
+from kettle.runtime.setting_types import MiB, Secret, is_hidden, shown, without_unit
 from kettle.runtime.settings_problems import Problem, SettingRefused, SettingsError, SettingsFile
 from kettle.runtime.telemetry_settings import TABLE as TELEMETRY
 from kettle.runtime.telemetry_settings import TelemetrySettings
@@ -29,6 +29,9 @@ ROLES: Final = frozenset({
 })  # fmt: skip
 
 IN_USE: Final = "KETTLE_SETTINGS_IN_USE"
+
+IN_FILE: Final = "file:"
+"""What a secret begins with that is in a file: `file:/run/secrets/schedd.database`."""
 
 TABLES: Final = (AUTHORIZATION, TELEMETRY)
 """Settings of all services that are tables of their own."""
@@ -346,7 +349,13 @@ class Reading(Generic[S_co]):
     def _take(self, name: str, value: object, origin: str, where: str, *, strict: bool) -> None:
         field = self._fields[name]
         try:
-            said = _checked(field, value, strict=strict)
+            said = _checked(field, _in_file(field.type, value), strict=strict)
+        except OSError as error:
+            self._refuse(where, f"{error.filename} cannot be read: {error.strerror}")
+            return
+        except UnicodeDecodeError:
+            self._refuse(where, "what is in this file is no text")
+            return
         except msgspec.MsgspecError as error:
             self._refuse(where, f"{error}{without_unit(field.type, value)}")
             return
@@ -361,6 +370,13 @@ class Reading(Generic[S_co]):
                 self._refuse(self._at(given, each.keys).where, why)
                 return
         self.given[name] = given
+
+
+def _in_file(kind: Any, value: object) -> object:
+    """A secret may be named by the file that holds it; then neither an environment nor a file of settings has it."""
+    if is_hidden(kind) and isinstance(value, str) and value.startswith(IN_FILE):
+        return Path(value.removeprefix(IN_FILE)).read_text(encoding="utf-8").strip()
+    return value
 
 
 def _is_text(kind: Any) -> bool:

@@ -6,6 +6,7 @@ import asyncio
 import shutil
 import tempfile
 import time
+from contextlib import AsyncExitStack
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final, cast
@@ -19,13 +20,15 @@ from kettle.client import Client, select
 from kettle.runtime import make_lifeline
 from kettle.terminal.quantities import counted, duration
 from kettle_services.cli.demo import aside, audited, say, title
+from kettle_services.cli.demo_machine import MACHINE, joined_machine
+from kettle_services.cli.demo_network import ClosedNetwork
 from kettle_services.cli.errors import CommandError
 from kettle_services.cli.output.screen import Screen
 from kettle_wire.codes import JobStatus
 
 WORKERS: Final = 2
 DAEMONS: Final = (
-    "collector", "negotiator", "schedd", "shadow", "startd", "accounting", "sessions", "gateway",
+    "collector", "negotiator", "schedd", "shadow", "startd", "accounting", "iam", "sessions", "gateway",
 )  # fmt: skip
 ROWS: Final = 1_000_000
 """Of the columns of one part: pairs of particles."""
@@ -50,6 +53,8 @@ class FacilityFigures(msgspec.Struct, kw_only=True):
     """The analysis."""
     equal: bool = False
     """The histogram is the one that was made without any cluster."""
+    behind: int = -1
+    """Workers on a machine that nothing reaches; -1: there is no such machine."""
     left: int = -1
     """Jobs in the end."""
     clean: bool = False
@@ -57,7 +62,7 @@ class FacilityFigures(msgspec.Struct, kw_only=True):
     @property
     def right(self) -> bool:
         """Whether everything is as it must be."""
-        return self.equal and self.left == 0 and self.clean
+        return self.equal and self.left == 0 and self.clean and self.behind != 0
 
 
 def columns(part: int) -> dict[str, npt.NDArray[np.float64]]:
@@ -94,6 +99,8 @@ def run(screen: Screen, *, jobs: int, keep: bool) -> int:
     place = Path(tempfile.mkdtemp(prefix="kettle-demo-"))
     found = FacilityFigures(parts=jobs, rows=jobs * ROWS)
     lifeline = make_lifeline()  # if this program is killed, so is the pool
+    network = _network(screen)
+    slots = WORKERS if network is not None else WORKERS + 2
     try:
         title(screen, "A pool with a service for sessions and a gateway")
         pool.up(
@@ -101,14 +108,16 @@ def run(screen: Screen, *, jobs: int, keep: bool) -> int:
             settings={
                 "master": {"throwaway": True, "daemon_list": list(DAEMONS)},
                 "gateway": {"rest": True},
-                "startd": {"num_cpus": WORKERS + 2, "job_account": "own"},
+                "startd": {"num_cpus": slots, "job_account": "own"},
             },
             progress=lambda text: aside(screen, text),
             lifeline_fd=lifeline.read_fd,
         )
-        asyncio.run(_show(screen, place / "pool", found))
+        asyncio.run(_show(screen, place, network, found, lifeline.read_fd))
     finally:
         pool.down(place / "pool", purge=not keep)
+        if network is not None:
+            network.close()
         lifeline.close()
         if keep:
             screen.note(f"Left for a look: {place}")
@@ -119,7 +128,30 @@ def run(screen: Screen, *, jobs: int, keep: bool) -> int:
     return 0 if found.right else 1
 
 
-async def _show(screen: Screen, home: Path, found: FacilityFigures) -> None:
+def _network(screen: Screen) -> ClosedNetwork | None:
+    """A network that nothing reaches, if this process may make one."""
+    try:
+        return ClosedNetwork()
+    except OSError as error:
+        screen.note(f"All machines are in one network: another one cannot be made ({error.strerror}).")
+        return None
+
+
+async def _show(
+    screen: Screen, place: Path, network: ClosedNetwork | None, found: FacilityFigures, lifeline_fd: int
+) -> None:
+    home = place / "pool"
+    async with AsyncExitStack() as stack:
+        if network is not None:
+            title(screen, "A machine in a network of its own, into which nothing leads")
+            joined = joined_machine(home, place / "machine", network, lifeline_fd)
+            await stack.enter_async_context(joined)
+            say(screen, f"{MACHINE} has joined: it connects to bus, gateway and iam, and nothing to it.")
+            found.behind = 0
+        await _show_cluster(screen, home, found)
+
+
+async def _show_cluster(screen: Screen, home: Path, found: FacilityFigures) -> None:
     title(screen, f"A Dask cluster whose scheduler and {WORKERS} workers are jobs")
     total = await _analysis(screen, home, found)
     expected = sum(histogram(part) for part in range(found.parts))
@@ -168,12 +200,22 @@ async def _analysis(screen: Screen, home: Path, found: FacilityFigures) -> Count
         counts = dask.map(histogram, range(found.parts))
         total: Counts = await dask.submit(_total, counts)
         found.took = time.monotonic() - began
+        if found.behind >= 0:
+            found.behind = await _behind(home, cluster.name)
+            say(screen, f"{counted(found.behind, 'worker')} of it is behind NAT.")
     rate = found.rows / found.took
     say(
         screen,
         f"{found.rows:,} pairs in {found.parts} parts took {duration(found.took)}: {rate / 1e6:.1f} million a second.",
     )
     return total
+
+
+async def _behind(home: Path, session: str) -> int:
+    """How many workers of a session are on the machine that nothing reaches."""
+    async with Client.connect(home=home) as client:
+        members = (await client.sessions.show(session)).members
+    return sum(each.role == "worker" and each.machine.endswith(MACHINE) for each in members)
 
 
 def _total(counts: list[Counts]) -> Counts:

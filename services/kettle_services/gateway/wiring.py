@@ -62,9 +62,10 @@ async def _serve_http(
         from kettle_services.gateway.http_application import http_application
         from kettle_services.gateway.rest.wiring import SOCKET, directory
 
-        port = port or kept_port(private_directory(directory(settings)) / "port")
-        private = directory(settings) / SOCKET
-        services_port = settings.services_port or kept_port(directory(settings) / "services_port")
+        place = private_directory(directory(settings))
+        port = port or kept_port(place / "port")
+        private = place / SOCKET
+        services_port = settings.services_port or kept_port(place / "services_port")
         application, of_jobs, served = await http_application(
             rt, settings, bus, people, address(settings, port), services_address(settings, services_port)
         )

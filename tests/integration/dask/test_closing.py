@@ -41,8 +41,10 @@ async def test_a_close_goes_on_when_who_waits_for_it_is_cancelled() -> None:
         await scheduler.finished()  # type: ignore[no-untyped-call]
 
 
-async def test_nobody_waits_for_ever_when_everything_is_cancelled() -> None:
-    """Each task once, as the event loop's runner does it at the end; who leaves the scheduler's context closes it then."""
+async def test_nobody_waits_without_end_when_everything_is_cancelled() -> None:
+    """
+    Each task once, as the event loop's runner does it at the end; who leaves the scheduler's context closes it then.
+    """
     before = asyncio.all_tasks()
     scheduler, slow, _ = await being_closed()
 

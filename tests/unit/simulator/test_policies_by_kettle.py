@@ -160,7 +160,9 @@ def test_it_can_end_before_the_jobs_do(tmp_path: Path) -> None:
 
 
 def test_hosts_fail_and_their_jobs_begin_again_elsewhere(tmp_path: Path) -> None:
-    """The first host is away from 30 s to 200 s: its job of 60 s waits for the second one, and has lost 30 s."""
+    """
+    The first host is away from 30 s to 200 s: its job of 60 s waits for the second one, and has lost 30 s.
+    """
     (tmp_path / "outages.csv").write_text("host1,30,200\n")
     found = _run(
         tmp_path,
@@ -197,7 +199,9 @@ def test_hosts_that_fail_at_random_fail_as_in_the_other_model(tmp_path: Path) ->
 
 
 def test_a_pool_whose_hosts_always_fail_too_early_ends(tmp_path: Path) -> None:
-    """A job of a year on a host that fails once a day: it is lost again and again, until the simulation is over."""
+    """
+    A job of a year on a host that fails once a day: it is lost again and again, until the simulation is over.
+    """
     text = '[platform]\nmtbf = "1 d"\nrepair = "1 h"\n[workload]\njobs = 1\nduration = "365 d"\n'
     found = _run(tmp_path, text, 'model = "kettle"\nuntil = "30 d"\n')
     assert found.ends.tolist() == [-1]
@@ -237,7 +241,9 @@ def test_jobs_wait_for_those_before_them(tmp_path: Path) -> None:
 
 
 def test_hosts_have_a_price(tmp_path: Path) -> None:
-    """Two hosts for a tenth of an hour at 1.5, and one that comes at half of it at 10; others have no price."""
+    """
+    Two hosts for a tenth of an hour at 1.5, and one that comes at half of it at 10; others have no price.
+    """
     found = _run(
         tmp_path,
         """

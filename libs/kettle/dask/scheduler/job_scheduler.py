@@ -44,8 +44,7 @@ class JobScheduler(Scheduler):
         """
         Close, once: what has begun goes on when who waits for it is cancelled.
 
-        Otherwise nobody would ever see the end of it, and who waits for that, as everybody does who leaves its `async with`, would
-        wait for ever.
+        Otherwise it would never end, and everybody waits for that who leaves the `async with` of a scheduler.
         """
         if self._closing is None:
             self._closing = asyncio.create_task(super().close(timeout, reason), name="closing the scheduler")

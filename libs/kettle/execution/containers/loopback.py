@@ -85,12 +85,12 @@ class NetworkSockets:
     another process.
     """
 
-    def __init__(self, pid: int) -> None:
-        """Raises OSError: there can be no fork."""
+    def __init__(self, pid: int, account: Account | None = None) -> None:
+        """`account`: see `loopback_listener`. Raises OSError: there can be no fork."""
         self._ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         child = os.fork()
         if child == 0:
-            _make_sockets(pid, self._ours, theirs)
+            _make_sockets(pid, account, self._ours, theirs)
         theirs.close()
         self._child = child
         self._ours.settimeout(_PATIENCE_S)
@@ -102,9 +102,9 @@ class NetworkSockets:
         try:
             self._ours.send(bytes([family]))
             _, fds, _, _ = socket.recv_fds(self._ours, 1, 1)
-        except OSError:
+        except OSError as error:
             self.close()
-            raise
+            raise OSError("the network of the container cannot be joined") from error
         if not fds:
             self.close()
             raise OSError("the network of the container cannot be joined")
@@ -120,11 +120,11 @@ class NetworkSockets:
             os.waitpid(self._child, 0)
 
 
-def _make_sockets(pid: int, ours: socket.socket, theirs: socket.socket) -> NoReturn:
+def _make_sockets(pid: int, account: Account | None, ours: socket.socket, theirs: socket.socket) -> NoReturn:
     """In the fork: one for each byte, which is its family, until nobody asks any more."""
     try:
         ours.close()
-        _join(pid, None)
+        _join(pid, account)
         while asked := theirs.recv(1):
             with socket.socket(asked[0], socket.SOCK_STREAM) as made:
                 socket.send_fds(theirs, [b"+"], [made.fileno()])

@@ -53,13 +53,39 @@ def _podman(place: Path) -> Generator[list[str]]:
 
 
 @contextmanager
+def docker_with_networks() -> Generator[list[str]]:
+    """
+    The options of `docker` for an engine whose containers have networks: it is in a namespace of its own, so the machine's network is as
+    it was.  Takes root.
+    """
+    name = f"kettle-{os.getpid()}"
+    subprocess.run(["ip", "netns", "add", name], check=True)
+    place = Path(tempfile.mkdtemp(prefix="kettle-engine-"))
+    inside = ["nsenter", f"--net=/run/netns/{name}"]
+    try:
+        subprocess.run([*inside, "ip", "link", "set", "lo", "up"], check=True)
+        with _daemon(place, inside, []) as options:
+            yield options
+    finally:
+        _unmount(place)
+        shutil.rmtree(place)
+        subprocess.run(["ip", "netns", "delete", name], check=True)
+
+
+@contextmanager
 def _docker(place: Path) -> Generator[list[str]]:
     """Without a network of its own: it would change that of the machine."""
+    options = ["--bridge=none", "--iptables=false", "--ip6tables=false", "--ip-forward=false"]
+    with _daemon(place, [], options) as found:
+        yield found
+
+
+@contextmanager
+def _daemon(place: Path, before: list[str], options: list[str]) -> Generator[list[str]]:
     host = f"unix://{place / 'sock'}"
     words = [
-        "dockerd", "--data-root", str(place / "data"), "--exec-root", str(place / "exec"),
-        "--pidfile", str(place / "pid"), "--host", host, "--bridge=none", "--iptables=false", "--ip6tables=false",
-        "--ip-forward=false",
+        *before, "dockerd", "--data-root", str(place / "data"), "--exec-root", str(place / "exec"),
+        "--pidfile", str(place / "pid"), "--host", host, *options,
     ]  # fmt: skip
     with (place / "log").open("wb") as log:
         process = subprocess.Popen(words, stdout=log, stderr=log, env=_environment(), start_new_session=True)

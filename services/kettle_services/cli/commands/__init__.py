@@ -68,6 +68,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "config": "check, show and compare the settings",
         "reconfig": "have them read their settings again",
         "iam": "who may do what: check the files, try a credential",
+        "health": "ask a service of this machine how it is",
         "logs": "what the daemons of this host wrote",
         "log-level": "have a daemon of this host log more or less",
         "doctor": "what is wrong here, and what to do about it",

@@ -15,7 +15,8 @@ With `elastic` the pool has no machine to begin with: 300 mixed jobs wait, machi
 go when nothing is left to do; it tells why there were so many, and how much more was provided than used.
 
 With `facility` a Dask cluster, whose scheduler and two workers are jobs, makes a histogram of synthetic columns, which has to be the
-one that is made without a cluster.  It takes the package's extra `dask`.
+one that is made without a cluster.  As root, one of the workers is on a machine that has joined by a token, in a network of its own
+into which nothing leads.  It takes the package's extra `dask`.
 
 examples:
   kettle demo

@@ -10,6 +10,7 @@ from typing import Final
 
 from kettle.client import home_directory
 from kettle_services.cli.errors import CommandError
+from kettle_services.cli.machines import containers
 from kettle_services.cli.options import at_least, home_option, json_option
 from kettle_services.cli.output.screen import Screen
 
@@ -20,6 +21,8 @@ on access points (kettle schedd), and jobs run on machines (kettle worker); both
 examples:
   kettle site init --pool physics --address bus.example.org
   kettle site init --pool physics --address bus.example.org --dry-run
+  kettle site containers --pool physics ./pool       for Docker or Kubernetes: keys, passwords, settings
+  kettle site database                               within a container: the schema and the roles of the services
 
 kettle site COMMAND --help explains each.
 """
@@ -30,6 +33,18 @@ NATS listens there, encrypted, in operator mode, and iam lets machines join.  Po
 each access point has a database of its own.  Nothing listens anywhere else than on loopback and on the address that you give.
 
 Said again it adds what is missing and changes nothing: settings that say something else are named, and stay.
+"""
+
+_CONTAINERS: Final = """\
+Write what a pool in containers needs that is in no image: the configuration of its NATS server, a credential and a password for each
+service, certificates, and the settings.  infra/compose and infra/kubernetes give each container its own.
+
+Said again it makes no key and no password anew, adds what is missing, and writes what is said of the keys as this release says it.
+"""
+
+_DATABASE: Final = """\
+Bring the schema of a pool in containers up to date, and give each service its role of the database and its password.  It is said once
+before the services start, and after an upgrade; the database is named for its owner by KETTLE_DATABASE_URL.
 """
 
 
@@ -71,10 +86,36 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     init.add_argument("--dry-run", action="store_true", help="show what would be written, and write nothing")
     json_option(init)
     home_option(init)
+    containers.containers_arguments(
+        commands.add_parser(
+            "containers",
+            help="write what a pool in containers needs",
+            description=_CONTAINERS,
+            formatter_class=form,
+        )
+    )
+    containers.database_arguments(
+        commands.add_parser(
+            "database",
+            help="prepare the database of a pool in containers",
+            description=_DATABASE,
+            formatter_class=form,
+        )
+    )
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
     """Do it."""
+    match arguments.what:
+        case "containers":
+            return containers.make_containers(arguments, screen)
+        case "database":
+            return containers.prepare_database(arguments, screen)
+        case _:
+            return _init(arguments, screen)
+
+
+def _init(arguments: argparse.Namespace, screen: Screen) -> int:
     from kettle.pool import units
     from kettle.pool.site import Site, SiteError, Written, set_up
 

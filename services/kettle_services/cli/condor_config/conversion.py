@@ -21,6 +21,7 @@ from kettle.submit.errors import PlacelessError
 from kettle.submit.macros import names_used
 from kettle_services.cli.condor_config import startd_cron
 from kettle_services.cli.condor_config.access import ACCESS
+from kettle_services.cli.condor_config.account import AccountLine, account, place_order
 from kettle_services.cli.condor_config.families import FAMILIES, Family
 from kettle_services.cli.condor_config.tables import KNOBS, METAKNOBS
 from kettle_services.cli.condor_config.values import NoValueError, value_of
@@ -45,6 +46,8 @@ class Conversion(msgspec.Struct, frozen=True):
 
     carried: Sequence[Carried]
     not_carried: Sequence[Complaint]
+    account: Sequence[AccountLine] = ()
+    """What became of each knob, at the line that counts."""
 
 
 def convert(paths: Sequence[Path], environ: Mapping[str, str] = os.environ) -> Conversion:
@@ -89,6 +92,8 @@ class _Converter:
         """Knobs, in lower case, that are carried over or have been complained of."""
         self._taken: list[Knob] = []
         """What the setting that is being made was made of."""
+        self._made: dict[str, list[str]] = {}
+        """The settings that were made of a knob, by its name in lower case."""
 
     def run(self) -> Conversion:
         """Make each setting, then look at what is left."""
@@ -107,7 +112,9 @@ class _Converter:
             for setting in KNOBS.settings_of(name):
                 self._one(name, setting)
         self._leftovers()
-        return Conversion(self._carried, sorted(self._complaints, key=lambda each: _order(each.place)))
+        complaints = sorted(self._complaints, key=lambda each: place_order(each.place))
+        told = account(self._reader.knobs, self._made, complaints)
+        return Conversion(self._carried, complaints, list(told))
 
     def _of(self, service: str) -> Iterator[Knob]:
         """The knobs that one service sees: its own have lost their prefix, those of others are left out."""
@@ -161,6 +168,9 @@ class _Converter:
             self._complain(self._taken[-1], f"{name} of [{service}] would be refused: {why}")
         else:
             self._carried.append(Carried(service, name, value, sources))
+            for knob in self._taken:
+                made = self._made.setdefault(knob.name.lower(), [])
+                made += [setting] if setting not in made else []
 
     def _refuse(self, name: str, why: str) -> None:
         knob = self._reader.knobs.get(name.lower()) or (self._taken[-1] if self._taken else None)
@@ -186,11 +196,6 @@ class _Converter:
                 self._complain(knob, why)
             elif knob.text.strip():
                 self._complain(knob, KNOBS.reason(bare if dot else knob.name))
-
-
-def _order(place: str) -> tuple[str, int]:
-    source, _, line = place.partition(" ")[0].rpartition(":")
-    return source, int(line) if line.isdecimal() else 0
 
 
 def render(conversion: Conversion, paths: Sequence[Path]) -> str:

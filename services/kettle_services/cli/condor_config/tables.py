@@ -17,6 +17,7 @@ class KnobTables(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     settings: dict[str, OneOrMore]
     families: dict[str, str]
     no_settings: dict[str, str]
+    decide: dict[str, list[str]]
     macros: dict[str, str]
 
     def settings_of(self, knob: str) -> list[str]:
@@ -28,10 +29,18 @@ class KnobTables(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def reason(self, knob: str) -> str:
         """Why there is no setting for a knob."""
+        return self.named_reason(knob) or "Kettle has no such setting"
+
+    def named_reason(self, knob: str) -> str:
+        """Why there is none, if the tables say so; else nothing."""
         for pattern, why in self.no_settings.items():
             if fnmatchcase(knob.upper(), pattern.upper()):
                 return why
-        return "Kettle has no such setting"
+        return ""
+
+    def decides(self, knob: str) -> bool:
+        """Whether something else has to be done in the place of a knob that has no setting."""
+        return any(fnmatchcase(knob.upper(), pattern.upper()) for pattern in self.decide["knobs"])
 
 
 def _data(name: str) -> dict[str, Any]:

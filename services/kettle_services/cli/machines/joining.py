@@ -5,6 +5,7 @@ import os
 import socket
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 from kettle.client import home_directory
 from kettle_services.cli.errors import CommandError, UsageError
@@ -29,6 +30,11 @@ def arguments(parser: argparse.ArgumentParser, *, owner: bool = True) -> None:
             "--owner", default="", metavar="NAME", help="refuse a token that is of another owner"
         )
     parser.add_argument("--start", action="store_true", help="start it now, without systemd")
+    parser.add_argument(
+        "--stay",
+        action="store_true",
+        help="be its master, in the foreground, until SIGTERM; a member already needs no token (in containers)",
+    )
     json_option(parser)
     home_option(parser)
 
@@ -36,18 +42,22 @@ def arguments(parser: argparse.ArgumentParser, *, owner: bool = True) -> None:
 def run(arguments: argparse.Namespace, screen: Screen, joins: Joins) -> int:
     """Join; start it where that was asked for, or where systemd can."""
     from kettle.pool import PoolError, units, up
-    from kettle.pool.joined_files import keep
+    from kettle.pool.joined_files import keep, record_of
     from kettle.pool.joining import JoinError, join
 
     home: Path = arguments.home or home_directory()
-    token = arguments.token or _read(arguments.token_file)
     owner = getattr(arguments, "owner", "")
     try:
+        if arguments.stay and record_of(home) is not None:
+            _be_master(home)
+        token = arguments.token or _read(arguments.token_file)
         joined = join(arguments.url, token, home=home, name=arguments.name, owner=owner, joins=joins)
         files = keep(joined, home)
         unit = None
         if arguments.start:
             up(home)
+        elif arguments.stay:
+            _be_master(home)
         elif os.geteuid() == 0 and units.systemd_runs():
             unit = units.install("access-point" if joins == "schedd" else "worker", home)
     except (JoinError, PoolError, units.UnitError) as error:
@@ -71,6 +81,12 @@ def run(arguments: argparse.Namespace, screen: Screen, joins: Joins) -> int:
     else:
         screen.note(f"Its credentials and settings are in {home}. Start it with: kettle up --home {home}")
     return 0
+
+
+def _be_master(home: Path) -> NoReturn:
+    """Become the master of the machine: what watches this process watches that one."""
+    words = [sys.executable, "-P", "-m", "kettle_services.cli", "run", "master"]
+    os.execve(sys.executable, words, os.environ | {"KETTLE_HOME": str(home.absolute())})  # noqa: S606 - the program itself
 
 
 def _read(path: Path) -> str:

@@ -12,7 +12,9 @@ from kettle_services.simulator.workloads.distributions import Randomness
 
 
 class FailingHosts:
-    """All of a platform; each change is looked at when the one before it happens, because there may be no end of them."""
+    """
+    All of a platform; each change is looked at when the one before it happens, because there may be no end of them.
+    """
 
     def __init__(self, platform: Platform, simulation: PeriodSimulation, seed: int) -> None:
         """The seed gives the same failures as in the other model."""

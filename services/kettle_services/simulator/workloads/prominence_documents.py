@@ -1,4 +1,6 @@
-"""Documents of PROMINENCE as workloads: jobs and workflows, with run times that are given, or their walltimes."""
+"""
+Documents of PROMINENCE as workloads: jobs and workflows, with run times that are given, or their walltimes.
+"""
 
 from collections.abc import Iterator
 from itertools import product

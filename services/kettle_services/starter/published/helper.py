@@ -13,11 +13,14 @@ import os
 import signal
 import sys
 from contextlib import suppress
-from typing import Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import msgspec
 
 from kettle.execution.attempts.job_spec import Account
+
+if TYPE_CHECKING:
+    from kettle_services.starter.published.socket_maker import SocketMaker
 
 _FIRST_FREE: Final = 3
 _ABOVE: Final = 64
@@ -28,9 +31,10 @@ _LONGEST_LINE: Final = 256 * 1024
 class TunnelHelper:
     """The process; `told` is readable when it says something, and when it has ended."""
 
-    def __init__(self, account: Account | None, cgroup: str) -> None:
+    def __init__(self, account: Account | None, cgroup: str, *, own_network: bool = False) -> None:
         """
-        `cgroup`: the directory of the job's control group; empty: it has none. Raises OSError: there can be no process.
+        `cgroup`: the directory of the job's control group; empty: it has none. `own_network`: its container may have one, which the job's
+        account may not enter. Raises OSError: there can be no process.
         """
         orders, self._orders = os.pipe()
         self.told, said = os.pipe()
@@ -42,7 +46,7 @@ class TunnelHelper:
                 os.close(fd)
             raise
         if self.pid == 0:
-            _begin(account, cgroup, starter, orders, said)
+            _begin(account, cgroup, starter, orders, said, own_network=own_network)
         self._handle = os.pidfd_open(self.pid)
         os.close(orders)
         os.close(said)
@@ -84,7 +88,9 @@ class TunnelHelper:
 # -- in the process ----------------------------------------------------------------------------------------------------
 
 
-def _begin(account: Account | None, cgroup: str, starter: int, orders: int, said: int) -> NoReturn:
+def _begin(
+    account: Account | None, cgroup: str, starter: int, orders: int, said: int, *, own_network: bool
+) -> NoReturn:
     status = 1
     try:
         _load()
@@ -94,12 +100,13 @@ def _begin(account: Account | None, cgroup: str, starter: int, orders: int, said
             signal.signal(number, signal.SIG_IGN)  # only the starter ends it
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        maker = _maker(account, cgroup, starter) if account is not None and own_network else None
         if account is not None:
             os.setresgid(account.gid, account.gid, account.gid)
             os.setresuid(account.uid, account.uid, account.uid)
         ctypes.CDLL(None).prctl(_SET_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
         if os.getppid() == starter:
-            asyncio.run(_keep_tunnel(cgroup, starter))
+            asyncio.run(_keep_tunnel(cgroup, starter, maker))
         status = 0
     except Exception as error:  # noqa: BLE001 - the runner of this process
         sys.excepthook(type(error), error, error.__traceback__)
@@ -130,7 +137,15 @@ def _keep(orders: int, said: int) -> None:
     os.closerange(_FIRST_FREE + len(high), os.sysconf("SC_OPEN_MAX"))
 
 
-async def _keep_tunnel(cgroup: str, starter: int) -> None:
+def _maker(account: Account, cgroup: str, starter: int) -> "SocketMaker":
+    from kettle_services.starter.published.ports import job_processes
+    from kettle_services.starter.published.socket_maker import SocketMaker
+
+    helper = os.getpid()
+    return SocketMaker(account, lambda: job_processes(cgroup, starter, helper))
+
+
+async def _keep_tunnel(cgroup: str, starter: int, maker: "SocketMaker | None") -> None:
     """Until the orders end."""
     from kettle.published.freed_memory import keep_freed_memory
     from kettle.published.job_side import JobSide, Orders, Said
@@ -145,7 +160,7 @@ async def _keep_tunnel(cgroup: str, starter: int) -> None:
     def say(said: Said) -> None:
         os.write(_FIRST_FREE + 1, msgspec.json.encode(said) + b"\n")
 
-    side = JobSide(JobPorts(cgroup, starter).connect, say)
+    side = JobSide(JobPorts(cgroup, starter, maker).connect, say)
     running = loop.create_task(side.run(), name="tunnel")
     running.add_done_callback(lambda _: reader.feed_eof())
     while line := await reader.readline():

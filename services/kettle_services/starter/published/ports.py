@@ -6,7 +6,6 @@ import socket
 from collections.abc import Callable
 from typing import Final
 
-from kettle.execution.containers.loopback import NetworkSockets
 from kettle.execution.system.linux import descendants_of
 from kettle.published.errors import StreamCode, StreamRefusedError
 from kettle.published.services import Service
@@ -16,6 +15,7 @@ from kettle_services.starter.published.listening import (
     listener_of,
     require_still,
 )
+from kettle_services.starter.published.socket_maker import JobNetworks, SocketMaker, network_of
 
 _PROCS: Final = "cgroup.procs"
 
@@ -23,10 +23,11 @@ _PROCS: Final = "cgroup.procs"
 class JobPorts:
     """The ports of one job, whose processes are in a control group, or below its starter."""
 
-    def __init__(self, cgroup: str, starter: int) -> None:
+    def __init__(self, cgroup: str, starter: int, maker: SocketMaker | None = None) -> None:
+        """`maker`: enters networks that this process may not enter; None: it enters all by itself."""
         self._cgroup = cgroup
         self._starter = starter
-        self._networks: dict[str, NetworkSockets] = {}
+        self._maker: Final = maker or JobNetworks()
 
     async def connect(self, service: Service, factory: Callable[[], asyncio.BaseProtocol]) -> None:
         """
@@ -65,12 +66,11 @@ class JobPorts:
     def _socket(self, found: Listener) -> socket.socket:
         """A socket in the network in which that one listens."""
         family = socket.AF_INET6 if ":" in found.host else socket.AF_INET
-        network = _network(found.pid)
-        if network == _network(os.getpid()):
+        if network_of(found.pid) == network_of(os.getpid()):
             made = socket.socket(family, socket.SOCK_STREAM)
         else:
             try:
-                made = self._sockets(network, found.pid).make(family)
+                made = self._maker.make(found.pid, family)
             except OSError as error:
                 raise StreamRefusedError(
                     StreamCode.UNREACHABLE, f"the network of the job's container cannot be entered: {error}"
@@ -78,27 +78,19 @@ class JobPorts:
         made.setblocking(False)
         return made
 
-    def _sockets(self, network: str, pid: int) -> NetworkSockets:
-        known = self._networks.get(network)
-        if known is None or not known.lives:
-            known = self._networks[network] = NetworkSockets(pid)
-        return known
-
     def _pids(self) -> list[int]:
         """The job's processes."""
-        if not self._cgroup:
-            own = {os.getpid(), *descendants_of(os.getpid())}
-            return [pid for pid in descendants_of(self._starter) if pid not in own]
-        found: list[int] = []
-        for directory, _, files in os.walk(self._cgroup):
-            if _PROCS in files:
-                with open(f"{directory}/{_PROCS}", encoding="ascii") as file:  # noqa: PTH123 - short
-                    found += [int(pid) for pid in file.read().split()]
-        return found
+        return job_processes(self._cgroup, self._starter, os.getpid())
 
 
-def _network(pid: int) -> str:
-    try:
-        return os.readlink(f"/proc/{pid}/ns/net")  # noqa: PTH115 - a string
-    except OSError:
-        return ""
+def job_processes(cgroup: str, starter: int, helper: int) -> list[int]:
+    """The processes of a control group, or else those below the starter that are not below `helper`."""
+    if not cgroup:
+        own = {helper, *descendants_of(helper)}
+        return [pid for pid in descendants_of(starter) if pid not in own]
+    found: list[int] = []
+    for directory, _, files in os.walk(cgroup):
+        if _PROCS in files:
+            with open(f"{directory}/{_PROCS}", encoding="ascii") as file:  # noqa: PTH123 - short
+                found += [int(pid) for pid in file.read().split()]
+    return found

@@ -179,7 +179,9 @@ class Publisher:
         if self._helper is None:
             try:
                 self._helper = TunnelHelper(
-                    self._spec.account, self._cgroup.path if self._cgroup is not None else ""
+                    self._spec.account,
+                    self._cgroup.path if self._cgroup is not None else "",
+                    own_network=self._has_own_network(),
                 )
             except OSError as error:
                 self._log(f"there can be no process for the services: {error}")
@@ -187,6 +189,12 @@ class Publisher:
                 return
             self._besides.add(self._helper.pid)
         self._order()
+
+    def _has_own_network(self) -> bool:
+        """Whether the job's container has a network of its own, if it is in one."""
+        policy = self._spec.containers
+        asked = self._job.text("DockerNetworkType") or ""
+        return asked.lower() == "none" or (policy is not None and policy.network == "none")
 
     def _order(self) -> None:
         if self._helper is None or self._ticket is None:

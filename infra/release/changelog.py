@@ -1,0 +1,82 @@
+"""
+The news fragments of docs/changes as one section of the changelog.
+
+    python infra/release/changelog.py 0.2.0 2026-12-01            prints it
+    python infra/release/changelog.py 0.2.0 2026-12-01 --write    moves the fragments into CHANGELOG.md
+"""
+
+import argparse
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+TOP: Final = Path(__file__).parents[2]
+KINDS: Final[Mapping[str, str]] = {
+    "security": "Security",
+    "removed": "Removed",
+    "deprecated": "Deprecated",
+    "changed": "Changed",
+    "added": "Added",
+    "fixed": "Fixed",
+}
+"""In the order in which a reader wants them: what he has to act on first."""
+_NOTHING: Final = "\nNo release has been made yet.\n"
+_VERSION: Final = re.compile(r"\d+\.\d+\.\d+(?:(?:a|b|rc)\d+)?")
+_DAY: Final = re.compile(r"\d{4}-\d\d-\d\d")
+
+
+def fragments(directory: Path) -> Iterator[tuple[str, Path]]:
+    """Each fragment with its kind, by name."""
+    for path in sorted(directory.glob("*.md")):
+        if path.name == "README.md":
+            continue
+        kind = path.name.split(".")[-2]
+        if kind not in KINDS:
+            raise SystemExit(f"{path}: {kind} is no kind of change; there are {', '.join(KINDS)}")
+        yield kind, path
+
+
+def section(version: str, day: str, directory: Path) -> str:
+    """The text of one release; each sentence of a fragment is a line of its own, and a fragment one entry."""
+    by_kind: dict[str, list[str]] = {kind: [] for kind in KINDS}
+    for kind, path in fragments(directory):
+        lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+        by_kind[kind].append("- " + "\n  ".join(lines))
+    parts = [f"## {version} ({day})"]
+    parts += [f"### {KINDS[kind]}\n\n" + "\n".join(entries) for kind, entries in by_kind.items() if entries]
+    return "\n\n".join(parts) + "\n"
+
+
+def with_section(changelog: str, text: str) -> str:
+    """The changelog with a new section before the others."""
+    head, mark, rest = changelog.replace(_NOTHING, "\n").partition("\n## ")
+    return f"{head.rstrip()}\n\n{text}{mark}{rest}" if mark else f"{head.rstrip()}\n\n{text}"
+
+
+def main() -> int:
+    """Print the section, or write it and remove the fragments."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("version")
+    parser.add_argument("day")
+    parser.add_argument("--write", action="store_true", help="into CHANGELOG.md, and remove the fragments")
+    arguments = parser.parse_args()
+    if not _VERSION.fullmatch(arguments.version) or not _DAY.fullmatch(arguments.day):
+        parser.error("a version as in 0.2.0, and a day as in 2026-12-01")
+    directory = TOP / "docs" / "changes"
+    text = section(arguments.version, arguments.day, directory)
+    if not arguments.write:
+        sys.stdout.write(text)
+        return 0
+    log = TOP / "CHANGELOG.md"
+    log.write_text(with_section(log.read_text(encoding="utf-8"), text), encoding="utf-8")
+    for _, path in list(fragments(directory)):
+        path.unlink()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

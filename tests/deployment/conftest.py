@@ -1,0 +1,45 @@
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kettle.testing.container_images import missing
+from kettle.testing.servers.container_engines import docker_with_networks
+
+from .local_images import TOP, LocalImages
+
+
+@pytest.fixture(scope="session")
+def top() -> Path:
+    """The top of the repository."""
+    return TOP
+
+
+@pytest.fixture(scope="session")
+def images(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalImages]:
+    """An engine with our two images."""
+    if "KETTLE_TEST_LONG" not in os.environ:
+        pytest.skip("it takes minutes: KETTLE_TEST_LONG=1 builds images and runs them")
+    if reason := missing("dockerd", "docker.io"):
+        pytest.skip(reason)
+    if os.geteuid() != 0 or shutil.which("mmdebstrap") is None:
+        pytest.skip(
+            "only root can start an engine, and mmdebstrap makes its images (Debian package mmdebstrap)"
+        )
+    subprocess.run(
+        [str(TOP / "infra/images/fetch-wheels")],
+        env={**os.environ, "PYTHON": sys.executable},
+        check=True,
+        timeout=900,
+    )
+    with docker_with_networks() as options:
+        made = LocalImages(options, tmp_path_factory.mktemp("images"))
+        for name in ("run", "build", "worker"):
+            made.base(name)
+        made.build("services", "kettle")
+        made.build("worker", "kettle-worker")
+        yield made

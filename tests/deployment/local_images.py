@@ -1,0 +1,93 @@
+"""Images that are built without a network, on an engine of the test's own, from the packages of the distribution."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from kettle.embedded.binaries import nats_server, postgres_bin
+
+TOP: Final = Path(__file__).parents[2]
+_HERE: Final = Path(__file__).parent / "images"
+_LEAN: Final = [f"--dpkgopt=path-exclude=/usr/share/{each}/*" for each in ("man", "doc", "locale")]
+_RUNS: Final = "python3,ca-certificates,libstdc++6"
+BASES: Final[Mapping[str, str]] = {
+    "run": _RUNS,
+    "build": f"{_RUNS},python3-venv",
+    "worker": f"{_RUNS},bubblewrap,crun,squashfs-tools-ng,xrootd-client",
+}
+"""By what an image is the base for: its packages."""
+
+
+class LocalImages:
+    """Those that an engine has, which `options` of its command lead to."""
+
+    def __init__(self, options: list[str], place: Path) -> None:
+        self._options = options
+        self._place = place
+
+    @property
+    def host(self) -> str:
+        """The address of the engine."""
+        return self._options[-1]
+
+    def docker(self, *words: str, within: float = 900) -> str:
+        """What a command of the engine says; it has to succeed."""
+        environ = {**os.environ, "DOCKER_BUILDKIT": "0"}
+        done = subprocess.run(
+            ["docker", *self._options, *words],
+            env=environ,
+            capture_output=True,
+            text=True,
+            timeout=within,
+            check=False,
+        )
+        assert 0 == done.returncode, done.stdout[-2000:] + done.stderr[-2000:]
+        return done.stdout
+
+    def base(self, name: str) -> str:
+        """A base, made of packages of the distribution that the machine is of."""
+        archive = self._place / f"{name}.tar"
+        words = [
+            "mmdebstrap",
+            "--variant=essential",
+            *_LEAN,
+            f"--include={BASES[name]}",
+            "bookworm",
+            str(archive),
+        ]
+        subprocess.run(words, capture_output=True, check=True, timeout=900)
+        self.docker("import", str(archive), f"kettle-base:{name}")
+        archive.unlink()
+        return f"kettle-base:{name}"
+
+    def build(self, target: str, tag: str, *more: str) -> str:
+        """One of our images; its bases have been made."""
+        arguments = [f"--build-arg={name}=kettle-base:{base}" for name, base in _ARGUMENTS.items()]
+        self.docker(
+            "build", "--network=none", "--file", str(TOP / "infra/images/Dockerfile"), "--target", target, *arguments, *more,
+            "--tag", tag, str(TOP),
+        )  # fmt: skip
+        return tag
+
+    def servers(self) -> None:
+        """What the compose files need of the images of NATS and PostgreSQL, from the servers of a personal pool."""
+        context = self._place / "servers"
+        context.mkdir()
+        shutil.copy(nats_server(), context / "nats-server")
+        shutil.copy("/bin/busybox", context / "busybox")
+        installed = postgres_bin().parent
+        shutil.copytree(installed, context / "pginstall", symlinks=True)
+        shutil.copytree(installed.parent.with_name(f"{installed.parent.name}.libs"), context / "libraries")
+        shutil.copy(_HERE / "docker-entrypoint", context)
+        self.docker("tag", "kettle-base:run", "kettle-test-base")
+        for name in ("nats", "postgres"):
+            file = str(_HERE / f"Dockerfile.{name}")
+            self.docker(
+                "build", "--network=none", "--file", file, "--tag", f"kettle-test-{name}", str(context)
+            )
+
+
+_ARGUMENTS: Final = {"BASE": "run", "BUILD_BASE": "build", "WORKER_BASE": "worker"}
