@@ -15,7 +15,7 @@ TOP = Path(__file__).parents[2]
 
 async def calls(tmp_path: Path, *arguments: str) -> list[dict[str, Any]]:
     python = await python_with(["starlark-pyo3==2026.1.3"], "starlark", tmp_path)
-    program = str(Path(__file__).with_name("evaluate_tiltfile.py"))
+    program = str(TOP / "tests/acceptance/evaluate_tiltfile.py")
     done = await execute([python, program, str(TOP / "Tiltfile"), *arguments], tmp_path, dict(os.environ))
     assert 0 == done.status, done
     found: list[dict[str, Any]] = json.loads(done.out)

@@ -5,13 +5,15 @@ What infra/ says about images and the compose files is true of the tree, and kee
 import re
 import shutil
 import subprocess
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
-import yaml
 
 from kettle.pool.container_files import DATABASE_ROLES, SERVICES
+
+yaml: Any = import_module("yaml")  # it has no types
 
 ONCE: Final = {"volumes", "database", "join-token", "client", "acceptance"}
 """What ends by itself."""
@@ -87,7 +89,8 @@ def test_secrets_are_files_and_each_service_has_its_own(top: Path) -> None:
     for name in LAYERS:
         known |= set(layer(top, name).get("secrets", {}))
     for name, service in merged(top).items():
-        for variable, value in (service.get("environment") or {}).items():
+        environment: dict[str, str] = service.get("environment") or {}
+        for variable, value in environment.items():
             assert not re.search(r"(?i)password|secret|token|seed", variable) or str(value).startswith(
                 "/run/secrets/"
             ), name

@@ -4,15 +4,17 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
-import kubernetes_validate
 import pytest
-import yaml
 
 from kettle.pool.container_files import DATABASE_ROLES, SERVICES, ContainerPool, make
 from kettle.pool.container_secrets import GIVEN
+
+kubernetes_validate: Any = import_module("kubernetes_validate")  # neither has types
+yaml: Any = import_module("yaml")
 
 OVERLAYS: Final = ("personal", "site", "ha", "workers", "ce", "af")
 OLDEST, NEWEST = "1.25", "1.37"

@@ -43,7 +43,7 @@ def test_each_service_with_a_role_of_the_database_has_a_password_of_its_own(plac
     The address in its file is for its own role; the database's roles are all there, and no password is used twice.
     """
     assert set(RIGHTS) == set(DATABASE_ROLES)
-    passwords = set()
+    passwords: set[str] = set()
     for role in DATABASE_ROLES:
         url = (place / "secrets" / f"{role}.database").read_text()
         found = re.fullmatch(r"postgresql://(\w+):(\w+)@postgres:5432/kettle\n", url)
