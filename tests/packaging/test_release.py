@@ -91,6 +91,7 @@ def test_two_builds_are_the_same(top: Path, tmp_path: Path) -> None:
     key = tmp_path / "key"
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", str(key)], check=True)
     sums: list[str] = []
+    tree = tmp_path
     for name in ("one", "two"):
         tree = tmp_path / name
         subprocess.run(["git", "clone", "--quiet", "--no-hardlinks", str(top), str(tree)], check=True)

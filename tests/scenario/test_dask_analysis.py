@@ -32,7 +32,7 @@ def profiles(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def configuration(profiles: Path) -> dict[str, Any]:
-    sessions = {"sessions": {"profiles": str(profiles), "profiles_interval": 0.2}}
+    sessions: dict[str, dict[str, Any]] = {"sessions": {"profiles": str(profiles), "profiles_interval": 0.2}}
     return {"cpus": 4, "settings": merged(SETTINGS, sessions)}
 
 
