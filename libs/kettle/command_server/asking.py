@@ -84,7 +84,7 @@ def directory() -> int:
     """
     A descriptor of where this person's servers have their sockets; made if there is none.
 
-    Whoever may rename what is above it, as the one whose XDG_RUNTIME_DIR came along with `sudo -E`, cannot put anything in its place.
+    Who may rename what is above it, as the one whose XDG_RUNTIME_DIR came along with `sudo -E`, cannot put anything in its place.
 
     Raises:
         NoServerError: somebody else may write there.
