@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Final
 
+from kettle.auth.private_files import private_directory
 from kettle.backup.errors import BackupError
 from kettle.backup.manifest import Told, nowhere
 from kettle.execution.sandbox.safe_open import open_beneath
@@ -78,6 +79,7 @@ def extract(
         BackupError: the archive is none, or names a place elsewhere.
     """
     try:
+        private_directory(home)
         with tarfile.open(fileobj=archive, mode="r:") as opened:
             members = opened.getmembers()
             for number, member in enumerate(members, 1):

@@ -67,7 +67,6 @@ def test_modes_come_back_and_secrets_are_private(home: Path, tmp_path: Path) -> 
     write_files(home, tmp_path / "files.tar", seen={})
     assert 0o600 == stat.S_IMODE((tmp_path / "files.tar").stat().st_mode)
     again = tmp_path / "again"
-    again.mkdir()
     extract(io.BytesIO(secrets_of(home)), again, owners=False)
     with (tmp_path / "files.tar").open("rb") as archive:
         extract(archive, again, owners=False)
