@@ -18,6 +18,8 @@ LONGEST = 1 << 17
 """Bytes of an order; one with more words or variables is not sent."""
 LOST = 70
 """The exit status, EX_SOFTWARE, of a command whose server ended before it."""
+_ERRORS = 2
+"""The highest descriptor of the standard streams."""
 _KEY = 0x6B6574746C65
 _ANSWER_BYTES = 16
 _NAMESPACES = "cgroup", "ipc", "mnt", "net", "pid", "user", "uts"
@@ -25,9 +27,11 @@ _RIGHTS = (
     *(b"Uid:", b"Gid:", b"Groups:", b"CapInh:", b"CapPrm:", b"CapEff:", b"CapBnd:", b"CapAmb:"),
     *(b"NoNewPrivs:", b"Seccomp:", b"Seccomp_filters:", b"Cpus_allowed:", b"Mems_allowed:"),
 )
+_LOGIN = "/proc/self/loginuid", "/proc/self/sessionid", "/proc/self/attr/current"
+"""In whose name the kernel's audit writes down what a process does, and its label of SELinux or its profile of AppArmor."""
 _JOBS = b"_CONDOR_JOB_AD", b"KETTLE_JOB_AD"
 """Variables of jobs, which leave no processes behind."""
-_READ_AT_START = b"LC_", b"LANG", b"PYTHON", b"LD_", b"MALLOC_", b"GLIBC_", b"KETTLE_FAULT"
+_READ_AT_START = b"LC_", b"LANG", b"PYTHON", b"LD_", b"MALLOC_", b"GLIBC_", b"OPENSSL_", b"KETTLE_FAULT"
 """Beginnings of variables that an interpreter, a library or a module of ours reads once."""
 
 
@@ -37,8 +41,8 @@ class NoServerError(Exception):
 
 def context() -> bytes:
     """
-    All that a process has from its parent, and that a fork of another process would not have: its identity, rights, namespaces,
-    control groups, limits and installation. Two processes may do each other's work if these are the same bytes.
+    All that a process has from its parent, and that a fork of another process would not have: its identity, rights, login,
+    label, namespaces, control groups, limits and installation. Two processes may do each other's work if these are the same bytes.
 
     Raises NoServerError or OSError.
     """
@@ -54,6 +58,7 @@ def context() -> bytes:
         posix.readlink("/proc/self/root").encode("utf-8", "surrogateescape"),
         _read("/proc/self/oom_score_adj"),
         b"%d" % posix.getpriority(posix.PRIO_PROCESS, 0),
+        *(_read_if_any(path) for path in _LOGIN),
         *(b"%s=%s" % item for item in read_at_start),
         "\n".join((sys.version, sys.executable, *sys.path)).encode("utf-8", "surrogateescape"),
     ]
@@ -109,17 +114,15 @@ def forked(words: list[str]) -> int | None:
     if not wanted():
         return None
     try:
-        what = context()
-        ask = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET | _socket.SOCK_CLOEXEC, 0)
-        ask.connect(socket_path(directory(), what))
-        if not _is_ours(ask) or not _ordered(ask, what, words):
-            return None
+        ask = _asked(words)
     except (OSError, NoServerError):
         return None
     try:
         answer = ask.recv(_ANSWER_BYTES)
     except KeyboardInterrupt:
         return 130
+    except ConnectionResetError:  # the kernel says so, and not the end of the data, if our order was not read
+        return None
     except OSError:
         answer = b""
     if answer == HAND_BACK:
@@ -134,6 +137,22 @@ def forked(words: list[str]) -> int | None:
     if status < 0:
         posix.kill(posix.getpid(), -status)
     return status
+
+
+def _asked(words: list[str]) -> _socket.socket:
+    """
+    Give the order; the connection over which its end is told.
+
+    Raises NoServerError or OSError: nobody has read it.
+    """
+    what = context()
+    ask = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET | _socket.SOCK_CLOEXEC, 0)
+    if ask.fileno() <= _ERRORS:  # one of our streams is closed, and this has its number
+        raise NoServerError
+    ask.connect(socket_path(directory(), what))
+    if not _is_ours(ask) or not _ordered(ask, what, words):
+        raise NoServerError
+    return ask
 
 
 def _is_ours(ask: _socket.socket) -> bool:
@@ -159,6 +178,14 @@ def _ordered(ask: _socket.socket, what: bytes, words: list[str]) -> bool:
     finally:
         posix.close(here)
     return True
+
+
+def _read_if_any(path: str) -> bytes:
+    """Of a kernel without the facility, nothing."""
+    try:
+        return _read(path)
+    except OSError:
+        return b""
 
 
 def _read(path: str) -> bytes:

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import resource
 import select
 import signal
 import socket
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 MOST: Final = 64
 """Commands at once; what more are asked for are not taken."""
+_DESCRIPTORS_EACH: Final = 8
+"""More than a server opens for a command: its connection, its four descriptors for a moment, and what tells its end."""
 _STREAMS: Final = 4
 """Descriptors that come with an order: standard input, output and errors, and the working directory."""
 _UID: Final = slice(4, 8)
@@ -40,6 +43,10 @@ class Forks:
         self._listener = listener
         self._accepts = accepts
         self._lifeline = lifeline
+        descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self._most: Final = (
+            min(MOST, descriptors // _DESCRIPTORS_EACH) if descriptors != resource.RLIM_INFINITY else MOST
+        )
         self._connections: dict[int, socket.socket] = {}
         """Those whose order has not come, by descriptor."""
         self._running: dict[int, tuple[int, socket.socket]] = {}
@@ -116,7 +123,7 @@ class Forks:
             order = Order.read(data) if len(fds) == _STREAMS else None
         except MalformedOrderError:
             order = None
-        if order is not None and len(self._running) < MOST and self._accepts(order):
+        if order is not None and len(self._running) < self._most and self._accepts(order):
             return self._fork(order, caller, fds)
         for fd in fds:
             os.close(fd)
@@ -124,7 +131,13 @@ class Forks:
         return None
 
     def _fork(self, order: Order, caller: socket.socket, fds: Sequence[int]) -> Order | None:
-        pid = os.fork()
+        try:
+            pid = os.fork()
+        except OSError:  # too many processes or too little memory: its caller carries it out, or says so
+            for fd in fds:
+                os.close(fd)
+            _hand_back(caller)
+            return None
         if pid == 0:
             self._leave()
             _become(order, caller, fds)

@@ -3,6 +3,7 @@ A command server does what an interpreter of its own would have done, for one ac
 """
 
 import os
+import resource
 import select
 import socket
 import subprocess
@@ -14,6 +15,7 @@ from typing import Final
 import pytest
 
 from kettle.command_server import asking
+from kettle.command_server.forks import Forks
 from kettle.command_server.order import MalformedOrderError, Order
 
 _ROOT: Final = os.geteuid() == 0
@@ -49,21 +51,19 @@ class Place:
 
     def serve(self, *modules: str, idle_s: float = 60.0) -> subprocess.Popen[bytes]:
         """A server for callers of `ask`, which takes orders when this returns."""
-        address = subprocess.run(
-            [
-                *self._python(),
-                self._paths() + ADDRESS,
-            ],
-            env=self.environ,
-            check=True,
-            stdout=subprocess.PIPE,
-        ).stdout.decode()
+        address = self.address()
         text = SERVER.format(address=address, modules=modules, idle_s=idle_s)
         server = subprocess.Popen([*self._python(), self._paths() + text], env=self.environ)
         self.servers.append(server)
         while not Path(address).exists() or not _listens(address):
             assert server.poll() is None
         return server
+
+    def address(self) -> str:
+        """Where callers of `ask` look for a server."""
+        program = [*self._python(), self._paths() + ADDRESS]
+        done = subprocess.run(program, env=self.environ, check=True, stdout=subprocess.PIPE)
+        return done.stdout.decode()
 
     def ask(
         self, program: str, typed: bytes = b"", before: Sequence[str] = (), **variables: str
@@ -205,6 +205,58 @@ def test_who_waits_hears_that_the_server_was_killed(place: Place) -> None:
         caller.stdin.close()
         lost = b"command: the process that carried it out was ended; look whether it was done\n"
         assert [b"done\n", lost, b"70\n"] == caller.stdout.readlines()
+
+
+def test_an_order_that_was_not_read_is_carried_out_by_who_gave_it(place: Place) -> None:
+    """A server that ends while an order comes has done nothing with it, and nobody is told that something may have been done."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        listener.bind(place.address())
+        listener.listen()
+        with place.asking("") as caller:
+            connection, _ = listener.accept()
+            with connection:
+                assert select.select([connection], [], [])
+            assert caller.stdout is not None
+            assert [b"began\n", b"by itself\n"] == caller.stdout.readlines()
+
+
+@pytest.mark.parametrize("lacking", ["processes", "descriptors"])
+def test_a_server_that_can_fork_nothing_hands_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lacking: str
+) -> None:
+    """It goes on, with the commands that run: their ends are told by nobody else."""
+
+    def refuse() -> int:
+        raise BlockingIOError
+
+    def none_left(_which: int) -> tuple[int, int]:
+        return 0, 0
+
+    if lacking == "processes":
+        monkeypatch.setattr(os, "fork", refuse)
+    else:
+        monkeypatch.setattr(resource, "getrlimit", none_left)
+    address, null = str(tmp_path / "server"), os.open(os.devnull, os.O_RDWR)
+    with (
+        socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener,
+        socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as caller,
+    ):
+        listener.bind(address)
+        listener.listen()
+        caller.connect(address)
+        socket.send_fds(caller, [Order(b"", 0o22, ["true"], {}).written()], [null] * 4)
+        assert Forks(listener, lambda _order: True).serve(idle_s=0.01) is None
+        assert asking.HAND_BACK == caller.recv(16)
+    os.close(null)
+
+
+@pytest.mark.parametrize("stream", ["0<&-", "1>&-", "2>&-"])
+def test_one_with_a_closed_stream_carries_itself_out(place: Place, stream: str) -> None:
+    """What it opens has the number of the stream, and is nothing that a command may be given."""
+    server = place.serve()
+    place.ask("print('forked', file=open('said', 'w'))", before=["sh", "-c", f'exec "$@" {stream}', "sh"])
+    assert not (place.directory / "said").exists()
+    assert server.poll() is None
 
 
 def test_a_command_ends_with_who_waits_for_it(place: Place) -> None:

@@ -3,12 +3,15 @@
 import argparse
 import asyncio
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kettle.client import home_directory
 from kettle_services.cli.errors import CommandError
 from kettle_services.cli.options import json_option, reach_options
 from kettle_services.cli.output.screen import Screen
+
+if TYPE_CHECKING:
+    from kettle_services.cli.upgrade.readiness import ReadinessFacts
 
 HELP: Final = """\
 Say whether the version that is installed here can serve the pool, and take the last step of an upgrade.  Old and new services may run
@@ -57,9 +60,7 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     try:
         facts = asyncio.run(facts_of(home, patience=arguments.patience))
         if arguments.what == "finish":
-            return _finish(
-                home, arguments, screen, [host for host, version in facts.hosts if version != facts.version]
-            )
+            return _finish(home, arguments, screen, facts)
     except LogError as error:
         raise CommandError(str(error)) from error
     found = list(readiness(facts))
@@ -80,10 +81,15 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     return 0 if ready else 1
 
 
-def _finish(home: Path, arguments: argparse.Namespace, screen: Screen, older: list[str]) -> int:
+def _finish(home: Path, arguments: argparse.Namespace, screen: Screen, facts: "ReadinessFacts") -> int:
     from kettle_services.cli.upgrade.reading import finish
 
-    if older:
+    if not facts.hosts:
+        raise CommandError(
+            "the pool does not say which versions run, and nothing was changed: start it with the new version, see kettle status, "
+            "and say this again"
+        )
+    if older := [host for host, version in facts.hosts if version != facts.version]:
         raise CommandError(
             f"{', '.join(older)} runs another version than the one installed here: upgrade and restart it first"
         )
