@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import hypothesis
 import pytest
 from hypothesis.internal.conjecture import providers
+from hypothesis.internal.constants_ast import Constants
 
 from kettle.command_server import asking
 from kettle.testing import skips
@@ -50,12 +51,17 @@ def pytest_configure(config: pytest.Config) -> None:
         selection.lane()
     except ValueError as error:
         raise pytest.UsageError(str(error)) from error
-    if not hasattr(config, "workerinput"):  # once, not in each worker of pytest-xdist
+    worker: dict[str, Any] | None = getattr(config, "workerinput", None)
+    if worker is None:  # once, not in each worker of pytest-xdist
         _compile()
     if config.getoption("--hypothesis-profile") != "search":
         _draw_from_no_modules()
     # Tests as pytest rewrites them are worth keeping, for the other workers and the next run: it takes seconds of a core.
     sys.dont_write_bytecode = False
+    if worker is not None:
+        from tests.rewriting import rewrite_share
+
+        rewrite_share(config, worker, _TESTS)
     gc.disable()  # until all tests are collected: what is made until then stays
 
 
@@ -66,7 +72,7 @@ def _draw_from_no_modules() -> None:
     What a property is tried with would depend on which other tests there are, and to take all modules apart costs each
     worker five seconds of a core.
     """
-    name, nothing = "_get_local_constants", providers.Constants()
+    name, nothing = "_get_local_constants", Constants()
     if not hasattr(providers, name):
         raise pytest.UsageError(
             f"Hypothesis has no {name} any more: tests/conftest.py has to find another way"

@@ -32,6 +32,9 @@ LONG: Final = (
 )
 """What takes the longest: begun last, it would be all that runs at the end."""
 
+_NEEDED: Final = 2
+"""Tests that a worker has to know to run one of them."""
+
 
 def piece_of(test: str) -> str:
     """What a test is run with in one worker: its file, or the directory of the pages."""
@@ -52,6 +55,20 @@ class FilesInTwoQueues(LoadFileScheduling):
         return piece_of(nodeid)
 
     def _assign_work_unit(self, node: WorkerController) -> None:
-        number = int(str(node.gateway.id).removeprefix("gw"))
-        self.workqueue.move_to_end(chosen(self.workqueue, number), last=False)
-        super()._assign_work_unit(node)
+        for piece in [piece for piece, tests in self.workqueue.items() if all(tests.values())]:
+            del self.workqueue[piece]  # of a worker that has ended, and done with
+        if self.workqueue:
+            number = int(str(node.gateway.id).removeprefix("gw"))
+            self.workqueue.move_to_end(chosen(self.workqueue, number), last=False)
+            super()._assign_work_unit(node)
+
+    def _reschedule(self, node: WorkerController) -> None:
+        """
+        Give a worker more before it has nothing: it runs a test when it knows the next one, or that there is none.
+        """
+        super()._reschedule(node)
+        while not node.shutting_down and self._pending_of(self.assigned_work[node]) < _NEEDED:
+            if self.workqueue:
+                self._assign_work_unit(node)
+            else:
+                node.shutdown()

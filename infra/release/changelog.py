@@ -23,7 +23,7 @@ KINDS: Final[Mapping[str, str]] = {
 }
 """In the order in which a reader wants them: what he has to act on first."""
 _NOTHING: Final = "\nNo release has been made yet.\n"
-_VERSION: Final = re.compile(r"\d+\.\d+\.\d+(?:(?:a|b|rc)\d+)?")
+_VERSION: Final = re.compile(r"\d+\.\d+\.\d+")
 _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d")
 
 

@@ -1,4 +1,6 @@
-"""Images that are built without a network, on an engine of the test's own, from the packages of the distribution."""
+"""
+Images that are built without a network, on an engine of the test's own, from the packages of the distribution.
+"""
 
 import os
 import shutil
@@ -73,7 +75,9 @@ class LocalImages:
         return tag
 
     def servers(self) -> None:
-        """What the compose files need of the images of NATS and PostgreSQL, from the servers of a personal pool."""
+        """
+        What the compose files need of the images of NATS and PostgreSQL, from the servers of a personal pool.
+        """
         context = self._place / "servers"
         context.mkdir()
         shutil.copy(nats_server(), context / "nats-server")

@@ -15,7 +15,7 @@ TOP = Path(__file__).parents[2]
 
 async def calls(tmp_path: Path, *arguments: str) -> list[dict[str, Any]]:
     python = await python_with(["starlark-pyo3==2026.1.3"], "starlark", tmp_path)
-    program = str(Path(__file__).with_name("evaluate_tiltfile.py"))
+    program = str(TOP / "tests/acceptance/evaluate_tiltfile.py")
     done = await execute([python, program, str(TOP / "Tiltfile"), *arguments], tmp_path, dict(os.environ))
     assert 0 == done.status, done
     found: list[dict[str, Any]] = json.loads(done.out)
@@ -52,7 +52,9 @@ async def test_with_compose_python_is_taken_into_what_runs(tmp_path: Path) -> No
 
 @pytest.mark.slow
 async def test_on_kubernetes_the_gateway_is_reached(tmp_path: Path) -> None:
-    """The overlay for one person is applied, with images as they are shipped, and its gateway is at this machine's port."""
+    """
+    The overlay for one person is applied, with images as they are shipped, and its gateway is at this machine's port.
+    """
     made = await calls(tmp_path, "--kubernetes")
     assert ["infra/kubernetes/overlays/personal"] == [
         each["positional"][0] for each in made if each["call"] == "kustomize"

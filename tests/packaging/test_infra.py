@@ -1,15 +1,19 @@
-"""What infra/ says about images and the compose files is true of the tree, and keeps to the rules of the house."""
+"""
+What infra/ says about images and the compose files is true of the tree, and keeps to the rules of the house.
+"""
 
 import re
 import shutil
 import subprocess
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
-import yaml
 
 from kettle.pool.container_files import DATABASE_ROLES, SERVICES
+
+yaml: Any = import_module("yaml")  # it has no types
 
 ONCE: Final = {"volumes", "database", "join-token", "client", "acceptance"}
 """What ends by itself."""
@@ -85,7 +89,8 @@ def test_secrets_are_files_and_each_service_has_its_own(top: Path) -> None:
     for name in LAYERS:
         known |= set(layer(top, name).get("secrets", {}))
     for name, service in merged(top).items():
-        for variable, value in (service.get("environment") or {}).items():
+        environment: dict[str, str] = service.get("environment") or {}
+        for variable, value in environment.items():
             assert not re.search(r"(?i)password|secret|token|seed", variable) or str(value).startswith(
                 "/run/secrets/"
             ), name
@@ -127,7 +132,9 @@ def test_the_image_copies_what_exists(top: Path) -> None:
 
 
 def test_the_images_are_as_closed_as_they_say(top: Path, pyproject: dict[str, Any]) -> None:
-    """Both have the version of the package, a number as their user, a check of health, and begin without a shell."""
+    """
+    Both have the version of the package, a number as their user, a check of health, and begin without a shell.
+    """
     text = (top / "infra/images/Dockerfile").read_text()
     stages = re.split(r"^FROM ", text, flags=re.MULTILINE)[2:]
     assert ["${BASE} AS services", "${WORKER_BASE} AS worker"] == [stage.splitlines()[0] for stage in stages]

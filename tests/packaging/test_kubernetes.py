@@ -4,15 +4,17 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
-import kubernetes_validate
 import pytest
-import yaml
 
 from kettle.pool.container_files import DATABASE_ROLES, SERVICES, ContainerPool, make
 from kettle.pool.container_secrets import GIVEN
+
+kubernetes_validate: Any = import_module("kubernetes_validate")  # neither has types
+yaml: Any = import_module("yaml")
 
 OVERLAYS: Final = ("personal", "site", "ha", "workers", "ce", "af")
 OLDEST, NEWEST = "1.25", "1.37"
@@ -45,7 +47,9 @@ def test_kubernetes_knows_every_field(found: list[dict[str, Any]], version: str)
 
 
 def test_pods_are_restricted(pods: dict[str, dict[str, Any]]) -> None:
-    """What the standard of that name asks for, a root that cannot be written, no account of the cluster, and ends of memory."""
+    """
+    What the standard of that name asks for, a root that cannot be written, no account of the cluster, and ends of memory.
+    """
     for name, template in pods.items():
         spec = template["spec"]
         assert spec["automountServiceAccountToken"] is False, name
@@ -64,7 +68,9 @@ def test_pods_are_restricted(pods: dict[str, dict[str, Any]]) -> None:
 
 
 def test_containers_are_watched(pods: dict[str, dict[str, Any]]) -> None:
-    """Each has all three probes, and none is ended because of a server that is away: liveness asks the process alone."""
+    """
+    Each has all three probes, and none is ended because of a server that is away: liveness asks the process alone.
+    """
     for name, template in pods.items():
         for container in template["spec"]["containers"]:
             if name in ONCE:
@@ -131,7 +137,9 @@ def test_each_container_has_its_own_secret(pods: dict[str, dict[str, Any]]) -> N
 
 
 def test_replaced_one_after_the_other(found: list[dict[str, Any]]) -> None:
-    """Two of each deciding service: a new one stands by before an old one ends; servers of NATS start together."""
+    """
+    Two of each deciding service: a new one stands by before an old one ends; servers of NATS start together.
+    """
     by_name = {each["metadata"]["name"]: each["spec"] for each in found if each["kind"] in KINDS}
     for name in ("collector", "negotiator", "scaler"):
         assert 2 == by_name[name]["replicas"]

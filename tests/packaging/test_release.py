@@ -6,6 +6,7 @@ each time.
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,8 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+
+from kettle import VERSION
 
 LONG = "KETTLE_TEST_LONG"
 
@@ -88,6 +91,7 @@ def test_two_builds_are_the_same(top: Path, tmp_path: Path) -> None:
     key = tmp_path / "key"
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", str(key)], check=True)
     sums: list[str] = []
+    tree = tmp_path
     for name in ("one", "two"):
         tree = tmp_path / name
         subprocess.run(["git", "clone", "--quiet", "--no-hardlinks", str(top), str(tree)], check=True)
@@ -128,3 +132,11 @@ def test_the_site_is_built_and_its_links_lead_somewhere(top: Path, tmp_path: Pat
         text = page.read_text()
         assert 'src="http' not in text, page
         assert 'rel="stylesheet" href="http' not in text, page
+
+
+def test_the_version_is_one_that_the_bus_takes() -> None:
+    """
+    Services say it in a form (major.minor.patch) of which a client of NATS refuses all others, so no service
+    would start.
+    """
+    assert re.fullmatch(r"\d+\.\d+\.\d+", VERSION)

@@ -32,7 +32,7 @@ def packages_of_tree(version: str, directory: Path) -> Path:
     source.mkdir(parents=True)
     for name in ("libs", "schemas", "services", "pyproject.toml", "README.md", "LICENSE"):
         subprocess.run(["cp", "-a", str(TOP / name), str(source / name)], check=True)
-    for path, old in (("pyproject.toml", 'version = "'), ("libs/kettle/__init__.py", 'VERSION: Final = "')):
+    for path, old in (("pyproject.toml", 'version = "'), ("libs/kettle/__init__.py", '\nVERSION = "')):
         text = (source / path).read_text()
         head, _, rest = text.partition(old)
         rest = rest[rest.index('"') :]

@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.scenario, pytest.mark.embedded]
 
 TOP: Final = Path(__file__).parents[2]
 PACKAGES: Final = (f"{TOP}[dask]", "coffea")
-PROFILE: Final = '[coffea]\nkind = "dask"\npython = {python}\nmemory = 1024\n'
+PROFILE: Final = '[coffea]\nkind = "dask"\npython = {python}\nmemory_allowed = [64, 4000]\n'
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def profiles(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def configuration(profiles: Path) -> dict[str, Any]:
-    sessions = {"sessions": {"profiles": str(profiles), "profiles_interval": 0.2}}
+    sessions: dict[str, dict[str, Any]] = {"sessions": {"profiles": str(profiles), "profiles_interval": 0.2}}
     return {"cpus": 4, "settings": merged(SETTINGS, sessions)}
 
 

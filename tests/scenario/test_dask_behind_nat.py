@@ -115,7 +115,7 @@ async def test_a_cluster_at_a_site_that_nothing_reaches(pool: ThrowawayPool, tmp
             took = time.monotonic() - began
             assert np.array_equal(np.arange(BYTES // 8), data)
             LOG.info("%s", f"{BYTES / took / 1e6:.0f} MB/s from a worker behind NAT to a client")
-            assert "Dask" in await dashboard(pool, f"{cluster.dashboard_link.rstrip('/')}/status")
+            assert "Dask" in await dashboard(pool, cluster.dashboard_link)
             total = np.sum(await client.gather(client.map(histogram, PARTS)), axis=0)
             assert np.array_equal(np.sum([histogram(part) for part in PARTS], axis=0), total)
             assert columns(0)["first_pt"].size * len(PARTS) > total.sum() > 0

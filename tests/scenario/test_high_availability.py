@@ -43,7 +43,7 @@ async def test_a_primary_and_a_leader_are_lost(tmp_path: Path) -> None:
                 "nats_replicas": NODES,
                 "pool": "personal",
             }
-            settings = {"kettle": bus, "master": {"database_url": pair.dsn}}
+            settings: dict[str, dict[str, Value]] = {"kettle": bus, "master": {"database_url": pair.dsn}}
             async with throwaway_pool(tmp_path, cpus=4, settings=settings) as pool:
                 acknowledged: list[int] = []
                 waits: list[float] = []

@@ -47,7 +47,9 @@ OF_OURS = ("access_points", "deeds", "deputies", "every_credential", "forwarder_
 
 
 async def contracts_hold(lane: str, contracts: Sequence[str], **environ: str) -> None:
-    """The contracts of tests/contract pass in one lane, over the servers that this has, and none of it is skipped."""
+    """
+    The contracts of tests/contract pass in one lane, over the servers that this has, and none of it is skipped.
+    """
     chosen = ("-k", "not memory", *(f"tests/contract/test_{name}.py" for name in contracts))
     clean = {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
     process = await asyncio.create_subprocess_exec(

@@ -18,7 +18,9 @@ LONG = "KETTLE_TEST_LONG"
 JOBS = int(os.environ.get("KETTLE_TEST_UPGRADE_JOBS", "10000"))
 FROM = os.environ.get("KETTLE_TEST_UPGRADE_FROM", "")
 AT_ONCE = 20
-NEW = "99.0"
+LASTS_S = 60.0
+"""So long jobs come, at least: each new start of the pool falls into it."""
+NEW = "99.0.0"
 WITHIN_S = 3600.0
 
 
@@ -55,10 +57,10 @@ class Load:
                 submitted = await client.submit(description, cwd=self._evidence.work)
                 self.waits["submit"].append(asyncio.get_running_loop().time() - began)
                 self.clusters.append(submitted.cluster)
-        self.done.set()
+                await asyncio.sleep(LASTS_S * AT_ONCE / count)
 
     async def ask(self) -> None:
-        """What everybody asks, again and again, until all is submitted."""
+        """What everybody asks, again and again, until `done` is set."""
         async with Client.connect(home=self._pool.home, patience=WITHIN_S) as client:
             while not self.done.is_set():
                 began = asyncio.get_running_loop().time()
@@ -118,6 +120,8 @@ async def test_upgrade_and_downgrade_under_load(tmp_path: Path, evidence: Eviden
             downgraded = await restarted(pool, packages, old, before)
             await load.half_way(3 * steps // 4)
             again = await restarted(pool, packages, new, NEW)
+            await load.half_way(steps)
+            load.done.set()
         for cluster in load.clusters:
             progress = await pool.client.wait(select(cluster))
             assert progress is not None

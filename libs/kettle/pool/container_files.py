@@ -10,7 +10,7 @@ What a pool in containers needs that is not in an image: whom its NATS server be
         kustomization.yaml    the same as Secrets for infra/kubernetes
         pki/              the authority, whose key no container gets
 
-Nothing is made twice: said again, keys, passwords and certificates stay, and what is said of keys is written anew.
+Nothing is made twice: said again, keys, passwords and certificates stay, and what is said of keys is written again.
 There is no master: an engine for containers, or Kubernetes, starts, watches and restarts the services.
 """
 
@@ -79,7 +79,7 @@ class ContainerPool(msgspec.Struct, frozen=True, kw_only=True):
 
 def make(wanted: ContainerPool, directory: Path, *, now: datetime) -> list[Path]:
     """
-    Write what is missing, and what is said of keys anew; the files that containers are given.
+    Write what is missing, and what is said of keys again; the files that containers are given.
 
     Raises:
         ContainerFilesError: something cannot be written, or what is there cannot be used.
@@ -148,7 +148,9 @@ class _Files:
         return ca
 
     def _of_metrics(self, authority: AuthorityFiles, now: datetime) -> None:
-        """All services show one certificate to Prometheus, which proves nothing to anybody else: none listens under their names."""
+        """
+        All services show one certificate to Prometheus, which proves nothing to anybody else: none listens under their names.
+        """
         certificate = authority.directory / f"{SERVICES[0]}.pem"
         if not certificate.exists():
             authority.issue(SERVICES, "server", now=now)

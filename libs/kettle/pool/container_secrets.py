@@ -32,7 +32,7 @@ BUS: Final = ("nats.conf", "tls.pem", "tls.key", "ca.pem")
 def kustomization(passwords: Sequence[str]) -> str:
     """
     The text of a `kustomization.yaml` beside the files: a Secret for each container, whose name changes with what is in it, so that
-    whoever is given another one is started again.  `passwords`: the files with which the database is prepared.
+    a pod that is given another one is started again.  `passwords`: the files with which the database is prepared.
     """
     given = {**GIVEN, "database": ("owner.database", *passwords)}
     secrets = [

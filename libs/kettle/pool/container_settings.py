@@ -1,10 +1,12 @@
-"""The settings of a pool in containers: one file for all services, which names where secrets are and holds none."""
+"""
+The settings of a pool in containers: one file for all services, which names where secrets are and holds none.
+"""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from kettle.pool.personal_settings import Tables, Value
+from kettle.pool.personal_settings import Value
 from kettle.pool.settings_file import merged
 
 SECRETS: Final = "/run/secrets"
@@ -54,12 +56,8 @@ def settings_text(
             tables[service]["database_url"] = f"file:{SECRETS}/{service}.database"
     for service, more in _own(administrator, iam_url, workers_account).items():
         tables[service] |= more
-    text, _ = merged(path, was, _tables(tables), {}, theirs=_THEIRS)
+    text, _ = merged(path, was, tables, {}, theirs=_THEIRS)
     return text
-
-
-def _tables(tables: Mapping[str, Mapping[str, Value]]) -> Tables:
-    return tables
 
 
 def _own(administrator: str, iam_url: str, workers_account: str) -> Mapping[str, Mapping[str, Value]]:

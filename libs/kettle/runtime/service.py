@@ -251,7 +251,9 @@ class Runtime:
         return self._ready and not self.draining
 
     def _serves_or_stands_by(self) -> bool:
-        """A standby is as ready as it can be: else nobody could replace both of two by new ones, one after the other."""
+        """
+        A standby is as ready as it can be: else nobody could replace both of two by new ones, one after the other.
+        """
         return (self._ready or self._standby) and not self.draining
 
     def _encryption(self, wanted: "TelemetrySettings") -> "ssl.SSLContext | None":

@@ -373,7 +373,9 @@ class Reading(Generic[S_co]):
 
 
 def _in_file(kind: Any, value: object) -> object:
-    """A secret may be named by the file that holds it; then neither an environment nor a file of settings has it."""
+    """
+    A secret may be named by the file that holds it; then neither an environment nor a file of settings has it.
+    """
     if is_hidden(kind) and isinstance(value, str) and value.startswith(IN_FILE):
         return Path(value.removeprefix(IN_FILE)).read_text(encoding="utf-8").strip()
     return value

@@ -4,7 +4,8 @@ The file of a simulation: platform, workloads, delays and how the queue is serve
 A refusal names file, line and place; what is not known is told with the nearest name that is.
 """
 
-from functools import reduce
+from collections.abc import Sequence
+from functools import partial, reduce
 from operator import add
 from pathlib import Path
 from typing import Any, Final, cast
@@ -218,6 +219,10 @@ def _course(file: CheckedFile, tables: dict[str, Any]) -> Course:
     return Course(said=ad, pools=_pools(file, tables.get("pool", [])), **times)
 
 
+def _place(file: CheckedFile, table: tuple[str, ...], keys: Sequence[str]) -> str:
+    return file.where((*table, *keys))
+
+
 def _pools(file: CheckedFile, said: object) -> tuple[WorkerPool, ...]:
     """`[[pool]]`: each as the scaler's file of one has it."""
     found: list[WorkerPool] = []
@@ -226,7 +231,7 @@ def _pools(file: CheckedFile, said: object) -> tuple[WorkerPool, ...]:
         keys = ("pool",) if one else ("pool", str(place))
         file.table(each, keys)
         try:
-            found.append(pool_of(each, lambda inner, keys=keys: file.where((*keys, *inner))))
+            found.append(pool_of(each, partial(_place, file, keys)))
         except PoolFileRefused as refused:
             raise file.refusal(str(refused)) from refused
     names = [pool.name for pool in found]

@@ -42,8 +42,12 @@ def of_the_job(monkeypatch: pytest.MonkeyPatch) -> Generator[JobProcess]:
         [sys.executable, "-c", SHARES, "0"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as made:
         assert made.stdout is not None
+
         # other tests of this process may have children of their own, of which some have ended
-        monkeypatch.setattr(JobPorts, "_pids", lambda _self: [made.pid])
+        def pids(_self: JobPorts) -> list[int]:
+            return [made.pid]
+
+        monkeypatch.setattr(JobPorts, "_pids", pids)
         try:
             yield JobProcess(made.pid, int(made.stdout.readline()))
         finally:

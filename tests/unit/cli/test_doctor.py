@@ -193,6 +193,7 @@ JWT = user(KeyPair.new(Kind.ACCOUNT), SEED.public, "schedd", Permissions(), now=
         ("kettle worker join https://iam kettle-join-1.ab.canary6.cd", "canary6"),
         ("known to the pool: canary-7", "canary-7"),
     ],
+    ids=range(11),  # keys differ in each process of the tests
 )
 def test_canaries(text: str, secret: str) -> None:
     """Whatever a secret looks like, it does not come through; the rest of the line does."""

@@ -11,6 +11,7 @@ from kettle.client.errors import PoolUnreachableError
 from kettle.dask.reports import Report
 from kettle.dask.scheduler import agent as speaking
 from kettle.dask.scheduler.agent import WAIT_S, SessionAgent
+from kettle.retry.backoff import Backoff
 from kettle.testing.patience import PATIENCE_S
 
 
@@ -91,9 +92,7 @@ async def test_an_idle_cluster_is_quiet_and_news_are_told_at_once() -> None:
 
 async def test_a_session_that_is_not_reached_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """And who is cancelled leaves no question open."""
-    monkeypatch.setattr(
-        speaking, "_AFTER_FAILURE", msgspec.structs.replace(speaking._AFTER_FAILURE, first=0.001)
-    )
+    monkeypatch.setattr(speaking, "_AFTER_FAILURE", Backoff(first=0.001, longest=0.001))
     session, any_scheduler = Session(), Scheduler()
     session.unreachable = 2
     before = asyncio.all_tasks()

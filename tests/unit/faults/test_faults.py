@@ -23,7 +23,7 @@ def killed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[signal.Signals]]:
 
 
 def test_a_forked_process_has_the_faults_of_its_own_variables(killed: list[signal.Signals]) -> None:
-    """Those of the process before it are forgotten, with the times that it has passed a place."""
+    """Faults of the process before it are forgotten, with the times that it has passed a place."""
     faults.arm({faults.VARIABLE: "append.before=kill@2,append.committed=stop"})
     faults.fault_point("append.before")
     faults.fault_point("append.committed")

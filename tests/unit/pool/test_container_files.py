@@ -39,9 +39,11 @@ def test_each_service_has_what_its_permissions_allow(place: Path) -> None:
 
 
 def test_each_service_with_a_role_of_the_database_has_a_password_of_its_own(place: Path) -> None:
-    """The address in its file is for its own role; the database's roles are all there, and no password is used twice."""
+    """
+    The address in its file is for its own role; the database's roles are all there, and no password is used twice.
+    """
     assert set(RIGHTS) == set(DATABASE_ROLES)
-    passwords = set()
+    passwords: set[str] = set()
     for role in DATABASE_ROLES:
         url = (place / "secrets" / f"{role}.database").read_text()
         found = re.fullmatch(r"postgresql://(\w+):(\w+)@postgres:5432/kettle\n", url)
@@ -105,7 +107,9 @@ def test_names_that_a_certificate_lacks_are_named(tmp_path: Path) -> None:
 
 
 def test_several_servers_are_a_cluster(tmp_path: Path) -> None:
-    """One file serves all: each takes its name from its host, and streams have as many copies as there are servers, up to three."""
+    """
+    One file serves all: each takes its name from its host, and streams have as many copies as there are servers, up to three.
+    """
     make(ContainerPool(pool="demo", bus_servers=3), tmp_path, now=NOW)
     text = (tmp_path / "bus/nats.conf").read_text()
     assert "server_name: $HOSTNAME\n" in text

@@ -1,5 +1,7 @@
 """The REST interface as an OpenAPI document, and what of it must not change."""
 
+# pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
+
 import copy
 import re
 from collections.abc import Hashable, Mapping
@@ -8,7 +10,7 @@ from typing import Any, cast
 import jsonschema
 import openapi_spec_validator
 import pytest
-from jsonschema_specifications import REGISTRY
+from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]
 from openapi_spec_validator.schemas import openapi_v31_schema_validator
 from openapi_spec_validator.validation.exceptions import OpenAPIValidationError
 from referencing.jsonschema import DRAFT202012

@@ -8,7 +8,7 @@ import msgspec
 from kettle_services.sessions.commands import SessionCommands
 from kettle_services.sessions.domain.session import InteractiveSession, evolve
 from kettle_wire.commands.sessions import ListInteractive, WaitingMembers
-from kettle_wire.identity import user
+from kettle_wire.identity import Identity, user
 
 from .one_session import created
 
@@ -26,6 +26,16 @@ class Asked:
         return []
 
 
+class Everybody:
+    """May see all."""
+
+    def administers(self, _caller: Identity) -> bool:
+        return True
+
+    def may_look(self, _session: InteractiveSession, _caller: Identity) -> bool:
+        return True
+
+
 async def test_the_newest_sessions_of_a_list_are_explained() -> None:
     first = evolve(None, created(), 1.0)
     assert first is not None
@@ -34,8 +44,15 @@ async def test_the_newest_sessions_of_a_list_are_explained() -> None:
         for number in range(MANY)
     }
     asked, nothing = Asked(), SimpleNamespace()
-    access = SimpleNamespace(may_look=lambda _session, _caller: True, administers=lambda _caller: True)
-    parts: list[Any] = [SimpleNamespace(sessions=sessions), nothing, access, nothing, asked, nothing, nothing]
+    parts: list[Any] = [
+        SimpleNamespace(sessions=sessions),
+        nothing,
+        Everybody(),
+        nothing,
+        asked,
+        nothing,
+        nothing,
+    ]
     commands = SessionCommands(*parts, limit=20)
     found = await commands.list_sessions(ListInteractive(everybody=True), user("ann"))
     assert list(sessions) == [each.id for each in found.sessions]

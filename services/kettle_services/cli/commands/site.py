@@ -39,7 +39,7 @@ _CONTAINERS: Final = """\
 Write what a pool in containers needs that is in no image: the configuration of its NATS server, a credential and a password for each
 service, certificates, and the settings.  infra/compose and infra/kubernetes give each container its own.
 
-Said again it makes no key and no password anew, adds what is missing, and writes what is said of the keys as this release says it.
+Said again it makes no key and no password again, adds what is missing, and writes what is said of the keys as this release says it.
 """
 
 _DATABASE: Final = """\

@@ -94,8 +94,10 @@ def database_arguments(parser: argparse.ArgumentParser) -> None:
 
 def prepare_database(arguments: argparse.Namespace, screen: Screen) -> int:
     """Bring the schema up to date, and give each service its role."""
+    from kettle.eventsourcing.log import LogUnavailableError
     from kettle.runtime.settings import Settings
     from kettle.runtime.settings_problems import SettingsError
+    from kettle.storage.database import ERRORS
     from kettle.storage.service_roles import RIGHTS
 
     try:
@@ -111,7 +113,7 @@ def prepare_database(arguments: argparse.Namespace, screen: Screen) -> int:
         asyncio.run(_prepare(url, passwords))
     except SettingsError as error:
         raise CommandError(str(error)) from error
-    except (OSError, UnicodeDecodeError) as error:
+    except (*ERRORS, LogUnavailableError, UnicodeDecodeError) as error:
         raise CommandError(f"the database cannot be prepared: {error}") from error
     if screen.as_json:
         screen.json({"roles": sorted(passwords)})
@@ -121,7 +123,9 @@ def prepare_database(arguments: argparse.Namespace, screen: Screen) -> int:
 
 
 async def _prepare(url: str, passwords: dict[str, str]) -> None:
-    """In a database that is in use, older services work on with what is done here; `kettle upgrade finish` does the rest."""
+    """
+    In a database that is in use, older services work on with what is done here; `kettle upgrade finish` does the rest.
+    """
     from kettle.storage import service_roles
     from kettle.storage.database import Database
     from kettle.storage.migration import migrate
@@ -133,6 +137,6 @@ async def _prepare(url: str, passwords: dict[str, str]) -> None:
     async def give(connection: "Connection") -> None:
         await service_roles.give(connection, passwords)
 
-    async with Database.connect(url, connections=1) as database:
+    async with Database.connect(url, connections=1, patience=_PATIENCE_S) as database:
         await database.run(bring_up_to_date, patience=_PATIENCE_S)
         await database.run(give, patience=_PATIENCE_S)

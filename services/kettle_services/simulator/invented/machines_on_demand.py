@@ -27,6 +27,7 @@ from kettle_services.simulator.domain.machine import Machine, Slot
 from kettle_services.simulator.domain.simulation import PeriodSimulation
 from kettle_services.simulator.invented.period_of_workload import comes, goes
 from kettle_services.simulator.platforms.hosts import STAYS, Host
+from kettle_wire.ads import Scalar
 from kettle_wire.events.lease import (
     LeaseAccepted,
     LeaseBusy,
@@ -48,6 +49,9 @@ _AGAIN_S: Final = 60.0
 """Where nothing has changed, a plan is made again after so long."""
 _MOST: Final = 250
 """Machines of one plan, as the scaler's setting `max_actions` has it."""
+
+
+_AMOUNTS: Final = ("Cpus", "Memory", "Disk", "GPUs")
 
 
 class MachinesOnDemand:
@@ -219,7 +223,7 @@ class MachinesOnDemand:
             shape=request.shape,
             attributes=request.attributes,
         )
-        amounts = {key: int(ad[key]) for key in ("Cpus", "Memory", "Disk", "GPUs") if key in ad}  # type: ignore[arg-type]
+        amounts: dict[str, int] = {key: _whole(ad[key]) for key in _AMOUNTS if key in ad}
         shared = request.shape is Shape.SHARED
         more = {"SlotID": 1, "TotalSlots": 1, "Rank": 0.0}
         slot = Slot(
@@ -235,3 +239,7 @@ class MachinesOnDemand:
         after = fold(self._leases.get(name), event, self._now)
         assert after is not None, "leases are forgotten when they are given up"
         self._leases[name] = after
+
+
+def _whole(value: Scalar) -> int:
+    return int(value) if isinstance(value, int | float) else 0

@@ -1,6 +1,7 @@
 """Tables of jobs that a run has written, read again as its result."""
 
 import csv
+import importlib
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -36,17 +37,18 @@ def read_jobs(path: Path, *, cores: int | None = None) -> Result:
     if not rows:
         raise JobTableError(f"{path}: there is no job in it")
     rows.sort(key=lambda row: row[-4])
-    user, *whole, submitted, started, ended, reported = (
+    user, cores_of, nodes, memory, submitted, started, ended, reported = (
         np.array(column, dtype=np.int64) for column in zip(*rows, strict=True)
     )
-    asked = dict(zip(_WHOLE, whole, strict=True))
     ran = (started != _NEVER) & (ended != _NEVER)
     work = Workload(
         submitted=submitted,
         work=np.where(ran, ended - started, 0).clip(0),
         user=user,
         users=tuple(users),
-        **asked,
+        cores=cores_of,
+        nodes=nodes,
+        memory=memory,
     )
     weight = (work.cores * work.nodes)[ran]
     most = cores or max(1, _most(started[ran], ended[ran], weight))
@@ -69,12 +71,13 @@ def _rows(path: Path) -> Iterator[Mapping[str, Any]]:
 
 def _parquet(path: Path) -> Iterable[Mapping[str, Any]]:
     try:
-        from pyarrow import ArrowException, parquet
+        pyarrow: Any = importlib.import_module("pyarrow")
+        parquet: Any = importlib.import_module("pyarrow.parquet")
     except ImportError as error:
         raise JobTableError(f"{path}: reading Parquet needs the package pyarrow") from error
     try:
         table = parquet.read_table(path)
-    except ArrowException as error:
+    except pyarrow.ArrowException as error:
         raise JobTableError(f"{path}: cannot be read: {error}") from error
     _require(path, table.column_names)
     rows: list[Mapping[str, Any]] = table.to_pylist()

@@ -1,4 +1,6 @@
-"""Evaluate a Tiltfile with Starlark, and print as JSON what it asks of Tilt: evaluate_tiltfile.py TILTFILE [ARGUMENT...]."""
+"""
+Evaluate a Tiltfile with Starlark, and print as JSON what it asks of Tilt: evaluate_tiltfile.py TILTFILE [ARGUMENT...].
+"""
 
 import json
 import sys
