@@ -67,7 +67,9 @@ async def snapshot(dsn: str) -> AsyncGenerator[Snapshot]:
 
 
 async def _connected(dsn: str) -> "asyncpg.Connection[asyncpg.Record]":
-    """A connection that waits for other programs as long as they take, whatever the site sets for those who wait."""
+    """
+    A connection that waits for other programs as long as they take, whatever the site sets for those who wait.
+    """
     said = {"application_name": "kettle backup", "idle_in_transaction_session_timeout": "0"}
     try:
         return await asyncpg.connect(dsn, timeout=_CONNECT_S, server_settings=said)

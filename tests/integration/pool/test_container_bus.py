@@ -16,7 +16,9 @@ SERVERS = 3
 
 
 def configured(bus: Path, number: int, routes: list[int]) -> Path:
-    """The file of all servers, for one that is not in a container: ports, paths and addresses of this machine."""
+    """
+    The file of all servers, for one that is not in a container: ports, paths and addresses of this machine.
+    """
     text = (bus / "nats.conf").read_text()
     for old, new in (
         ("$HOSTNAME", f"nats-{number}"),

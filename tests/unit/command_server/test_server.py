@@ -208,7 +208,9 @@ def test_who_waits_hears_that_the_server_was_killed(place: Place) -> None:
 
 
 def test_an_order_that_was_not_read_is_carried_out_by_who_gave_it(place: Place) -> None:
-    """A server that ends while an order comes has done nothing with it, and nobody is told that something may have been done."""
+    """
+    A server that ends while an order comes has done nothing with it, and nobody is told that something may have been done.
+    """
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
         listener.bind(place.address())
         listener.listen()

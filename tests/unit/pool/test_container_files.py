@@ -96,7 +96,9 @@ def test_settings_that_say_something_else_are_named(tmp_path: Path) -> None:
 
 
 def test_names_that_a_certificate_lacks_are_named(tmp_path: Path) -> None:
-    """It is not replaced in silence, because who has pinned it would not know it again; without it another is made."""
+    """
+    It is not replaced in silence, because who has pinned it would not know it again; without it another is made.
+    """
     make(POOL, tmp_path, now=NOW)
     wanted = ContainerPool(pool="demo", names=["bus.example.org", "2001:DB8::7"])
     with pytest.raises(ContainerFilesError, match=r"nats\.pem is not for 2001:db8::7: remove it"):

@@ -44,7 +44,9 @@ def settings_of(home: Path) -> list[Setting]:
 
 
 def outside(home: Path, settings: list[Setting]) -> list[str]:
-    """The files and directories that settings name, or to which links lead, and that are not in the pool's directory."""
+    """
+    The files and directories that settings name, or to which links lead, and that are not in the pool's directory.
+    """
     named = {
         text
         for each in settings

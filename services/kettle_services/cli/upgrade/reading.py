@@ -74,7 +74,9 @@ async def _types(log: PgLog, shard: str, after: int) -> list[str]:
 
 
 async def _hosts(home: Path, patience: float) -> list[tuple[str, str]]:
-    """By the ads of all daemons: where an engine for containers runs them, no master says which version it is."""
+    """
+    By the ads of all daemons: where an engine for containers runs them, no master says which version it is.
+    """
     try:
         async with Client.connect(home=home, patience=patience) as client:
             ads = await client.ads(
