@@ -34,8 +34,6 @@ Take the steps of the schema that older services cannot work with.  While a host
 host could not serve, and there is no way back but a backup.
 """
 
-_STYLES: Final = {"problem": "bad", "warning": "held", "note": "idle", "good": "good"}
-
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
@@ -53,6 +51,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
     """Look, or do it."""
     from kettle.eventsourcing.log import LogError
+    from kettle_services.cli.doctor.printing import print_finding
     from kettle_services.cli.upgrade.readiness import readiness
     from kettle_services.cli.upgrade.reading import facts_of
 
@@ -69,11 +68,7 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
         screen.json({"ready": ready, "version": facts.version, "findings": found})
         return 0 if ready else 1
     for each in found:
-        screen.say(
-            f"{screen.paint(each.grade.upper(), _STYLES[each.grade])}  {each.check}: {each.where}: {each.what}"
-        )
-        if each.todo:
-            screen.say(f"    {each.todo}")
+        print_finding(each, screen)
     verdict = "can" if ready else "CANNOT"
     screen.say(f"Kettle {facts.version} {verdict} serve this pool.")
     if ready:
