@@ -119,8 +119,10 @@ def wanted() -> bool:
 def end_if_carried_out(name: str) -> None:
     """
     End this process with the exit status of the command, if a server has carried it out with our words; return if none has.
+
+    The order has the name of the command, the file that it was started by, and its arguments.
     """
-    status = forked([name, *sys.argv[1:]])
+    status = forked([name, *sys.argv])
     if status is not None:
         posix._exit(status)  # pyright: ignore[reportPrivateUsage]  # noqa: SLF001 - its name where `os` is not loaded
 
