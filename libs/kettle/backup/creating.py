@@ -66,7 +66,9 @@ async def create(
         stage.rename(directory)
         _flush(directory.parent)
     except OSError as error:
-        raise BackupError(f"{error.filename or directory} cannot be written: {error.strerror}") from error
+        raise BackupError(
+            f"{error.filename or directory} cannot be read or written: {error.strerror}"
+        ) from error
     finally:
         shutil.rmtree(stage, ignore_errors=True)
     return manifest

@@ -56,12 +56,7 @@ async def snapshot(dsn: str) -> AsyncGenerator[Snapshot]:
     Raises:
         BackupError: it does not answer, or holds no log.
     """
-    try:
-        connection = await asyncpg.connect(
-            dsn, timeout=_CONNECT_S, server_settings={"application_name": "kettle backup"}
-        )
-    except (OSError, asyncpg.PostgresError) as error:
-        raise BackupError(f"the database cannot be reached: {str(error) or type(error).__name__}") from error
+    connection = await _connected(dsn)
     try:
         async with connection.transaction(isolation="repeatable_read", readonly=True):
             if not await connection.fetchval("SELECT to_regclass('log.shard') IS NOT NULL"):
@@ -69,6 +64,20 @@ async def snapshot(dsn: str) -> AsyncGenerator[Snapshot]:
             yield await _looked(connection)
     finally:
         await connection.close(timeout=_CONNECT_S)
+
+
+async def _connected(dsn: str) -> "asyncpg.Connection[asyncpg.Record]":
+    """
+    A connection that waits for other programs as long as they take, whatever the site sets for those who wait.
+    """
+    said = {"application_name": "kettle backup", "idle_in_transaction_session_timeout": "0"}
+    try:
+        return await asyncpg.connect(dsn, timeout=_CONNECT_S, server_settings=said)
+    except (OSError, ValueError, asyncpg.PostgresError) as error:
+        raise BackupError(
+            f"the database cannot be reached: {str(error) or type(error).__name__}; see whether it runs, and look at "
+            f"database_url with kettle config show"
+        ) from error
 
 
 async def _looked(connection: "asyncpg.Connection[asyncpg.Record]") -> Snapshot:
@@ -122,7 +131,7 @@ async def load(dsn: str, source: Path, told: Told = nowhere, *, renew: bool) -> 
     Raises:
         BackupError: the program is missing or did not succeed, or there is something in the database.
     """
-    connection = await asyncpg.connect(dsn, timeout=_CONNECT_S)
+    connection = await _connected(dsn)
     try:
         if await connection.fetchval("SELECT to_regclass('log.shard') IS NOT NULL"):
             raise BackupError(
@@ -135,7 +144,11 @@ async def load(dsn: str, source: Path, told: Told = nowhere, *, renew: bool) -> 
             file.flush()
             argv = ["--no-owner", "--no-privileges", "--no-password", "--exit-on-error", "--verbose"]
             argv += [f"--use-list={file.name}", "--jobs=2", f"--dbname={_name(dsn)}", str(source)]
-            await _run("pg_restore", argv, dsn, _RESTORED, tables, told)
+            try:
+                await _run("pg_restore", argv, dsn, _RESTORED, tables, told)
+            except BackupError as error:
+                what = f"the database {_name(dsn)} has a part of it now: drop it and make it again before you restore again"
+                raise BackupError(f"{error}; {what}" if renew else str(error)) from error
         await connection.execute("REVOKE ALL ON ALL FUNCTIONS IN SCHEMA log FROM PUBLIC")
         if renew:
             await connection.execute("DELETE FROM log.migration WHERE component = $1", COMPONENT)

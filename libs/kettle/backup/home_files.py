@@ -90,6 +90,15 @@ def extract(
         raise BackupError(f"{name} of the backup cannot be written to {home}: {error}") from error
 
 
+def links_elsewhere(home: Path) -> Iterator[Path]:
+    """
+    Where links lead that are in a backup and whose targets are not: somebody has given a part of the directory another place.
+    """
+    for path in [*_others(home), *(each for name in SECRET for each in _below(home / name))]:
+        if path.is_symlink() and not (target := path.resolve()).is_relative_to(home.resolve()):
+            yield target
+
+
 def read_files(archive: IO[bytes]) -> Mapping[str, bytes]:
     """The plain files of an archive by their names, for who only looks at them."""
     with tarfile.open(fileobj=archive, mode="r:") as opened:

@@ -79,7 +79,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """The steps that its schema has, as COMPONENT/NAME."""
     settings: Sequence[Setting]
     outside: Sequence[str]
-    """Files that settings name and that are elsewhere, so that they are not in the backup."""
+    """Files that settings or links name and that are elsewhere, so that they are not in the backup."""
     elsewhere: int
     """How many further databases the pool has; each is backed up where it is."""
     parts: Sequence[Part]

@@ -137,7 +137,7 @@ async def _beyond(home: Path, place: BusPlace, manifest: Manifest, *, accept: bo
                         f"the stream {each.stream} cannot be deleted with the credential that is at hand ({error}): have the "
                         f"administrator of the bus delete it, and restore again"
                     ) from error
-    if found:  # the pool's own server: all that it has stored follows from the log
+    if found and not place.url:  # the pool's own server: all that it has stored follows from the log
         shutil.rmtree(home / "nats" / "data" / "jetstream")
     return found
 

@@ -31,7 +31,7 @@ _NOT_EVERYWHERE = "attr/current", "loginuid", "sessionid"
 """Files of a process that a kernel has not always: its label for AppArmor or SELinux, and what its audit knows it by."""
 _JOBS = b"_CONDOR_JOB_AD", b"KETTLE_JOB_AD"
 """Variables of jobs, which leave no processes behind."""
-_READ_AT_START = b"LC_", b"LANG", b"PYTHON", b"LD_", b"MALLOC_", b"GLIBC_", b"KETTLE_FAULT"
+_READ_AT_START = b"LC_", b"LANG", b"PYTHON", b"LD_", b"MALLOC_", b"GLIBC_", b"OPENSSL_", b"KETTLE_FAULT"
 """Beginnings of variables that an interpreter, a library or a module of ours reads once."""
 
 
@@ -119,8 +119,10 @@ def wanted() -> bool:
 def end_if_carried_out(name: str) -> None:
     """
     End this process with the exit status of the command, if a server has carried it out with our words; return if none has.
+
+    The order has the name of the command, the file that it was started by, and its arguments.
     """
-    status = forked([name, *sys.argv[1:]])
+    status = forked([name, *sys.argv])
     if status is not None:
         posix._exit(status)  # pyright: ignore[reportPrivateUsage]  # noqa: SLF001 - its name where `os` is not loaded
 

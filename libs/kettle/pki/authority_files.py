@@ -15,7 +15,7 @@ import secrets
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
 import msgspec
 
@@ -24,6 +24,7 @@ from kettle.pki.certificates import (
     HOLDER_DAYS,
     CertificateError,
     Facts,
+    HolderKind,
     Made,
     facts,
     issue,
@@ -69,7 +70,7 @@ class AuthorityFiles:
     def issue(
         self,
         names: Sequence[str],
-        kind: Literal["server", "client"],
+        kind: HolderKind,
         *,
         now: datetime,
         days: int = HOLDER_DAYS,
@@ -127,7 +128,7 @@ class AuthorityFiles:
 
     def _file_name(self, names: Sequence[str], kind: str) -> str:
         for name in names:
-            if kind == "server" and not (_HOST.fullmatch(name) or ":" in name):
+            if kind != "client" and not (_HOST.fullmatch(name) or ":" in name):
                 raise CertificateError(f"'{name}' is neither the name of a host nor an address")
         name = names[0].replace(":", "-").replace("*", "any")
         if name == AUTHORITY or not _FILE_NAME.fullmatch(name):

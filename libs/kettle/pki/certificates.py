@@ -26,10 +26,17 @@ HOLDER_DAYS: Final = 365
 _SLACK: Final = timedelta(minutes=5)
 """A certificate is valid from a little before its making, for machines whose clock is behind."""
 _SOON: Final = timedelta(days=14)
+_USAGES: Final = {
+    "server": [ExtendedKeyUsageOID.SERVER_AUTH],
+    "client": [ExtendedKeyUsageOID.CLIENT_AUTH],
+    "peer": [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH],
+}
 _LONGEST_NAME: Final = 64
 """Characters of a common name, as X.509 bounds it."""
 
-Kind = Literal["authority", "server", "client"]
+HolderKind = Literal["server", "client", "peer"]
+"""A peer both listens and connects, as the servers of a cluster do to each other."""
+Kind = Literal["authority"] | HolderKind
 E = TypeVar("E", bound=x509.ExtensionType)
 
 
@@ -53,7 +60,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     kind: Kind
     subject: str
     names: tuple[str, ...]
-    """The names and addresses of a server under which it may be reached."""
+    """The names and addresses under which a server or peer may be reached."""
     issuer: str
     serial: str
     """In hexadecimal."""
@@ -84,14 +91,14 @@ def make_authority(name: str, *, now: datetime, days: int = AUTHORITY_DAYS, key:
 def issue(
     authority: Made,
     names: Sequence[str],
-    kind: Literal["server", "client"],
+    kind: HolderKind,
     *,
     now: datetime,
     days: int = HOLDER_DAYS,
     key: bytes = b"",
 ) -> Made:
     """
-    A certificate for a server that is reached under these names and addresses, or for a client with this name.
+    A certificate for a server or a peer that is reached under these names and addresses, or for a client with this name.
 
     `key`: of the certificate that it replaces; else a new one is made.
 
@@ -105,17 +112,16 @@ def issue(
         raise CertificateError(
             f"the authority ends in {left} days, before the certificate: ask for at most {max(left, 0)} days, or make a new authority"
         )
-    usage = ExtendedKeyUsageOID.SERVER_AUTH if kind == "server" else ExtendedKeyUsageOID.CLIENT_AUTH
     builder = (
         _builder(_name(names[0]), parent.subject, own.public_key(), now, days)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage(signs=False), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
+        .add_extension(x509.ExtendedKeyUsage(_USAGES[kind]), critical=False)
         .add_extension(
             x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False
         )
     )
-    if kind == "server":
+    if kind != "client":
         builder = builder.add_extension(
             x509.SubjectAlternativeName([_general(each) for each in names]), critical=False
         )
@@ -148,7 +154,7 @@ def sign_request(authority: Made, request: bytes, *, now: datetime, days: int = 
     if not isinstance(public, ec.EllipticCurvePublicKey):
         raise CertificateError("the key of the request is no key on an elliptic curve")
     signer, parent = private_key(authority.key), load(authority.certificate)
-    usage = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH])
+    usage = x509.ExtendedKeyUsage(_USAGES["peer"])
     builder = (
         _builder(_name(_common(asked.subject)), parent.subject, public, now, days)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
@@ -190,6 +196,8 @@ def facts(certificate: x509.Certificate) -> Facts:
         kind = "authority"
     elif usage is not None and ExtendedKeyUsageOID.SERVER_AUTH not in usage:
         kind = "client"
+    elif usage is not None and ExtendedKeyUsageOID.CLIENT_AUTH in usage:
+        kind = "peer"
     return Facts(
         kind=kind,
         subject=_common(certificate.subject),

@@ -19,6 +19,7 @@ import secrets
 from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
 
@@ -33,7 +34,7 @@ from kettle.auth.trust.server import PROBE
 from kettle.embedded.nats_config import Limits, render
 from kettle.embedded.nats_listener import NatsListener
 from kettle.pki.authority_files import AuthorityFiles
-from kettle.pki.certificates import CertificateError
+from kettle.pki.certificates import CertificateError, HolderKind
 from kettle.pool.container_secrets import kustomization
 from kettle.pool.container_settings import BUS_URL, SECRETS, settings_text
 from kettle.pool.settings_file import SettingsFileError
@@ -128,12 +129,18 @@ class _Files:
         ca = authority.directory / "ca.pem"
         if not ca.exists():
             authority.make(self._wanted.pool, now=now)
-        names = [BUS, "iam", "gateway", "localhost", "127.0.0.1", *self._wanted.names]
+        also = [_plain(each) for each in self._wanted.names]
+        names = [BUS, "iam", "gateway", "localhost", "127.0.0.1", *also]
         if self._wanted.bus_servers > 1:
             names += [f"{BUS}-{number}.{BUS}" for number in range(self._wanted.bus_servers)]
         certificate = authority.directory / f"{BUS}.pem"
         if not certificate.exists():
-            authority.issue(list(dict.fromkeys(names)), "server", now=now)
+            kind: HolderKind = "peer" if self._wanted.bus_servers > 1 else "server"
+            authority.issue(list(dict.fromkeys(names)), kind, now=now)
+        elif missing := sorted({*names} - {*authority.kept(BUS).facts.names}):
+            raise CertificateError(
+                f"{certificate} is not for {', '.join(missing)}: remove it and say this again, and one with all names is made"
+            )
         self._of_metrics(authority, now)
         self._secret("ca.pem", ca.read_text("ascii"))
         self._secret("server.pem", certificate.read_text("ascii"))
@@ -236,6 +243,14 @@ cluster {{
             workers_account=KeyPair(key.read_text("ascii")).public,
             replicas=min(self._wanted.bus_servers, 3),
         )
+
+
+def _plain(name: str) -> str:
+    """An address in the form in which a certificate tells it."""
+    try:
+        return str(ip_address(name))
+    except ValueError:
+        return name
 
 
 def _pool_file(wanted: ContainerPool) -> str:

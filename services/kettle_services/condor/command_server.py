@@ -38,5 +38,5 @@ def serve(address: str, lock: int, where: int) -> None:
     if words is not None:
         for kept in (lock, where):  # a command may outlive a server that is killed, and another one may begin
             os.close(kept)
-        sys.argv[:] = words
-        short_process.exit_quickly(main(words[0], list(words[1:])))
+        name, *sys.argv[:] = words
+        short_process.exit_quickly(main(name, sys.argv[1:]))

@@ -10,7 +10,14 @@ from pathlib import Path
 import pytest
 
 from kettle.backup.errors import BackupError
-from kettle.backup.home_files import Seen, extract, read_files, secrets_of, write_files
+from kettle.backup.home_files import (
+    Seen,
+    extract,
+    links_elsewhere,
+    read_files,
+    secrets_of,
+    write_files,
+)
 
 
 @pytest.fixture
@@ -48,6 +55,15 @@ def test_everything_is_in_it_that_is_not_made_again(home: Path, tmp_path: Path) 
     )
     secrets = read_files(io.BytesIO(secrets_of(home)))
     assert {"credentials/schedd.creds", "credentials/trust/operator.nk", "kettle.toml"} == set(secrets)
+
+
+def test_links_to_other_places_are_told(home: Path, tmp_path: Path) -> None:
+    """What lies on another disk is not in a backup, and nobody may think that it is."""
+    assert [] == list(links_elsewhere(home))
+    (home / "state" / "archive").symlink_to(tmp_path / "disk")
+    (home / "execute" / "scratch").symlink_to(tmp_path / "scratch")
+    (home / "credentials" / "iam").symlink_to(tmp_path / "keys")
+    assert {tmp_path / "disk", tmp_path / "keys"} == set(links_elsewhere(home))
 
 
 def test_the_second_pass_has_what_is_new(home: Path, tmp_path: Path) -> None:

@@ -132,7 +132,15 @@ def test_a_run_that_was_kept_is_drawn_as_it_was(
         ),
         (
             "user,cores,nodes,memory,submitted,started,ended,reported\nada,0,1,0,0,1,2,2\n",
-            "line 2: a job has cores",
+            "line 2: a job has from 1 to",
+        ),
+        (
+            f"user,cores,nodes,memory,submitted,started,ended,reported\nada,{'9' * 30},1,0,0,1,2,2\n",
+            "line 2: a job has from 1 to",
+        ),
+        (
+            "user,cores,nodes,memory,submitted,started,ended,reported\nada,1,1,0,0,inf,2,2\n",
+            "line 2: this is no job: inf is no time in seconds",
         ),
         ("user,cores,nodes,memory,submitted,started,ended,reported\n", "there is no job in it"),
     ],

@@ -1,13 +1,16 @@
 """The pages of interactive sessions, without a browser."""
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 import msgspec
+import pytest
 
 from kettle_services.gateway.pages.assets import Assets
 from kettle_services.gateway.pages.frame import Frame
+from kettle_services.gateway.pages.questions import Questions
 from kettle_services.gateway.pages.rendering import Templates
+from kettle_services.gateway.pages.work_sessions.actions import SessionActions, SessionForm, WhichSession
 from kettle_services.gateway.pages.work_sessions.list_page import (
     AskedSessions,
     SessionRow,
@@ -15,10 +18,11 @@ from kettle_services.gateway.pages.work_sessions.list_page import (
     said_of,
 )
 from kettle_services.gateway.pages.work_sessions.session_page import SessionPageView
+from kettle_services.gateway.rest.application import Asked
 from kettle_wire.commands.sessions import WaitingMembers
 from kettle_wire.rest.services import PublishedService
-from kettle_wire.rest.sessions import WorkSession, WorkSessionMember
-from kettle_wire.sessions import SessionTarget
+from kettle_wire.rest.sessions import WorkersWanted, WorkSession, WorkSessionChange, WorkSessionMember
+from kettle_wire.sessions import SessionAdapt, SessionTarget
 
 NOON = datetime(2026, 11, 26, 12, tzinfo=UTC)
 EVIL = "<script>alert(1)</script>"
@@ -94,7 +98,8 @@ def test_a_session_leads_to_what_it_publishes() -> None:
         number=1, role="head", job="12.0", status="running", since=NOON, machine=EVIL, reason=EVIL
     )
     waits = [WaitingMembers(count=17, reason=EVIL)]
-    of = session(members=[member], waits=waits, image=EVIL, versions={EVIL: EVIL})
+    first = WorkSessionMember(number=0, role="worker", job="11.0", status="running", since=NOON)
+    of = session(members=[first, member], waits=waits, image=EVIL, versions={EVIL: EVIL})
     page = PublishedService(
         name="dashboard", port=1, kind="http", up=True, path="/jobs/12.0/dashboard/", connect=""
     )
@@ -121,3 +126,45 @@ def test_a_session_leads_to_what_it_publishes() -> None:
         (frame(), seen(of)),
     ):
         assert 'value="stop"' not in templates.render("sessions/session.html", who, what)
+
+
+class Questioned:
+    """Takes what is asked of the interface."""
+
+    def __init__(self) -> None:
+        self.bodies: list[object] = []
+
+    async def ask(self, *_asked: object, body: object = None) -> None:
+        self.bodies.append(body)
+
+
+def sent(form: SessionForm) -> Asked:
+    which = WhichSession(session="abcdefgh")
+    return Asked(person=cast("Any", None), parameters=which, body=form, request=cast("Any", None))
+
+
+@pytest.mark.parametrize(
+    ("form", "change"),
+    [
+        (SessionForm(action="scale", workers=0), WorkSessionChange(size=WorkersWanted(workers=0))),
+        (
+            SessionForm(action="adapt", maximum=7),
+            WorkSessionChange(adapt=SessionAdapt(minimum=0, maximum=7)),
+        ),
+    ],
+)
+async def test_a_form_changes_what_it_says(form: SessionForm, change: WorkSessionChange) -> None:
+    asked = Questioned()
+    led = await SessionActions(cast("Questions", asked)).act(sent(form))
+    assert [change] == asked.bodies
+    assert led.notice is not None
+    assert led.notice.said
+
+
+async def test_a_form_without_a_number_ends_no_worker() -> None:
+    """It is refused, and the page says why."""
+    asked = Questioned()
+    led = await SessionActions(cast("Questions", asked)).act(sent(SessionForm(action="scale")))
+    assert [] == asked.bodies
+    assert led.notice is not None
+    assert ["Say how many workers there are to be."] == led.notice.trouble

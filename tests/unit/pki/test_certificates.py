@@ -38,21 +38,24 @@ def test_an_authority_signs_what_others_can_check(files: AuthorityFiles) -> None
     """
     server = files.issue(["bus.example.org", "192.0.2.7", "2001:db8::7"], "server", now=NOW)
     client = files.issue(["monitoring"], "client", now=NOW)
+    peer = files.issue(["bus-0"], "peer", now=NOW)
     authority = load(files.kept("ca").certificate.read_bytes())
     public = authority.public_key()
     assert isinstance(public, ec.EllipticCurvePublicKey)
     assert isinstance(public.curve, ec.SECP256R1)
-    for each in (server, client):
+    for each in (server, client, peer):
         certificate = load(each.certificate.read_bytes())
         certificate.verify_directly_issued_by(authority)
         assert isinstance(certificate.signature_hash_algorithm, SHA256)
     assert ("bus.example.org", "192.0.2.7", "2001:db8::7") == server.facts.names
-    assert ["authority", "server", "client"] == [
+    assert ["authority", "server", "client", "peer"] == [
         files.kept("ca").facts.kind,
         server.facts.kind,
         client.facts.kind,
+        peer.facts.kind,
     ]
-    assert 3 == len({each.facts.serial for each in files.all()})
+    assert "peer" == files.renew("bus-0", now=NOW).facts.kind
+    assert 4 == len({each.facts.serial for each in files.all()})
     assert timedelta(days=365) == server.facts.ends - NOW
 
 

@@ -95,6 +95,19 @@ def test_settings_that_say_something_else_are_named(tmp_path: Path) -> None:
         make(ContainerPool(pool="other"), tmp_path, now=NOW)
 
 
+def test_names_that_a_certificate_lacks_are_named(tmp_path: Path) -> None:
+    """
+    It is not replaced in silence, because who has pinned it would not know it again; without it another is made.
+    """
+    make(POOL, tmp_path, now=NOW)
+    wanted = ContainerPool(pool="demo", names=["bus.example.org", "2001:DB8::7"])
+    with pytest.raises(ContainerFilesError, match=r"nats\.pem is not for 2001:db8::7: remove it"):
+        make(wanted, tmp_path, now=NOW)
+    (tmp_path / "pki/nats.pem").unlink()
+    make(wanted, tmp_path, now=NOW)
+    make(wanted, tmp_path, now=NOW)
+
+
 def test_several_servers_are_a_cluster(tmp_path: Path) -> None:
     """
     One file serves all: each takes its name from its host, and streams have as many copies as there are servers, up to three.

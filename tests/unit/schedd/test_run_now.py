@@ -186,6 +186,35 @@ async def test_now_is_accepted_once_per_id_and_looked_at_anew_under_another(tmp_
         assert 2 == len(ap.startd.claims)
 
 
+@pytest.mark.parametrize("limits", [{}, {"x": 1.0}])
+async def test_a_swap_that_came_to_nothing_counts_for_nothing(
+    tmp_path: Path, limits: dict[str, float]
+) -> None:
+    """
+    What is asked for counts while it is asked for: a count that falls without having risen would let a submitter have more than its quota.
+    """
+    async with schedd(tmp_path) as ap:
+        queue = ap.recorder.queue
+        granted = msgspec.structs.replace(
+            queue.claims["c"].granted, claim="d", limits=limits, autocluster=queue.autocluster(URGENT)
+        )
+        await ap.submit({}, count=1)
+        await ap.recorder.record([
+            ("claim/d", granted),
+            ("job/2.0", JobAssigned(attempt=1, claim="d", slot="s@ep", startd="ep")),
+            ("job/2.0", JobStarted(attempt=1, pid=6, at=1.0)),
+        ])  # fmt: skip
+        before = ap.claims.count("eve")
+        await ap.asked.ask(RUN_NOW, RunNow(id="x", job=URGENT, instead_of=[JobId(2, 0)]), EVE)
+        assert before + 1 == ap.claims.count("eve")
+        assert limits == ap.claims.asked_limits.of("eve")
+        ap.startd.says = "the claim has lapsed"
+        await so(lambda: not ap.claims.asked)
+
+        assert before == ap.claims.count("eve")
+        assert {} == ap.claims.asked_limits.of("eve")
+
+
 async def test_the_answer_of_now_outlives_its_schedd(tmp_path: Path) -> None:
     """It is stored like the answers of all commands: the next schedd has it."""
     async with schedd(tmp_path) as ap:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from kettle.backup import Setting
 from kettle.backup.bus_heads import BusPlace
+from kettle.backup.home_files import links_elsewhere
 from kettle.backup.restoring import Servers
 from kettle.runtime import SettingsError
 from kettle_services.cli.configuration.master_settings import master_settings
@@ -43,15 +44,16 @@ def settings_of(home: Path) -> list[Setting]:
 
 
 def outside(home: Path, settings: list[Setting]) -> list[str]:
-    """The files and directories that settings name and that are not in the pool's directory."""
-    return sorted(
-        {
-            text
-            for each in settings
-            for text in _texts(each.value)
-            if text.startswith("/") and not Path(text).is_relative_to(home) and Path(text).exists()
-        }
-    )
+    """
+    The files and directories that settings name, or to which links lead, and that are not in the pool's directory.
+    """
+    named = {
+        text
+        for each in settings
+        for text in _texts(each.value)
+        if text.startswith("/") and not Path(text).is_relative_to(home) and Path(text).exists()
+    }
+    return sorted(named | {str(path) for path in links_elsewhere(home)})
 
 
 def _texts(value: object) -> Iterator[str]:

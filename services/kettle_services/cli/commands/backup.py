@@ -190,7 +190,7 @@ def _restore(arguments: argparse.Namespace, screen: Screen) -> int:
     for path in done.manifest.outside:
         if not Path(path).exists():
             screen.note(
-                f"The settings name {path}, which is not in a backup: it has to be there before the start."
+                f"{path}, which a setting names or a link, is not in the backup: it has to be there before the start."
             )
     screen.note(
         f"Next: kettle config check --home {home}, then kettle up --home {home}, then kettle log check."

@@ -31,8 +31,6 @@ examples:
   kettle doctor bundle --output /tmp/pool.tar.gz
 """
 
-_STYLES: Final = {"problem": "bad", "warning": "held", "note": "idle", "good": "good"}
-
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
@@ -63,14 +61,12 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
 
 
 def _print(found: "Sequence[Finding]", screen: Screen, *, everything: bool) -> None:
+    from kettle_services.cli.doctor.printing import STYLES, print_finding
+
     for each in found:
-        if each.grade == "good" and not everything:
-            continue
-        head = screen.paint(each.grade.upper(), _STYLES[each.grade])
-        screen.say(f"{head}  {each.check}: {each.where}: {each.what}")
-        if each.todo:
-            screen.say(f"    {each.todo}")
-    counts = {grade: sum(each.grade == grade for each in found) for grade in _STYLES}
+        if everything or each.grade != "good":
+            print_finding(each, screen)
+    counts = {grade: sum(each.grade == grade for each in found) for grade in STYLES}
     screen.say(
         f"{counts['problem']} problems, {counts['warning']} warnings, {counts['note']} notes; "
         f"{counts['good']} things are as they should be."

@@ -3,12 +3,15 @@
 import argparse
 import asyncio
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kettle.client import home_directory
 from kettle_services.cli.errors import CommandError
 from kettle_services.cli.options import json_option, reach_options
 from kettle_services.cli.output.screen import Screen
+
+if TYPE_CHECKING:
+    from kettle_services.cli.upgrade.readiness import ReadinessFacts
 
 HELP: Final = """\
 Say whether the version that is installed here can serve the pool, and take the last step of an upgrade.  Old and new services may run
@@ -31,8 +34,6 @@ Take the steps of the schema that older services cannot work with.  While a host
 host could not serve, and there is no way back but a backup.
 """
 
-_STYLES: Final = {"problem": "bad", "warning": "held", "note": "idle", "good": "good"}
-
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
@@ -50,6 +51,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
     """Look, or do it."""
     from kettle.eventsourcing.log import LogError
+    from kettle_services.cli.doctor.printing import print_finding
     from kettle_services.cli.upgrade.readiness import readiness
     from kettle_services.cli.upgrade.reading import facts_of
 
@@ -57,9 +59,7 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     try:
         facts = asyncio.run(facts_of(home, patience=arguments.patience))
         if arguments.what == "finish":
-            return _finish(
-                home, arguments, screen, [host for host, version in facts.hosts if version != facts.version]
-            )
+            return _finish(home, arguments, screen, facts)
     except LogError as error:
         raise CommandError(str(error)) from error
     found = list(readiness(facts))
@@ -68,11 +68,7 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
         screen.json({"ready": ready, "version": facts.version, "findings": found})
         return 0 if ready else 1
     for each in found:
-        screen.say(
-            f"{screen.paint(each.grade.upper(), _STYLES[each.grade])}  {each.check}: {each.where}: {each.what}"
-        )
-        if each.todo:
-            screen.say(f"    {each.todo}")
+        print_finding(each, screen)
     verdict = "can" if ready else "CANNOT"
     screen.say(f"Kettle {facts.version} {verdict} serve this pool.")
     if ready:
@@ -80,10 +76,15 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     return 0 if ready else 1
 
 
-def _finish(home: Path, arguments: argparse.Namespace, screen: Screen, older: list[str]) -> int:
+def _finish(home: Path, arguments: argparse.Namespace, screen: Screen, facts: "ReadinessFacts") -> int:
     from kettle_services.cli.upgrade.reading import finish
 
-    if older:
+    if not facts.hosts:
+        raise CommandError(
+            "the pool does not say which versions run, and nothing was changed: start it with the new version, see kettle status, "
+            "and say this again"
+        )
+    if older := [host for host, version in facts.hosts if version != facts.version]:
         raise CommandError(
             f"{', '.join(older)} runs another version than the one installed here: upgrade and restart it first"
         )

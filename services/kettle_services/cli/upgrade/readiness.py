@@ -20,7 +20,7 @@ class ReadinessFacts(msgspec.Struct, frozen=True, kw_only=True):
     unknown_types: Sequence[tuple[str, str]] = ()
     """Shards with a type of event that this version does not know, and that type."""
     hosts: Sequence[tuple[str, str]] = ()
-    """The hosts of the pool, each with the version that runs there."""
+    """The hosts of the pool, each with a version that runs there; empty: nobody could be asked."""
     rebuilds: Sequence[str] = ()
     """Projections whose tables are of another version than this one's."""
     stopped: Sequence[str] = ()
@@ -72,17 +72,15 @@ def _schema(schema: SchemaState, version: str) -> Iterator[Finding]:
 
 
 def _hosts(facts: ReadinessFacts) -> Iterator[Finding]:
-    others = sorted({version for _, version in facts.hosts if version not in {"", facts.version}})
+    others = sorted({version for _, version in facts.hosts if version != facts.version})
+    if not facts.hosts:
+        what = "nobody says which versions run: the pool does not answer"
+        yield note("hosts", "the pool", what, "kettle status")
     for host, version in facts.hosts:
         if version == facts.version:
             yield good("hosts", host, f"it runs Kettle {version}")
         else:
-            yield note(
-                "hosts",
-                host,
-                f"it runs Kettle {version or 'of an unknown version'}",
-                "upgrade it, then kettle restart",
-            )
+            yield note("hosts", host, f"it runs Kettle {version}", "upgrade it, then kettle restart")
     if len(others) > 1:
         what = f"there are several older versions: {', '.join(others)}"
         yield warning(

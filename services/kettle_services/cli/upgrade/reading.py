@@ -74,9 +74,14 @@ async def _types(log: PgLog, shard: str, after: int) -> list[str]:
 
 
 async def _hosts(home: Path, patience: float) -> list[tuple[str, str]]:
+    """
+    By the ads of all daemons: where an engine for containers runs them, no master says which version it is.
+    """
     try:
         async with Client.connect(home=home, patience=patience) as client:
-            ads = await client.ads("DaemonMaster")
+            ads = await client.ads(
+                constraint="KettleVersion =!= undefined", projection=("Name", "Machine", "KettleVersion")
+            )
     except ClientError:
         return []  # an upgrade may be looked at while the pool is down
-    return [(str(ad.get("Name", "?")), str(ad.get("KettleVersion", ""))) for ad in ads]
+    return sorted({(str(ad.get("Machine", ad.get("Name"))), str(ad["KettleVersion"])) for ad in ads})

@@ -174,6 +174,7 @@ class ClaimLifecycle:
             raise refused(f"job {job} may not run in that pool")
         [new] = self.requests.new_ids(granted.startd, 1)
         self.asked[key] += 1
+        self.asked_limits.count(submitter, granted.limits, 1)
         self.requests.asking.add(new)
         request = RequestClaims(
             schedd=self._queue.schedd,

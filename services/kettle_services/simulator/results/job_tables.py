@@ -16,6 +16,9 @@ from kettle_services.simulator.workloads.workload import Column, Workload
 
 _WHOLE: Final = ("cores", "nodes", "memory")
 _TIMES: Final = ("submitted", "started", "ended", "reported")
+_LARGEST: Final = 1_000_000_000
+"""Of cores, nodes and MiB."""
+_LATEST_S: Final = 1e12
 _NEVER: Final = -1
 _US: Final = 1e6
 
@@ -99,8 +102,10 @@ def _row(path: Path, number: int, row: Mapping[str, Any], users: dict[str, int])
         times = [_moment(row[name]) for name in _TIMES]
     except (TypeError, ValueError) as error:
         raise JobTableError(f"{path}, line {number}: this is no job: {error}") from error
-    if min(asked[:2]) < 1 or asked[2] < 0 or times[0] == _NEVER:
-        raise JobTableError(f"{path}, line {number}: a job has cores and nodes, and was submitted")
+    if min(asked[:2]) < 1 or asked[2] < 0 or max(asked) > _LARGEST or times[0] == _NEVER:
+        raise JobTableError(
+            f"{path}, line {number}: a job has from 1 to {_LARGEST} cores and nodes, at most as many MiB, and was submitted"
+        )
     return (user, *asked, *times)
 
 
@@ -109,7 +114,11 @@ def _moment(value: object) -> int:
     if value is None or value == "":
         return _NEVER
     seconds = float(str(value))
-    return _NEVER if math.isnan(seconds) else round(seconds * _US)
+    if math.isnan(seconds):
+        return _NEVER
+    if abs(seconds) > _LATEST_S:
+        raise ValueError(f"{value} is no time in seconds")
+    return round(seconds * _US)
 
 
 def _most(starts: Column, ends: Column, weight: Column) -> int:

@@ -62,8 +62,12 @@ class SocketMaker:
 
     def make(self, pid: int, family: int) -> socket.socket:
         """One in the network of a process of the job; raises OSError."""
-        self._ours.send(_ASKED.pack(pid, family))
-        said, fds, _, _ = socket.recv_fds(self._ours, 256, 1)
+        try:
+            self._ours.send(_ASKED.pack(pid, family))
+            said, fds, _, _ = socket.recv_fds(self._ours, 256, 1)
+        except OSError:
+            self._ours.close()  # an answer that comes late would be taken for that to the next question
+            raise
         if not fds:
             raise OSError(said.decode(errors="replace") or "its maker has ended")
         os.set_inheritable(fds[0], False)

@@ -9,6 +9,7 @@ from kettle_services.gateway.pages.page import Form, Led
 from kettle_services.gateway.pages.questions import Questions
 from kettle_services.gateway.rest.application import Asked
 from kettle_services.gateway.rest.refusals import RequestRefused
+from kettle_wire.rest.problem import ProblemCode
 from kettle_wire.rest.sessions import (
     CHANGE_WORK_SESSION,
     RESTART_WORK_SESSION,
@@ -96,6 +97,8 @@ class SessionActions:
 
 def _change(form: SessionForm) -> WorkSessionChange:
     if form.action == "scale":
-        return WorkSessionChange(size=WorkersWanted(workers=form.workers or 0))
+        if form.workers is None:  # 0 would end them all
+            raise RequestRefused(422, ProblemCode.BODY_INVALID, "say how many workers there are to be")
+        return WorkSessionChange(size=WorkersWanted(workers=form.workers))
     maximum = MOST_WORKERS if form.maximum is None else form.maximum
     return WorkSessionChange(adapt=SessionAdapt(minimum=form.minimum or 0, maximum=maximum))

@@ -1,0 +1,81 @@
+"""What is done with streams whose frames are given up."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from kettle.backup import restoring
+from kettle.backup.bus_heads import BusPlace
+from kettle.backup.errors import BusAheadOfBackupError, StreamAhead
+from kettle.backup.manifest import Manifest, ShardHead, part_of
+from kettle.backup.restoring import Servers, Target, restore
+
+AHEAD = StreamAhead("KETTLE_p_schedd", "schedd.a", 9, 7)
+HEADS = [ShardHead("schedd.a", 1, 7, 20)]
+
+
+class Bus:
+    """A bus of the site, whose streams can be deleted."""
+
+    def __init__(self) -> None:
+        self.deleted: list[str] = []
+
+    async def delete_stream(self, name: str) -> None:
+        self.deleted.append(name)
+
+
+@pytest.fixture
+def bus(monkeypatch: pytest.MonkeyPatch) -> Bus:
+    found = Bus()
+
+    @asynccontextmanager
+    async def bus_of(_home: Path, _place: BusPlace) -> AsyncGenerator[Bus]:
+        yield found
+
+    async def ahead(*_: object) -> list[StreamAhead]:
+        return [AHEAD]
+
+    async def load(*_: object, **_more: object) -> list[ShardHead]:
+        return HEADS
+
+    monkeypatch.setattr(restoring, "bus_of", bus_of)
+    monkeypatch.setattr(restoring, "ahead", ahead)
+    monkeypatch.setattr(restoring, "load", load)
+    return found
+
+
+@pytest.fixture
+def backup(tmp_path: Path) -> Path:
+    directory = tmp_path / "backup"
+    directory.mkdir()
+    for name in ("files.tar", "files-later.tar", "secrets.tar"):
+        (directory / name).write_bytes(bytes(10240))  # the end of an archive, of an empty one
+    (directory / "database.dump").write_bytes(b"")
+    Manifest(
+        kettle="0", pool="p", pool_id="1", at="", host="", postgres="", database="kettle", shards=HEADS, migrations=[],
+        settings=[], outside=[], elsewhere=0, parts=[part_of(path) for path in directory.iterdir()],
+    ).save(directory)  # fmt: skip
+    return directory
+
+
+def of_the_site(home: Path, *, accept_loss: bool) -> Target:
+    servers = Servers(bus=BusPlace(pool="p", url="nats://bus"), database_url="postgresql://db/kettle")
+    return Target(home=home, servers=lambda _: servers, accept_loss=accept_loss)
+
+
+async def test_streams_of_a_bus_of_the_site_are_deleted(bus: Bus, backup: Path, tmp_path: Path) -> None:
+    """There is nothing of that bus in the pool's directory, and the pool is back."""
+    home = tmp_path / "home"
+    done = await restore(backup, of_the_site(home, accept_loss=True))
+    assert [AHEAD.stream] == bus.deleted
+    assert ([AHEAD], HEADS) == (done.lost, done.shards)
+    assert "1\n" == (home / "pool.id").read_text()
+
+
+async def test_nothing_is_deleted_unasked(bus: Bus, backup: Path, tmp_path: Path) -> None:
+    """The refusal says what can be done."""
+    with pytest.raises(BusAheadOfBackupError, match="--accept-loss"):
+        await restore(backup, of_the_site(tmp_path / "home", accept_loss=False))
+    assert [] == bus.deleted
