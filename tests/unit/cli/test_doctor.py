@@ -203,7 +203,7 @@ JWT = user(KeyPair.new(Kind.ACCOUNT), SEED.public, "schedd", Permissions(), now=
         ("Y2FuYXJ5LTE2Y2FuYXJ5LTE2\nY2FuYXJ5LTE3\n-----END PRIVATE KEY-----\n", "Y2FuYXJ5LTE2"),
         ("-----BEGIN PRIVATE KEY-----\nY2FuYXJ5", "Y2FuYXJ5"),
     ],
-    ids=range(11),  # keys differ in each process of the tests
+    ids=range(21),  # keys differ in each process of the tests
 )
 def test_canaries(text: str, secret: str) -> None:
     """Whatever a secret looks like, it does not come through; the rest of the line does."""
