@@ -78,6 +78,7 @@ async def test_they_say_the_same_as_without_a_server(served: Condor, condor: Con
         executed = await condor.execute(name, *words, typed=f"{WAITS}queue\n")
         assert executed == await served.execute(name, *words, typed=f"{WAITS}queue\n"), name
         assert executed.out or executed.err, name
+    assert f"{served.place}\n" == (await served.execute("condor_config_val", "BIN")).out
 
 
 async def test_jobs_are_submitted_and_removed_in_a_loop(served: Condor) -> None:

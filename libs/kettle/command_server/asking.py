@@ -18,17 +18,17 @@ LONGEST = 1 << 17
 """Bytes of an order; one with more words or variables is not sent."""
 LOST = 70
 """The exit status, EX_SOFTWARE, of a command whose server ended before it."""
-_ERRORS = 2
-"""The highest descriptor of the standard streams."""
 _KEY = 0x6B6574746C65
 _ANSWER_BYTES = 16
+_STREAMS = 3
+"""Standard input, output and errors."""
 _NAMESPACES = "cgroup", "ipc", "mnt", "net", "pid", "user", "uts"
 _RIGHTS = (
     *(b"Uid:", b"Gid:", b"Groups:", b"CapInh:", b"CapPrm:", b"CapEff:", b"CapBnd:", b"CapAmb:"),
     *(b"NoNewPrivs:", b"Seccomp:", b"Seccomp_filters:", b"Cpus_allowed:", b"Mems_allowed:"),
 )
-_LOGIN = "/proc/self/loginuid", "/proc/self/sessionid", "/proc/self/attr/current"
-"""In whose name the kernel's audit writes down what a process does, and its label of SELinux or its profile of AppArmor."""
+_NOT_EVERYWHERE = "attr/current", "loginuid", "sessionid"
+"""Files of a process that a kernel has not always: its label for AppArmor or SELinux, and what its audit knows it by."""
 _JOBS = b"_CONDOR_JOB_AD", b"KETTLE_JOB_AD"
 """Variables of jobs, which leave no processes behind."""
 _READ_AT_START = b"LC_", b"LANG", b"PYTHON", b"LD_", b"MALLOC_", b"GLIBC_", b"OPENSSL_", b"KETTLE_FAULT"
@@ -41,33 +41,50 @@ class NoServerError(Exception):
 
 def context() -> bytes:
     """
-    All that a process has from its parent, and that a fork of another process would not have: its identity, rights, login,
-    label, namespaces, control groups, limits and installation. Two processes may do each other's work if these are the same bytes.
+    All that a process has from its parent, and that a fork of another process would not have: its rights, the variables that
+    are read once, and its installation. Two processes may do each other's work if these are the same bytes.
 
     Raises NoServerError or OSError.
     """
     if posix.getuid() != posix.geteuid() or posix.getgid() != posix.getegid():
         raise NoServerError
-    status = _read("/proc/self/status").split(b"\n")
     read_at_start = sorted(item for item in posix.environ.items() if item[0].startswith(_READ_AT_START))
     parts = [
-        *(line for line in status if line.startswith(_RIGHTS)),
-        _read("/proc/self/limits"),
-        _read("/proc/self/cgroup"),
-        *(posix.readlink(f"/proc/self/ns/{name}").encode() for name in _NAMESPACES),
-        posix.readlink("/proc/self/root").encode("utf-8", "surrogateescape"),
-        _read("/proc/self/oom_score_adj"),
-        b"%d" % posix.getpriority(posix.PRIO_PROCESS, 0),
-        *(_read_if_any(path) for path in _LOGIN),
+        rights(),
         *(b"%s=%s" % item for item in read_at_start),
         "\n".join((sys.version, sys.executable, *sys.path)).encode("utf-8", "surrogateescape"),
     ]
     return b"\n".join(parts)
 
 
-def directory() -> str:
+def rights(process: int = 0) -> bytes:
     """
-    Where this person's servers have their sockets; made if there is none.
+    What the kernel says of a process: identity, rights, namespaces, control groups, limits, confinement, and the login on whose
+    account it writes down what is done (audit).
+
+    Raises OSError: it is gone, or has more rights than we have.
+    """
+    place = f"/proc/{process or 'self'}"
+    status = _read(f"{place}/status").split(b"\n")
+    parts = [
+        *(line for line in status if line.startswith(_RIGHTS)),
+        _read(f"{place}/limits"),
+        _read(f"{place}/cgroup"),
+        *(posix.readlink(f"{place}/ns/{name}").encode() for name in _NAMESPACES),
+        posix.readlink(f"{place}/root").encode("utf-8", "surrogateescape"),
+        _read(f"{place}/oom_score_adj"),
+        *(_if_there(f"{place}/{name}") for name in _NOT_EVERYWHERE),
+        b"%d" % posix.getpriority(posix.PRIO_PROCESS, process),
+        b"%d" % posix.sched_getscheduler(process),
+    ]
+    return b"\n".join(parts)
+
+
+def directory() -> int:
+    """
+    A descriptor of where this person's servers have their sockets; made if there is none.
+
+    Who may rename what is above it, as the one whose XDG_RUNTIME_DIR came along with `sudo -E`, cannot put anything in its place.
 
     Raises:
         NoServerError: somebody else may write there.
@@ -75,19 +92,22 @@ def directory() -> str:
     """
     given = posix.environ.get(b"XDG_RUNTIME_DIR", b"").decode("utf-8", "surrogateescape")
     path = f"{given}/kettle" if given.startswith("/") else f"/tmp/kettle-{posix.getuid()}"  # noqa: S108 - looked at below
+    flags = posix.O_PATH | posix.O_DIRECTORY | posix.O_NOFOLLOW | posix.O_CLOEXEC
     try:
-        found = posix.lstat(path)
+        where = posix.open(path, flags)
     except FileNotFoundError:
         posix.mkdir(path, 0o700)
-        found = posix.lstat(path)
+        where = posix.open(path, flags)
+    found = posix.fstat(where)
     if found.st_mode != 0o040700 or found.st_uid != posix.getuid():
+        posix.close(where)
         raise NoServerError
-    return path
+    return where
 
 
-def socket_path(where: str, what: bytes) -> str:
-    """The address of the server of a context."""
-    return f"{where}/commands-{_imp.source_hash(_KEY, what).hex()}"
+def socket_path(where: int, what: bytes) -> str:
+    """The address of the server of a context, for the process that has the directory open."""
+    return f"/proc/self/fd/{where}/commands-{_imp.source_hash(_KEY, what).hex()}"
 
 
 def wanted() -> bool:
@@ -99,8 +119,10 @@ def wanted() -> bool:
 def end_if_carried_out(name: str) -> None:
     """
     End this process with the exit status of the command, if a server has carried it out with our words; return if none has.
+
+    The order has the name of the command, the file that it was started by, and its arguments.
     """
-    status = forked([name, *sys.argv[1:]])
+    status = forked([name, *sys.argv])
     if status is not None:
         posix._exit(status)  # pyright: ignore[reportPrivateUsage]  # noqa: SLF001 - its name where `os` is not loaded
 
@@ -111,18 +133,18 @@ def forked(words: list[str]) -> int | None:
 
     None: there is no such server, or it cannot do it. Nothing has happened then.
     """
-    if not wanted():
-        return None
     try:
         ask = _asked(words)
     except (OSError, NoServerError):
+        return None
+    if ask is None:
         return None
     try:
         answer = ask.recv(_ANSWER_BYTES)
     except KeyboardInterrupt:
         return 130
-    except ConnectionResetError:  # the kernel says so, and not the end of the data, if our order was not read
-        return None
+    except ConnectionResetError:
+        return None  # the server has ended, and has not read the order
     except OSError:
         answer = b""
     if answer == HAND_BACK:
@@ -136,23 +158,26 @@ def forked(words: list[str]) -> int | None:
     status = int(answer)
     if status < 0:
         posix.kill(posix.getpid(), -status)
+        return 128 - status  # a signal that does not end us
     return status
 
 
-def _asked(words: list[str]) -> _socket.socket:
+def _asked(words: list[str]) -> _socket.socket | None:
     """
-    Give the order; the connection over which its end is told.
+    The connection on which a server has been sent its order; None: it is not to be.
 
-    Raises NoServerError or OSError: nobody has read it.
+    Raises NoServerError or OSError.
     """
+    if not wanted():
+        return None
     what = context()
     ask = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET | _socket.SOCK_CLOEXEC, 0)
-    if ask.fileno() <= _ERRORS:  # one of our streams is closed, and this has its number
-        raise NoServerError
-    ask.connect(socket_path(directory(), what))
-    if not _is_ours(ask) or not _ordered(ask, what, words):
-        raise NoServerError
-    return ask
+    if ask.fileno() < _STREAMS:
+        return None  # a stream of ours is closed, and the command would have the connection in its place
+    where = directory()
+    ask.connect(socket_path(where, what))
+    posix.close(where)
+    return ask if _is_ours(ask) and _ordered(ask, what, words) else None
 
 
 def _is_ours(ask: _socket.socket) -> bool:
@@ -180,17 +205,16 @@ def _ordered(ask: _socket.socket, what: bytes, words: list[str]) -> bool:
     return True
 
 
-def _read_if_any(path: str) -> bytes:
-    """Of a kernel without the facility, nothing."""
-    try:
-        return _read(path)
-    except OSError:
-        return b""
-
-
 def _read(path: str) -> bytes:
     fd = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC)
     try:
         return posix.read(fd, 65536)
     finally:
         posix.close(fd)
+
+
+def _if_there(path: str) -> bytes:
+    try:
+        return _read(path)
+    except OSError:
+        return b""

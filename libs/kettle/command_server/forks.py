@@ -21,38 +21,39 @@ if TYPE_CHECKING:
     from io import TextIOWrapper
 
 MOST: Final = 64
-"""Commands at once; what more are asked for are not taken."""
-_DESCRIPTORS_EACH: Final = 8
-"""More than a server opens for a command: its connection, its four descriptors for a moment, and what tells its end."""
+"""Commands at once, as far as there are descriptors for them; what more are asked for are not taken."""
+_SPARE: Final = 32
+"""Descriptors that are for something else than commands and those who ask for them."""
+_EACH: Final = 3
+"""Descriptors for a command that runs, and for one who has not said yet what he asks for."""
 _STREAMS: Final = 4
 """Descriptors that come with an order: standard input, output and errors, and the working directory."""
+_PID: Final = slice(0, 4)
 _UID: Final = slice(4, 8)
-"""The account in what the kernel tells of a peer: process, user and group, of four bytes each."""
+"""Process and account in what the kernel tells of a peer: process, user and group, of four bytes each."""
 
 
 class Forks:
     """The commands that run, each for a connection on which its end is told."""
 
     def __init__(
-        self, listener: socket.socket, accepts: Callable[[Order], bool], *, lifeline: int | None = None
+        self, listener: socket.socket, accepts: Callable[[Order, int], bool], *, lifeline: int | None = None
     ) -> None:
         """
-        `accepts`: whether an order is for this server.
+        `accepts`: whether an order is for this server, and the process that has sent it one for whom it may be carried out.
         `lifeline`: a descriptor; when it is readable or closed at its other end, it is over.
         """
         self._listener = listener
         self._accepts = accepts
         self._lifeline = lifeline
-        descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        self._most: Final = (
-            min(MOST, descriptors // _DESCRIPTORS_EACH) if descriptors != resource.RLIM_INFINITY else MOST
-        )
         self._connections: dict[int, socket.socket] = {}
         """Those whose order has not come, by descriptor."""
         self._running: dict[int, tuple[int, socket.socket]] = {}
         """By the descriptor that says that it has ended: its process id, and who waits for it."""
         self._waiting: dict[int, int] = {}
         """The descriptors of `_running`, by those of who waits."""
+        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self._most = min(MOST, (soft - _SPARE) // _EACH) if soft != resource.RLIM_INFINITY else MOST
         self.ending = False
         """Whether it is over as soon as no command runs."""
         self._poll = select.poll()
@@ -112,6 +113,9 @@ class Forks:
         if int.from_bytes(credentials[_UID], sys.byteorder) != os.getuid():
             caller.close()
             return
+        if len(self._connections) >= self._most:
+            _hand_back(caller)
+            return
         self._connections[caller.fileno()] = caller
         self._poll.register(caller, select.POLLIN)
 
@@ -123,21 +127,18 @@ class Forks:
             order = Order.read(data) if len(fds) == _STREAMS else None
         except MalformedOrderError:
             order = None
-        if order is not None and len(self._running) < self._most and self._accepts(order):
-            return self._fork(order, caller, fds)
+        pid = -1
+        if order is not None and len(self._running) < self._most and self._accepts(order, _process(caller)):
+            with suppress(OSError):  # this account has as many processes as it may have
+                pid = os.fork()
+        if order is not None and pid >= 0:
+            return self._forked(pid, order, caller, fds)
         for fd in fds:
             os.close(fd)
         _hand_back(caller)
         return None
 
-    def _fork(self, order: Order, caller: socket.socket, fds: Sequence[int]) -> Order | None:
-        try:
-            pid = os.fork()
-        except OSError:  # too many processes or too little memory: its caller carries it out, or says so
-            for fd in fds:
-                os.close(fd)
-            _hand_back(caller)
-            return None
+    def _forked(self, pid: int, order: Order, caller: socket.socket, fds: Sequence[int]) -> Order | None:
         if pid == 0:
             self._leave()
             _become(order, caller, fds)
@@ -181,6 +182,12 @@ class Forks:
                 kill(pid, signal.SIGKILL)
 
 
+def _process(caller: socket.socket) -> int:
+    """Who has connected, by the word of the kernel; 0: one in another namespace of processes."""
+    credentials = caller.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+    return int.from_bytes(credentials[_PID], sys.byteorder)
+
+
 def _hand_back(caller: socket.socket) -> None:
     with caller, suppress(OSError):  # it waits no more
         caller.sendall(HAND_BACK)
@@ -191,7 +198,10 @@ def _become(order: Order, caller: socket.socket, fds: Sequence[int]) -> None:
     needing.callers.append(caller)
     os.setsid()
     *streams, here = fds
-    os.fchdir(here)
+    try:
+        os.fchdir(here)
+    except OSError:  # one may be where one may not go
+        needing.hand_back()
     os.close(here)
     for standard, stream in enumerate(streams):
         os.dup2(stream, standard)

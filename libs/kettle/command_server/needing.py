@@ -18,6 +18,11 @@ def needs_a_terminal() -> None:
 
     In a forked one this does not return: its caller carries the command out.
     """
+    hand_back()
+
+
+def hand_back() -> None:
+    """In a forked command that has done nothing yet: have its caller carry it out. Does not return there."""
     for caller in callers:
         caller.sendall(HAND_BACK)
         os._exit(0)

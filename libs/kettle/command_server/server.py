@@ -32,16 +32,21 @@ def serve(address: str, modules: Iterable[str]) -> Sequence[str] | None:
     for name in modules:
         importlib.import_module(name)
     files = [path for module in sys.modules.values() if (path := getattr(module, "__file__", None))]
-    context, changes = asking.context(), _changes(files)
+    context, rights, changes = asking.context(), asking.rights(), _changes(files)
     gc.freeze()  # what is there now is never looked at again, so its pages stay shared
     Path(address).unlink(missing_ok=True)  # of one that was killed
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
         listener.bind(address)
         listener.listen()
 
-        def accepts(order: Order) -> bool:
+        def accepts(order: Order, process: int) -> bool:
             forks.ending = forks.ending or _changes(files) != changes  # another version is another program
-            return order.context == context and not forks.ending
+            if forks.ending or order.context != context or not process:
+                return False
+            try:
+                return asking.rights(process) == rights  # its own word is not enough: it may be confined
+            except OSError:
+                return False
 
         forks = Forks(listener, accepts)
         order = forks.serve(IDLE_S)
@@ -53,9 +58,11 @@ def serve(address: str, modules: Iterable[str]) -> Sequence[str] | None:
 
 
 def _changes(files: Sequence[str]) -> Sequence[int]:
-    """When files were last changed, ns since the epoch."""
+    """
+    When files were last changed or put in their places, ns since the epoch: packages bring the times of their contents along.
+    """
     changes: list[int] = []
     for path in files:
         with suppress(FileNotFoundError):
-            changes.append(os.stat(path).st_mtime_ns)  # noqa: PTH116 - some hundred for each command
+            changes.append(os.stat(path).st_ctime_ns)  # noqa: PTH116 - some hundred for each command
     return changes

@@ -5,6 +5,7 @@ How a command server begins: a command that was carried out by its own interpret
 import os
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -16,7 +17,7 @@ _BEGIN: Final = """\
 import sys
 sys.path[:] = {paths!r}
 from {module} import serve
-serve({address!r}, {lock})
+serve({address!r}, {lock}, {where})
 """
 
 
@@ -24,19 +25,20 @@ def start_if_useful(module: str) -> None:
     """
     Start a server for the context of this process, if its person has asked for a command of late and no server is there or begins.
 
-    `module`: the one whose `serve(address, lock)` becomes the server, in an interpreter that has been started like ours.
+    `module`: the one whose `serve(address, lock, where)` becomes the server, in an interpreter that has been started like ours.
     """
     if not asking.wanted():
         return
     with suppress(OSError, asking.NoServerError):  # a server is never necessary
-        address = asking.socket_path(asking.directory(), asking.context())
+        where = asking.directory()
+        address = asking.socket_path(where, asking.context())
         if _of_late(f"{address}.used"):
-            _start(module, address)
+            _start(module, address, where)
 
 
 def _of_late(path: str) -> bool:
     """Whether somebody was here some seconds ago; remembers that somebody was."""
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         before = os.fstat(handle)
         new = before.st_size == 0
@@ -48,20 +50,21 @@ def _of_late(path: str) -> bool:
         os.close(handle)
 
 
-def _start(module: str, address: str) -> None:
+def _start(module: str, address: str, where: int) -> None:
     import fcntl
 
-    lock = os.open(f"{address}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    lock = os.open(f"{address}.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         # The lock goes to the server and with it: as long as it is held there is one, or one begins.
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        _launch(_BEGIN.format(paths=sys.path, module=module, address=address, lock=lock), lock)
+        text = _BEGIN.format(paths=sys.path, module=module, address=address, lock=lock, where=where)
+        _launch(text, [lock, where])
     finally:
         os.close(lock)
 
 
-def _launch(text: str, lock: int) -> None:
-    """As a process of nobody: it keeps no descriptor of ours but the lock, and not our session."""
+def _launch(text: str, kept: Sequence[int]) -> None:
+    """As a process of nobody: it keeps no descriptor of ours but these, and not our session."""
     import subprocess
 
     process = subprocess.Popen(
@@ -70,7 +73,7 @@ def _launch(text: str, lock: int) -> None:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         cwd="/",
-        pass_fds=[lock],
+        pass_fds=kept,
         start_new_session=True,
     )
     process.returncode = 0  # nobody waits for it: it ends when it is not used any more

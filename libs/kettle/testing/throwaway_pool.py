@@ -23,6 +23,7 @@ import msgspec
 
 from kettle import pool
 from kettle.client import Client
+from kettle.command_server import asking
 from kettle.pool import DaemonState, MasterState, processes
 from kettle.pool.home import open_home
 from kettle.pool.personal_settings import Tables, Value, write_settings
@@ -274,7 +275,8 @@ async def unconnected_pool(
     A `throwaway_pool` without a client, since a client belongs to the event loop that it was connected in.
     """
     inherited = dict(os.environ if environ is None else environ)
-    clean = {k: v for k, v in inherited.items() if not k.startswith("KETTLE_") or k.endswith("_BIN")}
+    kept = ("_BIN", asking.VARIABLE)
+    clean = {k: v for k, v in inherited.items() if not k.startswith("KETTLE_") or k.endswith(kept)}
     with _kept(home) if home else _home(directory) as place:
         async with pool_settings() as lane:
             tables = merged(

@@ -21,18 +21,22 @@ _ALSO: Final = (
 """What commands load when they need it, as a rule."""
 
 
-def serve(address: str, lock: int) -> None:
+def serve(address: str, lock: int, where: int) -> None:
     """
     Be the server at an address; in a forked process, be a command and end with its status.
 
     `lock`: the descriptor of a file that is locked as long as this process lives; it says which that is.
+    `where`: the descriptor of the directory in which the address is.
     """
-    os.set_inheritable(lock, False)
+    for kept in (lock, where):
+        os.set_inheritable(kept, False)
     os.ftruncate(lock, 0)
     os.write(lock, b"%d\n" % os.getpid())
     short_process.defer_loading()
     modules = [f"kettle_services.condor.commands.{COMMANDS[name][0]}" for name in sorted(SERVED)]
     words = server.serve(address, [*modules, *_ALSO])
     if words is not None:
-        sys.argv[:] = words
-        short_process.exit_quickly(main(words[0], list(words[1:])))
+        for kept in (lock, where):  # a command may outlive a server that is killed, and another one may begin
+            os.close(kept)
+        name, *sys.argv[:] = words
+        short_process.exit_quickly(main(name, sys.argv[1:]))

@@ -23,7 +23,10 @@ class Slow(SchedulerPlugin):
 
 
 async def being_closed() -> tuple[JobScheduler, Slow, asyncio.Task[None]]:
-    scheduler, slow = JobScheduler(protocol="tcp", host="127.0.0.1", port=0, dashboard=False), Slow()
+    scheduler, slow = (
+        JobScheduler(protocol="tcp", host="127.0.0.1", port=0, dashboard_address="127.0.0.1:0"),
+        Slow(),
+    )
     await scheduler
     scheduler.add_plugin(slow)
     closing = asyncio.create_task(scheduler.close())
@@ -61,3 +64,5 @@ async def test_nobody_waits_without_end_when_everything_is_cancelled() -> None:
     _, waiting = await asyncio.wait([leaving], timeout=PATIENCE_S)
     slow.over.set()
     assert not waiting
+    scheduler.stop()  # what a scheduler whose closing was cancelled has left to the end of the process
+    scheduler.http_server.stop()

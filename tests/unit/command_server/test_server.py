@@ -3,33 +3,29 @@ A command server does what an interpreter of its own would have done, for one ac
 """
 
 import os
-import resource
+import posix
 import select
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
 from kettle.command_server import asking
-from kettle.command_server.forks import Forks
 from kettle.command_server.order import MalformedOrderError, Order
 
 _ROOT: Final = os.geteuid() == 0
 SERVER: Final = """\
 import os, sys
-from kettle.command_server import server
+from kettle.command_server import asking, server
 server.IDLE_S = {idle_s}
-words = server.serve({address!r}, {modules!r})
+words = server.serve(asking.socket_path(asking.directory(), asking.context()), {modules!r})
 if words is not None:
     exec(words[1])
-"""
-ADDRESS: Final = """\
-from kettle.command_server import asking
-print(asking.socket_path(asking.directory(), asking.context()), end='')
 """
 CALLER: Final = """\
 import sys
@@ -47,30 +43,29 @@ class Place:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.environ = {**os.environ, "XDG_RUNTIME_DIR": str(directory), asking.VARIABLE: "on"}
+        self.before: Sequence[str] = ()
+        """Words with which servers are started by another program."""
         self.servers: list[subprocess.Popen[bytes]] = []
 
     def serve(self, *modules: str, idle_s: float = 60.0) -> subprocess.Popen[bytes]:
         """A server for callers of `ask`, which takes orders when this returns."""
-        address = self.address()
-        text = SERVER.format(address=address, modules=modules, idle_s=idle_s)
-        server = subprocess.Popen([*self._python(), self._paths() + text], env=self.environ)
+        text = SERVER.format(modules=modules, idle_s=idle_s)
+        server = subprocess.Popen([*self.before, *self.python(), self.paths() + text], env=self.environ)
         self.servers.append(server)
-        while not Path(address).exists() or not _listens(address):
+        while not any(map(_listens, self.addresses())):
             assert server.poll() is None
         return server
 
-    def address(self) -> str:
-        """Where callers of `ask` look for a server."""
-        program = [*self._python(), self._paths() + ADDRESS]
-        done = subprocess.run(program, env=self.environ, check=True, stdout=subprocess.PIPE)
-        return done.stdout.decode()
+    def addresses(self) -> list[Path]:
+        """Of all servers that are, or were, here."""
+        return list((self.directory / "kettle").glob("commands-*"))
 
     def ask(
         self, program: str, typed: bytes = b"", before: Sequence[str] = (), **variables: str
     ) -> list[str]:
         """The lines that a caller and its command print."""
         done = subprocess.run(
-            [*before, *self._python(), CALLER.format(paths=sys.path), program],
+            [*before, *self.python(), CALLER.format(paths=sys.path), program],
             input=typed,
             env=self.environ | variables,
             cwd=self.directory,
@@ -83,7 +78,7 @@ class Place:
     def asking(self, program: str) -> "subprocess.Popen[bytes]":
         """One that asks, and is not waited for."""
         return subprocess.Popen(
-            [*self._python(), CALLER.format(paths=sys.path), program],
+            [*self.python(), CALLER.format(paths=sys.path), program],
             env=self.environ,
             cwd=self.directory,
             stdin=subprocess.PIPE,
@@ -92,18 +87,20 @@ class Place:
         )
 
     @staticmethod
-    def _python() -> list[str]:
+    def python() -> list[str]:
+        """An interpreter as launchers have it."""
         return [sys.executable, "-IS", "-c"]
 
     @staticmethod
-    def _paths() -> str:
+    def paths() -> str:
+        """Where its modules are, as the first lines of what it runs."""
         return f"import sys\nsys.path[:] = {sys.path!r}\n"
 
 
-def _listens(address: str) -> bool:
+def _listens(address: Path) -> bool:
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as probe:
         try:
-            probe.connect(address)
+            probe.connect(str(address))
         except ConnectionRefusedError:
             return False
     return True
@@ -180,9 +177,152 @@ def test_a_server_whose_program_has_changed_is_over(
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     server = place.serve("changing")
     assert ["began", "0"] == place.ask("")
-    os.utime(module, ns=(1, 1))
+    before = module.stat()
+    another = tmp_path / "another.py"
+    another.write_text("")
+    os.utime(another, ns=(before.st_atime_ns, before.st_mtime_ns))  # as an archive of a release may say
+    another.replace(module)
     assert ["began", "by itself"] == place.ask("")
     assert 0 == server.wait()
+
+
+FORGED: Final = """\
+import sys
+sys.path[:] = {paths!r}
+from kettle.command_server import asking
+asking.context = lambda: bytes.fromhex({context!r})
+status = asking.forked(["command", "print('carried out')"])
+print("by itself" if status is None else status)
+"""
+"""A caller that says of itself what is true of another process."""
+CONTEXT: Final = "from kettle.command_server import asking; print(asking.context().hex(), end='')"
+
+
+def test_what_a_confined_process_says_of_itself_gives_it_no_rights(place: Place) -> None:
+    """The server looks itself who asks: one of the same account that may do less is not served."""
+    place.serve()
+    said = subprocess.run(
+        [*place.python(), place.paths() + CONTEXT], env=place.environ, check=True, stdout=subprocess.PIPE
+    ).stdout.decode()
+    forged = [*place.python(), FORGED.format(paths=sys.path, context=said)]
+
+    def asked(*before: str) -> str:
+        return subprocess.run(
+            [*before, *forged], env=place.environ, check=True, stdout=subprocess.PIPE
+        ).stdout.decode()
+
+    assert asked() == "carried out\n0\n"
+    assert asked("sh", "-c", 'ulimit -n 100 && exec "$@"', "sh") == "by itself\n"
+
+
+def test_nothing_takes_the_place_of_the_directory_while_it_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    As with `sudo -E`, what is above it may be of somebody else, who exchanges it when it has been looked at.
+    """
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.setitem(posix.environ, b"XDG_RUNTIME_DIR", os.fsencode(tmp_path))
+    where = asking.directory()
+    try:
+        (tmp_path / "kettle").rename(tmp_path / "looked at")
+        (tmp_path / "kettle").mkdir()
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+            listener.bind(asking.socket_path(where, b"context"))
+        assert [] == list((tmp_path / "kettle").iterdir())
+        assert 1 == len(list((tmp_path / "looked at").iterdir()))
+    finally:
+        os.close(where)
+    (tmp_path / "kettle").rmdir()
+    (tmp_path / "kettle").symlink_to(tmp_path / "looked at")
+    with pytest.raises(OSError, match="Not a directory"):
+        asking.directory()
+
+
+def test_more_callers_than_descriptors_end_no_server(place: Place) -> None:
+    """Whom it cannot take it sends back, and the commands that run do not lose it."""
+    limit = ["sh", "-c", 'ulimit -n 48 && exec "$@"', "sh"]
+    place.before = limit
+    place.serve()
+    (address,) = place.addresses()
+    with ExitStack() as crowd:
+        handed_back = 0
+        for _ in range(100):
+            one = crowd.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
+            one.connect(str(address))
+            one.settimeout(0)
+            with suppress(BlockingIOError):
+                handed_back += one.recv(16) == asking.HAND_BACK
+        assert ["began", "by itself"] == place.ask("", before=limit)
+    assert ["began", "0"] == place.ask("", before=limit)
+
+
+def test_a_caller_whose_stream_is_closed_carries_itself_out(place: Place) -> None:
+    """Its connection would have the number of the stream, and be given to the command as that."""
+    place.serve()
+    assert ["began", "by itself"] == place.ask("", before=["sh", "-c", 'exec "$@" <&-', "sh"])
+
+
+def test_a_directory_that_cannot_be_entered_any_more_is_the_callers(place: Place) -> None:
+    """A process may be where it may not go, and a file is given in the place of its directory by nobody."""
+    place.serve()
+    (address,) = place.addresses()
+    with (place.directory / "file").open("w") as file, Path(os.devnull).open("r+b") as null:
+        context = subprocess.run(
+            [*place.python(), place.paths() + CONTEXT], env=place.environ, check=True, stdout=subprocess.PIPE
+        ).stdout.decode()
+        order = Order(bytes.fromhex(context), 0o22, ["command", "print('carried out')"], {})
+        caller = [
+            *place.python(),
+            place.paths() + ORDERED.format(address=str(address), order=order.written()),
+        ]
+        numbers = [null.fileno(), file.fileno()]
+        said = subprocess.run(
+            [*caller, *map(str, numbers)],
+            env=place.environ,
+            pass_fds=numbers,
+            check=True,
+            stdout=subprocess.PIPE,
+        ).stdout
+    assert asking.HAND_BACK == said
+
+
+ORDERED: Final = """\
+import socket
+null, here = map(int, sys.argv[1:])
+with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as ask:
+    ask.connect({address!r})
+    socket.send_fds(ask, [{order!r}], [null, null, null, here])
+    sys.stdout.buffer.write(ask.recv(16))
+"""
+
+
+def test_an_order_that_was_not_read_is_carried_out_by_its_caller(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that ends at that moment has done nothing, and its caller is told so."""
+    monkeypatch.setitem(posix.environ, b"XDG_RUNTIME_DIR", os.fsencode(tmp_path))
+    monkeypatch.setitem(posix.environ, asking.VARIABLE.encode(), b"on")
+    monkeypatch.setattr(asking, "_JOBS", ())
+    where = asking.directory()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        listener.bind(asking.socket_path(where, asking.context()))
+        listener.listen()
+        os.close(where)
+        ordered = asking._ordered
+
+        callers: list[socket.socket] = []
+
+        def then_over(caller: socket.socket, *order: Any) -> bool:
+            callers.append(caller)
+            done = ordered(caller, *order)
+            listener.close()
+            return done
+
+        monkeypatch.setattr(asking, "_ordered", then_over)
+        assert asking.forked(["command"]) is None
+        for caller in callers:
+            caller.close()
 
 
 def test_a_server_ends_when_nobody_asks(place: Place) -> None:
@@ -205,60 +345,6 @@ def test_who_waits_hears_that_the_server_was_killed(place: Place) -> None:
         caller.stdin.close()
         lost = b"command: the process that carried it out was ended; look whether it was done\n"
         assert [b"done\n", lost, b"70\n"] == caller.stdout.readlines()
-
-
-def test_an_order_that_was_not_read_is_carried_out_by_who_gave_it(place: Place) -> None:
-    """
-    A server that ends while an order comes has done nothing with it, and nobody is told that something may have been done.
-    """
-    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
-        listener.bind(place.address())
-        listener.listen()
-        with place.asking("") as caller:
-            connection, _ = listener.accept()
-            with connection:
-                assert select.select([connection], [], [])
-            assert caller.stdout is not None
-            assert [b"began\n", b"by itself\n"] == caller.stdout.readlines()
-
-
-@pytest.mark.parametrize("lacking", ["processes", "descriptors"])
-def test_a_server_that_can_fork_nothing_hands_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lacking: str
-) -> None:
-    """It goes on, with the commands that run: their ends are told by nobody else."""
-
-    def refuse() -> int:
-        raise BlockingIOError
-
-    def none_left(_which: int) -> tuple[int, int]:
-        return 0, 0
-
-    if lacking == "processes":
-        monkeypatch.setattr(os, "fork", refuse)
-    else:
-        monkeypatch.setattr(resource, "getrlimit", none_left)
-    address, null = str(tmp_path / "server"), os.open(os.devnull, os.O_RDWR)
-    with (
-        socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener,
-        socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as caller,
-    ):
-        listener.bind(address)
-        listener.listen()
-        caller.connect(address)
-        socket.send_fds(caller, [Order(b"", 0o22, ["true"], {}).written()], [null] * 4)
-        assert Forks(listener, lambda _order: True).serve(idle_s=0.01) is None
-        assert asking.HAND_BACK == caller.recv(16)
-    os.close(null)
-
-
-@pytest.mark.parametrize("stream", ["0<&-", "1>&-", "2>&-"])
-def test_one_with_a_closed_stream_carries_itself_out(place: Place, stream: str) -> None:
-    """What it opens has the number of the stream, and is nothing that a command may be given."""
-    server = place.serve()
-    place.ask("print('forked', file=open('said', 'w'))", before=["sh", "-c", f'exec "$@" {stream}', "sh"])
-    assert not (place.directory / "said").exists()
-    assert server.poll() is None
 
 
 def test_a_command_ends_with_who_waits_for_it(place: Place) -> None:
@@ -292,7 +378,7 @@ def test_a_directory_that_others_may_write_has_no_server(place: Place) -> None:
 def test_another_account_is_not_heard(place: Place) -> None:
     """Not even when it can reach the socket."""
     place.serve()
-    (address,) = (place.directory / "kettle").iterdir()
+    (address,) = place.addresses()
     address.parent.chmod(0o755)
     address.chmod(0o777)
     child = os.fork()

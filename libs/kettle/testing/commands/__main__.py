@@ -26,7 +26,7 @@ def main(arguments: list[str]) -> None:
     gc.disable()
     _load(packages)
     gc.freeze()  # what is there now is never looked at again, so its pages stay shared
-    forks = Forks(socket.socket(fileno=int(listener)), lambda _order: True, lifeline=int(lifeline))
+    forks = Forks(socket.socket(fileno=int(listener)), lambda _order, _process: True, lifeline=int(lifeline))
     if order := forks.serve():
         _run(order.words)
 
