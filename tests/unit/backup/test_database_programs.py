@@ -20,7 +20,9 @@ from kettle.backup.database_dump import program_environ
     ],
 )  # fmt: skip
 def test_an_address_is_told_by_variables(url: str, said: dict[str, str]) -> None:
-    """Also where there are several servers, of which one takes writes: a dump comes from where its snapshot is held."""
+    """
+    Also where there are several servers, of which one takes writes: a dump comes from where its snapshot is held.
+    """
     told = program_environ(url)
     wanted = {f"PG{name}": value for name, value in said.items()}
     assert wanted | {"PGDATABASE": "kettle", "PGAPPNAME": "kettle backup"} == {
