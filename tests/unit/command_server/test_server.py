@@ -309,7 +309,7 @@ def test_an_order_that_was_not_read_is_carried_out_by_its_caller(
         listener.bind(asking.socket_path(where, asking.context()))
         listener.listen()
         os.close(where)
-        ordered = asking._ordered
+        ordered = asking._ordered  # pyright: ignore[reportPrivateUsage]
 
         callers: list[socket.socket] = []
 
