@@ -120,6 +120,7 @@ async def test_a_recorded_day_is_told_by_its_replay(pool: ThrowawayPool, tmp_pat
         for case in ("recorded", "replayed")
     )
     log.info("a day, replayed: medians %s, total %+.2f %%, %s", wrong, (replayed / recorded - 1) * 100, trust)
+    assert wrong
     assert all(abs(error) <= 0.05 for error in wrong.values())
     assert replayed == pytest.approx(recorded, rel=0.02)
 

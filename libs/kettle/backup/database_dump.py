@@ -33,6 +33,7 @@ _NOT_RESTORED: Final = re.compile(r"^\d+; \d+ \d+ (POLICY|ROW SECURITY) ", re.MU
 _EPOCHS: Final = 1_000
 """By how many epochs a restored shard is ahead of every owner that it had before, so that none of them can write to it."""
 _KEPT_LINES: Final = 5
+_HOST: Final = re.compile(r"(?P<host>\[[^]]*\]|[^:]*)(?::(?P<port>\d*))?")
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
@@ -193,7 +194,7 @@ async def _run(
     process = await asyncio.create_subprocess_exec(
         _program(program),
         *argv,
-        env=_environ(dsn),
+        env=program_environ(dsn),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,
@@ -238,17 +239,25 @@ def _name(dsn: str) -> str:
     return unquote(urlsplit(dsn).path.lstrip("/"))
 
 
-def _environ(dsn: str) -> Mapping[str, str]:
-    """The address of a database as these programs take it; a password is in no command line."""
+def program_environ(dsn: str) -> Mapping[str, str]:
+    """
+    The address of a database as variables of these programs; a password is in no command line.
+
+    A database with standbys has several hosts, and says to which of them to go.
+    """
     parts: SplitResult = urlsplit(dsn)
     said = {key: values[-1] for key, values in parse_qs(parts.query).items()}
+    hosts = [_HOST.fullmatch(each) for each in parts.netloc.rpartition("@")[2].split(",")]
+    names = ",".join(unquote(each["host"].strip("[]")) for each in hosts if each is not None)
+    ports = ",".join(each["port"] or "" for each in hosts if each is not None)
     found = {
-        "PGHOST": said.pop("host", "") or parts.hostname or "",
-        "PGPORT": said.pop("port", "") or (str(parts.port) if parts.port else ""),
+        "PGHOST": said.pop("host", "") or names,
+        "PGPORT": said.pop("port", "") or (ports.strip(",") and ports),
         "PGUSER": said.pop("user", "") or unquote(parts.username or ""),
         "PGPASSWORD": said.pop("password", "") or unquote(parts.password or ""),
         "PGDATABASE": _name(dsn),
         "PGPASSFILE": said.pop("passfile", ""),
+        "PGTARGETSESSIONATTRS": said.pop("target_session_attrs", ""),
         **{f"PG{key.upper()}": value for key, value in said.items() if key.startswith("ssl")},
         "PGAPPNAME": "kettle backup",
     }

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -38,7 +38,7 @@ def configured(bus: Path, number: int, routes: list[int]) -> Path:
 
 
 @asynccontextmanager
-async def running(config: Path) -> AsyncIterator[asyncio.StreamReader]:
+async def running(config: Path) -> AsyncGenerator[asyncio.StreamReader]:
     """A server, and what it says."""
     server = await asyncio.create_subprocess_exec(
         *(setpriv(), "--pdeathsig=TERM", "--", str(nats_server()), "--config", str(config)),
