@@ -7,7 +7,7 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from kettle.eventsourcing.log import Answered, FencedError, Log
+from kettle.eventsourcing.log import IMPORTED, Answered, FencedError, Log, LogError
 from kettle.eventsourcing.memory import MemoryLog
 from kettle.storage import PgLog
 from kettle.testing.patience import PATIENCE_S
@@ -77,6 +77,24 @@ async def test_taking_over_raises_the_epoch_and_keeps_the_head(log: Log, shard: 
     assert (2, 2, 1, "b") == (second.epoch, second.head, second.frame, second.owner)
     assert second == await log.tenure(shard)
     assert second in await log.shards()
+
+
+async def test_no_service_goes_on_with_what_was_imported(log: Log, shard: str) -> None:
+    """
+    An archive of somebody may have a shard of the name of a service that this pool has not had yet: its people, tokens and jobs
+    would be real ones. Nor does an import take a shard from its service.
+    """
+    await log.take(shard, owner=IMPORTED)
+    await log.append(frame(shard, 1, 1, "x"))
+    with pytest.raises(LogError, match="nobody goes on with it"):
+        await log.take(shard, owner="a")
+    again = await log.take(shard, owner=IMPORTED)
+    assert (2, 1, IMPORTED) == (again.epoch, again.head, again.owner)
+    other = f"{shard}-of-a-service"
+    first = await log.take(other, owner="a")
+    with pytest.raises(LogError, match="another pool"):
+        await log.take(other, owner=IMPORTED)
+    assert first == await log.tenure(other)
 
 
 @pytest.mark.parametrize(

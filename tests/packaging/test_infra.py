@@ -83,6 +83,22 @@ def test_the_database_is_reached_by_those_who_have_a_role_of_it(top: Path) -> No
             assert ("database" in service["networks"]) == has, name
 
 
+def test_jobs_reach_nothing_that_believes_everybody(top: Path) -> None:
+    """
+    A job has the account and the networks of its machine: there are the services, which ask for credentials, and NATS, whose
+    state is told within its container; and the token that others join with is good for no longer than a start takes.
+    """
+    services = merged(top)
+    near = {
+        name
+        for name, each in services.items()
+        if {*each.get("networks", [])} & {*services["worker"]["networks"]}
+    }
+    assert {"nats", "prometheus"} == near & OTHERS - {"worker"}
+    assert "--web.listen-address=127.0.0.1:9090" in services["prometheus"]["command"]
+    assert "--lifetime 1h" in services["join-token"]["entrypoint"][-1]
+
+
 def test_secrets_are_files_and_each_service_has_its_own(top: Path) -> None:
     """No variable holds one, and nobody is given the credential of another service."""
     known = set(layer(top, "compose.yaml")["secrets"])

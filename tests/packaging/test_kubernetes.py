@@ -10,12 +10,14 @@ from typing import Any, Final
 
 import pytest
 
+from kettle.pool import joined_files
 from kettle.pool.container_files import DATABASE_ROLES, SERVICES, ContainerPool, make
 from kettle.pool.container_secrets import GIVEN
 
 kubernetes_validate: Any = import_module("kubernetes_validate")  # neither has types
 yaml: Any = import_module("yaml")
 
+RECORD: Final = joined_files._RECORD  # pyright: ignore[reportPrivateUsage]
 OVERLAYS: Final = ("personal", "site", "ha", "workers", "ce", "af")
 OLDEST, NEWEST = "1.25", "1.37"
 ONCE: Final = {"database"}
@@ -56,7 +58,7 @@ def test_pods_are_restricted(pods: dict[str, dict[str, Any]]) -> None:
         assert spec["securityContext"]["runAsNonRoot"] is True, name
         assert {"type": "RuntimeDefault"} == spec["securityContext"]["seccompProfile"], name
         assert [] == [volume for volume in spec["volumes"] if "hostPath" in volume], name
-        for container in spec["containers"]:
+        for container in (*spec.get("initContainers", []), *spec["containers"]):
             closed = container["securityContext"]
             assert (False, ["ALL"], True) == (
                 closed["allowPrivilegeEscalation"],
@@ -132,8 +134,32 @@ def test_each_container_has_its_own_secret(pods: dict[str, dict[str, Any]]) -> N
             given = [
                 volumes[mount["name"]] for mount in container["volumeMounts"] if volumes.get(mount["name"])
             ]
-            wanted = {"worker": "kettle-join-token"}.get(container["name"], f"kettle-{container['name']}")
-            assert [wanted] == given, name
+            wanted = [f"kettle-{container['name']}"] if container["name"] != "worker" else []
+            assert wanted == given, name
+
+
+def test_the_token_that_machines_join_with_is_where_no_job_runs(pods: dict[str, dict[str, Any]]) -> None:
+    """
+    Jobs have the account of their machine, so what it can read they can: a container that ends before it begins has joined.
+    """
+    spec = pods["worker"]["spec"]
+    (token,) = (volume["name"] for volume in spec["volumes"] if "secret" in volume)
+    (join,), (worker,) = spec["initContainers"], spec["containers"]
+    assert token in [mount["name"] for mount in join["volumeMounts"]]
+    assert token not in [mount["name"] for mount in worker["volumeMounts"]]
+    assert f"/var/lib/kettle/credentials/{RECORD} " in join["command"][-1]
+    assert "kettle-join-token" not in str([pod for name, pod in pods.items() if name != "worker"])
+
+
+def test_the_state_of_the_bus_is_told_in_its_container(
+    pods: dict[str, dict[str, Any]], tmp_path: Path
+) -> None:
+    """Names of people and consumers are no business of who reaches its port, and probes are made within."""
+    make(ContainerPool(pool="demo"), tmp_path, now=datetime(2026, 11, 26, tzinfo=UTC))
+    assert 'http: "127.0.0.1:8222"' in (tmp_path / "bus/nats.conf").read_text()
+    (nats,) = pods["nats"]["spec"]["containers"]
+    for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
+        assert "http://127.0.0.1:8222/healthz" in nats[probe]["exec"]["command"][-1]
 
 
 def test_replaced_one_after_the_other(found: list[dict[str, Any]]) -> None:

@@ -123,6 +123,27 @@ async def dump(dsn: str, moment: Snapshot, target: Path, told: Told = nowhere) -
     target.chmod(0o600)
 
 
+async def require_no_log(dsn: str) -> None:
+    """
+    Look whether a database can be restored into.
+
+    Raises:
+        BackupError: it does not answer, or there is a log in it.
+    """
+    connection = await _connected(dsn)
+    try:
+        await _require_no_log(connection)
+    finally:
+        await connection.close(timeout=_CONNECT_S)
+
+
+async def _require_no_log(connection: "asyncpg.Connection[asyncpg.Record]") -> None:
+    if await connection.fetchval("SELECT to_regclass('log.shard') IS NOT NULL"):
+        raise BackupError(
+            "there is a log in the database already, and nothing was restored: rename that database first"
+        )
+
+
 async def load(dsn: str, source: Path, told: Told = nowhere, *, renew: bool) -> list[ShardHead]:
     """
     Bring a dump into an empty database; how far its shards are.
@@ -134,10 +155,7 @@ async def load(dsn: str, source: Path, told: Told = nowhere, *, renew: bool) -> 
     """
     connection = await _connected(dsn)
     try:
-        if await connection.fetchval("SELECT to_regclass('log.shard') IS NOT NULL"):
-            raise BackupError(
-                "there is a log in the database already, and nothing was restored: rename that database first"
-            )
+        await _require_no_log(connection)
         listing = [line for line in (await _listed(source)).splitlines() if not _NOT_RESTORED.match(line)]
         tables = sum(" TABLE DATA " in line for line in listing)
         with tempfile.NamedTemporaryFile("w", prefix="kettle-restore-", suffix=".list") as file:

@@ -11,7 +11,7 @@ import msgspec
 
 from kettle.auth.private_files import private_directory, write_private
 from kettle.backup.bus_heads import BusPlace, ahead, bus_of
-from kettle.backup.database_dump import load
+from kettle.backup.database_dump import load, require_no_log
 from kettle.backup.errors import BackupError, BusAheadOfBackupError, StreamAhead
 from kettle.backup.home_files import extract
 from kettle.backup.manifest import DATABASE, FILES, LATER, Manifest, ShardHead, Told, check_parts, nowhere
@@ -92,6 +92,8 @@ async def _restored(
         with (directory / name).open("rb") as archive:
             extract(archive, home, owners=owners, keep=keep, told=told, name=name)
     servers = target.servers(home)
+    if servers.database_url:  # a pool that runs elsewhere with this database loses no stream by it
+        await require_no_log(servers.database_url)
     lost = await _beyond(home, servers.bus, manifest, accept=target.accept_loss)
     shards = await _database(home, servers, manifest, directory / DATABASE, told)
     write_private(home / _IDENTITY, manifest.pool_id + "\n")

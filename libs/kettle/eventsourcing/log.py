@@ -23,6 +23,16 @@ class LogError(Exception):
     """Base of what can go wrong with the log."""
 
 
+def not_taken(shard: str, owner: str) -> LogError:
+    """Why nobody becomes the owner of a shard: what was imported stays apart from what happened."""
+    if owner == IMPORTED:
+        return LogError(f"the shard {shard} is that of a service: import into another pool")
+    return LogError(
+        f"the shard {shard} was brought by {IMPORTED}, and says nothing of this pool: nobody goes on with it; "
+        f"give the service another name, or use another database"
+    )
+
+
 class FencedError(LogError):
     """The owner is not the owner any more. It has written nothing, and must stop."""
 
@@ -71,7 +81,11 @@ class Log(ReadableLog, Protocol):
     """The event log. Every adapter passes `tests/contract/test_log.py`."""
 
     async def take(self, shard: str, *, owner: str) -> Tenure:
-        """Become the owner of a shard, which is made if it is new: raises its epoch."""
+        """
+        Become the owner of a shard, which is made if it is new: raises its epoch.
+
+        Raises LogError: it was imported, and the owner is a service, or the other way round.
+        """
         ...
 
     async def append(self, frame: Frame, answers: Sequence[Answered] = ()) -> None:

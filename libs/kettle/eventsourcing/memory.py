@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 
 import msgspec
 
-from kettle.eventsourcing.log import Answered, FencedError, StoredEvent, Tenure
+from kettle.eventsourcing.log import IMPORTED, Answered, FencedError, StoredEvent, Tenure, not_taken
 from kettle_wire.event_expansion import stream_of_many, with_those_of_many
 from kettle_wire.frames import Frame, encode, recorded
 
@@ -30,6 +30,8 @@ class MemoryLog:
     async def take(self, shard: str, *, owner: str) -> Tenure:
         """See `Log.take`."""
         mine = self._shards.setdefault(shard, _Shard(shard))
+        if mine.tenure.epoch and (mine.tenure.owner == IMPORTED) != (owner == IMPORTED):
+            raise not_taken(shard, owner)
         mine.tenure = msgspec.structs.replace(mine.tenure, epoch=mine.tenure.epoch + 1, owner=owner)
         return mine.tenure
 

@@ -52,7 +52,8 @@ BUS: Final = "nats"
 """The name by which containers reach the NATS server."""
 _PASSWORD_BYTES: Final = 24
 _ROUTE_PORT: Final = 6222
-_STATUS: Final = "0.0.0.0:8222"
+_STATUS: Final = "127.0.0.1:8222"
+"""It is asked within its container: who is connected, and the names of consumers, are told to everybody there."""
 
 
 class ContainerFilesError(Exception):

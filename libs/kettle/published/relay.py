@@ -42,6 +42,14 @@ class Relay:
         self._open = 2
         self._ended: set[str] = set()
 
+    def begin(self) -> None:
+        """Take what comes on the stream, which was made with `Waiting`, and may be over already."""
+        self.stream.set_protocol(self.of_stream)
+        if self.stream.is_closing():
+            self.of_stream.connection_lost(ConnectionResetError("the connection is over already"))
+        else:
+            self.stream.resume_reading()
+
     def ended(self, side: str) -> None:
         """One of them sends no more; nothing else would close them when both have said so."""
         self._ended.add(side)
@@ -161,10 +169,10 @@ def join(
     relay = Relay(stream, buffer)
     relay.of_socket.connection_made(transport)
     transport.set_protocol(relay.of_socket)
-    stream.set_protocol(relay.of_stream)
     if received:
         relay.received += len(received)
         stream.write(received)
-    stream.resume_reading()
-    transport.resume_reading()
+    relay.begin()
+    if not transport.is_closing():
+        transport.resume_reading()
     return relay

@@ -11,7 +11,15 @@ from typing import Any, Final
 
 import asyncpg
 
-from kettle.eventsourcing.log import Answered, FencedError, LogError, StoredEvent, Tenure
+from kettle.eventsourcing.log import (
+    IMPORTED,
+    Answered,
+    FencedError,
+    LogError,
+    StoredEvent,
+    Tenure,
+    not_taken,
+)
 from kettle.storage.archived_pieces import Archives, EventRow, NoArchives, Stretch
 from kettle.storage.database import Connection, Database
 from kettle.storage.event_reader import PAGE_ROWS, ShardKey, events, stream_of
@@ -72,11 +80,12 @@ class PgLog:
         async def attempt(connection: Connection) -> asyncpg.Record:
             async with connection.transaction():
                 row = (
-                    await connection.fetchrow(QUERIES["raise_epoch"], shard, owner)
+                    await connection.fetchrow(QUERIES["raise_epoch"], shard, owner, IMPORTED)
                     or await connection.fetchrow(QUERIES["make_shard"], shard, owner, self._piece_events)
-                    or await connection.fetchrow(QUERIES["raise_epoch"], shard, owner)
+                    or await connection.fetchrow(QUERIES["raise_epoch"], shard, owner, IMPORTED)
                 )
-                assert row is not None, "a shard is never deleted"
+                if row is None:  # a shard is never deleted
+                    raise not_taken(shard, owner)
                 await connection.execute(
                     QUERIES["fence_working_set"], row["id"], row["epoch"], WORKING_SET_VERSION
                 )

@@ -45,6 +45,7 @@ def parse(
     entropy: random.Random | None = None,
     tolerant: bool = False,
     templates: Callable[[str], str | None] = lambda _name: None,
+    programs: bool = True,
 ) -> Description:
     """
     Read a description.
@@ -56,6 +57,7 @@ def parse(
     `tolerant`: as HTCondor accepts descriptions of existing programs: a name that is not a submit command is a macro.
 
     `templates`: the text of a template by its name, for `use template`; None: there is none.
+    `programs`: whether it may have programs run that print a part of it; otherwise that is an error.
 
     Raises:
         SubmitError: a line makes no sense, a command is unknown, or a queue statement has no items.
@@ -70,4 +72,5 @@ def parse(
         entropy=entropy or random.SystemRandom(),
         tolerant=tolerant,
         templates=templates,
+        programs=programs,
     ).read()

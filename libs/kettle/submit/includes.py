@@ -25,6 +25,7 @@ _TEMPLATE: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\s*(?:\(([^()]*)\))?\s*(
 _ARGUMENT: Final = re.compile(r"\$\((\d)(\?|#|\+)?(?::([^()]*))?\)")
 _SHOWN: Final = 300
 
+NO_PROGRAMS: Final = "'{}' is not run here: put what it prints into a file, and name that"
 MOST_BYTES: Final = 64 << 20
 """In what a description reads from elsewhere: a device or a program may give any number of them."""
 LONGEST: Final = 300.0
@@ -34,9 +35,11 @@ Sources = Iterator[tuple[str, str]]
 """How errors call a source, and its text."""
 
 
-def included(how: str, what: str, *, cwd: Path, environ: Mapping[str, str]) -> Sources:
+def included(how: str, what: str, *, cwd: Path, environ: Mapping[str, str], programs: bool = True) -> Sources:
     """
-    The text of an `include` statement; `how` stands before its colon, `what` behind.  Raises PlacelessError.
+    The text of an `include` statement; `how` stands before its colon, `what` behind; `programs`: whether one may be run.
+
+    Raises PlacelessError.
     """
     match = _HOW.fullmatch(how)
     if match is None:
@@ -47,6 +50,8 @@ def included(how: str, what: str, *, cwd: Path, environ: Mapping[str, str]) -> S
         raise PlacelessError("include needs the name of a file, or a command")
     if match[2] or what.endswith("|"):
         command = what.removesuffix("|").strip()
+        if not programs:
+            raise PlacelessError(NO_PROGRAMS.format(command))
         yield command, _cached(command, match[3], cwd=cwd, environ=environ)
         return
     path = cwd / what

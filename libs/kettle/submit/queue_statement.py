@@ -12,7 +12,7 @@ import msgspec
 from kettle.classad import ClassAdError, parse
 from kettle.submit.errors import PlacelessError
 from kettle.submit.expressions import constant
-from kettle.submit.includes import printed, read_bounded
+from kettle.submit.includes import NO_PROGRAMS, printed, read_bounded
 from kettle.submit.item_tables import LINES, ItemTable, headed, table_of
 
 _KEYWORD: Final = re.compile(r"(?:^|(?<=\s))(in|from|matching)(?=[\s(\[]|$)\s*", re.IGNORECASE)
@@ -54,11 +54,11 @@ class Iteration(msgspec.Struct, frozen=True):
 
 
 def read_iteration(
-    text: str, *, cwd: Path, more: More, environ: Mapping[str, str] | None = None
+    text: str, *, cwd: Path, more: More, environ: Mapping[str, str] | None = None, programs: bool = True
 ) -> Iteration:
     """
     What follows the word `queue`, macros expanded; `more` gives further lines, `environ` is that of commands that print
-    items.  Raises PlacelessError.
+    items, if `programs` may be run.  Raises PlacelessError.
     """
     keyword = _KEYWORD.search(text)
     if keyword is None:
@@ -85,7 +85,7 @@ def read_iteration(
         case "in":
             items, inline = _listed(rest, more), True
         case "from":
-            items, inline = _from(rest.strip(), cwd, more, environ)
+            items, inline = _from(rest.strip(), cwd, more, environ, programs=programs)
             own, items = headed(table, items)
             names = own or names
         case _:
@@ -155,11 +155,16 @@ def _listed(rest: str, more: More) -> list[str]:
     return [item for item in re.split(r"[\s,]+", rest) if item]
 
 
-def _from(rest: str, cwd: Path, more: More, environ: Mapping[str, str] | None) -> tuple[list[str], bool]:
+def _from(
+    rest: str, cwd: Path, more: More, environ: Mapping[str, str] | None, *, programs: bool
+) -> tuple[list[str], bool]:
     if rest.startswith("("):
         return list(_inline(rest[1:].strip(), more)), True
     if rest.endswith("|"):
-        text = printed(rest[:-1].strip(), cwd=cwd, environ=os.environ if environ is None else environ)
+        command = rest[:-1].strip()
+        if not programs:
+            raise PlacelessError(NO_PROGRAMS.format(command))
+        text = printed(command, cwd=cwd, environ=os.environ if environ is None else environ)
         return _lines(rest, text), False
     if not rest:
         raise PlacelessError("queue ... from needs the name of a file, or items in parentheses")

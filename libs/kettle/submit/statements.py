@@ -95,7 +95,9 @@ class Reader:
         entropy: random.Random,
         tolerant: bool = False,
         templates: Callable[[str], str | None] = lambda _name: None,
+        programs: bool = True,
     ) -> None:
+        self._programs = programs
         self._lines = text.splitlines()
         self._next = 0
         self._source = source
@@ -248,7 +250,9 @@ class Reader:
             case "warning":
                 self._warnings.append(f"{self._source}, line {line}: {said}")
             case "include":
-                for source, lines in included(how, said, cwd=self._cwd, environ=self._environ):
+                for source, lines in included(
+                    how, said, cwd=self._cwd, environ=self._environ, programs=self._programs
+                ):
                     self._within(line, source, lines)
             case _:
                 for source, lines in used(how, said, self._templates):
@@ -278,7 +282,11 @@ class Reader:
     def _queue(self, line: int, text: str) -> None:
         self._used.update(names_used(text))
         iteration = read_iteration(
-            self._expander().expand(text), cwd=self._cwd, more=self._physical, environ=self._environ
+            self._expander().expand(text),
+            cwd=self._cwd,
+            more=self._physical,
+            environ=self._environ,
+            programs=self._programs,
         )
         self._warnings += iteration.warnings
         for row in iteration.rows if iteration.inline else ():

@@ -215,10 +215,12 @@ async def job_side(
     ticket: str = "12.0/1",
     refuses: StreamCode | None = None,
     greets: bytes = b"",
+    breaks: bool = False,
     ca: str = "",
 ) -> AsyncGenerator[Tunnel]:
     """
-    The machine's end of a tunnel: it connects streams to ports of this machine; `greets`: it has no ports, and says this at once.
+    The machine's end of a tunnel: it connects streams to ports of this machine; `greets`: it has no ports, and says this at once;
+    `breaks`: it has none, and breaks each stream off when it has connected it.
     """
     known = {each.name: each for each in parse_services(services)}
     tasks: set[asyncio.Task[None]] = set()
@@ -228,6 +230,10 @@ async def job_side(
     async def connect(stream: TunnelStream) -> None:
         if refuses is not None:
             stream.refuse(refuses, "it is refused here")
+            return
+        if breaks:
+            stream.accept(asyncio.Protocol())
+            stream.abort()
             return
         if greets:
             stream.accept(asyncio.Protocol())

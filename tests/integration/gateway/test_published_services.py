@@ -2,6 +2,7 @@
 
 import asyncio
 import ssl
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
+from kettle.client.errors import PoolUnreachableError
 from kettle.client.published import GatewayAccess, StreamNotOpenedError, forward, open_stream
 from kettle.pki.authority_files import AuthorityFiles
 from kettle.pki.contexts import Listener
@@ -351,3 +353,20 @@ async def test_over_https_each_direction_ends_for_itself(tmp_path: Path) -> None
         with pytest.raises(StreamNotOpenedError, match="has not shared") as refused:
             await open_stream("12.0", "raw", access=GatewayAccess(access.url, ca, token="bob"))
         assert 403 == refused.value.status
+
+
+@pytest.mark.parametrize("over", ["http", "https"])
+async def test_a_job_that_breaks_off_what_it_has_connected_takes_nobodys_places(
+    tmp_path: Path, over: str
+) -> None:
+    """Who connects is told, however soon it comes, and the connection is over at the gateway as well."""
+    encryption, ca = await encrypted(tmp_path) if over == "https" else (None, "")
+    async with gateway(encryption=encryption) as made, job_side(made.port, "raw:22/tcp", breaks=True, ca=ca):
+        made.jobs.put()
+        access = GatewayAccess(f"{over}://127.0.0.1:{made.port}", ca, token="alice")
+        for _ in range(3):
+            with suppress(PoolUnreachableError, ConnectionError):
+                reader, writer = await open_stream("12.0", "raw", access=access)
+                assert b"" == await asyncio.wait_for(reader.read(), 20)
+                await gone(writer)
+        await until(lambda: not list(made.uses))

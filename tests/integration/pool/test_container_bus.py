@@ -22,7 +22,7 @@ def configured(bus: Path, number: int, routes: list[int]) -> Path:
     text = (bus / "nats.conf").read_text()
     for old, new in (
         ("$HOSTNAME", f"nats-{number}"),
-        ("0.0.0.0:8222", f"127.0.0.1:{held_port()}"),
+        ("127.0.0.1:8222", f"127.0.0.1:{held_port()}"),
         ("0.0.0.0:4222", f"127.0.0.1:{held_port()}"),
         ("0.0.0.0:6222", f"127.0.0.1:{routes[number]}"),
         ("/tmp/nats.pid", str(bus / f"{number}.pid")),

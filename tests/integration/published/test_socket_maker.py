@@ -63,3 +63,15 @@ def test_sockets_are_made_in_networks_of_the_job_alone() -> None:
             maker.make(pid, socket.AF_UNIX)
         with maker.make(pid, socket.AF_INET6) as again:
             assert again.family == socket.AF_INET6
+
+
+def test_a_number_that_is_another_process_meanwhile_gives_no_socket() -> None:
+    """A process of the job may end between the look and the making, and another job's have its number."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can start processes in networks that belong to root")
+    with in_a_network_of_root() as (pid, _), ExitStack() as closing:
+        seen = iter([[pid], []])
+        maker = SocketMaker(NOBODY, lambda: next(seen))
+        closing.callback(maker.close)
+        with pytest.raises(OSError, match="any more"):
+            maker.make(pid, socket.AF_INET)

@@ -8,7 +8,7 @@ import pytest
 
 from kettle.backup import restoring
 from kettle.backup.bus_heads import BusPlace
-from kettle.backup.errors import BusAheadOfBackupError, StreamAhead
+from kettle.backup.errors import BackupError, BusAheadOfBackupError, StreamAhead
 from kettle.backup.manifest import Manifest, ShardHead, part_of
 from kettle.backup.restoring import Servers, Target, restore
 
@@ -42,7 +42,12 @@ def bus(monkeypatch: pytest.MonkeyPatch) -> Bus:
 
     monkeypatch.setattr(restoring, "bus_of", bus_of)
     monkeypatch.setattr(restoring, "ahead", ahead)
+
+    async def require_no_log(_: str) -> None:
+        """The database is empty."""
+
     monkeypatch.setattr(restoring, "load", load)
+    monkeypatch.setattr(restoring, "require_no_log", require_no_log)
     return found
 
 
@@ -78,4 +83,19 @@ async def test_nothing_is_deleted_unasked(bus: Bus, backup: Path, tmp_path: Path
     """The refusal says what can be done."""
     with pytest.raises(BusAheadOfBackupError, match="--accept-loss"):
         await restore(backup, of_the_site(tmp_path / "home", accept_loss=False))
+    assert [] == bus.deleted
+
+
+async def test_the_bus_of_a_pool_that_has_its_database_loses_nothing(
+    bus: Bus, backup: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may run on another machine: that a database is refused is known before anything is deleted."""
+
+    async def refused(_: str, *_more: object, **_also: object) -> None:
+        raise BackupError("there is a log in the database already")
+
+    monkeypatch.setattr(restoring, "require_no_log", refused)
+    monkeypatch.setattr(restoring, "load", refused)
+    with pytest.raises(BackupError, match="already"):
+        await restore(backup, of_the_site(tmp_path / "home", accept_loss=True))
     assert [] == bus.deleted

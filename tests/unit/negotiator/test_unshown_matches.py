@@ -193,3 +193,14 @@ class _World:
         """The schedd's ad."""
         claims = len(self.claims) + self.asked
         self.pool.submitter(f"Submitter.{ADA}", wants(9, cycle=self._known, claims=claims))
+
+
+def test_no_schedd_talks_the_claims_of_another_away() -> None:
+    """One that says that it has less than no claims changes nothing of what another one is to get."""
+    one = half_used()
+    run(one)
+    one.submitter(f"Submitter.{ADA}", wants(5, cycle=1, claims=2))
+    assert QUOTA == one.used()[ADA]
+    liar = msgspec.structs.replace(wants(0, cycle=1, claims=-100), schedd="other")
+    one.submitter("Submitter.other", liar)
+    assert QUOTA == one.used()[ADA]

@@ -305,6 +305,36 @@ def test_a_plain_submit_file_is_for_both_models(tmp_path: Path) -> None:
         assert result.submitted.tolist() == [3_600_000_000] * 5
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "include : touch ran |",
+        "include command : touch ran",
+        "include command into kept : touch ran",
+        "queue x from touch ran |",
+        "line = touch ran\ninclude : $(line) |",
+    ],
+)
+def test_a_simulation_runs_no_program(tmp_path: Path, statement: str) -> None:
+    """Who simulates a study of somebody else has nothing of it carried out."""
+    (tmp_path / "sweep.sub").write_text(f"executable = /bin/sleep\n{statement}\nqueue\n")
+    with pytest.raises(WorkflowError, match="'touch ran' is not run here"):
+        read_submit(tmp_path / "sweep.sub", duration=Constant(60))
+    assert ["sweep.sub"] == [path.name for path in tmp_path.iterdir()]
+
+
+def test_the_same_submit_file_has_the_same_jobs(tmp_path: Path) -> None:
+    """What it draws follows from the seed."""
+    (tmp_path / "drawn.sub").write_text(
+        "executable = /bin/sleep\nrequest_memory = $RANDOM_INTEGER(1,100000)\nqueue 3\n"
+    )
+    first, again, other = (
+        read_submit(tmp_path / "drawn.sub", duration=Constant(60), seed=seed).memory.tolist()
+        for seed in (1, 1, 2)
+    )
+    assert first == again != other
+
+
 def test_a_submit_file_that_cannot_be_submitted_says_why(tmp_path: Path) -> None:
     (tmp_path / "bad.sub").write_text("executable = /bin/sleep\nrequest_cpus = many\nqueue\n")
     (tmp_path / "study.toml").write_text('[platform]\n[workload]\nsubmit = "bad.sub"\n')

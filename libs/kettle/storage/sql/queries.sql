@@ -9,8 +9,8 @@ SELECT id, name, epoch, head, frame, owner, piece_events FROM log.shard WHERE na
 SELECT id, name, epoch, head, frame, owner FROM log.shard ORDER BY name;
 
 -- name: raise_epoch
--- Become the owner of a shard that exists.
-UPDATE log.shard SET epoch = epoch + 1, owner = $2 WHERE name = $1
+-- Become the owner of a shard that exists; no row also: one of the two is $3, who brings shards from files, and the other is not.
+UPDATE log.shard SET epoch = epoch + 1, owner = $2 WHERE name = $1 AND (owner = $3) = ($2 = $3)
 RETURNING id, name, epoch, head, frame, owner, piece_events;
 
 -- name: make_shard

@@ -157,8 +157,7 @@ class Passage:
                 theirs.refuse(StreamCode.TOO_MANY, "a connection to a service has one stream")
                 return
             theirs.accept(relay.of_socket)
-            stream.set_protocol(relay.of_stream)
-            stream.resume_reading()
+            relay.begin()
 
         tunnel = Tunnel(opens=False, answer=join_with)
         try:

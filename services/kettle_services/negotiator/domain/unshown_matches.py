@@ -75,7 +75,8 @@ class UnshownMatches:
         What these count for of one submitter, of whom slots show so many claims, and whose ads these are, one of each schedd.
         """
         spoken = {ad.schedd: ad for ad in ads}
-        left = max(0.0, sum(ad.claims for ad in spoken.values()) - shown)
+        # A schedd that says less than nothing would take from what the others have.
+        left = max(0.0, sum(max(0, ad.claims) for ad in spoken.values()) - shown)
         weight = 0.0
         for one in self._submitters.get(submitter, {}).values():
             count = float(one.count)

@@ -1,5 +1,6 @@
 """Submit files as workloads: what their jobs ask for, with run times that are given."""
 
+import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -33,7 +34,8 @@ def read_submit(
     """
     The jobs of a submit file, each with a duration (seconds) that is drawn; those of an accounting group are that one's.
 
-    Requirements and rank are looked at if the file has them; the files that it names need not be there.
+    Requirements and rank are looked at if the file has them; the files that it names need not be there. Nothing is run: a file that
+    has a program print a part of it cannot be submitted here.
     It is submitted at each of the times of `at`, in microseconds.
 
     Raises:
@@ -42,7 +44,15 @@ def read_submit(
     """
     text = path.read_text(encoding="utf-8", errors="replace")
     try:
-        description = parse(text, source=str(path), cwd=path.parent, environ={}, automatic=_AUTOMATIC)
+        description = parse(
+            text,
+            source=str(path),
+            cwd=path.parent,
+            environ={},
+            automatic=_AUTOMATIC,
+            entropy=random.Random(f"{seed} submit"),  # noqa: S311 - the same file, the same jobs
+            programs=False,
+        )
         submissions = expand_clusters(description, _SITE)
     except SubmitError as error:
         raise WorkflowError(str(error)) from error

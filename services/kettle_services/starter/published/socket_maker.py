@@ -86,7 +86,7 @@ def _serve(theirs: socket.socket, account: Account, pids: Pids, parent: int) -> 
         networks = JobNetworks(account)
         while os.getppid() == parent and (asked := theirs.recv(_ASKED.size)):
             try:
-                made = _made(networks, pids(), *_ASKED.unpack(asked))
+                made = _made(networks, pids, *_ASKED.unpack(asked))
             except (OSError, struct.error) as error:
                 theirs.send(str(error).encode()[:256] or b"it cannot be made")
                 continue
@@ -98,11 +98,15 @@ def _serve(theirs: socket.socket, account: Account, pids: Pids, parent: int) -> 
         os._exit(0)
 
 
-def _made(networks: JobNetworks, pids: list[int], pid: int, family: int) -> socket.socket:
+def _made(networks: JobNetworks, pids: Pids, pid: int, family: int) -> socket.socket:
     """Raises OSError: that is none of the job's, or no such socket can be made."""
-    if pid not in pids or family not in _FAMILIES:
+    if pid not in pids() or family not in _FAMILIES:
         raise ProcessLookupError("no process of the job has asked for such a socket")
-    return networks.make(pid, family)
+    made = networks.make(pid, family)
+    if pid not in pids():  # it may have ended meanwhile, and its number be that of another job's process
+        made.close()
+        raise ProcessLookupError("no process of the job has asked for such a socket any more")
+    return made
 
 
 def network_of(pid: int) -> str:
