@@ -76,13 +76,7 @@ async def _write(source: Source, stage: Path, passphrase: bytes, told: Told) -> 
     async with snapshot(source.database_url) as moment:
         await dump(source.database_url, moment, stage / DATABASE, told)
     write_files(source.home, stage / LATER, seen=seen, told=told)
-    secrets = secrets_of(source.home)
-    if passphrase:
-        write_private(stage / SEALED, seal(secrets, passphrase))
-    else:
-        write_private(stage / SECRETS, secrets)
-    names = (DATABASE, FILES, LATER, SEALED if passphrase else SECRETS)
-    return Manifest(
+    manifest = Manifest(
         kettle=source.kettle,
         pool=source.pool,
         pool_id=source.pool_id,
@@ -95,8 +89,12 @@ async def _write(source: Source, stage: Path, passphrase: bytes, told: Told) -> 
         settings=source.settings,
         outside=source.outside,
         elsewhere=source.elsewhere,
-        parts=[part_of(stage / name) for name in names],
+        parts=[part_of(stage / name) for name in (DATABASE, FILES, LATER)],
     )
+    secrets = secrets_of(source.home)
+    keys = stage / (SEALED if passphrase else SECRETS)
+    write_private(keys, seal(secrets, passphrase, manifest.said()) if passphrase else secrets)
+    return msgspec.structs.replace(manifest, parts=[*manifest.parts, part_of(keys)])
 
 
 def _flush(directory: Path) -> None:

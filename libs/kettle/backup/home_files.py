@@ -5,18 +5,21 @@ What is made again by itself is left out: sockets, logs, sandboxes of running jo
 whose processes do not outlive the machine that is lost.  Everything else is in it, whether it is known here or not.
 """
 
+import errno
 import io
 import os
 import shutil
 import stat
 import tarfile
 from collections.abc import Generator, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Final
 
+from kettle.auth.private_files import private_directory
 from kettle.backup.errors import BackupError
 from kettle.backup.manifest import Told, nowhere
+from kettle.execution.sandbox.safe_open import open_beneath
 
 SECRET: Final = ("credentials", "pki", "iam", "kettle.toml")
 """Keys, what iam keeps, and settings, among which may be passwords."""
@@ -25,6 +28,9 @@ _LEFT_OUT: Final = frozenset({
 })  # fmt: skip
 _OF_MACHINES: Final = "startd"
 _PIECE: Final = 1 << 20
+_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_GONE: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, None})
+"""What an error says of a file that was removed, or that has become something else (None: see `open_beneath`)."""
 _KEPT_BELOW: Final = ("nats/port",)
 """Where clients look for the bus."""
 
@@ -73,10 +79,11 @@ def extract(
         BackupError: the archive is none, or names a place elsewhere.
     """
     try:
+        private_directory(home)
         with tarfile.open(fileobj=archive, mode="r:") as opened:
             members = opened.getmembers()
             for number, member in enumerate(members, 1):
-                if not (keep and (home / member.name).exists()):
+                if not (keep and os.path.lexists(home / member.name)):
                     _extract(opened, member, home, owners=owners)
                 told(name, number, len(members))
     except (tarfile.TarError, OSError) as error:
@@ -151,15 +158,18 @@ def _add(archive: tarfile.TarFile, home: Path, path: Path, seen: Seen) -> None:
     name = str(path.relative_to(home))
     try:
         archive.inodes = {}  # type: ignore[attr-defined]  # two names of one file are two files
-        member = archive.gettarinfo(path, arcname=name)
         found = path.lstat()
-        if not member.isreg():
-            archive.addfile(member)
+        if not stat.S_ISREG(found.st_mode):
+            archive.addfile(archive.gettarinfo(path, arcname=name))
         else:
-            with path.open("rb") as file:
+            # Its owner may exchange it, or what is above it, for a link: what is read is what the archive says it is.
+            with os.fdopen(open_beneath(str(home), name), "rb") as file:
+                member = archive.gettarinfo(arcname=name, fileobj=file)
                 # What is appended meanwhile is in the next backup, what is cut off is filled: the archive stays whole.
                 archive.addfile(member, _Padded(file, member.size))
-    except FileNotFoundError:
+    except OSError as error:
+        if error.errno not in _GONE:
+            raise
         return
     seen[name] = (found.st_size, found.st_mtime_ns)
 
@@ -181,30 +191,69 @@ class _Padded(io.RawIOBase):
 
 
 def _extract(archive: tarfile.TarFile, member: tarfile.TarInfo, home: Path, *, owners: bool) -> None:
-    path = home / member.name
-    if not path.parent.resolve().is_relative_to(home.resolve()) or path.name in {"", ".", ".."}:
+    """By descriptors: those whose directories are below may exchange them for links meanwhile."""
+    *above, name = member.name.split("/")
+    if any(part in {"", ".", ".."} for part in (*above, name)):
         raise BackupError(f"the backup names a place outside of {home}: {member.name}")
-    if not path.parent.is_dir():
-        path.parent.mkdir(mode=0o700, parents=True)
-    secret = member.name.split("/", 1)[0] in SECRET
+    secret = [*above, name][0] in SECRET
     mode = member.mode & (0o700 if secret else 0o777)  # of a secret, whatever it had become
-    if member.isdir():
-        path.mkdir(mode=0o700, exist_ok=True)
-        mode |= 0o700
-    elif member.isreg():
-        source = archive.extractfile(member)
-        assert source is not None, "a plain file"
-        path.unlink(missing_ok=True)
-        with source, _private(path) as file:
-            shutil.copyfileobj(source, file, _PIECE)
-    elif member.issym():
-        path.unlink(missing_ok=True)
-        path.symlink_to(member.linkname)
-    else:
-        raise BackupError(f"{member.name} of the backup is neither file nor directory nor link")
-    if owners and not secret:
-        os.chown(path, member.uid, member.gid, follow_symlinks=False)
-    if not member.issym():
-        path.chmod(mode)
-    if member.isreg():
-        os.utime(path, (member.mtime, member.mtime))
+    place = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for part in above:
+            place = _deeper(place, part)
+        if member.isdir():
+            place = _deeper(place, name, instead_of_link=True)
+            _finish(place, member, mode | 0o700, owners=owners and not secret)
+        elif member.isreg():
+            _write(archive, member, place, name, mode, owners=owners and not secret)
+        elif member.issym():
+            _remove(place, name)
+            os.symlink(member.linkname, name, dir_fd=place)
+            if owners and not secret:
+                os.chown(name, member.uid, member.gid, dir_fd=place, follow_symlinks=False)
+        else:
+            raise BackupError(f"{member.name} of the backup is neither file nor directory nor link")
+    finally:
+        os.close(place)
+
+
+def _deeper(place: int, name: str, *, instead_of_link: bool = False) -> int:
+    """
+    A directory in one that is open, which is closed then; made if there is none.
+
+    Raises OSError: it is a link, or no directory.
+    """
+    with suppress(FileExistsError):
+        os.mkdir(name, 0o700, dir_fd=place)
+    if instead_of_link and stat.S_ISLNK(os.lstat(name, dir_fd=place).st_mode):
+        os.unlink(name, dir_fd=place)
+        os.mkdir(name, 0o700, dir_fd=place)
+    deeper = os.open(name, _DIRECTORY, dir_fd=place)
+    os.close(place)
+    return deeper
+
+
+def _write(
+    archive: tarfile.TarFile, member: tarfile.TarInfo, place: int, name: str, mode: int, *, owners: bool
+) -> None:
+    source = archive.extractfile(member)
+    assert source is not None, "a plain file"
+    _remove(place, name)
+    fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=place)
+    with source, os.fdopen(fd, "wb") as file:
+        shutil.copyfileobj(source, file, _PIECE)
+        file.flush()
+        _finish(fd, member, mode, owners=owners)
+        os.utime(fd, (member.mtime, member.mtime))
+        os.fsync(fd)
+
+
+def _remove(place: int, name: str) -> None:
+    with suppress(FileNotFoundError):
+        os.unlink(name, dir_fd=place)
+
+
+def _finish(fd: int, member: tarfile.TarInfo, mode: int, *, owners: bool) -> None:
+    if owners:
+        os.fchown(fd, member.uid, member.gid)
+    os.fchmod(fd, mode)

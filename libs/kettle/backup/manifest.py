@@ -18,6 +18,8 @@ FILES: Final = "files.tar"
 LATER: Final = "files-later.tar"
 SECRETS: Final = "secrets.tar"
 SEALED: Final = "secrets.sealed"
+_PARTS: Final = (DATABASE, FILES, LATER)
+"""Of each backup; with the keys, as they are or sealed."""
 _PIECE: Final = 1 << 20
 
 Told: TypeAlias = Callable[[str, int, int], None]
@@ -87,6 +89,12 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         """Whether its keys need a passphrase."""
         return any(part.name == SEALED for part in self.parts)
 
+    def said(self) -> bytes:
+        """A sum of all that it says but of the sealed keys, which open only together with it."""
+        others = [part for part in self.parts if part.name != SEALED]
+        plain = msgspec.json.decode(msgspec.json.encode(msgspec.structs.replace(self, parts=others)))
+        return hashlib.sha256(msgspec.json.encode(plain, order="sorted")).digest()
+
     def part(self, name: str) -> Part | None:
         """The part of this name, if it has one."""
         return next((part for part in self.parts if part.name == name), None)
@@ -147,8 +155,13 @@ def check_parts(directory: Path, manifest: Manifest, told: Told = nowhere) -> No
     Compare every part with its sum.
 
     Raises:
-        BackupError: one is missing or has changed.
+        BackupError: one is missing or has changed, or the manifest names others.
     """
+    names = sorted(part.name for part in manifest.parts)
+    if names not in (sorted((*_PARTS, SECRETS)), sorted((*_PARTS, SEALED))):
+        raise BackupError(
+            f"{directory / FILE} does not name the parts of a backup, but {', '.join(names) or 'none'}: take another backup"
+        )
     for part in manifest.parts:
         path = directory / part.name
         try:

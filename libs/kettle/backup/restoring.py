@@ -19,7 +19,7 @@ from kettle.backup.verifying import secrets_in
 from kettle.bus.ports import BusError
 from kettle.embedded import EmbeddedError, EmbeddedPostgres
 from kettle.pool.home import Home
-from kettle.pool.master_lock import locked
+from kettle.pool.master_lock import MasterLock, locked
 
 _IDENTITY: Final = "pool.id"
 
@@ -70,12 +70,17 @@ async def restore(
     check_parts(directory, manifest, told)
     secrets = secrets_in(directory, manifest, passphrase)
     private_directory(home)
+    lock = MasterLock.take(Home(home))  # so nobody starts the pool meanwhile
+    if lock is None:
+        raise _runs(home)
     try:
         return await _restored(directory, target, manifest, secrets, told, keep=not fresh)
     except BaseException:
         if fresh:
             _emptied(home)
         raise
+    finally:
+        lock.release()
 
 
 async def _restored(
@@ -93,11 +98,15 @@ async def _restored(
     return Restored(manifest=manifest, home=home, shards=shards, lost=lost)
 
 
+def _runs(home: Path) -> BackupError:
+    return BackupError(f"the pool in {home} runs: stop it with kettle down --home {home}")
+
+
 def _usable(home: Path, manifest: Manifest) -> bool:
     """Whether it is empty; raises BackupError if nothing may be written there."""
     own = Home(home)
     if locked(own):
-        raise BackupError(f"the pool in {home} runs: stop it with kettle down --home {home}")
+        raise _runs(home)
     if not home.exists() or not any(home.iterdir()):
         return True
     found = own.pool_id()

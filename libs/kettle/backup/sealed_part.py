@@ -36,20 +36,20 @@ def passphrase_in(path: Path) -> bytes:
     return line.encode()
 
 
-def seal(data: bytes, passphrase: bytes) -> bytes:
-    """The data, as only the passphrase opens it."""
+def seal(data: bytes, passphrase: bytes, about: bytes = b"") -> bytes:
+    """The data, as only the passphrase opens it, and only together with `about`, which is not in it."""
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
     salt, nonce = os.urandom(_SALT), os.urandom(_NONCE)
-    return _MARK + salt + nonce + AESGCM(_key(passphrase, salt)).encrypt(nonce, data, _MARK)
+    return _MARK + salt + nonce + AESGCM(_key(passphrase, salt)).encrypt(nonce, data, _MARK + about)
 
 
-def unseal(data: bytes, passphrase: bytes, *, name: str) -> bytes:
+def unseal(data: bytes, passphrase: bytes, about: bytes = b"", *, name: str) -> bytes:
     """
     What was sealed; `name` is that of the file.
 
     Raises:
-        BackupError: the passphrase is another, or the data has changed.
+        BackupError: the passphrase is another, or the data or `about` has changed.
     """
     from cryptography.exceptions import InvalidTag
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -59,9 +59,9 @@ def unseal(data: bytes, passphrase: bytes, *, name: str) -> bytes:
     body = data[len(_MARK) :]
     salt, nonce, rest = body[:_SALT], body[_SALT : _SALT + _NONCE], body[_SALT + _NONCE :]
     try:
-        return AESGCM(_key(passphrase, salt)).decrypt(nonce, rest, _MARK)
+        return AESGCM(_key(passphrase, salt)).decrypt(nonce, rest, _MARK + about)
     except InvalidTag as error:
-        raise BackupError(f"{name} is sealed with another passphrase, or was changed") from error
+        raise BackupError(f"{name} is sealed with another passphrase, or the backup was changed") from error
 
 
 def _key(passphrase: bytes, salt: bytes) -> bytes:

@@ -80,15 +80,22 @@ def secrets_in(directory: Path, manifest: Manifest, passphrase: bytes) -> bytes:
     The archive of the keys.
 
     Raises:
-        BackupError: it is sealed, and the passphrase is another or none.
+        BackupError: it is sealed, and the passphrase is another or none; or there is one, and it is not sealed.
     """
     if not manifest.sealed:
+        if passphrase:
+            raise BackupError(
+                f"the keys of {directory} are not sealed, so the passphrase proves nothing: say so without --passphrase-file, if "
+                f"you have made this backup without one"
+            )
         return (directory / SECRETS).read_bytes()
     if not passphrase:
         raise BackupError(
             f"the keys of {directory} are sealed: name the file of their passphrase, --passphrase-file FILE"
         )
-    return unseal((directory / SEALED).read_bytes(), passphrase, name=str(directory / SEALED))
+    return unseal(
+        (directory / SEALED).read_bytes(), passphrase, manifest.said(), name=str(directory / SEALED)
+    )
 
 
 async def _audited(directory: Path, manifest: Manifest, folds: Folds, told: Told) -> AuditReport:

@@ -1,8 +1,10 @@
 """Which files are in a backup, and what an archive can write."""
 
 import io
+import os
 import stat
 import tarfile
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -81,7 +83,6 @@ def test_modes_come_back_and_secrets_are_private(home: Path, tmp_path: Path) -> 
     write_files(home, tmp_path / "files.tar", seen={})
     assert 0o600 == stat.S_IMODE((tmp_path / "files.tar").stat().st_mode)
     again = tmp_path / "again"
-    again.mkdir()
     extract(io.BytesIO(secrets_of(home)), again, owners=False)
     with (tmp_path / "files.tar").open("rb") as archive:
         extract(archive, again, owners=False)
@@ -120,6 +121,7 @@ def member(name: str, kind: bytes = tarfile.REGTYPE, link: str = "") -> tarfile.
         [member("../outside")],
         [member("/tmp/depb/outside")],
         [member("out", tarfile.SYMTYPE, "/tmp"), member("out/side")],
+        [member("in", tarfile.SYMTYPE, "."), member("in/side")],
         [member("device", tarfile.CHRTYPE)],
         [member("twice", tarfile.LNKTYPE, "/etc/passwd")],
     ],
@@ -131,3 +133,88 @@ def test_nothing_is_written_elsewhere(tmp_path: Path, members: list[tarfile.TarI
     with pytest.raises(BackupError):
         extract(archive(*members), home, owners=False)
     assert [home] == list(tmp_path.iterdir())
+
+
+def test_a_directory_is_none_that_a_link_leads_to(tmp_path: Path) -> None:
+    """An archive that has a name twice, first as a link to a directory elsewhere, changes nothing there."""
+    home, elsewhere = tmp_path / "home", tmp_path / "elsewhere"
+    home.mkdir()
+    elsewhere.mkdir(mode=0o700)
+    directory = member("name", tarfile.DIRTYPE)
+    directory.mode = 0o777
+    extract(archive(member("name", tarfile.SYMTYPE, str(elsewhere)), directory), home, owners=False)
+    assert stat.S_IMODE(elsewhere.stat().st_mode) == 0o700
+    assert not (home / "name").is_symlink()
+
+
+LOOKS = 3
+"""How often a file is looked at before it is read: when it is found, whether it has changed, and what it is."""
+
+
+def test_a_link_that_takes_the_place_of_a_file_is_not_read(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    Directories below are of the owners of jobs, who may exchange what is in them between the look and the reading: what
+    others cannot read would come back as a file of theirs.
+    """
+    (tmp_path / "shadow").write_text("of root")
+    (tmp_path / "directory").mkdir()
+    (tmp_path / "directory" / "input").write_text("of root")
+    spool = home / "state" / "spool"
+    lstat = Path.lstat
+    looks: list[Path] = []
+    for swapped, instead in ((spool / "1.0" / "input", "shadow"), (spool / "1.0", "directory")):
+
+        def then_exchanged(path: Path, swapped: Path = swapped, instead: str = instead) -> os.stat_result:
+            found = lstat(path)
+            looks.append(path)
+            if looks.count(spool / "1.0" / "input") == LOOKS and not os.path.islink(swapped):  # noqa: PTH114 - by `lstat`
+                swapped.rename(tmp_path / f"was {instead}")
+                swapped.symlink_to(tmp_path / instead)
+            return found
+
+        looks.clear()
+        monkeypatch.setattr(Path, "lstat", then_exchanged)
+        write_files(home, tmp_path / f"{instead}.tar", seen={})
+        monkeypatch.undo()
+        assert swapped.is_symlink()
+        assert b"of root" not in (tmp_path / f"{instead}.tar").read_bytes()
+        swapped.unlink()
+        (tmp_path / f"was {instead}").rename(swapped)
+
+
+def test_a_directory_that_becomes_a_link_while_it_is_restored_leads_nowhere(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who owns a directory of the queue's files has nothing of the archive written elsewhere by root."""
+    write_files(home, tmp_path / "files.tar", seen={})
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    spool = home / "state" / "spool" / "1.0"
+    is_relative_to = Path.is_relative_to
+    os_open = os.open
+
+    def exchange() -> None:
+        if not spool.is_symlink():
+            spool.rename(tmp_path / "was")
+            spool.symlink_to(elsewhere)
+
+    def looked(path: Path, *others: Path) -> bool:
+        found = is_relative_to(path, *others)
+        if path == spool:
+            exchange()
+        return found
+
+    def opened(path: str | Path, *more: int, **also: int) -> int:
+        found = os_open(path, *more, **also)
+        if path == "1.0":
+            exchange()
+        return found
+
+    monkeypatch.setattr(Path, "is_relative_to", looked)
+    monkeypatch.setattr(os, "open", opened)
+    with (tmp_path / "files.tar").open("rb") as source, suppress(BackupError):
+        extract(source, home, owners=False)
+    assert spool.is_symlink()
+    assert [] == list(elsewhere.iterdir())

@@ -1,16 +1,25 @@
 """The sums of a backup, its manifest, and its keys."""
 
 from pathlib import Path
+from typing import Final
 
 import pytest
 
 from kettle.auth.trust.keys import KeyPair, Kind
 from kettle.auth.trust.server import Permissions, user
+from kettle.backup import restoring
+from kettle.backup.bus_heads import BusPlace
 from kettle.backup.errors import BackupError
 from kettle.backup.keys import misfits
 from kettle.backup.manifest import Manifest, check_parts, part_of
+from kettle.backup.restoring import Restored, Servers, Target, restore
 from kettle.backup.sealed_part import passphrase_in, seal, unseal
+from kettle.backup.verifying import secrets_in
 from kettle.bus.credentials import Credential
+from kettle.pool.home import Home
+from kettle.pool.master_lock import MasterLock
+
+PARTS: Final = ["database.dump", "files.tar", "files-later.tar", "secrets.tar"]
 
 
 def manifest(directory: Path, *names: str) -> Manifest:
@@ -22,8 +31,9 @@ def manifest(directory: Path, *names: str) -> Manifest:
 
 def test_a_changed_part_is_found(tmp_path: Path) -> None:
     """A part that is shorter, other or gone is named."""
-    (tmp_path / "database.dump").write_bytes(b"events")
-    made = manifest(tmp_path, "database.dump")
+    for name in PARTS:
+        (tmp_path / name).write_bytes(b"events")
+    made = manifest(tmp_path, *PARTS)
     check_parts(tmp_path, made)
     (tmp_path / "database.dump").write_bytes(b"evenTs")
     with pytest.raises(BackupError, match=r"SHA-256"):
@@ -34,6 +44,67 @@ def test_a_changed_part_is_found(tmp_path: Path) -> None:
     (tmp_path / "database.dump").unlink()
     with pytest.raises(BackupError, match=r"not complete"):
         check_parts(tmp_path, made)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [[], PARTS[:-1], [*PARTS, "secrets.sealed"], [*PARTS[1:], "elsewhere.dump"], [PARTS[0], *PARTS]],
+)
+def test_a_manifest_that_names_other_parts_proves_nothing(tmp_path: Path, names: list[str]) -> None:
+    """A part whose sum it leaves out would be taken as it is."""
+    directory = tmp_path / "backup"
+    directory.mkdir()
+    for name in [*PARTS, "secrets.sealed", "elsewhere.dump"]:
+        (directory / name).write_bytes(b"events")
+    with pytest.raises(BackupError, match="does not name the parts"):
+        check_parts(directory, manifest(directory, *names))
+
+
+def test_who_has_no_passphrase_exchanges_no_part_of_a_sealed_backup(tmp_path: Path) -> None:
+    """
+    Not with sums that fit, not what the manifest says, and not the sealed keys for others: a database is restored as it says.
+    """
+    parts = [*PARTS[:-1], "secrets.sealed"]
+    for name in parts:
+        (tmp_path / name).write_bytes(b"events")
+    plain = manifest(tmp_path, *parts[:-1])
+    (tmp_path / "secrets.sealed").write_bytes(seal(b"keys", b"a long passphrase", plain.said()))
+    manifest(tmp_path, *parts).save(tmp_path)
+    assert b"keys" == secrets_in(tmp_path, Manifest.load(tmp_path), b"a long passphrase")
+
+    (tmp_path / "database.dump").write_bytes(b"evil")
+    forged = manifest(tmp_path, *parts)
+    check_parts(tmp_path, forged)
+    with pytest.raises(BackupError, match="the backup was changed"):
+        secrets_in(tmp_path, forged, b"a long passphrase")
+
+    (tmp_path / "secrets.tar").write_bytes(b"others")
+    forged = manifest(tmp_path, *PARTS)
+    check_parts(tmp_path, forged)
+    with pytest.raises(BackupError, match="not sealed"):
+        secrets_in(tmp_path, forged, b"a long passphrase")
+
+
+async def test_nobody_starts_a_pool_while_it_is_restored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A master that began meanwhile would work on half of a pool, which is removed if the rest fails."""
+    for name in PARTS:
+        (tmp_path / name).write_bytes(b"events")
+    manifest(tmp_path, *PARTS).save(tmp_path)
+    home = tmp_path / "home"
+
+    async def restored(*_told: object, **_also: object) -> Restored:
+        assert MasterLock.take(Home(home)) is None
+        with pytest.raises(BackupError, match="runs"):
+            await restore(tmp_path, target)
+        raise BackupError("the disk is full")
+
+    monkeypatch.setattr(restoring, "_restored", restored)
+    target = Target(home=home, servers=lambda _home: Servers(bus=BusPlace(pool="p")))
+    with pytest.raises(BackupError, match="full"):
+        await restore(tmp_path, target)
+    assert [] == list(home.iterdir())
 
 
 def test_manifests(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ class Job:
             deadline=0.0, sequence=0, chirp=ChirpPolicy(services=allowed),
         )  # fmt: skip
 
-        def fork(*_: object) -> MadeUpHelper:
+        def fork(*_: object, **__: object) -> MadeUpHelper:
             self.helpers.append(MadeUpHelper())
             return self.helpers[-1]
 

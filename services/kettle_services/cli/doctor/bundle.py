@@ -33,12 +33,23 @@ _LEAST: Final = 8
 """What is shorter is no secret, and would be struck out everywhere."""
 _LOOKS_SECRET: Final = re.compile(
     r"""
-    eyJ[\w-]{8,}\.[\w-]{4,}\.[\w-]*                         # a token (JWT)
+    eyJ[\w-]{8,400}\.[\w-]{4,}\.[\w-]*                      # a token (JWT)
     | \bS[UAOCNX][A-Z2-7]{40,}                              # a seed of NATS
-    | -----BEGIN[ ][A-Z ]*(?:KEY|SEED|JWT)-----.*?-----+END[ ][A-Z ]*-----+   # what files of keys have
+    | \A(?:[A-Za-z0-9+/=]+[ ]*\n)+-----+END[ ][A-Z ]*-----+   # the rest of a key whose beginning is cut off
+    | -----BEGIN[ ][A-Z ]*(?:KEY|SEED|JWT)-----.*?(?:-----+END[ ][A-Z ]*-----+|\Z)   # what files of keys have
     | \bkettle-(?:join|token)-\d+\.\S+                      # tokens of a pool
-    | (?i:bearer[ ]+)\S+
-    | (?i:\b[\w-]*(?:password|passwd|secret|api_?key|private_key)[\w-]*["']?\s*[:=]\s*)(?:"[^"]*"|'[^']*'|[^\s,;}]+)
+    | (?i:bearer[ ]+|\bauthorization["']?[ ]*[:=][ ]*["']?\w{1,20}[ ]+)\S+
+    | (?i:\b(?:set-)?cookie[ ]*:)[^\n"]+
+    | (?i:\bpassword[ ]+)'[^']{0,2000}'                    # as SQL has it
+    | (?i:
+        \b[\w-]{0,64}(?:password|passwd|passphrase|secret|api_?key|private_key|credential|signature|(?<![a-z])token)
+        [\w-]{0,64}["']?\s{0,9}[:=]\s{0,9}
+      )
+      (?:
+        "(?:\\.|[^"\\]){0,2000}"
+        | '(?:\\.|''|[^'\\]){0,2000}'
+        | (?![\[{]|(?:\d+|true|false|null|none)\b)[^\s,;}]+
+      )
     """,
     re.VERBOSE | re.DOTALL,
 )
