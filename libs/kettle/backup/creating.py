@@ -1,7 +1,6 @@
 """Making a backup of a pool that runs."""
 
 import os
-import shutil
 import socket
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,6 +24,7 @@ from kettle.backup.manifest import (
     part_of,
 )
 from kettle.backup.sealed_part import seal
+from kettle.backup.stage import complete, stage_for
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,23 +54,19 @@ async def create(
     Raises:
         BackupError: something cannot be read or written; nothing is left behind.
     """
-    stage = directory.with_name(f".{directory.name}.partial")
-    if directory.exists():
-        raise BackupError(f"{directory} exists: a backup is made in a directory of its own")
     try:
-        shutil.rmtree(stage, ignore_errors=True)
         directory.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        stage.mkdir(mode=0o700)
-        manifest = await _write(source, stage, passphrase, told)
-        manifest.save(stage)
-        stage.rename(directory)
-        _flush(directory.parent)
+        with stage_for(directory) as stage:
+            if directory.exists():
+                raise BackupError(f"{directory} exists: a backup is made in a directory of its own")
+            manifest = await _write(source, stage, passphrase, told)
+            manifest.save(stage)
+            complete(stage, directory)
+            _flush(directory.parent)
     except OSError as error:
         raise BackupError(
             f"{error.filename or directory} cannot be read or written: {error.strerror}"
         ) from error
-    finally:
-        shutil.rmtree(stage, ignore_errors=True)
     return manifest
 
 

@@ -239,3 +239,12 @@ def test_a_bundle_has_no_secrets(tmp_path: Path) -> None:
     for canary in (SEED.seed, JWT, "canary-password", "canary-url"):
         assert canary not in everything
     assert "job 7.0" in texts["kettle-support/log/schedd.log"]
+
+
+def test_half_a_bundle_is_not_left(tmp_path: Path) -> None:
+    """Nobody sends it, and another one can be written in its place."""
+    (tmp_path / "home" / "log").mkdir(parents=True)
+    (tmp_path / "home" / "log" / "schedd.log").symlink_to("schedd.log")
+    with pytest.raises(OSError, match="symbolic links"):
+        write_bundle(tmp_path / "home", [], tmp_path / "bundle.tar.gz")
+    assert not (tmp_path / "bundle.tar.gz").exists()

@@ -81,7 +81,9 @@ def _bundle(arguments: argparse.Namespace, home: Path, found: "Sequence[Finding]
     try:
         inside = write_bundle(home, found, target)
     except OSError as error:
-        raise CommandError(f"{error.filename or target} cannot be written: {error.strerror}") from error
+        raise CommandError(
+            f"{error.filename or target} cannot be read or written: {error.strerror}"
+        ) from error
     if screen.as_json:
         screen.json({"bundle": str(target), "files": inside})
         return 0

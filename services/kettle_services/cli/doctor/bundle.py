@@ -67,16 +67,21 @@ def write_bundle(home: Path, findings: Sequence[Finding], target: Path) -> list[
     """Write the archive, for its owner alone; the names of what is in it.  Raises OSError."""
     private_directory(target.parent)
     secrets = sorted(_known_secrets(home), key=len, reverse=True)
-    names: list[str] = []
     fd = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    with os.fdopen(fd, "wb") as file, tarfile.open(fileobj=file, mode="w:gz") as archive:
-        for name, text in _texts(home, findings):
-            data = filtered(text, secrets).encode()
-            member = tarfile.TarInfo(f"kettle-support/{name}")
-            member.size, member.mtime, member.mode = len(data), int(time.time()), 0o600
-            archive.addfile(member, io.BytesIO(data))
-            names.append(name)
-    return names
+    try:
+        with os.fdopen(fd, "wb") as file, tarfile.open(fileobj=file, mode="w:gz") as archive:
+            return [_add(archive, name, filtered(text, secrets)) for name, text in _texts(home, findings)]
+    except BaseException:
+        target.unlink(missing_ok=True)
+        raise
+
+
+def _add(archive: tarfile.TarFile, name: str, text: str) -> str:
+    data = text.encode()
+    member = tarfile.TarInfo(f"kettle-support/{name}")
+    member.size, member.mtime, member.mode = len(data), int(time.time()), 0o600
+    archive.addfile(member, io.BytesIO(data))
+    return name
 
 
 def _texts(home: Path, findings: Sequence[Finding]) -> Iterator[tuple[str, str]]:
