@@ -43,7 +43,7 @@ class Forks:
     ) -> None:
         """
         `accepts`: whether an order is for this server, and the process that has sent it one for whom it may be carried out.
-        `lifeline`: a descriptor; when it is readable or closed at its other end, it is over.
+        `lifeline`: a descriptor; when its other end is closed, it is over.
         """
         self._listener = listener
         self._accepts = accepts
@@ -83,12 +83,24 @@ class Forks:
                 self._poll.register(self._listener, select.POLLIN)
             elif not ready:
                 return None
-            if self._lifeline in ready:
+            if self._lifeline in ready and self._lifeline_is_over():
                 for waiting in list(self._waiting):
                     self._kill(waiting)
                 return None
             if order := self._heed(ready):
                 return order
+
+    def _lifeline_is_over(self) -> bool:
+        """Whether its other end is closed; what somebody writes there means nothing."""
+        assert self._lifeline is not None
+        try:
+            said = os.read(self._lifeline, 4096)
+        except OSError:
+            return True
+        if said:
+            sys.stderr.write(f"command server: somebody has written {said!r} to the lifeline\n")
+            sys.stderr.flush()
+        return not said
 
     def _patience_ms(self, idle_s: float | None) -> float | None:
         if self._deaf:

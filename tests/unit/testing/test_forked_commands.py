@@ -64,6 +64,20 @@ async def test_it_says_when_its_lifeline_was_closed_by_mistake(
         await run(DONE, tmp_path, os.environ)
 
 
+async def test_what_is_written_to_its_lifeline_by_mistake_does_not_end_it(
+    processes: list[warm.ForkingProcess], tmp_path: Path
+) -> None:
+    """As by one who writes to the number of a file that is closed."""
+    assert (0, "done\n", "") == await run(DONE, tmp_path, os.environ)
+    [first] = processes
+    os.write(first.lifeline.fileno(), b"stray")
+    assert (0, "done\n", "") == await run(DONE, tmp_path, os.environ)
+    assert [first] == processes
+    first.process.kill()
+    with pytest.raises(warm.ForkingEndedError, match=r"SIGKILL.*b'stray' to the lifeline"):
+        await run(DONE, tmp_path, os.environ)
+
+
 async def test_it_says_what_went_wrong_in_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(warm, "_PACKAGES", ("no_such_package",))
     with pytest.raises(warm.ForkingEndedError, match=r"(?s)has ended with 1.*Traceback.*no_such_package"):

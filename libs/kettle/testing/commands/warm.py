@@ -3,7 +3,9 @@ The tests' side of the process that forks commands: one for each process of test
 """
 
 import atexit
+import fcntl
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -30,6 +32,7 @@ _OF_NO_CONSEQUENCE: Final = frozenset({"PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFE
 _NO_LOCALE: Final = {"LANG": "C.UTF-8"}
 """What an interpreter takes where no variable tells a locale."""
 _ANSWER_BYTES: Final = 16
+_LIFELINE: Final = 1000
 
 
 class ForkingEndedError(Exception):
@@ -77,7 +80,9 @@ class ForkingProcess:
         self._directory = tempfile.TemporaryDirectory(prefix="kettle-commands-")
         self._address = f"{self._directory.name}/server"
         self._errors = Path(self._directory.name, "errors")
-        self.lifeline, theirs = socket.socketpair()
+        ours, theirs = socket.socketpair()
+        with ours:
+            self.lifeline = socket.socket(fileno=fcntl.fcntl(ours, fcntl.F_DUPFD_CLOEXEC, _above()))
         self._lifeline_is = os.fstat(self.lifeline.fileno())
         self._out_of_memory = _out_of_memory()
         self._how_ended = ""
@@ -164,6 +169,14 @@ class ForkingProcess:
             return os.path.samestat(os.fstat(self.lifeline.fileno()), self._lifeline_is)
         except OSError:
             return False
+
+
+def _above() -> int:
+    """
+    A number that no file of this process has had: a test that closes a number twice closes that of something else.
+    """
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return _LIFELINE if soft == resource.RLIM_INFINITY else min(_LIFELINE, soft - 1)
 
 
 def _out_of_memory() -> int:
