@@ -46,9 +46,7 @@ print("agreed on", number + 1)
 
 
 def text(nodes: int, draw: Random) -> str:
-    """
-    A DAG file: lines with one or more names on each side, of which some DAGs have one that leads back.
-    """
+    """A DAG file: lines with one or more names on each side, of which some DAGs have one that leads back."""
     lines = [f"JOB n{number} x.sub" for number in range(nodes)]
     leads_back = draw.random() < 0.4
     for _ in range(draw.randrange(2 * nodes)):
