@@ -170,7 +170,9 @@ class Processes:
             raise InDoubtError("simulated: the answer was lost")
         return handle
 
-    def _make(self, handle: str, order: Order, options: _Options, bootstrap: Bootstrap, program: str) -> None:
+    def _make(
+        self, handle: str, order: Order, options: _Options, bootstrap: Bootstrap, program: list[str]
+    ) -> None:
         with self._locked():
             self._require_room(order.offer, options)
             directory, machine = self._top / handle, self._planned(handle, order, options)
@@ -189,9 +191,11 @@ class Processes:
             self._children[handle] = pid
             self._save(msgspec.structs.replace(machine, pid=pid, start=start_time(pid) or 0))
 
-    def _start(self, machine: _Machine, directory: Path, told: Path, program: str, *, fails: bool) -> int:
-        words = ["worker", "run", "--bootstrap", "-", "--home", str(directory / "home")]
-        run = "exec sleep infinity" if fails else f"exec {shlex.join([program, *words])}"
+    def _start(
+        self, machine: _Machine, directory: Path, told: Path, program: list[str], *, fails: bool
+    ) -> int:
+        words = [*program, "--home", str(directory / "home")]
+        run = "exec sleep infinity" if fails else f"exec {shlex.join(words)}"
         delay = machine.starts - machine.created
         script = "".join(
             f"echo $$ >{shlex.quote(group)}/cgroup.procs || exit 1\n" for group in machine.groups
@@ -400,12 +404,16 @@ class Processes:
         if (self._top.parent / AWAY).exists():
             raise UnavailableError("simulated: it does not answer")
 
-    def _program(self) -> str:
-        program = self._settings.program or str(Path(sys.executable).parent / "kettle")
-        found = shutil.which(program)
+    def _program(self) -> list[str]:
+        """What is run for a machine, but for its directory: of this installation what `kettle worker run` would become."""
+        if not self._settings.program:
+            return [sys.executable, "-P", "-m", "kettle_services.worker", "-"]
+        found = shutil.which(self._settings.program)
         if found is None:
-            raise ProviderError(ErrorClass.CONFIG, f"{program} cannot be run here: set program")
-        return found
+            raise ProviderError(
+                ErrorClass.CONFIG, f"{self._settings.program} cannot be run here: set program"
+            )
+        return [found, "worker", "run", "--bootstrap", "-"]
 
     def _happens(self, what: str, order: Order, part: float) -> bool:
         """Whether something is simulated for an attempt: always the same, however often it is asked."""
