@@ -137,8 +137,8 @@ class Provisioning:
         together: dict[tuple[str, type[Act], bool], list[Act]] = {}
         for act in acts:
             match act:
-                case Drain(lease, why):
-                    tasks.create_task(self._drain(lease, why))
+                case Drain(lease, why, busy):
+                    tasks.create_task(self._empty(lease, why) if busy else self._drain(lease, why))
                 case Dismiss(lease):
                     tasks.create_task(self._dismiss(lease))
                 case _:
@@ -223,6 +223,13 @@ class Provisioning:
         if held is not None:
             drained(decision, held, why)
             await self.carry_out(decision)
+
+    async def _empty(self, lease: str, why: str) -> None:
+        """Its startd takes no more jobs from now on; when it is to end, and by when, the machine hears with its next renewal."""
+        try:
+            await self._bus.call(DRAIN, lease, DrainMachine(id=f"{lease}.empty", reason=why, speed="peaceful"))
+        except BusError as error:
+            _log.info("a machine is told later to take no more jobs", extra={"lease": lease, "cause": str(error)})
 
     async def _dismiss(self, lease: str) -> None:
         """Its credential ends by itself, so that a try is enough."""

@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from kettle_services.scaler.commands.renewals import next_renewal
-from kettle_services.scaler.domain.leases.book import Create, Look, Remove, standing
-from kettle_services.scaler.domain.leases.wishes import withdraw
+from kettle_services.scaler.domain.leases.book import Create, Drain, Look, Remove, standing
+from kettle_services.scaler.domain.leases.wishes import drain, withdraw
 from kettle_wire.commands.scaler import Phase
 from kettle_wire.events import decode, encode
 from kettle_wire.events.lease import (
@@ -31,6 +31,22 @@ def test_an_attempt_in_doubt_is_looked_for_and_not_made_again() -> None:
         assert [] == lab.creates(lab.after(5.0))
     lab.lists(machine(lease, "i-7"))
     assert (LeaseState.ACCEPTED, "i-7") == (lab.lease(lease).state, lab.lease(lease).handle)
+
+
+def test_a_machine_with_jobs_is_told_at_once_to_take_no_more() -> None:
+    """It may say a quarter of a minute later how it is; one that is not there yet is not told anything."""
+    lab = LeaseLab()
+    first, second = lab.request(2)
+    lab.after(1.0)
+    lab.made(first, second)
+    lab.says(first, Phase.READY, claims=1)
+    until = lab.now + 60.0
+    assert [Drain(first, "less", busy=True)] == lab.decide(
+        lambda decision: drain(decision, lab.lease(first), "less", until)
+    )
+    assert (LeaseState.DRAINING, until) == (lab.lease(first).state, lab.lease(first).until)
+    acts = lab.decide(lambda decision: drain(decision, lab.lease(second), "less", until))
+    assert [] == acts
 
 
 def test_a_request_was_lost_if_two_lists_are_without_it() -> None:
