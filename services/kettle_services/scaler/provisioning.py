@@ -227,9 +227,13 @@ class Provisioning:
     async def _empty(self, lease: str, why: str) -> None:
         """Its startd takes no more jobs from now on; when it is to end, and by when, the machine hears with its next renewal."""
         try:
-            await self._bus.call(DRAIN, lease, DrainMachine(id=f"{lease}.empty", reason=why, speed="peaceful"))
+            await self._bus.call(
+                DRAIN, lease, DrainMachine(id=f"{lease}.empty", reason=why, speed="peaceful")
+            )
         except BusError as error:
-            _log.info("a machine is told later to take no more jobs", extra={"lease": lease, "cause": str(error)})
+            _log.info(
+                "a machine is told later to take no more jobs", extra={"lease": lease, "cause": str(error)}
+            )
 
     async def _dismiss(self, lease: str) -> None:
         """Its credential ends by itself, so that a try is enough."""

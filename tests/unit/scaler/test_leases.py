@@ -5,6 +5,7 @@ import pytest
 
 from kettle_services.scaler.commands.renewals import next_renewal
 from kettle_services.scaler.domain.leases.book import Create, Drain, Look, Remove, standing
+from kettle_services.scaler.domain.leases.reconciling import ended
 from kettle_services.scaler.domain.leases.wishes import drain, withdraw
 from kettle_wire.commands.scaler import Phase
 from kettle_wire.events import decode, encode
@@ -281,6 +282,22 @@ def test_what_is_proven_gone_is_believed_at_once() -> None:
     for lease in leases:
         lab.gone(f"i-{lease}", proven=True)
     assert not lab.book.leases
+
+
+def test_a_machine_whose_end_was_noticed_is_looked_at_at_once() -> None:
+    """However lately it was looked at; what nobody holds, or before the first list, is not asked for."""
+    lab = LeaseLab()
+    first, second = lab.ready(2)
+    for _ in range(2):
+        assert [Look("cloud", f"i-{first}")] == lab.decide(
+            lambda decision: ended(decision, "cloud", f"i-{first}")
+        )
+    assert [] == lab.decide(lambda decision: ended(decision, "cloud", "i-unknown"))
+    assert [] == lab.decide(lambda decision: ended(decision, "other", f"i-{first}"))
+    lab.gone(f"i-{first}", proven=True)
+    assert [second] == list(lab.book.leases)
+    lab.start_again()
+    assert [] == lab.decide(lambda decision: ended(decision, "cloud", f"i-{second}"))
 
 
 def test_what_is_heard_before_it_has_a_handle_is_asked_for_again_soon() -> None:

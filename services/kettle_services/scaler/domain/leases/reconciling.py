@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 
 from kettle_services.scaler.domain.leases.answers import accept
-from kettle_services.scaler.domain.leases.book import Decision
+from kettle_services.scaler.domain.leases.book import Decision, Look
 from kettle_services.scaler.domain.leases.breakers import PROVIDER
 from kettle_services.scaler.domain.leases.ending import close_provider, gone, terminate
 from kettle_services.scaler.domain.leases.lease import LEAVING, ORPHAN, STARTING, Lease
@@ -211,6 +211,12 @@ def looked(decision: Decision, provider: str, seen: MachineLooked | MachineRemov
         _how_it_is(decision, lease, machine)
     elif _is_proven(decision, lease, at_once=machine.proven):
         gone(decision, lease, machine.words or "its provider says that it is gone")
+
+
+def ended(decision: Decision, provider: str, handle: str) -> None:
+    """Somebody has noticed that a machine has ended: its provider is asked, whenever it was asked last."""
+    if provider in decision.seen.listed and _holder(decision, provider, handle) is not None:
+        decision.acts.append(Look(provider, handle))
 
 
 def _holder(decision: Decision, provider: str, handle: str) -> Lease | None:
