@@ -239,6 +239,8 @@ def _event(request: Act, caller: Identity) -> Event:
             return JobRemoved(reason=request.reason, by=caller.name)
         case "remove_x":
             return JobLeft(reason=request.reason, by=caller.name)
+        case "unroute":
+            return JobUnrouted(number=1, reason=request.reason, by=caller.name)
         case order:
             return JobOrdered(attempt=1, order=order, reason=request.reason, by=caller.name)
 
