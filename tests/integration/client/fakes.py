@@ -34,7 +34,16 @@ from kettle_wire.commands.schedd import (
     Submitted,
 )
 from kettle_wire.endpoint import Position
-from kettle_wire.events import ClusterSubmitted, Event, JobHeld, JobLeft, JobOrdered, JobReleased, JobRemoved
+from kettle_wire.events import (
+    ClusterSubmitted,
+    Event,
+    JobHeld,
+    JobLeft,
+    JobOrdered,
+    JobReleased,
+    JobRemoved,
+    JobUnrouted,
+)
 from kettle_wire.frames import Entry, Frame
 from kettle_wire.identity import Identity
 from kettle_wire.jobs import JobId
