@@ -47,7 +47,8 @@ class OwnOptions(msgspec.Struct, frozen=True):
         """
         found: list[str] = []
         for line in takewhile(lambda line: line.startswith("#"), script.splitlines()):
-            if not line.startswith(self.prefix):
+            first = line.removeprefix(self.prefix).split(None, 1)[:1] if line.startswith(self.prefix) else []
+            if not first or first[0].partition("=")[0].strip("'\"") not in self.identity:
                 continue
             try:
                 words = shlex.split(line.removeprefix(self.prefix))
