@@ -185,7 +185,9 @@ def _transformed(
 
 
 def _leads_nowhere(run: Run, table: RouteTable) -> str:
-    """Why a job cannot go where its routed ad says; empty: it can, or nobody knows which batch systems there are."""
+    """
+    Why a job cannot go where its routed ad says; empty: it can, or nobody knows which batch systems there are.
+    """
     if table.systems is None or run.ad.get("JobUniverse") != Universe.GRID:
         return ""
     return absent(batch_system(run.ad.get(run.spelled("gridresource"))), table.systems)

@@ -63,7 +63,9 @@ def _problems(table: RouteTable, kinds: Mapping[str, str]) -> Iterator[RouteProb
 
 
 def _resources(each: Route) -> Iterator[tuple[int, str]]:
-    """Where a route leads by its own words, with their lines; what depends on a job is looked at with the job."""
+    """
+    Where a route leads by its own words, with their lines; what depends on a job is looked at with the job.
+    """
     if each.grid_resource:
         said = [one for one in each.transform.statements if one.word == "=" and _is_resource(one.name)]
         yield said[-1].line if said else each.line, each.grid_resource

@@ -121,7 +121,9 @@ def of_lsf(words: Sequence[str]) -> Meaning:
 
 
 def words_of(script: str, prefix: str) -> list[str]:
-    """The words of its directives; what an option has is a word of its own, where it does not begin with two strokes."""
+    """
+    The words of its directives; what an option has is a word of its own, where it does not begin with two strokes.
+    """
     lines = [line.removeprefix(prefix) for line in script.splitlines() if line.startswith(prefix)]
     return [word for line in lines for word in shlex.split(line)]
 

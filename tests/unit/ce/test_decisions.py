@@ -153,9 +153,7 @@ def test_a_drained_entrypoint_gives_no_route() -> None:
 
 
 def test_whose_words_for_the_command_that_submits_is_said() -> None:
-    """
-    A job's own are told apart from those of its route, whatever the job says of that itself.
-    """
+    """A job's own are told apart from those of its route, whatever the job says of that itself."""
     own: dict[str, str] = {"batchExtraSubmitArgs": "--nice=3"}
     jobs = [job(1, 0), job(2, 0, **own), job(3, 0, **own, BatchExtraSubmitArgsAreOwn="no")]
     said, _ = decided(jobs, table(most=9))

@@ -71,7 +71,9 @@ def test_a_job_gets_no_route_to_nowhere(statements: str) -> None:
 
 
 def test_what_nobody_knows_is_no_reason() -> None:
-    """A file is tried away from its entrypoint as well; and what is computed to no text is for the schedd to refuse."""
+    """
+    A file is tried away from its entrypoint as well; and what is computed to no text is for the schedd to refuse.
+    """
     table = read_routes(text('GridResource = "batch anywhere"'), "routes")
     assert "Far" == route(AD, table, Counters(routes={"Far": RouteCount()}), 0).route
     computed = with_systems(read_routes(text("SET GridResource MySite"), "routes"), SYSTEMS)
