@@ -28,6 +28,7 @@ import msgspec
 from kettle import faults
 from kettle.execution.processes.ancestry import MARK
 from kettle.pool import startup
+from kettle.runtime import EXIT_FAILED
 
 _ZYGOTE: Final = "kettle_services.master.zygote"
 _START_ORDER: Final = "kettle_services.master.domain.start_order"
@@ -87,7 +88,7 @@ class _Masters:
         room = importlib.import_module(f"{_ZYGOTE}.identity").room
         order = importlib.import_module(_START_ORDER)
         roles = dict.fromkeys([*order.DAEMON_LIST, *sorted(order.NEEDS_DATABASE)])
-        modules = [startup.MASTER, f"{_ZYGOTE}.program", *(f"kettle_services.{role}" for role in roles)]
+        modules = [startup.MASTER, *(f"kettle_services.{role}" for role in roles)]
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self._process = subprocess.Popen(
@@ -117,16 +118,14 @@ class _Masters:
                 order = self._messages.Launch(
                     self._number, startup.MASTER, variables, str(cwd), tuple(fds), is_master=True
                 )
-                socket.send_fds(self._socket, [msgspec.msgpack.encode(order)], [output, go, *fds])
-                while not isinstance(
-                    answer := self._heard(), self._messages.Launched | self._messages.Refused
-                ):
+                with suppress(BrokenPipeError):
+                    socket.send_fds(self._socket, [msgspec.msgpack.encode(order)], [output, go, *fds])
+                while isinstance(answer := self._heard(), self._messages.Ended):
                     pass
-            if isinstance(answer, self._messages.Refused):
+            if not isinstance(answer, self._messages.Launched):
                 return None
-            forked = _Forked(
-                self, answer.pid, os.pidfd_open(answer.pid)
-            )  # it waits, so the number is its own
+            handle = os.pidfd_open(answer.pid)  # it waits to be told, so the number is its own
+            forked = _Forked(self, answer.pid, handle)
             os.write(told, self._messages.GO)
             return forked
         finally:
@@ -134,16 +133,21 @@ class _Masters:
             os.close(told)
 
     def status(self, pid: int) -> int:
-        """How a process ended that has ended."""
+        """How a process ended that has ended; a failure, if nobody is there who knows."""
         with self._one:
             while pid not in self._ended:
-                self._heard()
+                if self._heard() is None:
+                    return EXIT_FAILED
             return self._ended.pop(pid)
 
     def _heard(self) -> Any:
-        data = self._socket.recv(self._messages.LONGEST)
+        """What the zygote says next; None if it has ended: masters are executed then."""
+        try:
+            data = self._socket.recv(self._messages.LONGEST)
+        except ConnectionError:
+            data = b""
         if not data:
-            raise RuntimeError("the process that forks masters has ended")
+            return None
         answer = msgspec.msgpack.decode(data, type=self._messages.Answer)
         if isinstance(answer, self._messages.Ended):
             self._ended[answer.pid] = answer.status
