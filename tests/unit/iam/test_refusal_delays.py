@@ -57,7 +57,7 @@ def test_refusals_that_are_kept_take_no_more_places_than_there_are() -> None:
     assert not delays.keep(FLOOD, now=0.0)
     delays.let_go(FLOOD)
     assert delays.keep(FLOOD, now=0.0)
-    left = MOST_KEPT - MOST_OF_ONE
+    left, address = MOST_KEPT - MOST_OF_ONE, ""
     for number in range(3):
         used_up(delays, address := f"198.51.100.{number}")
         for _ in range(min(left, MOST_OF_ONE)):
