@@ -26,7 +26,7 @@ PER_S: Final = 5.0
 MOST_OF_ONE: Final = 1_000
 """So many of one address wait to be refused; more are refused at once, for each of them holds a connection."""
 MOST_KEPT: Final = 3_000
-"""The same of all addresses: fewer than half of the places for those who show a token."""
+"""So many of all addresses: fewer than half of the places for those who show a token."""
 _MOST_THAT_LEAVE: Final = 10_000
 """Beyond them the server says no by itself, when its patience ends."""
 _REFUSED: Final = b""
