@@ -2,6 +2,7 @@
 Every page of a pool with a long queue and a long history, in a real browser: nothing that people look at grows with what there is.
 """
 
+import faulthandler
 import os
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -54,6 +55,7 @@ SELECT shard, cluster + 1000000 + n / 1000, n % 1000, 'user' || n % 50, status, 
 @pytest_asyncio.fixture(loop_scope="session")
 async def pool(tmp_path_factory: pytest.TempPathFactory, template: Path) -> AsyncIterator[ThrowawayPool]:
     """A pool of its own: what it has would be in the way of all other tests."""
+    faulthandler.cancel_dump_traceback_later()  # what ends a test that hangs knows nothing of this one
     gateway = {"rest": True, "request_burst": 1e6, "requests_per_second": 1e6}
     place = tmp_path_factory.mktemp("large")
     async with throwaway_pool(
