@@ -2,6 +2,7 @@
 Every page of a pool with a long queue and a long history, in a real browser: nothing that people look at grows with what there is.
 """
 
+import asyncio
 import faulthandler
 import os
 from collections.abc import AsyncIterator
@@ -18,6 +19,7 @@ from playwright.async_api import Browser
 from tests.scenario.asking import patiently
 
 from kettle.client import select
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 from kettle_wire.commands.schedd import Submitted
 
@@ -82,6 +84,9 @@ async def filled(pool: ThrowawayPool, directory: Path) -> tuple[int, int]:
     await pool.client.hold(select(made[0].cluster), reason="the first ones wait for somebody")
     connection = await asyncpg.connect(pool.client.pool.database_url)
     try:
+        async with asyncio.timeout(PATIENCE_S):
+            while not await connection.fetchval("SELECT count(*) FROM jobs.history"):
+                await asyncio.sleep(0.05)  # the tables follow what is recorded
         for first in range(1, HISTORY + 1, PIECE):
             await connection.execute(COPY, ended, 0, first, min(first + PIECE - 1, HISTORY))
         await connection.execute("ANALYZE jobs.live")
