@@ -65,7 +65,9 @@ def test_machines_of_an_offer_that_the_file_has_no_more_go_when_they_are_idle() 
 
 
 def test_another_template_is_tried_while_machines_of_the_last_one_boot() -> None:
-    """Those that come are counted on as they were ordered; of the new one there is a single machine until that is ready."""
+    """
+    Those that come are counted on as they were ordered; of the new one there is a single machine until that is ready.
+    """
     before = pool(offers=[offer(template="image-1")])
     lab = Lab(before)
     lab.queue(16)
@@ -90,7 +92,9 @@ def test_a_hundred_thousand_jobs_that_are_alike_are_one_group() -> None:
 
 
 def test_a_slow_provider_is_not_asked_for_more_than_is_needed() -> None:
-    """None of its machines comes for a long time, while jobs come and others leave: at no moment there are too many."""
+    """
+    None of its machines comes for a long time, while jobs come and others leave: at no moment there are too many.
+    """
     lab = Lab(pool(max=1000))
     for waiting in [400, *range(400, 1000, 75), 1000, *[1000] * 20]:
         lab.set_queue(waiting)
@@ -112,7 +116,9 @@ def test_machines_that_were_made_together_do_not_leave_together() -> None:
 
 
 def test_a_machine_that_joins_after_its_lease_was_given_up_is_told_to_end() -> None:
-    """Its provider has said that it is gone, and it speaks: the lease stays over; once it is listed, it is nobody's and goes."""
+    """
+    Its provider has said that it is gone, and it speaks: the lease stays over; once it is listed, it is nobody's and goes.
+    """
     lab = LeaseLab()
     [lease] = lab.ready(1)
     lab.gone(f"i-{lease}", proven=True)
