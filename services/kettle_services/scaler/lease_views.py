@@ -81,7 +81,9 @@ class LeaseLog:
 
 
 class EndedLeases:
-    """The leases that are over, as the frames say that come one after the other; of many those that ended last."""
+    """
+    The leases that are over, as the frames say that come one after the other; of many those that ended last.
+    """
 
     def __init__(self, after: int) -> None:
         """`after`: the number of the last frame that is not looked at."""

@@ -1,7 +1,5 @@
 """What changes between a plan and its machines, and between two plans."""
 
-from typing import Final
-
 import msgspec
 
 from kettle_services.scaler.domain.leases.breakers import TemplateRecord, template_of
@@ -15,15 +13,13 @@ from .leases_lab import LeaseLab
 from .leases_lab import machine as found
 from .planning_lab import Lab, job, machines, offer, pool
 
-EUR: Final = {"currency": "EUR"}
-
 
 def test_a_machine_costs_what_its_offer_said_when_it_was_planned() -> None:
     """The file says another price while it boots: that is for those which are planned from then on."""
-    lab = Lab(pool(offers=[offer(price=1.0, **EUR)]))
+    lab = Lab(pool(offers=[offer(price=1.0, currency="EUR")]))
     lab.queue(8)
     [lease] = lab.act(lab.plan())
-    lab.apply(pool(offers=[offer(price=5.0, **EUR)]))
+    lab.apply(pool(offers=[offer(price=5.0, currency="EUR")]))
     lab.queue(8)
     plan = lab.plan()
     assert (1.0, [5.0]) == (lab.leases[lease].offer.price, [each.offer.price for each in plan.leases])

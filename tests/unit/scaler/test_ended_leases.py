@@ -84,7 +84,9 @@ async def test_what_is_over_is_read_once() -> None:
 
 
 async def test_what_was_not_told_is_read() -> None:
-    """Frames that were committed while the first were read are missing, and nothing after them is taken for theirs."""
+    """
+    Frames that were committed while the first were read are missing, and nothing after them is taken for theirs.
+    """
     async with begun() as told:
         await told.record(story(1))
         assert ["p-1-1"] == await told.over()
