@@ -82,8 +82,8 @@ async def last_word(session: aiohttp.ClientSession, path: str, *messages: str, *
     """What a connection ends with; the status of a handshake that was refused."""
     try:
         async with session.ws_connect(path, headers=headers) as socket:
-            for message in messages:
-                await socket.send_str(message)
+            for text in messages:
+                await socket.send_str(text)
             async for message in socket:
                 if message.type == WSMsgType.TEXT and "ended" in (said := json.loads(message.data)):
                     return said["ended"]

@@ -39,7 +39,7 @@ async def test_one_person_watches_so_many_pages() -> None:
 
 
 def test_parts_that_are_made_together_share_what_they_cost() -> None:
-    """Two that are made at once have taken half of that time each; what is made alone has taken all of its time."""
+    """Two that are made at once have taken half of that time each, and one alone has taken all of it."""
     now = [10.0]
     costs = Costs(lambda: now[0])
     one = costs.begin()
