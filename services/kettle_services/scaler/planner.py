@@ -49,7 +49,7 @@ _PAGE: Final = 500
 """So many frames are read at once, the newest first."""
 _IDLE_PART: Final = 9
 """Plans leave so much more time to everything else than they take."""
-_FINAL: Final = frozenset({RemovalCause.POOL, RemovalCause.BUDGET})
+_FINAL: Final = frozenset({RemovalCause.POOL, RemovalCause.BUDGET, RemovalCause.SPARSE})
 """What is removed because of these takes no more jobs at once, also if some run."""
 _GONE: Final = LeaseGone.__struct_config__.tag
 _log: Final = logging.getLogger(__name__)
@@ -74,6 +74,8 @@ class Planner:
         self._settings = settings
         self._rights = AskedRights(bus, settings.negotiator)
         self._patience = Patience()
+        self._sparse: dict[str, float] = {}
+        """Machines with few jobs, for which others have room, and since when."""
         self._rooms: dict[str, Room] = {}
         self._spending = Spending()
         self._learned: dict[str, dict[str, Scalar]] = {}
@@ -134,10 +136,9 @@ class Planner:
         await self._watching.listed.wait()
         while True:
             began = time.monotonic()
-            if self._record.state.pools.states:
-                await self._cycle()
-            took = time.monotonic() - began
-            await asyncio.sleep(max(self._settings.min_interval - took, _IDLE_PART * took, 0.0))
+            took = await self._cycle() if self._record.state.pools.states else 0.0
+            since = time.monotonic() - began
+            await asyncio.sleep(max(self._settings.min_interval - since, _IDLE_PART * took, 0.0))
             try:
                 async with asyncio.timeout(min(self._settings.interval, self._until_idle())):
                     await self._wake.wait()
@@ -170,11 +171,14 @@ class Planner:
         if left.trouble is None:
             self._rooms[provider] = Room(machines=left.machines, cpus=left.cpus, memory=left.memory, at=at)
 
-    async def _cycle(self) -> None:
+    async def _cycle(self) -> float:
+        """One plan; the processor seconds that it took, in which nothing else was done here."""
         self._wake.clear()
         await self._rights.ask(self._watching.submitters.values())
-        began = time.monotonic()
+        began, used = time.monotonic(), time.thread_time()
         plan = self._plan(self._patience)
+        used = time.thread_time() - used
+        self._sparse = {lease: self._sparse.get(lease, time.time()) for lease in plan.sparse}
         made = msgspec.structs.replace(plan.made, took=time.monotonic() - began)
         self._latest = made
         self._durations.record(made.took)
@@ -195,6 +199,7 @@ class Planner:
             await self._provisioning.carry_out(decision, more=more)
         else:
             self._provisioning.act(decision.acts)
+        return used
 
     def plan_now(self) -> PlanMade:
         """What would be planned at this moment; nothing is done about it."""
@@ -231,6 +236,7 @@ class Planner:
             spent=self._spending.on(now),
             max_actions=self._settings.max_actions,
             settles=_SETTLES_S,
+            sparse=self._sparse,
             sound=self._provisioning.seen.sound is not None,
         )
 

@@ -94,6 +94,7 @@ from kettle_wire.rest import past as of_past
 from kettle_wire.rest import streams as events
 from kettle_wire.rest.route import Route
 from kettle_wire.subjects import Subjects
+from kettle_wire.telemetry.gateway_metrics import STREAM_DELAY
 
 SOCKET: Final = "socket"
 """At which the own account asks, in the directory."""
@@ -117,6 +118,7 @@ class RestParts(msgspec.Struct, frozen=True):
     handlers: Mapping[Route, Handler]
     persons: Persons
     people: PersonConnections
+    past: PastQuestions
     limits: RequestLimits
     tables: JobTables
     trust: Trust | None
@@ -159,7 +161,8 @@ async def rest_parts(rt: Runtime, settings: GatewaySettings, bus: Bus, said: Peo
     streams = Streams(settings.rest_streams, settings.rest_streams_of_one)
     hub = EventHub(bus, monitor)
     rt.loop(hub.run(), name="events")
-    feed = EventFeed(bus, monitor, people, past, hub, streams)
+    delay = rt.telemetry.histogram(STREAM_DELAY).record
+    feed = EventFeed(bus, monitor, people, past, hub, streams, delay=delay)
     rt.loop(feed.run(), name="changes")
     of_files = FileQuestions(people, past, streams)
     access_points = AccessPoints(bus, settings.collector)
@@ -218,7 +221,7 @@ async def rest_parts(rt: Runtime, settings: GatewaySettings, bus: Bus, said: Peo
         all_burst=settings.all_request_burst,
         proxies=frozenset(settings.proxies),
     )
-    return RestParts(handlers, persons, people, limits, tables, trust, workflows, new_workflows, reruns)
+    return RestParts(handlers, persons, people, past, limits, tables, trust, workflows, new_workflows, reruns)
 
 
 def _of_the_pool(
