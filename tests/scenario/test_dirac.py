@@ -111,7 +111,7 @@ async def _submitted_by_dirac(
             "DIRAC_TOKEN": str(home / "token"),
         }
         words = [python, str(SCRIPTS / "dirac_htcondorce.py"), str(place), "--workdir", str(home / "work")]
-        said = await execute([*words, "--timeout", "40"], home, environ, within_s=400.0)
+        said = await execute([*words, "--timeout", "120"], home, environ, within_s=400.0)
         why = await pool.kettle("why", "--constraint", "true", "--all-users")
         assert "PROVEN" == said.out.splitlines()[-1].partition(":")[0], (
             f"{said.out}\n{said.err}\n{why}\n{fake.jobs()}\n{pool.log('ce')}"
