@@ -43,7 +43,7 @@ def test_a_command_is_run_as_an_account(
     """With its groups and no others, on the loop of services as well as on that of tests."""
 
     class Known(Accounts):
-        async def find(self, account: str) -> Rights:
+        async def find(self, owner: str) -> Rights:
             return Rights(2, 2, groups)
 
     async def work() -> Ran:
