@@ -24,6 +24,8 @@ class BatchKind(StrEnum):
     """OpenPBS, and PBS Professional."""
     TORQUE = "torque"
     LSF = "lsf"
+    HTCONDOR = "htcondor"
+    """HTCondor, or another Kettle pool, by their commands."""
 
 
 class BatchState(StrEnum):

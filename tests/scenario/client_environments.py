@@ -25,25 +25,37 @@ async def python_of(script: str, module: str, tmp_path: Path) -> str:
     """
     A Python that has a client and what it needs, and not Kettle: made as the script's own list of packages says.
     """
-    listed = re.search(r"^# dependencies = (\[.*\])", (SCRIPTS / script).read_text(), re.MULTILINE)
+    text = (SCRIPTS / script).read_text()
+    listed = re.search(r"^# dependencies = (\[.*\])", text, re.MULTILINE)
     assert listed is not None
-    return await python_with(literal_eval(listed[1]), module, tmp_path)
+    alone = re.search(r"^# alone = (\[.*\])", text, re.MULTILINE)
+    return await python_with(
+        literal_eval(listed[1]), module, tmp_path, alone=literal_eval(alone[1]) if alone else ()
+    )
 
 
-async def python_with(packages: Sequence[str], module: str, tmp_path: Path) -> str:
+async def python_with(
+    packages: Sequence[str], module: str, tmp_path: Path, *, alone: Sequence[str] = ()
+) -> str:
     """
     A Python of its own with some packages, which needs a package registry and a minute, and therefore an order.
+
+    `alone`: packages that are installed, and built where they must be, with no more than what is there by then.
     """
     if ORDER not in os.environ:
         pytest.skip(f"{module} is not installed ({ORDER}=1 installs clients into environments of their own)")
-    place = _place(packages, tmp_path)
+    place = _place([*packages, *alone], tmp_path)
     python = str(place / "bin" / "python")
     if not (place / _COMPLETE).exists():
         made = await execute([sys.executable, "-m", "venv", str(place)], tmp_path, dict(os.environ))
         assert 0 == made.status, made
-        words = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages]
-        installed = await execute(words, tmp_path, dict(os.environ), within_s=INSTALLED_WITHIN_S)
-        assert 0 == installed.status, installed
+        install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        environ = {**os.environ, "PATH": f"{place / 'bin'}:{os.environ['PATH']}"}
+        steps = [[*install, *packages]]
+        steps += [[*install, "--no-deps", "--no-build-isolation", *alone]] if alone else []
+        for words in steps:
+            installed = await execute(words, tmp_path, environ, within_s=INSTALLED_WITHIN_S)
+            assert 0 == installed.status, installed
         (place / _COMPLETE).touch()
     return python
 

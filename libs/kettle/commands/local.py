@@ -5,22 +5,17 @@ import os
 import shutil
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import IO, Final, TypedDict
+from typing import IO, Final
 
 from kettle.accounts.lookup import Accounts, StrangerError
 from kettle.commands.port import EndNotSeenError, NotStartedError, Ran
 
 _KEPT: Final = ("HOME", "LOGNAME", "PATH", "USER", "TZ")
 """Of our environment: whatever else is there would steer the commands, and become part of what they start."""
+_SETPRIV: Final = "/usr/bin:/bin:/usr/sbin:/sbin"
 _GRACE_S: Final = 5.0
 _LATE: Final = frozenset({124, -9, 137})
 """What `timeout` ends with when it has ended the command, or was ended itself."""
-
-
-class _Become(TypedDict, total=False):
-    user: int
-    group: int
-    extra_groups: Sequence[int]
 
 
 class LocalCommands:
@@ -45,11 +40,11 @@ class LocalCommands:
         if shutil.which(words[0], path=environment.get("PATH")) is None:
             raise NotStartedError(f"{words[0]} is not installed here")
         pipe = asyncio.subprocess.PIPE
-        limited = ["timeout", f"--kill-after={_GRACE_S:g}", f"{within:g}", *words]
+        limited = [*become, "timeout", f"--kill-after={_GRACE_S:g}", f"{within:g}", *words]
         with _in_memory(standard_input.encode()) as given:
             try:
                 process = await asyncio.create_subprocess_exec(
-                    *limited, stdin=given, stdout=pipe, stderr=pipe, env=environment, cwd="/", **become
+                    *limited, stdin=given, stdout=pipe, stderr=pipe, env=environment, cwd="/"
                 )
             except OSError as error:
                 raise NotStartedError(f"{words[0]} cannot be run here: {error.strerror}") from None
@@ -65,14 +60,21 @@ class LocalCommands:
             raise EndNotSeenError(f"{words[0]} did not end within {within:g} s")
         return Ran(status, output.decode(errors="replace"), errors.decode(errors="replace"))
 
-    async def _become(self, account: str) -> tuple[_Become, Mapping[str, str]]:
+    async def _become(self, account: str) -> tuple[Sequence[str], Mapping[str, str]]:
+        """
+        The words before a command by which it is run as an account: the loop of services cannot do that itself.
+        """
         try:
             rights = await self._accounts.find(account) if account else None
         except StrangerError as error:
             raise NotStartedError(str(error)) from None
         if rights is None:
-            return {}, self._environment
-        become: _Become = {"user": rights.uid, "group": rights.gid, "extra_groups": rights.groups}
+            return [], self._environment
+        if (setpriv := shutil.which("setpriv", path=_SETPRIV)) is None:
+            raise NotStartedError("setpriv is not installed here (Debian: util-linux)")
+        groups = ",".join(map(str, rights.groups))
+        among = [f"--groups={groups}"] if groups else ["--clear-groups"]
+        become = [setpriv, f"--reuid={rights.uid}", f"--regid={rights.gid}", *among, "--"]
         return become, {**self._environment, "HOME": "/", "LOGNAME": account, "USER": account}
 
     async def close(self) -> None:

@@ -50,3 +50,11 @@ SLURM: Final = Phrases(
     passing=r"temporarily unable to accept|Resource temporarily unavailable|job queue full|rate limit|RPC limit|job submit limit|Job violates accounting/QOS policy|submission is disabled|Slurm backup controller in standby",
 )
 """Of Slurm."""
+HTCONDOR: Final = Phrases(
+    unreachable=r"Can't find address|Failed to connect|Couldn't contact|cannot be reached|is not running|no answer|does not answer|"
+    r"Unable to (locate|connect)|Can't connect|Failed to fetch ads|no pool|was not reached",
+    silent=r"Failed to commit|lost (its|the) connection|connection (closed|reset|lost)|timed out|Deadline",
+    unknown=r"(Couldn't|could not|Could not) find|not found|matching constraint|No jobs? (match|met)|Permission denied to .* of no job",
+    passing=r"MAX_JOBS_(SUBMITTED|PER_OWNER|PER_SUBMISSION)|too many jobs|Number of submitted jobs would exceed",
+)
+"""Of HTCondor, and of its commands in another Kettle pool."""

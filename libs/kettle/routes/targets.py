@@ -36,7 +36,7 @@ def absent(system: str, kinds: Mapping[str, str]) -> str:
 
 def leading_to(table: RouteTable, kinds: Mapping[str, str]) -> RouteTable:
     """
-    The same routes where these batch systems are, kinds by names.
+    The routes of a table, which knows then that these batch systems are there, kinds by names.
 
     Raises:
         RouteFileError: a route leads to one that is not there.
@@ -47,7 +47,7 @@ def leading_to(table: RouteTable, kinds: Mapping[str, str]) -> RouteTable:
 
 
 def with_systems(table: RouteTable, kinds: Mapping[str, str]) -> RouteTable:
-    """The same routes where these batch systems are; those that lead elsewhere take no jobs."""
+    """The routes of a table; those that lead to none of these batch systems take no jobs."""
     return msgspec.structs.replace(table, systems=kinds)
 
 

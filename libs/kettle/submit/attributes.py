@@ -28,6 +28,7 @@ from kettle.submit.nodes import nodes
 from kettle.submit.notification import mails
 from kettle.submit.policies import policies
 from kettle.submit.published_services import published_services
+from kettle.submit.scitokens import token_file
 from kettle.submit.simple_commands import on_hold, plain
 from kettle.submit.tasks import has_tasks, shown_program, tasks
 from kettle.submit.x509_proxy import proxy
@@ -298,6 +299,7 @@ RULES: Final[tuple[Callable[[Lookup], Ad], ...]] = (
     signals,
     mails,
     proxy,
+    token_file,
     job_tokens,
     published_services,
     container_options,

@@ -146,6 +146,7 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "retry_until": (),
     "run_as_owner": ("RunAsOwner",),
     "s3_endpoint": ("S3Endpoint",),
+    "scitokens_file": ("ScitokensFile",),
     "services": ("Services",),
     "services_shared_with": ("ServicesSharedWith",),
     "shell": (),
@@ -177,6 +178,7 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "ulog_execute_attrs": ("UserLogExecuteEventAttrs",),
     "universe": ("JobUniverse",),
     "use_oauth_services": (),
+    "use_scitokens": ("use_scitoken",),
     "use_x509userproxy": (),
     "want_graceful_removal": ("WantGracefulRemoval",),
     "want_io_proxy": ("WantIOProxy",),
@@ -190,20 +192,16 @@ Each command with its other spellings, as HTCondor looks for them; all are compa
 
 _NOT_YET: Final = """
     docker_send_credentials on_evict_checks primary_unix_group
-    scitokens_file tool_daemon_cmd transfer_error transfer_output use_scitoken use_scitokens
+    tool_daemon_cmd transfer_error transfer_output
     """
 
 NOT_YET: Final = frozenset(_NOT_YET.split())
 """Commands of HTCondor that this version does not carry out."""
 
-_GIVEN: Final = "to have a token of your own in the job write: use_oauth_services = scitokens"
 _INSTEAD: Final[Mapping[str, str]] = {
     "docker_send_credentials": "put the image where the machines can read it, or send an archive of it",
-    "scitokens_file": _GIVEN,
     "transfer_error": "leave out error = FILE, and nothing of it comes back",
     "transfer_output": "leave out output = FILE, and nothing of it comes back",
-    "use_scitoken": _GIVEN,
-    "use_scitokens": _GIVEN,
 }
 """What does the same as some of them."""
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from kettle_services.ce.domain.batch import lsf, pbs, sge, slurm
+from kettle_services.ce.domain.batch import htcondor, lsf, pbs, sge, slurm
 from kettle_services.ce.domain.batch.script import left
-from kettle_wire.batch import BatchEnd, BatchState, EndCause
+from kettle_wire.batch import BatchEnd, BatchRequest, BatchState, EndCause
 
 _DATA = Path(__file__).parent / "data"
 _Q, _H, _R, _S = BatchState.QUEUED, BatchState.HELD, BatchState.RUNNING, BatchState.SUSPENDED
@@ -156,3 +156,43 @@ def test_what_a_login_prints_changes_nothing() -> None:
     assert "12.pbs.example.org" == pbs.submitted("quota: 3\nhello\n12.pbs.example.org\n")
     assert "12" == lsf.submitted("hello\nJob <12> is submitted to queue <normal>.\n")
     assert None is slurm.submitted("Submitted batch job\n")
+
+
+def test_htcondor() -> None:
+    """
+    Each status; a job that its own description has removed was held for too much memory, or ran too long, or did not start.
+    """
+    text = (_DATA / "htcondor.json").read_text()
+    found = {each.number: _said(each.state, each.end) for each in htcondor.jobs(text)}
+    assert {
+        "101": _Q, "102": _R, "103": _R, "104": _S, "105": _H, "106": _exit(3), "107": (EndCause.EXITED, None, 9),
+        "108": _by(EndCause.REMOVED), "109": _by(EndCause.MEMORY), "110": _by(EndCause.TIME), "111": _by(EndCause.NOT_STARTED),
+        "112": _by(EndCause.TIME), "113": _UNKNOWN,
+    } == found  # fmt: skip
+    said = {each.number: each for each in htcondor.jobs(f"a word of the login\n{text}")}
+    assert ("node7.site", "kintent102") == (said["102"].host, said["102"].name)
+    end = said["106"].end
+    assert end is not None
+    assert (1_700_000_000.0, 1_700_000_060.0, 3.0, 2500) == (end.began, end.ended, end.cpu, end.memory_kib)
+    assert [] == list(htcondor.jobs(""))
+    for broken in (text[:400], "no JSON"):
+        with pytest.raises(htcondor.BrokenAnswerError):
+            list(htcondor.jobs(broken))
+
+
+def test_what_htcondor_is_told() -> None:
+    """A description in which nothing of a job is a line of its own."""
+    request = BatchRequest(cpus=4, memory=2000, wall=60, gpus=1, queue="long", account="group_physics.ada")
+    said = htcondor.description("kaaaaaaaaaaaaaa", "/there/k", request, ['+Site = "here"']).splitlines()
+    assert {
+        "arguments = /there/k/.kettle/batch.sh", 'My.KettleIntent = "kaaaaaaaaaaaaaa"', "request_cpus = 4", "request_memory = 2000",
+        "request_gpus = 1", "accounting_group = group_physics.ada", 'My.BatchQueue = "long"', '+Site = "here"',
+    } <= set(said)  # fmt: skip
+    assert "queue" == said[-1]
+    assert "time() - EnteredCurrentStatus > 60" in next(line for line in said if "periodic_remove" in line)
+    whole = htcondor.description("k", "/d", BatchRequest(memory=5, whole_node=True), [])
+    assert "request_cpus = TotalSlotCpus\nperiodic_remove" in whole
+    assert "request_memory = TotalSlotMemory\n" in whole
+    with pytest.raises(htcondor.UnwritableError):
+        htcondor.description("k", "/d", BatchRequest(nodes=2), [])
+    assert ["7", None] == [htcondor.submitted("7.0 - 7.0\n"), htcondor.submitted("ERROR: no\n")]

@@ -7,7 +7,7 @@ Where the two differ it is said here, with the reason.
 import json
 import re
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
@@ -63,8 +63,17 @@ def seconds(text: str, unit: int) -> int:
     return sum(part * scale for part, scale in zip(parts, (3600, 60, 1), strict=False))
 
 
+def pairs(words: Iterable[str]) -> dict[str, str]:
+    """What stands behind the first `=` of each, by what stands before it."""
+    found: dict[str, str] = {}
+    for word in words:
+        name, _, value = word.partition("=")
+        found[name] = value
+    return found
+
+
 def of_slurm(words: Sequence[str]) -> Meaning:
-    said = dict(word.removeprefix("--").partition("=")[::2] for word in words if word.startswith("--"))
+    said = pairs(word.removeprefix("--") for word in words if word.startswith("--"))
     tasks = int(said.get("ntasks-per-node", "1"))
     gpus = said.get("gres", "").removeprefix("gpu:") or int(said.get("gpus-per-task", "0")) * tasks
     return {
@@ -82,10 +91,10 @@ def of_slurm(words: Sequence[str]) -> Meaning:
 def of_pbs(words: Sequence[str]) -> Meaning:
     named = dict(pairwise(words))
     listed = [word for before, word in pairwise(words) if before == "-l"]
-    said = dict(word.partition("=")[::2] for word in listed)
+    said = pairs(listed)
     chunk = said.get("select") or said["nodes"]
     count, *parts = chunk.split(":")
-    of_chunk = dict(part.partition("=")[::2] for part in parts)
+    of_chunk = pairs(parts)
     nodes = int(count)
     memory = mib(of_chunk["mem"]) if "mem" in of_chunk else mib(said.get("mem", "0")) / nodes
     return {
@@ -156,7 +165,7 @@ async def test_each_field_is_asked_for_as_psij_does(tmp_path: Path) -> None:
     its memory in Slurm, where PSI/J asks for some of it.
     """
     python = await python_of("psij_directives.py", "psij-python", tmp_path)
-    specs = [{"executor": kind, **spec} for kind in KINDS for spec in SPECS]
+    specs: list[Meaning] = [{"executor": kind, **spec} for kind in KINDS for spec in SPECS]
     said = await execute(
         [python, str(SCRIPTS / "psij_directives.py"), str(tmp_path / "work")],
         tmp_path,

@@ -1,11 +1,14 @@
 """Commands of a batch system that end before anybody can tell them something."""
 
 import asyncio
+import os
 from collections.abc import Callable
 
 import pytest
 import uvloop
 
+from kettle.accounts.lookup import Accounts
+from kettle.accounts.rights import Rights
 from kettle.commands.local import LocalCommands
 from kettle.commands.port import Ran
 from kettle.testing.patience import PATIENCE_S
@@ -29,3 +32,26 @@ def test_a_command_need_not_read_what_it_is_given(loop: Callable[[], asyncio.Abs
         *ended, read = runner.run(work())
     assert {1} == {each.status for each in ended}
     assert Ran(0, "1000000\n", "") == read
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can start commands of others")
+@pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+@pytest.mark.parametrize("groups", [(), (3, 4)])
+def test_a_command_is_run_as_an_account(
+    loop: Callable[[], asyncio.AbstractEventLoop], groups: tuple[int, ...]
+) -> None:
+    """With its groups and no others, on the loop of services as well as on that of tests."""
+
+    class Known(Accounts):
+        async def find(self, owner: str) -> Rights:
+            return Rights(2, 2, groups)
+
+    async def work() -> Ran:
+        commands = LocalCommands({}, Known())
+        return await commands.run(
+            ["sh", "-c", "id -u; id -G; cat"], "given", within=PATIENCE_S, account="bin"
+        )
+
+    with asyncio.Runner(loop_factory=loop) as runner:
+        ran = runner.run(work())
+    assert Ran(0, f"2\n{' '.join(map(str, (2, *groups)))}\ngiven", "") == ran

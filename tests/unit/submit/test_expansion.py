@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from kettle.submit import Site, Submission, expand, parse
+from kettle.submit import Site, Submission, SubmitError, expand, parse
 from kettle_wire.ads.types import Ad, Expr, Scalar
 
 SITE = Site(arch="X86_64", opsys="LINUX", file_system_domain="here")
@@ -290,6 +290,30 @@ def test_a_proxy_is_named_and_not_read(tmp_path: Path) -> None:
     assert usual == named("use_x509userproxy = true", X509_USER_PROXY=usual)
     assert named("use_x509userproxy = false", X509_USER_PROXY=usual) is None
     assert named("", X509_USER_PROXY=usual) is None
+
+
+def test_a_token_of_the_submitter_is_named_and_not_read(tmp_path: Path) -> None:
+    """
+    As HTCondor says it: a file that is named, or that of the shell; and one that has to be there is missed.
+    """
+    (tmp_path / "token").write_text("secret")
+
+    def named(lines: str, **environ: str) -> Scalar | None:
+        read = parse(f"{HEAD}{lines}\nqueue\n", source="job.sub", cwd=tmp_path, environ=environ)
+        return expand(read, SITE).ad.get("ScitokensFile")
+
+    token = f"{tmp_path}/token"
+    assert token == named("use_scitokens = true\nscitokens_file = token")
+    assert token == named("scitokens_file = token")
+    for word in ("auto", "true"):
+        assert token == named(f"use_scitokens = {word}", BEARER_TOKEN_FILE=token)
+    assert named("use_scitokens = auto") is None
+    assert named("use_scitoken = false\nscitokens_file = token") is None
+    assert named("", BEARER_TOKEN_FILE=token) is None
+    with pytest.raises(SubmitError, match="which token"):
+        named("use_scitokens = true")
+    with pytest.raises(SubmitError, match="the token file"):
+        named("scitokens_file = nowhere")
 
 
 def test_the_usual_proxy_is_that_of_whoever_submits() -> None:

@@ -264,7 +264,7 @@ def test_what_programs_write_is_tolerated_where_it_does_no_harm(tmp_path: Path) 
     found = expand(description, SITE)
     assert expand(plain, SITE).ad == found.ad
     assert ["LogDirectory", "request_memmory"] == [each.name for each in found.unused]
-    for line in ("use_scitokens = true", "tool_daemon_cmd = x"):
+    for line in ("on_evict_checks = true", "tool_daemon_cmd = x"):
         with pytest.raises(SubmitError):
             parse(f"{HEAD}{line}\nqueue\n", source="job.sub", cwd=tmp_path, environ={}, tolerant=True)
 

@@ -9,6 +9,7 @@ from kettle.commands.local import LocalCommands
 from kettle.commands.port import Commands
 from kettle.runtime import SettingsError
 from kettle_services.ce.batch.asking import Asking
+from kettle_services.ce.batch.htcondor import Htcondor
 from kettle_services.ce.batch.lsf import Lsf
 from kettle_services.ce.batch.pbs import Pbs
 from kettle_services.ce.batch.port import BatchSystem
@@ -85,3 +86,5 @@ def _system(settings: BatchSettings, asking: Asking) -> BatchSystem:
             return Pbs(asking, torque=settings.kind is BatchKind.TORQUE, gpus=settings.gpus)
         case BatchKind.LSF:
             return Lsf(asking)
+        case BatchKind.HTCONDOR:
+            return Htcondor(asking)

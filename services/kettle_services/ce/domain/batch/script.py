@@ -31,7 +31,7 @@ eval "HOME=~$(id -un)"
 [ -d "$HOME" ] || HOME={sandbox}
 export HOME
 cd {sandbox} || exit 73
-number=${{SLURM_JOB_ID:-${{PBS_JOBID:-${{LSB_JOBID:-${{JOB_ID:-$$}}}}}}}}
+number=${{SLURM_JOB_ID:-${{PBS_JOBID:-${{LSB_JOBID:-${{JOB_ID:-${{KETTLE_BATCH_ID:-$$}}}}}}}}}}
 if mkdir {ours}/begun 2>/dev/null; then
     echo "$number" >{ours}/begun/by
 elif [ "$(cat {ours}/begun/by 2>/dev/null)" != "$number" ]; then
