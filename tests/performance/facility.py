@@ -26,6 +26,7 @@ from kettle.client import prepare, select
 from kettle.execution.system.linux import children_of, parent_of
 from kettle.testing.measurements import processor_seconds, proportional_kib, say, summary
 from kettle.testing.patience import PATIENCE_S
+from kettle.testing.servers.held_port import held_port
 from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 from kettle_wire.jobs import JobId
 
@@ -181,8 +182,7 @@ def connections(
 
 async def measured(pool: ThrowawayPool, directory: Path, arguments: argparse.Namespace) -> dict[str, Any]:
     """All of it, with one job."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = int(free.getsockname()[1])
+    port = held_port()
     (directory / "server.py").write_text(SERVER)
     text = f"""
         executable = {PYTHON}

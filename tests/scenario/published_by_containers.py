@@ -3,7 +3,6 @@ Services that jobs publish out of their containers: a web server of busybox, and
 """
 
 import asyncio
-import socket
 from pathlib import Path
 from typing import Final
 
@@ -11,6 +10,7 @@ import aiohttp
 
 from kettle.client import select
 from kettle.testing.patience import PATIENCE_S
+from kettle.testing.servers.held_port import held_port
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.jobs import JobId
 
@@ -25,18 +25,12 @@ queue
 """
 
 
-def free_port() -> int:
-    """A port of this machine that nobody listens on now."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        return int(listening.getsockname()[1])
-
-
 async def page_of(pool: ThrowawayPool, image: str, network: str, cwd: Path) -> str:
     """
     What a web server in a container of `image` (a line of a description) shows through the gateway, as soon as it is reached; afterwards its
     job is removed.
     """
-    text = f"{image}\n{_SERVER.format(port=free_port(), network=network)}"
+    text = f"{image}\n{_SERVER.format(port=held_port(), network=network)}"
     job = JobId((await pool.client.submit(text, cwd=cwd)).cluster, 0)
     gateway = pool.home / "gateway"
     token, port = ((gateway / name).read_text().strip() for name in ("token", "port"))

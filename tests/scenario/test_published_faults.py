@@ -17,11 +17,13 @@ import pytest
 from kettle.client import prepare, select
 from kettle.execution.system.linux import children_of, parent_of
 from kettle.testing.patience import PATIENCE_S
+from kettle.testing.servers.held_port import held_port
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.events import JobStarted
 from kettle_wire.jobs import JobId
 
-from .test_published_services import asking, free_port
+from .asking import patiently
+from .test_published_services import asking
 from .waiting import happened
 
 pytestmark = [pytest.mark.scenario, pytest.mark.embedded]
@@ -149,11 +151,11 @@ async def test_only_ports_of_the_job_are_reached(pool: ThrowawayPool) -> None:
     """
     with socket.create_server(("127.0.0.1", 0)) as stranger:
         port = stranger.getsockname()[1]
-        text = f"executable = /bin/sleep\narguments = 600\ntransfer_executable = false\nservices = theirs:{port}/http, none:{free_port()}/http\nqueue\n"
+        text = f"executable = /bin/sleep\narguments = 600\ntransfer_executable = false\nservices = theirs:{port}/http, none:{held_port()}/http\nqueue\n"
         made = await pool.client.submit(prepare(text))
         job = JobId(made.cluster, 0)
         await happened(pool.client, job, JobStarted)
-        async with asking(pool) as session:
+        async with asking(pool, again=patiently) as session:
             said = {name: await refusal(session, f"/jobs/{job}/{name}/") for name in ("theirs", "none")}
         assert "not of the job" in said["theirs"]
         assert "nothing of the job listens" in said["none"]

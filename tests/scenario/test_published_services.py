@@ -6,7 +6,7 @@ import socket
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import Any
 
 import aiohttp
 import pytest
@@ -15,24 +15,22 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from kettle.client import prepare, select
 from kettle.testing.commands.running import KETTLE, Said, run
 from kettle.testing.patience import PATIENCE_S
+from kettle.testing.servers.held_port import held_port
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.jobs import JobId
 
-from .asking import patiently
+from .asking import patiently, until_served
 
 pytestmark = [pytest.mark.scenario, pytest.mark.embedded]
 
 
-def free_port() -> int:
-    """A port that nobody listens on now."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        return int(listening.getsockname()[1])
-
-
-PORT: Final = free_port()
-WEB: Final = f"""executable = {sys.executable}
-arguments = "-m http.server {PORT} --bind 127.0.0.1"
-services = web:{PORT}/http
+def web(port: int) -> str:
+    """
+    The description of a job with a web server, at a port of this machine that no other job of the tests has.
+    """
+    return f"""executable = {sys.executable}
+arguments = "-m http.server {port} --bind 127.0.0.1"
+services = web:{port}/http
 queue
 """
 
@@ -51,9 +49,12 @@ def own_token(pool: ThrowawayPool) -> str:
 
 
 @asynccontextmanager
-async def asking(pool: ThrowawayPool) -> AsyncGenerator[aiohttp.ClientSession]:
+async def asking(
+    pool: ThrowawayPool, *, again: aiohttp.ClientMiddlewareType = until_served
+) -> AsyncGenerator[aiohttp.ClientSession]:
+    """`again`: what is asked again; at first, until there is an answer of the job."""
     headers = {"Authorization": f"Bearer {own_token(pool)}"}
-    async with aiohttp.ClientSession(address(pool), headers=headers, middlewares=(patiently,)) as session:
+    async with aiohttp.ClientSession(address(pool), headers=headers, middlewares=(again,)) as session:
         yield session
 
 
@@ -69,7 +70,7 @@ async def answered(session: aiohttp.ClientSession, path: str) -> tuple[int, str]
 
 async def test_a_web_server_of_a_job_is_read_with_curl(pool: ThrowawayPool) -> None:
     """The page of a server that a job runs, which listens on its machine only; and the job's end ends it."""
-    job = await submitted(pool, WEB)
+    job = await submitted(pool, web(held_port()))
     async with asking(pool) as session:
         async with session.get(f"/jobs/{job}/web/") as response:
             assert 200 == response.status, await response.text()
@@ -96,7 +97,7 @@ async def test_commands_show_and_reach_services(pool: ThrowawayPool) -> None:
     """
     `kettle services` lists what is published; `kettle connect` passes bytes by standard input and output.
     """
-    job = await submitted(pool, WEB)
+    job = await submitted(pool, web(held_port()))
     async with asking(pool) as session, session.get(f"/jobs/{job}/web/") as response:
         assert 200 == response.status, await response.text()
     status, out, err = await pool.kettle("services", str(job), "--json")
@@ -138,7 +139,7 @@ async def browser() -> AsyncGenerator[aiohttp.ClientSession]:
         headers=headers,
         cookie_jar=aiohttp.CookieJar(unsafe=True),
         connector=connector,
-        middlewares=(patiently,),
+        middlewares=(until_served,),
     ) as session:
         yield session
 
@@ -149,7 +150,7 @@ async def test_a_browser_sees_a_page_in_an_origin_of_the_job(pool: ThrowawayPool
     browser, another job's origin has nothing of it, and the end of the session is the end there too.
     """
     job, other = (
-        await submitted(pool, WEB),
+        await submitted(pool, web(held_port())),
         await submitted(pool, "executable = /bin/sleep\narguments = 60\nservices = web:1/http\nqueue\n"),
     )
     status, out, err = await pool.kettle("web", "--json")
@@ -179,6 +180,11 @@ async def test_a_browser_sees_a_page_in_an_origin_of_the_job(pool: ThrowawayPool
             page, headers={"Sec-Fetch-Mode": "cors", "Sec-Fetch-Site": "same-origin"}
         ) as response:
             assert 200 == response.status
+        async with mine.get(f"{address(pool)}/jobs/{other}/web/", middlewares=(patiently,)) as response:
+            assert (502, "2") == (response.status, response.headers["Retry-After"])
+            shown = await response.text()
+            assert '<meta http-equiv="refresh" content="2">' in shown
+            assert "nothing of the job listens on port 1 yet" in shown
         async with mine.get(page.with_path(f"/jobs/{other}/web/"), allow_redirects=False) as response:
             assert 421 == response.status
         async with stranger.get(enter, allow_redirects=False) as response:
@@ -200,7 +206,8 @@ async def test_a_browser_sees_a_page_in_an_origin_of_the_job(pool: ThrowawayPool
 
 async def test_what_happens_is_recorded_with_the_job(pool: ThrowawayPool) -> None:
     """That the job has connected, and who has used what, is in its events, each once."""
-    job = await submitted(pool, WEB)
+    port = held_port()
+    job = await submitted(pool, web(port))
     async with asking(pool) as session:
         for _ in range(3):
             async with session.get(f"/jobs/{job}/web/") as response:
@@ -213,5 +220,5 @@ async def test_what_happens_is_recorded_with_the_job(pool: ThrowawayPool) -> Non
             if "connections" in out:
                 break
             await asyncio.sleep(0.2)
-    assert f"publishes web:{PORT}/http" in out
+    assert f"publishes web:{port}/http" in out
     assert "used web: 3 connections" in out

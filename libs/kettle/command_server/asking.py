@@ -26,6 +26,7 @@ _NAMESPACES = "cgroup", "ipc", "mnt", "net", "pid", "user", "uts"
 _RIGHTS = (
     *(b"Uid:", b"Gid:", b"Groups:", b"CapInh:", b"CapPrm:", b"CapEff:", b"CapBnd:", b"CapAmb:"),
     *(b"NoNewPrivs:", b"Seccomp:", b"Seccomp_filters:", b"Cpus_allowed:", b"Mems_allowed:"),
+    *(b"SigBlk:", b"SigIgn:"),  # as `nohup` has them
 )
 _NOT_EVERYWHERE = "attr/current", "loginuid", "sessionid"
 """Files of a process that a kernel has not always: its label for AppArmor or SELinux, and what its audit knows it by."""

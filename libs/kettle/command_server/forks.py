@@ -28,6 +28,8 @@ _EACH: Final = 3
 """Descriptors for a command that runs, and for one who has not said yet what he asks for."""
 _STREAMS: Final = 4
 """Descriptors that come with an order: standard input, output and errors, and the working directory."""
+_AGAIN_S: Final = 1.0
+"""Seconds until it is tried again to hear who has come, where there was no descriptor or no memory for it."""
 _PID: Final = slice(0, 4)
 _UID: Final = slice(4, 8)
 """Process and account in what the kernel tells of a peer: process, user and group, of four bytes each."""
@@ -41,7 +43,7 @@ class Forks:
     ) -> None:
         """
         `accepts`: whether an order is for this server, and the process that has sent it one for whom it may be carried out.
-        `lifeline`: a descriptor; when it is readable or closed at its other end, it is over.
+        `lifeline`: a descriptor; when its other end is closed, it is over.
         """
         self._listener = listener
         self._accepts = accepts
@@ -56,6 +58,12 @@ class Forks:
         self._most = min(MOST, (soft - _SPARE) // _EACH) if soft != resource.RLIM_INFINITY else MOST
         self.ending = False
         """Whether it is over as soon as no command runs."""
+        self._deaf = False
+        """Whether nobody can be heard for the moment: the listener is not looked at."""
+        # What has started us may ignore how its children end, and with that set nobody could be told how a command has.
+        self._ignored = signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN
+        if self._ignored:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         self._poll = select.poll()
         for fd in (listener.fileno(), *([] if lifeline is None else [lifeline])):
             self._poll.register(fd, select.POLLIN)
@@ -69,17 +77,35 @@ class Forks:
         while True:
             if self.ending and not self._running:
                 return None
-            ready = {
-                fd for fd, _ in self._poll.poll(None if idle_s is None or self._running else idle_s * 1000)
-            }
-            if not ready:
+            ready = {fd for fd, _ in self._poll.poll(self._patience_ms(idle_s))}
+            if self._deaf:
+                self._deaf = False
+                self._poll.register(self._listener, select.POLLIN)
+            elif not ready:
                 return None
-            if self._lifeline in ready:
+            if self._lifeline in ready and self._lifeline_is_over():
                 for waiting in list(self._waiting):
                     self._kill(waiting)
                 return None
             if order := self._heed(ready):
                 return order
+
+    def _lifeline_is_over(self) -> bool:
+        """Whether its other end is closed; what somebody writes there means nothing."""
+        assert self._lifeline is not None
+        try:
+            said = os.read(self._lifeline, 4096)
+        except OSError:
+            return True
+        if said:
+            sys.stderr.write(f"command server: somebody has written {said!r} to the lifeline\n")
+            sys.stderr.flush()
+        return not said
+
+    def _patience_ms(self, idle_s: float | None) -> float | None:
+        if self._deaf:
+            return _AGAIN_S * 1000
+        return None if idle_s is None or self._running else idle_s * 1000
 
     def _heed(self, ready: AbstractSet[int]) -> Order | None:
         """Of each descriptor, what has happened there; in a child, what it is to be."""
@@ -100,7 +126,7 @@ class Forks:
         """Tell those who came in the last moment that nothing has happened; once nobody can come any more."""
         self._listener.setblocking(False)
         with suppress(BlockingIOError):
-            while True:
+            while not self._deaf:
                 self._accept()
         for caller in self._connections.values():
             self._poll.unregister(caller)
@@ -108,7 +134,17 @@ class Forks:
         self._connections.clear()
 
     def _accept(self) -> None:
-        caller, _ = self._listener.accept()
+        try:
+            caller, _ = self._listener.accept()
+        except BlockingIOError:
+            raise
+        except (
+            OSError
+        ) as error:  # no descriptors, no memory: those who wait are heard when there is some again
+            _complain("nobody is heard for a moment", error)
+            self._deaf = True
+            self._poll.unregister(self._listener)
+            return
         credentials = caller.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
         if int.from_bytes(credentials[_UID], sys.byteorder) != os.getuid():
             caller.close()
@@ -122,7 +158,12 @@ class Forks:
     def _take(self, caller: socket.socket) -> Order | None:
         """The order of one who is connected."""
         self._poll.unregister(caller)
-        data, fds, _flags, _address = socket.recv_fds(caller, LONGEST, _STREAMS)
+        try:
+            data, fds, _flags, _address = socket.recv_fds(caller, LONGEST, _STREAMS)
+        except OSError as error:  # it is of this caller alone
+            _complain("an order could not be read", error)
+            _hand_back(caller)
+            return None
         try:
             order = Order.read(data) if len(fds) == _STREAMS else None
         except MalformedOrderError:
@@ -145,7 +186,14 @@ class Forks:
             return order
         for fd in fds:
             os.close(fd)
-        handle = os.pidfd_open(pid)
+        try:
+            handle = os.pidfd_open(pid)
+        except OSError as error:  # its end would not be seen, so it is now; its caller says that it cannot tell what was done
+            _complain("a command was ended", error)
+            _end(pid)
+            os.waitpid(pid, 0)
+            caller.close()
+            return None
         self._running[handle] = pid, caller
         self._waiting[caller.fileno()] = handle
         self._poll.register(handle, select.POLLIN)
@@ -153,7 +201,9 @@ class Forks:
         return None
 
     def _leave(self) -> None:
-        """In a child: nothing of ours stays open."""
+        """In a child: nothing of ours stays open, or is set."""
+        if self._ignored:
+            signal.signal(signal.SIGCHLD, signal.SIG_IGN)
         self._listener.close()
         if self._lifeline is not None:
             os.close(self._lifeline)
@@ -174,18 +224,31 @@ class Forks:
             caller.sendall(b"%d" % status)
 
     def _kill(self, waiting: int) -> None:
-        """Nobody waits for it any more: it ends, with what it has started."""
+        """Nobody waits for it any more."""
         pid, _ = self._running[self._waiting.pop(waiting)]
         self._poll.unregister(waiting)
-        for kill in (os.kill, os.killpg):
-            with suppress(ProcessLookupError):
-                kill(pid, signal.SIGKILL)
+        _end(pid)
 
 
 def _process(caller: socket.socket) -> int:
     """Who has connected, by the word of the kernel; 0: one in another namespace of processes."""
     credentials = caller.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
     return int.from_bytes(credentials[_PID], sys.byteorder)
+
+
+def _end(pid: int) -> None:
+    """End a child, and what it has started; it is not reaped, so nobody else has its process id."""
+    for kill in (os.kill, os.killpg):
+        with suppress(
+            ProcessLookupError, PermissionError
+        ):  # it has become a program with more rights than ours
+            kill(pid, signal.SIGKILL)
+
+
+def _complain(what: str, error: OSError) -> None:
+    """To who looks at what a server says."""
+    sys.stderr.write(f"command server: {what}: {error}\n")
+    sys.stderr.flush()
 
 
 def _hand_back(caller: socket.socket) -> None:

@@ -63,6 +63,6 @@ def _changes(files: Sequence[str]) -> Sequence[int]:
     """
     changes: list[int] = []
     for path in files:
-        with suppress(FileNotFoundError):
+        with suppress(OSError):  # what is gone, or cannot be looked at any more, has changed
             changes.append(os.stat(path).st_ctime_ns)  # noqa: PTH116 - some hundred for each command
     return changes

@@ -1,7 +1,6 @@
 """How a client finds its pool."""
 
 import fcntl
-import socket
 import stat
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from kettle.client.connections.condor_config import CondorConfig, pool_of
 from kettle.client.connections.locating import locate
 from kettle.client.connections.pool_file import home_directory
 from kettle.client.short_lived import ShortLivedClient
+from kettle.testing.servers.held_port import held_port
 
 POOL = PoolFile(pool="p", nats_url="nats://127.0.0.1:4222", credentials="/c", user="ada")
 
@@ -58,9 +58,7 @@ def test_a_file_that_was_left_over_is_told_at_once(tmp_path: Path) -> None:
     """
     A pool whose master has ended and whose bus nobody serves is not waited for; while a master holds its lock it is.
     """
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        url = f"nats://127.0.0.1:{unused.getsockname()[1]}"
+    url = f"nats://127.0.0.1:{held_port()}"
     (tmp_path / "master.lock").touch()
     pool = msgspec.structs.replace(POOL, nats_url=url, credentials="", lock=str(tmp_path / "master.lock"))
     client = ShortLivedClient(pool, 600.0)

@@ -4,6 +4,7 @@ A command server does what an interpreter of its own would have done, for one ac
 
 import os
 import posix
+import resource
 import select
 import socket
 import subprocess
@@ -47,14 +48,23 @@ class Place:
         """Words with which servers are started by another program."""
         self.servers: list[subprocess.Popen[bytes]] = []
 
-    def serve(self, *modules: str, idle_s: float = 60.0) -> subprocess.Popen[bytes]:
-        """A server for callers of `ask`, which takes orders when this returns."""
-        text = SERVER.format(modules=modules, idle_s=idle_s)
-        server = subprocess.Popen([*self.before, *self.python(), self.paths() + text], env=self.environ)
+    def serve(self, *modules: str, idle_s: float = 60.0, first: str = "") -> subprocess.Popen[bytes]:
+        """
+        A server for callers of `ask`, which takes orders when this returns; `first`: lines that it runs before it is one.
+        """
+        text = f"{first}\n{SERVER.format(modules=modules, idle_s=idle_s)}"
+        with (self.directory / "said").open("ab") as said:
+            server = subprocess.Popen(
+                [*self.before, *self.python(), self.paths() + text], env=self.environ, stderr=said
+            )
         self.servers.append(server)
         while not any(map(_listens, self.addresses())):
             assert server.poll() is None
         return server
+
+    def said(self) -> str:
+        """What the servers have complained about."""
+        return (self.directory / "said").read_text()
 
     def addresses(self) -> list[Path]:
         """Of all servers that are, or were, here."""
@@ -255,6 +265,59 @@ def test_more_callers_than_descriptors_end_no_server(place: Place) -> None:
                 handed_back += one.recv(16) == asking.HAND_BACK
         assert ["began", "by itself"] == place.ask("", before=limit)
     assert ["began", "0"] == place.ask("", before=limit)
+
+
+def test_a_server_without_descriptors_hears_its_callers_later(place: Place) -> None:
+    """Nobody is lost: who asks meanwhile waits."""
+    server = place.serve()
+    (address,) = place.addresses()
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    used = len(list(Path(f"/proc/{server.pid}/fd").iterdir()))
+    resource.prlimit(server.pid, resource.RLIMIT_NOFILE, (used, most[1]))
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as one:
+        one.connect(str(address))
+        one.send(b"no order")
+        while "nobody is heard for a moment: [Errno 24]" not in place.said():
+            assert server.poll() is None
+        resource.prlimit(server.pid, resource.RLIMIT_NOFILE, most)
+        assert asking.HAND_BACK == one.recv(16)
+    assert ["began", "0"] == place.ask("")
+
+
+def test_a_command_whose_end_cannot_be_watched_is_ended(place: Place) -> None:
+    """Its caller cannot be told what it did, and says so; the next one is carried out."""
+    place.serve(
+        first="""\
+import os
+watch = os.pidfd_open
+def full(pid):
+    os.pidfd_open = watch
+    raise OSError(23, "Too many open files in system")
+os.pidfd_open = full
+"""
+    )
+    lost = "command: the process that carried it out was ended; look whether it was done"
+    assert ["began", lost, "70"] == place.ask("import time; time.sleep(600)")
+    assert "a command was ended: [Errno 23]" in place.said()
+    assert ["began", "0"] == place.ask("")
+
+
+def test_what_outlives_its_terminal_is_not_of_the_context_of_what_does_not(place: Place) -> None:
+    """Signals that a command ignores from its start are part of what it has from its parent."""
+    place.serve()
+    assert ["began", "0"] == place.ask("")
+    assert ["began", "by itself"] == place.ask("", before=["sh", "-c", 'trap "" HUP; exec "$@"', "sh"])
+
+
+def test_a_server_that_was_started_to_ignore_its_children_tells_how_they_end(place: Place) -> None:
+    """And its commands ignore theirs, as those who were executed by the same parent do."""
+    ignore = "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])"
+    place.before = [sys.executable, "-IS", "-c", ignore]
+    place.serve()
+    asks = "import signal; sys.exit(3 + (signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN))"
+    assert ["began", "4"] == place.ask(asks, before=place.before)
+    assert ["began", "4"] == place.ask(asks, before=place.before)
+    assert "" == place.said()
 
 
 def test_a_caller_whose_stream_is_closed_carries_itself_out(place: Place) -> None:

@@ -29,6 +29,8 @@ def main(arguments: list[str]) -> None:
     forks = Forks(socket.socket(fileno=int(listener)), lambda _order, _process: True, lifeline=int(lifeline))
     if order := forks.serve():
         _run(order.words)
+    else:
+        sys.stderr.write("nobody has the other end of the lifeline any more\n")
 
 
 def _load(packages: Iterable[str]) -> None:

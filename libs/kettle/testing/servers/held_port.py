@@ -1,8 +1,7 @@
 """A port for a server that a test will start, or for one that is not there."""
 
+import atexit
 import socket
-
-_held: list[socket.socket] = []
 
 
 def held_port() -> int:
@@ -15,5 +14,5 @@ def held_port() -> int:
     holder = socket.socket()
     holder.bind(("127.0.0.1", 0))
     holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # for who listens there, as servers set it
-    _held.append(holder)
+    atexit.register(holder.close)  # else the end of the process complains about each
     return int(holder.getsockname()[1])

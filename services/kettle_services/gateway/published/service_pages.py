@@ -16,6 +16,7 @@ from kettle_services.gateway.domain.service_origins import ServiceOrigins
 from kettle_services.gateway.published.service_access import LEVEL, Granted, ServiceAccess
 from kettle_services.gateway.published.service_requests import ServiceRequests, require_address
 from kettle_services.gateway.published.service_sessions import SECRET_S, ServiceSessions, state_of
+from kettle_services.gateway.published.waiting_page import waiting_page, waits_with_a_page
 from kettle_services.gateway.rest.admission import Admission
 from kettle_services.gateway.rest.application import Admitted, RequestLimits, refusal_of
 from kettle_services.gateway.rest.refusals import RequestRefused
@@ -219,13 +220,15 @@ class ServicePages:
     async def _in_words(
         self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
-        """Every refusal is a problem document, and no page."""
+        """Every refusal is a problem document, but for a person who has only to wait."""
         try:
             return await handler(request)
         except (RequestRefused, BusError, web.HTTPException) as error:
             refusal = refusal_of(request, error)
             if refusal is None:
                 raise
+            if waits_with_a_page(request, refusal):
+                return waiting_page(refusal)
             document = document_of(refusal.status, refusal.code, str(refusal), instance=request.path)
             return problem_response(document, headers=refusal.headers, retry_after=refusal.retry_after)
 
