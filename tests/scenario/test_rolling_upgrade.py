@@ -14,6 +14,7 @@ from kettle import VERSION, pool
 from kettle.pool.personal_settings import Tables, render
 from kettle.testing.servers import selection
 from kettle.testing.throwaway_pool import SHORT, merged
+from kettle_wire.iam_http import JOIN_PREFIX
 
 from .machines import Ended, Machine, machines
 from .previous_release import commit_before, packages_of, packages_of_tree
@@ -113,7 +114,8 @@ def site(place: Path, template: Path, packages: Path) -> Generator[dict[str, Hos
             server.said("site", "init", "--pool", "physics", "--address", "server.site.example")
             server.said("up")
             for name, kind in (("ap", "schedd"), ("w1", "worker")):
-                token = server.said(kind, "token", "create").split()[0]
+                said = server.said(kind, "token", "create").split()
+                (token,) = [word for word in said if word.startswith(f"{JOIN_PREFIX}.")]
                 (hosts[name].machine.work / "token").write_text(token)
                 hosts[name].said(kind, "join", "https://server.site.example:9643", "--token-file", "token")
                 hosts[name].said("up")
