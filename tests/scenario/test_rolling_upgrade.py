@@ -53,11 +53,13 @@ class Host:
         stage.symlink_to(packages)
         stage.replace(self._packages)
 
-    def upgrade(self, packages: Path, version: str) -> float:
-        """Install a version, and start it; the seconds until everything of the host runs it."""
+    def upgrade(self, packages: Path, version: str, server: "Host") -> float:
+        """
+        Install a version, and have an administrator start it; the seconds until everything of the host runs it.
+        """
         began = time.monotonic()
         self.install(packages)
-        self.said("restart")
+        server.said("restart", self.machine.name)
         while time.monotonic() < began + WITHIN_S:
             state = pool.state(self.machine.home)
             if state is not None and state.ready and state.version == version:
@@ -136,7 +138,7 @@ def upgraded(hosts: dict[str, Host], people: People, new: Path) -> dict[str, flo
     part = JOBS // (len(NAMES) + 1)
     people.submit(part)
     for name in NAMES:
-        took[name] = hosts[name].upgrade(new, NEW)
+        took[name] = hosts[name].upgrade(new, NEW, hosts[name if name == "ap" else "server"])
         finish, check = versions(hosts["server"])
         assert ("w1" == name) == (0 == finish.status), finish.said
         assert ("w1" == name) == (f"it runs Kettle {VERSION}" not in check), check

@@ -11,10 +11,10 @@ from kettle.client import select
 from kettle.pool.personal_settings import Tables, Value
 from kettle.testing.servers import selection
 from kettle.testing.servers.embedded import server_directory
-from kettle.testing.servers.nats_leaf import LeafSite
 from kettle.testing.throwaway_pool import throwaway_pool
 
 from .evidence import Evidence
+from .leaf_site import LeafSite
 
 LONG = "KETTLE_TEST_LONG"
 CUT_S = float(os.environ.get("KETTLE_TEST_CUT_S", "600"))
