@@ -20,7 +20,7 @@ request_memory = 32
 END
 echo "queue $jobs" >> sweep.sub
 
-cluster=$(kettle submit sweep.sub | sed -n 's/.* cluster \([0-9]*\).*/\1/p')
+cluster=$(kettle submit --patience 300 sweep.sub | sed -n 's/.* cluster \([0-9]*\).*/\1/p')
 kettle wait "$cluster"
 sum=$(cat result.* | awk '{ sum += $1 } END { print sum }')
 wanted=$((7 * jobs * (jobs - 1) / 2))

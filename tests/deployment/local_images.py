@@ -13,8 +13,6 @@ from kettle.embedded.binaries import nats_server, postgres_bin
 TOP: Final = Path(__file__).parents[2]
 _HERE: Final = Path(__file__).parent / "images"
 BASE: Final = "kettle-base"
-RUN_PACKAGES: Final = "python3,ca-certificates,libstdc++6"
-"""What our programs need of the distribution."""
 
 
 class LocalImages:

@@ -26,7 +26,7 @@ def migration_stages(*, post: bool | None, own: bool) -> "tuple[Stage, ...]":
     """
     The steps that a master takes, where its settings say `post` of the last ones.
 
-    The pool's `own` server is reached from this host alone, whose services are all started anew; behind another there may be hosts
+    The pool's `own` server is reached from this host alone, whose services all start again with it; behind another there may be hosts
     that have not been upgraded yet.
     """
     return ("pre", "post") if (own if post is None else post) else ("pre",)
