@@ -98,5 +98,7 @@ class BatchRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """Who is charged: account or project."""
     arguments: list[str] = []
     """More words for the command that submits."""
+    strict: bool = False
+    """These words are the job's own, and a route has brought it here: they may not say what its route was chosen by."""
     extra: dict[str, str] = {}
     """What the site's own program is told, which says more directives."""

@@ -24,3 +24,12 @@ REFRESH_PREFIX: Final = "kettle-refresh-1"
 def join_token(token: str, secret: str, pin: str) -> str:
     """The text that a machine joins with."""
     return f"{JOIN_PREFIX}.{token}.{secret}.{pin}"
+
+
+def token_id(text: str) -> str:
+    """The id in the text that a machine joins with; empty if it is no such text."""
+    match text.strip().split("."):
+        case [prefix, token, _, _] if prefix == JOIN_PREFIX:
+            return token
+        case _:
+            return ""

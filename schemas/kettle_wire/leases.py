@@ -15,6 +15,10 @@ from kettle_wire.worker_pools import Offer
 LIVES_ENOUGH: Final = "(TARGET.AllowedExecuteDuration ?: (TARGET.AllowedJobDuration ?: 0)) <= MY.TimeToLive"
 """What START of a machine with a lease says of jobs besides: it is there for as long as they may run."""
 
+PRICE: Final = "KettlePrice"
+CURRENCY: Final = "KettleCurrency"
+"""Attributes of machines that cost something: what a core costs in an hour, and in which money."""
+
 LeaseId = Annotated[str, msgspec.Meta(min_length=1, max_length=63, pattern=r"^[a-z][a-z0-9-]*$")]
 """`<pool>-<number of the plan>-<ordinal>`; also a host name (RFC 1123 label)."""
 Handle = Annotated[str, msgspec.Meta(max_length=1024)]
@@ -130,3 +134,10 @@ class MachineFound(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """
     Of one that is gone: nothing more has to be asked, since the provider has looked at what the machine consists of, and not at a list.
     """
+
+
+def price_of(offer: Offer) -> dict[str, float | str]:
+    """What slots of a machine of an offer say of its price; nothing, if it costs nothing."""
+    if not offer.price:
+        return {}
+    return {PRICE: offer.price / offer.cpus, CURRENCY: offer.currency}

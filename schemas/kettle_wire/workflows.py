@@ -116,6 +116,8 @@ class WorkflowOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     """HOLD scripts at a time."""
     always_run_post: bool = False
     """Whether a POST script runs after its PRE script has failed."""
+    reruns: Count = 0
+    """How often nodes that have failed begin again, and what waits for them with them, when nothing else runs any more."""
     memo: bool = False
     """Whether a node is not run that is the same as one that has run, and whose files are still there."""
 

@@ -1,3 +1,4 @@
+import faulthandler
 import os
 import shutil
 import subprocess
@@ -12,6 +13,15 @@ from kettle.testing.servers.container_engines import docker_with_networks
 
 from .local_images import TOP, LocalImages
 
+LONG = "KETTLE_TEST_LONG"
+
+
+@pytest.fixture(autouse=True)
+def without_time_limit() -> None:
+    """The tests here take minutes each, and say themselves how many."""
+    if LONG in os.environ:
+        faulthandler.cancel_dump_traceback_later()
+
 
 @pytest.fixture(scope="session")
 def top() -> Path:
@@ -22,8 +32,9 @@ def top() -> Path:
 @pytest.fixture(scope="session")
 def images(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalImages]:
     """An engine with our two images."""
-    if "KETTLE_TEST_LONG" not in os.environ:
-        pytest.skip("it takes minutes: KETTLE_TEST_LONG=1 builds images and runs them")
+    if LONG not in os.environ:
+        pytest.skip(f"it takes minutes: {LONG}=1 builds images and runs them")
+    faulthandler.cancel_dump_traceback_later()  # of the test that is the first to ask for them
     if reason := missing("dockerd", "docker.io"):
         pytest.skip(reason)
     if os.geteuid() != 0 or shutil.which("mmdebstrap") is None:

@@ -5,7 +5,6 @@ Images that are built without a network, on an engine of the test's own, from th
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -13,14 +12,9 @@ from kettle.embedded.binaries import nats_server, postgres_bin
 
 TOP: Final = Path(__file__).parents[2]
 _HERE: Final = Path(__file__).parent / "images"
-_LEAN: Final = [f"--dpkgopt=path-exclude=/usr/share/{each}/*" for each in ("man", "doc", "locale")]
-_RUNS: Final = "python3,ca-certificates,libstdc++6"
-BASES: Final[Mapping[str, str]] = {
-    "run": _RUNS,
-    "build": f"{_RUNS},python3-venv",
-    "worker": f"{_RUNS},bubblewrap,crun,squashfs-tools-ng,xrootd-client",
-}
-"""By what an image is the base for: its packages."""
+BASE: Final = "kettle-base"
+RUN_PACKAGES: Final = "python3,ca-certificates,libstdc++6"
+"""What our programs need of the distribution."""
 
 
 class LocalImages:
@@ -52,22 +46,17 @@ class LocalImages:
     def base(self, name: str) -> str:
         """A base, made of packages of the distribution that the machine is of."""
         archive = self._place / f"{name}.tar"
-        words = [
-            "mmdebstrap",
-            "--variant=essential",
-            *_LEAN,
-            f"--include={BASES[name]}",
-            "bookworm",
-            str(archive),
-        ]
-        subprocess.run(words, capture_output=True, check=True, timeout=900)
-        self.docker("import", str(archive), f"kettle-base:{name}")
+        words = [str(TOP / "infra/images/make-base"), name, str(archive)]
+        made = subprocess.run(words, capture_output=True, text=True, check=False, timeout=1800)
+        assert 0 == made.returncode, made.stderr[-2000:]
+        self.docker("import", str(archive), f"{BASE}:{name}")
         archive.unlink()
-        return f"kettle-base:{name}"
+        return f"{BASE}:{name}"
 
     def build(self, target: str, tag: str, *more: str) -> str:
         """One of our images; its bases have been made."""
-        arguments = [f"--build-arg={name}=kettle-base:{base}" for name, base in _ARGUMENTS.items()]
+        base = "worker" if target == "worker" else "run"
+        arguments = [f"--build-arg=BASE={BASE}:{base}", f"--build-arg=BUILD_BASE={BASE}:build"]
         self.docker(
             "build", "--network=none", "--file", str(TOP / "infra/images/Dockerfile"), "--target", target, *arguments, *more,
             "--tag", tag, str(TOP),
@@ -86,12 +75,9 @@ class LocalImages:
         shutil.copytree(installed, context / "pginstall", symlinks=True)
         shutil.copytree(installed.parent.with_name(f"{installed.parent.name}.libs"), context / "libraries")
         shutil.copy(_HERE / "docker-entrypoint", context)
-        self.docker("tag", "kettle-base:run", "kettle-test-base")
+        self.docker("tag", f"{BASE}:run", "kettle-test-base")
         for name in ("nats", "postgres"):
             file = str(_HERE / f"Dockerfile.{name}")
             self.docker(
                 "build", "--network=none", "--file", file, "--tag", f"kettle-test-{name}", str(context)
             )
-
-
-_ARGUMENTS: Final = {"BASE": "run", "BUILD_BASE": "build", "WORKER_BASE": "worker"}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from .local_images import BASES, TOP
+from .local_images import RUN_PACKAGES, TOP
 
 pytestmark = pytest.mark.slow
 
@@ -34,7 +34,7 @@ def test_it_is_installed_and_runs(tmp_path: Path) -> None:
     said(str(TOP / "infra/packages/build-deb"), str(tmp_path))
     (package,) = tmp_path.glob("kettle-worker_*.deb")
     root = tmp_path / "root"
-    said("mmdebstrap", "--variant=essential", f"--include={BASES['run']}", "bookworm", str(root))
+    said("mmdebstrap", "--variant=essential", f"--include={RUN_PACKAGES}", "bookworm", str(root))
     shutil.copy(package, root / "package.deb")
     said("chroot", str(root), "dpkg", "--install", "/package.deb")
 

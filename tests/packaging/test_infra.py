@@ -96,7 +96,8 @@ def test_jobs_reach_nothing_that_believes_everybody(top: Path) -> None:
     }
     assert {"nats", "prometheus"} == near & OTHERS - {"worker"}
     assert "--web.listen-address=127.0.0.1:9090" in services["prometheus"]["command"]
-    assert "--lifetime 1h" in services["join-token"]["entrypoint"][-1]
+    said = services["join-token"]["entrypoint"]
+    assert ["--lifetime", "1h", "--into", "/run/join/token"] == said[-4:]
 
 
 def test_secrets_are_files_and_each_service_has_its_own(top: Path) -> None:
@@ -152,12 +153,17 @@ def test_the_images_are_as_closed_as_they_say(top: Path, pyproject: dict[str, An
     Both have the version of the package, a number as their user, a check of health, and begin without a shell.
     """
     text = (top / "infra/images/Dockerfile").read_text()
-    stages = re.split(r"^FROM ", text, flags=re.MULTILINE)[2:]
-    assert ["${BASE} AS services", "${WORKER_BASE} AS worker"] == [stage.splitlines()[0] for stage in stages]
-    for stage in stages:
-        assert f"ARG VERSION={pyproject['project']['version']}\n" in stage
-        assert "\nUSER 9618:9618\n" in stage
-        assert "\nSTOPSIGNAL SIGTERM\n" in stage
-        assert 'CMD ["kettle", "health"]' in stage
+    common, *images = re.split(r"^FROM ", text, flags=re.MULTILINE)[2:]
+    assert ["${BASE} AS common", "common AS services", "common AS worker"] == [
+        stage.splitlines()[0] for stage in (common, *images)
+    ]
+    assert f"ARG VERSION={pyproject['project']['version']}\n" in common
+    assert "\nSTOPSIGNAL SIGTERM\n" in common
+    assert 'CMD ["kettle", "health"]' in common
+    for stage in (common, *images):
+        users = re.findall(r"^USER (.*)$", stage, re.MULTILINE)
+        assert users[-1:] in ([], ["9618:9618"])
+    assert re.search(r"^USER 9618:9618$", common, re.MULTILINE)
+    for stage in images:
         assert re.search(r'^ENTRYPOINT \["kettle", ', stage, re.MULTILINE)
     assert "latest" not in text

@@ -1,5 +1,6 @@
 """
-The threat model names a test that attacks for each of its rows, or says that the row is open; the page of promises names one for each.
+The threat model names a test that attacks for each of its rows, or says that the row is open; the pages of promises, and of failures
+of pools, name one for each.
 """
 
 import re
@@ -10,6 +11,7 @@ import pytest
 
 PAGE = "docs/explanation/threat-model.md"
 PROMISES = "docs/explanation/identity-and-its-tests.md"
+POOLS = "docs/explanation/pools-of-workers-and-their-tests.md"
 TRIED = "tried by"
 QUOTED = re.compile(r"`([^`]+)`")
 DEFINED = re.compile(r"^ *(?:async )?def (test_\w+)", re.MULTILINE)
@@ -52,7 +54,7 @@ def problems(attack: str, tried: str, tests: Path) -> Iterator[str]:
             yield f"{attack}: no file that is named there has {function}"
 
 
-@pytest.mark.parametrize("page", [PAGE, PROMISES])
+@pytest.mark.parametrize("page", [PAGE, PROMISES, POOLS])
 def test_each_row_names_tests_that_there_are(top: Path, page: str) -> None:
     """By file, and by function where one is named."""
     found = list(rows((top / page).read_text()))

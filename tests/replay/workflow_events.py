@@ -152,6 +152,15 @@ def _reused() -> _Life:
     return life
 
 
+def _begun_again() -> _Life:
+    """A node fails, one that waits for it can never run, and both begin again when nothing else can run."""
+    plan = Plan(names=["A", "B"], starts=_words(0, 1, 1), ends=_words(1), weak=b"\0")
+    life = _Life(msgspec.structs.replace(_started(50, plan), options=WorkflowOptions(reruns=1)))
+    life.see(NodeStep(0, 0, NodePart.JOB), 51, (NodeJobKind.COMPLETED, 1))
+    life.see(NodeStep(0, 1, NodePart.JOB), 52, (NodeJobKind.COMPLETED, 0))
+    return life
+
+
 def _words(*numbers: int) -> bytes:
     return b"".join(number.to_bytes(4, "little") for number in numbers)
 
@@ -160,7 +169,7 @@ def frames() -> list[Frame]:
     """One commit after the other."""
     made: list[Frame] = []
     position = 1
-    for life in (_diamond(), _aborted(), _removed(), _reused()):
+    for life in (_diamond(), _aborted(), _removed(), _reused(), _begun_again()):
         version = 0
         for events in filter(None, life.commits):
             entries: list[Entry] = []

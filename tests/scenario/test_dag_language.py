@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from typing import Final
 
 from kettle.client import select
 from kettle.testing.patience import PATIENCE_S
@@ -171,6 +172,38 @@ async def test_nodes_beside_the_graph_and_the_value_that_ends_all(
     assert 3 == len((work / "runs").read_text().splitlines())
     shown = (await pool.kettle("dag", "show", str(cluster))).out
     assert "is over: ok, exit code 0." in shown
+
+
+AGAIN: Final = """\
+JOB A say
+JOB B {{
+    executable = /bin/sh
+    arguments = "-c 'echo B - >> {work}/runs; test -e {work}/seen || exec mkdir {work}/seen/none; true'"
+    transfer_executable = false
+    request_memory = 16
+    request_disk = 1024
+    queue
+}}
+JOB C say
+SCRIPT POST B post.sh $RETURN
+PARENT A CHILD B
+PARENT B CHILD C
+"""
+
+
+async def test_what_has_failed_begins_again_when_nothing_else_can_run(
+    pool: ThrowawayPool, condor: Condor, work: Path
+) -> None:
+    """
+    B fails, and C can never run; with `-reruns` both begin again in the same DAG, with the scripts of B, and A does not.
+    """
+    (work / "post.sh").write_text(f"#!/bin/sh\necho post $1 >> {work}/runs\nmkdir -p {work}/seen\nexit $1\n")
+    (work / "post.sh").chmod(0o755)
+    cluster = await submitted(condor, "again.dag", (SAY + AGAIN).format(work=work), "-reruns", "2")
+    assert 0 == await exit_code(pool.client, cluster)
+    assert ["A -", "B -", "post 1", "B -", "post 0", "C -"] == (work / "runs").read_text().splitlines()
+    said = (work / "again.dag.dagman.out").read_text()
+    assert 1 == said.count("Nothing else can run: 1 node(s) that failed begin again.")
 
 
 async def nodes(pool: ThrowawayPool, cluster: int) -> dict[object, JobId]:

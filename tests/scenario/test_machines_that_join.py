@@ -4,6 +4,7 @@ administrator types, and a master of its own as on another machine.
 """
 
 import asyncio
+import json
 import os
 import signal
 import sys
@@ -23,6 +24,7 @@ from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers import selection
 from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 from kettle_wire.commands.startd import RELEASE, Release
+from kettle_wire.iam_http import token_id
 from kettle_wire.identity import daemon, user, worker
 from kettle_wire.subjects import Subjects
 
@@ -58,12 +60,24 @@ def address(pool: ThrowawayPool) -> str:
     return f"http://127.0.0.1:{(pool.home / 'iam' / 'port').read_text()}"
 
 
+async def token_in(pool: ThrowawayPool, file: Path) -> str:
+    """A new join token, in place of the one that is in the file."""
+    shown = await said(pool, "worker", "token", "create", "--lifetime", "10m", "--into", str(file))
+    token = file.read_text().strip()
+    assert token_id(token) in shown
+    assert token not in shown
+    assert 0o600 == file.stat().st_mode & 0o777
+    return token
+
+
 async def joined(pool: ThrowawayPool, home: Path) -> str:
     """
     Have a machine join that keeps its files in `home`, under no name of the pool's own; the token that it used.
     """
-    token = (await said(pool, "worker", "token", "create", "--lifetime", "10m")).split()[0]
-    (secret := home.parent / "token").write_text(token)
+    secret = home.parent / "token"
+    withdrawn, token = [await token_in(pool, secret) for _ in range(2)]
+    shown = {each["token"] for each in json.loads(await said(pool, "worker", "token", "list", "--json"))}
+    assert {token_id(token)} == {token_id(withdrawn), token_id(token)} & shown
     words = ("--token-file", str(secret), "--home", str(home))
     (own,) = {ad["Machine"] for ad in await pool.client.ads("Machine")}
     taken = await said(pool, "worker", "join", address(pool), *words, "--name", str(own), status=1)

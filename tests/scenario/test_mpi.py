@@ -15,6 +15,7 @@ from kettle_wire.events import JobCompleted
 from kettle_wire.jobs import JobId
 
 from .evidence import Evidence
+from .test_containers import WORKING
 from .waiting import happened, there
 
 LAUNCHERS = {
@@ -25,10 +26,28 @@ LAUNCHERS = {
 ENVIRONMENT = "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_oob_tcp_if_include=lo HYDRA_USE_LOCALHOST=1"
 """That a test may run as root, and where there is no network but the loopback device."""
 
+TASKS = f"""\
+universe = parallel
+machine_count = 2
+tasks = tasks.json
+transfer_input_files = {{inputs}}
+environment = "{ENVIRONMENT}"
+output = out
+error = err
+log = log
+request_cpus = 2
+request_memory = 64
+request_disk = 1024
+queue
+"""
+"""Of a job of two nodes with the tasks of a file beside it."""
+
 
 @pytest.fixture(scope="module")
 def configuration() -> dict[str, Any]:
-    return {"cpus": 4}
+    # The images of these tests have no programs: launchers are those of the machine, and MPICH looks for networks in /sys.
+    shown = ["/usr", "/etc/alternatives", "/sys/class/net", "/sys/devices"]
+    return {"cpus": 4, "settings": {"startd": {"container_runtimes": WORKING, "container_bind": shown}}}
 
 
 @pytest.fixture(params=LAUNCHERS)
@@ -202,24 +221,43 @@ echo "$PROMINENCE_NODE_NUM of $PROMINENCE_NODES, task $PROMINENCE_TASK_NUM: $WHA
         {"cmd": ["./rank.sh"], "type": kind, "env": {"WHAT": "two"}, "ranks": 2, "workdir": "there"},
     ]
     (evidence.work / "tasks.json").write_text(json.dumps({"tasks": tasks}))
-    description = f"""\
-universe = parallel
-machine_count = 2
-tasks = tasks.json
-transfer_input_files = rank.sh, there
-environment = "{ENVIRONMENT}"
-output = out
-error = err
-log = log
-request_cpus = 2
-request_memory = 64
-request_disk = 1024
-queue
-"""
-    submitted = await pool.client.submit(description, cwd=evidence.work)
+    submitted = await pool.client.submit(TASKS.format(inputs="rank.sh, there"), cwd=evidence.work)
     done = await happened(pool.client, JobId(submitted.cluster, 0), JobCompleted)
     assert done.exit.code == 0, (evidence.work / "err").read_text()
     said = (evidence.work / "out").read_text().splitlines()
     assert "once" == said[0]
     assert [f'{node} of 2, task 1: it\'s "one", ' for node in (0, 1)] == sorted(said[1:3])
     assert [f"{node} of 2, task 2: two, /there" for node in (0, 0, 1, 1)] == sorted(said[3:])
+
+
+@pytest.mark.skipif(
+    not WORKING,
+    reason="needs bubblewrap or, as root, runc, and busybox (Debian packages of these names; busybox-static)",
+)
+async def test_ranks_run_in_the_container_of_their_node(
+    pool: ThrowawayPool, evidence: Evidence, launcher: tuple[str, str]
+) -> None:
+    """
+    Each node has a container of its own with the image of the task, in which the launcher's daemon and its ranks are.
+    """
+    image = evidence.directory / "image"
+    for name in ("etc", "usr", "tmp", "sys"):
+        (image / name).mkdir(parents=True)
+    for name in ("bin", "lib", "lib64"):
+        (image / name).symlink_to(f"usr/{name}")
+    for name in ("hosts", "nsswitch.conf"):  # those of the machine are shown where the image has some
+        (image / "etc" / name).touch()
+    (image / "etc" / "image").write_text("an image\n")
+    script = (
+        '#!/bin/sh\necho "$PROMINENCE_NODE_NUM in $PROMINENCE_CONTAINER_RUNTIME of $(cat /etc/image), $PWD"\n'
+    )
+    (evidence.work / "rank.sh").write_text(script)
+    (evidence.work / "rank.sh").chmod(0o755)
+    kind = "openmpi" if launcher[0].startswith("mpirun") else "mpich"
+    tasks = [{"image": str(image), "cmd": ["./rank.sh"], "type": kind, "ranks": 2}]
+    (evidence.work / "tasks.json").write_text(json.dumps({"tasks": tasks}))
+    submitted = await pool.client.submit(TASKS.format(inputs="rank.sh"), cwd=evidence.work)
+    done = await happened(pool.client, JobId(submitted.cluster, 0), JobCompleted)
+    assert done.exit.code == 0, (evidence.work / "err").read_text()
+    said = sorted((evidence.work / "out").read_text().splitlines())
+    assert [f"{node} in {WORKING[0]} of an image, /home/user" for node in (0, 0, 1, 1)] == said

@@ -1,5 +1,6 @@
 """Programs of others that know the REST interface by its OpenAPI document alone."""
 
+import faulthandler
 import os
 import re
 from pathlib import Path
@@ -15,7 +16,11 @@ from .client_environments import SCRIPTS, python_of, python_with
 pytestmark = [pytest.mark.scenario, pytest.mark.embedded]
 
 SCHEMATHESIS: Final = "schemathesis==4.32.5"
-WITHIN_S: Final = 600.0
+WITHIN_S: Final = 1200.0
+LONG: Final = "KETTLE_TEST_LONG"
+LONG_S: Final = 4 * 3600.0
+CASES: Final = 10_000
+EXAMPLES: Final = 60
 
 
 @pytest.fixture(scope="module")
@@ -46,14 +51,33 @@ async def test_whatever_the_document_allows_is_answered_as_it_says(
     pool: ThrowawayPool, tmp_path: Path
 ) -> None:
     """Schemathesis finds no answer to a generated request that the document does not describe."""
+    await checked(pool, tmp_path, examples=5, within_s=WITHIN_S)
+
+
+@pytest.mark.skipif(
+    LONG not in os.environ, reason=f"it takes minutes: ten thousand requests ({LONG}=1 sends them)"
+)
+async def test_ten_thousand_generated_requests_are_answered_as_the_document_says(
+    pool: ThrowawayPool, tmp_path: Path
+) -> None:
+    """Schemathesis finds none among 10,000 generated requests and more."""
+    cases = await checked(pool, tmp_path, examples=EXAMPLES, within_s=LONG_S)
+    assert cases >= CASES
+
+
+async def checked(pool: ThrowawayPool, tmp_path: Path, *, examples: int, within_s: float) -> int:
+    """Have schemathesis send requests, so many by chance to each operation; how many it sent in all."""
     python = await python_with([SCHEMATHESIS], "schemathesis", tmp_path)
     token = (pool.home / "gateway" / "token").read_text().strip()
     words = [
         *(str(Path(python).parent / "schemathesis"), "--config-file", str(SCRIPTS / "schemathesis.toml")),
         *("run", f"{address(pool)}/openapi.json", "--header", f"Authorization: Bearer {token}"),
-        *("--exclude-path", "/v2/events", "--max-examples", "5", "--seed", "1", "--no-color"),
+        *("--exclude-path", "/v2/events", "--max-examples", str(examples), "--seed", "1", "--no-color"),
         *("--suppress-health-check", "all", "--generation-database", "none", "--continue-on-failure"),
     ]
-    said = await execute(words, tmp_path, dict(os.environ), within_s=WITHIN_S)
+    faulthandler.cancel_dump_traceback_later()  # what ends a test that hangs knows nothing of this one
+    said = await execute(words, tmp_path, dict(os.environ), within_s=within_s)
     assert not re.search(r"ST\d+ ", said.out), said.out
-    assert "generated" in said.out
+    sent = re.search(r"([\d,]+) generated", said.out)
+    assert sent is not None, said
+    return int(sent[1].replace(",", ""))

@@ -5,6 +5,7 @@ workflows.
 
 import asyncio
 import json
+import os
 import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -23,18 +24,18 @@ from .condor import Condor
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-NODES: Final = 200
 GENERATE: Final = """\
 import sys
 from pathlib import Path
 from wfcommons import WorkflowGenerator
 from wfcommons.wfchef import recipes
-for name in dir(recipes):
+for name in sys.argv[2:] or dir(recipes):
     if name.endswith("Recipe"):
         made = getattr(recipes, name).from_num_tasks(int(sys.argv[1]))
         WorkflowGenerator(made).build_workflow().write_json(Path(f"{name}.json"))
 """
 RECIPES: Final = 10
+LONG: Final = "KETTLE_TEST_LONG"
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -52,9 +53,28 @@ async def test_every_recipe_of_wfcommons_runs(pool: ThrowawayPool, tmp_path: Pat
     Each is translated, all run at the same time by their critical paths, and every node of every one
     succeeds.
     """
+    clusters = await begun(pool, tmp_path, 200)
+    assert RECIPES == len(clusters)
+    await have_succeeded(pool, clusters, within_s=240)
+
+
+@pytest.mark.skipif(
+    LONG not in os.environ, reason=f"it takes minutes: recipes of 10,000 nodes ({LONG}=1 runs them)"
+)
+@pytest.mark.parametrize("recipe", ["EpigenomicsRecipe", "MontageRecipe"])
+async def test_recipes_of_ten_thousand_nodes_run(pool: ThrowawayPool, tmp_path: Path, recipe: str) -> None:
+    """Every node of a deep one, and of one that is wide."""
+    clusters = await begun(pool, tmp_path, 10_000, recipe)
+    assert all(9_000 <= count <= 10_000 for count in clusters.values())
+    await have_succeeded(pool, clusters, within_s=1200)
+
+
+async def begun(pool: ThrowawayPool, tmp_path: Path, nodes: int, *recipes: str) -> dict[int, int]:
+    """Submit a workflow of each of these recipes, else of all: by its cluster how many nodes it has."""
     python = await python_with(["wfcommons==1.6"], "wfcommons", tmp_path)
     condor = Condor(launchers.install(tmp_path / "condor"), pool, tmp_path)
-    made = await execute([python, "-c", GENERATE, str(NODES)], tmp_path, condor.environ, within_s=240)
+    words = [python, "-c", GENERATE, str(nodes), *recipes]
+    made = await execute(words, tmp_path, condor.environ, within_s=600)
     assert 0 == made.status, made
     clusters: dict[int, int] = {}
     for instance in sorted(tmp_path.glob("*Recipe.json")):
@@ -68,8 +88,12 @@ async def test_every_recipe_of_wfcommons_runs(pool: ThrowawayPool, tmp_path: Pat
         cluster = int(submitted.out.partition("submitted to cluster ")[2].partition(".")[0])
         tasks = json.loads(instance.read_text())["workflow"]["specification"]["tasks"]
         clusters[cluster] = len(tasks)
-    assert RECIPES == len(clusters)
-    async with asyncio.timeout(240):
+    return clusters
+
+
+async def have_succeeded(pool: ThrowawayPool, clusters: dict[int, int], *, within_s: float) -> None:
+    """Wait for the end of all, and look whether all of their nodes are done."""
+    async with asyncio.timeout(within_s):
         await pool.client.wait(select(*clusters))
     for cluster, count in clusters.items():
         state = await pool.client.workflows.show(cluster)

@@ -47,6 +47,7 @@ class Restored(msgspec.Struct, frozen=True, kw_only=True):
 
     manifest: Manifest
     home: Path
+    bus: BusPlace
     shards: Sequence[ShardHead]
     lost: Sequence[StreamAhead]
     """What the bus had beyond the backup, and was given up."""
@@ -58,10 +59,12 @@ async def restore(
     """
     Bring a backup into a pool's directory that is empty, or is the same pool's and has no database.
 
-    In the latter keys and files that are there stay as they are.  In the former nothing is left there if it fails.
+    In the latter keys and files that are there stay as they are.  In the former nothing is left there if it fails.  Of the bus nothing
+    is deleted before the log is back.
 
     Raises:
-        BackupError: the backup is damaged, or the directory is in use or another pool's.
+        BackupError: the backup is damaged, or the directory is in use or another pool's; or the pool is back, and what the bus has
+            beyond the backup could not be deleted.
         BusAheadOfBackupError: the bus has frames that are not in the backup.
     """
     manifest = Manifest.load(directory)
@@ -74,11 +77,14 @@ async def restore(
     if lock is None:
         raise _runs(home)
     try:
-        return await _restored(directory, target, manifest, secrets, told, keep=not fresh)
-    except BaseException:
-        if fresh:
-            _emptied(home)
-        raise
+        try:
+            done = await _restored(directory, target, manifest, secrets, told, keep=not fresh)
+        except BaseException:
+            if fresh:
+                _emptied(home)
+            raise
+        await _give_up(done)
+        return done
     finally:
         lock.release()
 
@@ -94,10 +100,12 @@ async def _restored(
     servers = target.servers(home)
     if servers.database_url:  # a pool that runs elsewhere with this database loses no stream by it
         await require_no_log(servers.database_url)
-    lost = await _beyond(home, servers.bus, manifest, accept=target.accept_loss)
+    lost = await _beyond(home, servers.bus, manifest)
+    if lost and not target.accept_loss:
+        raise BusAheadOfBackupError(lost)
     shards = await _database(home, servers, manifest, directory / DATABASE, told)
     write_private(home / _IDENTITY, manifest.pool_id + "\n")
-    return Restored(manifest=manifest, home=home, shards=shards, lost=lost)
+    return Restored(manifest=manifest, home=home, bus=servers.bus, shards=shards, lost=lost)
 
 
 def _runs(home: Path) -> BackupError:
@@ -123,25 +131,31 @@ def _usable(home: Path, manifest: Manifest) -> bool:
     return False
 
 
-async def _beyond(home: Path, place: BusPlace, manifest: Manifest, *, accept: bool) -> list[StreamAhead]:
+async def _beyond(home: Path, place: BusPlace, manifest: Manifest) -> list[StreamAhead]:
     async with bus_of(home, place) as bus:
-        if bus is None:
-            return []
-        found = await ahead(bus, place.pool, manifest.shards)
-        if found and not accept:
-            raise BusAheadOfBackupError(found)
-        if place.url:
-            for each in found:
-                try:
-                    await bus.delete_stream(each.stream)
-                except (BusError, OSError) as error:
-                    raise BackupError(
-                        f"the stream {each.stream} cannot be deleted with the credential that is at hand ({error}): have the "
-                        f"administrator of the bus delete it, and restore again"
-                    ) from error
-    if found and not place.url:  # the pool's own server: all that it has stored follows from the log
-        shutil.rmtree(home / "nats" / "data" / "jetstream")
-    return found
+        return [] if bus is None else await ahead(bus, place.pool, manifest.shards)
+
+
+async def _give_up(done: Restored) -> None:
+    """
+    Delete what the bus has beyond the log.  If that fails, or never happens, the owners refuse to serve, which loses nothing.
+    """
+    if not done.lost:
+        return
+    if not done.bus.url:  # the pool's own server: all that it has stored follows from the log
+        shutil.rmtree(done.home / "nats" / "data" / "jetstream")
+        return
+    async with bus_of(done.home, done.bus) as bus:
+        assert bus is not None
+        for each in done.lost:
+            try:
+                await bus.delete_stream(each.stream)
+            except (BusError, OSError) as error:
+                raise BackupError(
+                    f"the pool is restored, but the stream {each.stream}, which has more frames, cannot be deleted with the credential "
+                    f"that is at hand ({error}): have the administrator of the bus delete "
+                    f"{', '.join(lost.stream for lost in done.lost)} before the pool is started; until then its owners refuse to serve"
+                ) from error
 
 
 async def _database(

@@ -39,7 +39,7 @@ ACTED_ON: Final = frozenset({
     "jobstarterlog", "keepclaimidle", "lastmatchlistlength", "lastmatchname", "machineattr", "max", "manifestdesired", "manifestdir", "maxsupportedversion",
     "maxrequestmemory", "next", "nextjobstartdelay", "nextrequestmemory", "noopjobexitcode", "noopjobexitsignal",
     "outputdirectory", "retry", "retryrequestmemory", "runasowner", "skipifdataflow", "stacksize", "streamin",
-    "awaitsroute", "batchextrasubmitargs", "batchproject", "batchqueue", "batchruntime", "gridresource", "jobfailuretest",
+    "awaitsroute", "batchextrasubmitargs", "batchextrasubmitargsareown", "batchproject", "batchqueue", "batchruntime", "gridresource", "jobfailuretest",
     "onlocalremove", "onlocalremoveretries",
     "commoninputfiles", "dagnodename", "failurefiles", "islinux", "iswindows", "jobaccount", "otherjobremoverequirements", "suspendjobatexec", "recentdaemoncoredutycycle", "startd",
     "jobrequiressandbox", "machinecount", "nodecount", "parallelhosts", "parallelschedulinggroup", "parallelshutdownpolicy",

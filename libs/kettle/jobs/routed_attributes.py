@@ -12,13 +12,17 @@ from kettle.jobs.editable_attributes import refusal as refusal_of_edit
 
 AWAITS: Final = "AwaitsRoute"
 """Set when it is submitted: the job is offered to no machine until an entrypoint has given it a route."""
+SUBMIT_ARGS: Final = "BatchExtraSubmitArgs"
+OWN_SUBMIT_ARGS: Final = "BatchExtraSubmitArgsAreOwn"
+"""True of a routed job whose BatchExtraSubmitArgs are its own and not its route's."""
+OWN_WORDS: Final = OWN_SUBMIT_ARGS.lower()
 _AWAITS: Final = AWAITS.lower()
 _UNIVERSE: Final = "jobuniverse"
 
 
 WHERE: Final = frozenset({
     "gridresource", "batchqueue", "batchproject", "batchextrasubmitargs", "batchruntime", "cerequirements", "onlocalremove",
-    "onlocalremoveretries",
+    "onlocalremoveretries", OWN_WORDS,
 })  # fmt: skip
 """Attributes, in lower case, that say where a job goes, who is charged there, and for how long: what its route says of them stays."""
 

@@ -27,6 +27,7 @@ from kettle.tasks.reading import RUNS_IMAGES, TasksError, image_form, read_tasks
 from kettle_wire import tasks as wire
 from kettle_wire.ads.types import Ad
 from kettle_wire.codes import JobStatus, Universe
+from kettle_wire.leases import CURRENCY, PRICE
 from kettle_wire.prominence.job import Artifact, InputFile, Job, Placement, Policies, Resources, Task
 
 SITE: Final = "Site"
@@ -109,6 +110,7 @@ def submission(job: Job, around: Surroundings) -> JobSubmission:
         "StreamErr": True,
         wire.ATTRIBUTE: said_of_tasks,
         DOCUMENT: _json(redacted(job)),
+        "JobMachineAttrs": f"{PRICE},{CURRENCY}",
         **_requests(job.resources),
         **_policies(job.policies),
         **{f"{LABEL}{name}": value for name, value in job.labels.items()},

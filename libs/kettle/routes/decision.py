@@ -22,9 +22,11 @@ from kettle.routes.counters import Counters
 from kettle.routes.selection import ordered
 from kettle.routes.settings import SETTINGS
 from kettle.routes.table import Route, RouteTable
+from kettle.routes.targets import absent
 from kettle.transforms.run import Run
 from kettle_wire.ads.types import Ad
 from kettle_wire.codes import Universe
+from kettle_wire.grid import batch_system
 from kettle_wire.routes import RefusalKind, RouteRefusal, RouteStep
 
 _SETTINGS: Final = frozenset(f"$({name})" for name in SETTINGS)
@@ -75,6 +77,9 @@ def route(
         run = _transformed(each, ad, my, table, now, entropy, in_place=in_place)
         if run.complaints:
             refusals.append(RouteRefusal(each.name, RefusalKind.FAILED, run.complaints[0]))
+            continue
+        if why := _leads_nowhere(run, table):
+            refusals.append(RouteRefusal(each.name, RefusalKind.FAILED, why))
             continue
         changed, removed = _difference(ad, my, run)
         if why := next((refused for name in (*changed, *removed) if (refused := _refusal(name))), ""):
@@ -177,6 +182,15 @@ def _transformed(
     for transform in table.after:
         transform.change(run)
     return run
+
+
+def _leads_nowhere(run: Run, table: RouteTable) -> str:
+    """
+    Why a job cannot go where its routed ad says; empty: it can, or nobody knows which batch systems there are.
+    """
+    if table.systems is None or run.ad.get("JobUniverse") != Universe.GRID:
+        return ""
+    return absent(batch_system(run.ad.get(run.spelled("gridresource"))), table.systems)
 
 
 @lru_cache(maxsize=4096)

@@ -90,6 +90,8 @@ class RouteTable(msgspec.Struct, frozen=True, kw_only=True):
     max_jobs: int | None = None
     """On all routes together (JOB_ROUTER_MAX_JOBS)."""
     selection: Selection = Selection.FIRST
+    systems: Mapping[str, str] | None = None
+    """The batch systems that there are, kinds by names; None: it is not known which."""
 
     def named(self, name: str) -> Route | None:
         """The route of this name, however it is spelled; None if there is none."""

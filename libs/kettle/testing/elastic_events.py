@@ -91,7 +91,7 @@ ELASTIC: Final[list[tuple[str, Recorded]]] = [
     (_LEASE, LeaseTerminating(why="plan 9: idle", removal=1, until=_UNTIL)),
     (_LEASE, LeaseDuplicated(handle="i-7788", removal=1, until=_UNTIL)),
     (_LEASE, LeaseDuplicateGone(handle="i-7788")),
-    (_LEASE, LeaseConsole(text="no route to host")),
+    (_LEASE, LeaseConsole(size=16)),
     (_LEASE, LeaseLost(words="i-0f1e does not exist", until=_UNTIL)),
     (_LEASE, LeaseFailed(words=_FULL, error=ErrorClass.CAPACITY)),
     (_LEASE, LeaseGone(words="terminated", seconds=900.0, cost=0.025, currency="EUR", boot=41.5)),

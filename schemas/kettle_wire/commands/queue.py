@@ -49,7 +49,9 @@ class Room(msgspec.Struct, frozen=True, kw_only=True):
     """At this moment they may."""
 
 
-Action = Literal["hold", "release", "remove", "remove_x", "vacate", "vacate_fast", "suspend", "continue"]
+Action = Literal[
+    "hold", "release", "remove", "remove_x", "vacate", "vacate_fast", "suspend", "continue", "unroute"
+]
 
 
 class Select(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

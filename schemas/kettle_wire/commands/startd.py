@@ -220,8 +220,8 @@ class Drain(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
     id: CommandId
     """Made by the asker: names the request from now on."""
-    speed: Literal["graceful", "quick", "fast"] = "graceful"
-    """After retirement and vacate time, after vacate time, or at once."""
+    speed: Literal["peaceful", "graceful", "quick", "fast"] = "graceful"
+    """When they are over, however long that takes; after retirement and vacate time; after vacate time; or at once."""
     reason: Annotated[str, msgspec.Meta(max_length=1000)] = ""
     check: str = ""
     """An expression that has to be true of every slot, else nothing is drained; empty: there is none."""

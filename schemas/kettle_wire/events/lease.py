@@ -6,6 +6,7 @@ What happens to leases of workers, on the stream `lease/<id>`, and to what they 
 """
 
 from enum import StrEnum
+from typing import Annotated
 
 import msgspec
 
@@ -191,9 +192,13 @@ class LeaseDuplicateGone(Event, frozen=True, tag="lease.duplicate_gone/1"):
 
 
 class LeaseConsole(Event, frozen=True, tag="lease.console/1"):
-    """The end of what a machine wrote that never became ready."""
+    """
+    The end of what a machine wrote that never became ready is kept by the scaler: everybody may follow events, and nobody knows what a
+    machine writes.
+    """
 
-    text: Words
+    size: Annotated[int, msgspec.Meta(ge=0)]
+    """Characters."""
 
 
 class LeaseLost(Event, frozen=True, tag="lease.lost/1"):

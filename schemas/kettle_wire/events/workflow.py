@@ -189,6 +189,15 @@ class WorkflowEnded(Event, frozen=True, tag="workflow.ended/1"):
     reason: str = ""
 
 
+class WorkflowRerunBegun(Event, frozen=True, tag="workflow.rerun_begun/1"):
+    """
+    Nothing of it could run any more, and these nodes had failed: they begin again with all of their retries, and what can never run
+    because of them waits for them again.  What they become is recorded of them.
+    """
+
+    nodes: list[int]
+
+
 class SavePointReached(Event, frozen=True, tag="workflow.save_point_reached/1"):
     """A node with a SAVE_POINT_FILE starts for the first time."""
 
@@ -252,6 +261,7 @@ WorkflowEvent = (
     | WorkflowRemoved
     | WorkflowStopping
     | WorkflowEnded
+    | WorkflowRerunBegun
     | SavePointReached
     | NodesRemembered
     | NodesReused

@@ -86,8 +86,8 @@ class ListJobs(JobList, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A minus sign has the greatest first."""
     as_of: Moment | None = None
     """
-    The queues as they were at the end of the last full minute before, as counts: with `group_by` owner, state or schedd, of 90 days.
-    Those that were suspended count as running, and those that had ended and stayed are left out.
+    The queues as they were then, sorted by submission.  With `group_by` owner, state or schedd as counts, those at the end of the last full
+    minute before, of 90 days: those that were suspended count as running, and those that had ended and stayed are left out.
     """
 
 
@@ -281,7 +281,9 @@ class JobChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     attributes: Annotated[dict[Attribute, Scalar], msgspec.Meta(min_length=1, max_length=1000)]
 
 
-LIST_JOBS = Route("GET", "/jobs", "list_jobs", parameters=ListJobs, reply=Jobs, headers=("If-None-Match",))
+LIST_JOBS = Route(
+    "GET", "/jobs", "list_jobs", parameters=ListJobs, reply=Jobs, errors=(410,), headers=("If-None-Match",)
+)
 LIST_HISTORY = Route(
     "GET", "/history", "list_history", parameters=ListHistory, reply=Jobs, headers=("If-None-Match",)
 )

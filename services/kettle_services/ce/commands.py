@@ -10,6 +10,7 @@ from kettle.bus.ports import RefusedError
 from kettle.eventsourcing.command_pipeline import Decision
 from kettle.eventsourcing.log import Log
 from kettle.routes import RouteFileError, RouteTable, read_routes, route
+from kettle.routes.targets import leading_to
 from kettle_services.ce.domain.decisions import NO_ROUTES, count_of_vo
 from kettle_services.ce.domain.state import DECISION, DRAIN
 from kettle_services.ce.record import Record
@@ -133,6 +134,7 @@ class CeCommands:
         if request.text:
             try:
                 table = await asyncio.to_thread(read_routes, request.text, "the routes of the request")
+                table = leading_to(table, self._file.systems)
             except RouteFileError as error:
                 raise RefusedError(RefusalCode.UNACCEPTABLE, str(error)) from error
         now = time.time()

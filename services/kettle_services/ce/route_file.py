@@ -3,11 +3,12 @@
 import asyncio
 import hashlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
 from kettle.routes import RouteFileError, RouteTable, read_routes
+from kettle.routes.targets import leading_to, with_systems
 from kettle_services.ce.domain.state import FILE
 from kettle_services.ce.record import Record
 from kettle_wire.events import RoutesLoaded, RoutesRefused
@@ -19,9 +20,11 @@ _UNREADABLE: Final = "unreadable"
 class RouteFile:
     """The routes in force, compiled."""
 
-    def __init__(self, path: str, record: Record) -> None:
+    def __init__(self, path: str, record: Record, systems: Mapping[str, str]) -> None:
+        """`systems`: the batch systems that there are, kinds by names."""
         self._path = Path(path) if path else None
         self._record = record
+        self.systems: Final = systems
         self._listeners: list[Callable[[], None]] = []
         self._seen: tuple[int, int, int] | None = None
         self.table: RouteTable | None = None
@@ -35,7 +38,8 @@ class RouteFile:
         """Take the routes that were in force, and then what the file says now."""
         file = self._record.state.file
         if file.version:
-            self.table = await asyncio.to_thread(read_routes, file.text, file.source)
+            table = await asyncio.to_thread(read_routes, file.text, file.source)
+            self.table = with_systems(table, self.systems)
         await self.look()
 
     async def watch(self, interval: float) -> None:
@@ -68,7 +72,7 @@ class RouteFile:
         except (OSError, UnicodeDecodeError) as error:
             return await self._refuse(_UNREADABLE, [f"{self._path} cannot be read: {error}"])
         try:
-            table = await asyncio.to_thread(read_routes, text, str(self._path))
+            table = leading_to(await asyncio.to_thread(read_routes, text, str(self._path)), self.systems)
         except RouteFileError as error:
             problems = [f"{error.source}: {each}" for each in error.problems]
             return await self._refuse(hashlib.sha256(text.encode()).hexdigest()[:16], problems)

@@ -38,7 +38,7 @@ async def serve(rt: Runtime, settings: CeSettings) -> None:
     )
     fault_point("takeover.restored")
     rt.loop(record.checkpoint(), name="checkpoint")
-    file = RouteFile(settings.routes, record)
+    file = RouteFile(settings.routes, record, {each.name: each.kind.value for each in settings.batch})
     router = Router(bus, record, file, settings)
     file.on_change(router.forget)
     await file.recall()

@@ -37,6 +37,7 @@ from kettle_services.gateway.sessions.origins import Origins
 from kettle_services.gateway.sessions.own_sessions import OwnSessions
 from kettle_services.gateway.sessions.session_table import Lives, SessionTable
 from kettle_services.gateway.settings import GatewaySettings, LoginIssuer
+from kettle_services.gateway.terminals.serving import Terminals
 from kettle_wire.rest.problem import Problem
 
 
@@ -77,6 +78,7 @@ async def http_application(
     rt.loop(watch.run(), name="watched tables")
     shown = page_handlers(Questions(handlers, front.require), settings.documentation_url)
     watched = Streams(settings.rest_streams, settings.rest_streams_of_one)
+    Terminals(front, parts.people, parts.past, origins, watched).add_to(application)
 
     def watch_of(asked: Asked) -> WorkflowWatch:
         wanted: ShowWorkflow = asked.parameters

@@ -12,6 +12,7 @@ from kettle_services.master.settings import MasterSettings
 
 if TYPE_CHECKING:
     from kettle.storage.database import Connection
+    from kettle.storage.migration import Stage
 
 ARCHIVER: Final = "archiver"
 """The role that accounting takes to move old events to files."""
@@ -19,6 +20,16 @@ ARCHIVER: Final = "archiver"
 _PATIENCE_S: Final = 30.0
 
 _log: Final = logging.getLogger(__name__)
+
+
+def migration_stages(*, post: bool | None, own: bool) -> "tuple[Stage, ...]":
+    """
+    The steps that a master takes, where its settings say `post` of the last ones.
+
+    The pool's `own` server is reached from this host alone, whose services are all started anew; behind another there may be hosts
+    that have not been upgraded yet.
+    """
+    return ("pre", "post") if (own if post is None else post) else ("pre",)
 
 
 class DatabaseAccess:
@@ -50,10 +61,10 @@ class DatabaseAccess:
             return
         # Not loaded by masters that have no database.
         from kettle.storage.database import Database
-        from kettle.storage.migration import Stage, migrate
+        from kettle.storage.migration import migrate
 
+        stages = migration_stages(post=self._settings.migrate_post, own=self._server is not None)
         async with Database.connect(self.owner_url, connections=1) as database:
-            stages: tuple[Stage, ...] = ("pre", "post") if self._settings.migrate_post else ("pre",)
             await database.run(partial(migrate, stages=stages), patience=_PATIENCE_S)
             await database.run(self._give_rights, patience=_PATIENCE_S)
 

@@ -103,10 +103,10 @@ class MasterSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     """Seconds between two checks of the free space."""
     migrate: bool = True
     """Bring the database's schema up to date before the services start."""
-    migrate_post: bool = True
+    migrate_post: bool | None = None
     """
-    Also take the steps of the schema that older releases cannot work with.  false where several hosts share a database and are
-    upgraded one after the other: then `kettle upgrade finish` takes them.
+    Also take the steps of the schema that older releases cannot work with.  Not said: only in the pool's own database, which no other
+    host reaches; a database of the site (`database_url`) may have older services on other hosts, so `kettle upgrade finish` takes them.
     """
     throwaway: bool = False
     """

@@ -6,8 +6,8 @@ outside, and may be cancelled at any moment. It keeps nothing that matters: what
 the deployment that it wrote into it.
 """
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import Protocol, runtime_checkable
 
 import msgspec
 
@@ -49,6 +49,15 @@ class Room(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     cpus: int | None = None
     memory: int | None = None
     """MB."""
+
+
+@runtime_checkable
+class TellsOfEnds(Protocol):
+    """Some providers notice by themselves that a machine has ended."""
+
+    async def tell_of_ends(self, told: Callable[[Handle], None]) -> None:
+        """Have somebody told; it is a reason to look at the machine, and no proof of anything."""
+        ...
 
 
 class Provider(Protocol):

@@ -12,7 +12,7 @@ from kettle_services.scaler.domain.outlooks import expected
 from kettle_services.scaler.record import SHARD
 from kettle_wire.commands.worker_pools import LeaseMoment, LeaseShown
 from kettle_wire.events import Event, decode
-from kettle_wire.events.lease import LeaseConsole, LeaseFailed, LeaseGone
+from kettle_wire.events.lease import LeaseFailed, LeaseGone
 from kettle_wire.frames import Entry, Frame
 from kettle_wire.leases import LeaseState
 
@@ -40,16 +40,9 @@ class LeaseLog:
             shown, state = _after(state, decode(entry.data), at)
         return shown, [LeaseMoment(at=at, data=entry.data) for at, entry in told]
 
-    async def console(self, lease: str) -> str | None:
-        """What was recorded of what a machine wrote; None: there never was such a lease."""
-        events = [
-            decode(entry.data)
-            for frame, _ in await self._log.stream(SHARD, f"{leases.KIND}/{lease}")
-            for entry in frame.entries
-        ]
-        if not events:
-            return None
-        return next((event.text for event in reversed(events) if isinstance(event, LeaseConsole)), "")
+    async def known(self, lease: str) -> bool:
+        """Whether there ever was such a lease."""
+        return bool(await self._log.stream(SHARD, f"{leases.KIND}/{lease}"))
 
     async def over(self, pool: str, *, since: float, head: int) -> tuple[list[LeaseShown], float]:
         """

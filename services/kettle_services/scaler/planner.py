@@ -134,10 +134,9 @@ class Planner:
         await self._watching.listed.wait()
         while True:
             began = time.monotonic()
-            if self._record.state.pools.states:
-                await self._cycle()
-            took = time.monotonic() - began
-            await asyncio.sleep(max(self._settings.min_interval - took, _IDLE_PART * took, 0.0))
+            took = await self._cycle() if self._record.state.pools.states else 0.0
+            since = time.monotonic() - began
+            await asyncio.sleep(max(self._settings.min_interval - since, _IDLE_PART * took, 0.0))
             try:
                 async with asyncio.timeout(min(self._settings.interval, self._until_idle())):
                     await self._wake.wait()
@@ -170,11 +169,13 @@ class Planner:
         if left.trouble is None:
             self._rooms[provider] = Room(machines=left.machines, cpus=left.cpus, memory=left.memory, at=at)
 
-    async def _cycle(self) -> None:
+    async def _cycle(self) -> float:
+        """One plan; the processor seconds that it took, in which nothing else was done here."""
         self._wake.clear()
         await self._rights.ask(self._watching.submitters.values())
-        began = time.monotonic()
+        began, used = time.monotonic(), time.thread_time()
         plan = self._plan(self._patience)
+        used = time.thread_time() - used
         made = msgspec.structs.replace(plan.made, took=time.monotonic() - began)
         self._latest = made
         self._durations.record(made.took)
@@ -195,6 +196,7 @@ class Planner:
             await self._provisioning.carry_out(decision, more=more)
         else:
             self._provisioning.act(decision.acts)
+        return used
 
     def plan_now(self) -> PlanMade:
         """What would be planned at this moment; nothing is done about it."""

@@ -14,10 +14,11 @@ from typing import Final
 from kettle.bus.ports import Bus, BusError, NoResponderError, RefusedError
 from kettle.faults import fault_point
 from kettle.runtime import Telemetry
+from kettle_services.scaler.console_files import ConsoleFiles
 from kettle_services.scaler.domain.leases.answers import answered
 from kettle_services.scaler.domain.leases.book import Act, Create, Decision, Dismiss, Drain, Look, Remove
 from kettle_services.scaler.domain.leases.passing import due, restarted
-from kettle_services.scaler.domain.leases.reconciling import looked
+from kettle_services.scaler.domain.leases.reconciling import holder, looked
 from kettle_services.scaler.domain.leases.seen import Seen
 from kettle_services.scaler.domain.leases.timers import Timers
 from kettle_services.scaler.domain.leases.wishes import drained
@@ -76,6 +77,7 @@ class Provisioning:
     def __init__(self, bus: Bus, record: Record, settings: ScalerSettings, telemetry: Telemetry) -> None:
         self.seen: Final = Seen(time.time())
         self.book: Final = record.state.book(timers_of(settings))
+        self.consoles: Final = ConsoleFiles(settings.home_path / "consoles")
         self._bus = bus
         self._record = record
         self._provisioner = settings.provisioner
@@ -137,8 +139,8 @@ class Provisioning:
         together: dict[tuple[str, type[Act], bool], list[Act]] = {}
         for act in acts:
             match act:
-                case Drain(lease, why):
-                    tasks.create_task(self._drain(lease, why))
+                case Drain(lease, why, busy):
+                    tasks.create_task(self._empty(lease, why) if busy else self._drain(lease, why))
                 case Dismiss(lease):
                     tasks.create_task(self._dismiss(lease))
                 case _:
@@ -207,10 +209,23 @@ class Provisioning:
         await self._looked(provider, reply.machines)
 
     async def _looked(self, provider: str, machines: Sequence[MachineLooked | MachineRemoved]) -> None:
+        for each in machines:
+            if isinstance(each, MachineRemoved) and each.console:
+                await self._keep(provider, each.handle, each.console)
         decision = self.decision()
         for each in machines:
             looked(decision, provider, each)
         await self.carry_out(decision)
+
+    async def _keep(self, provider: str, handle: str, text: str) -> None:
+        lease = holder(self.book, provider, handle)
+        if lease is not None and not lease.console:
+            try:
+                await asyncio.to_thread(self.consoles.keep, lease.id, text)
+            except OSError as error:  # it is for people who look for a cause, and nothing depends on it
+                _log.warning(
+                    "what a machine wrote is not kept", extra={"lease": lease.id, "cause": str(error)}
+                )
 
     async def _drain(self, lease: str, why: str) -> None:
         """Its startd takes no more jobs if none has anything of it: then it goes, else it stays."""
@@ -223,6 +238,17 @@ class Provisioning:
         if held is not None:
             drained(decision, held, why)
             await self.carry_out(decision)
+
+    async def _empty(self, lease: str, why: str) -> None:
+        """Its startd takes no more jobs from now on; when it is to end, and by when, the machine hears with its next renewal."""
+        try:
+            await self._bus.call(
+                DRAIN, lease, DrainMachine(id=f"{lease}.empty", reason=why, speed="peaceful")
+            )
+        except BusError as error:
+            _log.info(
+                "a machine is told later to take no more jobs", extra={"lease": lease, "cause": str(error)}
+            )
 
     async def _dismiss(self, lease: str) -> None:
         """Its credential ends by itself, so that a try is enough."""

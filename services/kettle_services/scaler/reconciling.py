@@ -9,7 +9,7 @@ from typing import Final
 from kettle.bus.ports import Bus, BusError
 from kettle.retry.backoff import steady
 from kettle.retry.loop import Waits
-from kettle_services.scaler.domain.leases.reconciling import listed
+from kettle_services.scaler.domain.leases.reconciling import ended, listed
 from kettle_services.scaler.provisioning import Provisioning
 from kettle_services.scaler.settings import ScalerSettings
 from kettle_wire.commands.provisioner import (
@@ -41,7 +41,8 @@ class Reconciling:
         self._provisioning = provisioning
         self._settings = settings
         self._heard = 0.0
-        self._subject = Subjects(settings.pool).notice("scaler", settings.name)
+        self._subjects: Final = Subjects(settings.pool)
+        self._subject = self._subjects.notice("scaler", settings.name)
 
     async def run(self) -> None:
         """Ask each provider that is set up somewhere, or has machines of ours."""
@@ -97,6 +98,7 @@ class Reconciling:
         Say something to ourselves, by way of the bus: while that is not heard, the silence of machines means nothing.
         """
         await self._bus.listen(self._subject, lambda _subject, _data: self._hear())
+        await self._bus.listen(self._subjects.notices("provisioner"), self._ended)
         seen = self._provisioning.seen
         while True:
             try:
@@ -106,6 +108,13 @@ class Reconciling:
             await asyncio.sleep(_LISTEN_S)
             if time.monotonic() - self._heard > _DEAF_S:
                 seen.sound = None
+
+    def _ended(self, subject: str, data: bytes) -> None:
+        """A provisioner says that a machine has ended: its provider is asked for that one."""
+        provider, handle = self._subjects.noticed(subject), data.decode(errors="replace")
+        decision = self._provisioning.decision()
+        ended(decision, provider, handle)
+        self._provisioning.act(decision.acts)
 
     def _hear(self) -> None:
         self._heard = time.monotonic()

@@ -233,7 +233,7 @@ def _answers(
         query(commands.OPEN_SEALED, questions.open_sealed),
         query(commands.EXPLAIN, reasons.explain),
         query(commands.EXPLAIN_JOBS, reasons.explain_jobs),
-        query(commands.ACCESS, AccessCommands(recorder, shadows, settings).access),
+        query(commands.ACCESS, AccessCommands(recorder, shadows, settings, auditor).access),
         query(commands.FIND_SPOOL, spooling.find),
         query(FIND_OUTPUTS, OutputCommands(recorder, shadows, questions, settings).find),
         command(commands.RELEASE_SPOOLED, spooling.release),

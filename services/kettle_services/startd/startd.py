@@ -15,7 +15,6 @@ from kettle.accounts.lookup import StrangerError
 from kettle.bus.ports import Bus
 from kettle.execution.attempts.job_spec import Account, AttemptId, Input, Isolation, StoredReport
 from kettle.execution.attempts.messages import AccessReply, Question
-from kettle.execution.containers.policy import ContainerPolicy
 from kettle.execution.input_files.cache import InputCache
 from kettle.execution.input_files.download import InputError
 from kettle.execution.system.cgroup_layout import CgroupLayout
@@ -49,6 +48,7 @@ from kettle_services.startd.domain.state.claim import Claim, Now, RunningAttempt
 from kettle_services.startd.domain.state.machine import Machine
 from kettle_services.startd.file_transfer.checkpoints import Checkpoints
 from kettle_services.startd.machine import host
+from kettle_services.startd.machine.container_offer import ContainerOffer
 from kettle_services.startd.machine.job_accounts import JobAccounts
 from kettle_services.startd.policy.backfill import Backfilling
 from kettle_services.startd.policy.evaluation import PolicyEvaluator
@@ -86,7 +86,7 @@ class Startd:
         recorder: Recorder,
         starter_pool: StarterPool,
         cgroups: CgroupLayout | None,
-        containers: ContainerPolicy | None,
+        containers: ContainerOffer,
         plugins: list[Plugin],
         isolation: Isolation,
         reporter: ReportDelivery,
@@ -147,7 +147,7 @@ class Startd:
         self.overseer.wake()
 
     def probed(self) -> None:
-        """Probes have found something else than before."""
+        """Probes, or trials of containers, have found something else than before."""
         self._advertiser.now()
         self.overseer.wake()
 

@@ -31,7 +31,7 @@ from kettle_services.startd.commands.handlers import Handlers
 from kettle_services.startd.domain.state.machine import Machine
 from kettle_services.startd.file_transfer.plugins import find_plugins, plugin_attributes
 from kettle_services.startd.machine import host
-from kettle_services.startd.machine.container_runtimes import find_containers, tidy_containers
+from kettle_services.startd.machine.container_offer import ContainerTrial
 from kettle_services.startd.machine.job_isolation import find_isolation
 from kettle_services.startd.machine.probing import Probing
 from kettle_services.startd.machine.survey import survey
@@ -119,17 +119,21 @@ async def running(
     except BlockingIOError as error:
         raise SettingsError(f"{state}: another startd works with this directory.") from error
     journal = Journal(state / "journal", boot_id())
-    containers, attributes = await find_containers(settings, execute)
-    facts = await asyncio.to_thread(survey, settings, execute)
-    plugins = await find_plugins(settings)
-    isolation, isolated = await find_isolation(settings, execute)
-    attributes |= isolated | plugin_attributes(plugins, bus=settings.nats_url, ca=settings.nats_ca)
+    # Each waits for programs of its own most of the time.
+    facts, plugins, (isolation, isolated) = await asyncio.gather(
+        asyncio.to_thread(survey, settings, execute),
+        find_plugins(settings),
+        find_isolation(settings, execute),
+    )
+    attributes = isolated | plugin_attributes(plugins, bus=settings.nats_url, ca=settings.nats_ca)
     facts = msgspec.structs.replace(facts, attributes={**attributes, **facts.attributes})
     machine = Machine(
         facts, capability=secrets.token_hex(16), local_capability=secrets.token_hex(16) if facts.local else ""
     )
     recorder = Recorder(machine, journal, places=(state, execute))
     recorder.open()
+    trial = ContainerTrial(machine, settings, execute)
+    await trial.begin()
     mark = hashlib.sha256(str(execute).encode()).hexdigest()[:12]
     cgroups = probe_cgroups(f"kettle-{mark}") if settings.cgroups else None
     starter_pool = starters or ZygoteStarterPool(state, execute, lifeline_fd=lifeline_fd)
@@ -168,7 +172,7 @@ async def running(
                 recorder=recorder,
                 starter_pool=starter_pool,
                 cgroups=cgroups,
-                containers=containers,
+                containers=trial.offer,
                 plugins=plugins,
                 isolation=isolation,
                 reporter=reporter,
@@ -191,7 +195,7 @@ async def running(
                 # Clients that wait for the answer of the previous process do not need to wait longer.
                 await bus.publish(subjects.notice("startd", machine.facts.name), machine.facts.name.encode())
                 loops = (
-                    tidy_containers(containers, execute),
+                    trial.run(startd.probed),
                     starter_pool.keep(),
                     reporter.repeat(),
                     startd.watch_leases(),

@@ -128,11 +128,12 @@ class Entrypoint:
             claims=[key],
             lease=86_400.0 * 30,
         )
-        return key, await self.world.bus.call(REQUEST_CLAIMS, STARTD, request)
+        return key, await self.world.bus.call(REQUEST_CLAIMS, STARTD, request, deadline=PATIENCE_S)
 
     async def activate(self, key: ClaimKey, activation: Activation) -> ActivationResult:
         """Have a job begun."""
-        reply = await self.world.shadow.call(ACTIVATE, STARTD, Activate(activations=[activation]))
+        request = Activate(activations=[activation])
+        reply = await self.world.shadow.call(ACTIVATE, STARTD, request, deadline=PATIENCE_S)
         return reply.results[0]
 
     async def submit(self, program: str, **more: object) -> Activation:

@@ -17,10 +17,11 @@ from kettle.commands.port import Ran
 from kettle.testing.servers.fake_slurm import FakeSlurm
 from kettle_services.ce.attempts.remote_sandboxes import RemoteSandboxes
 from kettle_services.ce.attempts.sandboxes import Kept, LocalSandboxes
-from kettle_services.ce.batch.asking import Asking
-from kettle_services.ce.batch.port import Submission
+from kettle_services.ce.batch.asking import Asking, Script
+from kettle_services.ce.batch.port import NotTakenError, Submission
 from kettle_services.ce.batch.settings import BatchSettings
 from kettle_services.ce.domain.attempts.attempt import Run
+from kettle_services.ce.domain.batch.extra_arguments import SLURM
 from kettle_services.ce.domain.batch.requests import RequestError, request_of
 from kettle_services.ce.domain.batch.script import Program, left, script
 from kettle_wire.batch import BatchKind, BatchRequest
@@ -94,7 +95,7 @@ async def test_the_hook_has_no_more_rights_than_the_job(person: str) -> None:
             script="",
             request=BatchRequest(extra={"Walltime": "5"}),
         )
-        assert f"#X {person} 5" in (await asking.script(submission, "#X", [])).splitlines()
+        assert f"#X {person} 5" in (await asking.script(submission, "#X", [])).text.splitlines()
 
 
 @pytest.mark.parametrize(
@@ -109,6 +110,27 @@ def test_what_no_command_can_be_told_holds_the_job(ad: dict[str, object]) -> Non
     """An octet 0, or a name that is none, ends the job and not the service."""
     with pytest.raises(RequestError):
         request_of(ad)
+
+
+@pytest.mark.parametrize(
+    ("own", "hook", "arguments"),
+    [(True, "", "--time=900"), (False, "#SBATCH --qos=grid", "--qos=high"), (True, "", "--account=theirs")],
+)
+async def test_a_jobs_words_change_nothing_that_was_decided(own: bool, hook: str, arguments: str) -> None:
+    """
+    It is not submitted if they say what its route was chosen by, or what the site's hook says; words that its route has put there are told as
+    they are, unless they are about what is ours.
+    """
+    asking = Asking(LocalCommands({}, Accounts()), patience=60.0)
+    ad = {"batchextrasubmitargs": arguments, "batchextrasubmitargsareown": own}
+    submission = Submission(
+        intent="kaaaaaaaaaaaaaa", owner="", directory="/tmp", script="exit 0", request=request_of(ad)
+    )
+    script = Script("#!/bin/sh\n#SBATCH --account=site\n", [hook])
+    with pytest.raises(NotTakenError, match="BatchExtraSubmitArgs of the job has"):
+        asking.arguments(submission, script, SLURM)
+    routes = msgspec.structs.replace(submission, request=request_of({"batchextrasubmitargs": "--qos=grid"}))
+    assert ["--account=site", "--qos=grid"] == asking.arguments(routes, Script(script.text, []), SLURM)
 
 
 @pytest.mark.parametrize("number", ["9" * 400, "9" * 13, "٣"])

@@ -1,5 +1,6 @@
 """Processes of this host."""
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -18,6 +19,8 @@ from tests.conformance.providers.suite import (
 
 from kettle.execution.system.cgroup_layout import groups_of, probe_cgroups, remove_layout
 from kettle.execution.system.linux import start_time
+from kettle.testing.patience import PATIENCE_S
+from kettle_services.provisioner.port import TellsOfEnds
 from kettle_services.provisioner.providers.process import AWAY, SILENT, ProcessSettings
 from kettle_services.provisioner.providers.processes import kill_tree, marked
 from kettle_wire.leases import MachineState
@@ -109,3 +112,21 @@ class TestProcess(ProviderSuite):
         assert (await provider.get(handle)).proven
         assert [] == (await provider.find()).machines
         assert not (await provider.get("crowd-9-9.1")).proven
+
+    async def test_an_end_is_noticed(self, world: World) -> None:
+        """By the provider that has made the machine, and by one that has found it."""
+        maker, finder = await world.provider(), await world.provider()
+        told: list[asyncio.Queue[str]] = []
+        for provider in (maker, finder):
+            assert isinstance(provider, TellsOfEnds)
+            if provider is finder:
+                handle = await maker.create(order(_OFFER, "crowd-9-0"), bootstrap("crowd-9-0"))
+            told.append(asyncio.Queue())
+            await provider.tell_of_ends(told[-1].put_nowait)
+        await until((world.bootstraps / "crowd-9-0.json").exists, "it does not start")
+        assert all(queue.empty() for queue in told)
+        (mark,) = marked(f"{world.bootstraps.parent}/machines/")
+        kill_tree(mark, None)
+        async with asyncio.timeout(PATIENCE_S):
+            assert [handle, handle] == [await queue.get() for queue in told]
+        assert (await maker.get(handle)).proven

@@ -34,7 +34,16 @@ from kettle_wire.commands.schedd import (
     Submitted,
 )
 from kettle_wire.endpoint import Position
-from kettle_wire.events import ClusterSubmitted, Event, JobHeld, JobLeft, JobOrdered, JobReleased, JobRemoved
+from kettle_wire.events import (
+    ClusterSubmitted,
+    Event,
+    JobHeld,
+    JobLeft,
+    JobOrdered,
+    JobReleased,
+    JobRemoved,
+    JobUnrouted,
+)
 from kettle_wire.frames import Entry, Frame
 from kettle_wire.identity import Identity
 from kettle_wire.jobs import JobId
@@ -239,6 +248,8 @@ def _event(request: Act, caller: Identity) -> Event:
             return JobRemoved(reason=request.reason, by=caller.name)
         case "remove_x":
             return JobLeft(reason=request.reason, by=caller.name)
+        case "unroute":
+            return JobUnrouted(number=1, reason=request.reason, by=caller.name)
         case order:
             return JobOrdered(attempt=1, order=order, reason=request.reason, by=caller.name)
 

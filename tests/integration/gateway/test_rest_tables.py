@@ -18,9 +18,11 @@ from kettle_services.gateway.rest.job_statements import MORE_TRIED
 from kettle_services.gateway.rest.job_tables import JobTables
 from kettle_services.gateway.rest.page_tokens import page_token, row_place
 from kettle_services.gateway.rest.past_depths import counted, require_counted
+from kettle_services.gateway.rest.past_queues import PastQueues, require_listed
 from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_wire.ads.types import Ad, Expr
 from kettle_wire.attempts import ExitRecord, Usage
+from kettle_wire.event_expansion import stream_of_cluster
 from kettle_wire.events import (
     ClusterSubmitted,
     Event,
@@ -30,7 +32,10 @@ from kettle_wire.events import (
     JobHeld,
     JobKept,
     JobRemoved,
+    JobsChanged,
     JobTold,
+    Procs,
+    encode,
 )
 from kettle_wire.rest.jobs import HistoryKey, Job, ListHistory, ListJobs, QueueKey
 
@@ -316,5 +321,65 @@ async def test_the_queues_of_the_past_are_counted(tables: JobTables) -> None:
     assert {("held", "ap1"): 1} == await then(2, group_by=["state", "schedd"], state=["held"], schedd=["ap1"])
     assert {("bob",): 3} == await then(60 * 24, group_by=["owner"], owner=["bob"])
     for asked in ({}, {"group_by": ["cluster"]}, {"group_by": ["owner"], "filter": "true"}):
-        with pytest.raises(RequestRefused, match="as counts"):
+        with pytest.raises(RequestRefused, match="counts of the past"):
             await then(2, **asked)
+
+
+async def at(tables: JobTables, minute: float, wanted: AdFilter | None = None, **asked: Any) -> list[Job]:
+    """All pages of the queues as they were at a time."""
+    moment = datetime.fromtimestamp(AT / 1e6 + minute * 60, UTC)
+    parameters = ListJobs(as_of=moment, **asked)
+    require_listed(parameters)
+    viewer = Viewer.of("ada", parameters.fields)
+    found: list[Job] = []
+    token = ""
+    while True:
+        after = row_place(parameters, token) if token else None
+        async with tables.read() as reading:
+            page = await PastQueues(reading, parameters, viewer).page(wanted, after)
+        assert len(page.jobs) <= parameters.limit
+        found += page.jobs
+        if page.more is None:
+            return found
+        token = page_token(parameters, page.more)
+
+
+async def test_the_queues_of_the_past_are_listed(tables: JobTables, backend: Backend) -> None:
+    """
+    Every job that was there once, by submission, as it was: also those that have left since, what was recorded of many at once, and what
+    a filter says of values that were changed later.
+    """
+    held = msgspec.Raw(encode(JobHeld(code=1, reason="all of them")))
+    together = JobsChanged(cluster=8, type="job.held/1", data=held, jobs=[Procs(0, 3, 1)])
+    gone = [(f"job/8.{proc}", JobRemoved(reason="no")) for proc in range(3)]
+    async with owned(backend, "schedd.ap1") as schedd:
+        await schedd.record(cluster(8, "ada", 4), at_us=AT + 40 * MINUTE)
+        await schedd.record(("job/8.3", JobEdited(attributes={"RequestMemory": 1})), at_us=AT + 41 * MINUTE)
+        await schedd.record((stream_of_cluster(8), together), at_us=AT + 42 * MINUTE)
+        await schedd.record(*gone, at_us=AT + 43 * MINUTE)
+        await schedd.record(*run("8.3", code=0, wall=1.0), at_us=AT + 44 * MINUTE)
+    await rebuild(PROJECTIONS["jobs"](), backend.log.database, [backend.log])
+
+    assert [] == await at(tables, -1)
+    for minute, number in ((0.5, 6), (1.5, 14), (2.5, 10), (3.5, 6)):
+        for sort in ("submitted", "-submitted"):
+            jobs = await at(tables, minute, sort=sort, limit=3)
+            assert number == len({job.id for job in jobs}) == len(jobs), minute
+            require_order([job.submitted for job in jobs], descending=sort.startswith("-"))
+    assert {"1.1@ap1", "1.1@ap2"} == {job.id for job in await at(tables, 1.5, state=["held"])}
+    assert [] == await at(tables, 0.5, state=["held"])
+    assert 7 == len(await at(tables, 1.5, owner=["bob"], state=["idle", "held"], limit=1))
+
+    eight = {"schedd": ["ap1"], "cluster": [8]}
+    assert ["idle"] * 4 == [job.state for job in await at(tables, 41.5, **eight)]
+    assert ["idle", "held", "held", "held"] == [job.state for job in await at(tables, 42.5, **eight)]
+    assert {"all of them"} == {job.hold_reason for job in await at(tables, 42.5, state=["held"], **eight)}
+    assert ["8.3@ap1"] == [job.id for job in await at(tables, 43.5, **eight)]
+    assert [] == await at(tables, 44.5, **eight)
+    small = Filters(KnownAttributes()).read("RequestMemory == 1")
+    assert [] == await at(tables, 40.5, small, **eight)
+    [changed] = await at(tables, 41.5, small, fields=["RequestMemory"], **eight)
+    assert ("8.3@ap1", {"RequestMemory": 1}) == (changed.id, changed.attributes)
+    for asked in ({"sort": "owner"}, {"explain": True}):
+        with pytest.raises(RequestRefused, match="queues of the past"):
+            await at(tables, 2, **asked)

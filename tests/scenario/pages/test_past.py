@@ -88,16 +88,31 @@ async def test_who_is_lost_is_led_to_a_page(session: aiohttp.ClientSession, pool
     assert (200, True) == (status, "has no iam" in text)
 
 
-async def test_queues_of_the_past_are_counts(session: aiohttp.ClientSession) -> None:
+async def test_queues_of_the_past_have_jobs_and_counts(
+    session: aiohttp.ClientSession, pool: ThrowawayPool, tmp_path: Path
+) -> None:
     """
-    The page of the queues shows counts of a moment, with each grouping, and says which filters it left out.
+    The page of the queues shows the jobs of a moment as they were, also what has left since, with the same filters; counts have each
+    grouping, and say which filters they leave out.
     """
+    held = await pool.client.submit("executable = /bin/true\nhold = true\nqueue 2\n", cwd=tmp_path)
+    least = f"/v2/jobs?limit=1&at_least={held.position.shard}:{held.position.frame}"
+    assert 200 == (await page(session, least))[0]
+    moment = datetime.now(UTC).isoformat().replace("+00:00", "Z")
+    removed = await pool.client.remove(select(held.cluster))
+    assert removed.position is not None
+    least = f"/v2/jobs?limit=1&at_least={removed.position.shard}:{removed.position.frame}"
+    assert 200 == (await page(session, least))[0]
+    status, text = await page(
+        session, f"/jobs?as_of={moment}&cluster={held.cluster}&filter=ProcId==1&state=held"
+    )
+    assert (200, True, False) == (status, f">{held.cluster}.1</a>" in text, f">{held.cluster}.0</a>" in text)
+    assert "without cluster, filter" in text
     moment = (datetime.now(UTC) - timedelta(hours=1)).isoformat().replace("+00:00", "Z")
     for query in ("", "&group_by=state", "&group_by=cluster", "&cluster=3&filter=true&state=held"):
         status, text = await page(session, f"/jobs?as_of={moment}{query}")
         assert 200 == status, query
-        assert "known as counts" in text
-        assert ("filter" in query) == ("Left out: cluster, filter." in text)
+        assert "Counts are those at the end" in text
 
 
 async def test_refusals_stay_in_the_past_and_the_future_is_refused(session: aiohttp.ClientSession) -> None:

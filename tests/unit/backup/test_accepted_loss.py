@@ -11,18 +11,22 @@ from kettle.backup.bus_heads import BusPlace
 from kettle.backup.errors import BackupError, BusAheadOfBackupError, StreamAhead
 from kettle.backup.manifest import Manifest, ShardHead, part_of
 from kettle.backup.restoring import Servers, Target, restore
+from kettle.bus.ports import BusError
 
 AHEAD = StreamAhead("KETTLE_p_schedd", "schedd.a", 9, 7)
 HEADS = [ShardHead("schedd.a", 1, 7, 20)]
 
 
 class Bus:
-    """A bus of the site, whose streams can be deleted."""
+    """A bus of the site, whose streams can be deleted, if the credential may."""
 
     def __init__(self) -> None:
         self.deleted: list[str] = []
+        self.refuses = False
 
     async def delete_stream(self, name: str) -> None:
+        if self.refuses:
+            raise BusError("permissions violation")
         self.deleted.append(name)
 
 
@@ -99,3 +103,34 @@ async def test_the_bus_of_a_pool_that_has_its_database_loses_nothing(
     with pytest.raises(BackupError, match="already"):
         await restore(backup, of_the_site(tmp_path / "home", accept_loss=True))
     assert [] == bus.deleted
+
+
+async def test_nothing_is_deleted_before_the_log_is_back(
+    bus: Bus, backup: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    A load that fails leaves the streams, which may then be all that is known, and a directory without anything.
+    """
+
+    async def failed(*_: object, **_more: object) -> None:
+        assert [] == bus.deleted
+        raise BackupError("the disk is full")
+
+    monkeypatch.setattr(restoring, "load", failed)
+    home = tmp_path / "home"
+    with pytest.raises(BackupError, match="disk is full"):
+        await restore(backup, of_the_site(home, accept_loss=True))
+    assert ([], []) == (bus.deleted, list(home.iterdir()))
+
+
+async def test_a_stream_that_cannot_be_deleted_is_told_of_and_the_pool_is_back(
+    bus: Bus, backup: Path, tmp_path: Path
+) -> None:
+    """The log is in the database, so its keys stay; the sentence says which streams have to go before the start."""
+    bus.refuses = True
+    home = tmp_path / "home"
+    with pytest.raises(
+        BackupError, match=f"is restored, but the stream {AHEAD.stream}.*before the pool is started"
+    ):
+        await restore(backup, of_the_site(home, accept_loss=True))
+    assert "1\n" == (home / "pool.id").read_text()

@@ -150,3 +150,17 @@ def test_a_drained_entrypoint_gives_no_route() -> None:
     assert (f"no route takes it: {draining}", False) == (said.reason, said.hold)
     assert [] == to_decide(jobs, routes, of_vo(0, draining=draining))
     assert jobs == to_decide(jobs, routes, of_vo(0))
+
+
+def test_whose_words_for_the_command_that_submits_is_said() -> None:
+    """A job's own are told apart from those of its route, whatever the job says of that itself."""
+    own: dict[str, str] = {"batchExtraSubmitArgs": "--nice=3"}
+    jobs = [job(1, 0), job(2, 0, **own), job(3, 0, **own, BatchExtraSubmitArgsAreOwn="no")]
+    said, _ = decided(jobs, table(most=9))
+    assert [None, True, True] == [each.attributes.get("BatchExtraSubmitArgsAreOwn") for each in said]
+    said, _ = decided(
+        [job(1, 0), job(2, 0, **own)], table('  SET BatchExtraSubmitArgs "--qos=grid"\n', most=9)
+    )
+    assert [None, None] == [each.attributes.get("BatchExtraSubmitArgsAreOwn") for each in said]
+    said, _ = decided([job(2, 0, **own)], table("  DELETE BatchExtraSubmitArgs\n", most=9))
+    assert [None] == [each.attributes.get("BatchExtraSubmitArgsAreOwn") for each in said]

@@ -26,7 +26,7 @@ class Drained:
 
     def __init__(self, log: MemoryLog, record: Record) -> None:
         bus = MemoryBus(MemoryServer(), subjects=Subjects("test"), identity=daemon("ce"))
-        file = RouteFile("", record)
+        file = RouteFile("", record, {})
         self.router = Router(bus, record, file, CeSettings())
         asked = CeCommands(log, record, file, self.router, lambda: {"root"})
         pipeline = CommandPipeline(record, administrators=lambda: {"root"})

@@ -66,3 +66,56 @@ def test_the_command_line_says_what_the_directives_say() -> None:
     said = ["--job-name=k1", "--account=own", "--account=site"]
     assert said == SLURM.said_in(f"{script}echo x\n#SBATCH --account=late\n")
     assert ["-N", "k1", "-q", "long"] == GRID_ENGINE.said_in("#!/bin/sh\n#$ -N k1\n#$ -q long\n#$ -r n\n")
+
+
+@pytest.mark.parametrize(
+    ("own", "arguments", "refused"),
+    [
+        (SLURM, "--nice=7 -t 5", "-t"),
+        (SLURM, "--nice=7 -t5", "-t5"),
+        (SLURM, "--time=9-0", "--time=9-0"),
+        (SLURM, "--tim 9-0", "--tim"),
+        (SLURM, "-Ht5", "-Ht5"),
+        (SLURM, "--mem-per-cpu=64G", "--mem-per-cpu=64G"),
+        (SLURM, "-N 9", "-N"),
+        (SLURM, "--gres=gpu:8", "--gres=gpu:8"),
+        (SLURM, "--array=1-900", "--array=1-900"),
+        (SLURM, "--qos=high", "--qos=high"),
+        (SLURM, "--reservation maintenance", "--reservation"),
+        (LSF, "-sp 5 -W 900", "-W"),
+        (LSF, "-R rusage[mem=1]", "-R"),
+        (PBS, "-m n -l walltime=900:00:00", "-l"),
+        (PBS, "-hJ 1-9", "-hJ"),
+        (GRID_ENGINE, "-ac x=y -l h_rt=9", "-l"),
+        (GRID_ENGINE, "-t 1-9", "-t"),
+    ],
+)
+def test_what_a_route_was_chosen_by_is_said_by_attributes(
+    own: OwnOptions, arguments: str, refused: str
+) -> None:
+    """Of a job that a route has brought; other words are still its own, and without a route all are."""
+    assert refused == own.refused(shlex.split(arguments), strict=True)
+    assert "" == own.refused(shlex.split(arguments))
+
+
+@pytest.mark.parametrize(
+    ("own", "arguments"),
+    [
+        (SLURM, "--nice=7 -C rome --licenses=a:1 -H --dependency=afterok:1"),
+        (LSF, "-sp 5 -ext x"),
+        (PBS, "-m n -h -a 1200"),
+        (GRID_ENGINE, "-p -3 -ac x=y"),
+    ],
+)
+def test_other_words_are_the_jobs_own_by_a_route_too(own: OwnOptions, arguments: str) -> None:
+    """There is no attribute for them, and no route looks at them."""
+    assert "" == own.refused(shlex.split(arguments), strict=True)
+
+
+def test_what_the_site_says_is_not_said_again() -> None:
+    """Neither so nor in another way; the rest of what a job of its own asks for is free."""
+    said = SLURM.said_by(["#SBATCH --qos=grid --time=60", "#SBATCH 'odd", "#SBATCH -C rome"])
+    assert ["--qos=high", "-t", "-C"] == [
+        SLURM.refused(shlex.split(each), said=said) for each in ("--qos=high", "-t 5", "-C milan")
+    ]
+    assert "" == SLURM.refused(["--mem=9"], said=said)

@@ -19,12 +19,14 @@ from kettle_wire.events import (
     JobAssigned,
     JobCompleted,
     JobHeld,
+    JobNodeStarted,
     JobReleased,
     JobRemoved,
     JobStarted,
     JobVacated,
     Usage,
 )
+from kettle_wire.events.job import NodeSlot
 from kettle_wire.jobs import JobId
 
 JOB = JobId(1, 0)
@@ -156,6 +158,22 @@ def test_second_run(evidence: Evidence) -> None:
     (evidence.directory / "runs").write_text("b1.0\n")
     (evidence.directory / "overlaps").write_text("b1.0\n")
     assert not invariants.nothing_run_twice(past(*RUN), evidence).kept
+
+
+def test_nodes_that_are_not_together(evidence: Evidence) -> None:
+    """A job of two nodes that begins with one of them, and a node that runs without a slot."""
+    assigned = JobAssigned(
+        attempt=1, claim="c", slot="s", startd="m", nodes=[NodeSlot(claim="d", slot="t", startd="m")]
+    )
+    first, second = (
+        JobNodeStarted(attempt=1, node=node, claim=claim, slot=slot, at=0.0)
+        for node, claim, slot in ((0, "c", "s"), (1, "d", "t"))
+    )
+    (evidence.directory / "others").write_text("b1.0\n")
+    assert invariants.nodes_together(past(assigned, first, second, *RUN[1:]), evidence).kept
+    assert not invariants.nodes_together(past(assigned, first, *RUN[1:]), evidence).kept
+    (evidence.directory / "others").write_text("b1.0\nb1.0\n")
+    assert not invariants.nodes_together(past(assigned, first, second, *RUN[1:]), evidence).kept
 
 
 def test_wrong_output(evidence: Evidence) -> None:

@@ -57,9 +57,28 @@ def started(plan: Plan, options: WorkflowOptions | None = None) -> WorkflowStart
     )
 
 
-def interpret(plan: Plan, pairs: Sequence[tuple[int, int, bool]], outcome: Outcome) -> list[NodeState]:
+def interpret(
+    plan: Plan, pairs: Sequence[tuple[int, int, bool]], outcome: Outcome, reruns: int = 0
+) -> list[NodeState]:
     """The last states of all nodes, by looking at every node again and again until nothing changes."""
     states = [NodeState.DONE if node in plan.done else NodeState.WAITING for node in range(len(plan.names))]
+    attempts = [0] * len(states)
+    for run in range(1 + reruns):
+        if run:
+            again = {NodeState.FAILED, NodeState.FUTILE}
+            states = [NodeState.WAITING if state in again else state for state in states]
+        _run(plan, pairs, outcome, states, attempts)
+    return states
+
+
+def _run(
+    plan: Plan,
+    pairs: Sequence[tuple[int, int, bool]],
+    outcome: Outcome,
+    states: list[NodeState],
+    attempts: list[int],
+) -> None:
+    """Until nothing changes; `attempts`: which is the next one of each node."""
     finished = {NodeState.DONE, NodeState.SKIPPED, NodeState.FAILED}
     changed = True
     while changed:
@@ -71,14 +90,14 @@ def interpret(plan: Plan, pairs: Sequence[tuple[int, int, bool]], outcome: Outco
             if any(s == NodeState.FUTILE or (s == NodeState.FAILED and not weak) for s, weak in parents):
                 states[node], changed = NodeState.FUTILE, True
             elif all(s in finished for s, _ in parents):
-                states[node], changed = _attempts(plan, node, outcome), True
-    return states
+                states[node], changed = _attempts(plan, node, outcome, attempts), True
 
 
-def _attempts(plan: Plan, node: int, outcome: Outcome) -> NodeState:
+def _attempts(plan: Plan, node: int, outcome: Outcome, attempts: list[int]) -> NodeState:
     rule = plan.retries.get(node)
-    for attempt in range(1 + (rule.most if rule else 0)):
-        state, value = _attempt(plan, node, attempt, outcome)
+    for _ in range(1 + (rule.most if rule else 0)):
+        state, value = _attempt(plan, node, attempts[node], outcome)
+        attempts[node] += 1
         if state != NodeState.FAILED or (rule and value == rule.unless):
             return state
     return NodeState.FAILED
@@ -185,7 +204,7 @@ class Driver:
 def shown(workflow: Workflow) -> object:
     """Everything of a workflow that decides what comes next."""
     names = (
-        "states attempts counts parts values causes clusters orders deferred in_queue clustered by_category scripts procs "
+        "states attempts reruns begun_again counts parts values causes clusters orders deferred in_queue clustered by_category scripts procs "
         "halted provisioned stop stopping ended unblocked doomed settling to_defer exceeded held_now"
     )
     return {

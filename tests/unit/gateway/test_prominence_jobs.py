@@ -76,6 +76,16 @@ def test_a_state_has_a_word_and_a_reason(found: Job, status: str, reason: str) -
     assert status == listed(found)["status"]
 
 
+def test_a_description_tells_what_the_job_has_cost() -> None:
+    """Its core time at the price that its machine told; where machines cost nothing there is no word of it."""
+    ran = {"ExitCode": 0, "JobStartDate": 5, "CompletionDate": 1805, "CpusProvisioned": 2}
+    ran["LastRemoteWallClockTime"] = 1800
+    priced = job("completed", MachineAttrKettlePrice0=0.05, MachineAttrKettleCurrency0="EUR", **ran)
+    shown = described(priced, lambda *_: "")
+    assert {"amount": 0.05, "currency": "EUR"} == shown["execution"]["cost"]
+    assert "cost" not in described(job("completed", **ran), lambda *_: "")["execution"]
+
+
 def test_a_description_tells_how_the_tasks_went() -> None:
     """The last try of each task, its image, and where results are that are there."""
     steps = (

@@ -12,7 +12,7 @@ from kettle_services.scaler.domain.leases.reconciling import listed, looked
 from kettle_services.scaler.domain.leases.seen import Seen
 from kettle_services.scaler.domain.leases.timers import Timers
 from kettle_services.scaler.domain.state import ScalerState
-from kettle_wire.commands.provisioner import Created, MachineLooked, MachinesFound, Trouble
+from kettle_wire.commands.provisioner import Created, MachineLooked, MachineRemoved, MachinesFound, Trouble
 from kettle_wire.commands.scaler import Phase, Renew
 from kettle_wire.events import Event
 from kettle_wire.events.lease import LeaseRequested
@@ -97,6 +97,12 @@ class LeaseLab:
         """Its provider says that it is gone."""
         machine = MachineFound(handle=handle, state=MachineState.GONE, proven=proven)
         told = MachineLooked(handle=handle, machine=machine)
+        self.decide(lambda decision: looked(decision, "cloud", told))
+
+    def removed(self, lease: str, *, console: str = "") -> None:
+        """Its provider has been asked to remove it, and still has it."""
+        there = MachineFound(handle=f"i-{lease}", state=MachineState.STOPPING)
+        told = MachineRemoved(handle=there.handle, machine=there, console=console)
         self.decide(lambda decision: looked(decision, "cloud", told))
 
     def says(self, lease: str, phase: Phase, progress: str = "", *, claims: int = 0) -> None:

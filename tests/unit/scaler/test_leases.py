@@ -4,8 +4,9 @@ import msgspec
 import pytest
 
 from kettle_services.scaler.commands.renewals import next_renewal
-from kettle_services.scaler.domain.leases.book import Create, Look, Remove, standing
-from kettle_services.scaler.domain.leases.wishes import withdraw
+from kettle_services.scaler.domain.leases.book import Create, Drain, Look, Remove, standing
+from kettle_services.scaler.domain.leases.reconciling import ended
+from kettle_services.scaler.domain.leases.wishes import drain, withdraw
 from kettle_wire.commands.scaler import Phase
 from kettle_wire.events import decode, encode
 from kettle_wire.events.lease import (
@@ -31,6 +32,22 @@ def test_an_attempt_in_doubt_is_looked_for_and_not_made_again() -> None:
         assert [] == lab.creates(lab.after(5.0))
     lab.lists(machine(lease, "i-7"))
     assert (LeaseState.ACCEPTED, "i-7") == (lab.lease(lease).state, lab.lease(lease).handle)
+
+
+def test_a_machine_with_jobs_is_told_at_once_to_take_no_more() -> None:
+    """It may say a quarter of a minute later how it is; one that is not there yet is not told anything."""
+    lab = LeaseLab()
+    first, second = lab.request(2)
+    lab.after(1.0)
+    lab.made(first, second)
+    lab.says(first, Phase.READY, claims=1)
+    until = lab.now + 60.0
+    assert [Drain(first, "less", busy=True)] == lab.decide(
+        lambda decision: drain(decision, lab.lease(first), "less", until)
+    )
+    assert (LeaseState.DRAINING, until) == (lab.lease(first).state, lab.lease(first).until)
+    acts = lab.decide(lambda decision: drain(decision, lab.lease(second), "less", until))
+    assert [] == acts
 
 
 def test_a_request_was_lost_if_two_lists_are_without_it() -> None:
@@ -265,6 +282,22 @@ def test_what_is_proven_gone_is_believed_at_once() -> None:
     for lease in leases:
         lab.gone(f"i-{lease}", proven=True)
     assert not lab.book.leases
+
+
+def test_a_machine_whose_end_was_noticed_is_looked_at_at_once() -> None:
+    """However lately it was looked at; what nobody holds, or before the first list, is not asked for."""
+    lab = LeaseLab()
+    first, second = lab.ready(2)
+    for _ in range(2):
+        assert [Look("cloud", f"i-{first}")] == lab.decide(
+            lambda decision: ended(decision, "cloud", f"i-{first}")
+        )
+    assert [] == lab.decide(lambda decision: ended(decision, "cloud", "i-unknown"))
+    assert [] == lab.decide(lambda decision: ended(decision, "other", f"i-{first}"))
+    lab.gone(f"i-{first}", proven=True)
+    assert [second] == list(lab.book.leases)
+    lab.start_again()
+    assert [] == lab.decide(lambda decision: ended(decision, "cloud", f"i-{second}"))
 
 
 def test_what_is_heard_before_it_has_a_handle_is_asked_for_again_soon() -> None:

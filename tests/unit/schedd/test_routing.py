@@ -268,13 +268,17 @@ async def test_a_question_that_nobody_waits_for_any_more_takes_no_job() -> None:
         ("ada", {"GridResource": "batch other"}, "denied"),
         ("ada", {"gridresource": "batch other", "RequestMemory": 9}, "denied"),
         ("ada", {"BatchProject": "theirs"}, "denied"),
-        ("ada", {"BatchQueue": "long"}, "done"),
+        ("ada", {"BatchQueue": "long"}, "denied"),
+        ("ada", {"batchextrasubmitargs": "--qos=high"}, "denied"),
         ("ada", {"RequestMemory": 9}, "done"),
         ("root", {"GridResource": "batch other"}, "done"),
     ],
 )
 async def test_where_a_job_goes_is_what_its_route_has_said(by: str, attributes: Ad, outcome: str) -> None:
-    """Its owner edits what the route has left to him; without a route it is his again."""
+    """
+    Its owner does not say where a job goes that has a route to a batch system, also not in attributes that the route has left as they were: by
+    them it was chosen. Without a route it is his again.
+    """
     log, found = MemoryLog(), queue()
     settings = ScheddSettings(queue_super_users=("root",))
     charged = msgspec.structs.replace(TO_SLURM, attributes={**TO_SLURM.attributes, "BatchProject": "physics"})
@@ -287,3 +291,33 @@ async def test_where_a_job_goes_is_what_its_route_has_said(by: str, attributes: 
         request = EditJobs(id="1", select=Select(jobs=[FIRST, SECOND]), attributes=attributes)
         first, second = (await edits.edit(request, user(by))).reply(Position("schedd.ap", 1)).outcomes
     assert (outcome, "done") == (first.outcome, second.outcome)
+
+
+async def test_a_job_is_taken_off_its_route_by_hand() -> None:
+    """
+    Idle or held, its ad is what it was, and it waits for a route with the reason; said again it changes nothing, and one that has a claim goes
+    on.
+    """
+    found = queue()
+    before = found.ad(FIRST)
+    for each in (FIRST, SECOND):
+        routed(found, each)
+    found.apply("job/1.1", JobHeld(code=1, reason="wait"), 3)
+    for job in (FIRST, SECOND):
+        (event,), outcome = routes.taken_off(found.jobs[job], "down (by user ada)", "ada")
+        assert ("done", JobUnrouted) == (outcome, type(event))
+        found.apply(f"job/{job}", event, 4)
+        assert ((), "already_done") == routes.taken_off(found.jobs[job], "down (by user ada)", "ada")
+    after = found.ad(FIRST)
+    assert {name: after[name] for name in before if name in AD} == {name: before[name] for name in AD}
+    assert ("RouteName" not in after, "down (by user ada)") == (True, after["UnroutedReason"])
+    assert [FIRST] == list(found.routing.awaiting)
+    assert [FIRST] == found.routing.next_untold(9)
+    found.apply("job/1.1", JobReleased(reason="go"), 5)
+    assert [SECOND] == found.routing.next_untold(9)
+    assert 0 == found.routing.routes["Slurm"].jobs
+    routed(found, FIRST)
+    busy = msgspec.structs.replace(
+        found.jobs[FIRST], job=msgspec.structs.replace(found.jobs[FIRST].job, status="running", claim="c")
+    )
+    assert ((), "bad_status") == routes.taken_off(busy, "down", "ada")

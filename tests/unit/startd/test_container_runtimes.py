@@ -17,6 +17,7 @@ from kettle.execution.containers.probe import ProbeOrder, ProbeResult
 from kettle.execution.containers.runtimes import engine_client
 from kettle.runtime import SettingsError
 from kettle.testing.patience import PATIENCE_S
+from kettle_services.startd.machine.container_offer import ContainerOffer
 from kettle_services.startd.machine.container_runtimes import find_containers, tidy_containers
 from kettle_services.startd.settings import StartdSettings
 from kettle_services.startd.starters.cleanup_tasks import CleanupTasks
@@ -164,7 +165,7 @@ async def test_an_engine_that_hangs_holds_nobody_who_leaves(
     asked = [await asyncio.to_thread(fifo.read_text)]
     tidying.cancel()
     async with asyncio.TaskGroup() as tasks:
-        evictions = CleanupTasks(tmp_path, None, policy, tasks)
+        evictions = CleanupTasks(tmp_path, None, ContainerOffer(policy), tasks)
         evictions.begin(attempt, None, lambda: None)
         asked.append(await asyncio.to_thread(fifo.read_text))
         evictions.hurry()

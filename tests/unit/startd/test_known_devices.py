@@ -9,6 +9,7 @@ from kettle_services.startd.domain.slots.resources import Resources
 from kettle_services.startd.domain.slots.slot import device
 from kettle_services.startd.domain.state.changes import Claimed
 from kettle_services.startd.domain.state.machine import Facts, Machine
+from kettle_services.startd.machine.container_offer import ContainerOffer
 from kettle_services.startd.settings import StartdSettings
 from kettle_services.startd.starters.orders import StarterOrders
 from kettle_services.startd.state.journal import Journal
@@ -40,7 +41,9 @@ def claim(machine: Machine, recorder: Recorder, name: str, **wants: int) -> str:
 
 
 def spec(machine: Machine, name: str, path: Path) -> JobSpec:
-    specs = StarterOrders(machine, StartdSettings(job_account="own"), path, None, None, [], Isolation())
+    specs = StarterOrders(
+        machine, StartdSettings(job_account="own"), path, None, ContainerOffer(), [], Isolation()
+    )
     what = activation(key=ClaimKey(name, "s"))
     return specs.of(machine.claims[name], what, None, [], NOW)
 

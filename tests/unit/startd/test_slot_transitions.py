@@ -310,6 +310,24 @@ def test_a_drain_can_be_hurried_and_not_slowed() -> None:
     assert ("Preempting", "Vacating") == after(host, draining.begin(host, quick, "", NOW))
 
 
+def test_a_machine_can_be_left_in_peace_until_its_jobs_are_over() -> None:
+    """
+    No retirement time ends them; the claim takes no other job after that, and who is in a hurry after all can be.
+    """
+    host = one()
+    host.facts = msgspec.structs.replace(host.facts, policy=machine(MaxJobRetirementTime="0").facts.policy)
+
+    assert ("Claimed", "Retiring") == drained(host, "peaceful")
+    assert ("Claimed", "Retiring") == after(host, evaluation.evaluate(host, NOW))
+    assert "draining" in claimed(host, ClaimKey("c2", "s2")).reason
+    hurried = DrainInForce(id="d2", speed="graceful", at=0.0)
+    assert ("Preempting", "Vacating") == after(host, draining.begin(host, hurried, "", NOW))
+
+    host = one()
+    drained(host, "peaceful")
+    assert after(host, attempts.over(host, report(), NOW)) is None
+
+
 def test_a_cancelled_drain_lets_jobs_go_on() -> None:
     """34, 35: those that were retiring run as before; those that were told to end do end."""
     host = one()

@@ -175,8 +175,8 @@ def _of_lease(event: LeaseEvent) -> tuple[str, str]:  # noqa: C901, PLR0912 - on
             return f"another machine carries its name, {event.handle}, which is removed", "bad"
         case LeaseDuplicateGone():
             return f"the other machine, {event.handle}, is gone", "dim"
-        case LeaseConsole():
-            return f"it wrote: {event.text.strip()[-200:]}", "dim"
+        case LeaseConsole(size=size):
+            return f"the last {counted(size, 'character')} that it wrote are kept", "dim"
         case LeaseLost():
             return f"it is lost: {event.words}", "bad"
         case LeaseFailed():

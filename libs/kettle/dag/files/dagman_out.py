@@ -29,6 +29,7 @@ from kettle_wire.events.workflow import (
     WorkflowEvent,
     WorkflowHalted,
     WorkflowRemoved,
+    WorkflowRerunBegun,
     WorkflowResumed,
     WorkflowStarted,
     WorkflowStopping,
@@ -124,7 +125,7 @@ class DagmanOut:
                 for failure in event.failures:
                     yield from self._not_submitted(at, failure)
             case _:
-                yield from self._left_out(event)
+                yield from self._in_no_dagman(event)
                 yield from self._as_a_whole(event)
         is_over = isinstance(event, WorkflowEnded)
         if is_over or at - self._table_at >= _TABLE_SECONDS:
@@ -157,8 +158,11 @@ class DagmanOut:
             yield f" HTCondor Job ID: {'[not yet submitted]' if cluster is None else f'({cluster}.0.0)'}"
         yield f"{'-' * 39}\t<END>"
 
-    def _left_out(self, event: WorkflowEvent) -> Iterator[str]:
-        if isinstance(event, NodesReused):
+    def _in_no_dagman(self, event: WorkflowEvent) -> Iterator[str]:
+        """What HTCondor's has no lines for."""
+        if isinstance(event, WorkflowRerunBegun):
+            yield f"Nothing else can run: {len(event.nodes)} node(s) that failed begin again."
+        elif isinstance(event, NodesReused):
             for each in event.reuses:
                 yield f"Node {self._names[each.step.node]} is not run: {reused(each)}."
 

@@ -88,6 +88,7 @@ def arguments(options: SubmitDagOptions, names: FileNames, version: str) -> list
         ("-MaxPre", options.max_pre),
         ("-MaxPost", options.max_post),
         ("-MaxHold", options.max_hold),
+        ("-Reruns", options.reruns),
     )
     for flag, limit in limits:
         if limit is not None and limit >= 0:

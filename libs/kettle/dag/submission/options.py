@@ -69,6 +69,8 @@ class SubmitDagOptions(msgspec.Struct):
     """Whether nodes are left out that are the same as ones that have run; None: as it is configured."""
     order: str = ""
     """One of `ORDERS`; empty: as it is configured."""
+    reruns: int | None = None
+    """How often nodes that have failed begin again when nothing else can run; None: never."""
 
     @property
     def primary(self) -> str:
@@ -164,6 +166,12 @@ FLAGS: Final = {
     "-Priority": Flag("priority", "number", "N", "the least priority of the nodes"),
     "-r": Flag("remote_schedd", "text", "SCHEDD"),
     "-Remote": Flag("remote_schedd", "text", "SCHEDD", "submit to this access point"),
+    "-Reruns": Flag(
+        "reruns",
+        "number",
+        "N",
+        "how often nodes that failed begin again when nothing else can run (default 0)",
+    ),
     "-RescueFile": Flag("rescue_file", "text", "FILE", "use this rescue file"),
     "-schedd-address-file": Flag(
         "schedd_address_file", "text", "FILE", "accepted: access points are found by name"

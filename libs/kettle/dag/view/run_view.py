@@ -161,7 +161,7 @@ class RunView:
             self.attempts[node] = change.attempt
         if change.value:
             self.values[node] = change.value
-        elif state in {NodeState.DONE, NodeState.READY}:
+        elif state in {NodeState.DONE, NodeState.READY, NodeState.WAITING}:
             self.values.pop(node, None)
         self._enter(node, state)
         self._step(node, at, _PHASES.get(state, Phase.OVER))

@@ -28,41 +28,21 @@ def loopback_listener(pid: int, account: Account | None, backlog: int) -> socket
     """
     A socket that listens, at any port, on the loopback device of the network of a process of the job's container.
 
-    A fork of ours joins the network and makes it: a process cannot come back from a user namespace.
-
     Raises:
         OSError: there is no way in.
     """
-    ours, theirs = socket.socketpair()
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            ours.close()
-            _join(pid, account)
-            with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as made:
-                made.bind((_HOST, 0))
-                made.listen(backlog)
-                socket.send_fds(theirs, [b"+"], [made.fileno()])
-            status = 0
-        except BaseException as error:  # noqa: BLE001 - the runner of this process: it says why and ends it
-            sys.excepthook(type(error), error, error.__traceback__)
-        finally:
-            os._exit(status)
-    theirs.close()
-    with ours:
-        try:
-            ours.settimeout(_PATIENCE_S)
-            _, fds, _, _ = socket.recv_fds(ours, 1, 1)
-        except TimeoutError:
-            os.kill(child, 9)
-            raise
-        finally:
-            os.waitpid(child, 0)
-    if not fds:
-        raise OSError("the network of the container cannot be joined")
-    os.set_inheritable(fds[0], False)
-    return socket.socket(fileno=fds[0])
+    sockets = NetworkSockets(pid, account)
+    try:
+        made = sockets.make(socket.AF_INET)
+    finally:
+        sockets.close()
+    try:
+        made.bind((_HOST, 0))
+        made.listen(backlog)
+    except BaseException:
+        made.close()
+        raise
+    return made
 
 
 def _join(pid: int, account: Account | None) -> None:

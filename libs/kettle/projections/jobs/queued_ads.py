@@ -28,12 +28,14 @@ class QueuedAds:
     def __init__(self) -> None:
         self._submissions: OrderedDict[tuple[str, int], Submission] = OrderedDict()
 
-    async def of(self, tx: Tx, rows: Sequence[asyncpg.Record]) -> list[Ad]:
+    async def of(self, tx: Tx, rows: Sequence[asyncpg.Record], *, until: int | None = None) -> list[Ad]:
         """
         The ads of rows of `live`, with their `shard`, `cluster`, `proc` and `happened`, read in the same transaction.
+
+        `until`: as they were then, microseconds since the epoch; None: as they are.
         """
         clusters = await self.submissions(tx, {(row["shard"], row["cluster"]) for row in rows})
-        return [_ad(clusters[row["shard"], row["cluster"]], row) for row in rows]
+        return [_ad(clusters[row["shard"], row["cluster"]], row, until) for row in rows]
 
     async def submissions(self, tx: Tx, wanted: set[tuple[str, int]]) -> dict[tuple[str, int], Submission]:
         """The submissions of clusters, by shard and number; clusters that are not in a queue are left out."""
@@ -54,8 +56,10 @@ class QueuedAds:
         return found
 
 
-def _ad(submission: Submission, row: asyncpg.Record) -> Ad:
+def _ad(submission: Submission, row: asyncpg.Record, until: int | None) -> Ad:
     ad = submission.ads(row["proc"], row["shard"].partition(".")[2])
     for happened in unpacked(row["happened"]):
+        if until is not None and happened.at > until:
+            break
         apply(ad, cast("JobEvent", decode(happened.data)), happened.at)
     return ad

@@ -53,6 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         longest=given.longest,
         faults=_list(given.faults),
         jobs=given.jobs,
+        nodes=given.nodes,
         cpus=given.cpus,
         bound=given.bound,
         daemons=_list(given.daemons),
@@ -101,6 +102,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--longest", type=float, default=8.0, help="seconds that a fault may last (default 8; leases last 3)")
     add("--faults", default="", help="which faults: KIND or KIND:TARGET, with commas (default: all)")
     add("--jobs", type=int, default=0, help="submit no more jobs than this (default: go on)")
+    add("--nodes", type=int, default=1, help="some of the jobs have up to so many nodes (default 1)")
     add("--cpus", type=int, default=8, help="slots of the pool (default 8)")
     add("--bound", type=float, default=90.0, help="seconds in which the pool must work again (default 90)")
     add(
@@ -117,7 +119,18 @@ def _again(plan: Plan) -> str:
     """The command that makes the same schedule."""
     words = ["python", "-m", "kettle.testing.chaos"]
     default = Plan(seed=0)
-    for field in ("seed", "seconds", "every", "longest", "faults", "jobs", "cpus", "bound", "daemons"):
+    for field in (
+        "seed",
+        "seconds",
+        "every",
+        "longest",
+        "faults",
+        "jobs",
+        "nodes",
+        "cpus",
+        "bound",
+        "daemons",
+    ):
         value: Any = getattr(plan, field)
         if value != getattr(default, field):
             words += [f"--{field}", ",".join(value) if field in {"faults", "daemons"} else str(value)]

@@ -18,6 +18,12 @@ _SCRIPT: Final = """\
 #!/bin/sh
 # witness DIRECTORY NAME SECONDS: testify in DIRECTORY, live for SECONDS, leave "NAME factor" in result.NAME
 umask 0
+if [ "${_CONDOR_PROCNO:-0}" -gt 0 ]; then  # not the first node of its job: it lives until that has ended
+    exec 9>>"$1/locks/$2.node$_CONDOR_PROCNO"
+    flock -n 9 || echo "$2.node$_CONDOR_PROCNO" >>"$1/overlaps"
+    echo "$2" >>"$1/others"
+    exec sleep 3600
+fi
 exec 9>>"$1/locks/$2"
 flock -n 9 || echo "$2" >>"$1/overlaps"
 echo "$2" >>"$1/runs"
@@ -48,10 +54,13 @@ class Evidence(msgspec.Struct, frozen=True):
         (work / "factor").write_text(f"{FACTOR}\n")
         return cls(directory, work)
 
-    def description(self, batch: str, seconds: Sequence[float]) -> str:
-        """The submit description of one witness for each entry, which lives that long."""
+    def description(self, batch: str, seconds: Sequence[float], *, nodes: int = 1) -> str:
+        """
+        The submit description of one witness for each entry, which lives that long; `nodes`: slots of each, in one of which it is.
+        """
+        parallel = f"universe = parallel\nmachine_count = {nodes}\n" if nodes > 1 else ""
         return f"""\
-executable = witness.sh
+{parallel}executable = witness.sh
 arguments = {self.directory} {batch}.$(Process) $(seconds)
 transfer_input_files = factor
 transfer_output_files = result.{batch}.$(Process)
@@ -66,6 +75,10 @@ queue seconds in ({" ".join(f"{each:.2f}" for each in seconds)})
     def runs(self) -> Counter[str]:
         """How often each job has begun, by name."""
         return self._noted("runs")
+
+    def others(self) -> Counter[str]:
+        """How often other nodes than the first of each job have begun."""
+        return self._noted("others")
 
     def ends(self) -> Counter[str]:
         """How often each job has come to its end."""

@@ -76,7 +76,7 @@ class _Run:
         self._evidence = Evidence.prepare(ground.directory / "evidence", ground.directory / "work")
         self._pulse = Pulse()
         self._workload = Workload(
-            self._pulse, self._evidence, seed=plan.seed, depth=plan.depth, jobs=plan.jobs
+            self._pulse, self._evidence, seed=plan.seed, depth=plan.depth, jobs=plan.jobs, nodes=plan.nodes
         )
         self._identity = IdentityWorkload(ground.home, seed=plan.seed)
         self._faults: list[Fault] = []

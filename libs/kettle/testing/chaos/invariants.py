@@ -14,7 +14,16 @@ from kettle.testing.chaos.liveness import PROBE
 from kettle.testing.chaos.workload import Command, PromiseRecord
 from kettle_wire.commands.accounting import OwnerUsage
 from kettle_wire.commands.schedd import Action
-from kettle_wire.events import Event, JobAssigned, JobCompleted, JobHeld, JobReleased, JobRemoved
+from kettle_wire.events import (
+    Event,
+    JobAssigned,
+    JobCompleted,
+    JobHeld,
+    JobNodeStarted,
+    JobReleased,
+    JobRemoved,
+    JobStarted,
+)
 from kettle_wire.jobs import JobId
 
 _LEAVES: Final[Mapping[Action, type[Event]]] = {"hold": JobHeld, "release": JobReleased, "remove": JobRemoved}
@@ -55,6 +64,7 @@ def on_record(ledger: PromiseRecord, past: RecordedHistory, evidence: Evidence) 
         histories(past),
         everything_ended(past),
         nothing_run_twice(past, evidence),
+        nodes_together(past, evidence),
         outputs(past, evidence),
     ]
 
@@ -148,6 +158,35 @@ def nothing_run_twice(past: RecordedHistory, evidence: Evidence) -> InvariantRes
         if life.completed and not runs[life.name]:
             problems.append(f"{job} ({life.name}) is recorded as completed and never ran")
     return verdict("no job runs twice at once, or more often than recorded", sum(runs.values()), problems)
+
+
+def nodes_together(past: RecordedHistory, evidence: Evidence) -> InvariantResult:
+    """
+    A job of several nodes began when all of them had, in each attempt, and no node ran more often than it has attempts.
+    """
+    problems: list[str] = []
+    others, examined = evidence.others(), 0
+    for job, life in past.jobs.items():
+        most = 0
+        nodes = 1
+        began: set[int] = set()
+        for event in life.events:
+            match event:
+                case JobAssigned():
+                    nodes = 1 + len(event.nodes)
+                    began = set()
+                    most += len(event.nodes)
+                case JobNodeStarted():
+                    began.add(event.node)
+                case JobStarted() if nodes > 1:
+                    examined += 1
+                    if began != set(range(nodes)):
+                        problems.append(f"{job} began with the nodes {sorted(began)} of {nodes}")
+                case _:
+                    pass
+        if others[life.name] > most:
+            problems.append(f"{job} ({life.name}): {others[life.name]} other nodes ran, and {most} had slots")
+    return verdict("the nodes of a job run together, and as often as recorded", examined, problems)
 
 
 def outputs(past: RecordedHistory, evidence: Evidence) -> InvariantResult:

@@ -29,6 +29,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """The most jobs that are submitted; 0: no limit."""
     depth: int = 120
     """Jobs that are kept in the queue."""
+    nodes: int = 1
+    """Some of the jobs have up to so many nodes, which run at the same time."""
     cpus: int = 8
     bound: float = 90.0
     """

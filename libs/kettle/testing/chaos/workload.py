@@ -15,6 +15,10 @@ from kettle_wire.commands.schedd import Action, JobOutcome, Select
 from kettle_wire.jobs import JobId
 
 _JOBS: Final = (10, 40)
+_LARGE_JOBS: Final = (7, 10)
+"""Jobs of several nodes that are submitted together: enough to hold some and remove others."""
+_WITH_NODES: Final = 0.4
+"""The share of submissions that are of such jobs."""
 _LONG: Final = (3.0, 15.0)
 _LOOK_S: Final = 0.5
 
@@ -70,10 +74,12 @@ class Workload:
         seed: int,
         depth: int,
         jobs: int = 0,
+        nodes: int = 1,
         submitters: int = 3,
     ) -> None:
         """
-        `depth`: so many jobs are kept in the queue; `jobs`: the most that are submitted, 0 for no limit.
+        `depth`: so many jobs are kept in the queue; `jobs`: the most that are submitted, 0 for no limit; `nodes`: the most that one
+        has.
         """
         self.ledger = PromiseRecord()
         self._pulse = pulse
@@ -81,6 +87,7 @@ class Workload:
         self._seed = seed
         self._depth = depth
         self._jobs = jobs
+        self._nodes = nodes
         self._submitters = submitters
         self._stopping = asyncio.Event()
         self._asked = 0
@@ -113,12 +120,14 @@ class Workload:
         return left and self._pulse.queued < self._depth
 
     async def _submit(self, client: Client, batch: str, chance: random.Random) -> Submission:
-        seconds = [_lifetime(chance) for _ in range(chance.randint(*_JOBS))]
+        nodes = chance.randint(2, self._nodes) if self._nodes > 1 and chance.random() < _WITH_NODES else 1
+        seconds = [_lifetime(chance) for _ in range(chance.randint(*(_JOBS if nodes == 1 else _LARGE_JOBS)))]
         self._asked += len(seconds)
         submission = Submission(batch=batch, count=len(seconds))
         self.ledger.submissions.append(submission)
         try:
-            told = await client.submit(self._evidence.description(batch, seconds), cwd=self._evidence.work)
+            description = self._evidence.description(batch, seconds, nodes=nodes)
+            told = await client.submit(description, cwd=self._evidence.work)
         except ClientError as error:
             submission.refused = str(error)
         else:

@@ -5,6 +5,7 @@ from typing import Any, Final, TypeVar
 
 from kettle.accounts.lookup import Accounts
 from kettle.bus.ports import RefusedError, Served
+from kettle.routes.targets import named
 from kettle_services.ce.attempts.book import Book, now
 from kettle_services.ce.attempts.follower import Follower
 from kettle_services.ce.attempts.reports import Reporting
@@ -104,7 +105,7 @@ class Handlers:
         reply, changes = claims.request_claims(
             self._book.claims,
             command,
-            claims.named(command.slot, systems),
+            named(command.slot, systems),
             {name: each.trouble for name, each in self._followers.items()},
             now(),
         )

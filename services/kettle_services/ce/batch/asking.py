@@ -3,12 +3,22 @@
 from collections.abc import Sequence
 from typing import Final
 
+import msgspec
+
 from kettle.commands.phrases import Phrases
 from kettle.commands.port import CommandError, Commands, EndNotSeenError, NotStartedError, Ran
 from kettle_services.ce.batch.port import InDoubtError, NotTakenError, Submission, UnavailableError
 from kettle_services.ce.domain.batch.extra_arguments import OwnOptions
 from kettle_services.ce.domain.batch.said import cleaned
 from kettle_wire.batch import BatchId
+
+
+class Script(msgspec.Struct, frozen=True):
+    """What is given to a command that submits."""
+
+    text: str
+    site: Sequence[str]
+    """Directives in it that the site's hook has printed."""
 
 
 class Asking:
@@ -48,21 +58,27 @@ class Asking:
         return ran
 
     @staticmethod
-    def arguments(submission: Submission, script: str, own: OwnOptions) -> list[str]:
+    def arguments(submission: Submission, script: Script, own: OwnOptions) -> list[str]:
         """
         What the command that submits is told besides: who the job is, as its script says, and then what the job wants.
 
         Raises:
             NotTakenError: that is not the job's to say.
         """
-        arguments = submission.request.arguments
-        if word := own.refused(arguments):
+        request = submission.request
+        if word := own.refused(request.arguments):
             raise NotTakenError(
                 f"BatchExtraSubmitArgs of the job has {cleaned(word)!r}: its name, account, queue, script and output are said by its route and by "
                 "the entrypoint; the attributes BatchQueue and BatchProject are for the queue and the account",
                 passes=False,
             )
-        return [*own.said_in(script), *arguments]
+        if word := own.refused(request.arguments, strict=request.strict, said=own.said_by(script.site)):
+            raise NotTakenError(
+                f"BatchExtraSubmitArgs of the job has {cleaned(word)!r}, which its route or the site's hook has decided: how much it gets, for how "
+                "long and in whose share is said by attributes (RequestCpus, RequestMemory, RequestGPUs, MachineCount, BatchRuntime)",
+                passes=False,
+            )
+        return [*own.said_in(script.text), *request.arguments]
 
     async def check(self, words: Sequence[str]) -> Sequence[str]:
         """Whether a question is answered; nothing is wrong otherwise.  Raises UnavailableError."""
@@ -101,15 +117,16 @@ class Asking:
         if not phrases.is_unknown(ran.errors):
             raise NotTakenError(said(ran), passes=False)
 
-    async def script(self, submission: Submission, prefix: str, directives: Sequence[str]) -> str:
+    async def script(self, submission: Submission, prefix: str, directives: Sequence[str]) -> Script:
         """
         The script with directives, each behind `prefix`, and with those of the site's hook, which are written as it prints them.
 
         Raises:
             NotTakenError: the hook fails.
         """
-        lines = [f"{prefix} {each}" for each in directives] + await self._more(submission, prefix)
-        return "\n".join(["#!/bin/sh", *lines, submission.script])
+        site = await self._more(submission, prefix)
+        lines = [f"{prefix} {each}" for each in directives] + site
+        return Script("\n".join(["#!/bin/sh", *lines, submission.script]), site)
 
     async def _more(self, submission: Submission, prefix: str) -> list[str]:
         """

@@ -28,7 +28,7 @@ class Lsf:
         directives = words_of.directives(submission.intent, submission.directory, submission.request)
         script = await self._asking.script(submission, "#BSUB", directives)
         words = ["bsub", *self._asking.arguments(submission, script, extra_arguments.LSF)]
-        ran = await self._asking.submit(words, script, owner=submission.owner)
+        ran = await self._asking.submit(words, script.text, owner=submission.owner)
         return self._asking.taken(ran, words_of.submitted(ran.output), LSF)
 
     async def find(self, intents: Collection[Intent], owners: Collection[str]) -> Mapping[Intent, BatchId]:

@@ -36,7 +36,7 @@ class Pbs:
         )
         script = await self._asking.script(submission, "#PBS", directives)
         words = ["qsub", *self._asking.arguments(submission, script, extra_arguments.PBS)]
-        ran = await self._asking.submit(words, script, owner=submission.owner)
+        ran = await self._asking.submit(words, script.text, owner=submission.owner)
         return self._asking.taken(ran, words_of.submitted(ran.output), PBS)
 
     async def find(self, intents: Collection[Intent], owners: Collection[str]) -> Mapping[Intent, BatchId]:

@@ -45,7 +45,7 @@ class GridEngine:
         )
         script = await self._asking.script(submission, "#$", directives)
         words = ["qsub", "-terse", *self._asking.arguments(submission, script, extra_arguments.GRID_ENGINE)]
-        ran = await self._asking.submit(words, script, owner=submission.owner)
+        ran = await self._asking.submit(words, script.text, owner=submission.owner)
         return self._asking.taken(ran, words_of.submitted(ran.output), GRID_ENGINE)
 
     async def find(self, intents: Collection[Intent], owners: Collection[str]) -> Mapping[Intent, BatchId]:

@@ -34,7 +34,7 @@ class Slurm:
         directives = words_of.directives(submission.intent, submission.directory, submission.request)
         script = await self._asking.script(submission, "#SBATCH", directives)
         words = ["sbatch", "--parsable", *self._asking.arguments(submission, script, extra_arguments.SLURM)]
-        ran = await self._asking.submit(words, script, owner=submission.owner)
+        ran = await self._asking.submit(words, script.text, owner=submission.owner)
         return self._asking.taken(ran, words_of.submitted(ran.output), SLURM)
 
     async def find(self, intents: Collection[Intent], owners: Collection[str]) -> Mapping[Intent, BatchId]:

@@ -5,6 +5,7 @@ from typing import Final
 
 import msgspec
 
+from kettle.jobs.routed_attributes import OWN_SUBMIT_ARGS, SUBMIT_ARGS
 from kettle.routes import Counters, Decision, Route, RouteCount, RouteTable, VoCount, route, vo_of
 from kettle_wire.ads import Ad, Expr
 from kettle_wire.commands.routing import Numbered, Routing, UnroutedJob
@@ -16,6 +17,7 @@ from kettle_wire.routes import RefusalKind, RouteRefusal
 
 NO_ROUTES: Final = "there are no routes: the entrypoint has no file with any (routes in [ce])"
 _MOST_REASON: Final = 4000
+_SUBMIT_ARGS: Final = SUBMIT_ARGS.lower()
 _encode: Final = msgspec.msgpack.Encoder(order="deterministic").encode
 
 
@@ -164,7 +166,9 @@ def decide(
         found: Said
         if decision.route:
             counters = counters.with_routed(decision.route, vo_of(each.ad))
-            found = Said([each], decision, _attributes(table, decision), "", hold=False, turn=counters.turn)
+            found = Said(
+                [each], decision, _attributes(table, decision, each.ad), "", hold=False, turn=counters.turn
+            )
         else:
             hold = bool(hold_after) and not decision.may_pass and now - each.since >= hold_after
             reason = _reason(table, decision)
@@ -211,7 +215,7 @@ def _key(cluster: int, said: Said) -> bytes:
     )
 
 
-def _attributes(table: RouteTable, decision: Decision) -> Ad:
+def _attributes(table: RouteTable, decision: Decision, ad: Ad) -> Ad:
     """What the ad of a routed job says, with what its schedd has to know of the route."""
     taken = table.named(decision.route)
     more: Ad = {}
@@ -219,9 +223,18 @@ def _attributes(table: RouteTable, decision: Decision) -> Ad:
         more["OnLocalRemove"] = taken.on_local_remove.value
         if taken.retries:
             more["OnLocalRemoveRetries"] = taken.retries
+        if _has_own_submit_args(decision, ad):
+            more[OWN_SUBMIT_ARGS] = True
     if taken is not None and taken.job_failure_test:
         more["JobFailureTest"] = Expr(taken.job_failure_test)
     return {**decision.set, **more}
+
+
+def _has_own_submit_args(decision: Decision, ad: Ad) -> bool:
+    """Whether a job has words for the command that submits it which its route has left as they are."""
+    if not any(name.lower() == _SUBMIT_ARGS for name in ad):
+        return False
+    return not any(name.lower() == _SUBMIT_ARGS for name in (*decision.set, *decision.removed))
 
 
 def _reason(table: RouteTable, decision: Decision) -> str:

@@ -1,5 +1,5 @@
 """
-What `hold`, `release`, `rm`, `vacate`, `suspend` and `continue` have in common: they differ in one word.
+What `hold`, `release`, `rm`, `vacate`, `suspend`, `continue` and `ce unroute` have in common: they differ in one word.
 """
 
 import argparse
@@ -24,6 +24,7 @@ _PAST: Final[Mapping[Action, str]] = {
     "vacate_fast": "asked to leave its machine at once",
     "suspend": "is being suspended",
     "continue": "is being continued",
+    "unroute": "waits for a route",
 }
 _WRONG_STATUS: Final[Mapping[Action, str]] = {
     "hold": "cannot be held",
@@ -34,6 +35,7 @@ _WRONG_STATUS: Final[Mapping[Action, str]] = {
     "vacate_fast": "is on no machine",
     "suspend": "cannot be suspended",
     "continue": "is not suspended by anybody",
+    "unroute": "has a claim already, or is over: kettle hold has it stop, then it can be taken off its route",
 }
 
 

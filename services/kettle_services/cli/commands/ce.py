@@ -4,6 +4,7 @@ import argparse
 import importlib
 from typing import Final
 
+from kettle_services.cli.actions.jobs import act_arguments
 from kettle_services.cli.options import json_option, pool_options
 from kettle_services.cli.output.screen import Screen
 
@@ -18,6 +19,7 @@ examples:
   kettle ce status                           the routes in force, and how many jobs each has
   kettle ce trace 12.3                       what each station calls a job, and how far it is
   kettle ce apel --map FILE --ce NAME        records of yesterday's jobs for APEL
+  kettle ce unroute 12                       take jobs off their route, so that they get another one
   kettle ce show 12.3                        which route it got and why, with the effect of each statement
 
 kettle ce COMMAND --help explains each.
@@ -93,6 +95,16 @@ it was submitted, and what each statement changed.
 examples:
   kettle ce show 12.3
 """
+_UNROUTE: Final = """\
+Take jobs off the route that they have: their ads are again as they were submitted, and they wait for a route, by the routes as they are now.
+For jobs that have no claim yet; one that a batch system has is held first, which removes it there.  Who holds a job, takes it off its route
+and changes it with kettle edit decides what the routes see when it is released.  Owners may do this with their own jobs, administrators
+with all.
+
+examples:
+  kettle ce unroute 12.3
+  kettle ce unroute --constraint 'RouteName == "Slurm" && JobStatus == 1' --reason "the cluster is down until Monday"
+"""
 _APEL: Final = """\
 Records for APEL of the jobs that left the queue on a day (UTC) that is over: batch-DAY (what they used), blah-DAY (whose they were, and what
 the batch system calls them) and quarantine-DAY (what cannot be told, with the reason), in a directory.  The same day makes the same files,
@@ -147,6 +159,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
             asking.add_argument("--reason", default="", metavar="TEXT", help="what submitters are told")
         json_option(asking)
         pool_options(asking)
+    act_arguments(add("unroute", "take jobs off their route", _UNROUTE), verb="take off their route")
     apel = add("apel", "records for APEL of the jobs of a day", _APEL)
     apel.add_argument("--day", default="", metavar="YYYY-MM-DD", help="which day (default: yesterday)")
     apel.add_argument("--map", required=True, metavar="FILE", help="who people are for APEL")
@@ -166,6 +179,7 @@ _MODULES: Final = {
     "resume": "asking",
     "trace": "asking",
     "show": "asking",
+    "unroute": "unrouting",
     "apel": "accounting",
 }
 

@@ -3,9 +3,12 @@ Join tokens, and who has joined: the part of `kettle worker` and `kettle schedd`
 """
 
 import argparse
+from collections.abc import Awaitable, Callable
 from datetime import datetime
+from pathlib import Path
 from typing import Final
 
+from kettle.auth.private_files import write_private
 from kettle.client import Client
 from kettle.client.join_tokens import MadeJoinToken
 from kettle_services.cli.options import at_least, json_option, login_argument, reach_options, with_pool
@@ -13,10 +16,14 @@ from kettle_services.cli.output.screen import Screen
 from kettle_services.cli.times import span_up_to
 from kettle_wire.commands.iam import JoinTokenShown, WorkerShown
 from kettle_wire.events.iam import Joins
+from kettle_wire.iam_http import token_id
 
 _CREATE: Final = """\
 Make a join token and print it: it is shown only once, and only its SHA-256 is kept.  Send it as you would send a password.
 If it is used a second time, comes too late or is another's, the machine is refused and the record has an alarm (kettle audit --alarms).
+
+With --into it is not printed but written to a file that its owner alone can read, and the one that was made into that file before is
+withdrawn: saying it again leaves one token that is good.
 """
 
 
@@ -51,6 +58,9 @@ def arguments(parser: argparse.ArgumentParser, joins: Joins) -> None:
     )
     create.add_argument(
         "--max-uses", type=at_least(1, 100_000), default=1, metavar="N", help="machines (default: 1)"
+    )
+    create.add_argument(
+        "--into", type=Path, metavar="FILE", help="write it there, and withdraw the one that is there"
     )
     json_option(create)
     reach_options(create)
@@ -99,23 +109,38 @@ def _create(arguments: argparse.Namespace, screen: Screen, joins: Joins) -> int:
             max_uses=arguments.max_uses,
         )
 
-    made = with_pool(arguments, work)
+    into: Path | None = arguments.into
+    made = with_pool(arguments, work if into is None else lambda pool: _exchange(pool, into, work))
     if screen.as_json:
         screen.json(
             {
                 "id": made.made.token,
-                "token": made.token,
+                **({"token": made.token} if into is None else {"file": str(into)}),
                 "url": made.made.url,
                 "expires": made.made.expires,
             }
         )
         return 0
-    screen.say(made.token)
+    screen.say(made.token if into is None else f"The join token {made.made.token} is in {into}.")
     screen.note(
         f"It is valid until {_when(made.made.expires)}, for {arguments.max_uses} use(s). On the machine: "
         f"kettle {joins} join {made.made.url} --token-file FILE"
     )
     return 0
+
+
+async def _exchange(
+    pool: Client, into: Path, make: Callable[[Client], Awaitable[MadeJoinToken]]
+) -> MadeJoinToken:
+    """
+    Put a new token into a file, and withdraw the one before it if it still lets machines in: at each moment the file has a good one.
+    """
+    before = token_id(into.read_text(encoding="ascii", errors="replace")) if into.exists() else ""
+    made = await make(pool)
+    write_private(into, made.token + "\n")
+    if before and before in {each.token for each in await _tokens(pool)}:
+        await _revoke(pool, before)
+    return made
 
 
 def _show_tokens(arguments: argparse.Namespace, screen: Screen, joins: Joins) -> int:

@@ -86,7 +86,7 @@ async def _run(options: "SubmitDagOptions", words: list[str]) -> int:
             urgency = await node_urgency(client, common)
             top = max(urgency, default=0)
             common = replace(common, priorities=[each - top for each in urgency])
-        start = _start(common, options, knobs, urgency, memo=_has_memo(options, knobs, job))
+        start = _start(common, knobs, urgency, memo=_has_memo(options, knobs, job))
         if began is not None and (reason := why_not(began, start.digest, plan_of(common.dag))):
             await held(client, job.cluster, reason)
         files = DagFiles(common.dag, plan_of(common.dag), run, time.time())
@@ -192,6 +192,7 @@ def _of_document(
         ordered = OrderedWorkflow.read((job.directory / job.document).read_bytes())
     except (DocumentRefused, msgspec.MsgspecError) as error:
         raise ToolError(f"ERROR: {job.document}: {error}") from error
+    options = replace(options, reruns=ordered.workflow.policies.maximum_reruns)
     common = _in_common(ordered.dag(job.document), ordered.parents(), job, options, knobs)
     return common, partial(DocumentNodes, ordered=ordered), 0
 
@@ -237,7 +238,6 @@ def _has_memo(options: "SubmitDagOptions", knobs: CondorConfig, job: "OwnJob") -
 
 def _start(
     source: "NodesInCommon",
-    options: "SubmitDagOptions",
     knobs: CondorConfig,
     urgency: "Sequence[int]",
     *,
@@ -250,11 +250,11 @@ def _start(
 
     return StartWorkflow(
         workflow=source.workflow,
-        files=options.dag_files,
+        files=source.options.dag_files,
         directory=str(source.directory),
         digest=hashlib.sha256(msgspec.msgpack.encode(source.dag)).hexdigest(),
         plan=packed(plan_of(source.dag, node_order.packed(urgency))),
-        options=replace(_limits(options, knobs), memo=memo),
+        options=replace(_limits(source.options, knobs), memo=memo),
     )
 
 
@@ -273,6 +273,7 @@ def _limits(options: "SubmitDagOptions", knobs: CondorConfig) -> "WorkflowOption
         max_pre=limit(options.max_pre, "DAGMAN_MAX_PRE_SCRIPTS", usual.max_pre),
         max_post=limit(options.max_post, "DAGMAN_MAX_POST_SCRIPTS", usual.max_post),
         max_hold=limit(options.max_hold, "DAGMAN_MAX_HOLD_SCRIPTS", usual.max_hold),
+        reruns=max(0, options.reruns or 0),
         always_run_post=knobs.flag("DAGMAN_ALWAYS_RUN_POST", default=False) if always is None else always,
     )
 

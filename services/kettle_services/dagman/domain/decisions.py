@@ -22,6 +22,7 @@ from kettle_wire.events.workflow import (
     WorkflowAborted,
     WorkflowEnded,
     WorkflowEvent,
+    WorkflowRerunBegun,
     WorkflowStopping,
 )
 
@@ -168,7 +169,7 @@ class _Deciding:
         rule = self._workflow.plan.retries.get(node)
         if rule is None or self._workflow.stop is not None or value == rule.unless:
             return False
-        return self._workflow.attempts[node] < rule.most
+        return self._workflow.attempts[node] - self._workflow.begun_again.get(node, 0) < rule.most
 
     def _defer_scripts(self) -> None:
         workflow = self._workflow
@@ -337,6 +338,9 @@ class _Deciding:
         if workflow.stopping is None:
             if not self._at_rest():
                 return
+            if self._may_begin_again():
+                self._begin_again()
+                return
             if services := [n for n, each in workflow.clusters.items() if not each.removing]:
                 self.record(JobsRemovalOrdered(clusters=services, reason="the workflow is at its end"))
             if workflow.clusters or workflow.orders:
@@ -363,6 +367,27 @@ class _Deciding:
         counts = workflow.counts
         live = (NodeState.READY, NodeState.PRE, NodeState.QUEUED, NodeState.POST)
         return not any(counts[state] for state in live) and not workflow.unblocked
+
+    def _may_begin_again(self) -> bool:
+        workflow = self._workflow
+        return (
+            workflow.reruns < workflow.options.reruns
+            and workflow.stop is None
+            and not workflow.halted
+            and self._result().status == DagStatus.NODE_FAILED
+        )
+
+    def _begin_again(self) -> None:
+        """What has failed begins again, and what could never run because of it waits."""
+        workflow = self._workflow
+        of_graph = [node for node in range(len(workflow.states)) if node not in workflow.joins_nobody]
+        failed = [node for node in of_graph if workflow.states[node] == NodeState.FAILED]
+        futile = [node for node in of_graph if workflow.states[node] == NodeState.FUTILE]
+        self.record(WorkflowRerunBegun(nodes=failed))
+        for node in futile:
+            self._change(node, NodeState.WAITING)
+        for node in failed:
+            self._change(node, NodeState.READY, attempt=workflow.attempts[node] + 1)
 
     def _result(self) -> Stop:
         workflow, counts = self._workflow, self._workflow.counts

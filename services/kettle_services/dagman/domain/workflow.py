@@ -26,6 +26,7 @@ from kettle_wire.events.workflow import (
     WorkflowEvent,
     WorkflowHalted,
     WorkflowRemoved,
+    WorkflowRerunBegun,
     WorkflowResumed,
     WorkflowStarted,
     WorkflowStopping,
@@ -66,6 +67,10 @@ class Workflow:
         self.save_points: Final = frozenset(plan.save_points)
         self.states = bytearray(count)
         self.attempts = array("I", bytes(4 * count))
+        self.reruns = 0
+        """How often nodes that have failed have begun again together."""
+        self.begun_again: dict[int, int] = {}
+        """By node the attempt with which it did so last."""
         self.counts = [0] * len(NodeState)
         self.counts[NodeState.WAITING] = count - len(self.joins_nobody)
         """How many nodes of the graph are in each state."""
@@ -178,6 +183,8 @@ class Workflow:
                 self.stop = self.stop or Stop(status, event.exit_code)
             case WorkflowRemoved():
                 self.stop = Stop(DagStatus.REMOVED, 2)
+            case WorkflowRerunBegun():
+                self._begin_again(event.nodes)
             case WorkflowStopping():
                 self.stopping = event
             case WorkflowEnded():
@@ -217,10 +224,9 @@ class Workflow:
                 self.values[node] = change.value
                 self._finished(node, well=False)
             case NodeState.FUTILE:
-                self.doomed.pop(node, None)
-                self.causes[node] = change.value
-                for other, _ in self.graph.never_ran(node):
-                    self._doom(other, node)
+                self._never_runs(node, change.value)
+            case NodeState.WAITING:
+                self.causes.pop(node, None)  # what it waits for begins again
             case _:
                 raise AssertionError(f"a node is never recorded as {state.name}")
 
@@ -428,6 +434,19 @@ class Workflow:
             self.counts[state] += 1
         self.states[node] = state
 
+    def _begin_again(self, nodes: list[int]) -> None:
+        """
+        These have failed and are as if they had never run: the graph is counted once more, by those that have ended well.
+        """
+        self.reruns += 1
+        self.graph = Graph(self.plan)
+        for node in nodes:
+            self.begun_again[node] = self.attempts[node] + 1
+        for node, state in enumerate(self.states):
+            if state in {NodeState.DONE, NodeState.SKIPPED} and node not in self.joins_nobody:
+                for _ in self.graph.finished(node, well=True):
+                    pass  # those behind it are done, too, have failed, or wait for one that has
+
     def _finished(self, node: int, *, well: bool) -> None:
         self.unblocked.pop(node, None)
         self.doomed.pop(node, None)
@@ -436,6 +455,12 @@ class Workflow:
                 self._doom(other, node)
             elif self.states[other] == NodeState.WAITING:
                 self.unblocked[other] = None
+
+    def _never_runs(self, node: int, cause: int) -> None:
+        self.doomed.pop(node, None)
+        self.causes[node] = cause
+        for other, _ in self.graph.never_ran(node):
+            self._doom(other, node)
 
     def _doom(self, node: int, cause: int) -> None:
         if self.states[node] == NodeState.WAITING:

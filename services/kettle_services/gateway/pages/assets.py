@@ -33,7 +33,7 @@ class Vendored(msgspec.Struct, frozen=True):
     """In that package."""
     sha256: str
     license: str
-    """SPDX; its text is in the file `LICENSE.PACKAGE` beside it."""
+    """SPDX; its text is in the file `LICENSE.PACKAGE` beside it, with a plus sign for a slash."""
 
 
 VENDORED: Final[Mapping[str, Vendored]] = {
@@ -63,6 +63,27 @@ VENDORED: Final[Mapping[str, Vendored]] = {
         "1.6.32",
         "dist/uPlot.min.css",
         "df630c6a8d6f8eeaff264b50f73ce5b114f646ffd9a0bb74f049b0a00135fa04",
+        "MIT",
+    ),
+    "xterm.js": Vendored(
+        "@xterm/xterm",
+        "6.0.0",
+        "lib/xterm.js",
+        "14903579ff54664cd72f8e8699e6961a6272c21863ec1c3b118cdc8af5d4a972",
+        "MIT",
+    ),
+    "xterm.css": Vendored(
+        "@xterm/xterm",
+        "6.0.0",
+        "css/xterm.css",
+        "854a7c0fb70e8b1a083c16797ab827299fb18744f5ad34f227b48337e33293c6",
+        "MIT",
+    ),
+    "xterm-fit.js": Vendored(
+        "@xterm/addon-fit",
+        "0.11.0",
+        "lib/addon-fit.js",
+        "ba3ea256ce0620a0992a197d6c9baea64823fc93d8da07a9e366ca9943c18527",
         "MIT",
     ),
 }

@@ -5,6 +5,7 @@ from typing import Any, Final, get_args
 
 import msgspec
 
+from kettle_services.gateway.pages.job_services import services_of
 from kettle_services.gateway.rest.application import Asked
 from kettle_services.gateway.rest.command_lines import COMMAND_ATTRIBUTES, short_command, value_text
 from kettle_wire.rest.jobs import GroupCount, Job, State
@@ -41,6 +42,8 @@ class JobRow(msgspec.Struct, frozen=True):
     command: str
     values: Mapping[str, str]
     """By name of the attribute; absent: the job has no such one."""
+    services: Sequence[tuple[str, str]] = ()
+    """What it publishes, each with the path of its pages."""
 
 
 class StateCount(msgspec.Struct, frozen=True):
@@ -66,7 +69,8 @@ class GroupRow(msgspec.Struct, frozen=True):
 def row_of(job: Job) -> JobRow:
     """A row of a list."""
     values = {name: value_text(value) for name, value in (job.attributes or {}).items()}
-    return JobRow(job, short_command(job.attributes or {}), values)
+    services = services_of(job, job.attributes or {}) if job.state == "running" else ()
+    return JobRow(job, short_command(job.attributes or {}), values, services)
 
 
 def chosen_columns(

@@ -8,6 +8,7 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
+from kettle.published.services import ATTRIBUTE as SERVICES_ATTRIBUTE
 from kettle_services.gateway.pages.job_lists import (
     OF_ALL,
     GroupRow,
@@ -30,14 +31,14 @@ from kettle_wire.rest.route import Route
 
 MOST_GROUPS: Final = 500
 """More than so many on one page nobody reads; the page says how many there are."""
-_ONLY_NOW: Final = ("cluster", "filter", "since", "until")
-"""Filters of a queue as it is now."""
+_OF_JOBS: Final = ("cluster", "filter", "since", "until")
+"""Filters that counts of the past do not have."""
 QUEUE_COLUMNS: Final = (
     JobColumn("owner", "Owner", sort="owner"),
     *OF_ALL,
     JobColumn("since", "In this state since", sort="entered"),
     JobColumn("runs", "Runs", sort="attempts", number=True),
-    JobColumn("where", "Where, or why held"),
+    JobColumn("where", "Where, or why held", attributes=(SERVICES_ATTRIBUTE,)),
 )
 HISTORY_COLUMNS: Final = (
     JobColumn("owner", "Owner"),
@@ -144,7 +145,7 @@ class JobsView(msgspec.Struct, frozen=True, kw_only=True):
     queued: bool
     """Whether it is about the queues, where something can be done to jobs."""
     left_out: Sequence[str] = ()
-    """Filters that queues of the past do not have."""
+    """Filters that counts of the past do not have."""
 
 
 class JobsPage:
@@ -197,28 +198,36 @@ class JobsPage:
         return Shown(view, frames=found.frames, cookies=remembered)
 
     async def _past_queues(self, asked: Asked, wanted: ShowJobs) -> Shown:
-        """Queues of the past are known as counts, by owner, state and access point."""
-        groups: list[Group] = [name for name in wanted.group_by if name != "cluster"] or ["owner"]
-        kept = ListJobs(as_of=wanted.as_of, owner=wanted.owner, schedd=wanted.schedd)
+        """Queues of the past as jobs or, by owner, state and access point, as counts."""
         ask, replace = self._questions.ask, msgspec.structs.replace
-        found = await ask(asked, LIST_JOBS, replace(kept, group_by=groups, state=wanted.state), Jobs)
+        kept = ListJobs(as_of=wanted.as_of, owner=wanted.owner, schedd=wanted.schedd)
         by_state = await ask(asked, LIST_JOBS, replace(kept, group_by=["state"]), Jobs)
+        left_out = [name for name in _OF_JOBS if getattr(wanted, name)]
         states = states_of({group.key["state"]: group.count for group in by_state.groups or ()}, wanted.state)
+        columns = chosen_columns(asked, self._list.columns, self._list.usual, self._list.cookie)
+        if wanted.group_by:
+            groups: list[Group] = [name for name in wanted.group_by if name != "cluster"] or ["owner"]
+            listed = replace(kept, group_by=groups, state=wanted.state)
+            wanted = replace(wanted, group_by=groups)
+        else:
+            attributes = dict.fromkeys(name for column in columns for name in column.attributes)
+            listed = question(ListJobs, wanted, fields=[*attributes, *wanted.fields], sort=_by_time(wanted))
+        found = await ask(asked, LIST_JOBS, listed, Jobs)
         rows = groups_of(found.groups or ())
         view = JobsView(
             list=self._list,
-            asked=replace(wanted, group_by=groups),
+            asked=wanted,
             states=states,
             matching=sum(each.count for each in states if each.chosen or not wanted.state),
             groups=rows[:MOST_GROUPS],
             more_groups=len(rows[MOST_GROUPS:]),
-            rows=(),
-            columns=(),
-            next=None,
-            filtered=bool(wanted.owner or wanted.schedd or wanted.state),
+            rows=[row_of(job) for job in found.jobs] if isinstance(found.jobs, list) else (),
+            columns=[replace(each, sort="") if each.sort != "submitted" else each for each in columns],
+            next=found.next,
+            filtered=bool(wanted.owner or wanted.schedd or wanted.state or left_out),
             uncounted="",
             queued=True,
-            left_out=[name for name in _ONLY_NOW if getattr(wanted, name)],
+            left_out=left_out,
         )
         return Shown(view, frames=found.frames)
 
@@ -240,3 +249,8 @@ class JobsPage:
                 raise
             return {}, str(refusal)
         return {group.key["state"]: group.count for group in counted.groups or ()}, ""
+
+
+def _by_time(wanted: ShowJobs) -> Literal["submitted", "-submitted"]:
+    """The order of a list of the past: what other pages were sorted by is not known of it."""
+    return "submitted" if wanted.sort == "submitted" else "-submitted"

@@ -14,6 +14,7 @@ from kettle_services.gateway.pages.page import Form, Handler, Page
 from kettle_services.gateway.pages.pool.wiring import POOL_PAGES, pool_handlers
 from kettle_services.gateway.pages.questions import Questions
 from kettle_services.gateway.pages.submit_page import CHECK, SEND, SUBMIT, SubmitPage
+from kettle_services.gateway.pages.terminal_page import TERMINAL, TerminalPage
 from kettle_services.gateway.pages.work_sessions.actions import ACT_ON_SESSION, SessionActions
 from kettle_services.gateway.pages.work_sessions.list_page import SESSIONS, SessionsPage
 from kettle_services.gateway.pages.work_sessions.session_page import SESSION, SessionPage
@@ -32,6 +33,7 @@ PAGES: Final = (
     HISTORY,
     JOB,
     JOB_FILES,
+    TERMINAL,
     CLUSTER,
     *POOL_PAGES,
 )
@@ -49,6 +51,7 @@ def page_handlers(questions: Questions, documentation: str = "") -> Mapping[Page
         HISTORY: JobsPage(questions, PAST).show,
         JOB: job.show,
         JOB_FILES: JobFilesPage(questions).show,
+        TERMINAL: TerminalPage(questions).show,
         EDIT: JobEdits(questions, job).edit,
         HOME: HomePage(questions).show,
         ACT: JobActions(questions).act,

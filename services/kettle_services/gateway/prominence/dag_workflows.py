@@ -88,7 +88,7 @@ class DagWorkflows:
     def _order(self, person: Person, workflow: Workflow, identifier: str, done: list[int]) -> WorkflowOrder:
         """What the process of the DAG job is given, when the jobs that it will make can be made."""
         shape = dry_run(workflow)
-        tries = 1 + (workflow.policies.maximum_retries or 0)
+        tries = (1 + (workflow.policies.maximum_retries or 0)) * (1 + (workflow.policies.maximum_reruns or 0))
         seconds = tries * (shape.height * _A_WAIT_S + _RUNS * shape.seconds)
         order = WorkflowOrder(
             document=msgspec.Raw(encoded(workflow)),

@@ -14,6 +14,7 @@ from kettle.tasks.sentences import step_sentence
 from kettle_services.gateway.prominence.numbers import number_of
 from kettle_wire.ads.types import Ad
 from kettle_wire.codes import HoldCode
+from kettle_wire.leases import CURRENCY, PRICE
 from kettle_wire.rest.jobs import Job
 from kettle_wire.tasks import STEPS_ATTRIBUTE, Step, StepKind
 
@@ -32,6 +33,9 @@ FIELDS: Final = (
     "JobStartDate",
     "LastHoldReasonCode",
     "LastRemoteHost",
+    "LastRemoteWallClockTime",
+    f"MachineAttr{CURRENCY}0",
+    f"MachineAttr{PRICE}0",
     "MemoryProvisioned",
     "NumJobStarts",
     "RemoteHost",
@@ -40,6 +44,7 @@ FIELDS: Final = (
 )
 """What of an ad is read."""
 ENDED: Final = frozenset({"completed", "failed", "killed", "deleted"})
+_HOUR_S: Final = 3600.0
 _MIB_PER_GB: Final = 1000
 _KIB_PER_GIB: Final = 1024 * 1024
 _FAILURES: Final[Mapping[StepKind, str]] = {
@@ -183,6 +188,8 @@ def _execution(ad: Ad, steps: Sequence[Step]) -> dict[str, Any]:
             "nodes": node_count(ad),
         },
     }
+    if cost := _cost(ad):
+        shown["cost"] = cost
     if memory := _amount(ad, "ResidentSetSize"):
         shown["maxMemoryUsageKB"] = memory
     for name, kind in (("stageInTime", "fetch"), ("stageOutTime", "send")):
@@ -194,6 +201,20 @@ def _execution(ad: Ad, steps: Sequence[Step]) -> dict[str, Any]:
     if tasks:
         shown["tasks"] = [_of_task([step for step in steps if step.task == task]) for task in tasks]
     return shown
+
+
+def _cost(ad: Ad) -> dict[str, Any]:
+    """
+    What the last attempt that is over cost: its core time at the price of its machine; nothing, if that cost nothing.
+    """
+    price, took = ad.get(f"MachineAttr{PRICE}0"), ad.get("LastRemoteWallClockTime")
+    if not isinstance(price, int | float) or not isinstance(took, int | float):
+        return {}
+    cores = max(1, _amount(ad, "CpusProvisioned")) * node_count(ad)
+    return {
+        "amount": round(price * cores * took / _HOUR_S, 6),
+        "currency": str(ad.get(f"MachineAttr{CURRENCY}0", "")),
+    }
 
 
 def _amount(ad: Ad, name: str) -> int:

@@ -90,7 +90,6 @@ class Workflows(Resource):
         return await self._submitted(asked, workflow)
 
     async def _submitted(self, asked: Asked, workflow: Workflow) -> web.StreamResponse:
-        _require_no_reruns(workflow)
         async with self._parts.people.of(asked.person) as client:
             number = await self._number_of(client, asked.person, workflow)
         return reply({"id": number}, 201)
@@ -101,7 +100,6 @@ class Workflows(Resource):
         carried out.
         """
         workflow = await _read(text)
-        _require_no_reruns(workflow)
         return await self._dags.submit(client, person, workflow)
 
     async def rerun_dag(
@@ -121,7 +119,8 @@ class Workflows(Resource):
     async def _number_of(self, client: Client, person: Person, workflow: Workflow) -> int:
         nodes = WorkflowNodes(workflow)
         size = len(nodes)
-        if workflow.dependencies or workflow.notifications or size > MOST:
+        told_of_its_end = workflow.notifications or workflow.policies.maximum_reruns
+        if workflow.dependencies or told_of_its_end or size > MOST:
             return await self._dags.submit(client, person, workflow)
         more = [attributes_of(workflow, size, is_first=not number) for number in range(size)]
         treated = [_treated(node, workflow) for node in nodes]
@@ -281,13 +280,6 @@ async def _done(client: Client, found: _Found) -> list[int]:
             raise
         return []  # its process has never run
     return [number for number, each in enumerate(state.states) if each in {NodeState.DONE, NodeState.SKIPPED}]
-
-
-def _require_no_reruns(workflow: Workflow) -> None:
-    if workflow.policies.maximum_reruns:
-        raise refused(
-            "no part of a workflow is run again by itself: leave maximumReruns out, and give maximumRetries"
-        )
 
 
 async def _read(text: bytes | str) -> Workflow:

@@ -5,6 +5,7 @@ Pure.  A fold over what is recorded of it, the same that its queue makes.
 """
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any, cast
 
 import msgspec
@@ -14,11 +15,12 @@ from kettle.client.explanations.moved_files import AttemptFiles, files_of
 from kettle.client.jobs.records import decoded
 from kettle.jobs.recorded_ad import after
 from kettle.projections.stored_projection import instant
-from kettle_services.gateway.rest.job_rows import STATES, Viewer
+from kettle_services.gateway.rest.job_rows import STATES, Viewer, exit_of
 from kettle_wire.ads.types import Ad
 from kettle_wire.commands.schedd import RecordedEvent
 from kettle_wire.events import ClusterSubmitted, FactorySubmitted, decode, tag_of
 from kettle_wire.jobs import JobId
+from kettle_wire.rest.jobs import Job
 from kettle_wire.rest.past import JobRecord, Phase
 
 
@@ -74,6 +76,30 @@ class JobPast:
                 found[-1] = msgspec.structs.replace(found[-1], until=now.since)
             found.append(now)
         return found
+
+
+def past_job(name: str, ad: Ad, viewer: Viewer) -> Job:
+    """A job as an ad of the past has it; `name`: `CLUSTER.PROC@SCHEDD`."""
+    number, _, schedd = name.partition("@")
+    job, owner = JobId.parse(number), str(ad["Owner"])
+    code, signal = exit_of(ad)
+    state = STATES[int(cast("int", ad["JobStatus"]))]
+    entered = ad.get("EnteredCurrentStatus")
+    return Job(
+        id=name,
+        schedd=schedd,
+        cluster=job.cluster,
+        proc=job.proc,
+        owner=owner,
+        state=state,
+        submitted=datetime.fromtimestamp(cast("int", ad["QDate"]), tz=UTC),  # the queue sets it
+        entered=datetime.fromtimestamp(entered, tz=UTC) if isinstance(entered, int) else None,
+        slot=_text(ad, "RemoteHost") if state in {"running", "suspended"} else None,
+        hold_reason=_text(ad, "HoldReason") if state == "held" else None,
+        exit_code=code,
+        exit_signal=signal,
+        attributes=viewer.sees(ad, owner),
+    )
 
 
 def phase_at(phases: Sequence[Phase], moment: Any) -> Phase | None:

@@ -145,6 +145,32 @@ def list_statements(
         yield _statement(table, columns, conditions, arguments, _KEY.split(", "), way[1], last)
 
 
+def past_statement(asked: ListJobs, after: RowPlace | None, limit: int) -> Statement:
+    """
+    The jobs that were in the queues at `as_of`, by submission: those that still are, with what happened to them, and those that have left
+    since.  In which state they were the tables do not tell.
+    """
+    way, order = ("<", "DESC") if asked.sort.startswith("-") else (">", "ASC")
+    arguments: list[object] = []
+    put = _putting(arguments)
+    moment = put(asked.as_of, "timestamptz")
+    conditions = [f"submitted_at <= {moment}", *_places(asked, put), *_span("submitted_at", asked, put)]
+    keys = ("submitted_at", *_KEY.split(", "))
+    if after is not None:
+        values = (after.typed("timestamptz"), after.shard, after.cluster, after.proc)
+        kinds = ("timestamptz", *_KEY_TYPES)
+        places = ", ".join(put(value, kind) for value, kind in zip(values, kinds, strict=True))
+        conditions.append(f"({', '.join(keys)}) {way} ({places})")
+    where = " AND ".join(conditions)
+    last = f"ORDER BY {', '.join(f'{key} {order}' for key in keys)} LIMIT {limit}"
+    columns = f"{_KEY}, owner, submitted_at"
+    text = (
+        f"(SELECT {columns}, happened FROM jobs.live WHERE {where} {last}) UNION ALL "  # noqa: S608 - values are arguments
+        f"(SELECT {columns}, NULL::bytea FROM jobs.history WHERE left_at > {moment} AND {where} {last}) {last}"
+    )
+    return Statement(text, arguments)
+
+
 def plan_statement(
     table: JobTable, asked: Listed, wanted: AdFilter | None, after: RowPlace | None
 ) -> tuple[Statement, str]:
@@ -228,12 +254,16 @@ def _simple(table: JobTable, asked: Listed, put: _Put) -> Iterator[str]:
     if asked.state:
         yield f"status = ANY ({put([NUMBERS[state] for state in asked.state], 'integer[]')})"
     yield from _places(asked, put)
-    if asked.since is not None:
-        yield f"{table.moment} >= {put(asked.since, 'timestamptz')}"
-    if asked.until is not None:
-        yield f"{table.moment} < {put(asked.until, 'timestamptz')}"
+    yield from _span(table.moment, asked, put)
     if isinstance(asked, ListHistory) and asked.as_of is not None:
         yield f"left_at <= {put(asked.as_of, 'timestamptz')}"
+
+
+def _span(column: str, asked: Listed, put: _Put) -> Iterator[str]:
+    if asked.since is not None:
+        yield f"{column} >= {put(asked.since, 'timestamptz')}"
+    if asked.until is not None:
+        yield f"{column} < {put(asked.until, 'timestamptz')}"
 
 
 def _narrow(narrowing: Narrowing, put: _Put) -> str:

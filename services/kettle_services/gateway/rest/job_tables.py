@@ -338,12 +338,21 @@ class Reading:
             return await self.ads_of_queued(rows)
         return [job_rows.stored_ad(row) if "ad" in row else None for row in rows]
 
-    async def ads_of_queued(self, rows: Sequence[asyncpg.Record]) -> list[Ad | None]:
+    @property
+    def is_late(self) -> bool:
+        """Whether a question has taken as long as it may."""
+        return time.monotonic() > self._deadline
+
+    async def ads_of_queued(
+        self, rows: Sequence[asyncpg.Record], *, until: int | None = None
+    ) -> list[Ad | None]:
         """
         The ads of jobs in queues, by one question for all of them; None for a row without what happened to one.
+
+        `until`: as they were then, microseconds since the epoch; None: as they are.
         """
         there = [row for row in rows if row["happened"] is not None]
-        found = iter(await self._ads.of(self._connection, there))
+        found = iter(await self._ads.of(self._connection, there, until=until))
         return [None if row["happened"] is None else next(found) for row in rows]
 
 

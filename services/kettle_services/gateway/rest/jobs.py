@@ -11,6 +11,7 @@ from kettle_services.gateway.rest.job_rows import Viewer
 from kettle_services.gateway.rest.job_tables import JobTables, frames_tag
 from kettle_services.gateway.rest.page_tokens import page_token, row_place
 from kettle_services.gateway.rest.past_depths import counted, require_counted
+from kettle_services.gateway.rest.past_queues import PastQueues, require_listed
 from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_wire.jobs import JobId
 from kettle_wire.rest.jobs import GetJob, Job, Jobs, ListHistory, ListJobs
@@ -36,7 +37,7 @@ class JobQuestions:
         """Jobs in the queues, or in the history."""
         parameters: ListJobs | ListHistory = asked.parameters
         if isinstance(parameters, ListJobs) and parameters.as_of is not None:
-            return await self._as_it_was(parameters)
+            return await self._as_it_was(asked)
         wanted = self._filters.read(parameters.filter)
         after = row_place(parameters, parameters.page) if parameters.page else None
         await self._freshness.wait(parameters.at_least)
@@ -57,12 +58,24 @@ class JobQuestions:
             following = page_token(parameters, found.more) if found.more else None
             return Answer(Jobs(jobs=found.jobs, next=following, frames=frames), etag)
 
-    async def _as_it_was(self, parameters: ListJobs) -> Answer:
-        require_counted(parameters)
+    async def _as_it_was(self, asked: Asked) -> Answer:
+        """The queues at a time, as counts or as jobs."""
+        parameters: ListJobs = asked.parameters
+        if parameters.group_by:
+            require_counted(parameters)
+        else:
+            require_listed(parameters)
+        wanted = self._filters.read(parameters.filter)
+        after = row_place(parameters, parameters.page) if parameters.page else None
         await self._freshness.wait(parameters.at_least)
         async with self._tables.read() as reading:
             frames = await reading.frames()
-            return Answer(Jobs(groups=await counted(reading, parameters), frames=frames))
+            if parameters.group_by:
+                return Answer(Jobs(groups=await counted(reading, parameters), frames=frames))
+            viewer = Viewer.of(asked.reader, parameters.fields, self._seal)
+            found = await PastQueues(reading, parameters, viewer).page(wanted, after)
+            following = page_token(parameters, found.more) if found.more else None
+            return Answer(Jobs(jobs=found.jobs, next=following, frames=frames))
 
     async def get(self, asked: Asked) -> Answer:
         """One job."""

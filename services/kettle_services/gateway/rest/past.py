@@ -3,6 +3,8 @@
 import time
 from datetime import datetime
 
+import msgspec
+
 from kettle.bus.ports import Bus, RefusedError
 from kettle.classad import ClassAdError, parse
 from kettle.client.explanations import job_state, moved_files
@@ -11,12 +13,12 @@ from kettle.jobs.sealed_attributes import AttributeSeal
 from kettle.projections.stored_projection import microseconds
 from kettle_services.gateway.rest.application import Answer, Asked
 from kettle_services.gateway.rest.connections import PersonConnections
-from kettle_services.gateway.rest.job_past import JobPast, phase_at
-from kettle_services.gateway.rest.job_rows import SCHEDD, STATES, Viewer, exit_of
+from kettle_services.gateway.rest.job_past import JobPast, past_job, phase_at
+from kettle_services.gateway.rest.job_rows import SCHEDD, Viewer
 from kettle_services.gateway.rest.job_tables import QUERIES, JobTables
 from kettle_services.gateway.rest.jobs import job_name, no_such_job
 from kettle_services.gateway.rest.refusals import RequestRefused, refused_field
-from kettle_wire.ads.types import Ad, Expr
+from kettle_wire.ads.types import Expr
 from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.negotiator import Analysis
 from kettle_wire.commands.schedd import QUERY_EVENTS, QueryEvents
@@ -87,7 +89,8 @@ class PastQuestions:
             )
         phase = phase_at(past.phases(), moment)
         assert phase is not None  # there was an ad
-        return _job(name, ad, phase, viewer)
+        shown = past_job(name, ad, viewer)
+        return msgspec.structs.replace(shown, entered=phase.since)
 
     async def why(self, asked: Asked) -> Answer:
         """Why a job is where it is, or was where it was."""
@@ -223,26 +226,3 @@ def _said_of(phase: Phase) -> str:
     where = f" on {phase.slot}" if phase.slot else ""
     because = f": {phase.reason}" if phase.reason else ""
     return f"it was {phase.state}{where}{because}"
-
-
-def _job(name: str, ad: Ad, phase: Phase, viewer: Viewer) -> Job:
-    number, _, schedd = name.partition("@")
-    job, owner = JobId.parse(number), str(ad["Owner"])
-    code, signal = exit_of(ad)
-    submitted = ad["QDate"]
-    assert isinstance(submitted, int)  # the queue sets it
-    return Job(
-        id=name,
-        schedd=schedd,
-        cluster=job.cluster,
-        proc=job.proc,
-        owner=owner,
-        state=STATES[int(str(ad["JobStatus"]))],
-        submitted=datetime.fromtimestamp(submitted, tz=phase.since.tzinfo),
-        entered=phase.since,
-        slot=phase.slot,
-        hold_reason=phase.reason if phase.state == "held" else None,
-        exit_code=code,
-        exit_signal=signal,
-        attributes=viewer.sees(ad, owner),
-    )

@@ -30,8 +30,8 @@ def require_counted(asked: ListJobs) -> None:
         what = f", and not {more[0]}" if more else ""
         raise refused_field(
             "/query/as_of",
-            "queues of the past are answered as counts: give group_by owner, state or schedd, and besides owner, state and schedd only"
-            f"{what}; one job is answered at any time with as_of",
+            "counts of the past are by owner, state or schedd, and besides by owner, state and schedd only"
+            f"{what}; without group_by the jobs themselves are listed",
         )
 
 

@@ -117,6 +117,7 @@ class RestParts(msgspec.Struct, frozen=True):
     handlers: Mapping[Route, Handler]
     persons: Persons
     people: PersonConnections
+    past: PastQuestions
     limits: RequestLimits
     tables: JobTables
     trust: Trust | None
@@ -218,7 +219,7 @@ async def rest_parts(rt: Runtime, settings: GatewaySettings, bus: Bus, said: Peo
         all_burst=settings.all_request_burst,
         proxies=frozenset(settings.proxies),
     )
-    return RestParts(handlers, persons, people, limits, tables, trust, workflows, new_workflows, reruns)
+    return RestParts(handlers, persons, people, past, limits, tables, trust, workflows, new_workflows, reruns)
 
 
 def _of_the_pool(

@@ -260,6 +260,12 @@ SELECT owner FROM jobs.cluster WHERE cluster = $1::integer AND shard = $2::text
 SELECT owner FROM jobs.history WHERE cluster = $1::integer AND shard = $2::text
  LIMIT 1;
 
+-- name: log_until
+-- Events of some streams of one shard up to a time, in order.
+SELECT frame, ver, at, stream, type, data FROM log.event
+ WHERE shard = $1::integer AND stream = ANY ($2::text[]) AND at <= $3::timestamptz
+ ORDER BY frame, pos;
+
 -- name: queues_at
 -- How many jobs each owner had in each queue at the end of the last full minute before a time.
 SELECT DISTINCT ON (shard, owner) shard, owner, idle, running, removed, held FROM jobs.depth_by_minute

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import msgspec
 
 from kettle_wire.bootstrap import Bootstrap, Setting
-from kettle_wire.leases import Order
+from kettle_wire.leases import Order, price_of
 
 
 class Joining(msgspec.Struct, frozen=True):
@@ -42,6 +42,7 @@ def bootstrap_of(order: Order, joining: Joining) -> Bootstrap:
 
 
 def _attributes(order: Order) -> Iterator[tuple[str, bool | int | float | str]]:
+    yield from price_of(order.offer).items()
     for name, expression in {**order.offer.attributes, **order.attributes}.items():
         yield name, literal(expression)
 

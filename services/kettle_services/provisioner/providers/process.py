@@ -14,7 +14,7 @@ import signal
 import sys
 import time
 import zlib
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Final
@@ -23,6 +23,7 @@ import msgspec
 
 from kettle.execution.system.linux import boot_id, signal_process, start_time
 from kettle_services.provisioner.port import Found, InDoubtError, ProviderError, Room, UnavailableError
+from kettle_services.provisioner.providers.process_ends import ProcessEnds
 from kettle_services.provisioner.providers.process_groups import (
     kill_groups,
     make_groups,
@@ -129,6 +130,7 @@ class Processes:
         self._boot: Final = boot_id()
         self._children: Final[dict[str, int]] = {}
         """The processes that this one has started and has not waited for yet, by their machines."""
+        self._ends: Final = ProcessEnds(self._remains)
 
     async def check(self, offer: Offer) -> list[str]:
         """What is wrong with an offer."""
@@ -164,13 +166,16 @@ class Processes:
             raise ProviderError(ErrorClass.TRANSIENT, "simulated: it is busy")
         program = self._program()
         handle = f"{order.lease}.{order.attempt}"
-        await asyncio.to_thread(self._make, handle, order, options, bootstrap, program)
+        machine = await asyncio.to_thread(self._make, handle, order, options, bootstrap, program)
+        self._ends.follow(handle, machine.pid, machine.start)
         silent = (self._top.parent / SILENT).exists()
         if silent or self._happens("answer", order, self._settings.lost_answers):
             raise InDoubtError("simulated: the answer was lost")
         return handle
 
-    def _make(self, handle: str, order: Order, options: _Options, bootstrap: Bootstrap, program: str) -> None:
+    def _make(
+        self, handle: str, order: Order, options: _Options, bootstrap: Bootstrap, program: list[str]
+    ) -> _Machine:
         with self._locked():
             self._require_room(order.offer, options)
             directory, machine = self._top / handle, self._planned(handle, order, options)
@@ -187,11 +192,15 @@ class Processes:
             told.write_bytes(msgspec.json.encode(bootstrap))
             pid = self._start(machine, directory, told, program, fails=fails)
             self._children[handle] = pid
-            self._save(msgspec.structs.replace(machine, pid=pid, start=start_time(pid) or 0))
+            machine = msgspec.structs.replace(machine, pid=pid, start=start_time(pid) or 0)
+            self._save(machine)
+            return machine
 
-    def _start(self, machine: _Machine, directory: Path, told: Path, program: str, *, fails: bool) -> int:
-        words = ["worker", "run", "--bootstrap", "-", "--home", str(directory / "home")]
-        run = "exec sleep infinity" if fails else f"exec {shlex.join([program, *words])}"
+    def _start(
+        self, machine: _Machine, directory: Path, told: Path, program: list[str], *, fails: bool
+    ) -> int:
+        words = [*program, "--home", str(directory / "home")]
+        run = "exec sleep infinity" if fails else f"exec {shlex.join(words)}"
         delay = machine.starts - machine.created
         script = "".join(
             f"echo $$ >{shlex.quote(group)}/cgroup.procs || exit 1\n" for group in machine.groups
@@ -324,6 +333,23 @@ class Processes:
 
     async def close(self) -> None:
         """Machines stay; the next provider finds them."""
+        self._ends.close()
+
+    async def tell_of_ends(self, told: Callable[[Handle], None]) -> None:
+        """Have somebody told when one has ended, also one that was there before."""
+        self._ends.tell(told)
+        for machine in await asyncio.to_thread(self._begun):
+            self._ends.follow(machine.handle, machine.pid, machine.start)
+
+    def _begun(self) -> list[_Machine]:
+        with self._locked():
+            machines = [self._load(directory.name) for directory in self._top.iterdir()]
+        return [each for each in machines if each is not None and each.pid and each.boot == self._boot]
+
+    def _remains(self, handle: Handle) -> bool:
+        with self._locked():
+            machine = self._load(handle)
+            return machine is not None and bool(self._tree(machine))
 
     # -- what is there ------------------------------------------------------------------------------------------------
 
@@ -400,12 +426,16 @@ class Processes:
         if (self._top.parent / AWAY).exists():
             raise UnavailableError("simulated: it does not answer")
 
-    def _program(self) -> str:
-        program = self._settings.program or str(Path(sys.executable).parent / "kettle")
-        found = shutil.which(program)
+    def _program(self) -> list[str]:
+        """What is run for a machine, but for its directory: of this installation what `kettle worker run` would become."""
+        if not self._settings.program:
+            return [sys.executable, "-P", "-m", "kettle_services.worker", "-"]
+        found = shutil.which(self._settings.program)
         if found is None:
-            raise ProviderError(ErrorClass.CONFIG, f"{program} cannot be run here: set program")
-        return found
+            raise ProviderError(
+                ErrorClass.CONFIG, f"{self._settings.program} cannot be run here: set program"
+            )
+        return [found, "worker", "run", "--bootstrap", "-"]
 
     def _happens(self, what: str, order: Order, part: float) -> bool:
         """Whether something is simulated for an attempt: always the same, however often it is asked."""

@@ -1,5 +1,6 @@
 """What people ask and order about single leases."""
 
+import asyncio
 import hashlib
 import time
 from collections.abc import Collection
@@ -150,7 +151,7 @@ class LeaseCommands:
         return wire.LeaseHistory(lease=lease, moments=moments)
 
     async def console(self, request: wire.ReadConsole, caller: Identity) -> wire.Console:
-        """What it wrote; that of one that failed is in the record.  `not_found`, `refused`."""
+        """What it wrote; that of one that failed is kept where the scaler ran.  `not_found`, `refused`."""
         lease = self._record.state.leases.states.get(request.lease)
         if lease is None or lease.console or not lease.handle:
             return wire.Console(text=await self._kept_console(request.lease))
@@ -206,11 +207,10 @@ class LeaseCommands:
         return self._record.state.leases.states.values()
 
     async def _kept_console(self, lease: str) -> str:
-        """What was recorded of a machine's words; raises RefusedError (`not_found`)."""
-        text = await self._log.console(lease)
-        if text is None:
+        """What is kept of a machine's words; raises RefusedError (`not_found`)."""
+        if not await self._log.known(lease):
             raise _unknown(lease)
-        return text
+        return await asyncio.to_thread(self._provisioning.consoles.read, lease) or ""
 
 
 def _unknown(lease: str) -> RefusedError:

@@ -1,5 +1,5 @@
 """
-Who may look into a job that runs: its owner, and the super users of the queue.
+Who may look into a job that runs: its owner, and the super users of the queue, of whom that is in the record of deeds.
 
 What they do there is between them and the machine: the queue only tells them where it is, and proves who they are.
 """
@@ -8,7 +8,7 @@ import logging
 from typing import Final
 
 from kettle.auth.job_access_proof import proof
-from kettle.bus.ports import RefusedError
+from kettle.bus.ports import Auditor, RefusedError
 from kettle_services.schedd.domain.authorization import may_manage, refusal
 from kettle_services.schedd.domain.jobs.universes import at_home
 from kettle_services.schedd.queue.recorder import QueueRecorder
@@ -27,7 +27,15 @@ _log: Final = logging.getLogger(__name__)
 class AccessCommands:
     """Answers `access`."""
 
-    def __init__(self, recorder: QueueRecorder, shadows: ShadowDispatch, settings: ScheddSettings) -> None:
+    def __init__(
+        self,
+        recorder: QueueRecorder,
+        shadows: ShadowDispatch,
+        settings: ScheddSettings,
+        auditor: Auditor | None = None,
+    ) -> None:
+        """`auditor` None: nobody wants to know who looks into jobs of others."""
+        self._auditor = auditor
         self._queue = recorder.queue
         self._shadows = shadows
         self._settings = settings
@@ -70,6 +78,10 @@ class AccessCommands:
             )
         key = assignment.key
         _log.info("looked into", extra={"job": str(job), "by": caller.name})
+        if self._auditor is not None and caller.name != owner:
+            self._auditor.note(
+                caller.name, "schedd.access", self._queue.schedd, f"look into job {job} of {owner}"
+            )
         return AccessGiven(
             access=Access(
                 claim=key.claim,

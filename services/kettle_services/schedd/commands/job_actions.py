@@ -6,7 +6,7 @@ from typing import Final
 
 from kettle.eventsourcing.command_pipeline import Decision
 from kettle_services.schedd.commands.deeds import DeedsForOthers
-from kettle_services.schedd.commands.selected_jobs import decide_each
+from kettle_services.schedd.commands.selected_jobs import DecideJob, decide_each
 from kettle_services.schedd.domain.jobs.job import (
     Command,
     Hold,
@@ -19,6 +19,7 @@ from kettle_services.schedd.domain.jobs.job import (
 )
 from kettle_services.schedd.domain.jobs.orders import Order
 from kettle_services.schedd.domain.queue.entry import QueuedJob
+from kettle_services.schedd.domain.submission.routes import taken_off
 from kettle_services.schedd.jobs.factories import Factories
 from kettle_services.schedd.queue.recorder import QueueRecorder
 from kettle_services.schedd.queue.removed_along import removed_along
@@ -40,6 +41,7 @@ _DONE_BY: Final[Mapping[Action, str]] = {
     "vacate_fast": "condor_vacate_job -fast",
     "suspend": "condor_suspend",
     "continue": "condor_continue",
+    "unroute": "kettle ce unroute",
 }
 _COMMANDS: Final[Mapping[Action, Callable[[str, str], Command]]] = {
     "hold": Hold,
@@ -83,20 +85,15 @@ class JobActions:
             for number in list(self._factories.selected(request.select, only_if))
             if request.action in _OF_FACTORIES
         ]
-        command_of = _COMMANDS[request.action]
-        if request.action == "hold" and request.subcode:
-            command_of = partial(Hold, subcode=request.subcode)
-        decisions = _Decisions(command_of(reason, person))
+        of = _decisions(request, reason, person)
         along: list[JobOutcome] = []
         if request.action == "remove" and (others := await removed_along(self._queue, request.select)):
             # They go first: where the service dies in between, a repeat finds them again by the job that says so.
             recording, along = await decide_each(
-                self._recorder, self._settings, Select(jobs=others), person, decisions.of
+                self._recorder, self._settings, Select(jobs=others), person, of
             )
             self._recorder.record(recording)
-        changes, outcomes = await decide_each(
-            self._recorder, self._settings, request.select, person, decisions.of
-        )
+        changes, outcomes = await decide_each(self._recorder, self._settings, request.select, person, of)
 
         def reply(position: Position) -> Acted:
             return Acted(outcomes=outcomes, position=position, factories=factories)
@@ -111,6 +108,16 @@ class JobActions:
                     self._shadows.deliver_orders(outcome.job)
 
         return Decision(reply, changes, effect=deliver)
+
+
+def _decisions(request: Act, reason: str, person: str) -> DecideJob:
+    """What the action comes to for each job."""
+    if request.action == "unroute":
+        return lambda _job, entry: taken_off(entry, reason, person)
+    command_of = _COMMANDS[request.action]
+    if request.action == "hold" and request.subcode:
+        command_of = partial(Hold, subcode=request.subcode)
+    return _Decisions(command_of(reason, person)).of
 
 
 class _Decisions:

@@ -23,7 +23,7 @@ from kettle_services.schedd.domain.submission.validation import Unacceptable
 from kettle_services.schedd.queue.recorder import QueueRecorder
 from kettle_services.schedd.settings import ScheddSettings
 from kettle_wire.ads import Scalar
-from kettle_wire.codes import RefusalCode
+from kettle_wire.codes import RefusalCode, Universe
 from kettle_wire.commands.schedd import EDIT_JOBS, Acted, EditJobs, FactoryOutcome, JobOutcome, Outcome
 from kettle_wire.events import JobEdited, JobEvent
 from kettle_wire.identity import Identity
@@ -140,13 +140,22 @@ class _Decisions:
             return (), "bad_status"
         if self._denied(self._queue.universe(job)):
             return (), "denied"
-        if entry.routed is not None and any(map(entry.routed.is_of_route, self._where)):
+        if self._where and self._is_decided(job, entry):
             return (), "denied"
         try:
             event = self._decided(job, entry)
         except Unacceptable:
             return (), "too_large"
         return ([event], "done") if event else ((), "already_done")
+
+    def _is_decided(self, job: JobId, entry: QueuedJob) -> bool:
+        """
+        Whether this says where a job goes that a route has brought to a batch system: also what its route has left as it was has been looked
+        at when it was chosen.
+        """
+        if entry.routed is None:
+            return False
+        return self._queue.universe(job) == Universe.GRID or any(map(entry.routed.is_of_route, self._where))
 
     def _decided(self, job: JobId, entry: QueuedJob) -> JobEdited | None:
         if job.cluster != self._cluster or entry is not self._entry:

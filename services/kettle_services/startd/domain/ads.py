@@ -210,6 +210,7 @@ def _common(machine: Machine, name: str, resources: Resources, *, now: float) ->
         "HasJobDeferral": True,
         "DaemonStartTime": facts.started,
         "MyCurrentTime": int(now),
+        **machine.tried,
         **facts.attributes,
         **machine.probed,
     }

@@ -11,7 +11,6 @@ from typing import Final
 from kettle.execution.attempts import stored_reports
 from kettle.execution.attempts.job_spec import AttemptId, Isolation, JobSpec, StoredReport
 from kettle.execution.attempts.messages import Question
-from kettle.execution.containers.policy import ContainerPolicy
 from kettle.execution.job_environment.job_ad import long_form
 from kettle.execution.job_environment.quoting import join_arguments_v2_raw
 from kettle.execution.system.cgroup_layout import CgroupLayout
@@ -22,6 +21,7 @@ from kettle_services.startd.domain.slots.slot import Slot
 from kettle_services.startd.domain.state.claim import Now, StopOrder
 from kettle_services.startd.domain.state.machine import Backfill, Machine
 from kettle_services.startd.machine import host
+from kettle_services.startd.machine.container_offer import ContainerOffer
 from kettle_services.startd.settings import StartdSettings
 from kettle_services.startd.starters.cleanup_tasks import CleanupTasks
 from kettle_services.startd.starters.pool import StarterPool
@@ -54,7 +54,7 @@ class Backfilling:
         *,
         execute: Path,
         cgroups: CgroupLayout | None,
-        containers: ContainerPolicy | None,
+        containers: ContainerOffer,
         isolation: Isolation,
         starter_pool: StarterPool,
         evictions: CleanupTasks,
@@ -177,7 +177,7 @@ class Backfilling:
             monitor_interval=settings.monitor_interval,
             measure_interval=settings.measure_interval,
             enforce_disk=settings.enforce_disk,
-            containers=self._containers,
+            containers=self._containers.policy,
             isolation=self._isolation,
         )
 

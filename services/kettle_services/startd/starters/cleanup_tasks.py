@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Final
 
 from kettle.execution.attempts.job_spec import Account, AttemptId
-from kettle.execution.containers.policy import ContainerPolicy, FoundRuntime
+from kettle.execution.containers.policy import FoundRuntime
 from kettle.execution.system.cgroup import Cgroup
 from kettle.execution.system.cgroup_layout import CgroupLayout
 from kettle.retry.backoff import Backoff
 from kettle.retry.loop import Waits
+from kettle_services.startd.machine.container_offer import ContainerOffer
 from kettle_services.startd.starters import orphan_cleanup
 
 _log: Final = logging.getLogger(__name__)
@@ -36,16 +37,21 @@ class CleanupTasks:
         self,
         execute: Path,
         cgroups: CgroupLayout | None,
-        containers: ContainerPolicy | None,
+        containers: ContainerOffer,
         tasks: asyncio.TaskGroup,
     ) -> None:
         self._execute = execute
         self._cgroups = cgroups
-        self._engines = containers.engines if containers is not None else []
+        self._containers = containers
         self._tasks = tasks
         self._running: dict[str, asyncio.Task[None]] = {}
         self._stopped = threading.Event()
         self._hurried = threading.Event()
+
+    @property
+    def _engines(self) -> Sequence[FoundRuntime]:
+        policy = self._containers.policy
+        return policy.engines if policy is not None else []
 
     def __contains__(self, attempt: AttemptId) -> bool:
         return attempt.name in self._running

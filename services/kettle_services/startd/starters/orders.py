@@ -6,7 +6,6 @@ from pathlib import Path
 import msgspec
 
 from kettle.execution.attempts.job_spec import Account, ChirpPolicy, Input, Isolation, JobHooks, JobSpec
-from kettle.execution.containers.policy import ContainerPolicy
 from kettle.execution.job_environment.job_ad import long_form
 from kettle.execution.job_environment.site_caches import cache_files
 from kettle.execution.system.cgroup_layout import CgroupLayout
@@ -18,6 +17,7 @@ from kettle_services.startd.domain.image_choice import with_image
 from kettle_services.startd.domain.state.claim import Claim, Now
 from kettle_services.startd.domain.state.machine import Machine
 from kettle_services.startd.machine import host
+from kettle_services.startd.machine.container_offer import ContainerOffer
 from kettle_services.startd.settings import StartdSettings
 from kettle_wire.ads import Ad
 from kettle_wire.commands.startd import Activation
@@ -32,7 +32,7 @@ class StarterOrders:
         settings: StartdSettings,
         execute: Path,
         cgroups: CgroupLayout | None,
-        containers: ContainerPolicy | None,
+        containers: ContainerOffer,
         plugins: list[Plugin],
         isolation: Isolation,
     ) -> None:
@@ -91,7 +91,7 @@ class StarterOrders:
             checkpoint_pause=self._settings.checkpoint_pause,
             enforce_disk=self._settings.enforce_disk,
             isolation=self._isolation,
-            containers=self._containers,
+            containers=self._containers.policy,
             plugins=self._plugins,
             plugin_lifetime=self._settings.transfer_plugin_lifetime,
             url_cache_mib=self._settings.url_cache_mib,

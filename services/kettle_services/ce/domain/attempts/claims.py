@@ -51,15 +51,6 @@ def proven(claims: Claims, key: ClaimKey) -> BatchClaim | None:
     return claim
 
 
-def named(slot: str, kinds: Mapping[str, str]) -> str:
-    """
-    The batch system that is meant by a slot, the second word of `GridResource`: of this name, else the first of this kind; `kinds` are by names.
-    """
-    if slot in kinds:
-        return slot
-    return next((name for name, kind in kinds.items() if kind == slot), slot)
-
-
 def request_claims(
     claims: Claims, command: RequestClaims, system: str, systems: Mapping[str, str], now: float
 ) -> tuple[ClaimsDecided, Changes]:

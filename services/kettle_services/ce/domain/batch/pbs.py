@@ -56,7 +56,8 @@ def directives(intent: str, directory: str, request: BatchRequest, *, torque: bo
         chunk = f"select={request.nodes}:ncpus={request.cpus}"
         chunk += f":mem={request.memory}mb" if request.memory else ""
         words.append(f"-l {chunk}" + (f":{gpus}={request.gpus}" if request.gpus else ""))
-        words += ["-l place=scatter:excl"] if request.whole_node else []
+        place = ["scatter"] * (request.nodes > 1 or request.whole_node) + ["exclhost"] * request.whole_node
+        words += [f"-l place={':'.join(place)}"] if place else []
     if request.wall:
         words.append(f"-l walltime={request.wall}")
     named = {"-q": request.queue, "-A": request.account}

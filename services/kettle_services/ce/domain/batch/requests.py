@@ -8,6 +8,7 @@ from typing import Final
 
 import msgspec
 
+from kettle.jobs.routed_attributes import OWN_WORDS
 from kettle_wire.ads import Expr
 from kettle_wire.batch import BatchRequest
 
@@ -46,6 +47,7 @@ def request_of(ad: Mapping[str, object]) -> BatchRequest:
             asked["arguments"] = shlex.split(more)
         except ValueError as error:
             raise RequestError(f"BatchExtraSubmitArgs of the job: {error}") from None
+    asked["strict"] = ad.get(OWN_WORDS) is True
     if isinstance(extra := ad.get("cerequirements"), str):
         names = [name.strip() for name in extra.split(",") if name.strip()]
         if strange := next((name for name in names if not _VARIABLE.fullmatch(name)), None):

@@ -23,6 +23,7 @@ from kettle_wire.events.workflow import (
     WorkflowEvent,
     WorkflowHalted,
     WorkflowRemoved,
+    WorkflowRerunBegun,
     WorkflowResumed,
     WorkflowStarted,
     WorkflowStopping,
@@ -73,6 +74,8 @@ def happening(  # noqa: C901, PLR0912 - a case for each event
             ]
         case SavePointReached():
             reason = names[event.node]
+        case WorkflowRerunBegun():
+            reason = f"nothing else can run: {len(event.nodes)} nodes that have failed begin again"
     return WorkflowHappening(
         number=number,
         type=str(type(event).__struct_config__.tag),

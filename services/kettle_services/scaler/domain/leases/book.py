@@ -44,10 +44,12 @@ class Look(msgspec.Struct, frozen=True):
 
 
 class Drain(msgspec.Struct, frozen=True):
-    """Have a machine take no more jobs, if none has anything of it now."""
+    """Have a machine take no more jobs."""
 
     lease: str
     why: str
+    busy: bool = False
+    """Also if some run on it, which end by themselves; else only if none has anything of it now."""
 
 
 class Dismiss(msgspec.Struct, frozen=True):

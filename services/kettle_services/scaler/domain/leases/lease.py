@@ -76,7 +76,7 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What was said last about why it is as it is."""
     removal: int = 0
     failed: bool = False
-    console: str = ""
+    console: bool = False
     duplicates: dict[str, Removal] = {}
     """Other machines of its name, by their handles."""
 
@@ -183,8 +183,8 @@ def _changed(before: Lease, event: LeaseEvent, at: float) -> dict[str, object]: 
             return {"duplicates": before.duplicates | {handle: Removal(removal, until)}}
         case LeaseDuplicateGone(handle=handle):
             return {"duplicates": {key: each for key, each in before.duplicates.items() if key != handle}}
-        case LeaseConsole(text=text):
-            return {"console": text}
+        case LeaseConsole():
+            return {"console": True}
         case LeaseLost(words=words):
             return _into(LeaseState.LOST, at, event.until) | {"words": words}
         case _:

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 
 from kettle_services.scaler.domain.leases.answers import accept
-from kettle_services.scaler.domain.leases.book import Decision
+from kettle_services.scaler.domain.leases.book import Book, Decision, Look
 from kettle_services.scaler.domain.leases.breakers import PROVIDER
 from kettle_services.scaler.domain.leases.ending import close_provider, gone, terminate
 from kettle_services.scaler.domain.leases.lease import LEAVING, ORPHAN, STARTING, Lease
@@ -198,9 +198,9 @@ def looked(decision: Decision, provider: str, seen: MachineLooked | MachineRemov
     if seen.trouble is not None:
         _close_if_unknown(decision, provider, seen.trouble)
     machine = seen.machine
-    lease = _holder(decision, provider, seen.handle)
+    lease = holder(decision.book, provider, seen.handle)
     if lease is not None and isinstance(seen, MachineRemoved) and seen.console and not lease.console:
-        decision.on(lease, LeaseConsole(text=seen.console))
+        decision.on(lease, LeaseConsole(size=len(seen.console)))
     if machine is None:
         return
     if lease is None:
@@ -213,9 +213,15 @@ def looked(decision: Decision, provider: str, seen: MachineLooked | MachineRemov
         gone(decision, lease, machine.words or "its provider says that it is gone")
 
 
-def _holder(decision: Decision, provider: str, handle: str) -> Lease | None:
+def ended(decision: Decision, provider: str, handle: str) -> None:
+    """Somebody has noticed that a machine has ended: its provider is asked, whenever it was asked last."""
+    if provider in decision.seen.listed and holder(decision.book, provider, handle) is not None:
+        decision.acts.append(Look(provider, handle))
+
+
+def holder(book: Book, provider: str, handle: str) -> Lease | None:
     """The lease whose machine it is."""
-    leases = decision.book.leases.values()
+    leases = book.leases.values()
     return next((each for each in leases if each.handle == handle and each.provider == provider), None)
 
 

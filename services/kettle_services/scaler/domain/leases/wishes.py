@@ -33,6 +33,9 @@ def drain(decision: Decision, lease: Lease, why: str, until: float) -> None:
     """A machine takes no more jobs, and is removed when none runs on it any more, or at the deadline."""
     if lease.state in SERVING:
         decision.on(lease, LeaseDraining(why=why, until=max(until, decision.now)))
+        decision.acts.append(
+            Drain(lease.id, why, busy=True)
+        )  # else it would take jobs until it says again how it is
     else:
         withdraw(decision, lease, why)
 

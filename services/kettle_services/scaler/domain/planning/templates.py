@@ -13,7 +13,7 @@ from kettle.matchmaking.machine_owners import of_group
 from kettle_wire.ads import Ad, Expr
 from kettle_wire.ads.types import Scalar
 from kettle_wire.events.lease import Shape
-from kettle_wire.leases import LIVES_ENOUGH
+from kettle_wire.leases import LIVES_ENOUGH, price_of
 from kettle_wire.worker_pools import Offer, WorkerPool
 
 MARGIN_S: Final = 60.0
@@ -87,6 +87,7 @@ def slot_ad(
         "TimeToLive": int(life - MARGIN_S),
         "KettlePool": pool.name,
         **{key: place for key, place in places.items() if place},
+        **price_of(offer),
         **{key: Expr(text) for key, text in said.items()},
         "WithinResourceLimits": Expr(_LIMITS),
         "Start": Expr(f"{start} && {LIVES_ENOUGH}" if start else LIVES_ENOUGH),

@@ -1,6 +1,6 @@
 """What a compute entrypoint says of jobs, and what is recorded of it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from kettle.jobs.routed_attributes import refusal
@@ -9,10 +9,12 @@ from kettle_services.schedd.domain.submission import validation
 from kettle_services.schedd.domain.submission.validation import Unacceptable
 from kettle_wire.ads import Ad, Scalar
 from kettle_wire.codes import Universe
+from kettle_wire.commands.queue import Outcome
 from kettle_wire.commands.routing import Routing
-from kettle_wire.events import JobRouted, JobUnrouted
+from kettle_wire.events import JobEvent, JobRouted, JobUnrouted
 from kettle_wire.grid import batch_system
 
+_WAITING: Final = frozenset({"idle", "held"})
 _TARGETS: Final = frozenset({Universe.VANILLA, Universe.GRID})
 
 
@@ -73,3 +75,17 @@ def unroute(entry: QueuedJob, reason: str, number: int, by: str = "") -> JobUnro
         attributes=entry.routed.before,
         removed=list(entry.routed.added),
     )
+
+
+def taken_off(entry: QueuedJob, reason: str, by: str) -> tuple[Sequence[JobEvent], Outcome]:
+    """
+    What is to be recorded of a job that somebody takes off its route, and what to answer: it waits for a route again.
+
+    One that runs, or has a claim, goes on where it is.
+    """
+    if entry.routed is None:
+        return (), "already_done" if entry.job.status in _WAITING else "bad_status"
+    if entry.job.status not in _WAITING or entry.job.claims:
+        return (), "bad_status"
+    event = unroute(entry, reason, said_before(entry) + 1, by)
+    return [event] if event is not None else (), "done"

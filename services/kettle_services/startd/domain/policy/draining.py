@@ -1,6 +1,7 @@
 """
 Draining: empties the machine on request, for example for maintenance, and takes it into use again.
 
+    peaceful   jobs end by themselves
     graceful   jobs have their retirement time, then their vacate time
     quick      jobs have their vacate time
     fast       jobs are killed
@@ -20,7 +21,7 @@ from kettle_services.startd.domain.claims.requests import end_claim
 from kettle_services.startd.domain.state.changes import Change, ClaimRemoved, Drained, Draining, Reopened
 from kettle_services.startd.domain.state.claim import Claim, DrainInForce, Now, Speed, StopOrder
 from kettle_services.startd.domain.state.machine import Machine
-from kettle_services.startd.domain.state.slot_transitions import retire
+from kettle_services.startd.domain.state.slot_transitions import finish, retire
 from kettle_wire.attempts import Ending
 from kettle_wire.codes import VacateCode
 
@@ -28,7 +29,7 @@ _CALLED_OFF: Final = frozenset({VacateCode.StartdDraining, VacateCode.StartdPree
 """
 Why jobs retire that go on after all when draining is cancelled: who waited for their slots was sent away by it.
 """
-_ORDER: Final[tuple[Speed, ...]] = ("graceful", "quick", "fast")
+_ORDER: Final[tuple[Speed, ...]] = ("peaceful", "graceful", "quick", "fast")
 
 
 class DrainRefused(Exception):  # noqa: N818 - a refusal is an answer, not an error
@@ -127,7 +128,9 @@ def _end(machine: Machine, drain: DrainInForce, claims: Iterable[Claim], now: No
     stop = StopOrder(Ending(code=VacateCode.StartdDraining, reason=reason), hard=drain.speed == "fast")
     changes: list[Change] = []
     for claim in claims:
-        if drain.speed == "graceful":
+        if drain.speed == "peaceful":
+            changes += finish(claim, reason, now)
+        elif drain.speed == "graceful":
             changes += retire(claim, stop, question(machine, claim, now), now)
         else:
             changes += end_claim(claim, stop, now)

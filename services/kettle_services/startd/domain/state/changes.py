@@ -104,7 +104,7 @@ class ClaimClosing(msgspec.Struct, frozen=True, tag="closing"):
     claim: str
     reason: str
     then: StopOrder | None = None
-    """How the attempt is ended when its retirement is over; None: another change ends it now."""
+    """How the attempt is ended when its retirement is over; None: another change ends it now, or it ends by itself."""
     at: float = 0.0
     """Seconds since the epoch; 0: unknown."""
 

@@ -106,7 +106,7 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     """Why it ends as soon as its attempt is over; empty: it goes on."""
     then: StopOrder | None = None
     """
-    How its attempt is ended if it is not over with its retirement time; None where it is being ended already.
+    How its attempt is ended if it is not over with its retirement time; None where it is being ended already, or ends by itself.
     """
     entered: float = 0.0
     """When it came into its state, seconds since the epoch; 0: when it was made."""
@@ -148,8 +148,8 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
         return AttemptId(self.key.claim, self.attempt.job, self.attempt.attempt)
 
 
-Speed = Literal["graceful", "quick", "fast"]
-"""With retirement time and vacate time; with vacate time only; at once."""
+Speed = Literal["peaceful", "graceful", "quick", "fast"]
+"""When jobs are over by themselves; with retirement time and vacate time; with vacate time only; at once."""
 
 
 class DrainInForce(msgspec.Struct, frozen=True, kw_only=True):

@@ -126,6 +126,8 @@ class Machine:
         """Which probe that the machine requires fails, and why; it is for the pool's jobs. Empty: none does."""
         self.probed: Ad = {}
         """What probes make slots say."""
+        self.tried: Ad = {}
+        """What slots say of containers, which may be tried while jobs run already."""
         self._done: dict[str, set[tuple[JobId, int]]] = {}
 
     @property
@@ -351,7 +353,7 @@ class Machine:
         twin = Machine(self.facts, capability=self.capability, local_capability=self.local_capability)
         twin.claims, twin.waiting = dict(self.claims), dict(self.waiting)
         twin.drain, twin.trouble = self.drain, self.trouble
-        twin.unfit, twin.probed = self.unfit, self.probed
+        twin.unfit, twin.probed, twin.tried = self.unfit, self.probed, self.tried
         twin.stopping, twin.owned, twin.conditions = self.stopping, self.owned, self.conditions
         return twin
 

@@ -91,7 +91,7 @@ def _suspended(claim: Claim, asked: SlotEvaluation, now: Now) -> list[Change]:
 
 
 def _retiring(claim: Claim, asked: SlotEvaluation, now: Now) -> list[Change]:
-    if _retired(claim, asked, now):
+    if claim.then is not None and _retired(claim, asked, now):
         return _preempt(claim, claim.then, asked, now)
     return _suspend(claim, asked, now) if asked.holds("WANT_SUSPEND") else []
 
@@ -125,7 +125,8 @@ def retire(claim: Claim, stop: StopOrder, asked: SlotEvaluation, now: Now) -> li
     name, attempt = claim.key.claim, claim.attempt
     if attempt is None:
         return [ClaimRemoved(name)]
-    changes: list[Change] = [] if claim.ending else [ClaimClosing(name, stop.ending.reason, stop, now.time)]
+    told = claim.ending and (claim.then is not None or attempt.stop is not None)
+    changes: list[Change] = [] if told else [ClaimClosing(name, stop.ending.reason, stop, now.time)]
     if attempt.stop is not None:
         return changes
     if _retired(claim, asked, now):
@@ -133,6 +134,13 @@ def retire(claim: Claim, stop: StopOrder, asked: SlotEvaluation, now: Now) -> li
     if attempt.suspended is not None:
         changes.append(AttemptContinued(name, now.clock, now.time))
     return changes
+
+
+def finish(claim: Claim, reason: str, now: Now) -> list[Change]:
+    """End a claim with its attempt, which ends by itself; nothing for one that ends anyway."""
+    if claim.attempt is None:
+        return [ClaimRemoved(claim.key.claim)]
+    return [] if claim.ending else [ClaimClosing(claim.key.claim, reason, at=now.time)]
 
 
 def _preempt(claim: Claim, stop: StopOrder | None, asked: SlotEvaluation, now: Now) -> list[Change]:
