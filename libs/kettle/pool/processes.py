@@ -105,7 +105,7 @@ def end_orphans(pool_id: str, execute: Path, *, of: int) -> list[Process]:
 
 def signal_service(pid: int, number: int, pool_id: str) -> bool:
     """
-    Send a signal to a service or server of the pool, and not to whoever was given its number after its end; whether it was there.
+    Send a signal to a service or server of the pool, and not to a process that was given its number later; whether it was there.
 
     Raises:
         PermissionError: it is of another account.

@@ -5,7 +5,7 @@ import signal
 from types import TracebackType
 from typing import Final, Self
 
-from kettle.execution.system.linux import parent_of, start_time
+from kettle.execution.system.linux import parent_of
 
 
 class KnownProcess:
@@ -43,13 +43,13 @@ class KnownProcess:
         self.close()
 
     @property
-    def lives(self) -> bool:
-        """Whether it has not ended; one that is not reaped has."""
+    def there(self) -> bool:
+        """Whether it is there, be it one that has ended and that nobody has waited for."""
         try:
             signal.pidfd_send_signal(self._handle, 0)
         except ProcessLookupError:
             return False
-        return start_time(self.pid) is not None
+        return True
 
     def send(self, number: int = signal.SIGKILL) -> None:
         """Send it a signal. Raises ProcessLookupError: it has ended."""
@@ -61,6 +61,8 @@ class KnownProcess:
 
 
 def end_parent(pid: int) -> None:
-    """SIGKILL for the parent of a living process: for a job's, that is its starter. Raises ProcessLookupError."""
+    """
+    SIGKILL for the parent of a living process: for a job's, that is its starter. Raises ProcessLookupError.
+    """
     with KnownProcess.parent_of(pid) as parent:
         parent.send()
