@@ -84,6 +84,12 @@ class Subjects:
         """
         return f"{self._prefix}.readers.{stream}"
 
+    def stream_requests(self, stream: str) -> str:
+        """
+        Where a collector is asked for a stream by an access point that has joined, which calls it as JetStream's interface.
+        """
+        return f"{self._prefix}.streams.{stream}"
+
     @property
     def events_all(self) -> str:
         """Filter: the frames of every shard that people may follow."""

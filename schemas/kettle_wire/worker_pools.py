@@ -116,6 +116,8 @@ class WorkerPool(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     """After so long it goes in any case, give or take a tenth."""
     least_life: Seconds = 0.0
     """It is not removed before."""
+    consolidate: Seconds = 0.0
+    """A machine takes no more jobs when others with jobs have had room for all of its jobs for so long; 0: never."""
     budget: Price = 0.0
     """Of one day (UTC), in `currency`; 0: without limit."""
     currency: Annotated[str, msgspec.Meta(max_length=3, pattern=r"^([A-Z]{3})?$")] = ""

@@ -18,8 +18,10 @@ from kettle.auth.bus_permissions import (
     BEARING_ADMINISTRATOR,
     FORWARDER,
     JOINED,
+    JOINED_SHARDS,
     MONITOR,
     READER,
+    SHARDS,
     SUBMITTER,
     VISITOR,
     permissions,
@@ -69,6 +71,7 @@ WHO: dict[str, tuple[str, Identity]] = {role: (role, daemon(role)) for role in S
         for access_point in ("ap1", "ap2")
     },
 }
+OF_JOINED = [f"schedd.{access_point}" for access_point in ("ap1", "ap2")]
 OF_IAM = {RESPONDER.name: RESPONDER, WATCHER.name: WATCHER}
 """What an iam has beside its credential as a service, each in another account."""
 IDENTITIES = {name: identity for name, (_role, identity) in WHO.items()} | OF_IAM
@@ -133,6 +136,7 @@ FILTERS = {
     "*.>",
     "*",
 }
+SHARDS_HERE = {**SHARDS, "schedd": [*SHARDS["schedd"], *OF_JOINED], JOINED_SHARDS: OF_JOINED}
 _VIOLATION = re.compile(r'permissions violation for (publish|subscription) to "([^"]*)"')
 
 
@@ -155,7 +159,8 @@ def rights(name: str, people: str = "A") -> tuple[list[str], list[str]]:
         may = ANSWERING if name == RESPONDER.name else watches(people)
         return list(may.publish), list(may.subscribe)
     role, identity = WHO[name]
-    own = permissions(role, SUBJECTS, identity, guest=role in KINDS and role not in JOINED)
+    shards = SHARDS if role in {"schedd", "shadow"} else SHARDS_HERE
+    own = permissions(role, SUBJECTS, identity, shards=shards, guest=role in KINDS)
     if role in {"administrator", BEARING_ADMINISTRATOR}:
         more = permissions(MONITOR, SUBJECTS, identity, guest=True)
         return [*own[0], *more[0]], [*own[1], *more[1]]

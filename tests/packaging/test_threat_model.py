@@ -11,6 +11,7 @@ import pytest
 
 PAGE = "docs/explanation/threat-model.md"
 PROMISES = "docs/explanation/identity-and-its-tests.md"
+GATEWAY = "docs/explanation/gateway-and-its-tests.md"
 POOLS = "docs/explanation/pools-of-workers-and-their-tests.md"
 TRIED = "tried by"
 QUOTED = re.compile(r"`([^`]+)`")
@@ -54,7 +55,7 @@ def problems(attack: str, tried: str, tests: Path) -> Iterator[str]:
             yield f"{attack}: no file that is named there has {function}"
 
 
-@pytest.mark.parametrize("page", [PAGE, PROMISES, POOLS])
+@pytest.mark.parametrize("page", [PAGE, PROMISES, GATEWAY, POOLS])
 def test_each_row_names_tests_that_there_are(top: Path, page: str) -> None:
     """By file, and by function where one is named."""
     found = list(rows((top / page).read_text()))

@@ -100,6 +100,11 @@ SCRIPTS: Final = {
         "pages with 100,000 held jobs of the person who looks, and 300,000 ended ones",
         ("--queued=5000", "--history=10000", "--rounds=5"),
     ),
+    "live_pages": Script(
+        "gateway_live.py",
+        "pages that 500 browsers watch, with 100,000 queued jobs",
+        ("--browsers=60", "--queued=5000", "--idle=1"),
+    ),
     "logins": Script(
         "logins.py", "identity: people who come with a token", ("--rounds=3", "--logins=300", "--seconds=4")
     ),
@@ -173,6 +178,7 @@ OPTIONAL: Final = (
     "gateway",
     "streams",
     "pages",
+    "live_pages",
     "logins",
     "identity_pool",
     "ce",
@@ -193,7 +199,7 @@ with 100,000 machines.
 """
 TOGETHER: Final[dict[str, tuple[str, ...]]] = {
     "identity": ("logins", "identity_pool"),
-    "gateway": ("streams", "pages"),
+    "gateway": ("streams", "pages", "live_pages"),
     "workflows": ("workflow_chain", "workflow_fan_out", "workflow_restart"),
 }
 """Parts that are run with another one, because they are about the same."""

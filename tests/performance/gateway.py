@@ -131,6 +131,17 @@ async def fill(database: Database, queued: int, history: int) -> None:
 @asynccontextmanager
 async def front(database: Database) -> AsyncGenerator[aiohttp.ClientSession]:
     """The application with its pages, and a client of it."""
+    headers = {"Authorization": "Bearer bench"}
+    async with (
+        served(database) as port,
+        aiohttp.ClientSession(f"http://127.0.0.1:{port}", headers=headers) as session,
+    ):
+        yield session
+
+
+@asynccontextmanager
+async def served(database: Database, *, watchers: int = 1) -> AsyncGenerator[int]:
+    """The application with its pages, which so many may watch; its port."""
 
     async def nothing(_asked: Asked) -> Answer:
         raise RequestRefused(503, ProblemCode.UNAVAILABLE, "there are no services here, only tables")
@@ -157,18 +168,19 @@ async def front(database: Database) -> AsyncGenerator[aiohttp.ClientSession]:
     made = Front(persons, limits)
     application = made.application(handlers)
     shown = page_handlers(Questions(handlers, made.require))
-    Pages(PAGES, pool="bench").add_to(application, made, shown, LiveParts(TableWatch(tables), Streams(1, 1)))
+    watch = TableWatch(tables)
+    parts = LiveParts(watch, Streams(watchers, watchers))
+    Pages(PAGES, pool="bench").add_to(application, made, shown, parts)
 
     async def healthz(_request: web.Request) -> web.Response:
         return web.Response(text="ok")
 
     application.router.add_get("/healthz", healthz)
-    headers = {"Authorization": "Bearer bench"}
-    async with (
-        serving(application, "127.0.0.1", 0) as port,
-        aiohttp.ClientSession(f"http://127.0.0.1:{port}", headers=headers) as session,
-    ):
-        yield session
+    async with asyncio.TaskGroup() as tasks:
+        watching = tasks.create_task(watch.run())
+        async with serving(application, "127.0.0.1", 0) as port:
+            yield port
+        watching.cancel()
 
 
 async def ask(session: aiohttp.ClientSession, path: str) -> float:

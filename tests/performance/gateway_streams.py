@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from typing import Any, Final, cast
 
 import msgspec
@@ -78,7 +79,7 @@ def _event(number: int) -> bytes:
         source="/kettle/bench/s",
         type="org.kettle.job.held.v1",
         subject=f"1.{number}",
-        time=str(time.time()),
+        time=datetime.now(UTC).isoformat(),
         dataschema="urn:kettle:event:job.held:1",
         data=msgspec.Raw(msgspec.json.encode({"reason": "x" * 200})),
         stream=f"job/1.{number}",
@@ -133,7 +134,7 @@ async def _read(port: int, path: str, expected: int, late: list[float]) -> None:
         if line.startswith(b"data: "):
             seen += 1
             if path == "/events":
-                late.append(time.time() - float(json.loads(line[6:])["time"]))
+                late.append(time.time() - datetime.fromisoformat(json.loads(line[6:])["time"]).timestamp())
     _say("read")
     writer.close()
 

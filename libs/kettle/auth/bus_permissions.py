@@ -22,7 +22,7 @@ from kettle_wire.commands.queue import SUBMIT_FROM_JOB
 from kettle_wire.commands.spooling import SPOOL_JOBS_FROM_JOB, SPOOL_PARTS
 from kettle_wire.commands.submissions import SUBMIT_MANY_FROM_JOB
 from kettle_wire.endpoint import Caller
-from kettle_wire.identity import Identity, bearer
+from kettle_wire.identity import Identity, bearer, daemon
 from kettle_wire.subjects import (
     Subjects,
     ad_key,
@@ -105,6 +105,9 @@ JOINED: Final[Mapping[str, str]] = {
 }
 """The roles of the services of an access point that has joined by a token, and what they are elsewhere."""
 
+JOINED_SHARDS: Final = "joined"
+"""In what says who owns which shards: those of access points that have joined."""
+
 MONITOR: Final = "monitor"
 """The role of a program outside of the pool that may read the published events of everybody."""
 
@@ -182,7 +185,7 @@ def _services(
         *_owns_shards(bus, role, shards),
         *_keeps_work(bus, role),
         *_publishes_events(bus, role),
-        *_makes_readers(bus, role),
+        *_makes_readers(bus, role, shards),
         *_knows_people(bus, role),
         *_knows_owners(bus, role),
         *_reports_of_batch_systems(bus, role, shards),
@@ -195,7 +198,7 @@ def _services(
         publish += bus.reads(f"KV_{subjects.ads}", f"$KV.{subjects.ads}.>")
     subscribe = [*_inbox(identity), _notices(subjects, "*"), "$SRV.*"]
     if role == "collector":
-        subscribe.append(subjects.readers(">"))
+        subscribe += [subjects.readers(">"), subjects.stream_requests("*")]
     for served in (role, READ_FRAMES.role) if shards.get(role) else (role,):
         subscribe += [subjects.commands_to(served), *_found_as(served)]
     if role == CE:
@@ -278,12 +281,14 @@ def _every_slot(key: str) -> str:
 def _joined(bus: BusUse, role: str, identity: Identity) -> tuple[list[str], list[str]]:
     """
     An access point that has joined has its own shard, queue, reports and ads, all of them by its name: it can neither read
-    nor write anything of another.
+    nor write anything of another.  One that joined before there was an account for them is no guest until it joins again.
     """
     subjects, name = bus.subjects, identity.access_point
     shard = f"schedd.{name}"
     frames = bus.reads(subjects.event_stream(shard), subjects.events(shard))
     publish = [*_asks_by_name(role, subjects, identity), *bus.answers, subjects.notice(role, name)]
+    if bus.guest:  # who asks within the account waits at a place of his own
+        publish += [f"{daemon(each, name).inbox}.>" for each in JOINED.values()]
     publish.append(_reads_of_people(bus))
     subscribe = [*_inbox(identity), _notices(subjects, "*"), "$SRV.*", *_found_as(role)]
     subscribe.append(subjects.commands_of(role, name))
@@ -294,6 +299,7 @@ def _joined(bus: BusUse, role: str, identity: Identity) -> tuple[list[str], list
                 f"$KV.{subjects.ads}.{ad_key('Scheduler', name)}",
                 f"$KV.{subjects.ads}.{_every_slot(submitters_key(name, 'x'))}",
                 *_owns_shards(bus, role, {role: [shard]}),
+                *bus.asks_for(subjects.event_stream(shard)),
             ]
             subscribe += [subjects.commands_of(READ_FRAMES.role, shard), *_found_as(READ_FRAMES.role)]
         case "shadow":
@@ -301,8 +307,10 @@ def _joined(bus: BusUse, role: str, identity: Identity) -> tuple[list[str], list
             publish += [
                 *frames,
                 *bus.makes(work),
+                *bus.asks_for(work),
                 *bus.reads(work, subjects.work_of(name), subjects.work_reader(name)),
                 *bus.makes(subjects.object_stream),
+                *bus.asks_for(subjects.object_stream),
                 subjects.objects_all,
             ]
         case _:
@@ -438,12 +446,27 @@ def _reports_of_batch_systems(bus: BusUse, role: str, shards: Mapping[str, Seque
     ]
 
 
-def _makes_readers(bus: BusUse, role: str) -> list[str]:
-    """For members of other accounts."""
+def _makes_readers(bus: BusUse, role: str, shards: Mapping[str, Sequence[str]]) -> list[str]:
+    """For members of other accounts; and streams of events for access points that have joined."""
     if role != "collector":
         return []
-    streams = (bus.subjects.work_stream, bus.subjects.monitor_stream)
-    return [f"{bus.api}.CONSUMER.CREATE.{stream}.{rest}" for stream in streams for rest in ("*.>", "*")]
+    subjects = bus.subjects
+    leases, create = f"KV_{subjects.leases}", f"{bus.api}.CONSUMER.CREATE"
+    made = [
+        f"{create}.{stream}.{rest}"
+        for stream in (subjects.work_stream, subjects.monitor_stream)
+        for rest in ("*.>", "*")
+    ]
+    joined = shards.get(JOINED_SHARDS, ())
+    if joined:
+        made += [f"{bus.api}.STREAM.CREATE.{each}" for each in (subjects.work_stream, subjects.object_stream)]
+    for shard in joined:
+        made += [
+            f"{create}.{subjects.event_stream(shard)}.*.{subjects.events(shard)}",
+            f"{create}.{leases}.*.$KV.{subjects.leases}.{token(shard)}",
+            f"{bus.api}.STREAM.CREATE.{subjects.event_stream(shard)}",
+        ]
+    return made
 
 
 def _knows_owners(bus: BusUse, role: str) -> list[str]:

@@ -31,6 +31,10 @@ class BusUse:
             [self.looks(stream)] if self.guest else [self.looks(stream), f"{self.api}.STREAM.CREATE.{stream}"]
         )
 
+    def asks_for(self, stream: str) -> list[str]:
+        """Have a collector make a stream, as guests of access points do that have joined."""
+        return [f"{self.api}.STREAM.CREATE.{stream}"] if self.guest else []
+
     def reads(self, stream: str, subject: str, reader: str = "*") -> list[str]:
         """
         Read some subjects of a stream: they are part of the request for a consumer, which the server compares with the consumer's

@@ -57,6 +57,16 @@ class Credential(msgspec.Struct, frozen=True):
         return GUEST in self.tags
 
     @property
+    def of_access_point(self) -> bool:
+        """Whether it is that of a service of an access point that has joined."""
+        return ACCESS_POINT in self.tags
+
+    @property
+    def of_machine(self) -> bool:
+        """Whether a master that shows it is that of a machine, which shares what its startd has."""
+        return self.guest and not self.of_access_point
+
+    @property
     def tags(self) -> list[str]:
         """What the statement says of its holder besides the name."""
         return self._stated().nats.tags if self.jwt else []

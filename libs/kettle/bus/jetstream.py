@@ -33,6 +33,7 @@ ELECTION_S: Final = 0.5
 _ELECTION: Final = steady(0.05, spread=0.0)
 NANOSECONDS: Final = 1_000_000_000
 CREATE: Final = "CONSUMER.CREATE"
+CREATE_STREAM: Final = "STREAM.CREATE"
 DUPLICATES_S: Final = 0.1
 """
 How long ids of messages are remembered, of which nobody of ours sends any; the shortest time that the server allows.
@@ -240,12 +241,12 @@ class JetStream:
         try:
             return await self.stream(name), False
         except NotFoundError as error:
-            if self._connection.guest:
+            if self._connection.guest and not self._connection.asks_for_streams:
                 raise BusUnavailableError(
                     f"{name} has not been made yet: the pool's services do that"
                 ) from error
         try:
-            made = _stream.decode((await self._call(f"STREAM.CREATE.{name}", _encode(config))).data)
+            made = _stream.decode((await self._call(f"{CREATE_STREAM}.{name}", _encode(config))).data)
         except _ExistsError:
             return await self.stream(name), False
         if config["num_replicas"] > 1 and name.startswith(bucket_stream("")):
@@ -358,8 +359,8 @@ class JetStream:
             )
         except NoResponderError as error:
             who = "the server's JetStream"
-            if self._connection.guest and subject.startswith(CREATE):
-                who = "a collector, which makes readers,"
+            if self._connection.guest and subject.startswith((CREATE, CREATE_STREAM)):
+                who = "a collector, which makes readers and streams,"
             raise BusUnavailableError(f"{who} does not answer") from error
         failed = _failed.decode(reply.data).error
         if failed is not None:

@@ -63,6 +63,8 @@ class NatsConnection:
         self._inbox = identity.inbox
         self.api = API
         """How the subjects of JetStream's interface begin for us."""
+        self.asks_for_streams = False
+        """Whether we have our stream of events made by a collector, as access points do that have joined."""
         self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._connected = asyncio.Event()
         self._on_return: list[Callable[[], None]] = []
@@ -266,6 +268,7 @@ class NatsConnection:
             shown = Credential.read(credentials)
             options["user_credentials" if shown.jwt else "nkeys_seed"] = credentials
             self._inbox = shown.inbox_of(self._identity)
+            self.asks_for_streams = shown.of_access_point
             if shown.guest:
                 self.api = GUESTS_API
         if token is not None:  # who that makes us only the server knows; it is a guest in any case

@@ -21,8 +21,11 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     max_file: str = "12GB"
     max_connections: int = 16_384
     write_deadline: str = "10s"
-    sign_in_s: float = 2.0
-    """How long somebody may take to show who he is, and iam to answer who comes with a token."""
+    sign_in_s: float = 1.5
+    """
+    How long somebody may take to show who he is, and iam to answer who comes with a token.  Who is asked about while no iam hears
+    it comes again after that, and is to wait two seconds at the most.
+    """
 
 
 class Member(msgspec.Struct, frozen=True, kw_only=True):

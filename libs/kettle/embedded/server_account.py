@@ -38,7 +38,7 @@ class Account(msgspec.Struct, frozen=True):
         if not self.changed:
             return
         for path in paths:
-            for each in _walk(path) if below else (path,):
+            for each in _paths(path) if below else (str(path),):
                 os.chown(each, self.uid, self.gid, follow_symlinks=False)
 
     def options(self) -> list[str]:
@@ -142,7 +142,7 @@ def _copy_tree(binaries: Path, stage: Path) -> None:
             shutil.copytree(
                 root / part, stage / part, symlinks=True, ignore=shutil.ignore_patterns("*.a", "*.la")
             )
-    for each in _walk(stage):
+    for each in map(Path, _paths(stage)):
         if not each.is_symlink():
             each.chmod(0o755 if each.is_dir() or each.parent.name == "bin" else 0o644)
 
@@ -154,8 +154,9 @@ def _open_to_all(program: Path) -> bool:
     )
 
 
-def _walk(path: Path) -> Iterator[Path]:
-    yield path
+def _paths(path: Path) -> Iterator[str]:
+    """It and all below it, as texts: a database has a thousand files."""
+    yield str(path)
     for directory, directories, files in os.walk(path):
         for name in (*directories, *files):
-            yield Path(directory, name)
+            yield f"{directory}/{name}"

@@ -21,7 +21,9 @@ import msgspec
 from kettle.execution.processes.ancestry import MARK, SERVICE
 from kettle.retry.deadline import Deadline
 
-_PROC: Final = Path("/proc")
+_PROC: Final = "/proc"
+_PIECE: Final = 1 << 16
+"""Bytes of a file in `/proc` at a time; most are shorter."""
 _PARENT, _TTY, _STARTED = 1, 4, 19  # fields of /proc/PID/stat, counted from the one after the name
 
 
@@ -53,7 +55,7 @@ def of_pool(pool_id: str, execute: Path, *, but: frozenset[int] = frozenset()) -
     return [
         Process(pid, _command(pid))
         for pid in _pids()
-        if pid not in but and start_ticks(pid) and (_marked(pid, wanted) or _works_in(pid, execute))
+        if pid not in but and (_marked(pid, wanted) or _works_in(pid, str(execute))) and start_ticks(pid)
     ]
 
 
@@ -63,7 +65,7 @@ def of_services(pool_id: str, execute: Path, *, but: frozenset[int] = frozenset(
     return [
         process
         for process in of_pool(pool_id, execute, but=but)
-        if _marked(process.pid, wanted) and not _works_in(process.pid, execute)
+        if _marked(process.pid, wanted) and not _works_in(process.pid, str(execute))
     ]
 
 
@@ -153,11 +155,28 @@ def _pids() -> Iterator[int]:
     return (int(entry.name) for entry in os.scandir(_PROC) if entry.name.isdigit())
 
 
-def _stat(pid: int) -> list[str]:
+def _read(pid: int, name: str) -> bytes:
+    """
+    A file of a process in `/proc`, nothing if it cannot be read: for each process of the machine, so without what a
+    file object does besides.
+    """
     try:
-        return (_PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
+        file = os.open(f"{_PROC}/{pid}/{name}", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
-        return []
+        return b""
+    try:
+        found = b""
+        while piece := os.read(file, _PIECE):
+            found += piece
+    except OSError:
+        return b""
+    finally:
+        os.close(file)
+    return found
+
+
+def _stat(pid: int) -> list[str]:
+    return _read(pid, "stat").decode(errors="replace").rpartition(")")[2].split()
 
 
 def _ancestors(pid: int) -> list[int]:
@@ -170,26 +189,20 @@ def _ancestors(pid: int) -> list[int]:
 
 
 def _marked(pid: int, wanted: bytes) -> bool:
-    try:
-        return any(
-            part.startswith(wanted) for part in (_PROC / str(pid) / "environ").read_bytes().split(b"\0")
-        )
-    except OSError:
-        return False
+    return b"\0" + wanted in b"\0" + _read(pid, "environ")
 
 
-def _works_in(pid: int, execute: Path) -> bool:
+def _works_in(pid: int, execute: str) -> bool:
     """A person who works in a sandbox has a terminal; a job has none."""
     try:
-        place = (_PROC / str(pid) / "cwd").readlink()
+        place = os.readlink(f"{_PROC}/{pid}/cwd")  # noqa: PTH115 - one for each process of the machine
     except OSError:
         return False
+    if place != execute and not place.startswith(f"{execute}/"):
+        return False
     fields = _stat(pid)
-    return place.is_relative_to(execute) and bool(fields) and fields[_TTY] == "0"
+    return bool(fields) and fields[_TTY] == "0"
 
 
 def _command(pid: int) -> str:
-    with suppress(OSError):
-        words = (_PROC / str(pid) / "cmdline").read_bytes().split(b"\0")
-        return b" ".join(words).decode(errors="replace").strip()
-    return ""
+    return _read(pid, "cmdline").replace(b"\0", b" ").decode(errors="replace").strip()

@@ -9,12 +9,12 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from select import POLLIN, poll
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Protocol, Self
 
 import msgspec
 
@@ -28,12 +28,71 @@ from kettle.pool.personal_settings import Tables, write_settings
 from kettle.retry.deadline import Deadline
 from kettle.runtime import lifeline
 
+MASTER: Final = "kettle_services.master"
+"""The program, a module of Python's."""
+
 UP_S: Final = 60.0
 _NOT_INHERITED: Final = frozenset(
     {"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", lifeline.VARIABLE, lifeline.OF_JOBS}
 )
 
 Progress = Callable[[str], None]
+
+
+class MasterProcess(Protocol):
+    """A master that runs, as `subprocess` has it."""
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        ...
+
+    def opened(self) -> int:
+        """A process descriptor of it, which is for the caller to close."""
+        ...
+
+    def send_signal(self, sig: int, /) -> None:
+        """Send it a signal, if it lives."""
+        ...
+
+    def kill(self) -> None:
+        """SIGKILL, if it lives."""
+        ...
+
+    def wait(self, timeout: float | None = None) -> int:
+        """
+        Wait for its end; its exit status, or minus the number of the signal that killed it.
+
+        Raises:
+            subprocess.TimeoutExpired: it lives after that many seconds.
+        """
+        ...
+
+
+LaunchMaster = Callable[[Mapping[str, str], Path, int, Sequence[int]], MasterProcess]
+"""
+Start a master, in a session of its own: with this environment, working directory, file for its output and errors, and files
+that stay open under the same numbers.
+"""
+
+
+class _Executed(subprocess.Popen[bytes]):
+    def opened(self) -> int:
+        return os.pidfd_open(self.pid)  # until it is waited for, the number is its own
+
+
+def execute(environ: Mapping[str, str], cwd: Path, output: int, fds: Sequence[int]) -> MasterProcess:
+    """An interpreter of its own."""
+    return _Executed(
+        [sys.executable, "-P", "-m", MASTER],
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=output,
+        env=environ,
+        cwd=cwd,
+        pass_fds=fds,
+        start_new_session=True,
+    )
 
 
 class Started(msgspec.Struct, frozen=True):
@@ -52,13 +111,15 @@ def up(
     progress: Progress = lambda _: None,
     deadline_s: float = UP_S,
     lifeline_fd: int | None = None,
+    launch: LaunchMaster = execute,
 ) -> Started:
     """
     Start the personal pool of `home`, or find it running; returns when it accepts jobs.
 
     `settings` go into the pool's `kettle.toml` if there is none yet.  `environ` replaces what the pool's processes
     inherit from this one.  `progress` receives short sentences about what happens.  With `lifeline_fd` (see
-    `kettle.runtime.lifeline`) the pool ends with the process that holds the other end; without, it stays.
+    `kettle.runtime.lifeline`) the pool ends with the process that holds the other end; without, it stays.  `launch` starts
+    the master.
 
     Raises:
         HomeRefusedError: the directory cannot be a pool's home.
@@ -75,7 +136,11 @@ def up(
             write_settings(place, settings)
         with _Ears() as ears:
             variables, fds = _told(place, lock, environ, ears, lifeline_fd)
-            return Started(place.path, _start(place, ears, variables, fds, progress, deadline), new=True)
+
+            def start(output: int) -> MasterProcess:
+                return launch(variables, place.path, output, fds)
+
+            return Started(place.path, _start(place, ears, start, progress, deadline), new=True)
     finally:
         lock.release()
 
@@ -119,8 +184,7 @@ def _told(
 def _start(
     home: Home,
     ears: "_Ears",
-    variables: Mapping[str, str],
-    fds: list[int],
+    launch: Callable[[int], MasterProcess],
     progress: Progress,
     deadline: Deadline,
 ) -> MasterState:
@@ -128,16 +192,7 @@ def _start(
     said = log.stat().st_size if log.exists() else 0
     progress("starting the master")
     with log.open("ab") as output:
-        master = subprocess.Popen(
-            [sys.executable, "-P", "-m", "kettle_services.master"],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            env=variables,
-            cwd=home.path,
-            pass_fds=fds,
-            start_new_session=True,
-        )
+        master = launch(output.fileno())
     try:
         why = ears.wait_ready(master, progress, deadline)
         state = read_state(home)
@@ -151,12 +206,12 @@ def _start(
     raise StartFailedError(why or "The master wrote no state.", log, log_tail(log, said))
 
 
-def _let_go(master: "subprocess.Popen[bytes]") -> None:
+def _let_go(master: MasterProcess) -> None:
     """Outlive it or be outlived by it; if we are still there at its end, it leaves no zombie."""
     threading.Thread(target=master.wait, name="reap the master", daemon=True).start()
 
 
-def _abandon(home: Home, master: "subprocess.Popen[bytes]") -> None:
+def _abandon(home: Home, master: MasterProcess) -> None:
     """
     End a master that did not come up, and with it whatever it has started; jobs of an earlier one may have a better one yet.
     """
@@ -190,9 +245,9 @@ class _Ears:
         self._socket.close()
         shutil.rmtree(self._directory, ignore_errors=True)
 
-    def wait_ready(self, master: "subprocess.Popen[bytes]", progress: Progress, deadline: Deadline) -> str:
+    def wait_ready(self, master: MasterProcess, progress: Progress, deadline: Deadline) -> str:
         """Wait until the master is ready; what went wrong, or nothing."""
-        handle = os.pidfd_open(master.pid)
+        handle = master.opened()
         waiting = poll()
         waiting.register(self._socket, POLLIN)
         waiting.register(handle, POLLIN)

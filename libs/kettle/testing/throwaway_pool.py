@@ -28,6 +28,7 @@ from kettle.pool import DaemonState, MasterState, processes
 from kettle.pool.home import open_home
 from kettle.pool.personal_settings import Tables, Value, write_settings
 from kettle.runtime import Lifeline, make_lifeline
+from kettle.testing import warm_masters
 from kettle.testing.commands.running import KETTLE, Said, run
 from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers.embedded import server_directory
@@ -197,6 +198,7 @@ class ThrowawayPool:
             environ=self.environ,
             deadline_s=_WITHIN_S,
             lifeline_fd=self._lifeline.read_fd,
+            launch=warm_masters.launch,
         )
         self._pool_id = started.state.pool_id
         links = [self.home / "run", self.home / "postgres" / "socket", self.home / "startd" / "execute"]

@@ -9,7 +9,7 @@ import msgspec
 from kettle.worker_pools.texts import money_text, size_text, span_text
 from kettle_wire.worker_pools import Offer, WorkerPool
 
-_SPANS: Final = frozenset({"boot", "idle", "least_life", "life", "waits"})
+_SPANS: Final = frozenset({"boot", "consolidate", "idle", "least_life", "life", "waits"})
 _SIZES: Final = frozenset({"disk", "memory"})
 _MONEY: Final = frozenset({"budget", "price"})
 _encode: Final = msgspec.json.Encoder(order="deterministic").encode

@@ -34,6 +34,7 @@ _POOL: Final[Mapping[str, Reader]] = {
     "currency": currency,
     "idle": span,
     "least_life": span,
+    "consolidate": span,
     "life": span,
     "name": name,
     "waits": span,

@@ -127,6 +127,8 @@ class RemovalCause(StrEnum):
     """It had no job for as long as its pool lets it, and none would run there."""
     PATIENCE = "patience"
     """It was not ready or had no job for as long as the jobs that it is made for wait for one machine."""
+    SPARSE = "sparse"
+    """It has few jobs, and others have room for them."""
     MAX = "max"
     """Its pool is to be smaller."""
     BUDGET = "budget"

@@ -162,7 +162,7 @@ REMOVE_ROUTED = Route(
     parameters=RemoveRouted,
     reply=Outcomes,
     level="WRITE",
-    errors=(404, 422),
+    errors=(404, 409, 422),
     headers=("Idempotency-Key",),
     prefix=CE_PREFIX,
 )

@@ -30,6 +30,14 @@ PUBLISHED_DELAY: Final = Metric(
     meaning="From the record of a frame to the publication of its events.",
     services=("gateway",),
 )
+STREAM_DELAY: Final = Metric(
+    name="kettle.gateway.stream_delay",
+    kind="histogram",
+    unit="s",
+    meaning="From the record of an event until it was sent to somebody who follows events over HTTP; of what is sent together, the oldest one.",
+    services=("gateway",),
+    when="an event for somebody who follows",
+)
 SESSIONS: Final = Metric(
     name="kettle.gateway.sessions",
     kind="counter",

@@ -11,10 +11,11 @@ from typing import Any, Final
 
 import msgspec
 
-from kettle.bus.jetstream import CREATE, NANOSECONDS
+from kettle.bus.jetstream import CREATE, CREATE_STREAM, NANOSECONDS
 from kettle.bus.nats import NatsBus
 from kettle.bus.ports import BusError
 from kettle_services.collector.domain.reader_requests import Kept, ReaderError, accepted
+from kettle_services.collector.domain.stream_requests import accepted_stream
 from kettle_wire.subjects import Subjects
 
 _UNAVAILABLE: Final = 503
@@ -51,6 +52,18 @@ class Readers:
         except BusError as error:
             return _refusal(_UNAVAILABLE, str(error))
 
+    async def make_stream(self, subject: str, body: bytes) -> bytes:
+        """What JetStream says of a stream that an access point asks for which has joined, or why it is not asked."""
+        name = subject.removeprefix(self._subjects.stream_requests(""))
+        try:
+            return await self._bus.ask_jetstream(
+                f"{CREATE_STREAM}.{name}", accepted_stream(self._subjects, name, body)
+            )
+        except ReaderError as error:
+            return _refusal(error.code, str(error), kind="stream")
+        except BusError as error:
+            return _refusal(_UNAVAILABLE, str(error), kind="stream")
+
     def _request(self, stream: str, name: str, of: str, body: bytes) -> bytes:
         """What JetStream is asked; raises ReaderError."""
         if len(body) > _LARGEST:
@@ -71,6 +84,6 @@ class Readers:
         return request
 
 
-def _refusal(code: int, sentence: str) -> bytes:
-    kind = "io.nats.jetstream.api.v1.consumer_create_response"
-    return _encode({"type": kind, "error": {"code": code, "description": sentence}})
+def _refusal(code: int, sentence: str, *, kind: str = "consumer") -> bytes:
+    answer = f"io.nats.jetstream.api.v1.{kind}_create_response"
+    return _encode({"type": answer, "error": {"code": code, "description": sentence}})

@@ -42,7 +42,9 @@ async def serve(rt: Runtime, settings: CollectorSettings) -> None:
     await bus.serve(
         "collector", settings.name, [Served(QUERY_ADS, collector.query_ads)], version=VERSION, shared=True
     )
-    await bus.answer(subjects.readers(">"), Readers(bus, subjects, time.monotonic).answer)
+    readers = Readers(bus, subjects, time.monotonic)
+    await bus.answer(subjects.readers(">"), readers.answer)
+    await bus.answer(subjects.stream_requests("*"), readers.make_stream)
     log = await join_log(rt, settings)
     shard = await own_shard(rt, settings, bus, log, SHARD)
     if shard is None:

@@ -13,6 +13,7 @@ from kettle_services.dagman.domain.explanations import explained
 from kettle_services.dagman.domain.workflow import Workflow
 from kettle_services.dagman.following import DAG_JOB, Following
 from kettle_services.dagman.record import STREAM, Record
+from kettle_services.dagman.settings import NODES_OF_ONE
 from kettle_wire.codes import JobStatus, NodeJobKind, NodeState, RefusalCode, Universe
 from kettle_wire.commands.dagman import (
     ChangeWorkflow,
@@ -48,6 +49,8 @@ from kettle_wire.workflows import node_count
 EVENTS: Final = 5_000
 """So many events are one answer at most."""
 EVENT_BYTES: Final = 4 * 1024 * 1024
+_AGAIN_MS: Final = 10_000
+"""After how long it is asked again whether there is room for a workflow."""
 _REMEMBERED: Final = 200
 """Nodes of which is asked at a time what they have left."""
 _WITHIN_S: Final = 10.0
@@ -64,9 +67,14 @@ class WorkflowCommands:
         record: Record,
         following: Following,
         administers: Callable[[Identity], bool],
+        *,
+        most_nodes: int = NODES_OF_ONE,
     ) -> None:
-        """`administers`: whether a person may change everybody's workflows."""
+        """
+        `administers`: whether a person may change everybody's workflows; `most_nodes`: of all workflows of one owner together.
+        """
         self._administers = administers
+        self._most_nodes = most_nodes
         self._bus = bus
         self._schedd = schedd
         self._record = record
@@ -95,6 +103,7 @@ class WorkflowCommands:
             followed=place,
         )
         try:
+            self._require_room(caller.name, node_count(request.plan))
             workflow = _made(started)
         except ValueError as error:
             raise RefusedError(RefusalCode.UNACCEPTABLE, str(error)) from error
@@ -103,6 +112,26 @@ class WorkflowCommands:
         self._following.begin(workflow)
         changes = [(f"{STREAM}{number}", event) for event in events]
         return Decision(lambda position: WorkflowRuns(position=position, digest=request.digest), changes)
+
+    def _require_room(self, owner: str, nodes: int) -> None:
+        """
+        Raises RefusedError: the workflows of the owner would have more nodes than they may, for now or in any case.
+        """
+        most = self._most_nodes
+        mine = [
+            each for each in self._record.workflows.values() if each.owner == owner and each.ended is None
+        ]
+        there = sum(len(each.states) for each in mine)
+        if there + nodes <= most:
+            return
+        says = f"the workflow has {nodes:,} nodes, and all of one owner together have {most:,} at most (max_nodes_per_owner of [dagman])"
+        if not there:
+            raise RefusedError(RefusalCode.UNACCEPTABLE, f"{says}: submit it in parts")
+        raise RefusedError(
+            RefusalCode.BUSY,
+            f"{says}: it waits until some of yours have ended, which have {there:,}",
+            retry_after_ms=_AGAIN_MS,
+        )
 
     async def _said_before(self, number: int, caller: Identity) -> list[WorkflowEvent]:
         """

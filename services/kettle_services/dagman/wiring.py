@@ -41,7 +41,8 @@ async def serve(rt: Runtime, settings: DagmanSettings) -> None:
     def administers(caller: Identity) -> bool:
         return authorizer.decide(Level.ADMINISTRATOR, caller, None).allowed
 
-    asked = WorkflowCommands(bus, settings.name, record, following, administers)
+    most = settings.max_nodes_per_owner
+    asked = WorkflowCommands(bus, settings.name, record, following, administers, most_nodes=most)
     pipeline = CommandPipeline(record)
     await bus.serve(
         "dagman",

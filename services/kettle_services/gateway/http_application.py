@@ -96,7 +96,7 @@ async def http_application(
     if settings.prominence:
         from kettle_services.gateway.prominence.wiring import add_prominence  # few gateways have it
 
-        add_prominence(rt, application, settings, bus, parts, url)
+        await add_prominence(rt, application, settings, bus, parts, url)
     return (
         application,
         published.pages.application(),

@@ -81,6 +81,17 @@ class GatewaySettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields
     """Bytes of all uploads of one person, of one group, and of what the jobs of one person have sent."""
     prominence_kept: Seconds = 30 * 86400.0
     """Seconds for which it keeps what jobs have sent."""
+    prominence_bucket: Annotated[str, msgspec.Meta(pattern=r"^(s3://[^/\s?#]+(/[^\s?#]+)?)?$")] = ""
+    """
+    A bucket of S3, and how the names of objects begin in it, as `s3://bucket/kettle`: what people and jobs send is kept there, and
+    fetched from there. Default: a directory of the gateway.
+    """
+    prominence_bucket_key: str = ""
+    """A file that only the gateway can read, with the id of an access key and its secret, each on a line."""
+    prominence_bucket_region: str = ""
+    """The region of the bucket; default `us-east-1`."""
+    prominence_bucket_endpoint: Annotated[str, msgspec.Meta(pattern=r"^(https?://[^\s?#]+)?$")] = ""
+    """The address of its service where that is not Amazon's, as `https://s3.example.org`; machines and people must reach it."""
     seal_directory: str = ""
     """
     Directory of the keys (`*.seal`) with which it opens environments for owners who ask over HTTP; default
@@ -171,6 +182,10 @@ class GatewaySettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields
         if self.http_client_ca and not self.http_certificate:
             raise ValueError(
                 "http_client_ca: only a listener with http_certificate and http_key can ask for certificates"
+            )
+        if bool(self.prominence_bucket) != bool(self.prominence_bucket_key):
+            raise ValueError(
+                "prominence_bucket: a bucket and the file of its key are given together (prominence_bucket_key)"
             )
         if self.prominence and not self.rest:
             raise ValueError("prominence: it is a part of the REST interface, which rest switches on")

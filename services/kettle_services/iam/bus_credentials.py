@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Final, NoReturn
 
+from kettle.auth.trust.accounts import Account
 from kettle.auth.trust.jwts import encode
 from kettle.auth.trust.keys import KeyPair, SeedError
 from kettle.bus.credentials import ACCESS_POINT, GUEST
@@ -82,8 +83,8 @@ class ScopedSigningKey:
                 f"{name} is the name of a host or queue of this pool: join under another name",
                 status=409,
             )
-        pool = _key(self._trust / "account-POOL.nk").public
-        nats = {"type": "user", "version": 2, "issuer_account": pool, "tags": [ACCESS_POINT]}
+        joined = _key(self._trust / f"account-{Account.JOINED}.nk").public
+        nats = {"type": "user", "version": 2, "issuer_account": joined, "tags": [GUEST, ACCESS_POINT]}
         return {
             role: encode(
                 _key(self._trust / f"sign-{role}.nk"),

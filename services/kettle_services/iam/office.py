@@ -38,9 +38,10 @@ from kettle_services.iam.job_tokens import JobTokenOffice
 from kettle_services.iam.machine_owners import MachineOwners
 from kettle_services.iam.machine_removal import MachineRemoval
 from kettle_services.iam.own_pool import administrators, bus_credentials, own_server, pool_of
+from kettle_services.iam.people.heard_questions import HeardQuestions, callout_keys
 from kettle_services.iam.people.local_accounts import SaidBans, tell_bans
 from kettle_services.iam.people.told import ToldPeople
-from kettle_services.iam.people.wiring import callout_keys, identification_of, let_people_in, policy_of
+from kettle_services.iam.people.wiring import identification_of, let_people_in, policy_of
 from kettle_services.iam.pins import certificate
 from kettle_services.iam.pool_master import BusMaster, master_name
 from kettle_services.iam.record import Record
@@ -52,8 +53,12 @@ from kettle_services.iam.token_keys import KeyFiles
 from kettle_services.iam.token_requests import TokenRequests
 
 
-async def work(rt: Runtime, settings: IamSettings, bus: NatsBus, record: Record) -> None:
-    """Answer over bus and HTTP, until the process is asked to stop."""
+async def work(
+    rt: Runtime, settings: IamSettings, bus: NatsBus, record: Record, heard: HeardQuestions | None
+) -> None:
+    """
+    Answer over bus and HTTP, until the process is asked to stop; `heard`: what the bus asks about people meanwhile.
+    """
     overlap = int(settings.key_overlap)
     times = KeyTimes(life=int(settings.key_lifetime), lead=overlap, overlap=overlap)
     keys = KeyFiles(settings.directory, times, now=time.time())
@@ -92,10 +97,10 @@ async def work(rt: Runtime, settings: IamSettings, bus: NatsBus, record: Record)
     changed = await record_settings(record, settings, policy.files)
     told = ToldPeople(bus, bus.subjects)
     people, said = callout_keys(settings), None
-    if people is not None:
+    if people is not None and heard is not None:
         await told.open()
         await let_people_in(
-            rt, settings, people, identification, policy, record, denials, told, changed=changed
+            rt, settings, heard, people, identification, policy, record, denials, told, changed=changed
         )
         said = SaidBans(record, bus, told)
         rt.loop(said.keep(), name="bans for services")

@@ -6,6 +6,7 @@ from kettle.runtime.pool_connections import join_bus, join_log
 from kettle.runtime.shard_ownership import own_shard
 from kettle.storage import PgWorkingSet
 from kettle_services.iam.domain.state import SHARD
+from kettle_services.iam.people.heard_questions import hear
 from kettle_services.iam.record import Record
 from kettle_services.iam.settings import IamSettings
 
@@ -20,6 +21,7 @@ async def serve(rt: Runtime, settings: IamSettings) -> None:
     shard = await own_shard(rt, settings, bus, log, SHARD)
     if shard is None:
         return
+    heard = await hear(rt, settings)
     record = await Record.recall(log, PgWorkingSet(log.database), shard)
     fault_point("takeover.restored")
-    await work(rt, settings, bus, record)
+    await work(rt, settings, bus, record, heard)

@@ -33,6 +33,7 @@ from kettle_services.master.settings import MasterSettings
 from kettle_services.master.supervision.daemon_list import DaemonList
 from kettle_services.master.supervision.processes import Server, Service, module_of
 from kettle_services.master.zygote.client import ServiceZygote
+from kettle_services.master.zygote.made import MadeZygote
 
 if TYPE_CHECKING:
     from kettle.client.connections.pool_file import PoolFile
@@ -67,6 +68,7 @@ class BringUp:
         daemons: DaemonList,
         notify_environ: Callable[..., dict[str, str]],
         line: Lifeline,
+        zygote: MadeZygote | None = None,
     ) -> None:
         self._settings = settings
         self._home = home
@@ -88,9 +90,13 @@ class BringUp:
         forked = filter(self._forkable, [*self._without_database, *self._with_database])
         modules = list(dict.fromkeys(module_of(role_of(name)) for name in forked))
         self.zygote = (
-            ServiceZygote(modules, self._environ_of_all(), home.path, fds=self._fds) if modules else None
+            ServiceZygote(modules, self._environ_of_all(), home.path, fds=self._fds, made=zygote)
+            if modules
+            else None
         )
         """What forks the services; None: none can be forked."""
+        if zygote is not None and self.zygote is None:
+            zygote.leave()
 
     @property
     def database_url(self) -> str:

@@ -105,7 +105,7 @@ class BusConnection:
         """
         On a machine that has joined, the master shares the credential of its startd, which has its name.
         """
-        shared = bool(credentials) and Credential.read(credentials).guest
+        shared = bool(credentials) and Credential.read(credentials).of_machine
         return worker(self._name) if shared else service_identity("master", credentials)
 
     async def _speak(self, bus: "NatsBus", subjects: Subjects, credentials: str) -> None:

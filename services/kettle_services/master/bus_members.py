@@ -170,7 +170,7 @@ class BusMembers:
             before = self._trust.access_points()
             after = {other: each for other, each in before.items() if other != name}
             if people:
-                after[name] = AccessPoint(people)
+                after[name] = AccessPoint(people, apart=True)
             if after == before:
                 return False
             self._trust.keep_access_points(after)

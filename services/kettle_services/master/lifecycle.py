@@ -13,20 +13,25 @@ from kettle_services.master.self_restart import SelfRestart
 from kettle_services.master.settings import MasterSettings
 from kettle_services.master.supervision import orphan_sweep
 from kettle_services.master.supervision.switched_off import read_off
+from kettle_services.master.zygote.made import MadeZygote
 
 STOP_S: Final = 7200.0
 """The stages of a stop have their own deadlines; this only bounds their sum."""
 
 
-async def serve(rt: Runtime, settings: MasterSettings, *, succession: SelfRestart) -> None:
-    """Be the master; `succession` says afterwards whether it is to be followed by itself."""
+async def serve(
+    rt: Runtime, settings: MasterSettings, *, succession: SelfRestart, zygote: MadeZygote | None = None
+) -> None:
+    """
+    Be the master; `succession` says afterwards whether it is to be followed by itself.  `zygote`: one that exists already.
+    """
     home = open_home(settings.home_path)
     lock = _locked(home, settings.lock_fd)
     check_disk(home, settings)
     lived = False
     try:
-        await _sweep(home, settings)
-        await live(rt, settings, home, succession)
+        await _sweep(home, settings, zygote)
+        await live(rt, settings, home, succession, zygote)
         lived = True
     finally:
         await (orphan_sweep.sweep(home) if lived else _sweep(home, settings))
@@ -39,15 +44,16 @@ async def serve(rt: Runtime, settings: MasterSettings, *, succession: SelfRestar
             lock.release()
 
 
-async def _sweep(home: Home, settings: MasterSettings) -> None:
+async def _sweep(home: Home, settings: MasterSettings, zygote: MadeZygote | None = None) -> None:
     """
-    End what a killed master has left.  Its jobs go on if there is a startd to take them over, now or after the next start.
+    End what a killed master has left, which is not our zygote.  Its jobs go on if there is a startd to take them over, now
+    or after the next start.
     """
-    off = read_off(home)
+    off, ours = read_off(home), 0 if zygote is None else zygote.pid
     if any(role_of(name) == "startd" for name in settings.daemon_list if name not in off):
-        await orphan_sweep.sweep_services(home)
+        await orphan_sweep.sweep_services(home, but=ours)
     else:
-        await orphan_sweep.sweep(home)
+        await orphan_sweep.sweep(home, but=ours)
 
 
 def _locked(home: Home, fd: int) -> MasterLock:

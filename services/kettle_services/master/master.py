@@ -33,6 +33,7 @@ from kettle_services.master.kernel_tuning import tune
 from kettle_services.master.self_restart import SelfRestart
 from kettle_services.master.settings import MasterSettings
 from kettle_services.master.supervision.daemon_list import DaemonList
+from kettle_services.master.zygote.made import MadeZygote
 from kettle_wire.ads import Ad
 from kettle_wire.subjects import Subjects
 
@@ -46,7 +47,9 @@ class MasterError(Exception):
     """The master cannot go on; the message is the sentence with which it ends."""
 
 
-async def live(rt: Runtime, settings: MasterSettings, home: Home, succession: SelfRestart) -> None:
+async def live(
+    rt: Runtime, settings: MasterSettings, home: Home, succession: SelfRestart, zygote: MadeZygote | None
+) -> None:
     """Tune, start, watch, until asked to stop; then end everything."""
     tuning = ""
     if settings.linux_kernel_tuning_script:
@@ -61,7 +64,7 @@ async def live(rt: Runtime, settings: MasterSettings, home: Home, succession: Se
     ):
         async with asyncio.TaskGroup() as group:
             host = _Host(rt, settings, home, succession, group, tuning)
-            bring_up = BringUp(settings, home, host.daemons, listener.environ, lifeline)
+            bring_up = BringUp(settings, home, host.daemons, listener.environ, lifeline, zygote)
             try:
                 await host.run(bring_up, listener)
             finally:

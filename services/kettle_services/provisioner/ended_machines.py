@@ -15,7 +15,9 @@ _log: Final = logging.getLogger(__name__)
 
 
 async def tell_of_ends(bus: Bus, subjects: Subjects, hosted: Iterable[Hosted]) -> None:
-    """Have all providers that can tell of ends of machines tell them; never returns. A notice that is lost costs time alone."""
+    """
+    Have all providers that can tell of ends of machines tell them; never returns. A notice that is lost costs time alone.
+    """
     ended: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
     for each in hosted:
         if isinstance(each.provider, TellsOfEnds):

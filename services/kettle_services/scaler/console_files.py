@@ -31,5 +31,7 @@ class ConsoleFiles:
         return None
 
     def _path(self, lease: str) -> Path:
-        """Names of leases begin with those of pools, which have no slash; a lease that was named otherwise would be no file here."""
+        """
+        Names of leases begin with those of pools, which have no slash; a lease that was named otherwise would be no file here.
+        """
         return self._directory / lease.replace("/", "_").lstrip(".")

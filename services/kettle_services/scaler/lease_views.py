@@ -1,5 +1,7 @@
 """Leases as people see them: those that there are, and those that are over, which only the log knows."""
 
+import asyncio
+from collections import deque
 from collections.abc import Iterator
 from typing import Final
 
@@ -19,6 +21,9 @@ from kettle_wire.leases import LeaseState
 _HOUR_S: Final = 3600.0
 MOST_FRAMES: Final = 20_000
 """So many of the newest frames are looked through for leases that are over."""
+MOST_ENDED: Final = 10_000
+"""So many leases that are over are kept in memory, once somebody has asked for them."""
+_PAGE: Final = 500
 
 
 class LeaseLog:
@@ -26,6 +31,9 @@ class LeaseLog:
 
     def __init__(self, log: Log) -> None:
         self._log = log
+        self._ended: EndedLeases | None = None
+        """None: nobody has asked yet."""
+        self._reading = asyncio.Lock()
 
     async def timeline(self, lease: str) -> tuple[LeaseShown | None, list[LeaseMoment]]:
         """One lease and all its events; None: there never was one."""
@@ -44,27 +52,65 @@ class LeaseLog:
         """Whether there ever was such a lease."""
         return bool(await self._log.stream(SHARD, f"{leases.KIND}/{lease}"))
 
+    def committed(self, frame: Frame) -> None:
+        """To be told of every frame that is committed."""
+        if self._ended is not None and frame.number == self._ended.last + 1:
+            self._ended.take(frame)
+
     async def over(self, pool: str, *, since: float, head: int) -> tuple[list[LeaseShown], float]:
         """
         The leases of a pool (empty: of all) that ended, the newest last, and from when on none is missing.
 
-        `head`: the number of the newest frame.
+        `head`: the number of the newest frame. The first question after a start reads the newest frames, each later one nothing.
         """
-        after = max(0, head - MOST_FRAMES)
-        states: dict[str, Lease | None] = {}
-        found: list[LeaseShown] = []
-        begins = since
-        async for frame in self._log.read(SHARD, after=after):
-            if after and frame.number == after + 1:
-                begins = max(since, frame.at / 1e6)
-            for entry in _of_leases(frame):
-                event = decode(entry.data)
-                if entry.version > 1 and entry.stream not in states:
-                    continue  # it was requested before the first of these frames
-                shown, states[entry.stream] = _after(states.get(entry.stream), event, frame.at / 1e6)
-                if states[entry.stream] is None and shown.ended >= since and pool in {"", shown.pool}:
-                    found.append(shown)
-        return found, begins
+        async with self._reading:  # who asks at the same time has it read once
+            ended = self._ended or EndedLeases(max(0, head - MOST_FRAMES))
+            if ended.last < head:
+                await self._read(ended)
+            self._ended = ended
+        found = [each for each in ended.leases if each.ended >= since and pool in {"", each.pool}]
+        return found, max(since, ended.begins)
+
+    async def _read(self, ended: "EndedLeases") -> None:
+        """What was committed since; not all of it may have been told, while it was read the first time."""
+        async for frame in self._log.read(SHARD, after=ended.last):
+            if frame.number > ended.last:
+                ended.take(frame)
+            if not frame.number % _PAGE:
+                await asyncio.sleep(0)  # machines are to be answered meanwhile
+
+
+class EndedLeases:
+    """
+    The leases that are over, as the frames say that come one after the other; of many those that ended last.
+    """
+
+    def __init__(self, after: int) -> None:
+        """`after`: the number of the last frame that is not looked at."""
+        self.last = after
+        self.begins = 0.0
+        """From when on none is missing, seconds since the epoch; 0: from the beginning."""
+        self.leases: Final[deque[LeaseShown]] = deque()
+        self._whole = not after
+        self._states: Final[dict[str, Lease]] = {}
+
+    def take(self, frame: Frame) -> None:
+        """The next frame."""
+        self.last, at = frame.number, frame.at / 1e6
+        if not self._whole:
+            self._whole, self.begins = True, at
+        for entry in _of_leases(frame):
+            before = self._states.get(entry.stream)
+            if before is None and entry.version > 1:
+                continue  # it was requested before the first of these frames
+            shown, after = _after(before, decode(entry.data), at)
+            if after is not None:
+                self._states[entry.stream] = after
+                continue
+            self._states.pop(entry.stream, None)
+            self.leases.append(shown)
+            if len(self.leases) > MOST_ENDED:
+                self.begins = self.leases.popleft().ended
 
 
 def _of_leases(frame: Frame) -> Iterator[Entry]:

@@ -49,7 +49,7 @@ _PAGE: Final = 500
 """So many frames are read at once, the newest first."""
 _IDLE_PART: Final = 9
 """Plans leave so much more time to everything else than they take."""
-_FINAL: Final = frozenset({RemovalCause.POOL, RemovalCause.BUDGET})
+_FINAL: Final = frozenset({RemovalCause.POOL, RemovalCause.BUDGET, RemovalCause.SPARSE})
 """What is removed because of these takes no more jobs at once, also if some run."""
 _GONE: Final = LeaseGone.__struct_config__.tag
 _log: Final = logging.getLogger(__name__)
@@ -74,6 +74,8 @@ class Planner:
         self._settings = settings
         self._rights = AskedRights(bus, settings.negotiator)
         self._patience = Patience()
+        self._sparse: dict[str, float] = {}
+        """Machines with few jobs, for which others have room, and since when."""
         self._rooms: dict[str, Room] = {}
         self._spending = Spending()
         self._learned: dict[str, dict[str, Scalar]] = {}
@@ -176,6 +178,7 @@ class Planner:
         began, used = time.monotonic(), time.thread_time()
         plan = self._plan(self._patience)
         used = time.thread_time() - used
+        self._sparse = {lease: self._sparse.get(lease, time.time()) for lease in plan.sparse}
         made = msgspec.structs.replace(plan.made, took=time.monotonic() - began)
         self._latest = made
         self._durations.record(made.took)
@@ -233,6 +236,7 @@ class Planner:
             spent=self._spending.on(now),
             max_actions=self._settings.max_actions,
             settles=_SETTLES_S,
+            sparse=self._sparse,
             sound=self._provisioning.seen.sound is not None,
         )
 

@@ -240,7 +240,9 @@ class Provisioning:
             await self.carry_out(decision)
 
     async def _empty(self, lease: str, why: str) -> None:
-        """Its startd takes no more jobs from now on; when it is to end, and by when, the machine hears with its next renewal."""
+        """
+        Its startd takes no more jobs from now on; when it is to end, and by when, the machine hears with its next renewal.
+        """
         try:
             await self._bus.call(
                 DRAIN, lease, DrainMachine(id=f"{lease}.empty", reason=why, speed="peaceful")

@@ -53,7 +53,9 @@ async def serve(rt: Runtime, settings: ScalerSettings) -> None:
     pipeline = CommandPipeline(record, administrators=lambda: {*settings.administrators, own_name()})
     renewals = Renewals(provisioning, settings)
     pools = PoolCommands(record, provisioning, planner, AskedPlans(planner.plan_now), PlanLog(log))
-    leases = LeaseCommands(record, LeaseLog(log), pools, provisioning, bus, settings)
+    lease_log = LeaseLog(log)
+    record.on_commit(lease_log.committed)
+    leases = LeaseCommands(record, lease_log, pools, provisioning, bus, settings)
     served = [pipeline.command(RENEW, renewals.renew), *pools.served(pipeline), *leases.served(pipeline)]
     await bus.serve("scaler", settings.name, served, version=VERSION)
     rt.ready()

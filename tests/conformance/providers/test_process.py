@@ -116,13 +116,12 @@ class TestProcess(ProviderSuite):
     async def test_an_end_is_noticed(self, world: World) -> None:
         """By the provider that has made the machine, and by one that has found it."""
         maker, finder = await world.provider(), await world.provider()
-        told: list[asyncio.Queue[str]] = []
-        for provider in (maker, finder):
-            assert isinstance(provider, TellsOfEnds)
-            if provider is finder:
-                handle = await maker.create(order(_OFFER, "crowd-9-0"), bootstrap("crowd-9-0"))
-            told.append(asyncio.Queue())
-            await provider.tell_of_ends(told[-1].put_nowait)
+        assert isinstance(maker, TellsOfEnds)
+        assert isinstance(finder, TellsOfEnds)
+        told = [asyncio.Queue[str](), asyncio.Queue[str]()]
+        await maker.tell_of_ends(told[0].put_nowait)
+        handle = await maker.create(order(_OFFER, "crowd-9-0"), bootstrap("crowd-9-0"))
+        await finder.tell_of_ends(told[1].put_nowait)
         await until((world.bootstraps / "crowd-9-0.json").exists, "it does not start")
         assert all(queue.empty() for queue in told)
         (mark,) = marked(f"{world.bootstraps.parent}/machines/")

@@ -370,7 +370,7 @@ async def test_the_queues_of_the_past_are_listed(tables: JobTables, backend: Bac
     assert [] == await at(tables, 0.5, state=["held"])
     assert 7 == len(await at(tables, 1.5, owner=["bob"], state=["idle", "held"], limit=1))
 
-    eight = {"schedd": ["ap1"], "cluster": [8]}
+    eight: dict[str, Any] = {"schedd": ["ap1"], "cluster": [8]}
     assert ["idle"] * 4 == [job.state for job in await at(tables, 41.5, **eight)]
     assert ["idle", "held", "held", "held"] == [job.state for job in await at(tables, 42.5, **eight)]
     assert {"all of them"} == {job.hold_reason for job in await at(tables, 42.5, state=["held"], **eight)}
@@ -380,6 +380,7 @@ async def test_the_queues_of_the_past_are_listed(tables: JobTables, backend: Bac
     assert [] == await at(tables, 40.5, small, **eight)
     [changed] = await at(tables, 41.5, small, fields=["RequestMemory"], **eight)
     assert ("8.3@ap1", {"RequestMemory": 1}) == (changed.id, changed.attributes)
-    for asked in ({"sort": "owner"}, {"explain": True}):
+    other: dict[str, Any]
+    for other in ({"sort": "owner"}, {"explain": True}):
         with pytest.raises(RequestRefused, match="queues of the past"):
-            await at(tables, 2, **asked)
+            await at(tables, 2, **other)

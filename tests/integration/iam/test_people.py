@@ -9,12 +9,17 @@ import pytest
 import pytest_asyncio
 from tests.integration.iam.gate import Gate, gate_on
 
+from kettle.auth.trust.callout import Question
 from kettle.bus.nats import NatsBus
 from kettle.bus.ports import NotAcceptedError, RefusedError
 from kettle.client.connections.pool_connection import connect_pool
 from kettle.client.connections.pool_file import PoolFile, login_name
+from kettle.eventsourcing.log import Log, WorkingSet
+from kettle.eventsourcing.shard import Shard
 from kettle.testing.patience import PATIENCE_S
 from kettle.testing.services import Backend
+from kettle_services.iam.people.heard_questions import Waiting
+from kettle_services.iam.record import Record
 from kettle_wire.commands.iam import OPEN_SESSION, WHO_AM_I, BeginSession, WhoAmI
 from kettle_wire.identity import bearer
 
@@ -121,3 +126,37 @@ async def test_while_iam_is_away_people_wait_and_connections_stay(backend: Backe
             await gate.start()
             await coming
             assert "ada" == (await before.call(WHO_AM_I, "iam", WhoAmI())).subject
+
+
+async def test_who_comes_while_iam_reads_its_record_is_not_asked_to_come_again(
+    backend: Backend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The question is heard by then, and answered as soon as iam can."""
+    reading, asked, recalled = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    recall, put = Record.recall, Waiting.put
+
+    async def slowly(log: Log, working: WorkingSet, shard: Shard) -> Record:
+        reading.set()
+        await recalled.wait()
+        return await recall(log, working, shard)
+
+    def seen(waiting: Waiting, question: Question, reply: str) -> bool:
+        asked.set()
+        return put(waiting, question, reply)
+
+    async with gate_on(backend, tmp_path, RULES) as gate:
+        await gate.stop()
+        monkeypatch.setattr(Record, "recall", slowly)
+        monkeypatch.setattr(Waiting, "put", seen)
+        starting = asyncio.create_task(gate.start())
+        await reading.wait()
+
+        async def come() -> None:
+            async with gate.bus(gate.token("ada")) as bus:
+                assert bus.connected
+
+        coming = asyncio.create_task(come())
+        await asked.wait()
+        recalled.set()
+        await coming
+        await starting

@@ -63,7 +63,7 @@ def test_a_forked_service_is_shown_as_the_one_that_it_is(dummies: DummyPool) -> 
     lifeline = environ["KETTLE_LIFELINE_FD"]
     zygote = parent_of(first)
     assert zygote is not None
-    shared = Path(f"/proc/{zygote}/fd/{lifeline}").readlink()
+    shared = Path(f"/proc/{started.state.pid}/fd/{lifeline}").readlink()
     assert shared == Path(f"/proc/{first}/fd/{lifeline}").readlink()
     opened = opened_by(zygote)
     line = next(path for path in opened if path.startswith("socket:"))

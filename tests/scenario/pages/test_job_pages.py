@@ -32,8 +32,8 @@ async def test_a_job_says_why_it_waits_and_what_has_happened(
     look: Looks, pool: ThrowawayPool, tmp_path: Path
 ) -> None:
     """
-    Wishes 1, 5, 6 and 14: the page of a job has the reason in words, the time line and the events, and follows what is recorded without
-    taking away what somebody writes; at an earlier moment it shows the job as it was, and it tells what is different since.
+    Wishes 1, 5, 6 and 14: the page of a job has the reason in words, what would be if it asked for less, the time line and the events, and
+    follows what is recorded without taking away what somebody writes; at an earlier moment it shows the job as it was, and it tells what is different since.
     """
     big = "executable = /bin/true\nrequest_memory = 4TB\nqueue\n"
     cluster = (await pool.client.submit(big, cwd=tmp_path)).cluster
@@ -48,6 +48,14 @@ async def test_a_job_says_why_it_waits_and_what_has_happened(
         assert "idle" == await seen.text(".title .state")
         assert 1 == await seen.page.locator(".gantt rect.idle").count()
         assert "submitted cluster" in await seen.text("section:has(#events)")
+        await seen.page.click("text=Change it")
+        await seen.page.fill("[name=RequestMemory]", "16")
+        await seen.page.click("text=Would it run?")
+        await seen.page.wait_for_selector("p[role=status]:has-text('slots could run it')")
+        assert "16" == await seen.page.input_value("[name=RequestMemory]")
+        assert [] == await seen.violations()
+        await seen.go(f"/jobs/{cluster}.0")
+        assert "memory 4.0 TiB" in await seen.text("section:has(#facts)")
         await seen.page.wait_for_selector("[data-live-state=on]")
         await seen.page.click("text=Change it")
         await seen.page.fill("[name=Name]", "Colour")

@@ -10,6 +10,7 @@ from kettle_services.dagman.commands import WorkflowCommands
 from kettle_services.dagman.domain.workflow import Workflow
 from kettle_services.dagman.following import Following
 from kettle_services.dagman.record import Record
+from kettle_services.dagman.settings import NODES_OF_ONE
 from kettle_wire.ads import Ad
 from kettle_wire.codes import JobStatus, Universe
 from kettle_wire.commands.dagman import StartWorkflow
@@ -24,10 +25,12 @@ SUBJECTS = Subjects("pool")
 class Service:
     """The parts of it that tests speak to."""
 
-    def __init__(self, record: Record, bus: MemoryBus) -> None:
+    def __init__(self, record: Record, bus: MemoryBus, most_nodes: int) -> None:
         self.record = record
         self.following = Following(bus, SUBJECTS, "ap", record)
-        self.commands = WorkflowCommands(bus, "ap", record, self.following, lambda _caller: False)
+        self.commands = WorkflowCommands(
+            bus, "ap", record, self.following, lambda _caller: False, most_nodes=most_nodes
+        )
 
     async def start(self, plan: bytes) -> Workflow:
         """Have ann begin the workflow, which is given back."""
@@ -38,8 +41,10 @@ class Service:
         return self.record.workflows[7]
 
 
-async def dagman(dag_job: Ad, begun: Workflow | None = None) -> Service:
-    """With what its schedd says of the DAG job; `begun`: the workflow, as the log has it."""
+async def dagman(dag_job: Ad, begun: Workflow | None = None, *, most_nodes: int = NODES_OF_ONE) -> Service:
+    """
+    With what its schedd says of the DAG job; `begun`: a workflow, as the log has it; `most_nodes`: of all workflows of an owner.
+    """
 
     async def query(_request: QueryJobs, _caller: Identity) -> JobAds:
         return JobAds(jobs=[dag_job], total=1)
@@ -53,7 +58,7 @@ async def dagman(dag_job: Ad, begun: Workflow | None = None) -> Service:
     record = await Record.recall(log, MemoryWorkingSet(log), shard, interval=60.0)
     if begun is not None:
         record.begin(begun)
-    return Service(record, MemoryBus(server, subjects=SUBJECTS, identity=daemon("dagman")))
+    return Service(record, MemoryBus(server, subjects=SUBJECTS, identity=daemon("dagman")), most_nodes)
 
 
 def dag_job(status: JobStatus, *, runs: bool) -> Ad:

@@ -18,7 +18,7 @@ from kettle_services.dagman.domain.reading import STEP, Reader
 from kettle_services.dagman.domain.workflow import Workflow
 from kettle_services.dagman.following import Following
 from kettle_services.dagman.record import Record
-from kettle_wire.codes import JobStatus
+from kettle_wire.codes import NOT_NOW, JobStatus
 from kettle_wire.commands.dagman import (
     ChangeWorkflow,
     ExplainNode,
@@ -30,6 +30,7 @@ from kettle_wire.commands.dagman import (
 )
 from kettle_wire.events import encode
 from kettle_wire.events.cluster import ClusterSubmitted
+from kettle_wire.events.workflow import WorkflowEnded
 from kettle_wire.frames import Entry, Frame
 from kettle_wire.identity import Identity, Kind
 from kettle_wire.subjects import Subjects
@@ -179,3 +180,32 @@ async def test_a_plan_that_hides_how_many_nodes_it_has_is_not_begun(plan: bytes)
     """So that who reads what is recorded need not unpack it to know."""
     with pytest.raises(RefusedError, match="no plan of a workflow"):
         await (await dagman(dag_job(JobStatus.RUNNING, runs=True))).start(plan)
+
+
+async def test_one_owner_does_not_fill_the_memory_with_workflows() -> None:
+    """
+    A workflow with which an owner would have too many nodes waits until another one is over; one that alone has too many is refused
+    for good; what others have does not count.
+    """
+    names = [f"N{number}" for number in range(4)]
+    plan, ad = packed(Plan(names=names, starts=bytes(20))), dag_job(JobStatus.RUNNING, runs=True)
+    alone = await dagman(ad, most_nodes=3)
+    with pytest.raises(RefusedError, match=r"has 4 nodes.*at most.*submit it in parts") as refused:
+        await alone.start(plan)
+    assert "unacceptable" == refused.value.code
+    for owner, ended in (("ann", False), ("ann", True), ("eve", False)):
+        first = msgspec.structs.replace(started(Plan(names=["A", "B"])), owner=owner, workflow=6)
+        other = Workflow(first)
+        if ended:
+            other.apply(WorkflowEnded(status=0, exit_code=0))
+        service = await dagman(ad, other, most_nodes=5)
+        if owner == "eve" or ended:
+            assert 4 == len((await service.start(plan)).states)
+            continue
+        with pytest.raises(
+            RefusedError, match="it waits until some of yours have ended, which have 2"
+        ) as now:
+            await service.start(plan)
+        assert now.value.code in NOT_NOW
+        other.apply(WorkflowEnded(status=0, exit_code=0))
+        assert 4 == len((await service.start(plan)).states)

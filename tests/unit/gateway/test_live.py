@@ -6,7 +6,7 @@ from typing import cast
 import pytest
 from aiohttp.test_utils import make_mocked_request
 
-from kettle_services.gateway.pages.live import LiveParts, TableWatch
+from kettle_services.gateway.pages.live import Costs, LiveParts, TableWatch
 from kettle_services.gateway.rest.admission import Admission
 from kettle_services.gateway.rest.application import Asked
 from kettle_services.gateway.rest.job_tables import JobTables
@@ -36,3 +36,20 @@ async def test_one_person_watches_so_many_pages() -> None:
         assert 200 == (await live.send(asked("eve"), part)).status
     assert 429 == refused.value.status
     assert 0 == streams.count
+
+
+def test_parts_that_are_made_together_share_what_they_cost() -> None:
+    """Two that are made at once have taken half of that time each; what is made alone has taken all of its time."""
+    now = [10.0]
+    costs = Costs(lambda: now[0])
+    one = costs.begin()
+    now[0] += 1.0
+    two = costs.begin()
+    now[0] += 4.0
+    assert 3.0 == costs.end(one)
+    now[0] += 2.0
+    assert 4.0 == costs.end(two)
+    now[0] += 100.0
+    three = costs.begin()
+    now[0] += 0.5
+    assert 0.5 == costs.end(three)

@@ -164,8 +164,8 @@ async def test_another_object_is_no_smaller_form_of_one(tmp_path: Path) -> None:
     wanted = Place("uploads", "ada", "x")
     for name in ("x", "x.gz", "x.br"):
         await objects.put(Place("uploads", "ada", name), _coming(name.encode()), size=None, sha256="")
-    path = await objects.file(wanted)
-    assert path is not None
+    path = await objects.where(wanted)
+    assert isinstance(path, Path)
 
     async def send(_request: web.Request) -> web.StreamResponse:
         return web.FileResponse(path)

@@ -77,7 +77,9 @@ def test_a_state_has_a_word_and_a_reason(found: Job, status: str, reason: str) -
 
 
 def test_a_description_tells_what_the_job_has_cost() -> None:
-    """Its core time at the price that its machine told; where machines cost nothing there is no word of it."""
+    """
+    Its core time at the price that its machine told; where machines cost nothing there is no word of it.
+    """
     ran = {"ExitCode": 0, "JobStartDate": 5, "CompletionDate": 1805, "CpusProvisioned": 2}
     ran["LastRemoteWallClockTime"] = 1800
     priced = job("completed", MachineAttrKettlePrice0=0.05, MachineAttrKettleCurrency0="EUR", **ran)

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import ExitStack, asynccontextmanager, suppress
+from datetime import UTC, datetime
 from typing import Any, cast
 
 import msgspec
@@ -100,8 +101,12 @@ class Nobody(People):
 class World:
     """A gateway that has begun to read the events of a pool, of which there were two before."""
 
-    def __init__(self, bus: MemoryBus, client: TestClient[Any, Any], streams: Streams) -> None:
+    def __init__(
+        self, bus: MemoryBus, client: TestClient[Any, Any], streams: Streams, delays: list[float]
+    ) -> None:
         self._bus = bus
+        self.delays = delays
+        """How old the oldest was of what was sent together."""
         self.client = client
         self.streams = streams
         self._last = 2
@@ -128,8 +133,16 @@ async def world(people: People | None = None) -> AsyncGenerator[World]:
     before = [Post(SUBJECTS.tail("ada", 1, 0, "job.held"), envelope("ada", n)) for n in (1, 2)]
     await bus.append_together(before, expect_last=0, note="")
     hub, streams = EventHub(bus, SPEC.name), Streams(4, most_of_one=3)
+    delays: list[float] = []
     feed = EventFeed(
-        bus, SPEC.name, people or People(), cast("PastQuestions", None), hub, streams, heartbeat=HEARTBEAT_S
+        bus,
+        SPEC.name,
+        people or People(),
+        cast("PastQuestions", None),
+        hub,
+        streams,
+        heartbeat=HEARTBEAT_S,
+        delay=delays.append,
     )
 
     def answers(
@@ -153,7 +166,7 @@ async def world(people: People | None = None) -> AsyncGenerator[World]:
             while not hub.began:
                 await asyncio.sleep(0)
         async with TestClient(TestServer(application)) as client:
-            yield World(bus, client, streams)
+            yield World(bus, client, streams, delays)
     finally:
         for task in tasks:
             task.cancel()
@@ -176,13 +189,21 @@ async def places(response: ClientResponse, count: int) -> list[int]:
 
 async def test_one_reading_serves_all_and_each_has_only_the_own_events() -> None:
     """
-    Two readers have the events of their person, in order, and none of another; who comes back behind a place misses none.
+    Two readers have the events of their person, in order, and none of another; who comes back behind a place misses none.  How late events
+    were sent is measured, and not of who comes back for them.
     """
     async with world() as gateway, gateway.following() as one, gateway.following() as two:
         await gateway.publish("ada", "eve", "ada")
         assert [3, 5] == await places(one, 2) == await places(two, 2)
         async with gateway.following("/", **{"Last-Event-ID": "3"}) as again:
             assert [5] == await places(again, 1)
+            await gateway.publish("ada")
+            assert [6] == await places(again, 1)
+        async with asyncio.timeout(WITHIN_S):
+            while len(gateway.delays) < 5:  # of the three and of the last one
+                await asyncio.sleep(0)
+        since = datetime.now(UTC) - datetime(2026, 11, 25, 12, tzinfo=UTC)
+        assert all(abs(delay - since.total_seconds()) < WITHIN_S for delay in gateway.delays)
 
 
 async def test_what_is_older_is_read_in_the_name_of_the_person_and_then_here() -> None:

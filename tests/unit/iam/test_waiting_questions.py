@@ -1,7 +1,7 @@
 """In which order questions of the bus about people are answered."""
 
 from kettle.auth.trust.callout import Question
-from kettle_services.iam.people.responder import Waiting
+from kettle_services.iam.people.heard_questions import Waiting
 
 
 def question(address: str, number: int) -> Question:

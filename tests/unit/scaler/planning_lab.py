@@ -107,6 +107,7 @@ class Lab:
         self.max_actions = 1000
         self.sound = True
         self.settles = 0.0
+        self.sparse: dict[str, float] = {}
         self.learned: Mapping[str, Ad] = {}
 
     def queue(self, count: int, ad: Ad | None = None, *, submitter: str = "ann", nodes: int = 1) -> int:
@@ -136,6 +137,7 @@ class Lab:
             max_actions=self.max_actions,
             sound=self.sound,
             settles=self.settles,
+            sparse=self.sparse,
         )
 
     def snapshot(self) -> Snapshot:
@@ -154,7 +156,9 @@ class Lab:
         """What is planned now, which nothing is done about yet."""
         self.number += 1
         context = Context(now=lambda: int(self.now))
-        return self.snapshot().plan(self.inputs(), self.patience, context)
+        plan = self.snapshot().plan(self.inputs(), self.patience, context)
+        self.sparse = {lease: self.sparse.get(lease, self.now) for lease in plan.sparse}
+        return plan
 
     def act(self, plan: Plan) -> list[str]:
         """Record what was planned; the leases that it asks for."""
@@ -203,6 +207,23 @@ class Lab:
         for lease in leases:
             self.record(lease, LeaseBusy(until=self.now + 10_000))
             self.slots.pop(f"{lease}.slot1", None)
+
+    def runs(self, lease: str, *jobs: tuple[int, int]) -> None:
+        """It runs jobs of so many cores and so much memory."""
+        one = self.leases[lease]
+        self.record(lease, LeaseBusy(until=self.now + 10_000))
+        for key in [key for key in self.slots if key.startswith(f"{lease}.")]:
+            del self.slots[key]
+        left = (
+            one.offer.cpus - sum(each for each, _ in jobs),
+            one.offer.memory - sum(each for _, each in jobs),
+        )
+        self.slots[f"{lease}.slot1"] = machine_slot(lease, *left, KettlePool=one.requested.pool)
+        for number, (cpus, memory) in enumerate(jobs, 1):
+            self.slots[f"{lease}.slot1_{number}"] = machine_slot(
+                lease, cpus, memory, State="Claimed", PartitionableSlot=False, DynamicSlot=True,
+                KettlePool=one.requested.pool,
+            )  # fmt: skip
 
     def pause(self, name: str, *, drain: bool = False) -> None:
         state = self.pools[name]

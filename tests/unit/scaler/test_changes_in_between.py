@@ -1,7 +1,5 @@
 """What changes between a plan and its machines, and between two plans."""
 
-from typing import Final
-
 import msgspec
 
 from kettle_services.scaler.domain.leases.breakers import TemplateRecord, template_of
@@ -15,15 +13,13 @@ from .leases_lab import LeaseLab
 from .leases_lab import machine as found
 from .planning_lab import Lab, job, machines, offer, pool
 
-EUR: Final = {"currency": "EUR"}
-
 
 def test_a_machine_costs_what_its_offer_said_when_it_was_planned() -> None:
     """The file says another price while it boots: that is for those which are planned from then on."""
-    lab = Lab(pool(offers=[offer(price=1.0, **EUR)]))
+    lab = Lab(pool(offers=[offer(price=1.0, currency="EUR")]))
     lab.queue(8)
     [lease] = lab.act(lab.plan())
-    lab.apply(pool(offers=[offer(price=5.0, **EUR)]))
+    lab.apply(pool(offers=[offer(price=5.0, currency="EUR")]))
     lab.queue(8)
     plan = lab.plan()
     assert (1.0, [5.0]) == (lab.leases[lease].offer.price, [each.offer.price for each in plan.leases])
@@ -65,7 +61,9 @@ def test_machines_of_an_offer_that_the_file_has_no_more_go_when_they_are_idle() 
 
 
 def test_another_template_is_tried_while_machines_of_the_last_one_boot() -> None:
-    """Those that come are counted on as they were ordered; of the new one there is a single machine until that is ready."""
+    """
+    Those that come are counted on as they were ordered; of the new one there is a single machine until that is ready.
+    """
     before = pool(offers=[offer(template="image-1")])
     lab = Lab(before)
     lab.queue(16)
@@ -90,7 +88,9 @@ def test_a_hundred_thousand_jobs_that_are_alike_are_one_group() -> None:
 
 
 def test_a_slow_provider_is_not_asked_for_more_than_is_needed() -> None:
-    """None of its machines comes for a long time, while jobs come and others leave: at no moment there are too many."""
+    """
+    None of its machines comes for a long time, while jobs come and others leave: at no moment there are too many.
+    """
     lab = Lab(pool(max=1000))
     for waiting in [400, *range(400, 1000, 75), 1000, *[1000] * 20]:
         lab.set_queue(waiting)
@@ -112,7 +112,9 @@ def test_machines_that_were_made_together_do_not_leave_together() -> None:
 
 
 def test_a_machine_that_joins_after_its_lease_was_given_up_is_told_to_end() -> None:
-    """Its provider has said that it is gone, and it speaks: the lease stays over; once it is listed, it is nobody's and goes."""
+    """
+    Its provider has said that it is gone, and it speaks: the lease stays over; once it is listed, it is nobody's and goes.
+    """
     lab = LeaseLab()
     [lease] = lab.ready(1)
     lab.gone(f"i-{lease}", proven=True)

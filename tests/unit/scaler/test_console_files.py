@@ -14,7 +14,9 @@ from .leases_lab import LeaseLab
 
 
 def test_what_a_machine_wrote_is_for_the_pools_account(tmp_path: Path) -> None:
-    """It is read again by the name of the lease, and by nobody else; of one that is not kept nothing is known."""
+    """
+    It is read again by the name of the lease, and by nobody else; of one that is not kept nothing is known.
+    """
     kept = ConsoleFiles(tmp_path / "consoles")
     kept.keep("crowd-1-1", "no route to host\nat all")
     assert ("no route to host\nat all", None) == (kept.read("crowd-1-1"), kept.read("crowd-1-2"))

@@ -141,6 +141,19 @@ def at_a_place(name: str) -> Callable[[Lab], None]:
     return queue
 
 
+def few_jobs(lab: Lab) -> None:
+    """Two machines have one job each, and have had for minutes."""
+    small_jobs(lab)
+    for lease in lab.act(lab.plan())[:2]:
+        lab.ready(lease)
+        lab.runs(lease, (1, 1024))
+    for lease in [each for each, one in lab.leases.items() if not one.ready]:
+        del lab.leases[lease]
+    lab.requests = {}
+    lab.plan()
+    lab.now += 300
+
+
 OF_POOLS: Final[dict[str, tuple[Callable[[Lab], None], dict[str, Any], dict[str, Any]]]] = {
     "name": (small_jobs, {}, {"name": "q"}),
     "kind": (mixed_jobs, {}, {"kind": PoolKind.DEDICATED}),
@@ -150,6 +163,7 @@ OF_POOLS: Final[dict[str, tuple[Callable[[Lab], None], dict[str, Any], dict[str,
     "idle": (idle_machines, {}, {"idle": 900.0}),
     "life": (long_jobs, {}, {"life": 1800.0}),
     "least_life": (idle_machines, {}, {"least_life": 3600.0}),
+    "consolidate": (few_jobs, {}, {"consolidate": 60.0}),
     "budget": (small_jobs, {}, {"budget": 1.0}),
     "owners": (small_jobs, {}, {"owners": ["bob"]}),
     "groups": (small_jobs, {}, {"groups": ["physics"]}),

@@ -241,6 +241,34 @@ def test_silence_is_no_reason_to_remove_machines() -> None:
     assert {} == removed(lab.plan().made)
 
 
+def test_a_machine_with_few_jobs_takes_no_more_if_others_have_room_for_them() -> None:
+    """One after the other, when that was so for as long as the pool says, and while nothing waits."""
+    lab, leases = grown(3, pool(consolidate=120.0, max=3))
+    lab.runs(leases[0], (4, 4096))
+    lab.runs(leases[1], (1, 1024))
+    lab.runs(leases[2], (6, 8192))
+    assert {} == removed(lab.plan().made)
+    lab.now += 119
+    assert {} == removed(lab.plan().made)
+    lab.now += 1
+    assert {leases[1]: RemovalCause.SPARSE} == removed(lab.plan().made)
+    lab.set_queue(40)
+    assert {} == removed(lab.plan().made)
+    lab.requests = {}
+    assert {} == removed(lab.plan().made)
+
+
+def test_a_machine_whose_jobs_have_no_room_elsewhere_goes_on() -> None:
+    """Cores alone are not enough, and a pool that does not want it keeps all."""
+    for consolidate in (60.0, 0.0):
+        lab, leases = grown(2, pool(max=2, consolidate=consolidate))
+        lab.runs(leases[0], (4, 16_000))
+        lab.runs(leases[1], (1, 1024))
+        lab.plan()
+        lab.now += 600
+        assert {} == removed(lab.plan().made)
+
+
 def test_a_trickle_of_jobs_makes_no_waves() -> None:
     """
     For half an hour a job comes every half minute and runs for twenty seconds: one machine is made, and stays.

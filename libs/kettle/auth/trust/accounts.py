@@ -5,6 +5,7 @@ The accounts of a pool on the bus, and what each of them uses of the others.
     PEOPLE     persons, administrators, and programs that read the published events
     WORKERS    the startds of the machines
     OUTSIDERS  schedds of other pools that send jobs here, and collectors of others that forward ads
+    JOINED     the services of access points that have joined by a token
     AUTH       nobody but the one who answers the server's question who a person is that shows a token; see `callout`
     SYSTEM     the server's own, for who tells it about accounts
 
@@ -19,7 +20,9 @@ from typing import Final
 
 import msgspec
 
-from kettle_wire.commands.catalogue import ENDPOINTS
+from kettle_wire.commands.catalogue import ENDPOINTS, open_to
+from kettle_wire.commands.log import READ_FRAMES
+from kettle_wire.endpoint import Caller
 from kettle_wire.subjects import API, FORWARDED, GUESTS_API, Subjects
 
 
@@ -31,13 +34,18 @@ class Account(StrEnum):
     PEOPLE = "PEOPLE"
     WORKERS = "WORKERS"
     OUTSIDERS = "OUTSIDERS"
+    JOINED = "JOINED"
     AUTH = "AUTH"
 
 
 _POOL, _PEOPLE, _WORKERS, _OUTSIDERS = Account.POOL, Account.PEOPLE, Account.WORKERS, Account.OUTSIDERS
+_JOINED: Final = Account.JOINED
 
 _VISITORS: Final = ("schedd", "shadow")
 """The roles in which a schedd of another pool and its shadow answer here."""
+
+_OF_ACCESS_POINTS: Final = ("schedd", "shadow", "master", READ_FRAMES.role)
+"""The roles in which an access point that has joined answers."""
 
 
 class Use(msgspec.Struct, frozen=True):
@@ -85,6 +93,34 @@ def uses(subjects: Subjects) -> Sequence[Use]:
         _asked(_POOL, _WORKERS, f"$KV.{private}.*.*"),
         _asked(_POOL, _OUTSIDERS, f"$KV.{ads}.Submitter.*.*"),
         _asked(_POOL, _OUTSIDERS, f"$KV.{ads}.{FORWARDED}.>"),
+        *_of_access_points(subjects),
+    ]
+
+
+def _of_access_points(subjects: Subjects) -> list[Use]:
+    """
+    Between the pool and those that have joined: each asks the other by its name, and what they have JetStream do is written
+    in their own account.
+    """
+    asked = open_to(Caller.SCHEDD, Caller.SHADOW, Caller.MASTER)
+    roles = sorted({endpoint.role for endpoint in asked} - {"startd", *_OF_ACCESS_POINTS})
+    ads, leases, people = subjects.ads, subjects.leases, subjects.people
+    return [
+        *(_asked(_POOL, _JOINED, subjects.commands_at(role)) for role in roles),
+        _asked(_WORKERS, _JOINED, subjects.commands_at("startd")),
+        *(_asked(_JOINED, _POOL, subjects.commands_at(role)) for role in _OF_ACCESS_POINTS),
+        Use(_WORKERS, _JOINED, subjects.notices("startd"), heard=True),
+        *(Use(_POOL, _JOINED, subjects.notices(role), heard=True) for role in ("collector", "negotiator")),
+        *(Use(_JOINED, _POOL, subjects.notices(role), heard=True) for role in ("schedd", "shadow")),
+        *_read(_JOINED, "*"),
+        *_made(subjects, _JOINED, "*"),
+        Use(_POOL, _JOINED, subjects.stream_requests("*"), local=f"{GUESTS_API}.STREAM.CREATE.$1"),
+        _api(_JOINED, f"DIRECT.GET.KV_{people}.>"),
+        _asked(_POOL, _JOINED, subjects.events_all),
+        _asked(_POOL, _JOINED, subjects.objects_all),
+        *(_asked(_POOL, _JOINED, f"$KV.{ads}.{ad_type}.*") for ad_type in ("Scheduler", "DaemonMaster")),
+        _asked(_POOL, _JOINED, f"$KV.{ads}.Submitter.*.*"),
+        _asked(_POOL, _JOINED, f"$KV.{leases}.*"),
     ]
 
 
@@ -100,12 +136,17 @@ _MADE_WITHIN_S: Final = 30.0
 
 def _api(by: Account, call: str) -> Use:
     """A call of the interface of the pool's JetStream."""
+    return Use(_POOL, by, f"{API}.{call}", local=_local(call))
+
+
+def _local(call: str) -> str:
+    """What members of other accounts call it, with `$1` for the first `*`."""
     parts, number = call.split("."), 0
     for place, part in enumerate(parts):
         if part == "*":
             number += 1
             parts[place] = f"${number}"
-    return Use(_POOL, by, f"{API}.{call}", local=f"{GUESTS_API}.{'.'.join(parts)}")
+    return f"{GUESTS_API}.{'.'.join(parts)}"
 
 
 def _made(subjects: Subjects, by: Account, stream: str) -> list[Use]:
@@ -117,10 +158,10 @@ def _made(subjects: Subjects, by: Account, stream: str) -> list[Use]:
             _POOL,
             by,
             f"{subjects.readers(stream)}.{of}",
-            local=f"{GUESTS_API}.CONSUMER.CREATE.{stream}.{own}",
+            local=_local(f"CONSUMER.CREATE.{stream}.{of}"),
             answered_within=_MADE_WITHIN_S,
         )
-        for of, own in (("*.>", "$1.>"), ("*", "$1"))
+        for of in ("*.>", "*")
     ]
 
 

@@ -63,6 +63,7 @@ CONNECTIONS: Final[Mapping[Account, int]] = {
     Account.PEOPLE: 4096,
     Account.WORKERS: 10_240,
     Account.OUTSIDERS: 512,
+    Account.JOINED: 1024,
     Account.AUTH: 8192,
 }
 """
@@ -92,9 +93,9 @@ class Kind(Enum):
     WORKER = STARTD, Account.WORKERS, identity.worker
     VISITOR = VISITOR, Account.OUTSIDERS, identity.visitor
     FORWARDER = FORWARDER, Account.OUTSIDERS, identity.visitor
-    SCHEDD = "joined-schedd", Account.POOL, partial(identity.daemon, "schedd")
-    SHADOW = "joined-shadow", Account.POOL, partial(identity.daemon, "shadow")
-    MASTER = "joined-master", Account.POOL, partial(identity.daemon, "master")
+    SCHEDD = "joined-schedd", Account.JOINED, partial(identity.daemon, "schedd")
+    SHADOW = "joined-shadow", Account.JOINED, partial(identity.daemon, "shadow")
+    MASTER = "joined-master", Account.JOINED, partial(identity.daemon, "master")
 
     def __init__(self, role: str, account: Account, speaks_as: Callable[[str], Identity]) -> None:
         self.role = role
@@ -102,6 +103,7 @@ class Kind(Enum):
         self.speaks_as = speaks_as
 
 
+_OF_ACCESS_POINTS: Final = (Kind.SCHEDD, Kind.SHADOW, Kind.MASTER)
 _BY_TOKEN: Final[Mapping[str, Kind]] = {
     "reader": Kind.READER,
     "submitter": Kind.SUBMITTER,
@@ -116,6 +118,11 @@ class AccessPoint(msgspec.Struct, frozen=True):
 
     people: str
     """The public key of the account's signing key that it has made for the people who use it."""
+    apart: bool = False
+    """
+    Its services are in the account of such access points.  One that joined before there was that account has them in the account
+    of the pool's own services, until it joins again.
+    """
 
 
 class PoolTrust:
@@ -243,15 +250,17 @@ class PoolTrust:
 
     def revoke(self, kind: Kind, publics: Sequence[str]) -> None:
         """Whatever has been said until now of these keys of members is not to be believed any more."""
-        revoked = self._revoked()
-        before = revoked.get(kind.account, {})
-        self._keep(revoked | {kind.account: dict.fromkeys(publics, _now()) | before})
+        revoked, now = self._revoked(), dict.fromkeys(publics, _now())
+        self._keep(revoked | {each: now | revoked.get(each, {}) for each in _accounts_of(kind)})
 
     def restore(self, kind: Kind, publics: Sequence[str]) -> None:
         """It is to be believed again."""
         revoked = self._revoked()
-        before = revoked.get(kind.account, {})
-        self._keep(revoked | {kind.account: {key: at for key, at in before.items() if key not in publics}})
+        kept = {
+            each: {key: at for key, at in revoked.get(each, {}).items() if key not in publics}
+            for each in _accounts_of(kind)
+        }
+        self._keep(revoked | kept)
 
     def _keep(self, revoked: Mapping[Account, Mapping[str, int]]) -> None:
         wanted = {each: dict(keys) for each, keys in revoked.items() if keys}
@@ -280,7 +289,11 @@ class PoolTrust:
         if role in {"schedd", "shadow"}:
             return self._shards
         joined = [f"schedd.{name}" for name in self.access_points()]
-        return {**self._shards, "schedd": [*self._shards.get("schedd", ()), *joined]}
+        return {
+            **self._shards,
+            "schedd": [*self._shards.get("schedd", ()), *joined],
+            bus_permissions.JOINED_SHARDS: joined,
+        }
 
     def _signer(self, kind: Kind) -> KeyPair:
         return self._seeds.key(f"sign-{kind.name.lower()}", KeyKind.ACCOUNT)
@@ -289,6 +302,11 @@ class PoolTrust:
         found: list[Any] = []
         if which is Account.POOL:
             found.append(self._seeds.key("sign-service", KeyKind.ACCOUNT).public)
+            if not all(each.apart for each in self.access_points().values()):
+                found += [
+                    _scope(self._signer(kind).public, kind.name.lower(), self._form(kind, guest=False))
+                    for kind in _OF_ACCESS_POINTS
+                ]
         if which is Account.AUTH:
             found.append(self._seeds.key(ANSWERS, KeyKind.ACCOUNT).public)
         if which is Account.PEOPLE:
@@ -306,10 +324,9 @@ class PoolTrust:
         publish, subscribe = people_of(access_point, self._subjects, identity.user(_NAME))
         return Permissions(_with_name(publish), _with_name(subscribe))
 
-    def _form(self, kind: Kind) -> Permissions:
+    def _form(self, kind: Kind, *, guest: bool = True) -> Permissions:
         """What each of a kind may do, with the place of his name."""
         speaks_as = kind.speaks_as(_NAME)
-        guest = kind.account is not Account.POOL
         publish, subscribe = permissions(kind.role, self._subjects, speaks_as, guest=guest)
         if kind in {
             Kind.ADMINISTRATOR,
@@ -326,9 +343,12 @@ def _with_name(subjects: Sequence[str]) -> list[str]:
 
 def tags_of(kind: Kind) -> list[str]:
     """What a statement says of a member besides the name, for programs of ours that show it."""
-    if kind.account is Account.POOL:
-        return [ACCESS_POINT]
-    return [GUEST]
+    return [GUEST, ACCESS_POINT] if kind in _OF_ACCESS_POINTS else [GUEST]
+
+
+def _accounts_of(kind: Kind) -> tuple[Account, ...]:
+    """In which statements about a kind are believed."""
+    return (kind.account, Account.POOL) if kind in _OF_ACCESS_POINTS else (kind.account,)
 
 
 def _scope(key: str, role: str, form: Permissions) -> dict[str, Any]:
@@ -341,6 +361,10 @@ def _scope(key: str, role: str, form: Permissions) -> dict[str, Any]:
 
 
 def _exports(which: Account, shared: Sequence[Use]) -> list[dict[str, Any]]:
+    """
+    Of what some use all of and others a part, the whole: a server takes no account whose exports overlap.  What each account uses
+    its imports say.
+    """
     found: dict[tuple[str, bool], dict[str, Any]] = {}
     for use in shared:
         if use.of is not which:
@@ -352,7 +376,22 @@ def _exports(which: Account, shared: Sequence[Use]) -> list[dict[str, Any]]:
                 "response_threshold": int(use.answered_within * _NANOSECONDS),
             }
         found[use.subject, use.heard] = entry
-    return list(found.values())
+    return [
+        entry
+        for (subject, heard), entry in found.items()
+        if not any(subject != wider and heard == alike and covers(wider, subject) for wider, alike in found)
+    ]
+
+
+def covers(pattern: str, subject: str) -> bool:
+    """Whether one pattern of subjects has all that another one has."""
+    wanted, given = pattern.split("."), subject.split(".")
+    for place, part in enumerate(wanted):
+        if part == ">":
+            return len(given) > place
+        if place >= len(given) or given[place] == ">" or part not in {"*", given[place]}:
+            return False
+    return len(wanted) == len(given)
 
 
 def _imports(which: Account, shared: Sequence[Use], keys: Mapping[Account, KeyPair]) -> list[dict[str, Any]]:

@@ -32,6 +32,7 @@ REMOVALS: Final[Mapping[RemovalCause, str]] = {
     RemovalCause.UNNEEDED: "what it was for is gone",
     RemovalCause.IDLE: "it was idle for as long as its pool lets it",
     RemovalCause.PATIENCE: "the jobs that it was made for waited too long for it",
+    RemovalCause.SPARSE: "it has few jobs, for which other machines have room",
     RemovalCause.MAX: "its pool is to be smaller",
     RemovalCause.BUDGET: "its pool has spent what it may on this day",
     RemovalCause.GANG: "others of its gang did not come in time",

@@ -4,10 +4,13 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+from kettle.auth.bus_permissions import JOINED
 from kettle.auth.trust.accounts import Account
 from kettle.auth.trust.callout import RESPONDER, WATCHER, CalloutKeys
 from kettle.auth.trust.files import write
-from kettle.auth.trust.pool import CONNECTIONS, Kind, PoolTrust
+from kettle.auth.trust.keys import KeyPair
+from kettle.auth.trust.keys import Kind as KeyKind
+from kettle.auth.trust.pool import CONNECTIONS, AccessPoint, Kind, PoolTrust
 from kettle.auth.trust.server import PROBE, Statements
 from kettle_wire.identity import Identity
 from kettle_wire.subjects import Subjects
@@ -29,13 +32,20 @@ class Members:
         *,
         callout: bool = False,
         connections: Mapping[Account, int] = CONNECTIONS,
+        apart: bool = True,
     ) -> None:
         """
         `who`: by the name of the credential a role, and as whom it speaks; `callout`: people come by token, too;
-        `connections`: see `PoolTrust`.
+        `connections`: see `PoolTrust`; `apart`: see `AccessPoint`.
         """
         self._directory = directory
         self._trust = PoolTrust(directory / "trust", subjects, callout=callout, connections=connections)
+        joined = {
+            identity.access_point: AccessPoint(KeyPair.new(KeyKind.ACCOUNT).public, apart=apart)
+            for role, identity in who.values()
+            if role in JOINED
+        }
+        self._trust.keep_access_points(joined)
         for name, (role, identity) in {**who, PROBE: (PROBE, None)}.items():
             kind = KINDS.get(role)
             if kind is None:

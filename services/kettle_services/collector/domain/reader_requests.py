@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from kettle_wire.subjects import Subjects
+from kettle_wire.subjects import Subjects, token
 
 _NANOSECONDS: Final = 1_000_000_000
 _TAKEN_OVER: Final = frozenset({
@@ -71,6 +71,8 @@ def accepted(subjects: Subjects, stream: str, name: str, of: str, asked: Mapping
         raise ReaderError("the consumer's filter has to be the one in the subject")
     if stream == subjects.work_stream:
         return Reader(name=name, owner=of, config=config, idle=0.0)
+    if own := _access_point(subjects, stream, of):
+        return Reader(name=name, owner=own, config=config, idle=_idle(config, _EPHEMERAL_S))
     if stream != subjects.monitor_stream:
         raise ReaderError(f"{stream} is not read from outside of the pool")
     owner = _owner(subjects, of)
@@ -81,6 +83,21 @@ def accepted(subjects: Subjects, stream: str, name: str, of: str, asked: Mapping
         )
     usual = _DURABLE_S if "durable_name" in config else _EPHEMERAL_S
     return Reader(name=name, owner=owner, config=config, idle=_idle(config, usual))
+
+
+def _access_point(subjects: Subjects, stream: str, of: str) -> str:
+    """
+    Whose events or lease an access point that has joined asks for, as it stands in the filter; empty: it asks for others.
+    """
+    shard = of.rpartition(".")[2]
+    if not shard.startswith(token("schedd.")):
+        return ""
+    event_stream = subjects.event_stream(subjects.shard_of(of))
+    own = {
+        event_stream: subjects.events(subjects.shard_of(of)),
+        f"KV_{subjects.leases}": f"$KV.{subjects.leases}.{shard}",
+    }
+    return shard if own.get(stream) == of else ""
 
 
 def _idle(config: Mapping[str, Any], usual: float) -> float:

@@ -1,4 +1,4 @@
-"""What is changed of a job that waits, from its page."""
+"""What is changed of a job that waits, from its page, and what would be if it were."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Final, Protocol
@@ -14,6 +14,7 @@ from kettle_services.gateway.rest.command_lines import value_text
 from kettle_services.gateway.rest.refusals import RequestRefused, refused_field
 from kettle_wire.ads.types import Ad, Scalar
 from kettle_wire.rest.jobs import EDIT_JOB, GET_JOB, EditJob, GetJob, Job, JobChange, JobName, Outcomes
+from kettle_wire.rest.past import ASK_WHAT_IF, AskWhatIf, WhatIf
 from kettle_wire.rest.problem import ProblemCode
 
 _WAITS: Final = frozenset({"idle", "held"})
@@ -46,6 +47,8 @@ class EditFields(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     value: _Text = ""
     tag: Annotated[str, msgspec.Meta(max_length=300)] = ""
     """Names the state that was shown."""
+    only_ask: bool = False
+    """Change nothing: say on how many slots the job could run then."""
 
 
 EDIT: Final = Form("/jobs/{id}/edit", "Job", fields=EditFields, template="job.html", parameters=EditedJob)
@@ -107,9 +110,9 @@ class ShowsJob(Protocol):
     """The page of a job."""
 
     async def show_again(
-        self, asked: Asked, job: JobName, typed: EditFields, refusal: RequestRefused
+        self, asked: Asked, job: JobName, typed: EditFields, refusal: RequestRefused | None, told: str = ""
     ) -> Shown:
-        """As it is now, with what was typed and why that was not done."""
+        """As it is now, with what was typed, and why that was not done or what would be if it were."""
         ...
 
 
@@ -124,11 +127,20 @@ class JobEdits:
     async def edit(self, asked: Asked) -> Led | Shown:
         """Change the job, if it is still as it was shown; then its page, as it is by then."""
         try:
+            if asked.body.only_ask:
+                return await self._tried(asked)
             return await self._edited(asked)
         except RequestRefused as refusal:
             if refusal.status not in _KEEPS:
                 raise
             return await self._page.show_again(asked, asked.parameters.id, asked.body, refusal)
+
+    async def _tried(self, asked: Asked) -> Shown:
+        which: EditedJob = asked.parameters
+        job = await self._questions.ask(asked, GET_JOB, GetJob(id=which.id), Job)
+        change = JobChange(attributes=changes(asked.body, job.attributes or {}))
+        found = await self._questions.ask(asked, ASK_WHAT_IF, AskWhatIf(id=job.id), WhatIf, change)
+        return await self._page.show_again(asked, which.id, asked.body, None, found.sentence)
 
     async def _edited(self, asked: Asked) -> Led:
         which: EditedJob = asked.parameters

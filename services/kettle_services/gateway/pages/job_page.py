@@ -113,6 +113,8 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     """What was typed and not done."""
     trouble: str = ""
     """Why it was not."""
+    told: str = ""
+    """What would be if it were."""
     tag: str
     """Names the state that is shown."""
 
@@ -152,13 +154,16 @@ class JobPage:
         return shown
 
     async def show_again(
-        self, asked: Asked, job: JobName, typed: EditFields, refusal: RequestRefused
+        self, asked: Asked, job: JobName, typed: EditFields, refusal: RequestRefused | None, told: str = ""
     ) -> Shown:
-        """The job as it is now, with a form that was not carried out, and why."""
+        """The job as it is now, with a form that was not carried out: why, or what would be if it were."""
         now = msgspec.structs.replace(asked, parameters=ShowJob(id=job), body=None)
         shown = await self.show(now)
-        view = msgspec.structs.replace(shown.view, edited=as_typed(typed), kept=typed, trouble=str(refusal))
-        return msgspec.structs.replace(shown, view=view, status=refusal.status, path=f"/jobs/{job}")
+        view = msgspec.structs.replace(
+            shown.view, edited=as_typed(typed), kept=typed, trouble=str(refusal or ""), told=told
+        )
+        status = refusal.status if refusal is not None else 200
+        return msgspec.structs.replace(shown, view=view, status=status, path=f"/jobs/{job}")
 
     async def _shown(self, asked: Asked, job: Job, tag: str) -> Shown:
         wanted: ShowJob = asked.parameters

@@ -83,6 +83,39 @@ class TableWatch:
                 self._wanted.clear()
 
 
+class Costs:
+    """
+    How much processor time each of several things takes that are made at once: an equal part of what the process has used, so that all
+    together are not more than that, however long they wait for the database or for each other.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.process_time) -> None:
+        """`clock`: processor seconds of this process."""
+        self._clock = clock
+        self._made_now = 0
+        self._at = 0.0
+        self._shared = 0.0
+        """Seconds that something has had that was made all the time."""
+
+    def begin(self) -> float:
+        """Something more is made; what `end` is to be given."""
+        self._go_on()
+        self._made_now += 1
+        return self._shared
+
+    def end(self, begun: float) -> float:
+        """It is made; seconds that it took."""
+        self._go_on()
+        self._made_now -= 1
+        return self._shared - begun
+
+    def _go_on(self) -> None:
+        now = self._clock()
+        if self._made_now:
+            self._shared += (now - self._at) / self._made_now
+        self._at = now
+
+
 class LiveParts:
     """Sends them."""
 
@@ -90,6 +123,7 @@ class LiveParts:
         """`watch`: of pages that have none of their own; `streams` counts those who watch."""
         self._watch = watch
         self._streams = streams
+        self._costs = Costs()
 
     async def send(
         self, asked: Asked, part: Callable[[], Awaitable[str | None]], watch: Watch | None = None
@@ -141,20 +175,22 @@ class LiveParts:
                     await _written(response, b": heartbeat\n\n")
                     written = time.monotonic()
                 continue
-            began = time.perf_counter()
+            began, refused, text = self._costs.begin(), None, None
             try:
                 text = await part()
             except RequestRefused as refusal:
-                await _written(response, _event(str(refusal), "trouble"))
-                if refusal.status == 403:
+                refused = refusal
+            finally:
+                took = self._costs.end(began)
+            if refused is not None:
+                await _written(response, _event(str(refused), "trouble"))
+                if refused.status == 403:
                     return
                 seen = {}  # the part that is missing now comes after the pause, also if nothing else happens
                 written = time.monotonic()
-            else:
-                if text is not None:
-                    await _written(response, _event(text))
-                    written = time.monotonic()
-            took = time.perf_counter() - began
+            elif text is not None:
+                await _written(response, _event(text))
+                written = time.monotonic()
             await asyncio.sleep(max(PAUSE_S, took * self._streams.count / SHARE))
 
 

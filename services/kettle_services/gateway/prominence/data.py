@@ -125,10 +125,12 @@ class Data:
         """An object, or a part of it."""
         place = _place(request)
         self._signer.permitted("GET", place, request.query, now=time.time())
-        path = await self._objects.file(place)
-        if path is None:
+        there = await self._objects.where(place)
+        if there is None:
             raise refused(f"there is no object {place.name}")
-        return web.FileResponse(path, headers=_NO_PAGE)
+        if isinstance(there, str):
+            return web.Response(status=307, headers={"Location": there, "Cache-Control": "no-store"})
+        return web.FileResponse(there, headers=_NO_PAGE)
 
     async def sent(self, request: web.Request) -> web.StreamResponse:
         """An object comes: as it is (PUT), or in a form behind its digest (POST)."""

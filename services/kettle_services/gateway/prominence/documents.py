@@ -4,6 +4,7 @@ Documents with input files, kept as they came, so that they are submitted again:
 
 import asyncio
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 from kettle.prominence.addresses import Place
 from kettle_services.gateway.prominence.application import refused
@@ -22,9 +23,10 @@ class Documents:
 
     async def find(self, owner: str, identifier: str) -> bytes:
         """Raises RequestRefused: it is not kept any more."""
-        path = await self._objects.file(_place(owner, identifier))
+        path = await self._objects.where(_place(owner, identifier))
         if path is None:
             raise refused("the input files of this document are not kept any more: submit it again")
+        assert isinstance(path, Path), "documents are kept here"
         return await asyncio.to_thread(path.read_bytes)
 
 

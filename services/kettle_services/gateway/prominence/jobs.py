@@ -83,7 +83,7 @@ class JobHandlers(Resource):
                     continue  # nothing is called so
                 plain = substituted(name, parameters)
                 place = output_place(owner, identifier, plain, directory=directory)
-                if identifier and await self._objects.file(place) is not None:
+                if identifier and await self._objects.find(place) is not None:
                     addresses[name, directory] = address_of(self._signer, place)
         return described(job, lambda name, directory: addresses.get((name, directory), ""))
 

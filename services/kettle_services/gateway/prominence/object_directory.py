@@ -2,16 +2,18 @@
 Objects of people and jobs, in a directory of the gateway.
 
 Each is a file whose name is made of the object's: no name leads anywhere else. What comes is written aside and takes its place at once
-when all of it is there and is what was announced.
+when all of it is there and is what was announced.  With a bucket its bytes go on to that one, and the file is an entry that says
+where they are; documents stay here.
 """
 
 import asyncio
 import hashlib
+import logging
 import os
 import secrets
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Final
 from urllib.parse import unquote
@@ -21,13 +23,19 @@ import msgspec
 from kettle.auth.private_files import private_directory
 from kettle.prominence.addresses import MARK, Area, Place, file_name
 from kettle_services.gateway.prominence.application import refused
+from kettle_services.gateway.prominence.bucket import Bucket
+from kettle_services.gateway.prominence.bucket_entries import SUFFIX, BucketEntries, read_entry
 
+_log: Final = logging.getLogger(__name__)
 MOST: Final = 10_000
 """Objects of one owner in one area."""
 _AT_ONCE: Final = 1 << 20
 """Bytes that are written by one call of a thread."""
 _TRANSIENT: Final[tuple[Area, ...]] = ("scratch", "snapshots", "documents")
 _LOOK_S: Final = 3600.0
+_NO_BUCKET: Final = (
+    "this is in a bucket that the gateway does not use any more (prominence_bucket of [gateway])"
+)
 
 
 class Stored(msgspec.Struct, frozen=True):
@@ -53,8 +61,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 class ObjectDirectory:
     """Keeps them; nobody else writes there while this process lives."""
 
-    def __init__(self, path: Path, limits: Limits) -> None:
+    def __init__(self, path: Path, limits: Limits, bucket: Bucket | None = None) -> None:
         self._path = private_directory(path)
+        self._entries = None if bucket is None else BucketEntries(path / "leaving", bucket)
         self._incoming = private_directory(path / "incoming")
         self._limits = limits
         self._coming: Counter[tuple[Area, str]] = Counter()
@@ -92,7 +101,13 @@ class ObjectDirectory:
                     )
                 # Others may have come to their end meanwhile, which counted as coming before.
                 self._require_room(whose, await asyncio.to_thread(self._used, place), counted)
-                await asyncio.to_thread(_settled, file, draft, target)
+                if self._entries is None or place.area == "documents":
+                    await asyncio.to_thread(_settled, file, draft, target)
+                    await self._gone(_entry(target))
+                else:
+                    file.flush()
+                    await self._entries.put(place.area, draft, counted, _entry(target))
+                    target.unlink(missing_ok=True)
         finally:
             self._coming[whose] -= counted
             if not self._coming[whose]:
@@ -109,7 +124,8 @@ class ObjectDirectory:
 
     def _used(self, place: Place) -> int:
         there = list(self._listed(place.area, place.owner))
-        if len(there) >= MOST and not self._file(place).exists():
+        path = self._file(place)
+        if len(there) >= MOST and not (path.exists() or _entry(path).exists()):
             raise refused(
                 f"{place.owner} has {MOST:,} objects in {place.area}, which is the most: remove some"
             )
@@ -119,44 +135,73 @@ class ObjectDirectory:
         """All of an owner, by name."""
         return await asyncio.to_thread(lambda: sorted(self._listed(area, owner), key=lambda each: each.name))
 
-    async def file(self, place: Place) -> Path | None:
-        """The file that an object is; None: there is none."""
+    async def where(self, place: Place) -> Path | str | None:
+        """
+        The file that an object is, or the address in a bucket where it is for some minutes; None: there is none.
+
+        Raises RequestRefused: it is in a bucket, and this gateway has none any more.
+        """
         path = self._file(place)
-        return path if await asyncio.to_thread(path.is_file) else None
+        entry = await asyncio.to_thread(read_entry, _entry(path))
+        if entry is None:
+            return path if await asyncio.to_thread(path.is_file) else None
+        if self._entries is None:
+            raise refused(_NO_BUCKET, 503)
+        return self._entries.address(entry)
 
     async def find(self, place: Place) -> Stored | None:
         """What is known of an object; None: there is none."""
-        return await asyncio.to_thread(_stored, self._file(place), place.name)
+        path = self._file(place)
+        entry = await asyncio.to_thread(_stored, _entry(path), place.name)
+        return entry or await asyncio.to_thread(_stored, path, place.name)
 
     async def remove(self, place: Place) -> bool:
         """Keep it no longer; whether it was there."""
-        try:
-            await asyncio.to_thread(self._file(place).unlink)
-        except FileNotFoundError:
-            return False
-        return True
+        return await self._gone(self._file(place)) | await self._gone(_entry(self._file(place)))
 
     async def keep_house(self) -> None:
-        """Remove what jobs have sent long ago; never returns."""
+        """Clean from time to time; never returns."""
         while True:
-            await asyncio.to_thread(self._clean, time.time() - self._limits.kept)
+            await self.clean()
             await asyncio.sleep(_LOOK_S)
 
-    def _clean(self, before: float) -> None:
-        for area in _TRANSIENT:
-            for path in (self._path / area).glob("*/*"):
-                stored = _stored(path, path.name)
-                if stored is not None and stored.changed < before:
-                    path.unlink(missing_ok=True)
+    async def clean(self) -> None:
+        """
+        Remove what jobs have sent long ago, and from the bucket what could not be removed when it was given up.
+        """
+        for path in await asyncio.to_thread(self._old, time.time() - self._limits.kept):
+            await self._gone(path)
+        if self._entries is not None:
+            await self._entries.clear()
+
+    async def _gone(self, path: Path) -> bool:
+        """Remove a file, and what it says is in a bucket; whether it was there."""
+        if path.suffix == SUFFIX and self._entries is not None:
+            return await self._entries.remove(path)
+        try:
+            await asyncio.to_thread(path.unlink)
+        except FileNotFoundError:
+            return False
+        if path.suffix == SUFFIX:
+            _log.warning("%s named an object of a bucket that is not used any more: it stays there", path)
+        return True
+
+    def _old(self, before: float) -> Sequence[Path]:
+        """Files of what jobs sent before a time."""
+        every = [path for area in _TRANSIENT for path in (self._path / area).glob("*/*")]
+        return [path for path in every if (found := _stored(path, path.name)) and found.changed < before]
 
     def _listed(self, area: Area, owner: str) -> Iterator[Stored]:
         directory = self._path / area / _named(owner)
         if not directory.is_dir():
             return
-        for path in directory.iterdir():
-            stored = _stored(path, unquote(path.name.removeprefix(MARK)))
-            if stored is not None:
-                yield stored
+        names = {path.name for path in directory.iterdir() if not path.name.startswith(".")}
+        for name in names:
+            # Between two steps of an exchange both the file and the entry are there.
+            if name.endswith(SUFFIX) or f"{name}{SUFFIX}" not in names:
+                stored = _stored(directory / name, unquote(name.removeprefix(MARK).removesuffix(SUFFIX)))
+                if stored is not None:
+                    yield stored
 
     def _file(self, place: Place) -> Path:
         """Raises RequestRefused: the name is too long."""
@@ -173,9 +218,15 @@ def _named(name: str) -> str:
 def _stored(path: Path, name: str) -> Stored | None:
     try:
         found = path.stat()
+        entry = read_entry(path) if path.suffix == SUFFIX else None
     except FileNotFoundError:
         return None
-    return Stored(name, found.st_size, found.st_mtime)
+    return Stored(name, found.st_size if entry is None else entry.size, found.st_mtime)
+
+
+def _entry(path: Path) -> Path:
+    """Where the entry is of an object of which the file would be there."""
+    return path.with_name(f"{path.name}{SUFFIX}")
 
 
 async def _pieces(data: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

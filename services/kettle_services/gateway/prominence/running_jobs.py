@@ -93,7 +93,7 @@ class RunningJobs:
     async def find(self, asked: Asked) -> web.StreamResponse:
         """Where the copy is fetched that was taken last."""
         place = await self._place(asked)
-        if await self._objects.file(place) is None:
+        if await self._objects.find(place) is None:
             raise refused("no snapshot of this job was taken")
         return reply({"url": address_of(self._signer, place)})
 

@@ -1,5 +1,8 @@
 """How the parts of PROMINENCE's interface hang together."""
 
+import asyncio
+
+import aiohttp
 from aiohttp import web
 
 from kettle.auth.private_files import key_file, private_directory
@@ -7,6 +10,7 @@ from kettle.bus.ports import Bus
 from kettle.runtime import Runtime, SettingsError
 from kettle_services.gateway.pages.questions import Questions
 from kettle_services.gateway.prominence.application import add_routes
+from kettle_services.gateway.prominence.bucket import bucket_of
 from kettle_services.gateway.prominence.dag_workflows import DagWorkflows
 from kettle_services.gateway.prominence.data import Data
 from kettle_services.gateway.prominence.documents import Documents
@@ -30,14 +34,14 @@ from kettle_services.gateway.settings import GatewaySettings
 from kettle_wire.rest.files import GET_STDERR, GET_STDOUT
 
 
-def add_prominence(
+async def add_prominence(
     rt: Runtime, application: web.Application, settings: GatewaySettings, bus: Bus, parts: RestParts, url: str
 ) -> None:
     """
     Serve it, to who shows a token: its client has no cookies, and a page of others has nothing to ask here. `url`: where people and
     machines reach this gateway.
 
-    Raises SettingsError: the key of its addresses cannot be used.
+    Raises SettingsError: the key of its addresses cannot be used, or that of its bucket.
     """
     front = Front(parts.persons, parts.limits)
     place = private_directory(directory(settings) / "prominence")
@@ -50,7 +54,10 @@ def add_prominence(
         all_of_one=settings.prominence_quota,
         kept=settings.prominence_kept,
     )
-    objects = ObjectDirectory(place / "objects", limits)
+    bucket = None
+    if settings.prominence_bucket:
+        bucket = await asyncio.to_thread(bucket_of, settings, await rt.enter(aiohttp.ClientSession()))
+    objects = ObjectDirectory(place / "objects", limits, bucket)
     rt.loop(objects.keep_house(), name="objects")
     signer, written = Signer(key, url), Written()
     data = Data(objects, signer)

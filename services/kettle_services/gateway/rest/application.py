@@ -24,6 +24,7 @@ from kettle.http.requests import bearer_token, client_address, has_secret_in_add
 from kettle.schema_generation.openapi import openapi
 from kettle_services.gateway.rest.admission import Admission
 from kettle_services.gateway.rest.parameters import LARGEST, body_of, parameters_of
+from kettle_services.gateway.rest.path_patterns import pattern
 from kettle_services.gateway.rest.persons import Person, Persons
 from kettle_services.gateway.rest.refusals import NotModified, RequestRefused
 from kettle_wire.codes import RefusalCode
@@ -213,7 +214,7 @@ class Front:
 
         made.router.add_get("/openapi.json", document)
         for route in ROUTES:
-            made.router.add_route(route.method, _pattern(route), self._guarded(route, handlers[route]))
+            made.router.add_route(route.method, pattern(route, ROUTES), self._guarded(route, handlers[route]))
         return made
 
     def _guarded(
@@ -338,11 +339,6 @@ class Front:
             page.headers.update(headers)
             return page
         return problem_response(document, headers=headers, retry_after=refusal.retry_after)
-
-
-def _pattern(route: Route) -> str:
-    """The path of a route as the web server matches it: a path of a file has slashes."""
-    return route.path.replace("/{path}", "/{path:.+}")
 
 
 def _response(answer: Answer) -> web.Response:

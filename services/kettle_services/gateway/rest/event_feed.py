@@ -6,7 +6,8 @@ there over a connection of his own, on which the bus gives nobody the events of 
 """
 
 import logging
-from collections.abc import AsyncGenerator
+import time
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from fnmatch import fnmatchcase
 from typing import Final
@@ -61,6 +62,16 @@ class _Choice(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
+class _Gathered(msgspec.Struct, frozen=True):
+    """What is sent together."""
+
+    data: bytes
+    after: int
+    """The place up to which this is all."""
+    oldest: float
+    """When the oldest of what came meanwhile was recorded, seconds since the epoch; 0: nothing did."""
+
+
 class EventFeed:
     """Answers with streams."""
 
@@ -74,11 +85,13 @@ class EventFeed:
         streams: Streams,
         *,
         heartbeat: float = HEARTBEAT_S,
+        delay: Callable[[float], None] = lambda _seconds: None,
     ) -> None:
         """
         `monitor`: the stream of published events; `streams`: how many there may be; `heartbeat`: seconds of silence after which
-        something is sent.
+        something is sent; `delay` is told how old events are when they have been sent.
         """
+        self._delay = delay
         self._bus = bus
         self._monitor = monitor
         self._people = people
@@ -206,7 +219,7 @@ class EventFeed:
 
     async def _newer(self, choice: _Choice, after: int) -> AsyncGenerator[bytes]:
         """What this process has read for all, and what comes."""
-        hub, era = self._hub, self._hub.era
+        hub, era, came_to = self._hub, self._hub.era, self._hub.recent.last
         woken = hub.woken(choice.owner)
         try:
             while True:
@@ -215,21 +228,29 @@ class EventFeed:
                     raise StreamCut(why_cut(hub.trouble))
                 if after < hub.recent.forgotten_of(choice.owner):
                     raise StreamCut(f"more has come than is kept for slow readers: {AGAIN}")
-                waiting = b""
-                for happening in hub.recent.of_owner(choice.owner, after):
-                    after = happening.sequence
-                    if choice.has(happening):
-                        waiting += happening.data
-                        if len(waiting) >= _TOGETHER:
-                            break
-                else:
-                    after = max(after, hub.recent.last)
-                if waiting:
-                    yield waiting
+                gathered = self._gathered(choice, after, came_to)
+                after = gathered.after
+                if gathered.data:
+                    yield gathered.data
+                if gathered.oldest:
+                    self._delay(max(0.0, time.time() - gathered.oldest))
                 if after >= hub.recent.last:
                     await woken.wait()
         finally:
             hub.asleep(choice.owner, woken)
+
+    def _gathered(self, choice: _Choice, after: int, came_to: int) -> _Gathered:
+        """What is sent together, behind a place; `came_to`: the last that was there when its reader came."""
+        waiting, oldest = b"", 0.0
+        for happening in self._hub.recent.of_owner(choice.owner, after):
+            after = happening.sequence
+            if choice.has(happening):
+                waiting += happening.data
+                if not oldest and after > came_to:  # older ones have waited for their reader, not for us
+                    oldest = happening.at
+                if len(waiting) >= _TOGETHER:
+                    return _Gathered(waiting, after, oldest)
+        return _Gathered(waiting, max(after, self._hub.recent.last), oldest)
 
     async def _lost(self, owner: str, after: int | None) -> int:
         """The first place that is kept, if some behind `after` are not; else 0."""

@@ -9,6 +9,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import aclosing
+from datetime import datetime
 from itertools import islice
 from typing import Final
 
@@ -39,10 +40,12 @@ class Happening(msgspec.Struct, frozen=True):
     proc: int | None
     data: bytes
     """As a server-sent event."""
+    at: float
+    """When it was recorded, seconds since the epoch."""
 
     @classmethod
     def of(cls, message: Message) -> "Happening":
-        """What a published message says; raises `msgspec.MsgspecError`."""
+        """What a published message says; raises ValueError, also as `msgspec.MsgspecError`."""
         event = cloud_events.decode(message.data)
         noun, _, name = event.stream.partition("/")
         job = JobId.parse(name) if noun == "job" else None
@@ -56,6 +59,7 @@ class Happening(msgspec.Struct, frozen=True):
             cluster=cluster,
             proc=job.proc if job else None,
             data=sent(message.sequence, message.data),
+            at=datetime.fromisoformat(event.time).timestamp(),
         )
 
 

@@ -94,6 +94,7 @@ from kettle_wire.rest import past as of_past
 from kettle_wire.rest import streams as events
 from kettle_wire.rest.route import Route
 from kettle_wire.subjects import Subjects
+from kettle_wire.telemetry.gateway_metrics import STREAM_DELAY
 
 SOCKET: Final = "socket"
 """At which the own account asks, in the directory."""
@@ -160,7 +161,8 @@ async def rest_parts(rt: Runtime, settings: GatewaySettings, bus: Bus, said: Peo
     streams = Streams(settings.rest_streams, settings.rest_streams_of_one)
     hub = EventHub(bus, monitor)
     rt.loop(hub.run(), name="events")
-    feed = EventFeed(bus, monitor, people, past, hub, streams)
+    delay = rt.telemetry.histogram(STREAM_DELAY).record
+    feed = EventFeed(bus, monitor, people, past, hub, streams, delay=delay)
     rt.loop(feed.run(), name="changes")
     of_files = FileQuestions(people, past, streams)
     access_points = AccessPoints(bus, settings.collector)

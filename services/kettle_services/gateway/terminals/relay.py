@@ -2,11 +2,10 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import aclosing
 from typing import Final
 
 import msgspec
-from aiohttp import WSMsgType, web
+from aiohttp import WSMessage, WSMsgType, web
 
 from kettle.client import ClientError
 from kettle.client.errors import CommandRefusedError
@@ -36,7 +35,7 @@ class TerminalRelay:
         self._socket = socket
         self._program = program
         self._require_still = require_still
-        self._typed: asyncio.Queue[web.WSMessage] = asyncio.Queue(_WAITING)
+        self._typed: asyncio.Queue[WSMessage] = asyncio.Queue(_WAITING)
 
     async def run(self) -> str:
         """
@@ -58,10 +57,9 @@ class TerminalRelay:
 
     async def _to_browser(self) -> str:
         try:
-            async with aclosing(self._program.output()) as written:
-                async for output in written:
-                    async with asyncio.timeout(SLOW_S):
-                        await self._socket.send_bytes(output.data)
+            async for output in self._program.output():
+                async with asyncio.timeout(SLOW_S):
+                    await self._socket.send_bytes(output.data)
         except ConnectionResetError:
             return ""
         except ClientError as error:

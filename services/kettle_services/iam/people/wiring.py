@@ -1,23 +1,18 @@
 """How the parts hang together that let people in who show a token."""
 
-import asyncio
 import os
 import ssl
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Final
 
 from kettle.accounts.lookup import own_name
 from kettle.auth.idtokens.pool_key import KeyFileError, read_key, signing_secret
-from kettle.auth.private_files import private_directory, write_private
 from kettle.auth.tokens.checking.issuers import Issuer, Issuers
 from kettle.auth.tokens.keys.fetching import FetchLimits, HttpFetcher
 from kettle.auth.tokens.keys.key_cache import KeyCache
 from kettle.auth.tokens.verifier import Verifier
-from kettle.auth.trust.callout import RESPONDER, WATCHER, CalloutKeys, PeopleSigner
-from kettle.auth.trust.keys import TrustError
-from kettle.bus.nats_connection import NatsConnection
+from kettle.auth.trust.callout import WATCHER, CalloutKeys, PeopleSigner
 from kettle.runtime import Runtime, SettingsError
 from kettle.runtime.policy_in_force import PolicyInForce
 from kettle.runtime.settings import config_path
@@ -25,29 +20,12 @@ from kettle_services.iam.alarms import DenialRecord
 from kettle_services.iam.grants import Grants
 from kettle_services.iam.idtokens import pool_places
 from kettle_services.iam.people.connections import PeopleConnections
+from kettle_services.iam.people.heard_questions import HeardQuestions, connected
 from kettle_services.iam.people.identification import Identification, PoolKeys
 from kettle_services.iam.people.responder import Responder
 from kettle_services.iam.people.told import ToldPeople
 from kettle_services.iam.record import Record
 from kettle_services.iam.settings import IamSettings
-
-FILE: Final = "people-keys.json"
-
-
-def callout_keys(settings: IamSettings) -> CalloutKeys | None:
-    """
-    The keys that sign for people; None: the pool's bus lets nobody in by a token.
-
-    Raises:
-        SettingsError: the file holds none.
-    """
-    path = Path(settings.people_keys or settings.home_path / "credentials" / FILE)
-    if not settings.people_keys and not path.exists():
-        return None
-    try:
-        return CalloutKeys.decode(path.read_bytes())
-    except (OSError, TrustError) as error:
-        raise SettingsError(f"people_keys: {path} cannot be used: {error}") from error
 
 
 def policy_of(settings: IamSettings, administrators: Callable[[], Collection[str]]) -> PolicyInForce:
@@ -71,6 +49,7 @@ async def identification_of(
 async def let_people_in(
     rt: Runtime,
     settings: IamSettings,
+    questions: HeardQuestions,
     keys: CalloutKeys,
     identification: Identification,
     policy: PolicyInForce,
@@ -81,36 +60,12 @@ async def let_people_in(
     changed: bool,
 ) -> None:
     """Answer the bus from now on; `changed`: rules or issuers have, since an iam ran last."""
-    directory = private_directory(settings.directory)
-
-    async def connected(text: str, name: str) -> NatsConnection:
-        who = RESPONDER if name == RESPONDER.name else WATCHER
-        credentials = write_private(directory / f"{name}.creds", text)
-        connection = await rt.enter(
-            NatsConnection.open(
-                settings.nats_url,
-                identity=who,
-                credentials=str(credentials),
-                name=f"iam-{name}",
-                patience=None,
-                ca=settings.nats_ca,
-            )
-        )
-        rt.loop(_failure(connection), name=name)
-        return connection
-
-    watcher = await connected(keys.watcher, WATCHER.name)
-    answering = await connected(keys.responder, RESPONDER.name)
+    watcher = await connected(rt, settings, WATCHER, keys.watcher)
     connections = PeopleConnections(watcher, keys.people_account, identification, policy, record, told)
-    responder = Responder(answering, PeopleSigner(keys), identification, connections, told, denials)
+    responder = Responder(questions, PeopleSigner(keys), identification, connections, told, denials)
     await connections.listen()
-    await responder.listen()
     rt.loop(responder.run(), name="people")
     rt.loop(connections.run(changed=changed), name="withdrawals")
-
-
-async def _failure(connection: NatsConnection) -> None:
-    await asyncio.shield(connection.failed)
 
 
 def _issuers(settings: IamSettings, url: str) -> Issuers:

@@ -28,8 +28,11 @@ NEEDS_DATABASE: Final = frozenset(
 )
 """The others learn everything over the bus, so they are not given a way into the database."""
 
-READ_ACCESS_POINTS: Final = frozenset({"accounting", "gateway"})
-"""Those that read the events of access points: their credentials name each, and are shown when they connect."""
+READ_ACCESS_POINTS: Final = frozenset({"accounting", "collector", "gateway"})
+"""
+Those that read the events of access points, or have the server make what these read: their credentials name each, and are shown
+when they connect.
+"""
 
 _WORK_ENDS: Final = ("startd", "shadow", "schedd")
 """Each of these can finish cleanly only while the later ones still listen to it."""

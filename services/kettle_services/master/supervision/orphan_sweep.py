@@ -18,17 +18,20 @@ from kettle.pool.home import Home
 _log: Final = logging.getLogger(__name__)
 
 
-async def sweep(home: Home) -> None:
-    """End every process of the pool but ourselves, then remove the sandboxes that nobody needs."""
+async def sweep(home: Home, *, but: int = 0) -> None:
+    """
+    End every process of the pool but ourselves and this one, then remove the sandboxes that nobody needs.
+    """
     # Reading /proc and deleting trees takes longer than the event loop may be held.
-    await asyncio.to_thread(_sweep, home)
+    await asyncio.to_thread(_sweep, home, frozenset({os.getpid(), but}))
 
 
-async def sweep_services(home: Home) -> None:
+async def sweep_services(home: Home, *, but: int = 0) -> None:
     """
-    End the services of a master that was killed; starters, their jobs and the sandboxes are for the startd to take over.
+    End the services of a master that was killed, but not this process; starters, their jobs and the sandboxes are for the
+    startd to take over.
     """
-    us = frozenset({os.getpid()})
+    us = frozenset({os.getpid(), but})
     await asyncio.to_thread(_end, partial(processes.of_services, home.pool_id(), home.execute, but=us))
 
 
@@ -41,8 +44,7 @@ async def sweep_orphans(home: Home) -> None:
         _log.warning("its startd is switched off, ended pid %d: %s", process.pid, process.command[:200])
 
 
-def _sweep(home: Home) -> None:
-    us = frozenset({os.getpid()})
+def _sweep(home: Home, us: frozenset[int]) -> None:
     _end(partial(processes.of_pool, home.pool_id(), home.execute, but=us))
     for path in sandbox_cleanup.sweep(home):
         _log.error("cannot remove %s", path)

@@ -11,7 +11,7 @@ import socket
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
 
@@ -19,11 +19,13 @@ from kettle.execution.system.linux import signal_process, start_time
 from kettle.runtime import EXIT_FAILED
 from kettle_services.master.domain.new_binary import Installed
 from kettle_services.master.installed_version import installed
-from kettle_services.master.zygote.identity import room
+from kettle_services.master.zygote.identity import PROGRAM, room
 from kettle_services.master.zygote.messages import GO, LONGEST, Answer, Ended, Launch, Launched, Refused
 
+if TYPE_CHECKING:
+    from kettle_services.master.zygote.made import MadeZygote
+
 _log: Final = logging.getLogger(__name__)
-_PROGRAM: Final = "kettle_services.master.zygote"
 _ONE_THREAD: Final[Mapping[str, str]] = {"OPENBLAS_NUM_THREADS": "1"}
 """numpy's library makes its threads when it is loaded; a process with threads cannot be forked, and no service uses them."""
 
@@ -117,7 +119,7 @@ class _Line:
     """One zygote and the socket to it."""
 
     def __init__(
-        self, process: asyncio.subprocess.Process, sock: socket.socket, mark: Installed | None
+        self, process: "asyncio.subprocess.Process | MadeZygote", sock: socket.socket, mark: Installed | None
     ) -> None:
         self.process = process
         self.mark = mark
@@ -135,7 +137,7 @@ class _Line:
 
     def ask(self, launch: Launch, output: int, go: int) -> asyncio.Future[ForkedProcess | None]:
         """Have a process forked; raises OSError."""
-        socket.send_fds(self._socket, [_encode(launch)], [output, go])
+        socket.send_fds(self._socket, [_encode(launch)], [output, go, *launch.fds])
         answer = self.answers[launch.number] = self._loop.create_future()
         return answer
 
@@ -203,10 +205,11 @@ class ServiceZygote:
         *,
         fds: Sequence[int],
         patience: float = PATIENCE_S,
+        made: "MadeZygote | None" = None,
     ) -> None:
         """
         `modules` are loaded before they are asked for, in this order; `environ` is what all services share, and so are
-        `fds`, which stay open under the same numbers.
+        `fds`, which stay open under the same numbers.  The first zygote is `made`, if there is one.
         """
         self._modules = tuple(modules)
         self._environ = {**environ, **_ONE_THREAD, **room()}
@@ -215,6 +218,7 @@ class ServiceZygote:
         self.patience = patience
         """Seconds for an answer; then it is ended."""
         self._line: _Line | None = None
+        self._made = made
         self._number = 0
         self._one = asyncio.Lock()
 
@@ -234,7 +238,7 @@ class ServiceZygote:
         go, told = os.pipe()
         forked: ForkedProcess | None = None
         try:
-            forked = await self._ask(Launch(self._next(), module, variables, str(cwd)), output, go)
+            forked = await self._ask(Launch(self._next(), module, variables, str(cwd), self._fds), output, go)
         except OSError as error:
             _log.warning("no service can be forked: %s", error)
         finally:
@@ -285,6 +289,9 @@ class ServiceZygote:
                 self._line = None
 
     async def _start(self, mark: Installed | None) -> _Line:
+        if self._made is not None:
+            made, self._made = self._made, None
+            return _Line(made, made.socket, mark)
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             ours.setblocking(False)
@@ -292,13 +299,13 @@ class ServiceZygote:
                 sys.executable,
                 "-P",
                 "-m",
-                _PROGRAM,
+                PROGRAM,
                 str(theirs.fileno()),
                 *self._modules,
                 stdin=asyncio.subprocess.DEVNULL,
                 env=self._environ,
                 cwd=self._cwd,
-                pass_fds=[theirs.fileno(), *self._fds],
+                pass_fds=[theirs.fileno()],
                 start_new_session=True,
             )
         return _Line(process, ours, mark)

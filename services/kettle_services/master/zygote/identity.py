@@ -13,6 +13,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+PROGRAM: Final = "kettle_services.master.zygote"
+"""A process that was forked from a zygote, by it or by a master that was forked itself, finds this in `sys.orig_argv`."""
+
 ROOM: Final = "_KETTLE_ROOM"
 ROOM_BYTES: Final = 8192
 """By how much the environment of a service may be longer than that of the zygote, to be shown whole."""
@@ -26,14 +29,14 @@ def room() -> dict[str, str]:
     return {ROOM: "x" * ROOM_BYTES}
 
 
-def show(module: str, environ: Mapping[bytes, bytes]) -> None:
+def show(words: Sequence[str], environ: Mapping[bytes, bytes]) -> None:
     """
-    Have `/proc` show `python -P -m module` with this environment, as far as it fits, instead of what we were executed with.
+    Have `/proc` show Python with these words and this environment, as far as it fits, instead of what we were executed with.
 
     Nothing may still point to the environment of the execution: `os.environ` has been filled again.
     """
     places = _places()
-    _write(places[0], [os.fsencode(part) for part in (sys.orig_argv[0], "-P", "-m", module)])
+    _write(places[0], [os.fsencode(part) for part in (sys.orig_argv[0], *words)])
     _write(places[1], [name + b"=" + value for name, value in environ.items()])
 
 

@@ -8,6 +8,11 @@ import msgspec
 LONGEST: Final = 1 << 18
 """Bytes of a message; an environment may be long."""
 
+OWN_FILES: Final = 2
+"""Files that come with each launch: for what the process writes, and that on which it waits."""
+
+MOST_FILES: Final = 4
+"""Further ones, at the most."""
 
 GO: Final = b"+"
 """What a forked process waits for, from the master; the end of its file instead means that nobody knows of it."""
@@ -15,13 +20,19 @@ GO: Final = b"+"
 
 class Launch(msgspec.Struct, frozen=True):
     """
-    Become `python -m module`; the packet carries the file for what the process writes, and that on which it waits.
+    Become `python -m module`; the packet carries the file for what the process writes, that on which it waits, and `fds`.
     """
 
     number: int
     module: str
     environ: Mapping[bytes, bytes]
     cwd: str
+    fds: tuple[int, ...] = ()
+    """The numbers that the further files have in the process."""
+    is_master: bool = False
+    """
+    It forks services itself: all modules are loaded before it is forked, and it ends as it likes after its zygote.
+    """
 
 
 class Launched(msgspec.Struct, frozen=True, tag=True):

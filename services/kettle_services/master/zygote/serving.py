@@ -10,6 +10,7 @@ knows it, so none runs that nobody knows of, and none says that it is ready to s
 """
 
 import contextlib
+import fcntl
 import gc
 import importlib
 import os
@@ -26,7 +27,17 @@ import msgspec
 from kettle import faults
 from kettle.retry.deadline import Deadline
 from kettle_services.master.zygote.identity import show
-from kettle_services.master.zygote.messages import GO, LONGEST, Answer, Ended, Launch, Launched, Refused
+from kettle_services.master.zygote.messages import (
+    GO,
+    LONGEST,
+    MOST_FILES,
+    OWN_FILES,
+    Answer,
+    Ended,
+    Launch,
+    Launched,
+    Refused,
+)
 
 _GRACE_S: Final = 1.2
 """
@@ -50,6 +61,8 @@ class Zygote:
         """Modules, each with why it cannot be forked; empty: it can."""
         self._children: dict[int, int] = {}
         """Process ids by the descriptors that become readable when they end."""
+        self._masters = set[int]()
+        """The descriptors of those that are masters."""
         self._poll = select.poll()
         self._poll.register(sock, select.POLLIN)
 
@@ -66,16 +79,15 @@ class Zygote:
             for fd in ready & self._children.keys():
                 self._reap(fd)
             if self._socket.fileno() in ready:
-                data, fds, _flags, _ = socket.recv_fds(self._socket, LONGEST, 2)
+                data, files, _flags, _ = socket.recv_fds(self._socket, LONGEST, OWN_FILES + MOST_FILES)
                 if not data:
                     break
-                output, go = fds
                 launch = _decode(data)
                 if self._fork(launch):
-                    become(launch, output, go)
+                    become(launch, *files)
                     return launch
-                os.close(output)
-                os.close(go)
+                for file in files:
+                    os.close(file)
             elif self._unloaded:
                 self._load(self._unloaded.popleft())
         self._outlive()
@@ -96,6 +108,8 @@ class Zygote:
 
     def _fork(self, launch: Launch) -> bool:
         """Whether this is the child."""
+        while launch.is_master and self._unloaded:
+            self._load(self._unloaded.popleft())
         why = self._load(launch.module)
         threads = len(os.listdir("/proc/self/task"))  # noqa: PTH208 - names are all we want
         if threads != 1:
@@ -114,6 +128,8 @@ class Zygote:
             return True
         handle = os.pidfd_open(pid)
         self._children[handle] = pid
+        if launch.is_master:
+            self._masters.add(handle)
         self._poll.register(handle, select.POLLIN)
         self._say(Launched(launch.number, pid))
         return False
@@ -127,6 +143,7 @@ class Zygote:
     def _reap(self, handle: int) -> None:
         self._poll.unregister(handle)
         os.close(handle)
+        self._masters.discard(handle)
         pid, status = os.waitpid(self._children.pop(handle), 0)
         self._say(Ended(pid, os.waitstatus_to_exitcode(status)))
 
@@ -138,19 +155,19 @@ class Zygote:
         """The services end with their master; one that is stopped, or hangs in the kernel, is killed."""
         deadline = Deadline(_GRACE_S)
         poll = select.poll()
-        for handle in self._children:
+        left = self._children.keys() - self._masters
+        for handle in left:
             poll.register(handle, select.POLLIN)
-        left = dict(self._children)
         while left and not deadline.passed:
             for handle, _ in poll.poll(deadline.left() * 1000):
                 poll.unregister(handle)
-                del left[handle]
+                left.remove(handle)
         for handle in left:
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(handle, signal.SIGKILL)
 
 
-def become(launch: Launch, output: int, go: int) -> None:
+def become(launch: Launch, output: int, go: int, *files: int) -> None:
     """
     In a child, when its master knows of it: be a process as one is that was executed, but for the modules that it has already.
     """
@@ -161,9 +178,21 @@ def become(launch: Launch, output: int, go: int) -> None:
     for standard in (1, 2):
         os.dup2(output, standard)
     os.close(output)
+    _renumber(files, launch.fds)
     os.environb.clear()
     os.environb.update(launch.environ)
-    show(launch.module, launch.environ)
+    show(["-P", "-m", launch.module], launch.environ)
     os.chdir(launch.cwd)
     faults.arm(os.environ)
     gc.enable()
+
+
+def _renumber(files: Sequence[int], numbers: Sequence[int]) -> None:
+    """Give open files these numbers, which others of them may have now."""
+    free = max(numbers, default=0) + 1
+    aside = [fcntl.fcntl(file, fcntl.F_DUPFD_CLOEXEC, free) for file in files]
+    for file in files:
+        os.close(file)
+    for file, number in zip(aside, numbers, strict=True):
+        os.dup2(file, number)
+        os.close(file)

@@ -427,7 +427,9 @@ class Processes:
             raise UnavailableError("simulated: it does not answer")
 
     def _program(self) -> list[str]:
-        """What is run for a machine, but for its directory: of this installation what `kettle worker run` would become."""
+        """
+        What is run for a machine, but for its directory: of this installation what `kettle worker run` would become.
+        """
         if not self._settings.program:
             return [sys.executable, "-P", "-m", "kettle_services.worker", "-"]
         found = shutil.which(self._settings.program)

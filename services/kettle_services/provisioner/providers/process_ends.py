@@ -1,4 +1,6 @@
-"""Notices that a machine which is a process of this host has ended, so that nobody has to ask again and again."""
+"""
+Notices that a machine which is a process of this host has ended, so that nobody has to ask again and again.
+"""
 
 import asyncio
 import os
@@ -30,7 +32,9 @@ class ProcessEnds:
         self._told = told
 
     def follow(self, handle: Handle, pid: int, started: int) -> None:
-        """Follow a machine until it has ended; `pid` with its start time is the process that was made for it."""
+        """
+        Follow a machine until it has ended; `pid` with its start time is the process that was made for it.
+        """
         if self._told is not None and handle not in self._following:
             task = asyncio.create_task(
                 self._follow(handle, pid, started, self._told), name=f"end of {handle}"

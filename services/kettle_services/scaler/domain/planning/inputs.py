@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 import msgspec
@@ -77,6 +78,8 @@ class Inputs(msgspec.Struct, frozen=True, kw_only=True):
     max_actions: int = 250
     settles: float = 0.0
     """Seconds until what is said of jobs and of slots agrees: a job may be shown as idle that has just got a slot."""
+    sparse: dict[str, float] = {}
+    """Machines with few jobs, for which others have room, and since when."""
     sound: bool = True
     """Whether what is said on the bus is heard: else that nothing waits, or nothing runs, means nothing."""
 
@@ -95,6 +98,7 @@ def gathered(
     spent: Mapping[str, float],
     max_actions: int,
     settles: float = 0.0,
+    sparse: Mapping[str, float] = MappingProxyType({}),
     sound: bool = True,
 ) -> Inputs:
     """The inputs, from what is recorded."""
@@ -121,6 +125,7 @@ def gathered(
         spent=dict(spent),
         max_actions=max_actions,
         settles=settles,
+        sparse=dict(sparse),
         sound=sound,
     )
 

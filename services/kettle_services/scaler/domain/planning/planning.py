@@ -53,6 +53,8 @@ class Demand(msgspec.Struct, frozen=True, kw_only=True):
     needed: frozenset[str]
     """Leases on which something would run."""
     slots: int
+    sparse: frozenset[str] = frozenset()
+    """Leases with few jobs, for which others have room."""
     digest: bytes = b""
     """Of the slots that were looked at."""
 
@@ -62,6 +64,8 @@ class Plan(msgspec.Struct, frozen=True):
 
     made: PlanMade
     leases: list[LeaseRequested]
+    sparse: frozenset[str] = frozenset()
+    """Machines with few jobs, for which others have room: to be given to the next plan, with when they were so first."""
 
 
 def plan(inputs: Inputs, demand: Demand, market: Market) -> Plan:
@@ -84,9 +88,9 @@ def plan(inputs: Inputs, demand: Demand, market: Market) -> Plan:
         leases=len(inputs.leases),
         waiting=_waiting(demand, market, fits, planned, leases, bounds, owners),
         machines=_machines(inputs, [*wanted, *kept], asked, kinds, bounds, general),
-        removals=removals(inputs, demand.needed, growing),
+        removals=removals(inputs, demand.needed, growing, demand.sparse),
     )
-    return Plan(made, leases)
+    return Plan(made, leases, demand.sparse)
 
 
 class _Filling:

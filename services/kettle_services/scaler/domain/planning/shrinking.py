@@ -28,15 +28,20 @@ _QUEUED: Final = frozenset({LeaseState.REQUESTED, LeaseState.ACCEPTED})
 """A batch system has not begun with it."""
 
 
-def removals(inputs: Inputs, needed: AbstractSet[str], growing: AbstractSet[str]) -> list[Removal]:
+def removals(
+    inputs: Inputs,
+    needed: AbstractSet[str],
+    growing: AbstractSet[str],
+    sparse: AbstractSet[str] = frozenset(),
+) -> list[Removal]:
     """
     What goes, pool by pool. `needed`: leases on which something will run; `growing`: pools that this plan makes larger, and
-    therefore not smaller.
+    therefore not smaller; `sparse`: leases whose jobs have room elsewhere.
     """
     found: list[Removal] = []
     for state in inputs.pools:
         if state.pool.name not in growing and state.pool.kind is not PoolKind.STATIC:
-            found += _of_pool(inputs, state, needed)
+            found += _of_pool(inputs, state, needed, sparse)
     return found[: inputs.max_actions]
 
 
@@ -52,7 +57,9 @@ def next_idle(leases: Iterable[Lease], pools: Mapping[str, PoolState], now: floa
     return min((seconds for seconds in ends if seconds > 0), default=float("inf"))
 
 
-def _of_pool(inputs: Inputs, state: PoolState, needed: AbstractSet[str]) -> list[Removal]:
+def _of_pool(
+    inputs: Inputs, state: PoolState, needed: AbstractSet[str], sparse: AbstractSet[str]
+) -> list[Removal]:
     pool, leases = state.pool, inputs.of_pool(state.pool.name)
     wanted = [lease for lease in leases if is_coming(lease) or serves(lease)]
     force = pool.scale_down is ScaleDown.FORCE
@@ -70,6 +77,13 @@ def _of_pool(inputs: Inputs, state: PoolState, needed: AbstractSet[str]) -> list
     kept = [lease for lease in wanted if lease.id not in found]
     for removal in _unneeded(inputs, pool, kept, needed):
         found.setdefault(removal.lease, removal)
+    if len(kept) > pool.min:
+        for lease in kept:
+            if (
+                lease.id in sparse
+                and inputs.now - inputs.sparse.get(lease.id, inputs.now) >= pool.consolidate
+            ):
+                found.setdefault(lease.id, _removal(lease, RemovalCause.SPARSE))
     return list(found.values())
 
 

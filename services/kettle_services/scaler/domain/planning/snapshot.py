@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kettle.classad import NOTHING, Context
+from kettle_services.scaler.domain.planning.consolidation import sparse
 from kettle_services.scaler.domain.planning.demand import Group, Patience, demands, unable, what_if
 from kettle_services.scaler.domain.planning.fitting import Market
 from kettle_services.scaler.domain.planning.inputs import is_coming, serves
@@ -79,6 +80,9 @@ class Snapshot:
             },
             needed=needed,
             slots=found.slots,
+            sparse=frozenset()
+            if any(group.left or group.free for group in found.groups)
+            else sparse(self._table, inputs),
             digest=self._digest(rows),
         )
         return plan(inputs, demand, market)
