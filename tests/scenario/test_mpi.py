@@ -2,14 +2,15 @@
 
 import asyncio
 import json
-import os
 import shutil
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
 
 from kettle.client import select
 from kettle.testing.patience import PATIENCE_S
+from kettle.testing.processes import KnownProcess
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.events import JobCompleted
 from kettle_wire.jobs import JobId
@@ -95,15 +96,6 @@ queue
     return JobId(submitted.cluster, 0)
 
 
-def lives(pid: int) -> bool:
-    """Whether there is such a process, be it one that nobody has waited for."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
-
-
 async def test_ranks_run_on_all_nodes(
     pool: ThrowawayPool, evidence: Evidence, launcher: tuple[str, str]
 ) -> None:
@@ -154,13 +146,14 @@ while :; do sleep 600; done
     job = await submit(pool, evidence, program, script)
     files = [evidence.directory / str(node) for node in range(3)]
     await there(*files)
-    pids = [int(pid) for file in files for pid in file.read_text().split()]
-    assert all(map(lives, pids))
-    await pool.client.remove(select(str(job)), "over")
-    await pool.client.wait(select(str(job)))
-    async with asyncio.timeout(PATIENCE_S):
-        while any(map(lives, pids)):
-            await asyncio.sleep(0.05)
+    with ExitStack() as known:
+        pids = [int(pid) for file in files for pid in file.read_text().split()]
+        processes = [known.enter_context(KnownProcess(pid)) for pid in pids]
+        await pool.client.remove(select(str(job)), "over")
+        await pool.client.wait(select(str(job)))
+        async with asyncio.timeout(PATIENCE_S):
+            while any(process.there for process in processes):
+                await asyncio.sleep(0.05)
 
 
 async def test_a_job_reaches_its_own_nodes_and_no_others(pool: ThrowawayPool, evidence: Evidence) -> None:

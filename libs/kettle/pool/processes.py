@@ -105,6 +105,30 @@ def end_orphans(pool_id: str, execute: Path, *, of: int) -> list[Process]:
     return list(ended.values())
 
 
+def signal_service(pid: int, number: int, pool_id: str) -> bool:
+    """
+    Send a signal to a service or server of the pool, and not to a process that was given its number later; whether it was there.
+
+    Raises:
+        PermissionError: it is of another account.
+    """
+    try:
+        handle = os.pidfd_open(pid)
+    except (ProcessLookupError, ValueError):
+        return False
+    try:
+        variables = (_PROC / str(pid) / "environ").read_bytes().split(b"\0")
+        wanted = b"=".join(part.encode() for pair in mark(pool_id).items() for part in pair)
+        if wanted not in variables:
+            return False
+        signal.pidfd_send_signal(handle, number)
+    except (ProcessLookupError, FileNotFoundError):
+        return False
+    finally:
+        os.close(handle)
+    return True
+
+
 def wait_gone(handle: int, deadline_s: float | None) -> bool:
     """Wait until the process behind a process descriptor has ended, None: without limit; whether it has."""
     poll = select.poll()

@@ -15,7 +15,7 @@ import secrets
 import shutil
 import signal
 from collections.abc import AsyncGenerator, Generator, Mapping
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -129,8 +129,8 @@ class ThrowawayPool:
         Send a signal to a service or server, if it runs; its process id, also of one that has just ended by itself.
         """
         if pid := self.pid(name):
-            with suppress(ProcessLookupError):  # the master has not said yet that it is gone
-                os.kill(pid, number)
+            # The master may not have said yet that it is gone, and its number may be another process's by now.
+            processes.signal_service(pid, number, self._pool_id)
         return pid
 
     @property

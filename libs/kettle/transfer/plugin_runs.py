@@ -170,15 +170,13 @@ def _run(order: Order, plugin: Plugin, arguments: Sequence[str]) -> Ran:
     finally:
         os.close(theirs)
     try:
-        status, said = _wait(pid, ours, order.lifetime)
+        in_time, said = _wait(pid, ours, order.lifetime)
     finally:
         with suppress(ProcessLookupError, PermissionError):
-            os.killpg(pid, signal.SIGKILL)
+            os.killpg(pid, signal.SIGKILL)  # not reaped: the number is still of this session
+        _, status = os.waitpid(pid, 0)
         os.close(ours)
-    if status is None:
-        os.waitpid(pid, 0)
-        return Ran(late=order.lifetime, said=said)
-    return Ran(status=status, said=said)
+    return Ran(status=status, said=said) if in_time else Ran(late=order.lifetime, said=said)
 
 
 def _spawn(
@@ -193,7 +191,7 @@ def _spawn(
         stderr=errors,
         start_new_session=True,
     )
-    process.returncode = 0  # `_wait` waits for it
+    process.returncode = 0  # `_run` waits for it
     return process.pid
 
 
@@ -234,8 +232,8 @@ def _become(
         os._exit(status)
 
 
-def _wait(pid: int, errors: int, lifetime: float) -> tuple[int | None, str]:
-    """The wait status (None: it takes too long) and the end of its output."""
+def _wait(pid: int, errors: int, lifetime: float) -> tuple[bool, str]:
+    """Whether it has ended in time, and the end of its output; it is not reaped."""
     deadline, tail = Deadline(lifetime), b""
     handle = os.pidfd_open(pid)
     os.set_blocking(errors, False)
@@ -251,10 +249,10 @@ def _wait(pid: int, errors: int, lifetime: float) -> tuple[int | None, str]:
                 if not piece:
                     poll.unregister(errors)
             if handle in ready:  # a process that it left behind may still write, but nothing reads it
-                return os.waitpid(pid, 0)[1], _text(tail)
+                return True, _text(tail)
     finally:
         os.close(handle)
-    return None, _text(tail)
+    return False, _text(tail)
 
 
 def _text(tail: bytes) -> str:

@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import logging
 import os
-import signal
 import sys
 from io import FileIO
 from pathlib import Path
@@ -48,8 +47,7 @@ async def problems(zygote: ServiceZygote | None) -> list[Problem]:
             return []
         finally:
             if check.returncode is None:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(check.pid, signal.SIGKILL)
+                check.kill()
                 await check.wait()
     with contextlib.suppress(msgspec.DecodeError):
         if status == 0:

@@ -1,13 +1,13 @@
 """The program that tunes the host before the services start."""
 
 import asyncio
-import contextlib
 import logging
 import os
-import signal
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
+
+from kettle.execution.system.linux import end_group
 
 _log: Final = logging.getLogger(__name__)
 
@@ -42,7 +42,6 @@ async def _run(command: Sequence[str], timeout_s: float, log: Path) -> str:
         return f"killed, it took longer than {timeout_s:g} s"
     finally:
         if process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
+            end_group(process.pid)
             await process.wait()
     return "done" if status == 0 else f"status {status}" if status > 0 else f"signal {-status}"

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import os
 import signal
 import subprocess
 import sys
@@ -12,9 +11,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from kettle.execution.system.linux import parent_of
 from kettle.retry.backoff import steady
 from kettle.testing.patience import PATIENCE_S
+from kettle.testing.processes import end_parent
 from kettle.testing.submit_side import job_ad, script
 from kettle.testing.worker import WorkerPool
 from kettle_services.startd.machine.host import EXECUTE_LINK, make_execute
@@ -48,7 +47,7 @@ def stubborn(monkeypatch: pytest.MonkeyPatch) -> Stubborn:
 async def kill_starter(pool: WorkerPool, activation: Activation) -> None:
     report = await pool.submitter.hear(activation, lambda report: isinstance(report.body, Started))
     assert isinstance(report.body, Started)
-    os.kill(parent_of(report.body.pid) or 0, signal.SIGKILL)
+    end_parent(report.body.pid)
 
 
 async def test_while_something_of_a_job_lives_its_slot_is_taken(

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import signal
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -17,6 +16,7 @@ from kettle.execution.system.linux import children_of, parent_of
 from kettle.runtime import make_lifeline
 from kettle.runtime.lifeline import OF_JOBS
 from kettle.testing.patience import PATIENCE_S
+from kettle.testing.processes import KnownProcess, end_parent
 from kettle.testing.servers.embedded import EVERYTHING, server_directory
 from kettle.testing.submit_side import POOL, SubmitSide, output, script
 from kettle.testing.worker import WorkerPool
@@ -51,10 +51,8 @@ async def test_a_killed_starter_is_cleaned_up_after(pool: WorkerPool) -> None:
         activation = await submitter.start(script(f"(setsid env -i sleep {pool.nap} &); sleep {pool.nap}"))
         pid = await started(submitter, activation)
         await pool.until(lambda: len(pool.sleeping()) == 2)
-        starter = parent_of(pid)
-        assert starter is not None
 
-        os.kill(starter, signal.SIGKILL)
+        end_parent(pid)
 
         failed = await submitter.final(activation)
         assert failed.result.exit is None
@@ -75,10 +73,8 @@ async def test_a_killed_zygote_is_replaced_and_its_starters_go_on(pool: WorkerPo
         activation = await submitter.start(script(WAITS))
         pid = await started(submitter, activation)
         (sandbox,) = pool.execute.glob("dir_*")
-        zygote = parent_of(parent_of(pid) or 0)
-        assert zygote is not None
-
-        os.kill(zygote, signal.SIGKILL)
+        with KnownProcess.parent_of(pid) as starter:
+            end_parent(starter.pid)
         following = await submitter.start(script("echo next"))
 
         assert b"next\n" == output(await submitter.final(following))
@@ -128,9 +124,9 @@ async def test_a_starter_that_died_without_a_startd_is_cleaned_up_after(pool: Wo
     submitter = pool.submitter
     async with pool.startd():
         activation = await submitter.start(script(f"sleep {pool.nap}"))
-        starter = parent_of(await started(submitter, activation))
-    assert starter is not None
-    os.kill(starter, signal.SIGKILL)
+        starter = KnownProcess.parent_of(await started(submitter, activation))
+    with starter:
+        starter.send()
 
     async with pool.startd() as startd:
         failed = await submitter.final(activation)

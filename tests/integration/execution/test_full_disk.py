@@ -1,8 +1,6 @@
 """No room: nothing new begins, everything else goes on, nothing is lost."""
 
 import errno
-import os
-import signal
 
 import msgspec
 import pytest
@@ -10,7 +8,8 @@ import pytest
 import kettle.execution.attempts.stored_reports
 import kettle_services.startd.state.journal
 from kettle.execution.attempts.job_spec import AttemptId
-from kettle.execution.system.linux import boottime, parent_of
+from kettle.execution.system.linux import boottime
+from kettle.testing.processes import end_parent
 from kettle.testing.submit_side import SCHEDD, job_ad, output, script
 from kettle.testing.worker import WorkerPool
 from kettle_wire.ads import Ad
@@ -131,7 +130,7 @@ async def test_a_lost_attempt_is_reported_from_memory(pool: WorkerPool, disk: Di
         started = await submitter.hear(activation, lambda report: isinstance(report.body, Started))
         disk.full = True
         assert isinstance(started.body, Started)
-        os.kill(parent_of(started.body.pid) or 0, signal.SIGKILL)
+        end_parent(started.body.pid)
         failed = await submitter.final(activation)
 
         assert failed.result.exit is None

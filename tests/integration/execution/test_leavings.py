@@ -6,7 +6,6 @@ import asyncio
 import os
 import secrets
 import shutil
-import signal
 import stat
 import subprocess
 import tempfile
@@ -17,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from kettle.execution.sandbox.directory import Sandbox, remove_tree
-from kettle.execution.system.linux import parent_of
 from kettle.testing.patience import PATIENCE_S
+from kettle.testing.processes import end_parent
 from kettle.testing.submit_side import SubmitSide, inline, script
 from kettle.testing.worker import WorkerPool
 from kettle_wire.worker_reports import FinalReport, Started, not_made
@@ -166,7 +165,7 @@ async def test_a_tree_is_removed_after_a_starter_that_died(pool: WorkerPool) -> 
         async with asyncio.timeout(PATIENCE_S):
             while not made.read_text():
                 await asyncio.sleep(0.01)
-        os.kill(parent_of(started.body.pid) or 0, signal.SIGKILL)
+        end_parent(started.body.pid)
         failed = await pool.submitter.final(activation)
 
         assert failed.result.exit is None

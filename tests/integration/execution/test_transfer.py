@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from kettle.execution.system.linux import parent_of
+from kettle.testing.processes import KnownProcess, end_parent
 from kettle.testing.submit_side import SubmitSide, inline, job_ad, output, script
 from kettle.testing.transfer_plugin import install
 from kettle.testing.worker import WorkerPool
@@ -216,11 +216,8 @@ async def test_a_starter_that_dies_leaves_no_plugin(
     activation = await submitter.start(script("true", TransferInput=f"good://{files}/f?hang"))
     await pool.until(lambda: pool.processes(f"{pool.home}/good_plugin"))
     (plugin,) = pool.processes(f"{pool.home}/good_plugin")
-    plugin_process = parent_of(plugin)
-    assert plugin_process is not None
-    starter = parent_of(plugin_process)
-    assert starter is not None
-    os.kill(starter, signal.SIGKILL)
+    with KnownProcess.parent_of(plugin) as plugin_process:
+        end_parent(plugin_process.pid)
     failed = await submitter.final(activation)
 
     assert failed.result.exit is None

@@ -20,6 +20,7 @@ from kettle.execution.processes import namespaces
 from kettle.execution.processes.isolation import lock_privileges
 from kettle.execution.processes.launch import SIGNALS, Program
 from kettle.execution.system.cgroup import Cgroup
+from kettle.execution.system.linux import signal_child
 
 _ERRNO: Final = struct.Struct("!i")
 
@@ -52,12 +53,11 @@ class SpawnedProgram:
             raise SpawnError(f"{self._path} cannot be run there: {os.strerror(*_ERRNO.unpack(said))}")
 
     def abandon(self) -> None:
-        """End the child, whatever keeps it; somebody has to wait for it."""
+        """End the child, whatever keeps it, if it has not ended; somebody has to wait for it."""
         if self.told >= 0:
             os.close(self.told)
             self.told = -1
-        with suppress(ProcessLookupError):
-            os.kill(self.pid, signal.SIGKILL)
+        signal_child(self.pid, signal.SIGKILL)
 
 
 def spawn_beside(cgroup: Cgroup | None, program: Program, *, job: int = 0) -> SpawnedProgram:

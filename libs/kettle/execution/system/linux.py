@@ -160,3 +160,43 @@ def signal_process(pid: int, number: int, *, started: int | None = None) -> bool
     finally:
         os.close(fd)
     return True
+
+
+def signal_child(pid: int, number: int) -> bool:
+    """
+    Send a signal to a child of this process, if it has not ended; whether it was there.
+
+    As with `signal_process`, nobody else gets it who was given the number when the child was gone: asyncio says that a process
+    has ended a moment after its number became free.
+    """
+    try:
+        fd = os.pidfd_open(pid)
+    except (ProcessLookupError, ValueError):
+        return False
+    except OSError:  # there is no descriptor for it; who ends a child may not fail at that
+        fd = -1
+    try:
+        if parent_of(pid) != os.getpid():
+            return False
+        if fd >= 0:
+            signal.pidfd_send_signal(fd, number)
+        else:
+            os.kill(pid, number)
+    except ProcessLookupError:
+        return False
+    finally:
+        if fd >= 0:
+            os.close(fd)
+    return True
+
+
+def end_group(pid: int) -> None:
+    """
+    SIGKILL for the process group that a child of this process leads, unless somebody has waited for the child already.
+    """
+    try:
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return  # its number, and so its group's, may be somebody else's
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)

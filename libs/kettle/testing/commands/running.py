@@ -3,13 +3,12 @@
 import asyncio
 import os
 import select
-import signal
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from kettle.execution.system.linux import end_group
 from kettle.testing.commands import warm
 from kettle.testing.patience import PATIENCE_S
 
@@ -85,8 +84,7 @@ async def execute(
             out, err = await process.communicate(typed.encode())
     finally:
         if process.returncode is None:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
+            end_group(process.pid)
             await process.wait()
     return Said(process.returncode or 0, out.decode(), err.decode())
 

@@ -9,6 +9,8 @@ me=${0##*/}
 echo "$me" >>"$FAKE_SLURM/asked"
 is() { case " $mode " in *" $1 "*) return 0 ;; *) return 1 ;; esac; }
 last() { awk -F'|' '{ line[$1] = $0 } END { for (id in line) print line[id] }' "$FAKE_SLURM/journal"; }
+# The group of a job, unless it has ended without a line in the journal: its number may be somebody else's by now.
+runs_still() { pid=$(cat "$script.pid" 2>/dev/null) && grep -qzF "FAKE_SLURM=$FAKE_SLURM" "/proc/$pid/environ" 2>/dev/null; }
 tell() { echo "$1|$2|$3|$4|$5|$6" >>"$FAKE_SLURM/journal"; }
 is motd && echo 'Welcome! | This is | RUNNING | a login | node | of ours | 1 | 2 |'
 if is down; then
@@ -79,7 +81,7 @@ END
     [ -z "$wanted" ] || [ "$wanted" = "$name" ] || exit 0
     case $state in PENDING | RUNNING | SUSPENDED) ;; *) exit 0 ;; esac
     : >"$script.cancelled"
-    [ -e "$script.pid" ] && kill -KILL -- "-$(cat "$script.pid")" 2>/dev/null
+    runs_still && kill -KILL -- "-$pid" 2>/dev/null
     tell "$number" "$name" CANCELLED None 15 "$script"
     ;;
 scontrol)

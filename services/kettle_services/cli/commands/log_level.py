@@ -1,7 +1,6 @@
 """`kettle log-level`: how much the daemons of this host write to their logs, while they run."""
 
 import argparse
-import os
 import signal
 from contextlib import suppress
 from pathlib import Path
@@ -39,7 +38,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
     """Do it, or say how it is."""
-    from kettle.pool import state
+    from kettle.pool import processes, state
     from kettle.pool.home import Home
 
     home = Home((arguments.home or home_directory()).expanduser().resolve())
@@ -64,9 +63,9 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     _keep(_file(home, arguments.daemon), arguments.level)
     if pid := pids.get(arguments.daemon, 0):
         try:
-            os.kill(pid, signal.SIGHUP)
-        except ProcessLookupError:
-            pass  # it reads the file when it starts again
+            processes.signal_service(
+                pid, signal.SIGHUP, found.pool_id
+            )  # one that has ended reads the file when it starts again
         except PermissionError as error:
             raise CommandError(f"{arguments.daemon} is of another account: ask who runs the pool") from error
     return screen.done(f"{arguments.daemon} logs {_said(home, arguments.daemon)}.")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, Literal, Protocol
 
 from kettle.embedded import EmbeddedNats, EmbeddedPostgres
-from kettle.execution.system.linux import signal_process, start_time
+from kettle.execution.system.linux import signal_child, signal_process, start_time
 from kettle.pool.log_tail import log_tail
 from kettle_services.master.supervision import hang_reports
 from kettle_services.master.zygote.client import ForkedProcess, Process, ServiceZygote
@@ -225,8 +225,7 @@ class Server:
         """
         if what in {"kill", "abort"}:
             if pid := self.pid:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+                signal_child(pid, signal.SIGKILL)
         elif what != "renew" and (self._ending is None or self._ending.done()):
             self._ending = asyncio.create_task(self._server.stop(), name=f"stop {self.name}")
 

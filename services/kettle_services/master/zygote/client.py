@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import signal
 import socket
 import sys
 from collections.abc import Mapping, Sequence
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
 
-from kettle.execution.system.linux import start_time
+from kettle.execution.system.linux import signal_process, start_time
 from kettle.runtime import EXIT_FAILED
 from kettle_services.master.domain.new_binary import Installed
 from kettle_services.master.installed_version import installed
@@ -48,6 +49,10 @@ class Process(Protocol):
         """Its exit status, or minus the number of the signal that killed it; None while it lives."""
         ...
 
+    def kill(self) -> None:
+        """SIGKILL, if it lives."""
+        ...
+
     async def wait(self) -> int:
         """Wait for its end; the return code."""
         ...
@@ -67,6 +72,11 @@ class ForkedProcess:
     def returncode(self) -> int | None:
         """None while it lives."""
         return self.ended.result() if self.ended.done() else None
+
+    def kill(self) -> None:
+        """SIGKILL, if it lives."""
+        if self._started is not None:
+            signal_process(self.pid, signal.SIGKILL, started=self._started)
 
     async def wait(self) -> int:
         """Wait for its end; the return code."""

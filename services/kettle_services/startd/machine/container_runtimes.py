@@ -19,7 +19,7 @@ from kettle.execution.containers.job_container import bind
 from kettle.execution.containers.policy import ENGINES, ContainerPolicy, FoundRuntime
 from kettle.execution.containers.probe import ProbeOrder, ProbeResult, longest
 from kettle.execution.site_probes.declared import CvmfsProbe
-from kettle.execution.system.linux import descendants_of, signal_process
+from kettle.execution.system.linux import descendants_of, parent_of, signal_process
 from kettle.runtime import SettingsError
 from kettle_services.startd.machine import host
 from kettle_services.startd.settings import StartdSettings
@@ -203,7 +203,8 @@ async def _tried(order: ProbeOrder) -> list[ProbeResult]:
             "containers cannot be tried any further", extra={"cause": str(error) or "it takes too long"}
         )
     finally:
-        for pid in (*descendants_of(process.pid), process.pid) if process.returncode is None else ():
-            signal_process(pid, signal.SIGKILL)
+        if process.returncode is None and parent_of(process.pid) == os.getpid():
+            for pid in (*descendants_of(process.pid), process.pid):
+                signal_process(pid, signal.SIGKILL)
         await process.wait()
     return tried

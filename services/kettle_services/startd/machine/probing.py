@@ -5,8 +5,6 @@ Runs the probes of the machine, each again and again, in processes of their own:
 import asyncio
 import contextlib
 import logging
-import os
-import signal
 import sys
 import time
 from collections.abc import Callable
@@ -17,6 +15,7 @@ import msgspec
 
 from kettle.execution.containers.probe import ProbeOrder
 from kettle.execution.site_probes.declared import CHECKED, AnyProbe, Finding
+from kettle.execution.system.linux import end_group
 from kettle.retry.backoff import steady
 from kettle.retry.loop import Waits
 from kettle.runtime import SettingsError
@@ -149,8 +148,7 @@ async def _some(stream: asyncio.StreamReader) -> bytes:
 async def _end(process: asyncio.subprocess.Process) -> None:
     if process.returncode is not None:
         return
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
+    end_group(process.pid)
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(_FAREWELL_S):
             await process.wait()

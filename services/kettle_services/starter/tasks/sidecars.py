@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from kettle.execution.job_environment.job_ad import JobAd
-from kettle.execution.system.linux import boottime
+from kettle.execution.system.linux import boottime, start_time
 from kettle_services.starter.execution.process_tree import ProcessTree
 from kettle_services.starter.tasks.steps import StepLog
 from kettle_services.starter.tasks.task_processes import TaskProcesses
@@ -29,6 +29,8 @@ class Sidecar(msgspec.Struct, frozen=True):
     pid: int
     began: Step
     container: "JobContainer | None" = None
+    started: int | None = None
+    """When its process began, clock ticks since boot: another one may be given its number."""
 
 
 class Sidecars:
@@ -40,12 +42,12 @@ class Sidecars:
 
     def living(self, processes: TaskProcesses) -> list[int]:
         """The processes of those that have not ended."""
-        return [sidecar.pid for sidecar in self._running if _lives(processes, sidecar.pid)]
+        return [sidecar.pid for sidecar in self._running if _lives(processes, sidecar)]
 
     def add(self, sidecar: Sidecar, processes: TaskProcesses) -> None:
         """One has begun: its end is to be noticed among those of `processes`."""
         processes.visitors[sidecar.pid] = None
-        self._running.append(sidecar)
+        self._running.append(msgspec.structs.replace(sidecar, started=start_time(sidecar.pid)))
 
     def end(
         self,
@@ -64,7 +66,7 @@ class Sidecars:
             with suppress(ProcessLookupError):
                 handle = os.pidfd_open(sidecar.pid)
                 try:
-                    while _lives(processes, sidecar.pid) and boottime() < until:
+                    while _lives(processes, sidecar) and boottime() < until:
                         listen(processes, handle, until)
                         processes.reap()
                 finally:
@@ -81,11 +83,15 @@ class Sidecars:
         self._running.clear()
 
 
-def _lives(processes: TaskProcesses, pid: int) -> bool:
-    """Whether nobody has seen its end; the kernel collects those that end while an image is prepared."""
-    if processes.visitors.get(pid) is not None:
+def _lives(processes: TaskProcesses, sidecar: Sidecar) -> bool:
+    """
+    Whether its process has not ended.
+
+    The kernel collects those that end while an image is prepared, and nobody sees the end of these: their numbers are free.
+    """
+    if processes.visitors.get(sidecar.pid) is not None or sidecar.started is None:
         return False
-    return os.path.exists(f"/proc/{pid}")  # noqa: PTH110 - a string
+    return start_time(sidecar.pid) == sidecar.started
 
 
 def _ended(sidecar: Sidecar, processes: TaskProcesses) -> Step:

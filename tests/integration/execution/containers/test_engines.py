@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from kettle.execution.containers.runtimes.engine import label as engine_label
-from kettle.execution.system.linux import parent_of
 from kettle.testing.container_images import busybox_root, docker_archive, tar_of
+from kettle.testing.processes import end_parent
 from kettle.testing.submit_side import SubmitSide, output
 from kettle.testing.worker import WorkerPool
 from kettle_wire.worker_reports import Started
@@ -35,7 +35,7 @@ async def test_nothing_of_a_container_stays_with_its_engine(
         await pool.submitter.hear(activation, lambda report: isinstance(report.body, Started))
         assert 1 == len(known())
         job = await pool.sleeper()
-        os.kill(parent_of(job) or 0, signal.SIGKILL)
+        end_parent(job)
         await pool.submitter.final(activation)
         assert [] == known()
         await startd.drain()

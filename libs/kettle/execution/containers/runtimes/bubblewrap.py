@@ -81,8 +81,9 @@ class Bubblewrap:
     def start(self, box: ContainerSpec, cgroup: Cgroup | None, check: StartCheck) -> int:
         """See `Runtime`."""
         with ExitStack() as closing:
-            status, theirs = _pipe(closing)
-            gate, ours = _pipe(closing)
+            given = closing.enter_context(ExitStack())  # what is bubblewrap's alone as soon as that runs
+            status, theirs = _pipe(closing, given)
+            gate, ours = _pipe(given, closing)
             told = _told([*arguments(box), "--json-status-fd", "3", "--block-fd", "4"], closing)
             words = [self._path, "--args", "5", "--", box.program.path, *box.program.arguments]
             before = self._before(box)
@@ -98,8 +99,7 @@ class Bubblewrap:
                 ),
                 cgroup,
             )
-            os.close(theirs)
-            os.close(gate)
+            given.close()
             try:
                 return _Birth(outer, status, ours).job(check)
             except BaseException:
@@ -128,10 +128,10 @@ class Bubblewrap:
         """See `Runtime`: all of it is in the sandbox."""
 
 
-def _pipe(closing: ExitStack) -> tuple[int, int]:
-    """A pipe whose descriptors are above those that a program is given."""
-    ends = [_raised(fd, closing) for fd in os.pipe()]
-    return ends[0], ends[1]
+def _pipe(reading: ExitStack, writing: ExitStack) -> tuple[int, int]:
+    """A pipe whose ends are above those that a program is given, each closed with its stack."""
+    read, written = os.pipe()
+    return _raised(read, reading), _raised(written, writing)
 
 
 def _told(words: list[str], closing: ExitStack) -> int:
@@ -159,13 +159,8 @@ def _told(words: list[str], closing: ExitStack) -> int:
 def _raised(fd: int, closing: ExitStack) -> int:
     high = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _ABOVE)
     os.close(fd)
-    closing.callback(_close, high)
+    closing.callback(os.close, high)
     return high
-
-
-def _close(fd: int) -> None:
-    with suppress(OSError):
-        os.close(fd)
 
 
 class _Birth:
