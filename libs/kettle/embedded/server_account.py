@@ -117,7 +117,8 @@ def reachable_tree(binaries: Path, account: Account) -> Path:
     if not account.changed or _open_to_all(binaries / "postgres"):
         return binaries
     stamp = (binaries / "postgres").stat()
-    copy = _CACHE / f"postgresql-{stamp.st_size:x}-{stamp.st_mtime_ns:x}"
+    root = binaries.parent
+    copy = _CACHE / f"postgresql-tree-{stamp.st_size:x}-{stamp.st_mtime_ns:x}"
     if not copy.is_dir():
         _CACHE.mkdir(parents=True, exist_ok=True)
         _CACHE.chmod(0o755)
@@ -129,19 +130,24 @@ def reachable_tree(binaries: Path, account: Account) -> Path:
             shutil.rmtree(stage, ignore_errors=True)
             if not copy.is_dir():  # else: another process was faster
                 raise
-    return copy / "bin"
+    return copy / root.parent.name / root.name / "bin"
 
 
 def _copy_tree(binaries: Path, stage: Path) -> None:
     root = binaries.parent
-    (stage / "bin").mkdir()
+    target = stage / root.parent.name / root.name
+    (target / "bin").mkdir(parents=True)
     for program in ("postgres", "initdb"):
-        shutil.copy2(binaries / program, stage / "bin" / program)
+        shutil.copy2(binaries / program, target / "bin" / program)
     for part in ("lib", "share"):
         if (root / part).is_dir():
             shutil.copytree(
-                root / part, stage / part, symlinks=True, ignore=shutil.ignore_patterns("*.a", "*.la")
+                root / part, target / part, symlinks=True, ignore=shutil.ignore_patterns("*.a", "*.la")
             )
+    # Libraries that a wheel brings beside its package are found from the programs by their place.
+    libraries = root.parent.with_name(f"{root.parent.name}.libs")
+    if libraries.is_dir():
+        shutil.copytree(libraries, stage / libraries.name, symlinks=True)
     for each in map(Path, _paths(stage)):
         if not each.is_symlink():
             each.chmod(0o755 if each.is_dir() or each.parent.name == "bin" else 0o644)
