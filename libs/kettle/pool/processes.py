@@ -117,7 +117,7 @@ def signal_service(pid: int, number: int, pool_id: str) -> bool:
     except (ProcessLookupError, ValueError):
         return False
     try:
-        variables = (_PROC / str(pid) / "environ").read_bytes().split(b"\0")
+        variables = Path(_PROC, str(pid), "environ").read_bytes().split(b"\0")
         wanted = b"=".join(part.encode() for pair in mark(pool_id).items() for part in pair)
         if wanted not in variables:
             return False

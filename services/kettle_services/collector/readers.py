@@ -53,7 +53,9 @@ class Readers:
             return _refusal(_UNAVAILABLE, str(error))
 
     async def make_stream(self, subject: str, body: bytes) -> bytes:
-        """What JetStream says of a stream that an access point asks for which has joined, or why it is not asked."""
+        """
+        What JetStream says of a stream that an access point asks for which has joined, or why it is not asked.
+        """
         name = subject.removeprefix(self._subjects.stream_requests(""))
         try:
             return await self._bus.ask_jetstream(

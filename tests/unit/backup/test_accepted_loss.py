@@ -126,7 +126,9 @@ async def test_nothing_is_deleted_before_the_log_is_back(
 async def test_a_stream_that_cannot_be_deleted_is_told_of_and_the_pool_is_back(
     bus: Bus, backup: Path, tmp_path: Path
 ) -> None:
-    """The log is in the database, so its keys stay; the sentence says which streams have to go before the start."""
+    """
+    The log is in the database, so its keys stay; the sentence says which streams have to go before the start.
+    """
     bus.refuses = True
     home = tmp_path / "home"
     with pytest.raises(
