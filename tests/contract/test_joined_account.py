@@ -129,7 +129,9 @@ async def settled(client: Client) -> None:
 
 
 async def test_its_frames_are_in_the_pool_and_are_read_on_both_sides(pool: Pool) -> None:
-    """The stream is made where it has asked for it; accounting reads it as it does any, and its shadow through a collector."""
+    """
+    The stream is made where it has asked for it; accounting reads it as it does any, and its shadow through a collector.
+    """
     owner = await pool.bus("schedd of ap1")
     assert 4 == await owner.ensure_stream(OWN)
     assert 4 == await owner.ensure_stream(OWN)
@@ -347,7 +349,9 @@ class Former:
 
 
 async def test_one_that_has_joined_before_goes_on_until_it_joins_again() -> None:
-    """In the account of the pool's own services; when it has joined again, nobody is believed there any more."""
+    """
+    In the account of the pool's own services; when it has joined again, nobody is believed there any more.
+    """
     with server_directory() as directory:
         trust = Former(directory)
         async with EmbeddedNats(directory / "nats", trust=trust) as server:

@@ -46,7 +46,9 @@ def root(base: Path, tmp_path: Path) -> Path:
 
 
 def runs_as_installed(root: Path, unit: str) -> None:
-    """It runs as its unit calls it, from where its programs say that they are, and nobody but root can change it."""
+    """
+    It runs as its unit calls it, from where its programs say that they are, and nobody but root can change it.
+    """
     program = "/usr/bin/kettle"
     assert said("chroot", str(root), program, "version").startswith("kettle ")
     assert "/opt/kettle" in said("chroot", str(root), "head", "-n", "1", "/opt/kettle/bin/kettle")

@@ -1,4 +1,6 @@
-"""A site of several hosts that is upgraded host by host, while people submit: old and new services work side by side."""
+"""
+A site of several hosts that is upgraded host by host, while people submit: old and new services work side by side.
+"""
 
 import asyncio
 import os

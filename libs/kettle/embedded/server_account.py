@@ -118,7 +118,7 @@ def reachable_tree(binaries: Path, account: Account) -> Path:
         return binaries
     stamp = (binaries / "postgres").stat()
     root = binaries.parent
-    copy = _CACHE / f"postgresql-tree-{stamp.st_size:x}-{stamp.st_mtime_ns:x}"
+    copy = _CACHE / f"postgresql-package-{stamp.st_size:x}-{stamp.st_mtime_ns:x}"
     if not copy.is_dir():
         _CACHE.mkdir(parents=True, exist_ok=True)
         _CACHE.chmod(0o755)

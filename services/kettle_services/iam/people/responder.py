@@ -1,6 +1,4 @@
-"""
-Answers the bus that asks who somebody is (`kettle.auth.trust.callout`).
-"""
+"""Answers the bus that asks who somebody is (`kettle.auth.trust.callout`)."""
 
 import asyncio
 import logging
