@@ -1,14 +1,18 @@
 """What a starter does with the questions of people who look into its job."""
 
+import functools
 import os
 import select
 import signal
 import socket
 import struct
+import subprocess
 import sys
-from collections.abc import Callable
+import traceback
+from collections.abc import Callable, Generator
 from functools import partial
 from pathlib import Path
+from typing import ParamSpec
 
 import msgspec
 import pytest
@@ -19,6 +23,7 @@ from kettle.execution.job_environment.job_ad import JobAd
 from kettle.execution.processes.launch import Program
 from kettle.execution.processes.side_program import SpawnedProgram, spawn, spawn_beside
 from kettle.execution.sandbox.directory import Sandbox
+from kettle.execution.system.linux import become_subreaper
 from kettle_services.starter.execution.process_tree import ProcessTree, empty_process_tree
 from kettle_services.starter.job_access import sessions
 from kettle_services.starter.job_access.request_queue import AccessRequestQueue
@@ -40,6 +45,45 @@ from kettle_wire.commands.access import (
 )
 from kettle_wire.commands.startd import ClaimKey
 from kettle_wire.jobs import JobId
+
+P = ParamSpec("P")
+
+
+@pytest.fixture(autouse=True)
+def bystander() -> Generator[None]:
+    """A process of another test, as these share theirs: it is not ended, and nobody else waits for it."""
+    with subprocess.Popen(["/bin/sleep", "600"]) as other:
+        yield
+        lives = other.poll() is None
+        other.kill()
+    assert lives
+    assert -signal.SIGKILL == other.returncode
+
+
+def alone(test: Callable[P, None]) -> Callable[P, None]:
+    """
+    Run a test in a process of its own. A starter ends, and waits for, whatever descends from it: in the process of all tests these
+    would be the servers and commands of other tests, too.
+    """
+
+    @functools.wraps(test)
+    def forked(*given: P.args, **named: P.kwargs) -> None:
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                become_subreaper()
+                test(*given, **named)
+                status = 0
+            except BaseException:  # noqa: BLE001 - the runner of this process
+                traceback.print_exc()
+            finally:
+                sys.stderr.flush()
+                os._exit(status)
+        assert 0 == os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), "what went wrong is in the errors"
+
+    return forked
+
 
 ACCESS = Access(claim="c", job=JobId(1, 0), attempt=1, proof="p")
 encode = msgspec.msgpack.encode
@@ -207,6 +251,7 @@ class Talk:
                 return found
 
 
+@alone
 def test_a_program_that_cannot_begin_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """One that the job keeps from beginning is ended when its time is over, and nobody has waited for it."""
     monkeypatch.setattr(sessions, "_BIRTH_S", 0.0)
@@ -224,6 +269,7 @@ def test_a_program_that_cannot_begin_is_given_up(monkeypatch: pytest.MonkeyPatch
     talk.tree.kill_all()
 
 
+@alone
 def test_a_program_that_is_not_there_is_refused() -> None:
     """With the reason; and its place is free."""
     talk = Talk()
@@ -237,6 +283,7 @@ def test_a_program_that_is_not_there_is_refused() -> None:
     talk.tree.kill_all()
 
 
+@alone
 def test_without_descriptors_nothing_is_left_running(monkeypatch: pytest.MonkeyPatch) -> None:
     """A program that cannot be watched is ended at once."""
 
@@ -252,6 +299,7 @@ def test_without_descriptors_nothing_is_left_running(monkeypatch: pytest.MonkeyP
     assert (before, None) == (set(Path("/proc/self/fd").iterdir()), talk.sessions.known("s"))
 
 
+@alone
 def test_an_end_of_input_that_is_said_again_is_one() -> None:
     """On a terminal the end is a character: the next reader must not find a second one."""
     talk = Talk()
@@ -263,6 +311,7 @@ def test_an_end_of_input_that_is_said_again_is_one() -> None:
     assert b"got hello" in talk.output()
 
 
+@alone
 def test_the_end_of_all_sessions() -> None:
     """
     Their programs are gone, and they are forgotten: their family may have a successor, with other processes.
