@@ -146,16 +146,17 @@ async def _shown(pool: ThrowawayPool, within_s: float) -> None:
 
 async def _emptied(pool: ThrowawayPool, within_s: float) -> None:
     """Have all jobs leave, and wait until nothing of them is left."""
-    async with asyncio.timeout(within_s):
-        for daemon in pool.state.daemons:
-            await pool.restarted(daemon.name)
-        while clusters := await _clusters(pool.client):
-            await pool.client.remove(select(*clusters), "the test is over")
-            await pool.client.act("remove_x", select(*clusters))
-            await pool.client.wait(select(*clusters))
-        has_machine = any(daemon.name.partition(".")[0] == "startd" for daemon in pool.state.daemons)
-        while pool.sandboxes or (has_machine and not await _free(pool.client)):
-            await asyncio.sleep(_LOOK_S)
+    with pool.telling():
+        async with asyncio.timeout(within_s):
+            for daemon in pool.state.daemons:
+                await pool.restarted(daemon.name)
+            while clusters := await _clusters(pool.client):
+                await pool.client.remove(select(*clusters), "the test is over")
+                await pool.client.act("remove_x", select(*clusters))
+                await pool.client.wait(select(*clusters))
+            has_machine = any(daemon.name.partition(".")[0] == "startd" for daemon in pool.state.daemons)
+            while pool.sandboxes or (has_machine and not await _free(pool.client)):
+                await asyncio.sleep(_LOOK_S)
 
 
 async def _clusters(client: Client) -> set[int]:

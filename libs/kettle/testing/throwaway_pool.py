@@ -34,6 +34,8 @@ from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers.embedded import server_directory
 from kettle.testing.servers.selection import pool_settings
 
+_LAST_WORDS: Final = 20
+"""Lines of a service's log that are shown with a failure."""
 _WITHIN_S: Final = 120.0
 """After this something hangs: on a machine with much else to do all takes many times as long as alone."""
 _DOWN_S: Final = 30.0
@@ -146,12 +148,25 @@ class ThrowawayPool:
 
     async def restarted(self, name: str, *, after: int = 0, within_s: float = _WITHIN_S) -> int:
         """Wait until a service or server serves that is not the process `after`; its process id."""
-        async with asyncio.timeout(within_s):
-            while True:
-                daemon = self.daemon(name)
-                if daemon.status == "running" and daemon.pid not in {0, after}:
-                    return daemon.pid
-                await asyncio.sleep(_LOOK_S)
+        with self.telling():
+            async with asyncio.timeout(within_s):
+                while True:
+                    daemon = self.daemon(name)
+                    if daemon.status == "running" and daemon.pid not in {0, after}:
+                        return daemon.pid
+                    await asyncio.sleep(_LOOK_S)
+
+    @contextmanager
+    def telling(self) -> Generator[None]:
+        """Have an end of patience say what does not run, and the last words of that."""
+        try:
+            yield
+        except TimeoutError as error:
+            for daemon in self.state.daemons:
+                if daemon.status != "running":
+                    last = "\n".join(self.log(daemon.name).splitlines()[-_LAST_WORDS:])
+                    error.add_note(f"{daemon}\n{last}")
+            raise
 
     def log(self, name: str) -> str:
         """Everything that a service wrote."""
