@@ -18,6 +18,7 @@ from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_services.gateway.pages.pool.administration import ADMINISTRATION
 from kettle_services.gateway.pages.pool.usage import USAGE_TABLE
 from kettle_services.gateway.pages.pool.worker_pools import POOL
+from kettle_services.gateway.pages.terminal_page import TERMINAL
 from kettle_services.gateway.pages.wiring import PAGES
 from kettle_services.gateway.pages.work_sessions.session_page import SESSION
 from kettle_services.gateway.pages.workflows.workflow_page import WORKFLOW
@@ -150,7 +151,7 @@ async def test_nothing_that_others_have_written_is_obeyed(
             for page in pages if cluster == held else [each for each in pages if "{id}" in each.path]:
                 path = placed(page.path, words)
                 text = await check(seen, path)
-                if "{id}" in page.path:
+                if "{id}" in page.path and page is not TERMINAL:  # which shows no word of the job
                     assert "<x-evil onclick" in text, path
         drawn = msgspec.json.encode(machine_map(machine_uses([EVIL_SLOT]), datetime.now(UTC)))
         await seen.page.route(
