@@ -41,7 +41,7 @@ OF_SERVERS = ("buckets", "commands", "leases", "nats_client", "streams", "togeth
 """The contracts of NATS."""
 OF_THE_DATABASE = ("log", "working_set")
 OF_OURS = ("access_points", "deeds", "deputies", "every_credential", "forwarder_permissions", "hostile_headers",
-           "large_commands", "limits", "monitoring_permissions", "nats_returns",
+           "joined_account", "large_commands", "limits", "monitoring_permissions", "nats_returns",
            "permissions", "raw_subjects", "visitor_permissions")  # fmt: skip
 """What no other server changes: our services' own checks, and contracts that start servers of their own."""
 
