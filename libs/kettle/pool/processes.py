@@ -105,9 +105,11 @@ def end_orphans(pool_id: str, execute: Path, *, of: int) -> list[Process]:
     return list(ended.values())
 
 
-def signal_service(pid: int, number: int, pool_id: str) -> bool:
+def signal_service(pid: int, number: int, pool_id: str, *, master: int) -> bool:
     """
     Send a signal to a service or server of the pool, and not to a process that was given its number later; whether it was there.
+
+    Services carry the mark; servers, which carry nothing of ours, descend from the process `master`.
 
     Raises:
         PermissionError: it is of another account.
@@ -119,7 +121,7 @@ def signal_service(pid: int, number: int, pool_id: str) -> bool:
     try:
         variables = Path(_PROC, str(pid), "environ").read_bytes().split(b"\0")
         wanted = b"=".join(part.encode() for pair in mark(pool_id).items() for part in pair)
-        if wanted not in variables:
+        if wanted not in variables and master not in _ancestors(pid):
             return False
         signal.pidfd_send_signal(handle, number)
     except (ProcessLookupError, FileNotFoundError):

@@ -132,7 +132,7 @@ class ThrowawayPool:
         """
         if pid := self.pid(name):
             # The master may not have said yet that it is gone, and its number may be another process's by now.
-            processes.signal_service(pid, number, self._pool_id)
+            processes.signal_service(pid, number, self._pool_id, master=self.state.pid)
         return pid
 
     @property

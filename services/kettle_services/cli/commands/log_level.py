@@ -63,9 +63,8 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     _keep(_file(home, arguments.daemon), arguments.level)
     if pid := pids.get(arguments.daemon, 0):
         try:
-            processes.signal_service(
-                pid, signal.SIGHUP, found.pool_id
-            )  # one that has ended reads the file when it starts again
+            # One that has ended reads the file when it starts again.
+            processes.signal_service(pid, signal.SIGHUP, found.pool_id, master=found.pid)
         except PermissionError as error:
             raise CommandError(f"{arguments.daemon} is of another account: ask who runs the pool") from error
     return screen.done(f"{arguments.daemon} logs {_said(home, arguments.daemon)}.")
