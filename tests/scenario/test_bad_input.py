@@ -65,7 +65,8 @@ async def held(pool: ThrowawayPool, job: str) -> str:
     ("text", "line", "words"),
     [
         (HEAD + "request_memroy = 2GB\nqueue\n", 2, "did you mean 'request_memory'?"),
-        (HEAD + "use_scitokens = true\nqueue\n", 2, "is not carried out by this version"),
+        (HEAD + "use_scitokens = true\nqueue\n", 2, "scitokens_file = FILE"),
+        (HEAD + "transfer_error = false\nqueue\n", 2, "is not carried out by this version"),
         ("executable = nowhere.sh\nqueue\n", 1, "nowhere.sh does not exist"),
         ("queue\n", 1, "there is no executable"),
         (HEAD + "input = absent\nqueue\n", 2, "absent does not exist"),

@@ -60,7 +60,7 @@ async def test_a_service_that_is_ready_has_loaded_only_what_it_needs(pool: Throw
     """
     pid = pool.state.pid if name == "master" else await pool.restarted(name)
     mapped = Path(f"/proc/{pid}/maps").read_text()
-    shared = "" if name == "master" else Path(f"/proc/{parent_of(pid)}/maps").read_text()
+    shared = Path(f"/proc/{parent_of(pid)}/maps").read_text()
     assert "/msgspec/" in mapped, "this is how a loaded package is seen"
     assert [] == [each for each in ("aiohttp", "multidict", "pyarrow") if f"/{each}/" in mapped + shared]
     assert "/numpy/" not in mapped or "/numpy/" in shared

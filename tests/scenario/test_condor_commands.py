@@ -87,7 +87,7 @@ async def test_what_is_typed_beside_the_description_counts(condor: Condor) -> No
         (("-addr", "<1.2.3.4:5>"), f"{WAITS}queue\n", "-addr"),
         (("-interactive", "-factory"), "", "Interactive jobs cannot be materialized late"),
         (("-dry-run", "ads"), f"{WAITS}queue\n", "No submit filename was provided, and 'ads'"),
-        ((), f"{WAITS}use_scitokens = true\nqueue\n", "use_oauth_services"),
+        ((), f"{WAITS}use_scitokens = true\nqueue\n", "scitokens_file"),
     ],
 )
 async def test_a_refused_submission_queues_nothing(

@@ -40,7 +40,7 @@ def engine(settings: StartdSettings, monkeypatch: pytest.MonkeyPatch) -> Path:
     async def found(*_: object) -> tuple[ContainerPolicy, dict[str, bool]]:
         return policy, {"HasContainer": True, "HasDocker": True}
 
-    monkeypatch.setattr("kettle_services.startd.wiring.find_containers", found)
+    monkeypatch.setattr("kettle_services.startd.machine.container_offer.find_containers", found)
     return asked
 
 

@@ -18,6 +18,14 @@ from .conftest import DummyPool, alive, eventually
 GIB = 1 << 30
 
 
+def test_a_master_has_loaded_only_what_it_needs(dummies: DummyPool) -> None:
+    """One that was executed: libraries that only some services and clients use are not among what is mapped."""
+    started = dummies.up()
+    mapped = Path(f"/proc/{started.state.pid}/maps").read_text()
+    assert "/msgspec/" in mapped, "this is how a loaded package is seen"
+    assert [] == [each for each in ("aiohttp", "multidict", "pyarrow", "numpy") if f"/{each}/" in mapped]
+
+
 def test_a_service_that_dies_comes_back(dummies: DummyPool) -> None:
     """A killed service is started again; the other one and its child are not touched."""
     dummies.up()
