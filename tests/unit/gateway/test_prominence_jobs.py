@@ -83,9 +83,9 @@ def test_a_description_tells_what_the_job_has_cost() -> None:
     ran = {"ExitCode": 0, "JobStartDate": 5, "CompletionDate": 1805, "CpusProvisioned": 2}
     ran["LastRemoteWallClockTime"] = 1800
     priced = job("completed", MachineAttrKettlePrice0=0.05, MachineAttrKettleCurrency0="EUR", **ran)
-    shown = described(priced, lambda *_: "")
+    shown = described(priced, lambda _name, _directory: "")
     assert {"amount": 0.05, "currency": "EUR"} == shown["execution"]["cost"]
-    assert "cost" not in described(job("completed", **ran), lambda *_: "")["execution"]
+    assert "cost" not in described(job("completed", **ran), lambda _name, _directory: "")["execution"]
 
 
 def test_a_description_tells_how_the_tasks_went() -> None:
