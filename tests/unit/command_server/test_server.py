@@ -306,7 +306,7 @@ def test_what_outlives_its_terminal_is_not_of_the_context_of_what_does_not(place
     """Signals that a command ignores from its start are part of what it has from its parent."""
     place.serve()
     assert ["began", "0"] == place.ask("")
-    assert ["began", "by itself"] == place.ask("", before=["sh", "-c", 'trap "" HUP; exec "$@"', "sh"])
+    assert ["began", "by itself"] == place.ask("", before=["sh", "-c", 'trap "" USR2; exec "$@"', "sh"])
 
 
 def test_a_server_that_was_started_to_ignore_its_children_tells_how_they_end(place: Place) -> None:
