@@ -43,6 +43,6 @@ ACTED_ON: Final = frozenset({
     "onlocalremove", "onlocalremoveretries",
     "commoninputfiles", "dagnodename", "failurefiles", "islinux", "iswindows", "jobaccount", "otherjobremoverequirements", "suspendjobatexec", "recentdaemoncoredutycycle", "startd",
     "jobrequiressandbox", "machinecount", "nodecount", "parallelhosts", "parallelschedulinggroup", "parallelshutdownpolicy",
-    "returnvalue", "terminatedbysignal", "timetolive",
+    "returnvalue", "scitokensfile", "terminatedbysignal", "timetolive", "tryingcontainers",
 })  # fmt: skip
 """In lower case. Some are only words in the code, which a job does not need."""

@@ -19,7 +19,9 @@ GIB = 1 << 30
 
 
 def test_a_master_has_loaded_only_what_it_needs(dummies: DummyPool) -> None:
-    """One that was executed: libraries that only some services and clients use are not among what is mapped."""
+    """
+    One that was executed: libraries that only some services and clients use are not among what is mapped.
+    """
     started = dummies.up()
     mapped = Path(f"/proc/{started.state.pid}/maps").read_text()
     assert "/msgspec/" in mapped, "this is how a loaded package is seen"

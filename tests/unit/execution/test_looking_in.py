@@ -1,21 +1,18 @@
 """What a starter does with the questions of people who look into its job."""
 
-import functools
 import os
 import select
 import signal
 import socket
 import struct
-import subprocess
 import sys
-import traceback
 from collections.abc import Callable, Generator
 from functools import partial
 from pathlib import Path
-from typing import ParamSpec
 
 import msgspec
 import pytest
+from tests.unit.own_process import alone, bystander
 
 from kettle.execution.attempts.job_spec import JobSpec
 from kettle.execution.attempts.messages import AccessReply, AccessRequest, Renew, frame
@@ -23,7 +20,6 @@ from kettle.execution.job_environment.job_ad import JobAd
 from kettle.execution.processes.launch import Program
 from kettle.execution.processes.side_program import SpawnedProgram, spawn, spawn_beside
 from kettle.execution.sandbox.directory import Sandbox
-from kettle.execution.system.linux import become_subreaper
 from kettle_services.starter.execution.process_tree import ProcessTree, empty_process_tree
 from kettle_services.starter.job_access import sessions
 from kettle_services.starter.job_access.request_queue import AccessRequestQueue
@@ -46,43 +42,12 @@ from kettle_wire.commands.access import (
 from kettle_wire.commands.startd import ClaimKey
 from kettle_wire.jobs import JobId
 
-P = ParamSpec("P")
-
 
 @pytest.fixture(autouse=True)
-def bystander() -> Generator[None]:
-    """A process of another test, as these share theirs: it is not ended, and nobody else waits for it."""
-    with subprocess.Popen(["/bin/sleep", "600"]) as other:
+def others() -> Generator[None]:
+    """Processes of other tests, which go on."""
+    with bystander():
         yield
-        lives = other.poll() is None
-        other.kill()
-    assert lives
-    assert -signal.SIGKILL == other.returncode
-
-
-def alone(test: Callable[P, None]) -> Callable[P, None]:
-    """
-    Run a test in a process of its own. A starter ends, and waits for, whatever descends from it: in the process of all tests these
-    would be the servers and commands of other tests, too.
-    """
-
-    @functools.wraps(test)
-    def forked(*given: P.args, **named: P.kwargs) -> None:
-        child = os.fork()
-        if child == 0:
-            status = 1
-            try:
-                become_subreaper()
-                test(*given, **named)
-                status = 0
-            except BaseException:  # noqa: BLE001 - the runner of this process
-                traceback.print_exc()
-            finally:
-                sys.stderr.flush()
-                os._exit(status)
-        assert 0 == os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), "what went wrong is in the errors"
-
-    return forked
 
 
 ACCESS = Access(claim="c", job=JobId(1, 0), attempt=1, proof="p")

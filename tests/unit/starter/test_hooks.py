@@ -1,11 +1,13 @@
 """What becomes of a job after a hook, and what a hook is told."""
 
 import os
+from collections.abc import Generator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from tests.unit.own_process import alone, bystander
 
 from kettle.execution.attempts.job_spec import JobHooks, JobSpec
 from kettle.execution.job_environment.job_ad import JobAd
@@ -19,6 +21,14 @@ from kettle_services.starter.hooks_and_transfers import HooksAndTransfers, Order
 from kettle_wire.ads import Ad
 from kettle_wire.attempts import Ending
 from kettle_wire.events import Usage
+
+
+@pytest.fixture(autouse=True)
+def others() -> Generator[None]:
+    """Processes of other tests, which go on."""
+    with bystander():
+        yield
+
 
 PREPARING = cast("HookRun", SimpleNamespace(hook="prepare_job"))
 ENVIRONMENT = {"PATH": "/usr/bin:/bin"}
@@ -147,6 +157,7 @@ def test_updates_leave_nothing_open(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [1, 1, 1] == [run.closed for run in RAN]
 
 
+@alone
 def test_a_hook_is_heard_no_more_if_its_end_was_not_awaited(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever happened meanwhile, its descriptor is closed."""
 
