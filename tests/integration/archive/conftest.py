@@ -1,3 +1,4 @@
+import asyncio
 import datetime as dt
 import subprocess
 import sys
@@ -44,6 +45,20 @@ def frames(shard: str, sizes: Iterable[int], *, epoch: int = 1, step_us: int = 1
 async def put(log: PgLog, made: Iterable[Frame]) -> None:
     for frame in made:
         await log.append(frame)
+
+
+async def unlocked(log: PgLog) -> None:
+    """
+    Wait until PostgreSQL has noticed that whoever held the lock of archivers is dead: it tells nobody, and has other things to do.
+    """
+    async with asyncio.timeout(PATIENCE_S):
+        while await log.database.run(
+            lambda c: c.fetchval(
+                "SELECT count(*) FROM pg_locks JOIN pg_database ON oid = database"
+                " WHERE locktype = 'advisory' AND datname = current_database()"
+            )
+        ):
+            await asyncio.sleep(0.01)
 
 
 async def see(log: PgLog, shard: str, frame: int, *, projection: str = "p") -> None:

@@ -14,7 +14,7 @@ from kettle.archive import ArchiveError, archive, verify
 from kettle.storage import PgLog
 from kettle_wire.frames import encode
 
-from .conftest import LATER, archiver, frames, put, tables
+from .conftest import LATER, archiver, frames, put, tables, unlocked
 
 ALL = frames("s", [20] * 20)
 PIECES = 6
@@ -39,6 +39,7 @@ async def test_an_archiver_that_is_killed_is_taken_up_by_the_next(
     assert -signal.SIGKILL == done.returncode, done.stderr
     assert before[left:] == await tables(log)
     assert [encode(f) for f in ALL] == [encode(f) async for f in log.read("s")]
+    await unlocked(log)
     report = await archive(log.database, directory, older_than=LATER)
     assert list(range(left, PIECES)) == [piece.piece for piece in report.shards[0].archived]
     assert [encode(f) for f in ALL] == [encode(f) async for f in log.read("s")]
