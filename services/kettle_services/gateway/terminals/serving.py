@@ -26,6 +26,11 @@ from kettle_wire.rest.problem import ProblemCode
 PATH: Final = "/live/terminals/{id}"
 _FIRST_S: Final = 10.0
 """How long a browser may take to say how large its terminal is."""
+ALIVE_S: Final = 30.0
+"""
+Seconds of silence after which a browser is asked whether it is there, which it has half as long to say: one whose machine was taken off
+the net says nothing, and a shell, a stream and a connection to the bus would be kept for it.
+"""
 _EXPIRED: Final = "the token has expired: show a new one"
 
 _log: Final = logging.getLogger(__name__)
@@ -57,7 +62,7 @@ class Terminals:
         admitted = await self._front.admit(request, Level.WRITE)
         if HELD in request:
             self._origins.require_own_page(request)  # a cookie is shown also with what others' pages send
-        socket = web.WebSocketResponse(max_msg_size=LARGEST, compress=False)
+        socket = web.WebSocketResponse(max_msg_size=LARGEST, compress=False, heartbeat=ALIVE_S)
         if not socket.can_prepare(request).ok:
             raise RequestRefused(
                 426,
