@@ -49,7 +49,14 @@ class LocalCommands:
             except OSError as error:
                 raise NotStartedError(f"{words[0]} cannot be run here: {error.strerror}") from None
         try:
-            output, errors = await process.communicate()
+            async with asyncio.timeout(within + 2 * _GRACE_S):
+                output, errors = await process.communicate()
+        except TimeoutError:
+            # Who has the account may stop `timeout`, and leave something behind that holds the other ends.
+            if process.returncode is None:
+                process.kill()
+            process._transport.close()  # type: ignore[attr-defined]  # pyright: ignore  # noqa: SLF001 - there is no other way
+            raise EndNotSeenError(f"{words[0]} did not end within {within:g} s, or what it has started") from None
         except asyncio.CancelledError:
             if process.returncode is None:
                 process.terminate()  # which `timeout` passes on
