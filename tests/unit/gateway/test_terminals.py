@@ -15,7 +15,7 @@ from kettle.auth.mapping.levels import Level
 from kettle.client.jobs.access import SideProgram
 from kettle.testing.patience import PATIENCE_S
 from kettle_services.gateway.rest.application import Front
-from kettle_services.gateway.rest.connections import PersonConnections
+from kettle_services.gateway.rest.connections import LastingConnections
 from kettle_services.gateway.rest.past import PastQuestions
 from kettle_services.gateway.rest.streams import Streams
 from kettle_services.gateway.sessions.origins import Origins
@@ -88,7 +88,7 @@ class Visit:
         return JobId(1, 0), "queue"
 
     @asynccontextmanager
-    async def of(self, _person: object) -> AsyncIterator["Visit"]:
+    async def for_long(self, _person: object) -> AsyncIterator["Visit"]:
         yield self
 
     def at(self, _schedd: str) -> "Visit":
@@ -109,7 +109,7 @@ async def test_a_browser_that_is_gone_is_noticed(monkeypatch: pytest.MonkeyPatch
     """While nothing is typed or written its silence is the only sign: then the shell ends, and the place is another's."""
     monkeypatch.setattr(serving, "ALIVE_S", 0.2)
     visit, streams, application = Visit(), Streams(1, 1), web.Application()
-    front, people, past = cast(Front, visit), cast(PersonConnections, visit), cast(PastQuestions, visit)
+    front, people, past = cast(Front, visit), cast(LastingConnections, visit), cast(PastQuestions, visit)
     serving.Terminals(front, people, past, Origins("", ()), streams).add_to(application)
     async with TestServer(application) as server, ClientSession() as session:
         address = server.make_url("/live/terminals/1.0")

@@ -13,7 +13,7 @@ from kettle.bus.ports import BusError
 from kettle.client import ClientError
 from kettle.client.jobs.side_program import SHELL
 from kettle_services.gateway.rest.application import Admitted, Front
-from kettle_services.gateway.rest.connections import PersonConnections
+from kettle_services.gateway.rest.connections import LastingConnections
 from kettle_services.gateway.rest.past import PastQuestions
 from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_services.gateway.rest.streams import Streams
@@ -40,7 +40,7 @@ class Terminals:
     """Answers with terminals."""
 
     def __init__(
-        self, front: Front, people: PersonConnections, past: PastQuestions, origins: Origins, streams: Streams
+        self, front: Front, people: LastingConnections, past: PastQuestions, origins: Origins, streams: Streams
     ) -> None:
         """`streams`: how many there may be, of all answers that go on."""
         self._front = front
@@ -92,7 +92,7 @@ class Terminals:
                 raise RequestRefused(401, ProblemCode.TOKEN_ABSENT, _EXPIRED)
             await admitted.admission.require_still()
 
-        async with self._people.of(person) as client:
+        async with self._people.for_long(person) as client:
             visit = await client.at(schedd).visit(job)
             async with visit.running(["sh", "-c", SHELL], terminal=size.terminal()) as program:
                 _log.info("a terminal begins", extra={"job": f"{job}@{schedd}", "by": person.name})
