@@ -55,8 +55,10 @@ class LocalCommands:
             # Who has the account may stop `timeout`, and leave something behind that holds the other ends.
             if process.returncode is None:
                 process.kill()
-            process._transport.close()  # type: ignore[attr-defined]  # pyright: ignore  # noqa: SLF001 - there is no other way
-            raise EndNotSeenError(f"{words[0]} did not end within {within:g} s, or what it has started") from None
+            process._transport.close()  # type: ignore[attr-defined]  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue, reportUnknownMemberType]  # noqa: SLF001 - there is no other way
+            raise EndNotSeenError(
+                f"{words[0]} did not end within {within:g} s, or what it has started"
+            ) from None
         except asyncio.CancelledError:
             if process.returncode is None:
                 process.terminate()  # which `timeout` passes on

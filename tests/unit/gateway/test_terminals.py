@@ -59,14 +59,17 @@ async def still() -> None:
 
 @pytest.mark.parametrize(
     "error",
-    [WebSocketError(WSCloseCode.MESSAGE_TOO_BIG, "Message size 65537 exceeds limit"), TimeoutError("No PONG")],
+    [
+        WebSocketError(WSCloseCode.MESSAGE_TOO_BIG, "Message size 65537 exceeds limit"),
+        TimeoutError("No PONG"),
+    ],
     ids=["too large", "silent"],
 )
 async def test_a_connection_that_fails_ends_the_terminal_with_the_reason(error: Exception) -> None:
     """A message beyond the largest, or no sign of life: neither is taken for something that was typed."""
     program = Program()
     browser = Browser(WSMessage(WSMsgType.BINARY, b"ls", None), WSMessage(WSMsgType.ERROR, error, None))
-    relay = TerminalRelay(cast(web.WebSocketResponse, browser), cast(SideProgram, program), still)
+    relay = TerminalRelay(cast("web.WebSocketResponse", browser), cast("SideProgram", program), still)
     why = await relay.run()
     assert "has failed" in why
     assert str(error) in why
@@ -109,7 +112,11 @@ async def test_a_browser_that_is_gone_is_noticed(monkeypatch: pytest.MonkeyPatch
     """While nothing is typed or written its silence is the only sign: then the shell ends, and the place is another's."""
     monkeypatch.setattr(serving, "ALIVE_S", 0.2)
     visit, streams, application = Visit(), Streams(1, 1), web.Application()
-    front, people, past = cast(Front, visit), cast(LastingConnections, visit), cast(PastQuestions, visit)
+    front, people, past = (
+        cast("Front", visit),
+        cast("LastingConnections", visit),
+        cast("PastQuestions", visit),
+    )
     serving.Terminals(front, people, past, Origins("", ()), streams).add_to(application)
     async with TestServer(application) as server, ClientSession() as session:
         address = server.make_url("/live/terminals/1.0")

@@ -40,7 +40,12 @@ class Terminals:
     """Answers with terminals."""
 
     def __init__(
-        self, front: Front, people: LastingConnections, past: PastQuestions, origins: Origins, streams: Streams
+        self,
+        front: Front,
+        people: LastingConnections,
+        past: PastQuestions,
+        origins: Origins,
+        streams: Streams,
     ) -> None:
         """`streams`: how many there may be, of all answers that go on."""
         self._front = front

@@ -57,7 +57,9 @@ def request_of(ad: Mapping[str, object]) -> BatchRequest:
         if strange := next((name for name in names if not _VARIABLE.fullmatch(name)), None):
             raise RequestError(f"CERequirements of the job names {strange!r}, which is no attribute")
         if steering := next((name for name in names if _STEERS.match(name)), None):
-            raise RequestError(f"CERequirements of the job names {steering}, which steers programs and is no requirement")
+            raise RequestError(
+                f"CERequirements of the job names {steering}, which steers programs and is no requirement"
+            )
         asked["extra"] = {name: _shown(ad.get(name.lower())) for name in names}
     try:
         request = msgspec.convert(asked, BatchRequest)
