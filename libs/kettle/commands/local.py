@@ -4,7 +4,7 @@ import asyncio
 import os
 import shutil
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import IO, Final
 
 from kettle.accounts.lookup import Accounts, StrangerError
@@ -53,9 +53,7 @@ class LocalCommands:
                 output, errors = await process.communicate()
         except TimeoutError:
             # Who has the account may stop `timeout`, and leave something behind that holds the other ends.
-            if process.returncode is None:
-                process.kill()
-            process._transport.close()  # type: ignore[attr-defined]  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue, reportUnknownMemberType]  # noqa: SLF001 - there is no other way
+            await _give_up(process)
             raise EndNotSeenError(
                 f"{words[0]} did not end within {within:g} s, or what it has started"
             ) from None
@@ -88,6 +86,17 @@ class LocalCommands:
 
     async def close(self) -> None:
         """There is nothing to give up."""
+
+
+async def _give_up(process: asyncio.subprocess.Process) -> None:
+    """End a command, and read no more of what it has started."""
+    if process.returncode is None:
+        process.kill()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_GRACE_S):
+                await process.wait()
+    # There is no other way to close its pipes.
+    process._transport.close()  # type: ignore[attr-defined]  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue, reportUnknownMemberType]  # noqa: SLF001
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """What passes between the WebSocket of a browser and a program beside a job."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import cast
@@ -91,7 +91,7 @@ class Visit:
         return JobId(1, 0), "queue"
 
     @asynccontextmanager
-    async def for_long(self, _person: object) -> AsyncIterator["Visit"]:
+    async def for_long(self, _person: object) -> AsyncGenerator["Visit"]:
         yield self
 
     def at(self, _schedd: str) -> "Visit":
@@ -101,7 +101,7 @@ class Visit:
         return self
 
     @asynccontextmanager
-    async def running(self, _command: object, *, terminal: Terminal) -> AsyncIterator[Program]:
+    async def running(self, _command: object, *, terminal: Terminal) -> AsyncGenerator[Program]:
         try:
             yield Program()
         finally:
