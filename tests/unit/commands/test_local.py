@@ -69,7 +69,7 @@ def test_nobody_waits_for_what_a_command_leaves_behind(
     doing: str,
     tmp_path: Path,
 ) -> None:
-    """Something in a session of its own that holds what is written, or a time limit that the command has stopped."""
+    """Something that holds what is written, or a time limit that the command has stopped."""
     monkeypatch.setattr(local, "_GRACE_S", 0.2)
     held = tmp_path / "held"
     os.mkfifo(held)

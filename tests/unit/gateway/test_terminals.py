@@ -109,7 +109,7 @@ class Visit:
 
 
 async def test_a_browser_that_is_gone_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """While nothing is typed or written its silence is the only sign: then the shell ends, and the place is another's."""
+    """While nothing is typed or written its silence is the only sign: then the shell ends."""
     monkeypatch.setattr(serving, "ALIVE_S", 0.2)
     visit, streams, application = Visit(), Streams(1, 1), web.Application()
     front, people, past = (

@@ -102,7 +102,7 @@ def access_point_shard(subjects: Subjects, subject: str) -> str:
     """
     The shard of an access point that the last part of a subject names; empty: it names none.
 
-    Whoever may ask for a consumer chooses that part, so it may be nothing that `kettle_wire.subjects.token` makes.
+    Who asks for a consumer chooses that part, so it may be nothing that `kettle_wire.subjects.token` makes.
     """
     if not subject.rpartition(".")[2].startswith(token("schedd.")):
         return ""

@@ -119,7 +119,7 @@ class OwnConnections:
             held.users -= 1
 
     def _require_rest(self, wanted: _Open) -> None:
-        """Raises RequestRefused: with this one too few connections would be left for those who need one for a moment."""
+        """Raises RequestRefused: too few would be left for those who need a connection for a moment."""
         most = self._most // _FOR_LONG
         if sum(each.for_long > 0 for each in self._open.values() if each is not wanted) >= most:
             raise RequestRefused(
