@@ -4,7 +4,7 @@ import asyncio
 import os
 import shutil
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import IO, Final
 
 from kettle.accounts.lookup import Accounts, StrangerError
@@ -49,7 +49,14 @@ class LocalCommands:
             except OSError as error:
                 raise NotStartedError(f"{words[0]} cannot be run here: {error.strerror}") from None
         try:
-            output, errors = await process.communicate()
+            async with asyncio.timeout(within + 2 * _GRACE_S):
+                output, errors = await process.communicate()
+        except TimeoutError:
+            # Who has the account may stop `timeout`, and leave something behind that holds the other ends.
+            await _give_up(process)
+            raise EndNotSeenError(
+                f"{words[0]} did not end within {within:g} s, or what it has started"
+            ) from None
         except asyncio.CancelledError:
             if process.returncode is None:
                 process.terminate()  # which `timeout` passes on
@@ -79,6 +86,17 @@ class LocalCommands:
 
     async def close(self) -> None:
         """There is nothing to give up."""
+
+
+async def _give_up(process: asyncio.subprocess.Process) -> None:
+    """End a command, and read no more of what it has started."""
+    if process.returncode is None:
+        process.kill()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_GRACE_S):
+                await process.wait()
+    # There is no other way to close its pipes.
+    process._transport.close()  # type: ignore[attr-defined]  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue, reportUnknownMemberType]  # noqa: SLF001
 
 
 @contextmanager

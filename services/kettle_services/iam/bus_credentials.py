@@ -18,7 +18,11 @@ from kettle_wire.subjects import token
 
 SERVICES: Final = ("master", "schedd", "shadow")
 """The services of an access point."""
-_ACCESS_POINT: Final = re.compile(r"[A-Za-z0-9_-]{1,63}")
+_ACCESS_POINT: Final = re.compile(r"(?!.*_2E)[A-Za-z0-9_-]{1,63}")
+"""
+Without what a dot becomes in the name of a stream: the stream of a queue `ap.lab` of the pool's own is that of an access point `ap_2Elab`,
+and who has it may read with the readers of the other.
+"""
 
 
 class ScopedSigningKey:
@@ -74,7 +78,7 @@ class ScopedSigningKey:
         if not _ACCESS_POINT.fullmatch(name):
             raise Denied(
                 Code.REQUEST_MALFORMED,
-                f"{name[:64]} cannot be the name of an access point: letters, digits, - and _, 63 at most; give one with --name",
+                f"{name[:64]} cannot be the name of an access point: letters, digits, - and _ but not _2E, 63 at most; give one with --name",
                 status=400,
             )
         if name in self._taken():

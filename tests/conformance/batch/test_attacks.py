@@ -103,11 +103,16 @@ async def test_the_hook_has_no_more_rights_than_the_job(person: str) -> None:
     [
         {"cerequirements": "-S id;,Site"},
         {"cerequirements": "Site", "site": "a\0b"},
+        {"cerequirements": "Site,LD_PRELOAD", "ld_preload": "/tmp/x.so"},
+        {"cerequirements": "BASH_ENV", "bash_env": "/tmp/x"},
+        {"cerequirements": "PATH", "path": "/tmp"},
         {"batchextrasubmitargs": "--comment=a\0b"},
     ],
 )
 def test_what_no_command_can_be_told_holds_the_job(ad: dict[str, object]) -> None:
-    """An octet 0, or a name that is none, ends the job and not the service."""
+    """
+    An octet 0, a name that is none, or one that would steer the program of the site's hook: that ends the job and not the service.
+    """
     with pytest.raises(RequestError):
         request_of(ad)
 

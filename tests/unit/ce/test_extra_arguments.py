@@ -49,6 +49,8 @@ def test_what_a_job_wants_of_its_machine_is_said(own: OwnOptions, arguments: str
         (GRID_ENGINE, "-P theirs", "-P"),
         (GRID_ENGINE, "-q other", "-q"),
         (GRID_ENGINE, "-@ file", "-@"),
+        (GRID_ENGINE, "-mods l_hard h_rt 9", "-mods"),
+        (GRID_ENGINE, "-jc theirs", "-jc"),
     ],
 )
 def test_who_it_is_and_where_it_waits_is_not_its_to_say(
@@ -78,16 +80,20 @@ def test_the_command_line_says_what_the_directives_say() -> None:
         (SLURM, "-Ht5", "-Ht5"),
         (SLURM, "--mem-per-cpu=64G", "--mem-per-cpu=64G"),
         (SLURM, "-N 9", "-N"),
+        (SLURM, "--mincpus=64", "--mincpus=64"),
         (SLURM, "--gres=gpu:8", "--gres=gpu:8"),
         (SLURM, "--array=1-900", "--array=1-900"),
         (SLURM, "--qos=high", "--qos=high"),
         (SLURM, "--reservation maintenance", "--reservation"),
         (LSF, "-sp 5 -W 900", "-W"),
         (LSF, "-R rusage[mem=1]", "-R"),
+        (LSF, "-hostfile hosts", "-hostfile"),
         (PBS, "-m n -l walltime=900:00:00", "-l"),
         (PBS, "-hJ 1-9", "-hJ"),
+        (PBS, "-L tasks=9:lprocs=64", "-L"),
         (GRID_ENGINE, "-ac x=y -l h_rt=9", "-l"),
         (GRID_ENGINE, "-t 1-9", "-t"),
+        (GRID_ENGINE, "-masterl h_vmem=1T", "-masterl"),
     ],
 )
 def test_what_a_route_was_chosen_by_is_said_by_attributes(

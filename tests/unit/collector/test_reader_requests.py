@@ -73,6 +73,18 @@ def test_no_other_stream_is_read() -> None:
             accepted(SUBJECTS, stream, UNKNOWN, "", {})
 
 
+@pytest.mark.parametrize("shard", ["schedd=2E=ZZ", "schedd=2E=FF", "schedd=2E=-1"])
+def test_a_filter_that_only_looks_like_a_shard_is_refused_and_no_more(shard: str) -> None:
+    """
+    A person says the end of the filter as he likes, and what nobody foresaw ends the collector: of his own events it is a filter like
+    any, and of any other stream it is refused.
+    """
+    of = SUBJECTS.monitor("ada", f"job.{shard}")
+    assert "ada" == reader(of=of).owner
+    with pytest.raises(ReaderError):
+        accepted(SUBJECTS, f"KV_{SUBJECTS.leases}", "n", of, {"filter_subject": of})
+
+
 def test_a_person_has_so_many_consumers() -> None:
     """
     More wait until unused ones are forgotten; others make theirs meanwhile, and one that is made again counts once.

@@ -3,14 +3,16 @@
 import asyncio
 import os
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import uvloop
 
 from kettle.accounts.lookup import Accounts
 from kettle.accounts.rights import Rights
+from kettle.commands import local
 from kettle.commands.local import LocalCommands
-from kettle.commands.port import Ran
+from kettle.commands.port import EndNotSeenError, Ran
 from kettle.testing.patience import PATIENCE_S
 
 
@@ -55,3 +57,30 @@ def test_a_command_is_run_as_an_account(
     with asyncio.Runner(loop_factory=loop) as runner:
         ran = runner.run(work())
     assert Ran(0, f"2\n{' '.join(map(str, (2, *groups)))}\ngiven", "") == ran
+
+
+@pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+@pytest.mark.parametrize(
+    "doing", ["exec 3<{}; setsid cat <&3 & exit 0", "kill -STOP $PPID"], ids=["held", "stopped"]
+)
+def test_nobody_waits_for_what_a_command_leaves_behind(
+    monkeypatch: pytest.MonkeyPatch,
+    loop: Callable[[], asyncio.AbstractEventLoop],
+    doing: str,
+    tmp_path: Path,
+) -> None:
+    """Something that holds what is written, or a time limit that the command has stopped."""
+    monkeypatch.setattr(local, "_GRACE_S", 0.2)
+    held = tmp_path / "held"
+    os.mkfifo(held)
+
+    async def work() -> None:
+        async with asyncio.timeout(PATIENCE_S):
+            await LocalCommands({}).run(["sh", "-c", doing.format(held)], within=1.0)
+
+    writing = os.open(held, os.O_RDWR)
+    try:
+        with asyncio.Runner(loop_factory=loop) as runner, pytest.raises(EndNotSeenError):
+            runner.run(work())
+    finally:
+        os.close(writing)

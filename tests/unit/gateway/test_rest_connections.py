@@ -68,6 +68,21 @@ async def test_a_connection_in_use_is_not_closed_for_another(home: Path) -> None
     assert not bus.connected
 
 
+async def test_terminals_leave_connections_for_who_orders_something(home: Path) -> None:
+    """Half of all are not for what has no end of its own; somebody who has one for long has it for more."""
+    bus = Bus()
+    async with (
+        OwnConnections.ready(home, pool_domain="pool", connect=bus.connect, most=2) as people,
+        people.for_long(person("ada")),
+        people.for_long(person("ada")),
+    ):
+        with pytest.raises(RequestRefused, match="have a terminal"):
+            async with people.for_long(person("bob")):
+                pass
+        async with people.of(person("cyd")):
+            assert ["ada", "cyd"] == bus.connected
+
+
 async def test_nobody_waits_for_the_connection_of_somebody_else(home: Path) -> None:
     """While one is being made others are used; who wants the same one waits for it, and gets it."""
     bus = Bus()

@@ -1,7 +1,7 @@
 """In which order questions of the bus about people are answered."""
 
 from kettle.auth.trust.callout import Question
-from kettle_services.iam.people.heard_questions import Waiting
+from kettle_services.iam.people.heard_questions import AWAITED_S, Waiting
 
 
 def question(address: str, number: int) -> Question:
@@ -10,7 +10,7 @@ def question(address: str, number: int) -> Question:
 
 async def test_addresses_take_turns() -> None:
     """However many questions come from one address, one from elsewhere waits for one of them."""
-    waiting = Waiting()
+    waiting = Waiting(lambda: 0.0)
     for number in range(100):
         assert waiting.put(question("flood", number), "")
     assert waiting.put(question("ada", 1000), "")
@@ -23,7 +23,7 @@ async def test_addresses_take_turns() -> None:
 
 async def test_only_so_many_of_one_address_wait() -> None:
     """The newest are refused at once, and those from elsewhere are not."""
-    waiting = Waiting()
+    waiting = Waiting(lambda: 0.0)
     room = [waiting.put(question("flood", number), "") for number in range(300)]
     assert (True, False) == (room[0], room[-1])
     assert waiting.put(question("ada", 1), "")
@@ -36,10 +36,30 @@ async def test_networks_take_turns_and_only_so_many_wait() -> None:
     """
     Who has a network of IPv6 has all its addresses, and counts as one; beyond 10,000 askers the newest are refused.
     """
-    waiting = Waiting()
+    waiting = Waiting(lambda: 0.0)
     room = [waiting.put(question(f"2001:db8::{number:x}", number), "") for number in range(300)]
     assert (True, False) == (room[0], room[-1])
     for number in range(9_999):
         assert waiting.put(question(f"10.{number >> 8}.{number & 255}.1", number), "")
     assert not waiting.put(question("192.0.2.1", 1), "")
     assert waiting.put(question("10.0.0.1", 2), "")
+
+
+async def test_what_nobody_waits_for_is_forgotten() -> None:
+    """
+    While the record is read who comes from one machine comes again and again: at its end those are answered that wait then, and what
+    was heard before takes no place, neither theirs nor in the memory.
+    """
+    now = 0.0
+    waiting = Waiting(lambda: now)
+    for round_ in range(10):
+        now = round_ * (AWAITED_S + 1)
+        assert all(waiting.put(question("login", 1000 * round_ + number), "") for number in range(200))
+        assert waiting.put(question(f"2001:db8:{round_:x}::1", round_), "")
+    assert not waiting.put(question("login", 1), "")
+    taken = [(await waiting.take())[0].connection for _ in range(201)]
+    assert {9, *range(9000, 9200)} == set(taken)
+    assert waiting.put(question("ada", 7), "")
+    now += AWAITED_S + 1
+    assert waiting.put(question("bob", 8), "")
+    assert 8 == (await waiting.take())[0].connection

@@ -130,7 +130,7 @@ class Asking:
 
     async def _more(self, submission: Submission, prefix: str) -> list[str]:
         """
-        What the hook prints.  It runs as the owner of the job: who submits names variables, also such that steer programs (LD_PRELOAD).
+        What the hook prints.  It runs as the owner of the job: who submits names its variables, but for those known to steer programs.
         """
         if not self._hook:
             return []

@@ -89,15 +89,27 @@ def _access_point(subjects: Subjects, stream: str, of: str) -> str:
     """
     Whose events or lease an access point that has joined asks for, as it stands in the filter; empty: it asks for others.
     """
-    shard = of.rpartition(".")[2]
-    if not shard.startswith(token("schedd.")):
+    if not (shard := access_point_shard(subjects, of)):
         return ""
-    event_stream = subjects.event_stream(subjects.shard_of(of))
     own = {
-        event_stream: subjects.events(subjects.shard_of(of)),
-        f"KV_{subjects.leases}": f"$KV.{subjects.leases}.{shard}",
+        subjects.event_stream(shard): subjects.events(shard),
+        f"KV_{subjects.leases}": f"$KV.{subjects.leases}.{token(shard)}",
     }
-    return shard if own.get(stream) == of else ""
+    return token(shard) if own.get(stream) == of else ""
+
+
+def access_point_shard(subjects: Subjects, subject: str) -> str:
+    """
+    The shard of an access point that the last part of a subject names; empty: it names none.
+
+    Who asks for a consumer chooses that part, so it may be nothing that `kettle_wire.subjects.token` makes.
+    """
+    if not subject.rpartition(".")[2].startswith(token("schedd.")):
+        return ""
+    try:
+        return subjects.shard_of(subject)
+    except ValueError:
+        return ""
 
 
 def _idle(config: Mapping[str, Any], usual: float) -> float:

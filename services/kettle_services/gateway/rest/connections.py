@@ -26,8 +26,10 @@ from kettle_services.gateway.rest.persons import Person
 from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_wire.rest.problem import ProblemCode
 
-MOST: Final = 64
+MOST: Final = 128
 """Connections that are kept open; of those that nobody uses the one that was used longest ago is closed for another."""
+_FOR_LONG: Final = 2
+"""One part in so many of them at the most is of what has no end of its own: the rest is for who orders something."""
 PATIENCE_S: Final = 10.0
 
 
@@ -43,6 +45,14 @@ class PersonConnections(Protocol):
         ...
 
 
+class LastingConnections(PersonConnections, Protocol):
+    """Where it is had for something that has no end of its own, too."""
+
+    def for_long(self, person: Person) -> AbstractAsyncContextManager[Client]:
+        """As `of`; raises RequestRefused also if too many others have theirs for long."""
+        ...
+
+
 Shown = Callable[[], str]
 """The token as it is now."""
 Connect = Callable[[PoolFile, Shown | None], AbstractAsyncContextManager[Client]]
@@ -55,6 +65,8 @@ class _Open:
         self.client: Final = client
         self.stack: Final = stack
         self.users = 0
+        self.for_long = 0
+        """How many of them have no end of their own."""
 
 
 class OwnConnections:
@@ -86,16 +98,43 @@ class OwnConnections:
     @asynccontextmanager
     async def of(self, person: Person) -> AsyncGenerator[Client]:
         """See `PersonConnections.of`."""
-        if person.mapped.domain.lower() != self._domain:
-            raise _none(person, "its domain is not that of this pool's accounts")
         held = await self._held(person)
         try:
             yield held.client
         finally:
             held.users -= 1
 
+    @asynccontextmanager
+    async def for_long(self, person: Person) -> AsyncGenerator[Client]:
+        """See `LastingConnections.for_long`."""
+        held = await self._held(person)
+        try:
+            self._require_rest(held)
+            held.for_long += 1
+            try:
+                yield held.client
+            finally:
+                held.for_long -= 1
+        finally:
+            held.users -= 1
+
+    def _require_rest(self, wanted: _Open) -> None:
+        """Raises RequestRefused: too few would be left for those who need a connection for a moment."""
+        most = self._most // _FOR_LONG
+        if sum(each.for_long > 0 for each in self._open.values() if each is not wanted) >= most:
+            raise RequestRefused(
+                503,
+                ProblemCode.TOO_MANY,
+                f"{most} persons have a terminal, which is the most of this gateway; try again later",
+                retry_after=30,
+            )
+
     async def _held(self, person: Person) -> _Open:
-        """The person's connection, with one user more; others who want the same one meanwhile wait for it."""
+        """
+        The person's connection, with one user more; others who want the same one meanwhile wait for it.  Raises RequestRefused.
+        """
+        if person.mapped.domain.lower() != self._domain:
+            raise _none(person, "its domain is not that of this pool's accounts")
         way = await asyncio.to_thread(self._way_of, person)
         lock = self._locks.setdefault(way.key, asyncio.Lock())
         async with lock:

@@ -33,7 +33,7 @@ from kettle_services.gateway.rest.application import Handler, RequestLimits
 from kettle_services.gateway.rest.attempts import AttemptQuestions
 from kettle_services.gateway.rest.ce.wiring import entrypoint_handlers
 from kettle_services.gateway.rest.claims import ClaimQuestions
-from kettle_services.gateway.rest.connections import OwnConnections, PersonConnections
+from kettle_services.gateway.rest.connections import LastingConnections, OwnConnections, PersonConnections
 from kettle_services.gateway.rest.credentials import CredentialQuestions
 from kettle_services.gateway.rest.dag_jobs import DagJobs
 from kettle_services.gateway.rest.event_feed import EventFeed
@@ -117,7 +117,7 @@ class RestParts(msgspec.Struct, frozen=True):
 
     handlers: Mapping[Route, Handler]
     persons: Persons
-    people: PersonConnections
+    people: LastingConnections
     past: PastQuestions
     limits: RequestLimits
     tables: JobTables

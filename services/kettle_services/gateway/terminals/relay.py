@@ -70,6 +70,9 @@ class TerminalRelay:
 
     async def _from_browser(self) -> str:
         async for message in self._socket:
+            if message.type == WSMsgType.ERROR:
+                # It is closed already, for what it has sent or for its silence.
+                return f"the connection of the browser has failed: {message.data}"
             await self._typed.put(message)
         return ""
 

@@ -13,7 +13,7 @@ from kettle.bus.ports import BusError
 from kettle.client import ClientError
 from kettle.client.jobs.side_program import SHELL
 from kettle_services.gateway.rest.application import Admitted, Front
-from kettle_services.gateway.rest.connections import PersonConnections
+from kettle_services.gateway.rest.connections import LastingConnections
 from kettle_services.gateway.rest.past import PastQuestions
 from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_services.gateway.rest.streams import Streams
@@ -26,6 +26,11 @@ from kettle_wire.rest.problem import ProblemCode
 PATH: Final = "/live/terminals/{id}"
 _FIRST_S: Final = 10.0
 """How long a browser may take to say how large its terminal is."""
+ALIVE_S: Final = 30.0
+"""
+Seconds of silence after which a browser is asked whether it is there, which it has half as long to say: one whose machine was taken off
+the net says nothing, and a shell, a stream and a connection to the bus would be kept for it.
+"""
 _EXPIRED: Final = "the token has expired: show a new one"
 
 _log: Final = logging.getLogger(__name__)
@@ -35,7 +40,12 @@ class Terminals:
     """Answers with terminals."""
 
     def __init__(
-        self, front: Front, people: PersonConnections, past: PastQuestions, origins: Origins, streams: Streams
+        self,
+        front: Front,
+        people: LastingConnections,
+        past: PastQuestions,
+        origins: Origins,
+        streams: Streams,
     ) -> None:
         """`streams`: how many there may be, of all answers that go on."""
         self._front = front
@@ -57,7 +67,7 @@ class Terminals:
         admitted = await self._front.admit(request, Level.WRITE)
         if HELD in request:
             self._origins.require_own_page(request)  # a cookie is shown also with what others' pages send
-        socket = web.WebSocketResponse(max_msg_size=LARGEST, compress=False)
+        socket = web.WebSocketResponse(max_msg_size=LARGEST, compress=False, heartbeat=ALIVE_S)
         if not socket.can_prepare(request).ok:
             raise RequestRefused(
                 426,
@@ -87,7 +97,7 @@ class Terminals:
                 raise RequestRefused(401, ProblemCode.TOKEN_ABSENT, _EXPIRED)
             await admitted.admission.require_still()
 
-        async with self._people.of(person) as client:
+        async with self._people.for_long(person) as client:
             visit = await client.at(schedd).visit(job)
             async with visit.running(["sh", "-c", SHELL], terminal=size.terminal()) as program:
                 _log.info("a terminal begins", extra={"job": f"{job}@{schedd}", "by": person.name})

@@ -1,18 +1,23 @@
 """
 What the bus asks about who comes with a token, from the moment that this iam is the one who answers.
 
-HeardQuestions are heard before the record is read and long before they can be answered: the server asks once, and who is asked about
+Questions are heard before the record is read and long before they can be answered: the server asks once, and who is asked about
 while nobody hears has to come again when the server's patience has ended.
 
 They are taken from one address after the other, so however many come from one, those from elsewhere do not wait for
-them; of more than can be taken in soon the newest are refused.
+them; of more than can be taken in soon the newest are refused.  One for whose answer nobody waits any more is forgotten: else those who
+come again and again while the record is read would be in their own way, and in the memory.
 """
 
 import asyncio
 import logging
+import time
 from collections import OrderedDict, deque
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from kettle.auth.private_files import private_directory, write_private
 from kettle.auth.trust.callout import QUESTIONS, RESPONDER, CalloutKeys, Question
@@ -28,42 +33,72 @@ from kettle_wire.identity import Identity
 FILE: Final = "people-keys.json"
 _QUEUE: Final = "iam"
 _MOST_OF_ONE: Final = 200
-"""HeardQuestions from one address that wait."""
+"""Questions from one address that wait."""
 _MOST_ADDRESSES: Final = 10_000
 """Addresses, of IPv6 networks, from which questions wait."""
+AWAITED_S: Final = 5.0
+"""For so long an answer may be awaited: a server says no by itself after two seconds, and ours sooner."""
 
 _log: Final = logging.getLogger(__name__)
 
 
-class Waiting:
-    """HeardQuestions that wait, by address; the addresses take turns."""
+class _Heard(msgspec.Struct, frozen=True):
+    """A question, the place for its answer, and when it has come."""
 
-    def __init__(self) -> None:
-        self._waiting: OrderedDict[str, deque[tuple[Question, str]]] = OrderedDict()
+    question: Question
+    reply: str
+    at: float
+
+
+class Waiting:
+    """Questions that wait, by address; the addresses take turns."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._waiting: OrderedDict[str, deque[_Heard]] = OrderedDict()
+        self._came: deque[tuple[float, str]] = deque()
+        """When each question has come, and from where; also of some that have been taken."""
         self._more = asyncio.Event()
 
     def put(self, question: Question, reply: str) -> bool:
         """Whether there is room for it."""
-        asker = network(question.address)
+        self._forget()
+        asker, now = network(question.address), self._clock()
         if asker not in self._waiting and len(self._waiting) >= _MOST_ADDRESSES:
             return False
         queue = self._waiting.setdefault(asker, deque())
         if len(queue) >= _MOST_OF_ONE:
             return False
-        queue.append((question, reply))
+        queue.append(_Heard(question, reply, now))
+        self._came.append((now, asker))
         self._more.set()
         return True
 
     async def take(self) -> tuple[Question, str]:
         """The next one."""
-        while not self._waiting:
+        while not self._there():
             self._more.clear()
             await self._more.wait()
         address, queue = self._waiting.popitem(last=False)
         found = queue.popleft()
         if queue:
             self._waiting[address] = queue
-        return found
+        return found.question, found.reply
+
+    def _there(self) -> bool:
+        self._forget()
+        return bool(self._waiting)
+
+    def _forget(self) -> None:
+        """Those that have come so long ago that nobody waits."""
+        until = self._clock() - AWAITED_S
+        while self._came and self._came[0][0] < until:
+            _, asker = self._came.popleft()
+            queue = self._waiting.get(asker)
+            while queue and queue[0].at < until:
+                queue.popleft()
+            if queue is not None and not queue:
+                del self._waiting[asker]
 
 
 class HeardQuestions:

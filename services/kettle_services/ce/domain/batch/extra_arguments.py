@@ -108,7 +108,7 @@ SLURM: Final = OwnOptions(
         frozenset({
             "--cpus-per-task", "-c", "--ntasks", "-n", "--ntasks-per-node", "--ntasks-per-core", "--ntasks-per-socket", "--ntasks-per-gpu",
             "--cpus-per-gpu", "--sockets-per-node", "--cores-per-socket", "--threads-per-core", "--extra-node-info", "-B",
-            "--overcommit", "-O", "--core-spec", "-S", "--thread-spec",
+            "--overcommit", "-O", "--core-spec", "-S", "--thread-spec", "--mincpus", "--mincores", "--minsockets", "--minthreads",
         }),
         frozenset({
             "--nodes", "-N", "--nodelist", "-w", "--nodefile", "-F", "--exclusive", "--oversubscribe", "-s", "--share", "--use-min-nodes",
@@ -129,8 +129,8 @@ LSF: Final = OwnOptions(
         "-jsdl_strict", "-jsm", "-h", "-o", "-oo", "-outdir", "-pack", "-rn", "-r", "-V", "-yaml",
     }),
     asked=(
-        frozenset({"-W"}), frozenset({"-M", "-v", "-hl"}), frozenset({"-n"}), frozenset({"-R"}), frozenset({"-gpu"}), frozenset({"-x"}),
-        frozenset({"-m"}), frozenset({"-U", "-sla", "-app"}),
+        frozenset({"-W"}), frozenset({"-M", "-v", "-hl"}), frozenset({"-n", "-nnodes", "-hostfile"}), frozenset({"-R"}), frozenset({"-gpu"}),
+        frozenset({"-x"}), frozenset({"-m"}), frozenset({"-U", "-sla", "-app"}),
     ),
 )  # fmt: skip
 PBS: Final = OwnOptions(
@@ -140,14 +140,16 @@ PBS: Final = OwnOptions(
         "-C", "-I", "-P", "-S", "-V", "-X", "-d", "-e", "-f", "-j", "-k", "-o", "-r", "-u", "-v", "-w", "-z", "--version",
     }),
     letters="hmn",
-    asked=(frozenset({"-l", "-n"}), frozenset({"-J", "-t"}), frozenset({"-W"}), frozenset({"-p"})),
+    asked=(frozenset({"-l", "-L", "-n"}), frozenset({"-J", "-t"}), frozenset({"-W"}), frozenset({"-p"})),
 )  # fmt: skip
 GRID_ENGINE: Final = OwnOptions(
     prefix="#$",
     identity=frozenset({"-N", "-q", "-P"}),
     others=frozenset({
-        "-@", "-A", "-C", "-S", "-V", "-b", "-clear", "-cwd", "-e", "-help", "-i", "-inherit", "-j", "-jsv", "-masterq", "-now", "-o", "-r",
-        "-shell", "-sync", "-terse", "-v", "-verify", "-wd",
+        "-@", "-A", "-C", "-S", "-V", "-adds", "-b", "-clear", "-clearp", "-clears", "-cwd", "-e", "-help", "-i", "-inherit", "-j", "-jc",
+        "-jsv", "-masterq", "-mods", "-now", "-o", "-r", "-shell", "-sync", "-terse", "-v", "-verify", "-wd",
     }),
-    asked=(frozenset({"-l", "-hard", "-soft"}), frozenset({"-pe"}), frozenset({"-t", "-tc"}), frozenset({"-ar"})),
+    asked=(
+        frozenset({"-l", "-hard", "-soft", "-masterl", "-petask"}), frozenset({"-pe"}), frozenset({"-t", "-tc"}), frozenset({"-ar"}),
+    ),
 )  # fmt: skip

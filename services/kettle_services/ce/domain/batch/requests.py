@@ -21,6 +21,10 @@ _NUMBERS: Final = {
 }
 _WORDS: Final = {"queue": "BatchQueue", "account": "BatchProject"}
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_STEERS: Final = re.compile(
+    r"LD_|DYLD_|GLIBC_|GCONV_|MALLOC_|BASH_|BASHOPTS$|SHELLOPTS$|PS4$|ENV$|IFS$|PATH$|CDPATH$|HOME$|PYTHON|PERL5|PERLLIB$|RUBY(OPT|LIB)|NODE_"
+)
+"""Variables by which the loader, a shell or another interpreter does something else than its program says."""
 _WHOLE: Final = ("WholeNodes", "WantWholeNode")
 
 
@@ -52,6 +56,10 @@ def request_of(ad: Mapping[str, object]) -> BatchRequest:
         names = [name.strip() for name in extra.split(",") if name.strip()]
         if strange := next((name for name in names if not _VARIABLE.fullmatch(name)), None):
             raise RequestError(f"CERequirements of the job names {strange!r}, which is no attribute")
+        if steering := next((name for name in names if _STEERS.match(name)), None):
+            raise RequestError(
+                f"CERequirements of the job names {steering}, which steers programs and is no requirement"
+            )
         asked["extra"] = {name: _shown(ad.get(name.lower())) for name in names}
     try:
         request = msgspec.convert(asked, BatchRequest)
