@@ -1,7 +1,7 @@
 """
 What the bus asks about who comes with a token, from the moment that this iam is the one who answers.
 
-HeardQuestions are heard before the record is read and long before they can be answered: the server asks once, and who is asked about
+Questions are heard before the record is read and long before they can be answered: the server asks once, and who is asked about
 while nobody hears has to come again when the server's patience has ended.
 
 They are taken from one address after the other, so however many come from one, those from elsewhere do not wait for
@@ -28,7 +28,7 @@ from kettle_wire.identity import Identity
 FILE: Final = "people-keys.json"
 _QUEUE: Final = "iam"
 _MOST_OF_ONE: Final = 200
-"""HeardQuestions from one address that wait."""
+"""Questions from one address that wait."""
 _MOST_ADDRESSES: Final = 10_000
 """Addresses, of IPv6 networks, from which questions wait."""
 
@@ -36,7 +36,7 @@ _log: Final = logging.getLogger(__name__)
 
 
 class Waiting:
-    """HeardQuestions that wait, by address; the addresses take turns."""
+    """Questions that wait, by address; the addresses take turns."""
 
     def __init__(self) -> None:
         self._waiting: OrderedDict[str, deque[tuple[Question, str]]] = OrderedDict()

@@ -18,7 +18,7 @@ from kettle_services.iam.people.told import ToldPeople
 _LONGEST_S: Final = 86_400.0
 """For so long a connection lasts at the most: then the credential is looked at again."""
 _AT_ONCE: Final = 64
-"""HeardQuestions in hand: most are answered at once, a few wait for the keys of an issuer."""
+"""Questions in hand: most are answered at once, a few wait for the keys of an issuer."""
 
 _log: Final = logging.getLogger(__name__)
 
