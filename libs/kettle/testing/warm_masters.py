@@ -53,10 +53,12 @@ def launch(environ: Mapping[str, str], cwd: Path, output: int, fds: Sequence[int
 class _Forked:
     """A master that was forked."""
 
-    def __init__(self, masters: "_Masters", pid: int, handle: int) -> None:
+    def __init__(self, masters: "_Masters", pid: int, handle: int, status: list[int]) -> None:
+        """`status` gets how it has ended."""
         self.pid = pid
         self._masters = masters
         self._handle = handle
+        self._status = status
 
     def __del__(self) -> None:
         os.close(self._handle)
@@ -76,7 +78,7 @@ class _Forked:
         poll.register(self._handle, select.POLLIN)
         if not poll.poll(None if timeout is None else timeout * 1000):
             raise subprocess.TimeoutExpired(startup.MASTER, timeout or 0.0)
-        return self._masters.status(self.pid)
+        return self._masters.heard_of(self._status)
 
 
 class _Masters:
@@ -100,8 +102,8 @@ class _Masters:
             )
         self._one = threading.Lock()
         self._number = 0
-        self._ended: dict[int, int] = {}
-        """Exit statuses by process ids, of those nobody has asked for yet."""
+        self._statuses: dict[int, list[int]] = {}
+        """By process ids, of masters that run, where their exit statuses go: a number may be given to another one after that."""
 
     def close(self) -> None:
         """End it; masters that still run go on."""
@@ -122,23 +124,27 @@ class _Masters:
                     socket.send_fds(self._socket, [msgspec.msgpack.encode(order)], [output, go, *fds])
                 while isinstance(answer := self._heard(), self._messages.Ended):
                     pass
-            if not isinstance(answer, self._messages.Launched):
-                return None
+                if not isinstance(answer, self._messages.Launched):
+                    return None
+                status: list[int] = []
+                self._statuses[answer.pid] = status
             handle = os.pidfd_open(answer.pid)  # it waits to be told, so the number is its own
-            forked = _Forked(self, answer.pid, handle)
+            forked = _Forked(self, answer.pid, handle, status)
             os.write(told, self._messages.GO)
             return forked
         finally:
             os.close(go)
             os.close(told)
 
-    def status(self, pid: int) -> int:
-        """How a process ended that has ended; a failure, if nobody is there who knows."""
+    def heard_of(self, status: list[int]) -> int:
+        """
+        How a process ended that has ended, however often that is asked; a failure, if nobody is there who knows.
+        """
         with self._one:
-            while pid not in self._ended:
+            while not status:
                 if self._heard() is None:
                     return EXIT_FAILED
-            return self._ended.pop(pid)
+            return status[0]
 
     def _heard(self) -> Any:
         """What the zygote says next; None if it has ended: masters are executed then."""
@@ -150,7 +156,7 @@ class _Masters:
             return None
         answer = msgspec.msgpack.decode(data, type=self._messages.Answer)
         if isinstance(answer, self._messages.Ended):
-            self._ended[answer.pid] = answer.status
+            self._statuses.pop(answer.pid, []).append(answer.status)
         return answer
 
 

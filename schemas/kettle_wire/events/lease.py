@@ -197,8 +197,8 @@ class LeaseConsole(Event, frozen=True, tag="lease.console/1"):
     machine writes.
     """
 
-    size: Annotated[int, msgspec.Meta(ge=0)]
-    """Characters."""
+    size: Annotated[int, msgspec.Meta(ge=0)] = 0
+    """Characters; 0: not said."""
 
 
 class LeaseLost(Event, frozen=True, tag="lease.lost/1"):

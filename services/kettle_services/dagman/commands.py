@@ -1,7 +1,7 @@
 """What the process of a DAG job, and people, ask about workflows."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Final
 
 from kettle.bus.ports import Bus, RefusedError
@@ -49,6 +49,8 @@ from kettle_wire.workflows import node_count
 EVENTS: Final = 5_000
 """So many events are one answer at most."""
 EVENT_BYTES: Final = 4 * 1024 * 1024
+_PARENT: Final = "DAGManJobId"
+"""Attribute of a job: of which workflow it is a node."""
 _AGAIN_MS: Final = 10_000
 """After how long it is asked again whether there is room for a workflow."""
 _REMEMBERED: Final = 200
@@ -103,7 +105,7 @@ class WorkflowCommands:
             followed=place,
         )
         try:
-            self._require_room(caller.name, node_count(request.plan))
+            await self._require_room(number, caller.name, node_count(request.plan))
             workflow = _made(started)
         except ValueError as error:
             raise RefusedError(RefusalCode.UNACCEPTABLE, str(error)) from error
@@ -113,25 +115,48 @@ class WorkflowCommands:
         changes = [(f"{STREAM}{number}", event) for event in events]
         return Decision(lambda position: WorkflowRuns(position=position, digest=request.digest), changes)
 
-    def _require_room(self, owner: str, nodes: int) -> None:
+    async def _require_room(self, number: int, owner: str, nodes: int) -> None:
         """
         Raises RefusedError: the workflows of the owner would have more nodes than they may, for now or in any case.
         """
         most = self._most_nodes
-        mine = [
-            each for each in self._record.workflows.values() if each.owner == owner and each.ended is None
-        ]
-        there = sum(len(each.states) for each in mine)
+        mine = {
+            each.number: len(each.states)
+            for each in self._record.workflows.values()
+            if each.owner == owner and each.ended is None
+        }
+        there = sum(mine.values())
         if there + nodes <= most:
-            return
+            return  # nothing was waited for, so nothing else of the owner has begun meanwhile
         says = f"the workflow has {nodes:,} nodes, and all of one owner together have {most:,} at most (max_nodes_per_owner of [dagman])"
-        if not there:
+        if nodes > most:
             raise RefusedError(RefusalCode.UNACCEPTABLE, f"{says}: submit it in parts")
+        if await self._above(number, mine) == mine.keys():
+            raise RefusedError(
+                RefusalCode.UNACCEPTABLE,
+                f"{says}: it is a part of your others, which have {there:,} and cannot end before it: submit it in parts",
+            )
         raise RefusedError(
             RefusalCode.BUSY,
             f"{says}: it waits until some of yours have ended, which have {there:,}",
             retry_after_ms=_AGAIN_MS,
         )
+
+    async def _above(self, number: int, others: Collection[int]) -> set[int]:
+        """Of other workflows those whose part one is, as a node of a node."""
+        found = await self._bus.call(
+            QUERY_JOBS,
+            self._schedd,
+            QueryJobs(select=Select(clusters=[number, *others]), projection=["ClusterId", _PARENT]),
+            deadline=_WITHIN_S,
+        )
+        parents = {ad.get("ClusterId"): ad.get(_PARENT) for ad in found.jobs}
+        above: set[int] = set()
+        one = parents.get(number)
+        while isinstance(one, int) and one in others and one not in above:
+            above.add(one)
+            one = parents.get(one)
+        return above
 
     async def _said_before(self, number: int, caller: Identity) -> list[WorkflowEvent]:
         """

@@ -248,5 +248,5 @@ class Planner:
             if lease is None or lease.state not in SERVING:
                 continue
             template = template_of(lease.requested.pool, lease.offer)
-            if template not in self._learned:
-                self._learned[template] = learned_from(slots.wire(row))
+            if template not in self._learned and (said := learned_from(slots.wire(row))) is not None:
+                self._learned[template] = said

@@ -49,7 +49,7 @@ async def put(log: PgLog, made: Iterable[Frame]) -> None:
 
 async def unlocked(log: PgLog) -> None:
     """
-    Wait until PostgreSQL has noticed that whoever held the lock of archivers is dead: it tells nobody, and has other things to do.
+    Wait until PostgreSQL has noticed that the one who held the lock of archivers is dead: it tells nobody, and has other things to do.
     """
     async with asyncio.timeout(PATIENCE_S):
         while await log.database.run(

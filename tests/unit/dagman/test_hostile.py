@@ -209,3 +209,29 @@ async def test_one_owner_does_not_fill_the_memory_with_workflows() -> None:
         assert now.value.code in NOT_NOW
         other.apply(WorkflowEnded(status=0, exit_code=0))
         assert 4 == len((await service.start(plan)).states)
+
+
+async def test_a_part_of_workflows_that_wait_for_it_is_refused() -> None:
+    """
+    They would wait for each other without end; beside another one that can end it waits, and one that alone is too large never does.
+    """
+    names = [f"N{number}" for number in range(4)]
+    plan = packed(Plan(names=names, starts=bytes(20)))
+    ad = dag_job(JobStatus.RUNNING, runs=True) | {"DAGManJobId": 6}
+    two = started(Plan(names=["A", "B"]))
+    above, beside = (
+        Workflow(msgspec.structs.replace(two, owner="ann", workflow=number)) for number in (6, 5)
+    )
+    service = await dagman(ad, above, most_nodes=5)
+    with pytest.raises(
+        RefusedError, match="is a part of your others, which have 2 and cannot end"
+    ) as refused:
+        await service.start(plan)
+    assert "unacceptable" == refused.value.code
+    service.record.begin(beside)
+    with pytest.raises(RefusedError, match="it waits until some of yours have ended, which have 4") as now:
+        await service.start(plan)
+    assert now.value.code in NOT_NOW
+    large = await dagman(ad, beside, most_nodes=3)
+    with pytest.raises(RefusedError, match="submit it in parts"):
+        await large.start(plan)

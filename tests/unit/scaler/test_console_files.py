@@ -3,11 +3,12 @@
 import stat
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from kettle_services.scaler import console_files
 from kettle_services.scaler.console_files import ConsoleFiles
-from kettle_wire.events import encode
+from kettle_wire.events import decode, encode
 from kettle_wire.events.lease import LeaseConsole
 
 from .leases_lab import LeaseLab
@@ -44,3 +45,9 @@ def test_no_event_has_the_words() -> None:
     assert any(isinstance(event, LeaseConsole) and event.size == 16 for event in lab.events)
     assert not any(b"hunter2" in encode(event) for event in lab.events)
     assert lab.lease(lease).console
+
+
+def test_a_record_with_the_words_themselves_is_read_without_them() -> None:
+    """So it was recorded before they were kept in files; a scaler that could not read it would not begin."""
+    before = msgspec.msgpack.encode({"event": "lease.console/1", "text": "no route to host"})
+    assert LeaseConsole() == decode(before)

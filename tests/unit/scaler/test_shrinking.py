@@ -258,6 +258,16 @@ def test_a_machine_with_few_jobs_takes_no_more_if_others_have_room_for_them() ->
     assert {} == removed(lab.plan().made)
 
 
+def test_no_more_machines_go_than_the_pool_can_spare() -> None:
+    """One that has been idle too long is counted among those that have few jobs."""
+    lab, leases = grown(3, pool(consolidate=120.0, idle=600.0, min=2, max=3))
+    lab.runs(leases[0], (4, 4096))
+    lab.runs(leases[1], (1, 1024))
+    lab.plan()
+    lab.now += 600
+    assert {leases[2]: RemovalCause.IDLE} == removed(lab.plan().made)
+
+
 def test_a_machine_whose_jobs_have_no_room_elsewhere_goes_on() -> None:
     """Cores alone are not enough, and a pool that does not want it keeps all."""
     for consolidate in (60.0, 0.0):

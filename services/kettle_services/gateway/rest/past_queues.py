@@ -5,13 +5,16 @@ Who was there is in the tables: a job that was submitted by then, and had not le
 job in a queue the tables have that, of one that has left since the log.
 """
 
-from collections.abc import Sequence
-from typing import Final
+import asyncio
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, cast
 
 import asyncpg
 import msgspec
 
-from kettle.jobs.recorded_ad import after as ad_after
+from kettle.jobs.ad import apply
+from kettle.jobs.history import Submission
 from kettle.projections.stored_projection import microseconds
 from kettle_services.gateway.rest.filters import AdFilter
 from kettle_services.gateway.rest.job_past import past_job
@@ -22,15 +25,16 @@ from kettle_services.gateway.rest.page_tokens import RowPlace
 from kettle_services.gateway.rest.refusals import RequestRefused, refused_field
 from kettle_wire.ads.types import Ad
 from kettle_wire.codes import RefusalCode
-from kettle_wire.commands.schedd import RecordedEvent
-from kettle_wire.event_expansion import of_job, stands_for_many, stream_of_cluster
-from kettle_wire.events import UnknownEventError
+from kettle_wire.event_expansion import many, stands_for_many, stream_of_cluster
+from kettle_wire.events import ClusterSubmitted, Event, JobEvent, JobsChanged, UnknownEventError, decode
 from kettle_wire.frames import Entry
 from kettle_wire.jobs import JobId
 from kettle_wire.rest.jobs import Job, ListJobs
 
 _TRIED: Final = 200
 """Jobs whose state of then is made at once, where a filter or a state may leave most of them out."""
+_TOGETHER: Final = 200
+"""Events that are read at once."""
 _SORTS: Final = frozenset({"submitted", "-submitted"})
 
 
@@ -100,16 +104,16 @@ class PastQueues:
     async def _recorded(self, shard: str, rows: Sequence[asyncpg.Record]) -> dict[JobId, Ad | None]:
         """The ads of jobs of one queue that have left it, by what is recorded of them."""
         known = await self._shard(shard)
-        ads: dict[JobId, Ad | None] = {_job(row): None for row in rows}
-        of: dict[str, list[JobId]] = {}
-        for job in ads:
-            for stream in (f"cluster/{job.cluster}", f"job/{job}", stream_of_cluster(job.cluster)):
-                of.setdefault(stream, []).append(job)
         schedd = shard.removeprefix(SCHEDD)
-        for row in await self._reading.fetch(QUERIES["log_until"], known.number, list(of), self._moment):
-            for job in of[row["stream"]]:
-                if (event := _event_of(job, row)) is not None:
-                    ads[job] = ad_after(ads[job], job, schedd, event)
+        recorded = _Recorded(schedd, [_job(row) for row in rows])
+        happened = await self._reading.fetch(
+            QUERIES["log_until"], known.number, recorded.streams, self._moment
+        )
+        for number, row in enumerate(happened, 1):
+            recorded.take(Entry(row["stream"], row["ver"], row["type"], row["data"]), microseconds(row["at"]))
+            if not number % _TOGETHER:
+                await asyncio.sleep(0)  # of a large cluster there may be very many, and others ask meanwhile
+        ads = recorded.ads
         if known.archived and (missing := [job for job, ad in ads.items() if ad is None]):
             raise RequestRefused(
                 410,
@@ -136,24 +140,55 @@ class _Shard(msgspec.Struct, frozen=True):
     """Up to this frame it is in the archive alone."""
 
 
-def _event_of(job: JobId, row: asyncpg.Record) -> RecordedEvent | None:
-    """What a stored event says of a job; None: it is about others."""
-    entry = Entry(row["stream"], row["ver"], row["type"], row["data"])
-    if stands_for_many(entry):
-        try:
-            alone = of_job(entry, f"job/{job}")
-        except UnknownEventError:
-            return None
-        if alone is None:
-            return None
-        entry = alone
-    return RecordedEvent(
-        stream=entry.stream,
-        version=entry.version,
-        frame=row["frame"],
-        at=microseconds(row["at"]),
-        data=entry.data,
-    )
+class _Recorded:
+    """
+    Ads of jobs of one queue, by what is recorded of them: each event is read once, however many of the jobs it is about.
+    """
+
+    def __init__(self, schedd: str, jobs: Sequence[JobId]) -> None:
+        self.ads: dict[JobId, Ad | None] = dict.fromkeys(jobs)
+        """None: not there yet."""
+        self._schedd = schedd
+        self._procs: dict[int, list[int]] = {}
+        """By cluster, in order."""
+        for job in sorted(self.ads, key=lambda each: (each.cluster, each.proc)):
+            self._procs.setdefault(job.cluster, []).append(job.proc)
+
+    @property
+    def streams(self) -> list[str]:
+        """Where it is recorded."""
+        clusters = [stream for each in self._procs for stream in (f"cluster/{each}", stream_of_cluster(each))]
+        return [*clusters, *(f"job/{job}" for job in self.ads)]
+
+    def take(self, entry: Entry, at: int) -> None:
+        """The next event of these streams, recorded at a time, microseconds since the epoch."""
+        if stands_for_many(entry):
+            try:
+                together = many(entry)
+            except UnknownEventError:
+                return
+            self._apply([*self._among(together)], decode(bytes(together.data)), at)
+            return
+        event = decode(entry.data)
+        if isinstance(event, ClusterSubmitted):
+            submission = Submission(at, event)
+            for proc in self._procs[event.cluster]:
+                self.ads[JobId(event.cluster, proc)] = submission.ads(proc, self._schedd)
+        elif entry.stream.startswith("job/"):
+            self._apply([JobId.parse(entry.stream.removeprefix("job/"))], event, at)
+
+    def _among(self, together: JobsChanged) -> Iterator[JobId]:
+        ours = self._procs[together.cluster]
+        for procs in together.jobs:
+            first = bisect_left(ours, procs.first)
+            for proc in ours[first : bisect_left(ours, procs.first + procs.count, first)]:
+                yield JobId(together.cluster, proc)
+
+    def _apply(self, jobs: Iterable[JobId], event: Event, at: int) -> None:
+        for job in jobs:
+            ad = self.ads[job]
+            if ad is not None:
+                apply(ad, cast("JobEvent", event), at)
 
 
 def _job(row: asyncpg.Record) -> JobId:

@@ -77,7 +77,7 @@ def _of_pool(
     kept = [lease for lease in wanted if lease.id not in found]
     for removal in _unneeded(inputs, pool, kept, needed):
         found.setdefault(removal.lease, removal)
-    if len(kept) > pool.min:
+    if sum(lease.id not in found for lease in kept) > pool.min:
         for lease in kept:
             if (
                 lease.id in sparse

@@ -95,10 +95,13 @@ def slot_ad(
     }
 
 
-def learned_from(slot: Mapping[str, Scalar]) -> dict[str, Scalar]:
+def learned_from(slot: Mapping[str, Scalar]) -> dict[str, Scalar] | None:
     """
-    What the slot of a machine tells about others of its template: what they run, and what they are able to do.
+    What the slot of a machine tells about others of its template: what they run, and what they are able to do.  None: it is
+    still finding that out, and what it does not say yet is not to be believed of others.
     """
+    if slot.get("TryingContainers") is True:
+        return None
     return {
         name: value
         for name, value in slot.items()
