@@ -3,7 +3,7 @@
 from kettle.matchmaking import Claimant, GroupRule, Policy, Tree
 from kettle_services.scaler.domain.planning.matching import Rights
 from kettle_services.scaler.domain.planning.templates import learned_from
-from kettle_wire.ads import Expr
+from kettle_wire.ads import Ad, Expr
 from kettle_wire.worker_pools import WorkerPool
 
 from .planning_lab import Lab, job, machine_slot, machines, offer, pool
@@ -107,7 +107,7 @@ def test_machines_that_start_nothing_of_theirs_are_promised_to_nobody() -> None:
 
 def test_what_a_machine_does_not_say_yet_is_not_believed_of_others() -> None:
     """One that tries its containers will say what they are, and is looked at until then."""
-    trying = {"OpSys": "LINUX", "HasFileTransfer": True, "TryingContainers": True}
+    trying: Ad = {"OpSys": "LINUX", "HasFileTransfer": True, "TryingContainers": True}
     assert learned_from(trying) is None
-    tried = {"OpSys": "LINUX", "HasFileTransfer": True, "HasContainer": True, "Memory": 4096}
+    tried: Ad = {"OpSys": "LINUX", "HasFileTransfer": True, "HasContainer": True, "Memory": 4096}
     assert {"OpSys": "LINUX", "HasFileTransfer": True, "HasContainer": True} == learned_from(tried)
