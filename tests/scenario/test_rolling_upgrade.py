@@ -98,7 +98,7 @@ class People:
 
 def settings(number: int, template: Path) -> str:
     """What each host says already when it joins: short times, and little of this machine."""
-    own: Mapping[str, int] = {"num_cpus": 8, "memory": 512, "slot_uid_base": 1_700_000_000 + 1000 * number}
+    own: Mapping[str, int] = {"num_cpus": 8, "memory": 512, "slot_uid_base": 1_700_100_000 + 1000 * number}
     tables: Tables = merged(SHORT, {"master": {"postgres_template": str(template)}, "startd": own})
     return render(tables)
 
