@@ -48,18 +48,23 @@ class Place:
         """Words with which servers are started by another program."""
         self.servers: list[subprocess.Popen[bytes]] = []
 
-    def serve(self, *modules: str, idle_s: float = 60.0, first: str = "") -> subprocess.Popen[bytes]:
+    def serve(self, *modules: str, first: str = "") -> subprocess.Popen[bytes]:
         """
         A server for callers of `ask`, which takes orders when this returns; `first`: lines that it runs before it is one.
         """
+        server = self.start(*modules, first=first)
+        while not any(map(_listens, self.addresses())):
+            assert server.poll() is None
+        return server
+
+    def start(self, *modules: str, idle_s: float = 60.0, first: str = "") -> subprocess.Popen[bytes]:
+        """As `serve`, without a look whether it takes orders yet, or any more."""
         text = f"{first}\n{SERVER.format(modules=modules, idle_s=idle_s)}"
         with (self.directory / "said").open("ab") as said:
             server = subprocess.Popen(
                 [*self.before, *self.python(), self.paths() + text], env=self.environ, stderr=said
             )
         self.servers.append(server)
-        while not any(map(_listens, self.addresses())):
-            assert server.poll() is None
         return server
 
     def said(self) -> str:
@@ -390,7 +395,7 @@ def test_an_order_that_was_not_read_is_carried_out_by_its_caller(
 
 def test_a_server_ends_when_nobody_asks(place: Place) -> None:
     """It leaves no socket."""
-    server = place.serve(idle_s=0.05)
+    server = place.start(idle_s=0.05)
     assert 0 == server.wait()
     assert [] == list((place.directory / "kettle").iterdir())
 

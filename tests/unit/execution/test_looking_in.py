@@ -20,6 +20,7 @@ from kettle.execution.job_environment.job_ad import JobAd
 from kettle.execution.processes.launch import Program
 from kettle.execution.processes.side_program import SpawnedProgram, spawn, spawn_beside
 from kettle.execution.sandbox.directory import Sandbox
+from kettle.testing.patience import PATIENCE_S
 from kettle_services.starter.execution.process_tree import ProcessTree, empty_process_tree
 from kettle_services.starter.job_access import sessions
 from kettle_services.starter.job_access.request_queue import AccessRequestQueue
@@ -48,6 +49,12 @@ def others() -> Generator[None]:
     """Processes of other tests, which go on."""
     with bystander():
         yield
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that begins late, because the machine has much else to do, is none that cannot begin."""
+    monkeypatch.setattr(sessions, "_BIRTH_S", PATIENCE_S)
 
 
 ACCESS = Access(claim="c", job=JobId(1, 0), attempt=1, proof="p")

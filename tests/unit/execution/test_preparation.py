@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
+from tests.unit.own_process import alone
 
 from kettle.execution.containers.policy import ContainerError
 from kettle.execution.containers.preparation import MEMORY_BYTES, building
@@ -74,8 +75,9 @@ def test_one_that_is_killed_is_the_machines_fault(tmp_path: Path) -> None:
     assert 1021 == caught.value.code
 
 
+@alone
 def test_nothing_of_it_is_left_or_counted(tmp_path: Path) -> None:
-    """Neither the process nor, among what our children used, its time."""
+    """Neither the process nor, among what our children used, its time; children of other tests may come and go."""
 
     def work() -> tuple[ContainerSpec, int]:
         while True:
