@@ -251,11 +251,12 @@ class TestEnds:
     async def test_a_job_leaves_word_itself(self, entrypoint: Entrypoint, fake: FakeSlurm) -> None:
         """Where neither list nor books name a job, what it has written when it ended says how."""
         fake.set_mode("runs")
-        activation = await entrypoint.submit("exit 6")
+        activation = await entrypoint.submit("until [ -e go ]; do sleep 0.1; done; exit 6")
         run = await entrypoint.stage(activation, Stage.SUBMITTED)
         sandbox = Path(entrypoint.follower.sandboxes.path(run.intent))
-        fake.set_mode("vanished")
-        (fake.place / "bin" / "sacct").write_text("#!/bin/sh\nexit 0\n")
+        fake.set_mode("vanished", "unbooked")
+        # Not before: the list might say how it has ended, before anybody sees that it was submitted.
+        (sandbox / "go").touch()
         await until((sandbox / ".kettle" / "end").exists, lambda: "it does not end")
         final = await entrypoint.final(activation)
         assert final.result.exit is not None

@@ -68,8 +68,9 @@ async def test_off_it_does_nothing_but_passes_contexts_on() -> None:
     assert {"traceparent": "00-x"} == off.extract({"traceparent": "00-x", "a": "b"})
 
 
-async def test_traces_and_metrics_reach_a_collector() -> None:
+async def test_traces_and_metrics_reach_a_collector(monkeypatch: pytest.MonkeyPatch) -> None:
     """With an endpoint, spans and metrics are posted over OTLP at the latest when the service ends."""
+    monkeypatch.setattr(telemetry, "SHUTDOWN_S", PATIENCE_S)
     posted: dict[str, bytes] = {}
 
     class Collector(http.server.BaseHTTPRequestHandler):

@@ -130,7 +130,10 @@ def lives(pid: int) -> bool:
     """Whether there is such a process that was not ended."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
+    except (
+        FileNotFoundError,
+        ProcessLookupError,
+    ):  # the latter if it is gone between the opening and the reading
         return False
 
 

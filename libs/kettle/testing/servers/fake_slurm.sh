@@ -64,6 +64,7 @@ squeue)
     done
     ;;
 sacct)
+    is unbooked && exit 0
     is unaccounted && { echo 'sacct: error: Problem talking to the database: Connection refused' >&2; exit 1; }
     last | while IFS='|' read -r number name state reason status script; do
         echo "$number|$name|$state|$((status >> 8)):$((status & 127))|0|0|00:01.500|"
