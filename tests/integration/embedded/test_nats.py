@@ -32,7 +32,7 @@ def server(directory: Path) -> EmbeddedNats:
 
 @asynccontextmanager
 async def client(server: EmbeddedNats, role: str, **options: Any) -> AsyncGenerator[tuple[Client, Errors]]:
-    errors: Errors = asyncio.Queue(16)
+    errors: Errors = asyncio.Queue()
 
     async def note(error: Exception) -> None:
         errors.put_nowait(str(error))
@@ -44,6 +44,8 @@ async def client(server: EmbeddedNats, role: str, **options: Any) -> AsyncGenera
             user_credentials=str(server.credentials(role)),
             inbox_prefix=f"_INBOX.{role}".encode(),
             error_cb=note,
+            connect_timeout=int(PATIENCE_S),
+            max_reconnect_attempts=-1,
             **options,
         )
         yield connected, errors

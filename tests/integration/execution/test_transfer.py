@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from kettle.execution.system.linux import start_time
 from kettle.testing.processes import KnownProcess, end_parent
 from kettle.testing.submit_side import SubmitSide, inline, job_ad, output, script
 from kettle.testing.transfer_plugin import install
@@ -216,8 +217,8 @@ async def test_a_starter_that_dies_leaves_no_plugin(
     activation = await submitter.start(script("true", TransferInput=f"good://{files}/f?hang"))
     await pool.until(lambda: pool.processes(f"{pool.home}/good_plugin"))
     (plugin,) = pool.processes(f"{pool.home}/good_plugin")
-    with KnownProcess.parent_of(plugin) as plugin_process:
-        end_parent(plugin_process.pid)
+    with KnownProcess.parent_of(plugin) as runner:
+        end_parent(runner.pid)
     failed = await submitter.final(activation)
 
     assert failed.result.exit is None
@@ -225,7 +226,7 @@ async def test_a_starter_that_dies_leaves_no_plugin(
     assert failed.result.ending is not None
     assert (False, 1007) == (failed.result.ending.holds, failed.result.ending.code)
     assert [] == pool.processes(f"{pool.home}/good_plugin")
-    assert not Path(f"/proc/{plugin_process}").exists()
+    await pool.until(lambda: start_time(runner.pid) is None)
     await pool.until(lambda: not list(pool.execute.glob("dir_*")))
 
 

@@ -63,7 +63,7 @@ def test_status_99_is_respected(dummies: DummyPool) -> None:
     os.kill(dummies.pid("first"), signal.SIGUSR1)
     os.kill(dummies.pid("second"), signal.SIGUSR2)
     assert eventually(lambda: dummies.daemon("second").starts == 2 and dummies.pid("second") != 0)
-    assert dummies.daemon("first").status == "left"
+    assert eventually(lambda: dummies.daemon("first").status == "left")
     assert dummies.daemon("first").starts == 1
 
 
