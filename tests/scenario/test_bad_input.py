@@ -17,6 +17,8 @@ from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 from kettle_wire.events import ClusterSubmitted, decode
 
+from .waiting import explained
+
 HEAD = "executable = /bin/true\n"
 SENTENCE = re.compile(r"kettle submit: bad\.sub, line (\d+): [^\n]+\n")
 
@@ -155,8 +157,7 @@ async def test_an_impossible_request_is_explained(
         clause["text"] for clause in told["clauses"] if clause["side"] == "job" and clause["refuses"] == 1
     ]
     assert clauses == mine
-    _, out, _ = await pool.kettle("why", job)
-    assert "It cannot run on the only slot: that is refused by" in out
+    out = await explained(pool, job, "It cannot run on the only slot: that is refused by")
     assert re.search(rf"0 of 1 +1  the job's +{re.escape(clauses[0])}", out)
     assert way_out in out
     assert (0, f"Job {job} removed.\n", "") == await pool.kettle("rm", job)

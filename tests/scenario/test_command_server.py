@@ -25,7 +25,7 @@ ASKS: Final = {
     "condor_qusers": ["-af", "Name"],
     "condor_submit": ["-dry-run", "-"],
     "condor_config_val": ["SCHEDD_NAME"],
-    "condor_userprio": ["-allusers"],
+    "condor_userprio": ["-getreslist", "nobody"],  # its other tables have the minute in them
     "condor_version": [],
 }
 """What is asked of some commands; of the others, what they take."""

@@ -32,6 +32,7 @@ from kettle_wire.leases import LeaseState
 from .asking import patiently
 from .elastic_peers import Cloud, Peer, Pilots, cloud, creates
 from .elastic_pools import machines, pool_of_machines
+from .waiting import explained
 
 SERVICES: Final = [
     "collector", "negotiator", "schedd", "shadow", "accounting", "iam", "gateway", "scaler", "provisioner"
@@ -211,9 +212,7 @@ async def test_a_pool_grows_for_what_waits_and_shrinks_to_nothing(
     async with asyncio.timeout(3 * PATIENCE_S):
         progress = await pool.client.wait(select(*possible))
     assert not progress.bad()
-    status, why, err = await pool.kettle("why", f"{cluster}.7")
-    assert 0 == status, err
-    assert "Pool lab: no machine of its offers could run it" in why
+    await explained(pool, f"{cluster}.7", "Pool lab: no machine of its offers could run it")
     wished = await over(pool)
     leases = [each for each in wished if each.accepted]  # the others were not asked for any more
     assert {LeaseState.GONE} == {each.state for each in leases}
