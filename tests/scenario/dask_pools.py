@@ -2,6 +2,7 @@
 
 import os
 import signal
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -49,7 +50,8 @@ def processes_of(job: JobId) -> list[int]:
 def kill(job: str) -> None:
     """SIGKILL for the program of a job."""
     for pid in processes_of(JobId.parse(job)):
-        os.kill(pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):  # the end of one may have been that of the others
+            os.kill(pid, signal.SIGKILL)
 
 
 async def jobs_left(pool: ThrowawayPool) -> list[str]:

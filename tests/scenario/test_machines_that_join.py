@@ -28,6 +28,8 @@ from kettle_wire.iam_http import token_id
 from kettle_wire.identity import daemon, user, worker
 from kettle_wire.subjects import Subjects
 
+from .waiting import the_machine
+
 NAME = "n2.example.org"
 SERVICES = ["collector", "negotiator", "schedd", "shadow", "startd", "accounting", "iam"]
 LEAVE = [sys.executable, *KETTLE, "worker", "leave", NAME]
@@ -79,8 +81,8 @@ async def joined(pool: ThrowawayPool, home: Path) -> str:
     shown = {each["token"] for each in json.loads(await said(pool, "worker", "token", "list", "--json"))}
     assert {token_id(token)} == {token_id(withdrawn), token_id(token)} & shown
     words = ("--token-file", str(secret), "--home", str(home))
-    (own,) = {ad["Machine"] for ad in await pool.client.ads("Machine")}
-    taken = await said(pool, "worker", "join", address(pool), *words, "--name", str(own), status=1)
+    own = await the_machine(pool)
+    taken = await said(pool, "worker", "join", address(pool), *words, "--name", own, status=1)
     assert f"{own} is the name of a host of this pool" in taken
     given = await said(pool, "worker", "join", address(pool), *words, "--name", NAME)
     assert f"This machine is {NAME}" in given

@@ -87,6 +87,8 @@ async def test_thousands_are_held_released_and_removed_by_one_command_each(
         status, _, err = await pool.kettle("hold", f"{hers}.3")
         assert (1, f"Job {hers}.3 is not yours.") == (status, err.strip())
         await until(me, running, "held")
+        for proc in range(2):  # before that a removal would be recorded first
+            await happened(me, JobId(running, proc), JobVacated)
         found = Counter(str(reason).partition(" (")[0] for reason in (await held(me, mine)).elements())
         assert {"so many": MANY - 1, "None": 1} == found
         assert {"None": 20} == await held(me, hers)

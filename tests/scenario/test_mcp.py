@@ -16,6 +16,7 @@ import pytest_asyncio
 from kettle.testing.commands.running import KETTLE, execute
 from kettle.testing.throwaway_pool import ThrowawayPool
 
+from .asking import patiently
 from .client_environments import SCRIPTS, python_of
 
 pytestmark = [pytest.mark.scenario, pytest.mark.embedded]
@@ -56,7 +57,8 @@ async def model(pool: ThrowawayPool) -> AsyncIterator[Model]:
     token = (pool.home / "gateway" / "token").read_text().strip()
     port = (pool.home / "gateway" / "port").read_text()
     headers = {"Authorization": f"Bearer {token}"}
-    async with aiohttp.ClientSession(f"http://127.0.0.1:{port}", headers=headers) as session:
+    address = f"http://127.0.0.1:{port}"
+    async with aiohttp.ClientSession(address, headers=headers, middlewares=(patiently,)) as session:
         yield Model(session)
 
 

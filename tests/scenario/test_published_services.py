@@ -156,7 +156,7 @@ async def test_a_browser_sees_a_page_in_an_origin_of_the_job(pool: ThrowawayPool
     """
     job, other = (
         await submitted(pool, web(held_port())),
-        await submitted(pool, "executable = /bin/sleep\narguments = 60\nservices = web:1/http\nqueue\n"),
+        await submitted(pool, "executable = /bin/sleep\narguments = 600\nservices = web:1/http\nqueue\n"),
     )
     status, out, err = await pool.kettle("web", "--json")
     assert 0 == status, err
@@ -233,8 +233,10 @@ async def test_what_happens_is_recorded_with_the_job(pool: ThrowawayPool) -> Non
         while True:
             status, out, err = await pool.kettle("events", str(job))
             assert 0 == status, err
-            if "connections" in out:
+            # One report has all of them, unless the time for it comes while they are made.
+            used = sum(map(int, re.findall(r"used web: (\d+) connection", out)))
+            if used >= len(reached):
                 break
             await asyncio.sleep(0.2)
     assert f"publishes web:{port}/http" in out
-    assert [str(len(reached))] == re.findall(r"used web: (\d+) connections", out)
+    assert used == len(reached)
