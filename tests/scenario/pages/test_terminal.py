@@ -64,7 +64,7 @@ async def test_a_shell_beside_a_job_is_begun_from_the_list(
             assert [] == await seen.violations()
             await seen.page.click("text=Begin")
             await seen.page.wait_for_selector("[data-terminal-state]:has-text('Connected with')")
-            await seen.page.keyboard.type("stty size; cat left-by-the-job\n")
+            await seen.page.keyboard.type("stty size; until cat left-by-the-job; do sleep 0.1; done\n")
             await seen.page.wait_for_selector(".xterm-rows:has-text('from the job')")
             rows = await seen.page.locator(".xterm-rows > div").count()
             assert re.search(rf"^{rows} \d+\s*$", await seen.page.inner_text(".xterm-rows"), re.MULTILINE)
