@@ -77,7 +77,9 @@ def test_one_that_is_killed_is_the_machines_fault(tmp_path: Path) -> None:
 
 @alone
 def test_nothing_of_it_is_left_or_counted(tmp_path: Path) -> None:
-    """Neither the process nor, among what our children used, its time; children of other tests may come and go."""
+    """
+    Neither the process nor, among what our children used, its time; children of other tests may come and go.
+    """
 
     def work() -> tuple[ContainerSpec, int]:
         while True:
