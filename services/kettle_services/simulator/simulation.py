@@ -79,6 +79,7 @@ class Simulation(msgspec.Struct, frozen=True, kw_only=True):
                 seed=self.seed,
                 until=self.until,
                 record=record,
+                correction=self.correction,
             )
         if self.workload.waits is not None:
             return self._run_dependent(self.workload.waits)

@@ -151,3 +151,19 @@ def test_a_table_that_is_none_is_refused(
     (tmp_path / "jobs.csv").write_text(text)
     assert 1 == main(["simulate", "plot", str(tmp_path / "jobs.csv"), str(tmp_path / "drawings")])
     assert sentence in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--since", "1d"], "--since is about a recorded period: say --from log"),
+        (["--from", "log"], "--from log needs --since"),
+        (["--from", "log", "--since", "1d", "--seed", "1"], "--seed is about a platform and a workload"),
+        (["--from", "log", "--since", "1d", "--skip-bad"], "--skip-bad is about a platform and a workload"),
+    ],
+)
+def test_a_simulation_is_of_a_platform_or_of_a_recorded_period(
+    study: Path, capfd: pytest.CaptureFixture[str], words: list[str], says: str
+) -> None:
+    assert 2 == main(["simulate", "run", str(study), *words])
+    assert says in capfd.readouterr().err

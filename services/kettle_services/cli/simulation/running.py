@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from kettle_services.cli.output.screen import Cell, Screen
     from kettle_services.simulator.domain.claims import Record
     from kettle_services.simulator.results.result import Figures, Result
+    from kettle_services.simulator.results.run_description import RunDescription
     from kettle_services.simulator.simulation import Simulation
 
 _TITLES: Final = (
@@ -25,6 +26,8 @@ _TITLES: Final = (
 )  # fmt: skip
 _KINDS: Final = {"job": int, "user": str, "cores": int, "nodes": int, "memory": int}
 """All other columns of the table of jobs are seconds."""
+_OF_PERIODS: Final = ("since", "until", "settings", "step")
+"""Options that say nothing of a platform and a workload."""
 
 
 class Run(msgspec.Struct, frozen=True):
@@ -37,12 +40,9 @@ class Run(msgspec.Struct, frozen=True):
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
     """Play it once for each seed."""
+    _check(arguments)
     table: Path | None = arguments.jobs
     seeds: Sequence[int | None] = arguments.seed or [None]
-    if table is not None and table.suffix.lower() not in (".csv", ".parquet"):
-        raise UsageError(f"{table}: a table is *.csv or *.parquet")
-    if arguments.pace is not None and not arguments.pace > 0:
-        raise UsageError("--pace is a number of simulated seconds in a second, more than 0")
     files = {"jobs": table, "events": arguments.events, "drawings": arguments.svg}
     for what, path in files.items():
         if path is not None and len(seeds) > 1:
@@ -59,6 +59,18 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
         if path is not None:
             screen.note(f"The {what} are in {path}.")
     return 0
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    """Whether the options say what can be."""
+    table: Path | None = arguments.jobs
+    for name in _OF_PERIODS:
+        if getattr(arguments, name) is not None:
+            raise UsageError(f"--{name} is about a recorded period: say --from log")
+    if table is not None and table.suffix.lower() not in (".csv", ".parquet"):
+        raise UsageError(f"{table}: a table is *.csv or *.parquet")
+    if arguments.pace is not None and not arguments.pace > 0:
+        raise UsageError("--pace is a number of simulated seconds in a second, more than 0")
 
 
 def _played(
@@ -103,15 +115,33 @@ def _result(simulation: Simulation, arguments: argparse.Namespace, bar: Bar) -> 
             f'{option} needs a file with model = "kettle": there are no events in the model wrench'
         )
     from kettle_services.simulator.domain.claims import forget
-    from kettle_services.simulator.invented.period_of_workload import SHARD
     from kettle_services.simulator.results.recorded_events import RecordedEvents
 
     if events is None:
         return simulation.run(_paced(simulation, arguments.pace, bar, forget))
-    with RecordedEvents(events, SHARD) as recorded:
+    with RecordedEvents(events, _described(simulation, arguments.file)) as recorded:
         return simulation.run(
             recorded if arguments.pace is None else _paced(simulation, arguments.pace, bar, recorded)
         )
+
+
+def _described(simulation: Simulation, file: Path) -> RunDescription:
+    """What lies beside the events."""
+    from hashlib import sha256
+
+    from kettle import VERSION
+    from kettle_services.simulator.checked_file import CheckedFile
+    from kettle_services.simulator.results.run_description import RunDescription
+    from kettle_services.simulator.simulation_file import RULES, SimulationFileError
+
+    read = CheckedFile(file, SimulationFileError)
+    return RunDescription(
+        kettle=VERSION,
+        file=file.name,
+        sha256=sha256(read.text.encode()).hexdigest(),
+        seed=simulation.seed,
+        rules={name: said for name, said in read.tables().items() if name in RULES},
+    )
 
 
 def _paced(simulation: Simulation, pace: float, bar: Bar, record: Record) -> Record:

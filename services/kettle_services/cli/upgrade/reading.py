@@ -7,7 +7,6 @@ from kettle import VERSION
 from kettle.client import Client, ClientError
 from kettle.projections import PROJECTIONS, lags
 from kettle.storage.migration import migrate
-from kettle.storage.pg_log import PgLog
 from kettle.storage.schema_state import SchemaState, schema_state
 from kettle_services.cli.log.databases import places
 from kettle_services.cli.upgrade.readiness import ReadinessFacts
@@ -68,7 +67,7 @@ async def finish(home: Path, *, patience: float) -> tuple[list[str], SchemaState
         return await database.run(migrate), await database.run(schema_state)
 
 
-async def _types(log: PgLog, shard: str, after: int) -> list[str]:
+async def _types(log: ReadableLog, shard: str, after: int) -> list[str]:
     rows = await log.database.run(lambda connection: connection.fetch(_TYPES, shard, after))
     return sorted(str(row["type"]) for row in rows)
 
