@@ -1,6 +1,7 @@
 """`kettle simulate`: what people see of it."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -167,3 +168,13 @@ def test_a_simulation_is_of_a_platform_or_of_a_recorded_period(
 ) -> None:
     assert 2 == main(["simulate", "run", str(study), *words])
     assert says in capfd.readouterr().err
+
+
+def test_png_needs_its_library_and_a_place(
+    study: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert 2 == main(["simulate", "run", str(study), "--png"])
+    assert "say where, with --svg DIRECTORY" in capfd.readouterr().err
+    monkeypatch.setitem(sys.modules, "resvg_py", None)
+    assert 1 == main(["simulate", "plot", str(study), str(tmp_path / "drawings"), "--png"])
+    assert "PNG needs the extra kettle[png]" in capfd.readouterr().err

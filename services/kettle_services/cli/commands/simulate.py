@@ -173,6 +173,7 @@ FILE is a table of jobs that kettle simulate run --jobs has written, or the file
 examples:
   kettle simulate plot jobs.csv drawings --cores 400
   kettle simulate plot cluster.toml drawings --seed 3
+  kettle simulate plot jobs.csv drawings --png
 """
 
 
@@ -228,6 +229,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="of the pool, where a table is drawn (default: as many as were ever used at the same time)",
     )
     plot.add_argument("--seed", type=int, metavar="N", help="in the place of the file's")
+    for parser_of in (run_it, plot):
+        parser_of.add_argument(
+            "--png", action="store_true", help="each drawing as PNG, too (extra kettle[png])"
+        )
     for parser_of in (run_it, check):
         parser_of.add_argument("file", type=Path, metavar="FILE", help="platform and workload")
     for parser_of in (run_it, check, compare, plot):

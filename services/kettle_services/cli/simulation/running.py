@@ -69,6 +69,8 @@ def _check(arguments: argparse.Namespace) -> None:
             raise UsageError(f"--{name} is about a recorded period: say --from log")
     if table is not None and table.suffix.lower() not in (".csv", ".parquet"):
         raise UsageError(f"{table}: a table is *.csv or *.parquet")
+    if arguments.png and arguments.svg is None:
+        raise UsageError("--png has drawings written as PNG, too: say where, with --svg DIRECTORY")
     if arguments.pace is not None and not arguments.pace > 0:
         raise UsageError("--pace is a number of simulated seconds in a second, more than 0")
 
@@ -78,6 +80,7 @@ def _played(
 ) -> tuple[list[Run], int]:
     from kettle.archive import ArchiveError
     from kettle_services.cli.output.progress_bars import bars
+    from kettle_services.cli.simulation.drawing import draw
     from kettle_services.simulator.simulation import JobTooLargeError
     from kettle_services.simulator.simulation_file import SimulationFileError, read
 
@@ -101,7 +104,7 @@ def _played(
             if table is not None:
                 _write(table, result)
             if arguments.svg is not None:
-                _draw(arguments.svg, result)
+                draw(arguments.svg, result, png=arguments.png)
     return runs, skipped
 
 
@@ -154,18 +157,6 @@ def _paced(simulation: Simulation, pace: float, bar: Bar, record: Record) -> Rec
         bar(f"{duration(at / 1e6)}, {counted(running, 'job')} running", ended, jobs)
 
     return Paced(pace, watch, record=record)
-
-
-def _draw(directory: Path, result: Result) -> None:
-    from kettle_services.cli.output import exports
-    from kettle_services.simulator.results.drawings.all_of_them import drawn
-
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise CommandError(f"{directory}: {error.strerror}") from error
-    for name, svg in drawn(result).items():
-        exports.write(directory / name, svg.encode())
 
 
 def _show(each: Run, screen: Screen) -> None:
