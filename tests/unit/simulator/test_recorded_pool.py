@@ -1,6 +1,9 @@
 """A simulated pool is asked as a real one is: what its events say of a moment."""
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -55,6 +58,11 @@ def asked(events: Path, capfd: pytest.CaptureFixture[str]) -> Asked:
         return [json.loads(line) for line in out.splitlines()] if lines else json.loads(out)
 
     return ask
+
+
+def _files(place: Path) -> dict[str, bytes]:
+    """All in a directory, by their paths below it."""
+    return {str(path.relative_to(place)): path.read_bytes() for path in place.rglob("*") if path.is_file()}
 
 
 def test_the_queue_is_that_of_the_moment(asked: Asked) -> None:
@@ -124,11 +132,32 @@ def test_the_same_run_makes_the_same_files(events: Path, tmp_path: Path) -> None
     study = tmp_path / "study.toml"
     study.write_text(_STUDY)
     assert 0 == main(["simulate", "run", str(study), "--events", str(tmp_path / "again")])
-    first, again = ({
-        path.relative_to(place): path.read_bytes() for path in place.rglob("*") if path.is_file()
-    } for place in (events, tmp_path / "again"))  # fmt: skip
+    first, again = _files(events), _files(tmp_path / "again")
     assert 10 == len(first)
     assert first == again
+
+
+def test_a_run_does_not_depend_on_how_texts_are_hashed(events: Path, tmp_path: Path) -> None:
+    """Another process, in which sets of texts have other orders: not a byte is different."""
+    study = tmp_path / "study.toml"
+    study.write_text(_STUDY)
+    words = ["simulate", "run", str(study), "--events", str(tmp_path / "again"), "--json"]
+    code = f"from kettle_services.cli.__main__ import main; raise SystemExit(main({words!r}))"
+    environ = {**os.environ, "PYTHONHASHSEED": "4711"}
+    subprocess.run([sys.executable, "-c", code], env=environ, check=True, stdout=subprocess.DEVNULL)
+    assert _files(events) == _files(tmp_path / "again")
+
+
+def test_a_run_that_is_recorded_is_the_same_run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Also if hosts fail and jobs make room for others meanwhile."""
+    study = tmp_path / "study.toml"
+    study.write_text(_STUDY.replace("[[workload]]", "mtbf = '2 h'\nrepair = '5 min'\n[[workload]]", 1))
+    found: list[Any] = []
+    for more in ([], ["--events", str(tmp_path / "events")]):
+        assert 0 == main(["simulate", "run", str(study), "--json", *more])
+        found.append(json.loads(capfd.readouterr().out))
+    assert found[0] == found[1]
+    assert found[0]["runs"][0]["all"]["lost_core_hours"] > 0
 
 
 @pytest.mark.parametrize(
