@@ -178,3 +178,26 @@ def test_png_needs_its_library_and_a_place(
     monkeypatch.setitem(sys.modules, "resvg_py", None)
     assert 1 == main(["simulate", "plot", str(study), str(tmp_path / "drawings"), "--png"])
     assert "PNG needs the extra kettle[png]" in capfd.readouterr().err
+
+
+def test_accounting_groups_have_figures_of_their_own(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """
+    Two of physics, of which one is in a group below it, wait as their jobs do together; who is in no group is in none.
+    """
+    study = tmp_path / "study.toml"
+    users = ("physics.ada", "physics.cms.bob", "cyd")
+    study.write_text(
+        'model = "kettle"\nnegotiator.groups = { physics = { quota = 2 }, "physics.cms" = { quota = 1 } }\n'
+        "[platform]\ncores = 3\n"
+        + "".join(f'[[workload]]\njobs = 4\nduration = 60\nuser = "{user}"\n' for user in users)
+    )
+    assert 0 == main(["simulate", "run", str(study), "--json"])
+    [run] = json.loads(capfd.readouterr().out)["runs"]
+    assert {"physics": 8, "physics.cms": 4} == {name: one["jobs"] for name, one in run["groups"].items()}
+    of_users = [run["users"][user]["wait_mean"] for user in users]
+    assert of_users[1] == run["groups"]["physics.cms"]["wait_mean"]
+    assert sum(of_users[:2]) / 2 == pytest.approx(run["groups"]["physics"]["wait_mean"])
+    assert 0 == main(["simulate", "run", str(study)])
+    assert "<physics.cms>" in capfd.readouterr().out

@@ -36,6 +36,8 @@ class Run(msgspec.Struct, frozen=True):
     seed: int | None
     all: Figures
     users: dict[str, Figures]
+    groups: dict[str, Figures]
+    """Of accounting groups with all groups below them, if there are any."""
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
@@ -99,8 +101,10 @@ def _played(
             except ArchiveError as error:
                 raise CommandError(str(error)) from error
             skipped = len(described.skipped)
-            users = described.simulation.workload.users
-            runs.append(Run(seed, result.figures(), {user: result.figures(user) for user in users}))
+            users = {user: result.figures(user) for user in described.simulation.workload.users}
+            members = described.simulation.members
+            groups = {name: result.figures(*together) for name, together in members.items()}
+            runs.append(Run(seed, result.figures(), users, groups))
             if table is not None:
                 _write(table, result)
             if arguments.svg is not None:
@@ -161,12 +165,13 @@ def _paced(simulation: Simulation, pace: float, bar: Bar, record: Record) -> Rec
 
 def _show(each: Run, screen: Screen) -> None:
     titles: tuple[str, ...] = _TITLES[1:]
-    rows: list[list[Cell]] = [_row(name, figures) for name, figures in each.users.items()]
-    if len(rows) > 1:
+    shown = {**each.users, **{f"<{name}>": figures for name, figures in each.groups.items()}}
+    rows: list[list[Cell]] = [_row(name, figures) for name, figures in shown.items()]
+    if len(each.users) > 1:
         rows.append(_row("all", each.all))
     if each.all.lost_core_hours:
         titles = (*titles, "LOST HOURS")
-        for row, figures in zip(rows, [*each.users.values(), each.all], strict=False):
+        for row, figures in zip(rows, [*shown.values(), each.all], strict=False):
             row.append(f"{figures.lost_core_hours:.4g}")
     title = "USER" if each.seed is None else f"SEED {each.seed}"
     screen.table((title, *titles), rows, right=frozenset(titles))
