@@ -11,8 +11,11 @@ _PIN = re.compile(
 )
 _NAME = re.compile(r"^[A-Za-z0-9-]+")
 LOCKS = ["run.txt", "services.txt", "dev.txt", "tools.txt", "docs.txt"]
-_OF_OTHERS = frozenset({"dask", "jupyterhub"})
-"""Extras that are installed into the environment of another program, whose releases are the site's to choose."""
+_OF_OTHERS = frozenset({"dask", "jupyterhub", "png"})
+"""
+Extras that are installed into the environment of another program, or of a person who wants drawings in another form: their releases are
+the site's to choose, and no service has them.
+"""
 
 
 def pins(lock: Path) -> set[tuple[str, str]]:

@@ -6,19 +6,29 @@ since before it made the jobs. The bare heap has a start and an end for each job
 """
 
 import argparse
+import asyncio
 import json
 import resource
 import subprocess
 import sys
+import tempfile
 import time
 from collections import deque
 from collections.abc import Callable
 from heapq import heappop, heappush
+from pathlib import Path
 from typing import Any, Final
 
+from kettle import VERSION
+from kettle.archive import ArchivedLog
 from kettle.testing.measurements import say, summary
 from kettle_services.negotiator.settings import NegotiatorSettings
+from kettle_services.simulator.domain.clock import US
+from kettle_services.simulator.domain.recording import Recording
+from kettle_services.simulator.domain.simulation import PeriodSimulation
 from kettle_services.simulator.platforms.platform import Platform
+from kettle_services.simulator.results.recorded_events import RecordedEvents
+from kettle_services.simulator.results.run_description import RunDescription
 from kettle_services.simulator.simulation import Simulation
 from kettle_services.simulator.what_if_file import rules
 from kettle_services.simulator.workloads.distributions import Exponential
@@ -30,15 +40,21 @@ CORES: Final = 40
 LOAD: Final = 0.9
 MEAN_S: Final = 600.0
 USERS: Final = 10
+MILLION: Final = 1_000_000
+DAY_S: Final = 86_400.0
+CYCLES: Final = 5_000
+RULES: Final = rules(NegotiatorSettings(), worklife=1200.0, factors={})
 
 
-def workload(jobs: int, *, users: int = 1, grid: bool = False) -> Workload:
+def workload(
+    jobs: int, *, users: int = 1, grid: bool = False, hosts: int = HOSTS, mean: float = MEAN_S
+) -> Workload:
     """Jobs that come at random, and keep nine of ten cores busy."""
-    every = MEAN_S / (HOSTS * CORES * LOAD) * users
+    every = mean / (hosts * CORES * LOAD) * users
     made = [
         Workload.generated(
             jobs // users,
-            duration=Exponential(MEAN_S),
+            duration=Exponential(mean),
             every=every,
             poisson=True,
             seed=user,
@@ -88,12 +104,60 @@ def batch(jobs: int) -> int:
 
 def kettle(jobs: int) -> int:
     """Kettle's own queue, negotiator and accountant, with ten users."""
-    simulation = Simulation(
-        platform=Platform.star(hosts=HOSTS, cores=CORES),
-        workload=workload(jobs, users=USERS),
-        rules=rules(NegotiatorSettings(), worklife=1200.0, factors={}),
-    )
-    return simulation.run().figures().ended
+    return _by_kettle(workload(jobs, users=USERS), HOSTS).run().figures().ended
+
+
+def million(jobs: int) -> int:
+    """Those on as many cores as there are jobs."""
+    hosts = -(-jobs // CORES)
+    return _by_kettle(workload(jobs, users=USERS, hosts=hosts), hosts).run().figures().ended
+
+
+def day(jobs: int) -> int:
+    """
+    A day in which so many jobs came, read from its log and played again as it was, as `kettle what-if` does it.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name) / "events"
+        subprocess.run(
+            [
+                sys.executable,
+                "-m",
+                "tests.performance.simulator",
+                "--record",
+                str(directory),
+                "--jobs",
+                str(jobs),
+            ],
+            check=True,
+        )
+        return asyncio.run(_replayed(directory))
+
+
+def record(jobs: int, directory: Path) -> None:
+    """Play that day, and keep its events."""
+    mean = DAY_S * HOSTS * CORES * LOAD / jobs
+    description = RunDescription(kettle=VERSION, file="", sha256="", seed=0, rules={})
+    with RecordedEvents(directory, description) as recorded:
+        _by_kettle(workload(jobs, users=USERS, mean=mean), HOSTS).run(recorded)
+
+
+async def _replayed(directory: Path) -> int:
+    log = ArchivedLog(directory)
+    shards = [tenure.shard for tenure in await log.shards()]
+    until = round(2 * DAY_S * US)  # the last jobs end when the day is over
+    recording = Recording(0, until, shards)
+    for shard in shards:
+        async for frame in log.read(shard):
+            recording.feed(frame)
+    period = recording.period()
+    # What was in the first moment is before the period; all else is played in as many cycles as what-if has for a day.
+    tally = PeriodSimulation(period, RULES, step=round(DAY_S * US) // CYCLES).run()
+    return len(tally.starts) + sum(len(queue.jobs) for queue in period.queues().values())
+
+
+def _by_kettle(work: Workload, hosts: int) -> Simulation:
+    return Simulation(platform=Platform.star(hosts=hosts, cores=CORES), workload=work, rules=RULES)
 
 
 RUNS: Final[dict[str, Callable[[int], int]]] = {
@@ -101,11 +165,15 @@ RUNS: Final[dict[str, Callable[[int], int]]] = {
     "wrench": wrench,
     "batch": batch,
     "kettle": kettle,
+    "million": million,
+    "day": day,
 }
+ONCE: Final = ("million", "day")
+"""They take minutes, and are run once, with a million jobs if nobody says another number."""
 
 
 def one(name: str, jobs: int) -> dict[str, float]:
-    """Of this process: jobs a second of its processor time, and bytes a job."""
+    """Of this process: jobs a second of its processor time, how much that was, and bytes a job."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     began = time.process_time()
     ended = RUNS[name](jobs)
@@ -113,7 +181,7 @@ def one(name: str, jobs: int) -> dict[str, float]:
     if ended != jobs:
         raise RuntimeError(f"{ended} of {jobs} jobs have ended")
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    return {"jobs_per_second": jobs / took, "bytes_per_job": grown * 1024 / jobs}
+    return {"jobs_per_second": jobs / took, "seconds": took, "bytes_per_job": grown * 1024 / jobs}
 
 
 def measured(name: str, jobs: int, rounds: int) -> dict[str, Any]:
@@ -129,6 +197,7 @@ def measured(name: str, jobs: int, rounds: int) -> dict[str, Any]:
         found.append(json.loads(done.stdout))
     return {
         "jobs": jobs,
+        "seconds": summary((run["seconds"] for run in found), 2),
         "jobs_per_second": summary((run["jobs_per_second"] for run in found), 0),
         "bytes_per_job": summary((run["bytes_per_job"] for run in found), 0),
     }
@@ -141,15 +210,21 @@ def main() -> int:
     )
     parser.add_argument("--jobs", type=int, default=500_000)
     parser.add_argument("--kettle-jobs", type=int, default=100_000, help="of the model kettle")
+    parser.add_argument("--million", type=int, default=MILLION, help="jobs of the runs with a million")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--record", type=Path, metavar="DIRECTORY", help="only make the record of a day")
     parser.add_argument("--one", choices=tuple(RUNS), help="only this, in this process")
     arguments = parser.parse_args()
+    if arguments.record is not None:
+        record(arguments.jobs, arguments.record)
+        return 0
     if arguments.one:
         print(json.dumps(one(arguments.one, arguments.jobs)))
         return 0
+    jobs = {name: int(arguments.million if name in ONCE else arguments.jobs) for name in RUNS}
+    jobs["kettle"] = arguments.kettle_jobs
     report: dict[str, Any] = {
-        name: measured(name, arguments.kettle_jobs if name == "kettle" else arguments.jobs, arguments.rounds)
-        for name in RUNS
+        name: measured(name, jobs[name], 1 if name in ONCE else arguments.rounds) for name in RUNS
     }
     bare = report["heap"]["jobs_per_second"]["median"]
     for name in RUNS:

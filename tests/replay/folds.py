@@ -5,12 +5,11 @@ What the frames of a shard come to: every pure fold of the product, as plain val
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC
 from pathlib import PurePosixPath
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import msgspec
 
 from kettle.eventsourcing.projection import decoded_events
-from kettle.eventsourcing.shard import Shard
 from kettle.eventsourcing.state_record import fold_frame as fold_states
 from kettle.jobs.history import JobHistory
 from kettle.userlog.projector import UserLogProjector
@@ -23,7 +22,7 @@ from kettle_services.iam.domain.state import Register
 from kettle_services.iam.record import identity_event
 from kettle_services.negotiator.accountant import fold_frame
 from kettle_services.negotiator.domain.principals import Principal
-from kettle_services.negotiator.record import Record
+from kettle_services.negotiator.domain.verdicts import Verdicts
 from kettle_services.scaler.domain.state import ScalerState
 from kettle_services.schedd.domain.queue.fold import Queue
 from kettle_services.schedd.domain.submission.cluster import Cluster
@@ -95,17 +94,17 @@ def _schedd(frames: Sequence[Frame]) -> Folded:
 
 
 def _negotiator(frames: Sequence[Frame]) -> Folded:
-    record, principals = Record(cast("Shard", None)), dict[str, Principal]()  # reading needs no shard
+    record, principals = Verdicts(), dict[str, Principal]()
     for frame in frames:
         for entry in frame.entries:
             event = decode(entry.data)
             if isinstance(event, CycleNegotiated):
-                record._fold(event)  # pyright: ignore[reportPrivateUsage] - without a log to recall
+                record.fold(event)
         fold_frame(principals, frame)
     found: Folded = {
         "cycle": record.cycle,
         "rejected": sorted(record.rejected.items()),
-        "verdicts": list(record._verdicts.items()),  # pyright: ignore[reportPrivateUsage] - all of them
+        "verdicts": list(record._said.items()),  # pyright: ignore[reportPrivateUsage] - all of them
     }
     return found | ({"principals": principals} if principals else {})
 

@@ -7,6 +7,7 @@ Old events: whole pieces of the log as Parquet files, written, checked by hash, 
     log = PgLog(database, archives=FileArchives(directory))                  the whole log, wherever its events are
     with LogFiles(directory, "schedd.simulated") as files: ...               a log that never was in a database
     async for frame in archived_frames(directory, shard): ...                read back from its files alone
+    log = ArchivedLog(directory)                                             the same for those who read a log
 
 A piece that is named in the table log.archive is in files alone; one transaction puts it there and drops its table.
 pyarrow (`kettle[archive]`) is imported when a file is written or read.
@@ -16,7 +17,7 @@ Errors: see `kettle.archive.errors`.
 
 from kettle.archive.archiver import archive
 from kettle.archive.errors import ArchiveError, ArchiverBusyError, DamagedArchiveError
-from kettle.archive.log_reader import archived_frames, archived_shards
+from kettle.archive.log_reader import ArchivedLog, archived_frames, archived_shards
 from kettle.archive.log_writer import LogFiles
 from kettle.archive.reader import FileArchives
 from kettle.archive.report import (
@@ -33,6 +34,7 @@ from kettle.archive.verification import verify
 
 __all__ = [
     "ArchiveError",
+    "ArchivedLog",
     "ArchivedPiece",
     "ArchiverBusyError",
     "DamagedArchiveError",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import os
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -99,6 +100,40 @@ def home_option(parser: Arguments) -> None:
     )
 
 
+def recorded_options(parser: argparse.ArgumentParser) -> None:
+    """A simulated pool in the place of a real one."""
+    group = parser.add_argument_group("a simulated pool")
+    simulated_option(group)
+    group.add_argument(
+        "--at",
+        default="",
+        metavar="TIME",
+        help="as it was so long after it began, as in 90s or 2h30m (default: at its end)",
+    )
+
+
+def simulated_option(parser: Arguments) -> None:
+    """The events of a simulated pool in the place of the log of a real one."""
+    parser.add_argument(
+        "--simulated",
+        type=Path,
+        metavar="DIRECTORY",
+        help="answer from the events of a simulated pool, as kettle simulate run --events has written them",
+    )
+
+
+def now_of(arguments: argparse.Namespace) -> float:
+    """
+    The moment that the command is about, in seconds since the epoch: now, but for a simulated pool.
+
+    Call it after the question: what a simulated pool has as its end is known by then.
+    """
+    if getattr(arguments, "simulated", None) is None:
+        return time.time()
+    moment: float = arguments.recorded_at
+    return moment
+
+
 def json_option(parser: argparse.ArgumentParser) -> None:
     """Output for programs."""
     parser.add_argument("--json", action="store_true", help="print JSON, for programs")
@@ -179,6 +214,10 @@ def with_pool(arguments: argparse.Namespace, work: Callable[[Client], Coroutine[
     """
     What the pool answers.  Questions need no event loop; what does need one begins with `Client.connection`.
     """
+    if getattr(arguments, "simulated", None) is not None:
+        from kettle_services.cli.simulation.recorded_pool import with_recorded
+
+        return with_recorded(arguments, work)
     from kettle.client.connections.locating import locate
     from kettle.client.short_lived import ShortLivedClient
 

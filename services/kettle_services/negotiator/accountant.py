@@ -6,31 +6,22 @@ One owner writes both the matches and the usage that they lead to, so priorities
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable, Collection, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any, Final
-
-import msgspec
 
 from kettle.bus.ports import RefusedError, Served
 from kettle.eventsourcing.command_pipeline import CommandPipeline, Decision, Recording
 from kettle.eventsourcing.log import Log, WorkingSet
 from kettle.eventsourcing.shard import Shard
 from kettle.eventsourcing.working_set import Checkpointer
-from kettle.matchmaking import ROOT, GroupShare, LimitRules
+from kettle.matchmaking import GroupShare, LimitRules
 from kettle_services.negotiator.domain import accountant_commands
 from kettle_services.negotiator.domain.accountant import Accountant, Standing
 from kettle_services.negotiator.domain.accountant_commands import Unacceptable
 from kettle_services.negotiator.domain.pool import Pool
-from kettle_services.negotiator.domain.principals import (
-    GROUP,
-    STREAM,
-    Principal,
-    fold_into,
-    group_principal,
-    principal_of,
-    row_of,
-)
+from kettle_services.negotiator.domain.principals import STREAM, Principal, fold_into, principal_of, row_of
+from kettle_services.negotiator.domain.priority_list import priorities
 from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.negotiator import (
     DELETE_PRINCIPAL,
@@ -39,9 +30,7 @@ from kettle_wire.commands.negotiator import (
     SET_PRINCIPAL,
     Administered,
     DeletePrincipal,
-    GroupStanding,
     Priorities,
-    Priority,
     QueryPriorities,
     ResetUsage,
     SetPrincipal,
@@ -144,21 +133,9 @@ class Accounts:
         del caller
         now = time.time()
         standings = await self.standings(now, request.names)
-        shown = {name: self._shown(name, standing) for name, standing in standings.items()}
-        found = [one for name, one in shown.items() if request.names or not name.startswith(GROUP)]
-        return Priorities(
-            at=now,
-            half_life=self.accountant.half_life,
-            submitters=sorted(found, key=lambda each: (each.effective, each.name)),
-            groups=[] if request.names else [_group(share, shown) for share in self.shares],
-            concurrency_limits={} if request.names else self._limits.limits,
-            concurrency_limit_defaults={} if request.names else self._limits.prefixes,
-            concurrency_limit_default=0.0 if request.names else self._limits.default,
+        return priorities(
+            self.accountant, standings, now=now, names=request.names, shares=self.shares, limits=self._limits
         )
-
-    def _shown(self, name: str, standing: Standing) -> Priority:
-        group = self.accountant.group_of(name).name
-        return _shown(name, standing, "" if group == ROOT or name.startswith(GROUP) else group)
 
     async def set(self, request: SetPrincipal, caller: Identity) -> Decision[Administered]:
         """Set something of a submitter."""
@@ -215,30 +192,6 @@ def _refusing() -> Generator[None]:
         yield
     except Unacceptable as refusal:
         raise RefusedError(RefusalCode.UNACCEPTABLE, str(refusal)) from refusal
-
-
-def _group(share: GroupShare, standings: Mapping[str, Priority]) -> GroupStanding:
-    return GroupStanding(**msgspec.structs.asdict(share), standing=standings.get(group_principal(share.name)))
-
-
-def _shown(name: str, standing: Standing, group: str) -> Priority:
-    principal = standing.principal
-    return Priority(
-        name=name,
-        effective=standing.effective,
-        priority=principal.priority,
-        factor=standing.factor,
-        factor_set=principal.factor is not None,
-        slots=principal.slots,
-        weight=principal.weight,
-        accumulated=principal.accumulated,
-        weighted_accumulated=principal.weighted_accumulated,
-        begun=principal.begun,
-        last=principal.last,
-        floor=principal.floor,
-        ceiling=principal.ceiling,
-        group=group,
-    )
 
 
 def fold_frame(principals: dict[str, Principal], frame: Frame) -> dict[str, tuple[int, bytes]]:

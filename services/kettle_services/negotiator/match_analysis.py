@@ -10,7 +10,8 @@ import msgspec
 from kettle.classad import FOREIGN_STEPS, ClassAd, Context
 from kettle.matchmaking import Analyst, Explainer
 from kettle_services.negotiator.domain.pool import Pool
-from kettle_services.negotiator.record import Key, Record
+from kettle_services.negotiator.domain.verdicts import Key
+from kettle_services.negotiator.record import Record
 from kettle_wire.ads import Ad
 from kettle_wire.commands.negotiator import Analysis, Verdict, Why
 from kettle_wire.identity import Identity

@@ -79,6 +79,7 @@ class Simulation(msgspec.Struct, frozen=True, kw_only=True):
                 seed=self.seed,
                 until=self.until,
                 record=record,
+                correction=self.correction,
             )
         if self.workload.waits is not None:
             return self._run_dependent(self.workload.waits)
@@ -96,6 +97,19 @@ class Simulation(msgspec.Struct, frozen=True, kw_only=True):
             lost=pool.lost,
             stopped=self._stopped(pool),
         )
+
+    @property
+    def members(self) -> dict[str, list[str]]:
+        """The users of each accounting group and of those below it, if there are groups with jobs."""
+        found: dict[str, list[str]] = {}
+        if self.rules is None:
+            return found
+        tree = self.rules.groups.tree
+        for user in self.workload.users:
+            for number in tree.upward(tree.number_of(user)):
+                if number:
+                    found.setdefault(tree.groups[number].name, []).append(user)
+        return dict(sorted(found.items()))
 
     def check(self) -> None:
         """

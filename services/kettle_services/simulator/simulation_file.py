@@ -4,11 +4,11 @@ The file of a simulation: platform, workloads, delays and how the queue is serve
 A refusal names file, line and place; what is not known is told with the nearest name that is.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial, reduce
 from operator import add
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Annotated, Any, Final, cast
 
 import msgspec
 
@@ -81,6 +81,10 @@ class Deciders(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """From when a match has become possible until the slot is claimed."""
     start: Quantity = 0.0
     """From when a slot is claimed until the job runs on it."""
+    max_concurrent_uploads: Annotated[int, msgspec.Meta(ge=0)] = 100
+    """So many jobs move what they read at once, over the links of the platform; 0: all."""
+    max_concurrent_downloads: Annotated[int, msgspec.Meta(ge=0)] = 100
+    """So many jobs move what they write at once."""
 
 
 class AllMachines(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -91,7 +95,9 @@ class AllMachines(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     user_preemption: bool | None = None
 
 
-_WRENCH, _KETTLE = ("delays", "queue"), ("negotiator", "factors", "kettle", "machines", "pool")
+RULES: Final = ("negotiator", "factors", "kettle")
+"""Tables that say what a real pool has in its settings."""
+_WRENCH, _KETTLE = ("delays", "queue"), (*RULES, "machines", "pool")
 _TABLES: Final = ("seed", "model", "until", "platform", "workload", *_WRENCH, *_KETTLE)
 
 
@@ -129,7 +135,7 @@ def read(path: Path, *, seed: int | None = None, skip_bad: bool = False) -> Desc
     if model == "wrench":
         _only_for_kettle(file, workload)
     else:
-        _only_for_wrench(file, platforms, workload)
+        _only_for_wrench(file, platforms, workload, pools="pool" in tables)
     return Described(
         Simulation(
             platform=reduce(add, platforms, Platform(hosts=())),
@@ -140,14 +146,14 @@ def read(path: Path, *, seed: int | None = None, skip_bad: bool = False) -> Desc
             messages=queue.messages,
             seed=first,
             until=_until(file, tables),
-            rules=None if model == "wrench" else _rules(file, tables),
+            rules=None if model == "wrench" else rules_of(file, tables),
             course=_course(file, tables),
         ),
         tuple(skipped),
     )
 
 
-def _table(file: CheckedFile, tables: dict[str, Any], name: str, kind: type[msgspec.Struct]) -> Any:
+def _table(file: CheckedFile, tables: Mapping[str, Any], name: str, kind: type[msgspec.Struct]) -> Any:
     said = tables.get(name, {})
     file.only(said, [field.encode_name for field in msgspec.structs.fields(kind)], (name,))
     return file.convert(said, kind, (name,))
@@ -183,7 +189,10 @@ def _delays(file: CheckedFile, said: DelaysTable) -> Delays:
         raise file.refuse(("delays",), str(error)) from error
 
 
-def _rules(file: CheckedFile, tables: dict[str, Any]) -> PoolRules:
+def rules_of(file: CheckedFile, tables: Mapping[str, Any]) -> PoolRules:
+    """
+    By what a pool goes, as the tables `negotiator`, `factors` and `kettle` say; raises what the file refuses.
+    """
     for name in ("negotiator", "factors"):
         file.table(tables.get(name, {}), (name,))
     settings = negotiator_settings(file, tables.get("negotiator", {}), NegotiatorSettings())
@@ -216,7 +225,13 @@ def _course(file: CheckedFile, tables: dict[str, Any]) -> Course:
             times[name] = microseconds(quantity)
         except QuantityError as error:
             raise file.refuse(("kettle", name), str(error)) from error
-    return Course(said=ad, pools=_pools(file, tables.get("pool", [])), **times)
+    return Course(
+        said=ad,
+        pools=_pools(file, tables.get("pool", [])),
+        max_concurrent_uploads=said.max_concurrent_uploads,
+        max_concurrent_downloads=said.max_concurrent_downloads,
+        **times,
+    )
 
 
 def _place(file: CheckedFile, table: tuple[str, ...], keys: Sequence[str]) -> str:
@@ -256,11 +271,13 @@ def _only_for_kettle(file: CheckedFile, workload: Workload) -> None:
         raise file.refuse(("workload",), f'{what} the model kettle only: model = "kettle"')
 
 
-def _only_for_wrench(file: CheckedFile, platforms: list[Platform], workload: Workload) -> None:
+def _only_for_wrench(
+    file: CheckedFile, platforms: list[Platform], workload: Workload, *, pools: bool
+) -> None:
+    if workload.nodes.max(initial=1) > 1:
+        raise file.refuse(("workload",), "jobs of several nodes are simulated by the model wrench only")
     moves = bool(workload.reads.any() or workload.writes.any()) and any(each.links for each in platforms)
-    for name, what, is_there in (
-        ("workload", "jobs of several nodes", bool(workload.nodes.max(initial=1) > 1)),
-        ("workload", "data over the links of a platform", moves),
-    ):
-        if is_there:
-            raise file.refuse((name,), f"{what} are simulated by the model wrench only")
+    if moves and pools:
+        raise file.refuse(
+            ("pool",), "machines on demand have no links, over which jobs of this workload move data"
+        )

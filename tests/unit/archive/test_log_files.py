@@ -4,7 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from kettle.archive import ArchiveError, DamagedArchiveError, LogFiles, archived_frames, archived_shards
+from kettle.archive import (
+    ArchivedLog,
+    ArchiveError,
+    DamagedArchiveError,
+    LogFiles,
+    archived_frames,
+    archived_shards,
+)
 from kettle.eventsourcing.log import IMPORTED, LogError
 from kettle.eventsourcing.memory import MemoryLog
 from kettle_services.cli.log.importing import imported
@@ -45,6 +52,24 @@ async def test_a_frame_may_be_in_two_pieces(tmp_path: Path) -> None:
     _written(tmp_path / "pieces", piece_events=2)
     assert len(list((tmp_path / "pieces" / SHARD).glob("*.events.parquet"))) == 3
     assert await _frames(tmp_path / "pieces") == await _frames(tmp_path / "one")
+
+
+@pytest.mark.parametrize("piece_events", [2, 1 << 24])
+async def test_files_are_read_as_a_log(tmp_path: Path, piece_events: int) -> None:
+    """A part of it, or one stream; also if its frames are in several pieces."""
+    _written(tmp_path, piece_events=piece_events)
+    log, whole = ArchivedLog(tmp_path), await _frames(tmp_path)
+    [tenure] = await log.shards()
+    assert (tenure.shard, tenure.frame, tenure.head, tenure.owner) == (SHARD, 2, 4, IMPORTED)
+    assert (await log.tenure(SHARD), await log.tenure("schedd.other")) == (tenure, None)
+    parts = [(0, 1), (1, 2), (1, None), (0, None), (2, None)]
+    found = [[frame async for frame in log.read(SHARD, after=after, until=until)] for after, until in parts]
+    assert found == [whole[:1], whole[1:], whole[1:], whole, []]
+    held, released = await log.stream(SHARD, "job/1.1")
+    assert [(frame.number, position) for frame, position in (held, released)] == [(1, 2), (2, 4)]
+    assert [released[0].entries[0].data] == [encode(event) for _, event in _RELEASED]
+    with pytest.raises(ArchiveError):
+        await ArchivedLog(tmp_path / "elsewhere").shards()
 
 
 def test_the_same_events_are_the_same_bytes(tmp_path: Path) -> None:

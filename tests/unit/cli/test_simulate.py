@@ -1,6 +1,7 @@
 """`kettle simulate`: what people see of it."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -151,3 +152,52 @@ def test_a_table_that_is_none_is_refused(
     (tmp_path / "jobs.csv").write_text(text)
     assert 1 == main(["simulate", "plot", str(tmp_path / "jobs.csv"), str(tmp_path / "drawings")])
     assert sentence in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--since", "1d"], "--since is about a recorded period: say --from log"),
+        (["--from", "log"], "--from log needs --since"),
+        (["--from", "log", "--since", "1d", "--seed", "1"], "--seed is about a platform and a workload"),
+        (["--from", "log", "--since", "1d", "--skip-bad"], "--skip-bad is about a platform and a workload"),
+    ],
+)
+def test_a_simulation_is_of_a_platform_or_of_a_recorded_period(
+    study: Path, capfd: pytest.CaptureFixture[str], words: list[str], says: str
+) -> None:
+    assert 2 == main(["simulate", "run", str(study), *words])
+    assert says in capfd.readouterr().err
+
+
+def test_png_needs_its_library_and_a_place(
+    study: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert 2 == main(["simulate", "run", str(study), "--png"])
+    assert "say where, with --svg DIRECTORY" in capfd.readouterr().err
+    monkeypatch.setitem(sys.modules, "resvg_py", None)
+    assert 1 == main(["simulate", "plot", str(study), str(tmp_path / "drawings"), "--png"])
+    assert "PNG needs the extra kettle[png]" in capfd.readouterr().err
+
+
+def test_accounting_groups_have_figures_of_their_own(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """
+    Two of physics, of which one is in a group below it, wait as their jobs do together; who is in no group is in none.
+    """
+    study = tmp_path / "study.toml"
+    users = ("physics.ada", "physics.cms.bob", "cyd")
+    study.write_text(
+        'model = "kettle"\nnegotiator.groups = { physics = { quota = 2 }, "physics.cms" = { quota = 1 } }\n'
+        "[platform]\ncores = 3\n"
+        + "".join(f'[[workload]]\njobs = 4\nduration = 60\nuser = "{user}"\n' for user in users)
+    )
+    assert 0 == main(["simulate", "run", str(study), "--json"])
+    [run] = json.loads(capfd.readouterr().out)["runs"]
+    assert {"physics": 8, "physics.cms": 4} == {name: one["jobs"] for name, one in run["groups"].items()}
+    of_users = [run["users"][user]["wait_mean"] for user in users]
+    assert of_users[1] == run["groups"]["physics.cms"]["wait_mean"]
+    assert sum(of_users[:2]) / 2 == pytest.approx(run["groups"]["physics"]["wait_mean"])
+    assert 0 == main(["simulate", "run", str(study)])
+    assert "<physics.cms>" in capfd.readouterr().out

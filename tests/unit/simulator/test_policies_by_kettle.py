@@ -293,10 +293,6 @@ def test_a_job_that_no_host_takes_is_told_before_as_kettle_why_says_it(
         ('model = "kettle"\n[machines]\nrank = "1 +"', "machines.rank: it is no expression"),
         ('until = "soon"\nmodel = "kettle"', "until: "),
         ('[workload]\nrank = "Memory"', 'by the model kettle only: model = "kettle"'),
-        (
-            'model = "kettle"\n[workload]\nreads = 5\n[platform]\nlink = "1 Gbit/s"',
-            "data over the links of a platform are simulated by the model wrench only",
-        ),
         ('model = "kettle"\n[platform]\njoins = 5\nleaves = 5', "hosts leave after they have joined"),
         ('model = "kettle"\n[workload]\nrank = "1 +"', "rank is no expression"),
     ],
@@ -325,8 +321,8 @@ async def test_events_are_written_as_a_pool_records_them(
     assert json.loads(capfd.readouterr().out)["runs"][0]["all"]["ended"] == 2
     frames = [frame async for frame in archived_frames(tmp_path / "events", "schedd.simulated")]
     assert [(frame.at, [entry.type.partition("/")[0] for entry in frame.entries]) for frame in frames] == [
-        (0, ["cluster.submitted", "claim.granted", "job.assigned"]),
-        (60_000_000, ["job.completed", "job.assigned"]),
+        (0, ["cluster.submitted", "claim.granted", "job.assigned", "job.started"]),
+        (60_000_000, ["job.completed", "job.assigned", "job.started"]),
         (120_000_000, ["job.completed", "claim.ended"]),
     ]
     path.write_text(path.read_text().replace("kettle", "wrench"))

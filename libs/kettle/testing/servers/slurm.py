@@ -102,17 +102,20 @@ class SlurmCluster:
 
 
 @contextmanager
-def slurm(scheduling: str = "batch_sched_delay=0,sched_interval=1") -> Generator[SlurmCluster]:
+def slurm(
+    scheduling: str = "batch_sched_delay=0,sched_interval=1", *, nodes: int = 1
+) -> Generator[SlurmCluster]:
     """
-    A cluster with one node of eight cores and 16 GB in partition `short`, where jobs last an hour at most.
+    A cluster with one node of eight cores and 16 GB, or with several `nodes` of one core and 2 GB, in partition `short`,
+    where jobs last an hour at most.
 
-    `scheduling` is its SchedulerParameters.
+    `scheduling` is its SchedulerParameters. All nodes are on this host, each with a slurmd of its own.
     """
     with tempfile.TemporaryDirectory(prefix="kettle-slurm-", dir="/tmp") as name, ExitStack() as stack:
         cluster = SlurmCluster(Path(name))
         cluster.place.chmod(0o755)
         socket_path = cluster.place / "munge.socket"
-        _write_configuration(cluster, socket_path, scheduling)
+        names = _write_configuration(cluster, socket_path, scheduling, nodes)
         key = cluster.place / "munge.key"
         key.write_bytes(os.urandom(128))
         key.chmod(0o600)
@@ -131,16 +134,25 @@ def slurm(scheduling: str = "batch_sched_delay=0,sched_interval=1") -> Generator
         _until(socket_path.exists, "munged does not answer")
         stack.callback(cluster.stop_controller)
         cluster.start_controller()
-        node = _started([_path("slurmd"), "-D", "-f", str(cluster.configuration)])
-        stack.callback(_end, node)
-        _until(lambda: "idle" in cluster.run("sinfo", "--noheader", "--format=%T"), "the node does not come")
+        for each in names:
+            node = _started([_path("slurmd"), "-D", "-N", each, "-f", str(cluster.configuration)])
+            stack.callback(_end, node)
+        idle = ["sinfo", "--noheader", "--Node", "--states=idle", "--format=%N"]
+        _until(lambda: len(cluster.run(*idle).split()) == len(names), "the nodes do not come")
         stack.callback(cluster.end_jobs)
         yield cluster
 
 
-def _write_configuration(cluster: SlurmCluster, socket_path: Path, scheduling: str) -> None:
+def _write_configuration(cluster: SlurmCluster, socket_path: Path, scheduling: str, nodes: int) -> list[str]:
+    """Returns the names of the nodes."""
     host = socket.gethostname().partition(".")[0]
     place = cluster.place
+    names = [host] if nodes == 1 else [f"node{number}" for number in range(1, nodes + 1)]
+    has = "CPUs=8 RealMemory=16000" if nodes == 1 else "CPUs=1 RealMemory=2000"
+    described = "\n".join(
+        f"NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={held_port()} {has} State=UNKNOWN"
+        for name in names
+    )
     for each in ("state", "spool"):
         (place / each).mkdir()
     cluster.configuration.write_text(
@@ -148,16 +160,15 @@ def _write_configuration(cluster: SlurmCluster, socket_path: Path, scheduling: s
 ClusterName=test
 SlurmctldHost={host}(127.0.0.1)
 SlurmctldPort={cluster.controller_port}
-SlurmdPort={held_port()}
 SlurmUser=root
 AuthType=auth/munge
 AuthInfo=socket={socket_path}
 StateSaveLocation={place}/state
-SlurmdSpoolDir={place}/spool
+SlurmdSpoolDir={place}/spool/%n
 SlurmctldPidFile={place}/slurmctld.pid
-SlurmdPidFile={place}/slurmd.pid
+SlurmdPidFile={place}/slurmd.%n.pid
 SlurmctldLogFile={place}/slurmctld.log
-SlurmdLogFile={place}/slurmd.log
+SlurmdLogFile={place}/slurmd.%n.log
 SlurmdParameters=config_overrides
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
@@ -169,12 +180,13 @@ SchedulerParameters={scheduling}
 KillWait=2
 MessageTimeout=60
 ReturnToService=2
-NodeName={host} NodeAddr=127.0.0.1 CPUs=8 RealMemory=16000 State=UNKNOWN
-PartitionName={PARTITION} Nodes={host} Default=YES MaxTime=60 State=UP
+{described}
+PartitionName={PARTITION} Nodes={",".join(names)} Default=YES MaxTime=60 State=UP
 """
     )
     text = cluster.configuration.read_text()
     cluster.hasty_configuration.write_text(text.replace("MessageTimeout=60", "MessageTimeout=2"))
+    return names
 
 
 def _path(program: str) -> str:

@@ -13,7 +13,7 @@ from kettle.client import Client, ClientError, CommandRefusedError, JobEvent, Pu
 from kettle.client.explanations.timeline import TimelineEntry, lines
 from kettle.terminal.quantities import counted, day, duration, moment
 from kettle_services.cli.errors import UsageError
-from kettle_services.cli.options import json_option, pool_options, with_pool
+from kettle_services.cli.options import json_option, pool_options, recorded_options, with_pool
 from kettle_services.cli.output.screen import Screen
 from kettle_services.cli.times import FORMS
 from kettle_services.cli.times import moment as time_of
@@ -34,6 +34,7 @@ examples:
   kettle events -f --owner alice --type 'job.*'
   kettle events --job 12 --since 1041 --json
                                    what was published about cluster 12 after place 1041 of the stream, as CloudEvents
+  kettle events 12.3 --simulated events
 """
 
 _POOL_WIDE: Final = ("owner", "type", "job_wanted", "since")
@@ -67,10 +68,16 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     json_option(parser)
     pool_options(parser)
+    recorded_options(parser)
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
     """Show the events."""
+    if arguments.simulated is not None and (arguments.follow or not arguments.job):
+        raise UsageError(
+            "of a simulated pool the events of a job are shown, as in kettle events 12.3 --simulated events; all of them: "
+            "kettle log show --simulated events"
+        )
     if not arguments.job:
         return _pool(arguments, screen)
     if given := [name for name in _POOL_WIDE if getattr(arguments, name)]:

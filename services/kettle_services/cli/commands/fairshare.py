@@ -8,7 +8,7 @@ from typing import Final
 
 from kettle.client import home_directory
 from kettle_services.cli.errors import CommandError, UsageError
-from kettle_services.cli.options import json_option, pool_options, with_pool
+from kettle_services.cli.options import json_option, pool_options, recorded_options, with_pool
 from kettle_services.cli.output import plots
 from kettle_services.cli.output.plots import Plot
 from kettle_services.cli.output.screen import Screen
@@ -31,6 +31,7 @@ examples:
   kettle fairshare --since 1d --of priority        effective priorities; smaller is better
   kettle fairshare --since 1d --of share --output shares.svg
   kettle fairshare --since 1d --json               all figures, for programs
+  kettle fairshare --simulated events --at 2h      of a pool that kettle simulate has played
 """
 
 _RIGHT: Final = frozenset(
@@ -51,6 +52,7 @@ def arguments(parser: TimeParser) -> None:
     parser.add_argument("--output", type=Path, metavar="FILE.svg", help="write the plot to this file")
     json_option(parser)
     pool_options(parser)
+    recorded_options(parser)
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
@@ -60,6 +62,10 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
         raise UsageError(f"{output}: plots are written as SVG; name it {output.with_suffix('.svg').name}")
     if output is not None and arguments.since is None:
         raise UsageError("--output writes what --since draws: say since when, as in --since 1d")
+    if arguments.simulated is not None and arguments.since is not None:
+        raise UsageError(
+            "--since draws what a real pool has recorded; of a simulated one ask for a moment: --at"
+        )
     now = with_pool(arguments, lambda pool: pool.accountant.priorities())
     found = fair_share.fair_share(now, arguments.names)
     if arguments.since is not None:

@@ -5,7 +5,7 @@ import importlib
 from pathlib import Path
 from typing import Final
 
-from kettle_services.cli.options import at_least, json_option, reach_options
+from kettle_services.cli.options import at_least, json_option, reach_options, simulated_option
 from kettle_services.cli.output.screen import Screen
 from kettle_services.cli.times import FORMS, TimeParser, moment_argument, span, span_argument
 from kettle_wire.jobs import JobId
@@ -56,6 +56,7 @@ examples:
   kettle log show schedd.ap1 --frame 100:110    some frames of one shard
   kettle log show --stream machine/node7.example.org
   kettle log show --since now --follow          go on as it happens
+  kettle log show --simulated events            of a pool that kettle simulate has played
   kettle log show --json | jq -r '.type' | sort | uniq -c
 """
 
@@ -70,6 +71,7 @@ examples:
   kettle log at -10m
   kettle log at '2026-11-20 14:00'              local time
   kettle log at 2026-11-20T14:00:00Z --owner ada
+  kettle log at 1970-01-01T02:00Z --simulated events    two hours after a simulated pool began
   kettle log at 14:00 --json | jq '.jobs | group_by(.status) | map({(.[0].status): length}) | add'
 """
 
@@ -115,7 +117,8 @@ examples:
 
 _IMPORT: Final = """\
 Bring shards that are in files alone into the database: those of a pool that kettle simulate has played, for example.
-Then kettle history, log show, log at and what-if tell of them as of all others.  Nobody serves them, so kettle q does not.
+Then kettle history, log show, log at and what-if tell of them as of all others.  Nobody serves them: kettle q --simulated, and
+kettle why, events and fairshare, ask the files themselves, without any import.
 
 A shard that the database has already is refused, unless an earlier import of the same files was interrupted: it goes on.
 Do it in a personal pool: what was imported stays there.
@@ -222,6 +225,7 @@ def _show_arguments(parser: argparse.ArgumentParser) -> None:
         "--frame", type=_frames, metavar="A:B", help="of these frames: A:B, A:, :B or A (needs SHARD)"
     )
     chosen.add_argument("--limit", type=at_least(1), metavar="N", help="the first N of them")
+    simulated_option(parser)
     parser.add_argument("-f", "--follow", action="store_true", help="go on as it happens")
     parser.add_argument("--long", action="store_true", help="below each event its fields")
     json_option(parser)
@@ -230,6 +234,7 @@ def _show_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _at_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("time", type=moment_argument, metavar="TIME", help=FORMS)
+    simulated_option(parser)
     _shard_option(parser)
     parser.add_argument(
         "--owner",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -18,7 +17,9 @@ from kettle_services.cli.options import (
     everybody_option,
     job_options,
     json_option,
+    now_of,
     pool_options,
+    recorded_options,
     selection,
     with_pool,
 )
@@ -55,6 +56,7 @@ examples:
   kettle q 12.0 --long                        everything that is known about a job
   kettle q --attributes ClusterId,ProcId,RemoteHost
   kettle q --json | jq '.[].JobStatus'
+  kettle q --simulated events --at 2h         of a pool that kettle simulate has played, two hours after it began
 """
 
 
@@ -79,6 +81,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     json_option(parser)
     pool_options(parser)
+    recorded_options(parser)
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
@@ -160,7 +163,7 @@ def _show_table(
     if chosen:
         show_attributes(found.jobs, chosen, screen)
     else:
-        _show(found, totals, screen, held=arguments.held)
+        _show(found, totals, screen, held=arguments.held, now=now_of(arguments))
     if totals is not None and totals.total > len(found.jobs):
         more = counted(totals.total - len(found.jobs), "more job")
         screen.note(f"And {more}: --limit 0 shows all of them, --totals or --batch how many they are.")
@@ -190,8 +193,8 @@ def _show_totals(found: JobAds, screen: Screen) -> None:
     _show_unmade(found.unmade, screen)
 
 
-def _show(found: JobAds, totals: JobAds | None, screen: Screen, *, held: bool) -> None:
-    ads, now = found.jobs, time.time()
+def _show(found: JobAds, totals: JobAds | None, screen: Screen, *, held: bool, now: float) -> None:
+    ads = found.jobs
     statuses = [status_of(ad) for ad in ads]
     if held:
         screen.table(HELD_TITLES, [held_row(ad) for ad in ads], styles=statuses, right=RIGHT, whole=True)

@@ -5,7 +5,7 @@ import importlib
 from pathlib import Path
 from typing import Final
 
-from kettle_services.cli.options import json_option, reach_options
+from kettle_services.cli.options import json_option, reach_options, seconds
 from kettle_services.cli.output.screen import Screen
 from kettle_services.cli.times import FORMS, TimeParser, moment_argument
 
@@ -102,6 +102,7 @@ With model = "kettle", Kettle's own queue, negotiator and accountant decide.  In
   step = "1 s"                   # between two cycles at least
   latency = "50 ms"              # from when a match is possible until the slot is claimed
   start = "100 ms"               # from then until the job runs
+  max_concurrent_uploads = 100   # jobs that move what they read at once, and max_concurrent_downloads what they write
   [machines]                     # what all of them say: start, rank, user_preemption
   user_preemption = true
   [[pool]]                       # machines that are made when jobs wait, by the planner of the scaler; all keys of its files
@@ -135,6 +136,11 @@ examples:
   kettle simulate run cluster.toml --svg drawings
   kettle simulate run cluster.toml --pace 600
   kettle simulate run cluster.toml --json | jq .runs[0].all.wait_mean
+
+With --from log it begins with a recorded period of the pool, its queue, machines and priorities, and FILE is what is changed of it, as
+kettle what-if --help says: the answer compares what was recorded, the replay without the change, and the one with it.
+
+  kettle simulate run more-for-physics.toml --from log --since 7d
 """
 
 _CHECK: Final = f"""\
@@ -167,6 +173,7 @@ FILE is a table of jobs that kettle simulate run --jobs has written, or the file
 examples:
   kettle simulate plot jobs.csv drawings --cores 400
   kettle simulate plot cluster.toml drawings --seed 3
+  kettle simulate plot jobs.csv drawings --png
 """
 
 
@@ -222,6 +229,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="of the pool, where a table is drawn (default: as many as were ever used at the same time)",
     )
     plot.add_argument("--seed", type=int, metavar="N", help="in the place of the file's")
+    for parser_of in (run_it, plot):
+        parser_of.add_argument(
+            "--png", action="store_true", help="each drawing as PNG, too (extra kettle[png])"
+        )
     for parser_of in (run_it, check):
         parser_of.add_argument("file", type=Path, metavar="FILE", help="platform and workload")
     for parser_of in (run_it, check, compare, plot):
@@ -236,6 +247,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="in the place of the file's; may be given again",
     )
+    _from_arguments(run_it)
     run_it.add_argument(
         "--events",
         type=Path,
@@ -257,6 +269,31 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIRECTORY",
         help="draw gantt.svg, cores.svg (in use over time), shares.svg (of users) and waits.svg there",
     )
+
+
+def _from_arguments(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("from a recorded period")
+    group.add_argument(
+        "--from",
+        dest="origin",
+        choices=("log",),
+        help="begin with a period of the pool's log; FILE is what is changed of it",
+    )
+    group.add_argument("--since", type=moment_argument, metavar="TIME", help=f"when it begins, {FORMS}")
+    group.add_argument("--until", type=moment_argument, metavar="TIME", help="when it ends (default: now)")
+    group.add_argument(
+        "--settings",
+        type=Path,
+        metavar="FILE",
+        help="the pool's settings then (default: its kettle.toml, as it is now)",
+    )
+    group.add_argument(
+        "--step",
+        type=seconds,
+        metavar="SECONDS",
+        help="between two negotiation cycles at least (default: a 5000th of the period, 0.1 or more)",
+    )
+    reach_options(parser)
 
 
 def _calibrate_arguments(parser: argparse.ArgumentParser) -> None:
@@ -292,5 +329,6 @@ _MODULES: Final = {
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
     """Hand over to the module of the subcommand."""
-    module = importlib.import_module(f"kettle_services.cli.simulation.{_MODULES[arguments.what]}")
+    name = "replaying" if getattr(arguments, "origin", None) else _MODULES[arguments.what]
+    module = importlib.import_module(f"kettle_services.cli.simulation.{name}")
     return int(module.run(arguments, screen))

@@ -2,7 +2,6 @@
 
 import argparse
 import re
-import time
 from typing import Final
 
 import msgspec
@@ -17,7 +16,9 @@ from kettle_services.cli.options import (
     everybody_option,
     job_options,
     json_option,
+    now_of,
     pool_options,
+    recorded_options,
     selection,
     with_pool,
 )
@@ -41,6 +42,7 @@ examples:
   kettle why --constraint 'JobStatus == 5'
   kettle why 17.merge              the node merge of the DAG whose DAG job is cluster 17; while it runs also x.dag.merge
   kettle why 12.3 --json           with the record and all figures, for programs
+  kettle why 12.3 --simulated events --at 2h
 """
 
 
@@ -56,6 +58,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     everybody_option(parser)
     json_option(parser)
     pool_options(parser)
+    recorded_options(parser)
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
@@ -69,7 +72,7 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     select = selection(arguments)
     if len(select.jobs) == 1 and not (select.clusters or select.constraint or select.owners):
         report = with_pool(arguments, lambda pool: pool.why(select.jobs[0]))
-        _tell(answer(report, now=time.time()), screen)
+        _tell(answer(report, now=now_of(arguments)), screen)
         return 0
 
     async def ask(pool: Client) -> WhyReports:
@@ -79,14 +82,14 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
 
     reports = with_pool(arguments, ask)
     if single(reports):
-        _tell(answer(reports.groups[0].report, now=time.time()), screen)
+        _tell(answer(reports.groups[0].report, now=now_of(arguments)), screen)
         return 0
     if select.clusters and not (reports.groups or reports.unmade or reports.ended):
         # One that never was, or whose jobs the history does not have yet: the log knows.
         report = with_pool(arguments, lambda pool: pool.why(JobId(select.clusters[0], 0)))
-        _tell(answer(report, now=time.time()), screen)
+        _tell(answer(report, now=now_of(arguments)), screen)
         return 0
-    told = answers(reports, now=time.time())
+    told = answers(reports, now=now_of(arguments))
     if screen.as_json:
         screen.json(msgspec.to_builtins(told))
     else:

@@ -13,7 +13,7 @@ from kettle.client import home_directory
 from kettle.eventsourcing.log import LogError
 from kettle.terminal.quantities import clock, counted, run_time, size
 from kettle_services.cli.errors import CommandError
-from kettle_services.cli.log.databases import ShardLocation, places
+from kettle_services.cli.log.databases import ShardLocation, places_of
 from kettle_services.cli.log.folds import (
     ClaimThen,
     CyclesThen,
@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     home: Path = arguments.home or home_directory()
 
     async def look() -> Moment:
-        async with places(home, patience=arguments.patience) as found:
+        async with places_of(arguments, home) as found:
             with bars(screen, "frames") as bar:
                 named = found.named(arguments.shard)
                 return await moment_of(named, arguments.time, owners=arguments.owner, bar=bar)

@@ -5,31 +5,43 @@ A database's address may hold a password, so it comes from the pool's file or fr
 line, where every process of the machine could read it.
 """
 
+import argparse
 import os
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 
-from kettle.archive import FileArchives
+from kettle.archive import ArchivedLog, ArchiveError, FileArchives
 from kettle.client import PoolFile
-from kettle.eventsourcing.log import LogUnavailableError, Tenure
+from kettle.eventsourcing.log import LogUnavailableError, ReadableLog, Tenure
 from kettle.storage import PgLog
 from kettle.storage.database import ERRORS, Database
 from kettle_services.cli.errors import CommandError, UsageError
+from kettle_wire.frames import Frame
 
 FURTHER: Final = "KETTLE_ACCOUNTING_DATABASES"
 """The setting of accounting that names further databases."""
 ARCHIVE: Final = "KETTLE_ARCHIVE_DIRECTORY"
 
 
+class ReadLog(ReadableLog, Protocol):
+    """A log of which somebody wants to know everything."""
+
+    async def stream(self, shard: str, stream: str) -> list[tuple[Frame, int]]:
+        """See `Log.stream`."""
+        ...
+
+
 class ShardLocation(msgspec.Struct, frozen=True):
     """One shard, where it stands, and the log that holds it."""
 
-    log: PgLog
+    log: ReadLog
     tenure: Tenure
+    database: Database | None = None
+    """Where the newest events of it are; None: it is in files alone."""
 
     @property
     def shard(self) -> str:
@@ -131,7 +143,32 @@ async def places(home: Path, *, patience: float) -> AsyncGenerator[Places]:
                 database = await stack.enter_async_context(Database.connect(address, patience=patience))
                 log = PgLog(database, archives=FileArchives(archive_directory(home)))
                 logs.append(log)
-                found += [ShardLocation(log, tenure) for tenure in await log.shards()]
+                found += [ShardLocation(log, tenure, database) for tenure in await log.shards()]
         except (*ERRORS, LogUnavailableError) as error:
             raise CommandError(f"the log cannot be read: {error}") from error
         yield Places(logs, sorted(found, key=lambda place: place.shard))
+
+
+@asynccontextmanager
+async def archived_places(directory: Path) -> AsyncGenerator[Places]:
+    """
+    The shards of an archive that is all there is of a log: that of a simulated pool.
+
+    Raises:
+        CommandError: there is none.
+    """
+    log = ArchivedLog(directory)
+    try:
+        found = [ShardLocation(log, tenure) for tenure in await log.shards()]
+    except ArchiveError as error:
+        raise CommandError(str(error)) from error
+    yield Places([], found)
+
+
+def places_of(arguments: argparse.Namespace, home: Path) -> AbstractAsyncContextManager[Places]:
+    """
+    Where the events are that a command is about: in files, if it names a simulated pool, else in the pool's log.
+    """
+    if arguments.simulated is not None:
+        return archived_places(arguments.simulated)
+    return places(home, patience=arguments.patience)

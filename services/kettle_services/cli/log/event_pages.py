@@ -12,6 +12,7 @@ from typing import Final
 import asyncpg
 import msgspec
 
+from kettle.storage.database import Database
 from kettle_services.cli.log.databases import ShardLocation
 from kettle_wire.event_expansion import each, stands_for_many, stream_of_many
 from kettle_wire.events import UnknownEventError
@@ -87,10 +88,14 @@ async def read(place: ShardLocation, narrow: EventFilter) -> AsyncGenerator[Even
 
     A piece may go from the database into the archive meanwhile; a page that may lack it is read again from there.
     """
-    at = (narrow.after, _BEYOND)
+    at, database = (narrow.after, _BEYOND), place.database
+    if database is None:
+        async for row in _from_log(place, at, narrow.until, narrow):
+            yield row
+        return
     while True:
-        rows = await _page(place, at, narrow)
-        archived = min(await _archived(place), narrow.until)
+        rows = await _page(database, place.shard, at, narrow)
+        archived = min(await _archived(database, place.shard), narrow.until)
         if archived > at[0] or (archived == at[0] and at[1] != _BEYOND):
             async for row in _from_log(place, at, archived, narrow):
                 yield row
@@ -104,19 +109,19 @@ async def read(place: ShardLocation, narrow: EventFilter) -> AsyncGenerator[Even
         at = (rows[-1].frame, rows[-1].position)
 
 
-async def _page(place: ShardLocation, at: tuple[int, int], narrow: EventFilter) -> list[EventRow]:
+async def _page(database: Database, shard: str, at: tuple[int, int], narrow: EventFilter) -> list[EventRow]:
     likes = [_like(pattern) for pattern in (*narrow.types, _OF_MANY)] if narrow.types else ["%"]
     streams = narrow.streams | {other for one in narrow.streams if (other := stream_of_many(one)) is not None}
-    arguments = (place.shard, *at, narrow.until, likes, PAGE_ROWS)
+    arguments = (shard, *at, narrow.until, likes, PAGE_ROWS)
     if narrow.streams:
-        found = await place.log.database.run(lambda c: c.fetch(_OF_STREAMS, *arguments, sorted(streams)))
+        found = await database.run(lambda c: c.fetch(_OF_STREAMS, *arguments, sorted(streams)))
     else:
-        found = await place.log.database.run(lambda c: c.fetch(_PAGE, *arguments))
-    return [_row(place.shard, row) for row in found]
+        found = await database.run(lambda c: c.fetch(_PAGE, *arguments))
+    return [_row(shard, row) for row in found]
 
 
-async def _archived(place: ShardLocation) -> int:
-    return int(await place.log.database.run(lambda c: c.fetchval(_ARCHIVED, place.shard)))
+async def _archived(database: Database, shard: str) -> int:
+    return int(await database.run(lambda c: c.fetchval(_ARCHIVED, shard)))
 
 
 async def _from_log(

@@ -8,7 +8,7 @@ moment is found by looking at few of them: no index on times is kept for it.
 from collections.abc import Generator
 from typing import TypeAlias
 
-from kettle.storage import PgLog
+from kettle.eventsourcing.log import ReadableLog
 
 Search: TypeAlias = Generator[int, int, int]
 """Asks for the time of a frame by its number, is sent it, and returns the number of a frame."""
@@ -28,7 +28,7 @@ def last_until(first: int, last: int, at: int) -> Search:
     return low
 
 
-async def frame_at(log: PgLog, shard: str, last: int, at: int) -> int:
+async def frame_at(log: ReadableLog, shard: str, last: int, at: int) -> int:
     """The last frame of a shard, of those up to `last`, that is not later than `at`; 0: there is none."""
     search = last_until(1, last, at)
     try:
@@ -39,7 +39,7 @@ async def frame_at(log: PgLog, shard: str, last: int, at: int) -> int:
         return int(found.value)
 
 
-async def time_of(log: PgLog, shard: str, frame: int) -> int:
+async def time_of(log: ReadableLog, shard: str, frame: int) -> int:
     """When a frame was closed, microseconds since the epoch; 0 for one that is not there."""
     async for found in log.read(shard, after=frame - 1, until=frame):
         return found.at

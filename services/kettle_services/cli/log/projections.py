@@ -122,7 +122,8 @@ async def forget_working_set(place: ShardLocation) -> None:
     """
     Empty the working set of a shard: the owner of the shard is fenced when it saves, and the next owner folds the log.
     """
-    async with place.log.database.connection() as connection, connection.transaction():
+    assert place.database is not None, "what is in files alone has no owner"
+    async with place.database.connection() as connection, connection.transaction():
         await connection.execute(_FORGET_CURSOR, place.shard)
         await connection.execute(_FORGET_ROWS, place.shard)
 

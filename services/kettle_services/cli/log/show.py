@@ -14,7 +14,7 @@ import msgspec
 from kettle.client import home_directory
 from kettle.eventsourcing.log import LogError
 from kettle_services.cli.errors import CommandError, UsageError
-from kettle_services.cli.log.databases import ShardLocation, places
+from kettle_services.cli.log.databases import ShardLocation, places_of
 from kettle_services.cli.log.event_owners import Owners
 from kettle_services.cli.log.event_pages import EventFilter, EventRow, pattern_of, read
 from kettle_services.cli.log.event_sentences import EventSentence, told
@@ -43,8 +43,10 @@ async def _show(home: Path, arguments: argparse.Namespace, screen: Screen) -> No
         raise UsageError(
             "frames are numbered in each shard: name one, as in kettle log show schedd.ap1 --frame 1:9"
         )
+    if arguments.follow and arguments.simulated is not None:
+        raise UsageError("a simulated pool is over: nothing follows")
     async with AsyncExitStack() as stack:
-        found = await stack.enter_async_context(places(home, patience=arguments.patience))
+        found = await stack.enter_async_context(places_of(arguments, home))
         named = found.named([arguments.shard] if arguments.shard else [])
         chosen = [(place, await _narrow(place, arguments)) for place in _worth(named, arguments)]
         printer = Printer(screen, [place for place, _ in chosen], long=arguments.long, most=arguments.limit)

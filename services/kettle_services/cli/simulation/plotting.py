@@ -20,8 +20,7 @@ _TABLES: Final = (".csv", ".parquet")
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
     """Read or play, and draw."""
-    from kettle_services.cli.output import exports
-    from kettle_services.simulator.results.drawings.all_of_them import drawn
+    from kettle_services.cli.simulation.drawing import draw
 
     directory: Path = arguments.directory
     source: Path = arguments.file
@@ -33,14 +32,7 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
         raise UsageError("--cores is for a table of jobs: a file of a simulation says what hosts it has")
     else:
         result = _played(source, arguments.seed, skip_bad=arguments.skip_bad)
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise CommandError(f"{directory}: {error.strerror}") from error
-    names: list[str] = []
-    for name, svg in drawn(result).items():
-        exports.write(directory / name, svg.encode())
-        names.append(str(directory / name))
+    names = [str(path) for path in draw(directory, result, png=arguments.png)]
     if screen.as_json:
         screen.json({"drawings": names})
         return 0

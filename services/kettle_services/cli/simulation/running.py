@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from kettle_services.cli.output.screen import Cell, Screen
     from kettle_services.simulator.domain.claims import Record
     from kettle_services.simulator.results.result import Figures, Result
+    from kettle_services.simulator.results.run_description import RunDescription
     from kettle_services.simulator.simulation import Simulation
 
 _TITLES: Final = (
@@ -25,6 +26,8 @@ _TITLES: Final = (
 )  # fmt: skip
 _KINDS: Final = {"job": int, "user": str, "cores": int, "nodes": int, "memory": int}
 """All other columns of the table of jobs are seconds."""
+_OF_PERIODS: Final = ("since", "until", "settings", "step")
+"""Options that say nothing of a platform and a workload."""
 
 
 class Run(msgspec.Struct, frozen=True):
@@ -33,16 +36,15 @@ class Run(msgspec.Struct, frozen=True):
     seed: int | None
     all: Figures
     users: dict[str, Figures]
+    groups: dict[str, Figures]
+    """Of accounting groups with all groups below them, if there are any."""
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
     """Play it once for each seed."""
+    _check(arguments)
     table: Path | None = arguments.jobs
     seeds: Sequence[int | None] = arguments.seed or [None]
-    if table is not None and table.suffix.lower() not in (".csv", ".parquet"):
-        raise UsageError(f"{table}: a table is *.csv or *.parquet")
-    if arguments.pace is not None and not arguments.pace > 0:
-        raise UsageError("--pace is a number of simulated seconds in a second, more than 0")
     files = {"jobs": table, "events": arguments.events, "drawings": arguments.svg}
     for what, path in files.items():
         if path is not None and len(seeds) > 1:
@@ -61,11 +63,26 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     return 0
 
 
+def _check(arguments: argparse.Namespace) -> None:
+    """Whether the options say what can be."""
+    table: Path | None = arguments.jobs
+    for name in _OF_PERIODS:
+        if getattr(arguments, name) is not None:
+            raise UsageError(f"--{name} is about a recorded period: say --from log")
+    if table is not None and table.suffix.lower() not in (".csv", ".parquet"):
+        raise UsageError(f"{table}: a table is *.csv or *.parquet")
+    if arguments.png and arguments.svg is None:
+        raise UsageError("--png has drawings written as PNG, too: say where, with --svg DIRECTORY")
+    if arguments.pace is not None and not arguments.pace > 0:
+        raise UsageError("--pace is a number of simulated seconds in a second, more than 0")
+
+
 def _played(
     arguments: argparse.Namespace, seeds: Sequence[int | None], table: Path | None, screen: Screen
 ) -> tuple[list[Run], int]:
     from kettle.archive import ArchiveError
     from kettle_services.cli.output.progress_bars import bars
+    from kettle_services.cli.simulation.drawing import draw
     from kettle_services.simulator.simulation import JobTooLargeError
     from kettle_services.simulator.simulation_file import SimulationFileError, read
 
@@ -84,12 +101,14 @@ def _played(
             except ArchiveError as error:
                 raise CommandError(str(error)) from error
             skipped = len(described.skipped)
-            users = described.simulation.workload.users
-            runs.append(Run(seed, result.figures(), {user: result.figures(user) for user in users}))
+            users = {user: result.figures(user) for user in described.simulation.workload.users}
+            members = described.simulation.members
+            groups = {name: result.figures(*together) for name, together in members.items()}
+            runs.append(Run(seed, result.figures(), users, groups))
             if table is not None:
                 _write(table, result)
             if arguments.svg is not None:
-                _draw(arguments.svg, result)
+                draw(arguments.svg, result, png=arguments.png)
     return runs, skipped
 
 
@@ -103,15 +122,33 @@ def _result(simulation: Simulation, arguments: argparse.Namespace, bar: Bar) -> 
             f'{option} needs a file with model = "kettle": there are no events in the model wrench'
         )
     from kettle_services.simulator.domain.claims import forget
-    from kettle_services.simulator.invented.period_of_workload import SHARD
     from kettle_services.simulator.results.recorded_events import RecordedEvents
 
     if events is None:
         return simulation.run(_paced(simulation, arguments.pace, bar, forget))
-    with RecordedEvents(events, SHARD) as recorded:
+    with RecordedEvents(events, _described(simulation, arguments.file)) as recorded:
         return simulation.run(
             recorded if arguments.pace is None else _paced(simulation, arguments.pace, bar, recorded)
         )
+
+
+def _described(simulation: Simulation, file: Path) -> RunDescription:
+    """What lies beside the events."""
+    from hashlib import sha256
+
+    from kettle import VERSION
+    from kettle_services.simulator.checked_file import CheckedFile
+    from kettle_services.simulator.results.run_description import RunDescription
+    from kettle_services.simulator.simulation_file import RULES, SimulationFileError
+
+    read = CheckedFile(file, SimulationFileError)
+    return RunDescription(
+        kettle=VERSION,
+        file=file.name,
+        sha256=sha256(read.text.encode()).hexdigest(),
+        seed=simulation.seed,
+        rules={name: said for name, said in read.tables().items() if name in RULES},
+    )
 
 
 def _paced(simulation: Simulation, pace: float, bar: Bar, record: Record) -> Record:
@@ -126,26 +163,15 @@ def _paced(simulation: Simulation, pace: float, bar: Bar, record: Record) -> Rec
     return Paced(pace, watch, record=record)
 
 
-def _draw(directory: Path, result: Result) -> None:
-    from kettle_services.cli.output import exports
-    from kettle_services.simulator.results.drawings.all_of_them import drawn
-
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise CommandError(f"{directory}: {error.strerror}") from error
-    for name, svg in drawn(result).items():
-        exports.write(directory / name, svg.encode())
-
-
 def _show(each: Run, screen: Screen) -> None:
     titles: tuple[str, ...] = _TITLES[1:]
-    rows: list[list[Cell]] = [_row(name, figures) for name, figures in each.users.items()]
-    if len(rows) > 1:
+    shown = {**each.users, **{f"<{name}>": figures for name, figures in each.groups.items()}}
+    rows: list[list[Cell]] = [_row(name, figures) for name, figures in shown.items()]
+    if len(each.users) > 1:
         rows.append(_row("all", each.all))
     if each.all.lost_core_hours:
         titles = (*titles, "LOST HOURS")
-        for row, figures in zip(rows, [*each.users.values(), each.all], strict=False):
+        for row, figures in zip(rows, [*shown.values(), each.all], strict=False):
             row.append(f"{figures.lost_core_hours:.4g}")
     title = "USER" if each.seed is None else f"SEED {each.seed}"
     screen.table((title, *titles), rows, right=frozenset(titles))

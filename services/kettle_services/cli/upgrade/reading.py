@@ -6,8 +6,8 @@ from typing import Final
 from kettle import VERSION
 from kettle.client import Client, ClientError
 from kettle.projections import PROJECTIONS, lags
+from kettle.storage.database import Database
 from kettle.storage.migration import migrate
-from kettle.storage.pg_log import PgLog
 from kettle.storage.schema_state import SchemaState, schema_state
 from kettle_services.cli.log.databases import places
 from kettle_services.cli.upgrade.readiness import ReadinessFacts
@@ -35,7 +35,8 @@ async def facts_of(home: Path, *, patience: float) -> ReadinessFacts:
         schema = await first.database.run(schema_state)
         for place in found.every:
             after = max(0, place.tenure.frame - _FRAMES)
-            recorded = await _types(place.log, place.shard, after)
+            assert place.database is not None, "it is a pool's own log"
+            recorded = await _types(place.database, place.shard, after)
             unknown += [(place.shard, kind) for kind in recorded if kind not in known]
         told = await lags(first.database, found.logs)
     expected = {name: make().version for name, make in PROJECTIONS.items()}
@@ -68,8 +69,8 @@ async def finish(home: Path, *, patience: float) -> tuple[list[str], SchemaState
         return await database.run(migrate), await database.run(schema_state)
 
 
-async def _types(log: PgLog, shard: str, after: int) -> list[str]:
-    rows = await log.database.run(lambda connection: connection.fetch(_TYPES, shard, after))
+async def _types(database: Database, shard: str, after: int) -> list[str]:
+    rows = await database.run(lambda connection: connection.fetch(_TYPES, shard, after))
     return sorted(str(row["type"]) for row in rows)
 
 

@@ -1,7 +1,8 @@
 """What runs where: claims of all schedds on all machines, the attempts on them, and how these end."""
 
 from collections.abc import Callable, Mapping
-from typing import Final
+from functools import partial
+from typing import Final, Protocol
 
 from kettle.classad import ClassAd, Context
 from kettle_services.schedd.domain.queue.fold import job_stream
@@ -22,6 +23,7 @@ from kettle_wire.events import (
     JobHeld,
     JobReleased,
     JobRemoved,
+    JobStarted,
     JobVacated,
 )
 from kettle_wire.jobs import JobId
@@ -33,6 +35,25 @@ _ALLOWED: Final[Mapping[type[Event], tuple[str, ...]]] = {
     JobRemoved: ("idle", "running", "held"),
 }
 """In which statuses something can be done to a job."""
+Then = Callable[[], None]
+
+
+class Files(Protocol):
+    """How files of jobs are moved before and after their programs."""
+
+    def run(
+        self, clock: Clock, job: JobId, user: str, startd: str, work: int, *, begun: Then, ended: Then
+    ) -> None:
+        """
+        A job has a claim: move what it reads, let its program run for so long, move what it writes.
+
+        `begun` is called when its program begins, `ended` when all is over; neither, if it is `lost` before.
+        """
+        ...
+
+    def lost(self, clock: Clock, job: JobId) -> None:
+        """Its attempt is over: nothing of it is moved any more."""
+        ...
 
 
 Record = Callable[[int, str, str, Event], None]
@@ -73,6 +94,8 @@ class Running:
         self._saved: dict[tuple[str, JobId], int] = {}
         """How much of jobs is done already, because it was saved."""
         self._claims = 0
+        self.files: Files | None = None
+        """None: files take no time."""
 
     # -- from outside ------------------------------------------------------------------------------------------------
 
@@ -200,6 +223,12 @@ class Running:
 
     # -- attempts ----------------------------------------------------------------------------------------------------
 
+    def started(self, shard: str, job: JobId, attempt: int) -> None:
+        """Record that the program of an attempt runs, unless the attempt is over by now."""
+        entry = self.schedds[shard].queue.jobs.get(job)
+        if entry is not None and (entry.job.status, entry.job.attempt) == ("running", attempt):
+            self._record(shard, job_stream(job), JobStarted(attempt=attempt, at=self._clock.seconds))
+
     def _record(self, shard: str, stream: str, event: Event) -> None:
         queue = self.schedds[shard].queue
         self.tally.note(queue, self._period.arrivals[shard], stream, event, self._clock.now)
@@ -224,7 +253,16 @@ class Running:
             return
         left = max(0, work - self._saved.get((shard, job), 0))
         attempt = queue.jobs[job].job.attempt
-        self._clock.at(began + left, lambda: self._ended(shard, claim, job, attempt), turn=ENDS)
+
+        def ended() -> None:
+            self._ended(shard, claim, job, attempt)
+
+        if self.files is None:
+            self._clock.at(began + left, ended, turn=ENDS)
+            return
+        submitter = queue.claims[claim].granted.submitter
+        begun = partial(self.started, shard, job, attempt)
+        self.files.run(self._clock, job, submitter, startd, left, begun=begun, ended=ended)
 
     def _ended(self, shard: str, claim: str, job: JobId, attempt: int) -> None:
         queue = self.schedds[shard].queue
@@ -239,6 +277,8 @@ class Running:
 
     def _vacate(self, shard: str, job: JobId, code: int, reason: str) -> None:
         """An attempt ends, and its job does not; what is not saved of it is lost."""
+        if self.files is not None:
+            self.files.lost(self._clock, job)
         stream = job_stream(job)
         elapsed = self._clock.now - self._began.pop((shard, job), self._clock.now)
         if saved := self._period.works[shard].saved(stream, elapsed):

@@ -5,17 +5,18 @@ Actions of people and machines are taken from the log; the reactions of negotiat
 again, by the negotiator's own cycle and accountant and the schedds' own queues.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Final
 
 from kettle.classad import FOREIGN_STEPS, Context
 from kettle_services.negotiator.domain import accountant_commands
 from kettle_services.negotiator.domain.accountant import Accountant
-from kettle_services.negotiator.domain.cycle import negotiate
+from kettle_services.negotiator.domain.cycle import Outcome, negotiate
 from kettle_services.negotiator.domain.pool import Pool
 from kettle_services.negotiator.domain.principals import fold_into
-from kettle_services.negotiator.domain.rejections import Unasked
+from kettle_services.negotiator.domain.rejections import Reasons, Unasked
+from kettle_services.negotiator.domain.verdicts import Verdicts
 from kettle_services.schedd.domain.queue.fold import job_of_stream
 from kettle_services.simulator.domain.claims import Record, Running, forget
 from kettle_services.simulator.domain.clock import CHARGES, COMES, CYCLE, US, Clock
@@ -45,6 +46,9 @@ from kettle_wire.subjects import ad_key
 _TRUST: Final = 2.0
 """Seconds for which a match that came to nothing is believed, as a negotiator's."""
 _ACCOUNTANT: Final = "the accountant"
+MACHINES: Final = "collector.simulated"
+NEGOTIATION: Final = "negotiator.simulated"
+"""The shards of what is recorded besides the queues; names that no service has, so that both can be brought into any pool's log."""
 _LOOKS: Final = 200
 """How often the progress of a simulation is reported."""
 
@@ -61,7 +65,8 @@ class PeriodSimulation:
     One run through a period.
 
     `step` are the microseconds between two cycles at least: what happens in between is seen by the next one. `record` receives the
-    events of the queues.
+    events of the queues, of machines and of the accountant, and those of the negotiator if its cycles are to be `explained`: to work out
+    why jobs wait takes time. `whole_ads`: see `Startds`.
     """
 
     def __init__(
@@ -72,11 +77,13 @@ class PeriodSimulation:
         step: int = US,
         watch: Watch = nobody,
         record: Record = forget,
+        explained: bool = False,
+        whole_ads: bool = False,
     ) -> None:
         self.period, self.rules = period, rules
         self.clock = Clock(period.since)
         self.pool = Pool()
-        self.startds = Startds(self.pool)
+        self.startds = Startds(self.pool, whole_ads=whole_ads)
         self._chance = 0
         self._context = Context(
             now=lambda: int(self.clock.seconds), random=self._random, max_steps=FOREIGN_STEPS
@@ -92,6 +99,10 @@ class PeriodSimulation:
         )
         self.cycles = 0
         self.accountant = Accountant(factors=rules.factors, half_life=rules.half_life, tree=rules.groups.tree)
+        self._record = record
+        self._explained = explained
+        self._reasons = Reasons() if explained else Unasked()
+        self.verdicts = Verdicts()
         self._shards = {schedd.name: shard for shard, schedd in self.running.schedds.items()}
         self._step, self._watch = step, watch
         self._last = period.since - step
@@ -106,15 +117,8 @@ class PeriodSimulation:
 
     def run(self) -> Tally:
         """Play the period; returns the results of all submitters with jobs."""
-        period, now = self.period, self.clock.seconds
-        self.accountant.restore(period.principals)
-        for name, factor in self.rules.prio_factors.items():
-            event = PrincipalSet(principal=name, setting="factor", value=factor, at=now, by="what if")
-            fold_into(self.accountant.principals, event)
-        for name in period.there:
-            self.startds.join(period.machines[name])
-        for shard in self.running.schedds:
-            self.running.begin(shard)
+        period = self.period
+        self.begin()
         for one in period.happenings:
             self.clock.at(one.at, partial(self.happens, one), turn=COMES)
         self.clock.at(period.since, self._charge, turn=CHARGES)
@@ -124,6 +128,26 @@ class PeriodSimulation:
         self.clock.run(period.until)
         self.running.tally.close(schedd.queue for schedd in self.running.schedds.values())
         return self.running.tally
+
+    def begin(self) -> None:
+        """Have all as it was in the first moment of the period."""
+        period, now = self.period, self.clock.seconds
+        self.accountant.restore(period.principals)
+        self._fold(
+            PrincipalSet(principal=name, setting="factor", value=factor, at=now, by="what if")
+            for name, factor in self.rules.prio_factors.items()
+        )
+        for name in period.there:
+            self._joins(period.machines[name])
+        for shard in self.running.schedds:
+            self.running.begin(shard)
+
+    def advertise(self) -> None:
+        """
+        Have the pool's picture of slots and submitters up to date, and the accountant see who uses what.
+        """
+        self._observe()
+        self._advertise()
 
     def _look(self, every: int) -> None:
         self._watch(self.clock.now)
@@ -146,16 +170,24 @@ class PeriodSimulation:
             case JobHeld() | JobReleased() | JobRemoved():
                 self.running.acted(one.shard, job_of_stream(one.stream), one.event)
             case MachineJoined(machine=machine):
-                self.startds.join(machine_that_comes or self.period.machines[machine])
+                self._joins(machine_that_comes or self.period.machines[machine])
                 self._stir()
             case MachineLeft(machine=machine):
                 for claim in self.startds.claims_on(machine):
                     self.running.lost(claim, VacateCode.ReconnectFailed, "its machine is gone")
                 self.startds.leave(machine)
+                self._record(self.clock.now, MACHINES, one.stream, one.event)
             case PrincipalSet() | PrincipalReset() | PrincipalDeleted():
                 self._administered(one.event)
             case _:
                 pass
+
+    def _joins(self, machine: Machine) -> None:
+        self.startds.join(machine)
+        has = [slot.amounts for slot in machine.slots]
+        cpus, memory = (sum(amounts.get(name, 0) for amounts in has) for name in ("Cpus", "Memory"))
+        joined = MachineJoined(machine=machine.name, cpus=cpus, memory=memory)
+        self._record(self.clock.now, MACHINES, f"machine/{machine.name}", joined)
 
     def _administered(self, event: PrincipalSet | PrincipalReset | PrincipalDeleted) -> None:
         if isinstance(event, PrincipalDeleted) and event.by == _ACCOUNTANT:
@@ -169,9 +201,10 @@ class PeriodSimulation:
 
     # -- the accountant ----------------------------------------------------------------------------------------------
 
-    def _fold(self, events: Sequence[PrincipalEvent]) -> None:
+    def _fold(self, events: Iterable[PrincipalEvent]) -> None:
         for event in events:
             fold_into(self.accountant.principals, event)
+            self._record(self.clock.now, NEGOTIATION, f"principal/{event.principal}", event)
 
     def _observe(self) -> None:
         self.startds.advertise()
@@ -241,7 +274,7 @@ class PeriodSimulation:
             names |= self.pool.used(recorded).keys()
         outcome = negotiate(
             self.pool,
-            Unasked(),
+            self._reasons,
             now=now,
             trust=_TRUST,
             context=self._context,
@@ -253,6 +286,16 @@ class PeriodSimulation:
             recorded=recorded,
             cycle=self.cycles,
         )
+        self._note(outcome)
         for schedd, matches in outcome.messages.items():
             for match in matches:
                 self.running.matched(self._shards[schedd], match, self.cycles)
+
+    def _note(self, outcome: Outcome) -> None:
+        """Record what a cycle has given, and what it has refused for another reason than before."""
+        if not self._explained:
+            return
+        event = self.verdicts.decided(outcome, started=self.clock.seconds, duration=0.0)
+        if event is not None:
+            self.verdicts.fold(event)
+            self._record(self.clock.now, NEGOTIATION, f"cycle/{event.cycle}", event)

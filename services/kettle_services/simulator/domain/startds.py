@@ -72,8 +72,11 @@ class _Slot:
 class Startds:
     """All machines that are there."""
 
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
+    def __init__(self, pool: Pool, *, whole_ads: bool = False) -> None:
+        """
+        `whole_ads`: the pool gets the whole ads of claimed slots, for somebody who explains; without, what a negotiator looks at.
+        """
+        self._pool, self._whole_ads = pool, whole_ads
         self._slots: dict[str, _Slot] = {}
         self._of: dict[str, list[str]] = {}
         self._parts: dict[str, Part] = {}
@@ -234,7 +237,7 @@ class Startds:
             found.left[name] -= asked
         found.parts[part.claim] = self._parts[part.claim] = part
         self._named[part.name] = part.claim
-        if found.contested:
+        if found.contested or self._whole_ads:
             self._pool.slot(part.key, ad)
             self._pool.secret(part.key, SlotSecret(startd=found.startd, capability=part.name))
         else:  # it is matched to nobody, so only what it counts for is ever looked at

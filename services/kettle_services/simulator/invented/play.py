@@ -2,6 +2,7 @@
 
 from array import array
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -14,8 +15,10 @@ from kettle_services.simulator.domain.pool_rules import PoolRules
 from kettle_services.simulator.domain.simulation import PeriodSimulation
 from kettle_services.simulator.invented.failing_hosts import FailingHosts
 from kettle_services.simulator.invented.machines_on_demand import MachinesOnDemand
-from kettle_services.simulator.invented.period_of_workload import END, KnownDurations, period_of
+from kettle_services.simulator.invented.moved_files import MovedFiles
+from kettle_services.simulator.invented.period_of_workload import END, SHARD, KnownDurations, period_of
 from kettle_services.simulator.invented.waiting_jobs import WaitingJobs
+from kettle_services.simulator.platforms.network import TCP, Correction
 from kettle_services.simulator.platforms.platform import Platform
 from kettle_services.simulator.results.result import Result
 from kettle_services.simulator.workloads.workload import Workload
@@ -44,6 +47,10 @@ class Course(msgspec.Struct, frozen=True, kw_only=True):
     """What all machines say of themselves."""
     pools: tuple[WorkerPool, ...] = ()
     """Of machines that are made when jobs wait."""
+    max_concurrent_uploads: int = 100
+    """So many jobs move what they read at once, over the links of a platform; 0: all."""
+    max_concurrent_downloads: int = 100
+    """So many jobs move what they write at once."""
 
 
 def play(
@@ -55,6 +62,7 @@ def play(
     seed: int = 0,
     until: int = END,
     record: Record = forget,
+    correction: Correction = TCP,
 ) -> Result:
     """
     Until the last job has ended, or no more can begin, or until a moment: then jobs have neither start nor end, or no end.
@@ -67,7 +75,20 @@ def play(
     period = msgspec.structs.replace(period, latency=course.latency)
     durations.before = course.start
     played = _Play(platform, workload, period, durations, record)
-    simulation = PeriodSimulation(period, rules, step=course.step, record=played.note)
+    simulation = PeriodSimulation(
+        period, rules, step=course.step, record=played.note, explained=record is not forget
+    )
+    if platform.links and (workload.reads.any() or workload.writes.any()):
+        if course.pools:
+            raise ValueError("machines on demand have no links, over which jobs of this workload move data")
+        simulation.running.files = MovedFiles(
+            platform,
+            workload,
+            durations.place,
+            correction=correction,
+            uploads=course.max_concurrent_uploads,
+            downloads=course.max_concurrent_downloads,
+        )
     if len(workload):
         played.begin(simulation, rules, seed, course.pools)
         simulation.run()
@@ -99,6 +120,8 @@ class _Play:
     ) -> None:
         self._workload, self._platform = workload, platform
         self._period, self._durations, self._record = period, durations, record
+        self._explained = record is not forget
+        """Whether all is recorded that a real pool would record, also what matters to no decision."""
         self._last = max((one.at for one in period.happenings), default=0)
         self._places = {host.name: place for place, host in enumerate(platform.hosts)}
         self.starts = array("q", [_NEVER]) * len(workload)
@@ -134,11 +157,16 @@ class _Play:
     def note(self, at: int, shard: str, stream: str, event: Event) -> None:
         """One event of the queue."""
         self._record(at, shard, stream, event)
+        if shard != SHARD:
+            return  # machines that come and go and charges of what is in use start no job
         self._noted += 1
         match event:
-            case JobAssigned(startd=startd):
+            case JobAssigned(startd=startd, attempt=attempt):
                 place = self._durations.place(job_of_stream(stream))
                 self.starts[place] = at + self._durations.before
+                if self._explained and self.simulation.running.files is None:
+                    begun = partial(self.simulation.running.started, shard, job_of_stream(stream), attempt)
+                    self.simulation.clock.at(self.starts[place], begun)
                 self.hosts[place] = self._places[startd]
             case JobVacated():
                 place = self._durations.place(job_of_stream(stream))

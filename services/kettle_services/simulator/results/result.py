@@ -108,12 +108,13 @@ class Result:
             "reported": _seconds(self.reported),
         }
 
-    def figures(self, user: str = "") -> Figures:
-        """Of all jobs, or of those of one user."""
+    def figures(self, *users: str) -> Figures:
+        """Of all jobs, or of those of some users together; an empty name is nobody's."""
         work = self.workload
         chosen = np.ones(len(work), dtype=bool)
-        if user:
-            chosen = work.user == work.users.index(user)
+        named = [work.users.index(user) for user in users if user]
+        if named:
+            chosen = np.isin(work.user, named)
         begun = chosen & (self.starts != _NEVER)
         over = chosen & (self.ends != _NEVER)
         wait = (self.starts - self.submitted)[begun] / _US
@@ -135,7 +136,7 @@ class Result:
             core_hours=used / 3600.0,
             lost_core_hours=lost / 3600.0,
             utilisation=self._part_of_all(used + lost, span),
-            cost=None if user else self._cost(),
+            cost=None if named else self._cost(),
         )
 
     def in_use(self, bins: int = 200, user: str = "") -> tuple[Cells, Cells]:
