@@ -27,6 +27,8 @@ from kettle_services.gateway.rest.alerts import AlertQuestions
 from kettle_services.gateway.rest.application import Answer, Asked
 from kettle_services.gateway.rest.claims import ClaimQuestions
 from kettle_services.gateway.rest.failures import FailureQuestions
+from kettle_services.gateway.rest.freshness import Freshness
+from kettle_services.gateway.rest.job_sets import JobSetQuestions
 from kettle_services.gateway.rest.job_tables import JobTables
 from kettle_services.gateway.rest.log import LogQuestions
 from kettle_services.gateway.rest.negotiations import NegotiationQuestions
@@ -55,6 +57,7 @@ from kettle_wire.identity import daemon
 from kettle_wire.rest.alerts import ListAlerts
 from kettle_wire.rest.claims import Claim, ListClaims
 from kettle_wire.rest.failures import ListFailures
+from kettle_wire.rest.job_sets import ListJobSets
 from kettle_wire.rest.log import ListLog, LogRecord
 from kettle_wire.rest.negotiations import GetNegotiation, ListNegotiations
 from kettle_wire.rest.standings import GetFairshareHistory
@@ -212,6 +215,60 @@ async def test_pages_of_claims_have_each_once(tables: JobTables, sort: Any) -> N
         await ask(asked, everything, headers={"If-None-Match": etag})
     counted, _ = await ask(asked, msgspec.structs.replace(everything, group_by=["machine", "submitter"]))
     assert [({"machine": "ep", "submitter": "ada"}, 2)] == [(each.key, each.count) for each in counted.groups]
+
+
+def of_set(number: int, owner: str, name: str, first: int, count: int = 2) -> Change:
+    rows: list[list[Any]] = [[f"{proc}"] for proc in range(count)]
+    submitted = ClusterSubmitted(
+        cluster=number,
+        owner=owner,
+        ad={"Cmd": "/bin/true", "JobSetName": name, "JobSetId": first},
+        columns=["Args"],
+        rows=rows,
+    )
+    return f"cluster/{number}", submitted
+
+
+async def test_job_sets_are_listed_with_how_their_jobs_stand(tables: JobTables, backend: Backend) -> None:
+    """
+    Clusters of one name and owner are one set, page by page, by name in any case; of jobs that have left it says how many; clusters
+    without a set are in none, and more than can be read are refused with what to do.
+    """
+    async with owned(backend, "schedd.ap1") as schedd:
+        sets = [of_set(20, "ada", "Scan", 20), of_set(21, "ada", "scan", 20), of_set(22, "ada", "fit", 22)]
+        await schedd.record(*sets, of_set(23, "cyd", "scan", 23, 1), at_us=AT + 20 * MINUTE)
+        await schedd.record(("job/20.1", JobHeld(code=1, reason="wait")), at_us=AT + 21 * MINUTE)
+        await schedd.record(assigned("21.0", "a", "slot1@ep"), at_us=AT + 21 * MINUTE)
+        ended = JobCompleted(attempt=1, exit=ExitRecord(code=0), usage=Usage(wall=1.0))
+        await schedd.record(("job/21.0", ended), at_us=AT + 22 * MINUTE)
+    await rebuild(PROJECTIONS["jobs"](), backend.log.database, [backend.log])
+    nobody = MemoryBus(MemoryServer(), subjects=Subjects("test"), identity=daemon("gateway"))
+    freshness = Freshness(nobody, "accounting", tables)
+    listed = JobSetQuestions(tables, freshness).list
+    found, etag = await ask(listed, ListJobSets())
+    scan, fit, other = found.jobsets
+    assert ("20@ap1", "Scan", "ada", [20, 21], 1, when(20)) == (
+        scan.id,
+        scan.name,
+        scan.owner,
+        scan.clusters,
+        scan.ended,
+        scan.submitted,
+    )
+    assert [{"idle": 2, "held": 1}, {"idle": 2}, {"idle": 1}] == [each.states for each in (scan, fit, other)]
+    assert [scan] == (await ask(listed, ListJobSets(owner=["ada"], name=["SCAN"])))[0].jobsets
+    assert [] == (await ask(listed, ListJobSets(schedd=["ap2"])))[0].jobsets
+    paged = []
+    page = ""
+    for _ in range(3):
+        one, _ = await ask(listed, ListJobSets(limit=1, page=page))
+        paged += one.jobsets
+        page = one.next or ""
+    assert (found.jobsets, "") == (paged, page)
+    with pytest.raises(NotModified):
+        await ask(listed, ListJobSets(), headers={"If-None-Match": etag})
+    with pytest.raises(RequestRefused, match="name owners"):
+        await ask(JobSetQuestions(tables, freshness, most=3).list, ListJobSets())
 
 
 async def test_failures_are_grouped_by_their_cause(tables: JobTables) -> None:

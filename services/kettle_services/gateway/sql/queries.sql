@@ -63,6 +63,23 @@ SELECT c.*, ARRAY (
        ) AS f ON true
  ORDER BY submitted_at DESC, shard DESC, cluster DESC;
 
+-- name: clusters_of_sets
+-- Clusters in the queue that were submitted with a number of a set: the name of the attribute stands in their submission as it is.
+SELECT shard, cluster FROM jobs.cluster
+ WHERE ($1::text[] = '{}' OR owner = ANY ($1)) AND ($2::text[] = '{}' OR shard = ANY ($2))
+   AND position('JobSetId'::bytea IN event) > 0
+ LIMIT $3::integer;
+
+-- name: counts_of_clusters
+-- How many jobs of some clusters are in which state, and how many have left the queue.
+SELECT c.shard, c.cluster, ARRAY (
+           SELECT ROW (l.status, count(*)) FROM jobs.live l
+            WHERE l.shard = c.shard AND l.cluster = c.cluster GROUP BY l.status ORDER BY l.status
+       ) AS states, (
+           SELECT count(*) FROM jobs.history h WHERE h.shard = c.shard AND h.cluster = c.cluster
+       ) AS ended
+  FROM unnest($1::text[], $2::integer[]) AS c (shard, cluster);
+
 -- name: jobs_on_claims
 -- The jobs that run on some claims.
 SELECT shard, claim, cluster, proc, owner, slot, assigned_at AS begun_at, attempts AS attempt
