@@ -3,16 +3,14 @@ What the REST interface tells of claims, failures, cycles and the log, from tabl
 """
 
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from datetime import datetime
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, cast
 
 import msgspec
 import pytest
 import pytest_asyncio
-from aiohttp.test_utils import make_mocked_request
 
 from kettle.bus.memory import MemoryBus
 from kettle.bus.memory_server import MemoryServer
@@ -24,15 +22,11 @@ from kettle.projections.stored_projection import instant
 from kettle.testing.services import Backend, owned
 from kettle.transfer.spooled_jobs import HELD_FOR
 from kettle_services.gateway.rest.alerts import AlertQuestions
-from kettle_services.gateway.rest.application import Answer, Asked
 from kettle_services.gateway.rest.claims import ClaimQuestions
 from kettle_services.gateway.rest.failures import FailureQuestions
-from kettle_services.gateway.rest.freshness import Freshness
-from kettle_services.gateway.rest.job_sets import JobSetQuestions
 from kettle_services.gateway.rest.job_tables import JobTables
 from kettle_services.gateway.rest.log import LogQuestions
 from kettle_services.gateway.rest.negotiations import NegotiationQuestions
-from kettle_services.gateway.rest.persons import Person
 from kettle_services.gateway.rest.refusals import NotModified, RequestRefused
 from kettle_services.gateway.rest.standings import StandingQuestions
 from kettle_wire.attempts import Ending, ExitRecord, Usage
@@ -57,11 +51,12 @@ from kettle_wire.identity import daemon
 from kettle_wire.rest.alerts import ListAlerts
 from kettle_wire.rest.claims import Claim, ListClaims
 from kettle_wire.rest.failures import ListFailures
-from kettle_wire.rest.job_sets import ListJobSets
 from kettle_wire.rest.log import ListLog, LogRecord
 from kettle_wire.rest.negotiations import GetNegotiation, ListNegotiations
 from kettle_wire.rest.standings import GetFairshareHistory
 from kettle_wire.subjects import Subjects
+
+from .answers import ask
 
 AT = 1_790_000_000_000_000
 MINUTE = 60_000_000
@@ -158,22 +153,6 @@ async def tables(backend: Backend) -> AsyncGenerator[JobTables]:
     yield JobTables(backend.log.database, most_seconds=30.0)
 
 
-async def ask(
-    handler: Callable[[Asked], Awaitable[Answer]],
-    parameters: msgspec.Struct,
-    *,
-    name: str = "ada",
-    headers: dict[str, str] | None = None,
-    by_model: bool = False,
-) -> tuple[Any, str]:
-    """The answer as a program reads it, and its entity tag."""
-    request = make_mocked_request("GET", "/", headers=headers or {})
-    person = cast("Person", SimpleNamespace(name=name))
-    answer = await handler(Asked(person, parameters, None, request, by_model=by_model))
-    kind = cast("type[msgspec.Struct]", type(answer.reply))
-    return msgspec.json.decode(msgspec.json.encode(answer.reply), type=kind), answer.etag
-
-
 async def test_claims_with_what_runs_on_them_now_and_then(tables: JobTables) -> None:
     """
     Claims are listed with the job that runs on each, and as they were at a moment with what ran then; those that ended say why.
@@ -215,60 +194,6 @@ async def test_pages_of_claims_have_each_once(tables: JobTables, sort: Any) -> N
         await ask(asked, everything, headers={"If-None-Match": etag})
     counted, _ = await ask(asked, msgspec.structs.replace(everything, group_by=["machine", "submitter"]))
     assert [({"machine": "ep", "submitter": "ada"}, 2)] == [(each.key, each.count) for each in counted.groups]
-
-
-def of_set(number: int, owner: str, name: str, first: int, count: int = 2) -> Change:
-    rows: list[list[Any]] = [[f"{proc}"] for proc in range(count)]
-    submitted = ClusterSubmitted(
-        cluster=number,
-        owner=owner,
-        ad={"Cmd": "/bin/true", "JobSetName": name, "JobSetId": first},
-        columns=["Args"],
-        rows=rows,
-    )
-    return f"cluster/{number}", submitted
-
-
-async def test_job_sets_are_listed_with_how_their_jobs_stand(tables: JobTables, backend: Backend) -> None:
-    """
-    Clusters of one name and owner are one set, page by page, by name in any case; of jobs that have left it says how many; clusters
-    without a set are in none, and more than can be read are refused with what to do.
-    """
-    async with owned(backend, "schedd.ap1") as schedd:
-        sets = [of_set(20, "ada", "Scan", 20), of_set(21, "ada", "scan", 20), of_set(22, "ada", "fit", 22)]
-        await schedd.record(*sets, of_set(23, "cyd", "scan", 23, 1), at_us=AT + 20 * MINUTE)
-        await schedd.record(("job/20.1", JobHeld(code=1, reason="wait")), at_us=AT + 21 * MINUTE)
-        await schedd.record(assigned("21.0", "a", "slot1@ep"), at_us=AT + 21 * MINUTE)
-        ended = JobCompleted(attempt=1, exit=ExitRecord(code=0), usage=Usage(wall=1.0))
-        await schedd.record(("job/21.0", ended), at_us=AT + 22 * MINUTE)
-    await rebuild(PROJECTIONS["jobs"](), backend.log.database, [backend.log])
-    nobody = MemoryBus(MemoryServer(), subjects=Subjects("test"), identity=daemon("gateway"))
-    freshness = Freshness(nobody, "accounting", tables)
-    listed = JobSetQuestions(tables, freshness).list
-    found, etag = await ask(listed, ListJobSets())
-    scan, fit, other = found.jobsets
-    assert ("20@ap1", "Scan", "ada", [20, 21], 1, when(20)) == (
-        scan.id,
-        scan.name,
-        scan.owner,
-        scan.clusters,
-        scan.ended,
-        scan.submitted,
-    )
-    assert [{"idle": 2, "held": 1}, {"idle": 2}, {"idle": 1}] == [each.states for each in (scan, fit, other)]
-    assert [scan] == (await ask(listed, ListJobSets(owner=["ada"], name=["SCAN"])))[0].jobsets
-    assert [] == (await ask(listed, ListJobSets(schedd=["ap2"])))[0].jobsets
-    paged = []
-    page = ""
-    for _ in range(3):
-        one, _ = await ask(listed, ListJobSets(limit=1, page=page))
-        paged += one.jobsets
-        page = one.next or ""
-    assert (found.jobsets, "") == (paged, page)
-    with pytest.raises(NotModified):
-        await ask(listed, ListJobSets(), headers={"If-None-Match": etag})
-    with pytest.raises(RequestRefused, match="name owners"):
-        await ask(JobSetQuestions(tables, freshness, most=3).list, ListJobSets())
 
 
 async def test_failures_are_grouped_by_their_cause(tables: JobTables) -> None:

@@ -51,6 +51,7 @@ from kettle_services.gateway.rest.local_accounts import LocalAccounts
 from kettle_services.gateway.rest.log import LogQuestions
 from kettle_services.gateway.rest.machine_orders import MachineOrders
 from kettle_services.gateway.rest.machine_use import MachineUseQuestions
+from kettle_services.gateway.rest.machine_what_if import MachineWhatIfQuestions
 from kettle_services.gateway.rest.machines import MachineQuestions
 from kettle_services.gateway.rest.negotiations import NegotiationQuestions
 from kettle_services.gateway.rest.own_iam import OwnIam
@@ -82,6 +83,7 @@ from kettle_wire.rest import (
     jobs,
     log,
     machine_use,
+    machine_what_if,
     machines,
     negotiations,
     own_workers,
@@ -201,6 +203,7 @@ async def rest_parts(rt: Runtime, settings: GatewaySettings, bus: Bus, said: Peo
         pool.LIST_SUBMITTERS: about.ads("Submitter"),
         pool.LIST_CLUSTERS: about.clusters,
         job_sets.LIST_JOBSETS: JobSetQuestions(tables, freshness).list,
+        machine_what_if.ASK_MACHINE_WHAT_IF: MachineWhatIfQuestions(bus, settings.collector, tables).ask,
         machines.EMPTY_MACHINE: MachineOrders(bus, settings.collector, people).empty,
         alerts.LIST_ALERTS: (await _alerts(rt, settings, bus, tables)).list,
         **_of_administration(people),

@@ -80,6 +80,16 @@ SELECT c.shard, c.cluster, ARRAY (
        ) AS ended
   FROM unnest($1::text[], $2::integer[]) AS c (shard, cluster);
 
+-- name: waiting_clusters
+-- The clusters of which most jobs are idle, with how many, the first of these, and how many such clusters there are.
+WITH w AS (
+    SELECT shard, cluster, count(*) AS jobs, min(proc) AS proc, count(*) OVER () AS clusters FROM jobs.live
+     WHERE status = 1 AND ($1::text[] = '{}' OR owner = ANY ($1))
+     GROUP BY shard, cluster ORDER BY jobs DESC, shard, cluster LIMIT $2::integer
+)
+SELECT w.*, l.owner, l.happened FROM w JOIN jobs.live l USING (shard, cluster, proc)
+ ORDER BY jobs DESC, shard, cluster;
+
 -- name: jobs_on_claims
 -- The jobs that run on some claims.
 SELECT shard, claim, cluster, proc, owner, slot, assigned_at AS begun_at, attempts AS attempt
