@@ -53,7 +53,7 @@ class MachineWhatIf(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     able: int
     """How many of them could run there, one after the other."""
     clusters: list[WaitingCluster]
-    """Those of which most jobs wait come first."""
+    """The ones with most jobs that wait come first."""
     more: int = 0
     """Clusters with jobs that wait, that were not looked at."""
 

@@ -57,7 +57,9 @@ def left(number: int) -> datetime:
 
 
 async def lines() -> AsyncIterator[bytes]:
-    """Jobs as CSV, each a second older than the one before; their ads are short, for lists do not read them."""
+    """
+    Jobs as CSV, each a second older than the one before; their ads are short, for lists do not read them.
+    """
     ad = msgspec.msgpack.encode({"Cmd": "/bin/true"}).hex()
     newest = int(LAST.timestamp())
     for first in range(0, ROWS, PIECE):

@@ -1,4 +1,6 @@
-"""What the REST interface tells of job sets, and of machines that are not there, from tables that real events have filled."""
+"""
+What the REST interface tells of job sets, and of machines that are not there, from tables that real events have filled.
+"""
 
 from typing import Any, cast
 
