@@ -88,6 +88,21 @@ async def test_a_change_concerns_those_who_show_it() -> None:
         assert ["all", "bob", "bob's 7", "7", "7.1", "7.2"] == await world.told([of_all], 3)
 
 
+async def test_the_tables_are_looked_at_seldom_while_nothing_happens() -> None:
+    """Events of queues are waited for until the tables have them; those of the pool are no queue's."""
+    with ExitStack() as stack:
+        world = World(stack)
+        world.watched("all", LiveSubject())
+        await world.watch.look({QUEUE: 1})
+        of_pool = Happening(2, "", "cycle.ended", "", "cycle/1", None, None, 7, b"", 0.0)
+        assert [] == await world.told([of_pool], 1)
+        assert world.watch.is_quiet
+        assert [] == await world.told([happening("ada", 7, frame=2)], 1)
+        assert not world.watch.is_quiet
+        assert ["all"] == await world.told([], 2)
+        assert world.watch.is_quiet
+
+
 async def test_what_is_shown_besides_is_looked_at_now_and_then() -> None:
     """
     A part that shows more than its jobs is told of others' changes, but seldom, and not while nothing changes.

@@ -94,6 +94,8 @@ class TableWatch:
     def heard(self, happenings: Sequence[Happening]) -> None:
         """These events have come."""
         for each in happenings:
+            if not each.schedd:
+                continue  # it is no queue's
             queue = SCHEDD + each.schedd
             self._known[queue] = max(each.frame, self._known.get(queue, 0))
             self._come[queue, each.owner, each.cluster, each.proc] = each
@@ -116,8 +118,15 @@ class TableWatch:
             else:
                 await self.look(frames)
             await asyncio.sleep(LOOK_S)
-            if not (self._waiting or self._come or self._many or self._late):
+            if self.is_quiet:
                 await self._until_something()
+
+    @property
+    def is_quiet(self) -> bool:
+        """
+        Whether nothing is known to have happened that the tables do not have, and nobody waits for whatever happens.
+        """
+        return not (self._waiting or self._come or self._many or self._late)
 
     async def _until_something(self) -> None:
         try:
