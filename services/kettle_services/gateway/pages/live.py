@@ -166,7 +166,8 @@ class LiveParts:
                 continue
             try:
                 has = rights()
-                if has != (begun_with := begun_with or has):
+                begun_with = has if begun_with is None else begun_with
+                if has != begun_with:
                     return  # it comes again with those of now
                 made = await part.newest(asked.person.name, since, make)
             except RequestRefused as refusal:
