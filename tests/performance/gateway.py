@@ -120,12 +120,13 @@ async def fill(database: Database, queued: int, history: int) -> None:
                 "wall_time, memory, queued, started, completed, search, ad) "
                 "SELECT $1, 1000000 + n / 1000, n % 1000, 'user' || n % 50, 4, now() - n * interval '1 s', "
                 "now() - n * interval '1 s', n, CASE WHEN n % 100 = 0 THEN 3 ELSE 0 END, n % 86400, n % 4096, n, n, n, "
-                "$4::jsonb, $5 FROM generate_series($2::integer, $3::integer) AS n",
+                "$4::jsonb, CASE WHEN n % 100 = 0 THEN $6::bytea ELSE $5::bytea END FROM generate_series($2::integer, $3::integer) AS n",
                 SHARD,
                 first,
                 min(first + PIECE - 1, history),
                 document,
                 msgspec.msgpack.encode(ad),
+                msgspec.msgpack.encode(ad | {"ExitCode": 3}),
             )
         await connection.execute("ANALYZE live; ANALYZE history; ANALYZE cluster")
 
