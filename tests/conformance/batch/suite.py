@@ -18,10 +18,10 @@ from kettle_services.ce.batch.port import (
     InDoubtError,
     Job,
     NotTakenError,
-    Seen,
     Submission,
     UnavailableError,
 )
+from kettle_services.ce.domain.batch.listed import ListedJob
 from kettle_wire.batch import BatchEnd, BatchRequest, BatchState, EndCause
 
 _LOOK_S: Final = 0.4
@@ -111,9 +111,9 @@ class World:
         id_ = await self.system.submit(submission)
         return Job(id_, submission.intent, self.owner), Path(submission.directory)
 
-    async def seen(self, job: Job, states: Collection[BatchState]) -> Seen:
+    async def seen(self, job: Job, states: Collection[BatchState]) -> ListedJob:
         """Wait until a job is in one of these states."""
-        last: Seen | None = None
+        last: ListedJob | None = None
         async with asyncio.timeout(PATIENCE_S):
             while True:
                 last = (await self.system.poll([job])).get(job.id)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kettle_services.ce.domain.batch import htcondor, lsf, pbs, sge, slurm
+from kettle_services.ce.domain.batch.listed import BrokenAnswerError
 from kettle_services.ce.domain.batch.script import left
 from kettle_wire.batch import BatchEnd, BatchRequest, BatchState, EndCause
 
@@ -69,7 +70,7 @@ def test_lsf() -> None:
 
 def test_grid_engine() -> None:
     """Letters of Grid Engine in all their combinations, held before queued."""
-    found = {each.number: each.state for each in sge.jobs((_DATA / "grid_engine.xml").read_text())}
+    found = {each.id: each.state for each in sge.jobs((_DATA / "grid_engine.xml").read_text())}
     assert {
         "401": _R, "402": _R, "403": _R, "404": _S, "405": _S, "406": _S, "407": _R, "408": _Q, "409": _H, "410": _H,
         "411": _H, "412": _UNKNOWN,
@@ -123,15 +124,15 @@ def test_all_words_of_slurm_are_known() -> None:
 
 def test_half_an_answer_is_none() -> None:
     """What was cut on its way, or is something else, is refused, and never a shorter list."""
-    for name, jobs, broken in (
-        ("openpbs.json", pbs.jobs, pbs.BrokenAnswerError),
-        ("torque.xml", pbs.jobs, pbs.BrokenAnswerError),
-        ("lsf.json", lsf.jobs, lsf.BrokenAnswerError),
-        ("grid_engine.xml", sge.jobs, sge.BrokenAnswerError),
+    for name, jobs in (
+        ("openpbs.json", pbs.jobs),
+        ("torque.xml", pbs.jobs),
+        ("lsf.json", lsf.jobs),
+        ("grid_engine.xml", sge.jobs),
     ):
         text = (_DATA / name).read_text()
         for cut in (text[: len(text) // 2], text[: -len("</Data>\n") - 1], "Welcome to the login node"):
-            with pytest.raises(broken):
+            with pytest.raises(BrokenAnswerError):
                 list(jobs(cut))
 
 
@@ -163,20 +164,20 @@ def test_htcondor() -> None:
     Each status; a job that its own description has removed was held for too much memory, or ran too long, or did not start.
     """
     text = (_DATA / "htcondor.json").read_text()
-    found = {each.number: _said(each.state, each.end) for each in htcondor.jobs(text)}
+    found = {each.id: _said(each.state, each.end) for each in htcondor.jobs(text)}
     assert {
         "101": _Q, "102": _R, "103": _R, "104": _S, "105": _H, "106": _exit(3), "107": (EndCause.EXITED, None, 9),
         "108": _by(EndCause.REMOVED), "109": _by(EndCause.MEMORY), "110": _by(EndCause.TIME), "111": _by(EndCause.NOT_STARTED),
         "112": _by(EndCause.TIME), "113": _UNKNOWN,
     } == found  # fmt: skip
-    said = {each.number: each for each in htcondor.jobs(f"a word of the login\n{text}")}
+    said = {each.id: each for each in htcondor.jobs(f"a word of the login\n{text}")}
     assert ("node7.site", "kintent102") == (said["102"].host, said["102"].name)
     end = said["106"].end
     assert end is not None
     assert (1_700_000_000.0, 1_700_000_060.0, 3.0, 2500) == (end.began, end.ended, end.cpu, end.memory_kib)
     assert [] == list(htcondor.jobs(""))
     for broken in (text[:400], "no JSON"):
-        with pytest.raises(htcondor.BrokenAnswerError):
+        with pytest.raises(BrokenAnswerError):
             list(htcondor.jobs(broken))
 
 

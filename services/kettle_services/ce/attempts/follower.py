@@ -22,7 +22,6 @@ from kettle_services.ce.batch.port import (
     BatchSystem,
     InDoubtError,
     NotTakenError,
-    Seen,
     Submission,
     UnavailableError,
 )
@@ -31,6 +30,7 @@ from kettle_services.ce.domain.attempts import progress
 from kettle_services.ce.domain.attempts.attempt import BatchClaim, Run, Stage
 from kettle_services.ce.domain.attempts.claims import Changes
 from kettle_services.ce.domain.attempts.endings import result_of
+from kettle_services.ce.domain.batch.listed import ListedJob
 from kettle_wire.attempts import Ending
 from kettle_wire.batch import BatchEnd
 from kettle_wire.codes import VacateCode
@@ -314,7 +314,7 @@ class Follower:
         if absent:
             await self._look_into(absent)
 
-    async def _said(self, run: Run, said: Seen) -> list[BatchEvent]:
+    async def _said(self, run: Run, said: ListedJob) -> list[BatchEvent]:
         """What follows from what it says of a job."""
         if said.state is None:
             _log.error("a word that is not known", extra={"system": self.name, "said": said.words})

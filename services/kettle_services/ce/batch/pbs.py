@@ -3,10 +3,11 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
-from kettle_services.ce.batch.asking import Asking, said
-from kettle_services.ce.batch.port import Job, Seen, Submission, UnavailableError
+from kettle_services.ce.batch.asking import Asking, among, said
+from kettle_services.ce.batch.port import Job, Submission, UnavailableError
 from kettle_services.ce.domain.batch import extra_arguments
 from kettle_services.ce.domain.batch import pbs as words_of
+from kettle_services.ce.domain.batch.listed import BrokenAnswerError, ListedJob
 from kettle_services.ce.domain.batch.phrases import PBS
 from kettle_services.ce.domain.batch.said import cleaned
 from kettle_wire.batch import BatchEnd, BatchId, Intent
@@ -50,20 +51,15 @@ class Pbs:
                 found[intent] = id_
         return found
 
-    async def poll(self, jobs: Collection[Job]) -> Mapping[BatchId, Seen]:
+    async def poll(self, jobs: Collection[Job]) -> Mapping[BatchId, ListedJob]:
         """All by one question, which names them."""
         how = ["-f", "-x"] if self._torque else ["-x", "-f", "-F", "json"]
         ran = await self._asking.run(["qstat", *how, *(each.id for each in jobs)])
         if ran.status and not PBS.is_only_unknown(ran.errors):
             raise UnavailableError(said(ran))
-        names = {each.id: each.intent for each in jobs}
         try:
-            return {
-                each.id: Seen(state=each.state, words=each.words, host=each.host, end=each.end)
-                for each in words_of.jobs(ran.output)
-                if names.get(each.id) == each.name
-            }
-        except words_of.BrokenAnswerError as error:
+            return among(words_of.jobs(ran.output), jobs)
+        except BrokenAnswerError as error:
             raise UnavailableError(cleaned(str(error))) from None
 
     async def cancel(self, job: Job) -> None:

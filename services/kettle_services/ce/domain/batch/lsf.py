@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from kettle_services.ce.domain.batch.listed import BrokenAnswerError, ListedJob
 from kettle_wire.batch import BatchEnd, BatchRequest, BatchState, EndCause
 
 STATES: Final = {
@@ -33,22 +34,6 @@ COLUMNS: Final = (
 )
 """Of `bjobs -json -o`."""
 _SIGNALLED: Final = 128
-
-
-class LsfJob(msgspec.Struct, frozen=True, kw_only=True):
-    """A job in an answer."""
-
-    id: str
-    name: str
-    state: BatchState | None
-    """None: a word that says nothing."""
-    words: str
-    host: str = ""
-    end: BatchEnd | None = None
-
-
-class BrokenAnswerError(ValueError):
-    """What should be JSON is not, or not to its end."""
 
 
 def directives(intent: str, directory: str, request: BatchRequest) -> list[str]:
@@ -83,7 +68,7 @@ class _Answer(msgspec.Struct):
     records: list[dict[str, str]] = msgspec.field(name="RECORDS", default_factory=list)
 
 
-def jobs(output: str) -> Iterator[LsfJob]:
+def jobs(output: str) -> Iterator[ListedJob]:
     """
     The jobs in an answer of `bjobs -json`; those that it says it has not are passed over.
 
@@ -102,14 +87,14 @@ def jobs(output: str) -> Iterator[LsfJob]:
             yield _job(fields)
 
 
-def _job(fields: Mapping[str, str]) -> LsfJob:
+def _job(fields: Mapping[str, str]) -> ListedJob:
     word = fields["STAT"]
     state = STATES.get(word)
     reason = fields.get("EXIT_REASON", "").strip("-")
     words = f"{word}: {reason}" if reason else word
     end = _end(word, reason, words, fields) if state is BatchState.ENDED else None
     host = fields.get("FIRST_HOST", "").strip("-")
-    return LsfJob(
+    return ListedJob(
         id=fields.get("JOBID", ""),
         name=fields.get("JOB_NAME", ""),
         state=state,

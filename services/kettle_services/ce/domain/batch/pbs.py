@@ -7,6 +7,7 @@ from xml.etree import ElementTree as ET
 
 import msgspec
 
+from kettle_services.ce.domain.batch.listed import BrokenAnswerError, ListedJob
 from kettle_wire.batch import BatchEnd, BatchRequest, BatchState, EndCause
 
 STATES: Final = {
@@ -26,22 +27,6 @@ _TORQUE_LIMITS: Final = {**dict.fromkeys((-11, -12), EndCause.TIME), -10: EndCau
 _BY_SIGNAL: Final = 256
 _TERMINATED: Final = 271
 _ID: Final = re.compile(r"(\d+(?:\[\])?)(?:\.[\w.-]+)?")
-
-
-class PbsJob(msgspec.Struct, frozen=True, kw_only=True):
-    """A job in an answer."""
-
-    id: str
-    name: str
-    state: BatchState | None
-    """None: a letter that says nothing."""
-    words: str
-    host: str = ""
-    end: BatchEnd | None = None
-
-
-class BrokenAnswerError(ValueError):
-    """What should be JSON or XML is not, or not to its end."""
 
 
 def directives(intent: str, directory: str, request: BatchRequest, *, torque: bool, gpus: str) -> list[str]:
@@ -72,7 +57,7 @@ def submitted(output: str) -> str | None:
     return None
 
 
-def jobs(output: str) -> Iterator[PbsJob]:
+def jobs(output: str) -> Iterator[ListedJob]:
     """
     The jobs in an answer of `qstat`: JSON of OpenPBS, or XML of Torque.
 
@@ -95,7 +80,7 @@ class _Answer(msgspec.Struct):
     jobs: dict[str, dict[str, object]] = msgspec.field(name="Jobs", default_factory=dict)
 
 
-def _of_json(text: str) -> Iterator[PbsJob]:
+def _of_json(text: str) -> Iterator[ListedJob]:
     try:
         answer = msgspec.json.decode(text, type=_Answer)
     except msgspec.MsgspecError as error:
@@ -112,7 +97,7 @@ def _used(value: object) -> dict[str, object]:
         return {}
 
 
-def _of_xml(text: str) -> Iterator[PbsJob]:
+def _of_xml(text: str) -> Iterator[ListedJob]:
     try:
         root = ET.fromstring(text)  # noqa: S314 - of our own batch system
     except ET.ParseError as error:
@@ -125,13 +110,13 @@ def _of_xml(text: str) -> Iterator[PbsJob]:
         yield _job(fields.get("Job_Id", ""), fields, _TORQUE_LIMITS)
 
 
-def _job(id_: str, fields: Mapping[str, str], limits: Mapping[int, EndCause]) -> PbsJob:
+def _job(id_: str, fields: Mapping[str, str], limits: Mapping[int, EndCause]) -> ListedJob:
     letter, comment = fields.get("job_state", ""), fields.get("comment", "")
     state = STATES.get(letter)
     words = f"{letter}: {comment}" if comment else letter
     end = _end(fields, words, limits) if state is BatchState.ENDED else None
     host = fields.get("exec_host", "").partition("/")[0]
-    return PbsJob(id=id_, name=fields.get("Job_Name", ""), state=state, words=words, host=host, end=end)
+    return ListedJob(id=id_, name=fields.get("Job_Name", ""), state=state, words=words, host=host, end=end)
 
 
 def _end(fields: Mapping[str, str], words: str, limits: Mapping[int, EndCause]) -> BatchEnd:
