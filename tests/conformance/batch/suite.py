@@ -88,6 +88,8 @@ class World:
     """It does what it is asked to do, but no answer comes back while this lasts."""
     large: BatchRequest
     """Of two jobs that ask for this the second one waits."""
+    away_is_doubt: bool = False
+    """What cannot reach it does not know whether it did."""
 
     def submission(self, script: str, request: BatchRequest | None = None) -> Submission:
         """A job with a sandbox of its own."""
@@ -256,9 +258,13 @@ class BatchSuite:
             ):
                 with pytest.raises(UnavailableError):
                     await ask
-            with pytest.raises(NotTakenError) as refused:
-                await world.hasty.submit(submission)
-            assert refused.value.passes
+            if world.away_is_doubt:
+                with pytest.raises(InDoubtError):
+                    await world.hasty.submit(submission)
+            else:
+                with pytest.raises(NotTakenError) as refused:
+                    await world.hasty.submit(submission)
+                assert refused.value.passes
         assert {job.intent: job.id} == await world.system.find([job.intent, submission.intent], owners)
         await world.system.cancel(job)
         await world.ended(job)

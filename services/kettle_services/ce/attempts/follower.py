@@ -7,6 +7,7 @@ What is to be done follows from what is recorded, so a process that begins again
 import asyncio
 import logging
 import math
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Final
@@ -30,9 +31,10 @@ from kettle_services.ce.domain.attempts import progress
 from kettle_services.ce.domain.attempts.attempt import BatchClaim, Run, Stage
 from kettle_services.ce.domain.attempts.claims import Changes
 from kettle_services.ce.domain.attempts.endings import result_of
+from kettle_services.ce.domain.attempts.pace import Pace
 from kettle_services.ce.domain.batch.listed import ListedJob
 from kettle_wire.attempts import Ending
-from kettle_wire.batch import BatchEnd
+from kettle_wire.batch import BatchEnd, BatchState
 from kettle_wire.codes import VacateCode
 from kettle_wire.commands.startd import Activation
 from kettle_wire.events.batch import BatchEvent
@@ -42,8 +44,6 @@ _log: Final = logging.getLogger(__name__)
 _CHECK_S: Final = 60.0
 """How often it is asked whether it is well while it has no job of ours."""
 _TRY_AGAIN_S: Final = 10.0
-_SHARE: Final = 20.0
-"""Between two questions there are so many times as many seconds as the last one took."""
 _TOGETHER: Final = 200
 """Changes that go into the log together: a frame is read as a whole."""
 
@@ -77,6 +77,7 @@ class Follower:
         """What is done last about a claim."""
         self._working: set[asyncio.Task[None]] = set()
         self._absent: dict[str, progress.Absence] = {}
+        self._pace: Final = Pace(settings.poll_least, settings.poll_most)
         self._wake: Final = asyncio.Event()
         book.changed.append(self._changed)
 
@@ -121,6 +122,8 @@ class Follower:
         of = after or before
         if of is None or of.system != self.name or of.run is None:
             return
+        if (where := _where(after)) != _where(before) and where is not None:
+            self._pace.happened(time.monotonic())
         if after is None:
             self._orders.forget(of.claim)
             self._absent.pop(of.claim, None)
@@ -156,6 +159,7 @@ class Follower:
         if run is None or run.stage is not Stage.STAGING:
             return
         ending = await self._files.bring(run, activation)
+        fault_point("batch.brought")
         run = self._run(claim)
         if run is None:
             return
@@ -216,7 +220,7 @@ class Follower:
         """Ask for all jobs again and again; never returns."""
         while True:
             self._wake.clear()
-            began = asyncio.get_running_loop().time()
+            began = time.monotonic()
             try:
                 asked = await self._look()
                 if not asked:
@@ -230,8 +234,8 @@ class Follower:
                 self.trouble = f"batch system {self.name} does not answer: {error}"
                 await asyncio.sleep(_TRY_AGAIN_S)
                 continue
-            took = asyncio.get_running_loop().time() - began
-            await asyncio.sleep(min(self.settings.poll_most, max(self.settings.poll_least, _SHARE * took)))
+            ended = time.monotonic()
+            await asyncio.sleep(self._pace.pause(ended - began, ended))
             if not asked:
                 await self._woken(self._rest())
 
@@ -288,6 +292,7 @@ class Follower:
             if self._run(claim) is not run:
                 continue
             if (id_ := found.get(run.intent)) is not None:
+                fault_point("batch.found")
                 await self._book.of(claim, progress.taken(run, id_, now()))
             elif events := progress.not_found(run, asked, settling=self._system.settling):
                 await self._book.of(claim, events)
@@ -324,6 +329,7 @@ class Follower:
                 left = await self._files.left(run)
             except AwayError:  # what it has left is asked for with the next answer
                 return []
+            fault_point("batch.answered")
             return progress.ended(run, progress.completed(said.end, left), now())
         return progress.seen(run, said.state, now(), words=said.words, host=said.host)
 
@@ -360,6 +366,7 @@ class Follower:
             absence = self._absent[claim]
             end = progress.judged(absence, books.get(run.id), left, now(), patience=patience)
             if end is not None:
+                fault_point("batch.answered")
                 changes += [(claim, event) for event in progress.ended(run, end, now())]
         await self._record(long, changes)
 
@@ -368,3 +375,9 @@ class Follower:
         run = self._run(claim)
         if run is not None and claim not in self._busy and (order := self._orders.due(claim, run)):
             self._do(claim, partial(self._orders.give, claim, order, run))
+
+
+def _where(claim: BatchClaim | None) -> tuple[Stage, BatchState | None, bool] | None:
+    """How far a job is, and whether it is to end."""
+    run = claim.run if claim is not None else None
+    return None if run is None else (run.stage, run.state, run.stop is not None)

@@ -44,12 +44,15 @@ class Pbs:
         """By their names, each by a question of its own: there is none for several."""
         found: dict[Intent, BatchId] = {}
         for intent in intents:
-            ran = await self._asking.run(["qselect", *([] if self._torque else ["-x"]), "-N", intent])
-            if ran.status:
-                raise UnavailableError(said(ran))
-            if (id_ := words_of.submitted(ran.output)) is not None:
-                found[intent] = id_
+            if ids := await self._named(intent):
+                found[intent] = ids[-1]
         return found
+
+    async def _named(self, intent: Intent) -> list[BatchId]:
+        ran = await self._asking.run(["qselect", *([] if self._torque else ["-x"]), "-N", intent])
+        if ran.status:
+            raise UnavailableError(said(ran))
+        return words_of.listed_ids(ran.output)
 
     async def poll(self, jobs: Collection[Job]) -> Mapping[BatchId, ListedJob]:
         """All by one question, which names them."""
@@ -63,8 +66,9 @@ class Pbs:
             raise UnavailableError(cleaned(str(error))) from None
 
     async def cancel(self, job: Job) -> None:
-        """Ids are those of a server, and are not used again."""
-        await self._asking.order(["qdel", job.id], PBS, owner=job.owner)
+        """The number may be another job's by now, since servers begin again: the name has to fit."""
+        if job.id in await self._named(job.intent):
+            await self._asking.order(["qdel", job.id], PBS, owner=job.owner)
 
     async def hold(self, job: Job, *, running: bool) -> None:
         """A job that runs is suspended, which operators may; else it is held."""

@@ -21,6 +21,8 @@ STATES: Final = {
 _LIMITS: Final = {
     **dict.fromkeys((-29, -28), EndCause.TIME),
     **dict.fromkeys((-27, -26), EndCause.MEMORY),
+    **dict.fromkeys((-25, -24), EndCause.REMOVED),  # for more processors than it had asked for
+    -20: EndCause.NODE,
 }
 """Exit statuses by which OpenPBS says that it ended a job."""
 _TORQUE_LIMITS: Final = {**dict.fromkeys((-11, -12), EndCause.TIME), -10: EndCause.MEMORY}
@@ -51,10 +53,13 @@ def directives(intent: str, directory: str, request: BatchRequest, *, torque: bo
 
 def submitted(output: str) -> str | None:
     """The id that `qsub` printed; None: there is none."""
-    for line in reversed(output.splitlines()):
-        if _ID.fullmatch(line.strip()):
-            return line.strip()
-    return None
+    ids = listed_ids(output)
+    return ids[-1] if ids else None
+
+
+def listed_ids(output: str) -> list[str]:
+    """The ids that stand each in a line of its own; what is none is passed over."""
+    return [line.strip() for line in output.splitlines() if _ID.fullmatch(line.strip())]
 
 
 def jobs(output: str) -> Iterator[ListedJob]:
