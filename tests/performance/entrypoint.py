@@ -102,7 +102,9 @@ async def _running(entrypoint: Entrypoint, count: int) -> float:
 
 
 async def _late(entrypoint: Entrypoint, fake: FakeSlurm, count: int) -> list[float]:
-    """Seconds from the change of one job after the other at the batch system to the report of it at the access point."""
+    """
+    Seconds from the change of one job after the other at the batch system to the report of it at the access point.
+    """
     jobs = dict(list(fake.jobs().items())[:count])
     claims = {each.run.id: claim for claim, each in entrypoint.claims.items() if each.run is not None}
     reports, late = entrypoint.world.reports, list[float]()

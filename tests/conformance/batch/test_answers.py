@@ -180,7 +180,10 @@ def test_every_reason_of_lsf_is_a_cause() -> None:
 
 
 def test_every_exit_status_of_pbs_is_a_cause() -> None:
-    """Those by which the server says that it has ended a job, or could not start it, and those of programs; above is a signal."""
+    """
+    Those by which the server says that it has ended a job, or could not start it, and those of programs; above is a
+    signal.
+    """
     for cause, statuses in _STATES["pbs ends"].items():
         for status in statuses:
             job = {"Job_Name": "n", "job_state": "F", "stime": "x", "Exit_status": status}

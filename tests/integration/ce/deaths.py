@@ -31,7 +31,7 @@ from kettle_wire.worker_reports import FinalReport, Report
 _ROOT: Final = Path(__file__).parents[3]
 _ENDS: Final = "echo ran >>runs; exit 7"
 _STAYS: Final = "while :; do sleep 1; done"
-_SETTLING_S: Final = 6.0
+_SETTLING_S: Final = 15.0
 """Within this a command of these processes ends, and so long a job is in doubt."""
 STEPS: Final = {
     "ended": (_ENDS, ["batch.submitting", "batch.taken", "batch.found", "batch.answered", "batch.ended"]),
@@ -152,10 +152,9 @@ def main(dsn: str, settings: BatchSettings, place: Path) -> None:
         (place / "job").write_text(f"{name}\n")
         for fault in steps:
             status = _end(dsn, settings, place, name, fault)
-            if -signal.SIGKILL != status:
-                sys.exit(f"{name}: {status}, and not killed at {fault}")
-            if (place / name).exists():
-                sys.exit(f"{name}: told before it was killed at {fault}")
+            if -signal.SIGKILL != status or (place / name).exists():
+                told = (place / name).read_text() if (place / name).exists() else "nothing"
+                sys.exit(f"{name}: {status}, where it was to be killed at {fault}; reported: {told}")
         if status := _end(dsn, settings, place, name, ""):
             sys.exit(f"{name}: {status} at its end")
 

@@ -3,6 +3,7 @@ A process that is killed between what it records and what it does submits no job
 """
 
 import os
+import shutil
 import tempfile
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -66,7 +67,7 @@ async def real_grid_engine(place: Path) -> AsyncGenerator[BatchSettings]:
     with grid_engine() as cell:
         for name in ("qsub", "qstat", "qdel", "qconf", "qacct"):
             command = place / "bin" / name
-            command.write_text(f'#!/bin/sh\nexec {" ".join(cell.commands.enter)} {name} "$@"\n')
+            command.write_text(f'#!/bin/sh\nexec {" ".join(cell.commands.enter)} {shutil.which(name)} "$@"\n')
             command.chmod(0o755)
         environment = {**ENVIRONMENT, "PATH": f"{place / 'bin'}:{os.environ['PATH']}"}
         yield _settings(BatchKind.SGE, cell.place, environment)

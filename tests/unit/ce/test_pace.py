@@ -27,7 +27,9 @@ def asked(took: float, changes: list[float], until: float) -> tuple[list[float],
 
 @pytest.mark.parametrize("took", [0.01, 0.1, 0.3, 0.5])
 def test_what_changes_while_others_do_is_known_within_two_seconds(took: float) -> None:
-    """However many jobs change: each question is about all of them, and they are asked for a third of the time."""
+    """
+    However many jobs change: each question is about all of them, and they are asked for a third of the time.
+    """
     changes = [10.0 + 0.7 * number for number in range(500)]
     questions, known = asked(took, changes, 400.0)
     busy = [each for each in questions if 30.0 <= each < 330.0]

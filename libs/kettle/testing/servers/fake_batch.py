@@ -1,4 +1,6 @@
-"""A batch system of programs with the names of OpenPBS's, Torque's, LSF's or HTCondor's, whose jobs run on this machine."""
+"""
+A batch system of programs with the names of OpenPBS's, Torque's, LSF's or HTCondor's, whose jobs run on this machine.
+"""
 
 import json
 import os

@@ -73,7 +73,7 @@ def run(id_: str) -> None:
     """The process of a job: run its script, then write down how that ended."""
     script = str(PLACE / f"script.{id_}")
     name = {"lsf": "LSB_JOBID", "htcondor": "KETTLE_BATCH_ID"}.get(KIND, "PBS_JOBID")
-    with changing() as state:  # whoever has begun us has written that down
+    with changing() as state:  # the command that began this process has written that
         job = state["jobs"][id_]
     ran = subprocess.run(
         ["sh", job.get("script", script)],
@@ -106,7 +106,9 @@ def add(name: str, slots: int, text: str = "", **more: object) -> str:
 
 
 def order(verb: str, is_meant: Callable[[Job], bool]) -> list[Job]:
-    """Have jobs that have not ended be removed, held, suspended, or go on; the jobs that were meant, as they were."""
+    """
+    Have jobs that have not ended be removed, held, suspended, or go on; the jobs that were meant, as they were.
+    """
     before: list[Job] = []
     with changing() as state:
         for job in state["jobs"].values():
@@ -332,21 +334,21 @@ def _is_meant(constraint: str) -> Callable[[Job], bool]:
     return lambda _: True
 
 
-_CONDOR: Final = {"queued": 1, "running": 2, "held": 5, "suspended": 7}
+_CONDOR: Final = {"queued": 1, "running": 2, "removed": 3, "ended": 4, "held": 5, "suspended": 7}
 
 
 def _ad(job: Job) -> Job:
     ad: Job = {
         "ClusterId": int(job["id"]),
         "KettleIntent": job["name"],
-        "JobStatus": _CONDOR.get(job["state"], 4),
+        "JobStatus": _CONDOR[job["state"]],
     }
     if "began" in job:
         ad |= {"RemoteHost": "slot1@node", "JobStartDate": job["began"]}
     if job["state"] == "ended":
         ad |= {"EnteredCurrentStatus": job["ended"]}
         if job["how"] == "removed":
-            return ad | {"JobStatus": 3, "RemoveReason": "via condor_rm (by user somebody)"}
+            return ad | {"JobStatus": _CONDOR["removed"], "RemoveReason": "via condor_rm (by user somebody)"}
         by_signal = job["status"] < 0
         ad |= {"ExitBySignal": by_signal, "ExitSignal" if by_signal else "ExitCode": abs(job["status"])}
     return ad

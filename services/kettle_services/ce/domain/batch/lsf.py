@@ -17,7 +17,9 @@ STATES: Final = {
     **dict.fromkeys(("USUSP", "SSUSP"), BatchState.SUSPENDED),
     **dict.fromkeys(("DONE", "EXIT"), BatchState.ENDED),
 }
-"""All words but UNKWN and ZOMBI: the host of such a job does not answer, and what became of it is not known."""
+"""
+All words but UNKWN and ZOMBI: the host of such a job does not answer, and what became of it is not known.
+"""
 _REASONS: Final = (
     (EndCause.TIME, r"TERM_(RUNLIMIT|DEADLINE|WINDOW|CPULIMIT)"),
     (EndCause.MEMORY, r"TERM_(MEMLIMIT|SWAP)"),
