@@ -353,6 +353,30 @@ class TestRestarts:
             await second.stage(activation, Stage.SUBMITTED)
             assert 1 == len(fake.jobs())
 
+    async def test_a_job_that_ended_before_it_was_looked_for_is_not_submitted_again(
+        self, world: World, fake: FakeSlurm
+    ) -> None:
+        """
+        A batch system that lists no job that has ended, and keeps no books, says nothing of it; that it began is seen in its sandbox.
+        """
+        world.settings = msgspec.structs.replace(world.settings, patience=3.0)
+        fake.set_mode("deaf", "runs")
+        async with world.running() as first:
+            await first.well()
+            activation = await first.submit("exit 5")
+            run = await first.stage(activation, Stage.SUBMITTING)
+            sandbox = Path(first.follower.sandboxes.path(run.intent))
+            await until((sandbox / ".kettle" / "end").exists, lambda: "it does not end")
+        fake.set_mode("vanished", "unbooked")
+        async with world.running() as second:
+            final = await second.final(activation)
+            assert final.result.exit is not None
+            assert (5, "100") == (
+                final.result.exit.code,
+                final.told["GridJobId"].strip('"').rpartition("/")[2],
+            )
+        assert 1 == fake.asked("sbatch")
+
     async def test_an_end_is_told_again_until_it_is_confirmed(self, world: World, fake: FakeSlurm) -> None:
         """
         What had ended is reported by the next process as well, with its results; its claims are renewed and known.

@@ -12,6 +12,7 @@ from typing import Final
 
 import pytest
 from tests.integration.ce.deaths import deaths
+from tests.scenario.accounts import people
 
 from kettle.testing.servers.fake_batch import FakeBatch
 from kettle.testing.servers.fake_slurm import FakeSlurm
@@ -60,15 +61,23 @@ async def real_slurm(place: Path) -> AsyncGenerator[BatchSettings]:
 
 @asynccontextmanager
 async def real_grid_engine(place: Path) -> AsyncGenerator[BatchSettings]:
-    """A real one, whose commands are run in its namespaces."""
+    """
+    A real one, whose commands are run in its namespaces.  It takes no jobs of root, so there they are a person's, as are their sandboxes.
+    """
     if why := no_grid_engine():
         pytest.skip(why)
     (place / "bin").mkdir()
-    with grid_engine() as cell:
+    with people(1) as (person,), grid_engine() as cell:
         for name in ("qsub", "qstat", "qdel", "qconf", "qacct"):
             command = place / "bin" / name
             command.write_text(f'#!/bin/sh\nexec {" ".join(cell.commands.enter)} {shutil.which(name)} "$@"\n')
             command.chmod(0o755)
+        become = f"setpriv --reuid={person.uid} --regid={person.gid} --clear-groups --"
+        (place / "bin" / "qsub").write_text(
+            "#!/bin/sh\nscript=$(cat)\nchown -R "
+            f"{person.uid}:{person.gid} \"$(printf '%s\\n' \"$script\" | sed -n 's/^#\\$ -wd //p')\"\n"
+            f'printf \'%s\\n\' "$script" | {" ".join(cell.commands.enter)} {become} {shutil.which("qsub")} "$@"\n'
+        )
         environment = {**ENVIRONMENT, "PATH": f"{place / 'bin'}:{os.environ['PATH']}"}
         yield _settings(BatchKind.SGE, cell.place, environment)
 

@@ -35,7 +35,7 @@ qconf -ssconf | sed 's/^schedule_interval.*/schedule_interval 0:0:1/; s/^flush_s
     s/^flush_finish_sec.*/flush_finish_sec 1/' >"$place/scheduler"
 qconf -Msconf "$place/scheduler"
 mkdir "$place/configuration"
-qconf -sconf global | sed 's/^min_uid .*/min_uid 0/; s/^min_gid .*/min_gid 0/; s/^reporting_params.*/reporting_params accounting=true reporting=false flush_time=00:00:01 accounting_flush_time=00:00:00 joblog=false sharelog=00:00:00/' \
+qconf -sconf global | sed 's/^reporting_params.*/reporting_params accounting=true reporting=false flush_time=00:00:01 accounting_flush_time=00:00:00 joblog=false sharelog=00:00:00/' \
     >"$place/configuration/global"
 qconf -Mconf "$place/configuration/global"
 cat >"$place/host" <<'END'

@@ -295,8 +295,22 @@ class Follower:
                 fault_point("batch.found")
                 await self._book.of(claim, progress.taken(run, id_, now()))
             elif events := progress.not_found(run, asked, settling=self._system.settling):
-                await self._book.of(claim, events)
-                self._do(claim, partial(self._ask_again, claim))
+                await self._not_found(claim, run, events)
+
+    async def _not_found(self, claim: str, run: Run, events: list[BatchEvent]) -> None:
+        """
+        A job that has begun was taken: it may have ended since, and not every batch system lists those that have.
+        """
+        try:
+            number = await self._files.begun(run)
+        except AwayError:
+            return
+        if number:
+            fault_point("batch.found")
+            await self._book.of(claim, progress.taken(run, number, now()))
+        elif number is None:
+            await self._book.of(claim, events)
+            self._do(claim, partial(self._ask_again, claim))
 
     async def _ask_again(self, claim: str) -> None:
         async with self._submissions:
