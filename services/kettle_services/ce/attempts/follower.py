@@ -8,7 +8,7 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -32,7 +32,6 @@ from kettle_services.ce.domain.attempts.attempt import BatchClaim, Run, Stage
 from kettle_services.ce.domain.attempts.claims import Changes
 from kettle_services.ce.domain.attempts.endings import result_of
 from kettle_services.ce.domain.attempts.pace import Pace
-from kettle_services.ce.domain.batch.listed import ListedJob
 from kettle_wire.attempts import Ending
 from kettle_wire.batch import BatchEnd, BatchState
 from kettle_wire.codes import VacateCode
@@ -319,33 +318,58 @@ class Follower:
     async def _poll(self, there: Mapping[str, Run]) -> None:
         seen = await self._system.poll([job_of(run) for run in there.values()])
         absent: dict[str, Run] = {}
+        over: dict[str, BatchEnd] = {}
         changes: Changes = []
         for claim, run in there.items():
             if (said := seen.get(run.id)) is None:
                 absent[claim] = run
                 continue
             self._absent.pop(claim, None)
-            if self._run(claim) is run:
-                changes += [(claim, event) for event in await self._said(run, said)]
+            if said.end is not None:
+                over[claim] = said.end
+            elif said.state is None:
+                _log.error("a word that is not known", extra={"system": self.name, "said": said.words})
+            else:
+                found = progress.seen(run, said.state, now(), words=said.words, host=said.host)
+                changes += [(claim, event) for event in found]
         await self._record(there, changes)
         for claim in there:
             self._steer(claim)
+        await self._end(there, list(over), lambda claim, left: progress.completed(over[claim], left))
         if absent:
             await self._look_into(absent)
 
-    async def _said(self, run: Run, said: ListedJob) -> list[BatchEvent]:
-        """What follows from what it says of a job."""
-        if said.state is None:
-            _log.error("a word that is not known", extra={"system": self.name, "said": said.words})
-            return []
-        if said.end is not None:
-            try:
-                left = await self._files.left(run)
-            except AwayError:  # what it has left is asked for with the next answer
-                return []
-            fault_point("batch.answered")
-            return progress.ended(run, progress.completed(said.end, left), now())
-        return progress.seen(run, said.state, now(), words=said.words, host=said.host)
+    async def _end(
+        self,
+        asked: Mapping[str, Run],
+        over: Sequence[str],
+        judged: Callable[[str, BatchEnd | None], BatchEnd | None],
+    ) -> None:
+        """
+        Record how jobs ended, as `judged` says by what each has left; None: it may not have ended.
+
+        What jobs have left is read of many at the same time, and what is known of those is recorded before the next ones are read.
+        """
+        claims = [claim for claim in over if self._run(claim) is asked[claim]]
+        for start in range(0, len(claims), _TOGETHER):
+            part = claims[start : start + _TOGETHER]
+            lefts = await asyncio.gather(*(self._left(asked[claim]) for claim in part))
+            changes: Changes = []
+            for claim, left in zip(part, lefts, strict=True):
+                if left is not None and (end := judged(claim, left[0])) is not None:
+                    changes += [(claim, event) for event in progress.ended(asked[claim], end, now())]
+            if changes:
+                fault_point("batch.answered")
+            await self._record(asked, changes)
+
+    async def _left(self, run: Run) -> tuple[BatchEnd | None] | None:
+        """
+        How a job ended by its own word; None: its host is away, and it is asked for with the next answer.
+        """
+        try:
+            return (await self._files.left(run),)
+        except AwayError:
+            return None
 
     async def _record(self, asked: Mapping[str, Run], changes: Changes) -> None:
         """
@@ -369,20 +393,14 @@ class Follower:
         except UnavailableError as error:  # nobody is given up while the books cannot be read
             patience = math.inf
             _log.info("its books cannot be read", extra={"system": self.name, "cause": str(error)})
-        changes: Changes = []
-        for claim, run in long.items():
-            if self._run(claim) is not run or (run.id in books and books[run.id] is None):
-                continue
-            try:
-                left = await self._files.left(run)
-            except AwayError:
-                continue
-            absence = self._absent[claim]
-            end = progress.judged(absence, books.get(run.id), left, now(), patience=patience)
-            if end is not None:
-                fault_point("batch.answered")
-                changes += [(claim, event) for event in progress.ended(run, end, now())]
-        await self._record(long, changes)
+
+        def judged(claim: str, left: BatchEnd | None) -> BatchEnd | None:
+            return progress.judged(
+                self._absent[claim], books.get(long[claim].id), left, now(), patience=patience
+            )
+
+        goes_on = {id_ for id_, end in books.items() if end is None}
+        await self._end(long, [claim for claim, run in long.items() if run.id not in goes_on], judged)
 
     def _steer(self, claim: str) -> None:
         """Give the batch system the order that is due."""
