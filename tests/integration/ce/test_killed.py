@@ -68,16 +68,16 @@ async def real_grid_engine(place: Path) -> AsyncGenerator[BatchSettings]:
         pytest.skip(why)
     (place / "bin").mkdir()
     with people(1) as (person,), grid_engine() as cell:
-        for name in ("qsub", "qstat", "qdel", "qconf", "qacct"):
+        enter = " ".join(cell.commands.enter)
+        theirs = f"{enter} setpriv --reuid={person.uid} --regid={person.gid} --clear-groups --"
+        own = f'chown -R {person.uid}:{person.gid} "$(printf %s "$script" | sed -n "s/^#[$] -wd //p")"'
+        lines = {name: f'exec {enter} {shutil.which(name)} "$@"' for name in ("qstat", "qconf", "qacct")}
+        lines["qdel"] = f'exec {theirs} {shutil.which("qdel")} "$@"'
+        lines["qsub"] = f'script=$(cat)\n{own}\nprintf %s "$script" | {theirs} {shutil.which("qsub")} "$@"'
+        for name, line in lines.items():
             command = place / "bin" / name
-            command.write_text(f'#!/bin/sh\nexec {" ".join(cell.commands.enter)} {shutil.which(name)} "$@"\n')
+            command.write_text(f"#!/bin/sh\n{line}\n")
             command.chmod(0o755)
-        become = f"setpriv --reuid={person.uid} --regid={person.gid} --clear-groups --"
-        (place / "bin" / "qsub").write_text(
-            "#!/bin/sh\nscript=$(cat)\nchown -R "
-            f"{person.uid}:{person.gid} \"$(printf '%s\\n' \"$script\" | sed -n 's/^#\\$ -wd //p')\"\n"
-            f'printf \'%s\\n\' "$script" | {" ".join(cell.commands.enter)} {become} {shutil.which("qsub")} "$@"\n'
-        )
         environment = {**ENVIRONMENT, "PATH": f"{place / 'bin'}:{os.environ['PATH']}"}
         yield _settings(BatchKind.SGE, cell.place, environment)
 

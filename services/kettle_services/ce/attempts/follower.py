@@ -387,17 +387,18 @@ class Follower:
         long = {claim: run for claim, run in absent.items() if progress.is_looked_into(self._absent[claim])}
         if not long:
             return
-        patience, books = self.settings.lost_after, dict[str, BatchEnd | None]()
+        lost_after, books = self.settings.lost_after, dict[str, BatchEnd | None]()
+        settling = self._system.settling
         try:
             books |= await self._system.accounting([job_of(run) for run in long.values()])
         except UnavailableError as error:  # nobody is given up while the books cannot be read
-            patience = math.inf
+            lost_after = settling = math.inf
             _log.info("its books cannot be read", extra={"system": self.name, "cause": str(error)})
 
         def judged(claim: str, left: BatchEnd | None) -> BatchEnd | None:
-            return progress.judged(
-                self._absent[claim], books.get(long[claim].id), left, now(), patience=patience
-            )
+            run = long[claim]
+            patience = progress.patience_with(run, lost_after, settling=settling)
+            return progress.judged(self._absent[claim], books.get(run.id), left, now(), patience=patience)
 
         goes_on = {id_ for id_, end in books.items() if end is None}
         await self._end(long, [claim for claim, run in long.items() if run.id not in goes_on], judged)
