@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 import asyncssh
+import msgspec
 import pytest
 from tests.conformance.batch.entrypoint import World, until
 from tests.conformance.providers.line import Line, line
@@ -238,6 +239,9 @@ async def test_a_job_runs_on_a_site_that_shares_no_files(
         assert "never-made" in ending.reason
         for each in (listed, changed, gone):
             run = await entrypoint.stage(each, Stage.ENDED)
+            assert run.id == await entrypoint.follower.sandboxes.begun(run)
+            never = msgspec.structs.replace(run, intent="kaaaaaaaaaaaaaa")
+            assert None is await entrypoint.follower.sandboxes.begun(never)
             await entrypoint.confirm(each)
             there = Path(entrypoint.follower.sandboxes.path(run.intent))
             await until(partial(_is_gone, there), lambda: "its sandbox stays")
