@@ -307,7 +307,7 @@ class Follower:
         if number:
             fault_point("batch.found")
             await self._book.of(claim, progress.taken(run, number, now()))
-        elif number is None:
+        elif number is None or run.stop is not None:
             await self._book.of(claim, events)
             self._do(claim, partial(self._ask_again, claim))
 
@@ -387,6 +387,7 @@ class Follower:
         long = {claim: run for claim, run in absent.items() if progress.is_looked_into(self._absent[claim])}
         if not long:
             return
+        absences = {claim: self._absent[claim] for claim in long}
         lost_after, books = self.settings.lost_after, dict[str, BatchEnd | None]()
         settling = self._system.settling
         try:
@@ -398,7 +399,7 @@ class Follower:
         def judged(claim: str, left: BatchEnd | None) -> BatchEnd | None:
             run = long[claim]
             patience = progress.patience_with(run, lost_after, settling=settling)
-            return progress.judged(self._absent[claim], books.get(run.id), left, now(), patience=patience)
+            return progress.judged(absences[claim], books.get(run.id), left, now(), patience=patience)
 
         goes_on = {id_ for id_, end in books.items() if end is None}
         await self._end(long, [claim for claim, run in long.items() if run.id not in goes_on], judged)
