@@ -204,6 +204,7 @@ Parts that run only when they are asked for: they take their time, write some Gi
 with 100,000 machines.
 """
 TOGETHER: Final[dict[str, tuple[str, ...]]] = {
+    "ce": ("routes",),
     "identity": ("logins", "identity_pool"),
     "gateway": ("streams", "pages", "live_pages", "gateway_pool"),
     "workflows": ("workflow_chain", "workflow_fan_out", "workflow_restart"),
