@@ -16,7 +16,7 @@ from kettle.client.connections.pool_connection import connect_pool
 from kettle.client.connections.pool_file import PoolFile, login_name
 from kettle.eventsourcing.log import Log
 from kettle.eventsourcing.shard import Shard
-from kettle.runtime import Runtime
+from kettle.runtime import Runtime, shard_ownership
 from kettle.runtime.settings import OwnerSettings
 from kettle.testing.patience import PATIENCE_S
 from kettle.testing.services import Backend, hosted
@@ -136,7 +136,7 @@ async def test_who_comes_while_iam_waits_for_its_shard_is_not_asked_to_come_agai
 ) -> None:
     """The question is heard by then, and answered as soon as iam can."""
     begun, asked = asyncio.Event(), asyncio.Event()
-    own, put = wiring.own_shard, Waiting.put
+    own, put = shard_ownership.own_shard, Waiting.put
 
     def seen(waiting: Waiting, question: Question, reply: str) -> bool:
         asked.set()

@@ -2,10 +2,11 @@
 
 import subprocess
 from pathlib import Path
-from types import SimpleNamespace
 
+import msgspec
 import pytest
 
+from kettle.pool import DaemonState, MasterState
 from kettle.runtime import make_lifeline
 from kettle.testing.throwaway_pool import ThrowawayPool
 
@@ -16,17 +17,17 @@ def test_a_signal_that_reaches_nobody_is_an_error(tmp_path: Path, monkeypatch: p
     pool = ThrowawayPool(tmp_path, environ={}, settings={}, lifeline=lifeline)
     bystander = subprocess.Popen(["sleep", "600"], start_new_session=True)
     try:
-        daemon = SimpleNamespace(name="iam", pid=bystander.pid)
-        state = SimpleNamespace(
-            pid=bystander.pid, daemon=lambda _name: daemon
-        )  # a master that is not above it
+        # Of a master that is not above it.
+        daemon = DaemonState(name="iam", status="running", pid=bystander.pid)
+        state = MasterState(pool="p", pool_id="i", pid=bystander.pid, started=0.0, daemons=(daemon,))
         monkeypatch.setattr(ThrowawayPool, "state", state)
         with pytest.raises(
             ProcessLookupError, match=f"iam, {bystander.pid} by its master's word, has not got"
         ):
             pool.kill("iam")
         assert bystander.poll() is None
-        daemon.pid = 0
+        gone = msgspec.structs.replace(daemon, pid=0)
+        monkeypatch.setattr(ThrowawayPool, "state", msgspec.structs.replace(state, daemons=(gone,)))
         assert 0 == pool.kill("iam")
     finally:
         bystander.kill()
