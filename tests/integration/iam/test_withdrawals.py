@@ -16,6 +16,7 @@ from tests.integration.iam.gate import WHO, Gate, gate_on
 
 from kettle.auth.trust.files import key_in
 from kettle.auth.trust.pool import Kind
+from kettle.embedded import EmbeddedError, nats
 from kettle.testing.patience import PATIENCE_S
 from kettle.testing.services import Backend, hosted
 from kettle_services.iam.wiring import serve
@@ -129,6 +130,23 @@ async def test_people_stay_when_somebody_else_is_cut_off(gate: Gate) -> None:
         await bob.until_ended()
         assert await lets_in(gate, gate.token("eve"))  # the server has done all by now that it does for that
         assert ada.is_open
+
+
+async def test_a_server_that_cannot_be_told_reads_its_whole_configuration(
+    gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody who is cut off stays for that."""
+    key = key_in(gate.server.credentials("bob"))
+    assert key is not None
+
+    async def tell(*_: object) -> None:
+        raise EmbeddedError("it does not answer")
+
+    monkeypatch.setattr(nats, "tell", tell)
+    async with credentialed(gate, "bob") as bob:
+        gate.members.revoke(Kind.PERSON, [key.public])
+        gate.server.trust_again()
+        await bob.until_ended()
 
 
 async def test_a_withdrawn_token_is_good_for_nothing(gate: Gate) -> None:
