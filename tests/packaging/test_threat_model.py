@@ -12,7 +12,7 @@ import pytest
 PAGE = "docs/explanation/threat-model.md"
 PAGES = sorted(
     f"docs/explanation/{page.name}"
-    for page in Path(__file__, "../../../docs/explanation").resolve().glob("*-and-*-tests.md")
+    for page in (Path(__file__).parents[2] / "docs/explanation").glob("*-and-*-tests.md")
 )
 TRIED = "tried by"
 QUOTED = re.compile(r"`([^`]+)`")
