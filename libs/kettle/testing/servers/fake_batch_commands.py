@@ -198,7 +198,8 @@ def _status(job: Job) -> int | None:
         return None
     if job["how"] == "removed":
         return 271
-    return job["status"] if job["status"] >= 0 else 256 - job["status"]
+    status: int = job["status"]
+    return status if status >= 0 else 256 - status
 
 
 def _json(known: dict[str, Job]) -> str:
@@ -326,7 +327,8 @@ def condor_submit(arguments: list[str]) -> str:
 def _is_meant(constraint: str) -> Callable[[Job], bool]:
     """The constraints that the adapter writes, and no others."""
     if found := re.fullmatch(r'ClusterId == (\d+) && KettleIntent =\?= "(\w+)"', constraint):
-        return lambda job: (job["id"], job["name"]) == found.groups()
+        meant = found.groups()
+        return lambda job: (job["id"], job["name"]) == meant
     if found := re.fullmatch(r'stringListMember\(KettleIntent \?: "", "([\w,]+)"\)', constraint):
         names = found[1].split(",")
         return lambda job: job["name"] in names
