@@ -1,6 +1,6 @@
 """
-The threat model names a test that attacks for each of its rows, or says that the row is open; the pages of promises, and of failures
-of pools, name one for each.
+The threat model names a test that attacks for each of its rows, or says that the row is open; the pages of promises (of identity, the
+gateway and workflows), and of failures of pools, name one for each.
 """
 
 import re
@@ -13,6 +13,7 @@ PAGE = "docs/explanation/threat-model.md"
 PROMISES = "docs/explanation/identity-and-its-tests.md"
 GATEWAY = "docs/explanation/gateway-and-its-tests.md"
 POOLS = "docs/explanation/pools-of-workers-and-their-tests.md"
+WORKFLOWS = "docs/explanation/workflows-and-their-tests.md"
 TRIED = "tried by"
 QUOTED = re.compile(r"`([^`]+)`")
 DEFINED = re.compile(r"^ *(?:async )?def (test_\w+)", re.MULTILINE)
@@ -55,7 +56,7 @@ def problems(attack: str, tried: str, tests: Path) -> Iterator[str]:
             yield f"{attack}: no file that is named there has {function}"
 
 
-@pytest.mark.parametrize("page", [PAGE, PROMISES, GATEWAY, POOLS])
+@pytest.mark.parametrize("page", [PAGE, PROMISES, GATEWAY, POOLS, WORKFLOWS])
 def test_each_row_names_tests_that_there_are(top: Path, page: str) -> None:
     """By file, and by function where one is named."""
     found = list(rows((top / page).read_text()))
