@@ -6,7 +6,7 @@ A DAG of many nodes with scripts, while everything that has to do with it is kil
 
 Each node has a PRE script, a job and a POST script, which count their runs in a file.  The victims are killed in turn, each as soon
 as the one before is back; `hands` is the process of the DAG job.  A script whose starter is killed begins again, as any
-job: so starters and the startd are no victims here.
+job: so starters are no victims here.
 
 The exit status is 1 if something ran twice or not at all, if a step was submitted twice, or if the log is not clean.
 """
@@ -35,7 +35,7 @@ from kettle_wire.commands.queue import Select
 
 HANDS: Final = "hands"
 VICTIMS: Final = (
-    "dagman", HANDS, "schedd", "shadow", "negotiator", "collector", "accounting", "gateway", "nats", "postgres",
+    "dagman", HANDS, "schedd", "shadow", "negotiator", "collector", "accounting", "gateway", "startd", "nats", "postgres",
 )  # fmt: skip
 STEPS: Final = ("append", "relay", "working_set")
 NODE: Final = """\

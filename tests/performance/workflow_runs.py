@@ -7,7 +7,7 @@ How fast DAGs run: JSON on standard output, each figure with its median and spre
 
 `chain` and `fan-out` run `/bin/true` on a pool of their own, from `condor_submit_dag` to the end of the DAG job.  `fan-out` runs as
 many jobs of one cluster on the same pool by turns, without and with a job event log (which nodes have, too): its rate is a share of
-theirs.  `restart` is processor time: to read the events of a workflow that is half done, and decide again.
+theirs, and so is what a node costs of processor time, by service, on a machine that has other work, too.  `restart` is processor time: to read the events of a workflow that is half done, and decide again.
 """
 
 import argparse
@@ -16,12 +16,15 @@ import json
 import sys
 import tempfile
 import time
+from collections.abc import Awaitable
 from pathlib import Path
 from typing import Any
 
+from tests.performance.jobs import sentence, spent
+
 from kettle.client import select
 from kettle.testing.commands.running import run
-from kettle.testing.measurements import say, summary
+from kettle.testing.measurements import accounted, say, summary
 from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 from kettle_services.condor import launchers
 from kettle_services.dagman.domain.decisions import react
@@ -82,12 +85,14 @@ async def on_a_pool(shape: str, sizes: list[int], rounds: int) -> dict[str, Any]
         place = Path(directory)
         commands = launchers.install(place / "commands")
         settings = {"startd": {"job_account": "own"}}
-        async with throwaway_pool(place / "pool", cpus=8, settings=settings) as pool:
-            for nodes in sizes:
-                say(f"{shape} of {nodes} nodes")
-                one = _chain if shape == "chain" else _fan_out
-                runs = [await one(pool, place, commands, nodes) for _ in range(rounds)]
-                found[f"{nodes}_nodes"] = summaries(runs)
+        with accounted() as group:
+            async with throwaway_pool(place / "pool", cpus=8, settings=settings) as pool:
+                measured = _Measured(pool, place, commands, group)
+                for nodes in sizes:
+                    say(f"{shape} of {nodes} nodes")
+                    one = measured.chain if shape == "chain" else measured.fan_out
+                    runs = [await one(nodes) for _ in range(rounds)]
+                    found[f"{nodes}_nodes"] = summaries(runs)
     return found
 
 
@@ -96,22 +101,45 @@ def summaries(runs: list[dict[str, float]]) -> dict[str, Any]:
     return {name: summary((run[name] for run in runs), 3) for name in runs[0]}
 
 
-async def _chain(pool: ThrowawayPool, place: Path, commands: Path, nodes: int) -> dict[str, float]:
-    edges = [f"PARENT n{number} CHILD n{number + 1}" for number in range(nodes - 1)]
-    return {"dag_s": await _dag(pool, place, commands, [*_nodes(nodes), *edges])}
+class _Measured:
+    """Runs on one pool; `group`: where the processor time of all of it is counted."""
 
+    def __init__(self, pool: ThrowawayPool, place: Path, commands: Path, group: Path | None) -> None:
+        self._pool = pool
+        self._place = place
+        self._commands = commands
+        self._group = group
 
-async def _fan_out(pool: ThrowawayPool, place: Path, commands: Path, nodes: int) -> dict[str, float]:
-    plain = await _plain(pool, nodes, "")
-    took = await _dag(pool, place, commands, _nodes(nodes))
-    logged = await _plain(pool, nodes, f"log = {place}/plain.log\n")
-    return {
-        "dag_s": took,
-        "nodes_per_s": nodes / took,
-        "plain_s": plain,
-        "share": plain / took,
-        "share_of_logged": logged / took,
-    }
+    async def chain(self, nodes: int) -> dict[str, float]:
+        """Each node waits for the one before it."""
+        edges = [f"PARENT n{number} CHILD n{number + 1}" for number in range(nodes - 1)]
+        return {"dag_s": await _dag(self._pool, self._place, self._commands, [*_nodes(nodes), *edges])}
+
+    async def fan_out(self, nodes: int) -> dict[str, float]:
+        """No node waits for another one."""
+        plain, plain_ms = await self._cost(nodes, _plain(self._pool, nodes, ""))
+        took, dag_ms = await self._cost(nodes, _dag(self._pool, self._place, self._commands, _nodes(nodes)))
+        log = f"log = {self._place}/plain.log\n"
+        logged, logged_ms = await self._cost(nodes, _plain(self._pool, nodes, log))
+        return {
+            "dag_s": took,
+            "nodes_per_s": nodes / took,
+            "plain_s": plain,
+            "share": plain / took,
+            "share_of_logged": logged / took,
+            "processor_ms_per_node": dag_ms,
+            "processor_ms_per_plain_job": plain_ms,
+            "processor_ms_per_logged_job": logged_ms,
+        }
+
+    async def _cost(self, jobs: int, run: Awaitable[float]) -> tuple[float, float]:
+        """Seconds of a run, and milliseconds of processor time for each of its jobs."""
+        before = spent(self._pool, self._group)
+        took = await run
+        after = spent(self._pool, self._group)
+        each = {name: 1000 * (after[name] - before.get(name, 0.0)) / jobs for name in after}
+        say(sentence(jobs / took, each))
+        return took, sum(each.values())
 
 
 def _nodes(count: int) -> list[str]:

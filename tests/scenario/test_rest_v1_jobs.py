@@ -294,12 +294,15 @@ async def test_the_stock_client_does_what_its_users_do(
 
     assert "Success" in await say("upload", "--name", "busybox.tar", "--filename", "busybox.tar")
     assert "busybox.tar" in await say("ls")
-    made = await say("run", job("/bin/sh -c 'echo hello; echo made > made'", outputFiles=["made"]))
+    made = await say(
+        "run", job("/bin/sh -c 'echo hello; echo oops >&2; echo made > made'", outputFiles=["made"])
+    )
     number = made.strip().removeprefix("Job created with id ")
     assert "demo" in await say("list", "--all")
     found = await until(number, "completed")
     assert [0] == [each["exitCode"] for each in found["execution"]["tasks"]]
     assert "hello\n" in await say("stdout", number)
+    assert "oops\n" in await say("stderr", number)
     assert "demo" in await say("list", "--completed")
     await say("download", "job", number)
     assert "made\n" == (work / "made").read_text()

@@ -18,6 +18,7 @@ from typing import Final
 
 import msgspec
 
+from kettle.jobs.lower_names import lower_names
 from kettle.jobs.private_attributes import PRIVATE
 from kettle_wire.ads import Ad, Scalar
 
@@ -75,9 +76,11 @@ class AttributeSeal:
 
     def sealed(self, ad: Ad, owner: str) -> Ad:
         """The ad with what is private sealed; an ad without such values is given back as it is."""
-        found = [name for name in ad if name.lower() in PRIVATE]
-        if all(name in _SPELLED.values() and not ad[name] for name in found):
+        spelled = lower_names(ad)
+        there = [(_SPELLED[name], spelled[name]) for name in PRIVATE & spelled.keys()]
+        if len(spelled) == len(ad) and all(name == said and not ad[said] for name, said in there):
             return ad
+        found = [name for name in ad if name.lower() in PRIVATE]
         return {
             _SPELLED[name.lower()] if name in found else name: self._seal(value, owner)
             if name in found

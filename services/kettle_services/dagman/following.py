@@ -28,9 +28,10 @@ from kettle_wire.subjects import Subjects
 DAG_JOB: Final = ["ClusterId", "Owner", "JobUniverse", "JobStatus", "CurrentHosts", "RemoveReason"]
 """What is asked of a DAG job."""
 _WITHIN_S: Final = 10.0
-_GATHER_S: Final = 0.05
-"""So long frames may be gathered while many jobs wait."""
-_MANY: Final = 100
+_GATHER_S: Final = 0.2
+"""So long frames may be gathered while many jobs wait: what costs is the turn, not the frame."""
+_MANY: Final = 250
+"""More than a large pool takes in that time."""
 
 _log: Final = logging.getLogger(__name__)
 

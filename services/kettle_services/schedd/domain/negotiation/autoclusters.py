@@ -43,15 +43,15 @@ def significant(ad: Mapping[str, Scalar], extra: Iterable[str] = ()) -> list[str
     return _there(_reached(ad, spelled, extra), spelled)
 
 
-def _there(reached: set[str], spelled: Mapping[str, str]) -> list[str]:
+def _there(reached: frozenset[str], spelled: Mapping[str, str]) -> list[str]:
     return sorted(spelled[name] for name in reached if name in spelled)
 
 
-def _reached(ad: Mapping[str, Scalar], spelled: Mapping[str, str], extra: Iterable[str]) -> set[str]:
+def _reached(ad: Mapping[str, Scalar], spelled: Mapping[str, str], extra: Iterable[str]) -> frozenset[str]:
     """
     The names in lower case of what is significant by itself in an ad, and of all that this mentions, be it there or not.
     """
-    names = {name.lower() for name in (*BASIC, *extra)} | _amounts(tuple(spelled))
+    names = _always(tuple(extra)) | _amounts(tuple(spelled))
     if is_parallel({"JobUniverse": ad.get(spelled.get("jobuniverse", ""), 0)}):
         names |= _OF_NODES
     pending = list(names)
@@ -62,6 +62,11 @@ def _reached(ad: Mapping[str, Scalar], spelled: Mapping[str, str], extra: Iterab
             names |= more
             pending.extend(more)
     return names
+
+
+@lru_cache(maxsize=16)
+def _always(extra: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(name.lower() for name in (*BASIC, *extra))
 
 
 @remembered_by_names

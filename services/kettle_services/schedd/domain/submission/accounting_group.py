@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
+from kettle.jobs.lower_names import lower_names
 from kettle_services.schedd.domain.submission.validation import Unacceptable
 from kettle_wire.ads import Ad, Expr, Scalar
 
@@ -35,7 +36,8 @@ def completed(
 
     Raises Unacceptable for a group that there is not, or that is not for the owner, and for somebody else's name.
     """
-    common = {name.lower(): value for name, value in ad.items() if name.lower() in _SAID}
+    spelled = lower_names(ad)
+    common = {name: ad[spelled[name]] for name in _SAID if name in spelled}
     places = [i for i, name in enumerate(columns) if name.lower() in _SAID]
     if usual and "." not in owner:
         members = {**members, usual: (*members.get(usual, ()), owner)}

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from kettle.jobs.lower_names import lower_names
 from kettle.jobs.pool_access import SESSION
 from kettle_services.schedd.domain.submission.validation import Unacceptable
 from kettle_wire.commands.queue import Submit
@@ -28,7 +29,7 @@ def in_session(submit: Submit) -> Submit:
     Raises:
         Unacceptable: it names a session itself, which would be taken for its own by who cleans up after it.
     """
-    if any(name.lower() == SESSION.lower() for name in (*submit.ad, *submit.columns)):
+    if SESSION.lower() in lower_names((*submit.ad, *submit.columns)):
         raise Unacceptable(
             f"the attribute {SESSION} says which running job has submitted a job: leave it out"
         )

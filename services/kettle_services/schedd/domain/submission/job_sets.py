@@ -8,6 +8,7 @@ queue; after that the same name is a new set, so that the history can distinguis
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from kettle.jobs.lower_names import lower_names
 from kettle_services.schedd.domain.submission.cluster import Cluster
 from kettle_services.schedd.domain.submission.validation import Unacceptable
 from kettle_wire.ads import Ad
@@ -25,12 +26,12 @@ def numbered(ad: Ad, columns: Sequence[str], clusters: Iterable[Cluster], *, own
     """
     if not {_NAME, _ID}.isdisjoint(map(str.lower, columns)):
         raise Unacceptable("jobset is the same for all jobs of a submission")
-    said = {name.lower(): value for name, value in ad.items()}
-    if _ID in said:
+    spelled = lower_names(ad)
+    if _ID in spelled:
         raise Unacceptable("the attribute JobSetId is set by the schedd, not by a submission")
-    if _NAME not in said:
+    if _NAME not in spelled:
         return ad
-    name = said[_NAME]
+    name = ad[spelled[_NAME]]
     if not isinstance(name, str) or not 0 < len(name) <= _LONGEST:
         raise Unacceptable(f"jobset is a name of 1 to {_LONGEST} characters")
     return {**ad, "JobSetId": _of(name, clusters, owner) or number}

@@ -12,7 +12,7 @@ import msgspec
 from kettle.classad import ClassAdError, parse
 from kettle.jobs.concurrency_limits import LimitsError, limits_of
 from kettle.jobs.credential_attributes import CREDENTIAL
-from kettle.jobs.lower_names import remembered_by_names
+from kettle.jobs.lower_names import lower_names, remembered_by_names
 from kettle.jobs.nodes import MOST_NODES
 from kettle.jobs.routed_attributes import AWAITS
 from kettle.tasks.nodes import on_node
@@ -132,7 +132,7 @@ def check_count(jobs: int, limit: int) -> None:
 
 def without_owner(ad: Ad, owner: str) -> Ad:
     """The ad without its Owner, which may say who submits; raises Unacceptable for anybody else."""
-    found = next((name for name in ad if name.lower() == "owner"), None)
+    found = lower_names(ad).get("owner")
     if found is None:
         return ad
     if ad[found] != owner:
