@@ -53,7 +53,7 @@ class WorkerPools:
         self._waits = waits
 
     def without_waiting(self) -> "WorkerPools":
-        """The same, for who wants to know at once that nobody answers for the scaler."""
+        """Ask for a caller that wants to know at once that nobody answers for the scaler."""
         return WorkerPools(self._requests, waits=False)
 
     async def apply(self, pool: WorkerPool) -> wire.PoolApplied:

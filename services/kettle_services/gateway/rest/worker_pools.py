@@ -39,7 +39,7 @@ class WorkerPoolQuestions:
 
     @asynccontextmanager
     async def _pools(self, asked: Asked) -> AsyncGenerator[WorkerPools]:
-        """Who is asked; many pools have no scaler, and whoever looks at one of them is not kept waiting."""
+        """Connect to the scaler as the person; many pools have none, and are not waited for."""
         async with self._people.of(asked.person) as client:
             yield client.worker_pools.without_waiting()
 

@@ -321,7 +321,7 @@ class Processes:
         machines: list[Machine] = []
         with self._locked():
             for directory in self._top.iterdir():
-                with suppress(UnreadableError):  # whoever asks for the list of machines is told
+                with suppress(UnreadableError):  # the next question about all machines is answered with it
                     machines += filter(None, [self._load(directory.name)])
         return [each for each in machines if each.pid and each.boot == self._boot]
 
