@@ -1,6 +1,7 @@
 """Pools of peers that something happens to, and what happens between a cloud and its provisioner."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -120,14 +121,16 @@ def error(status: int, code: str) -> Answer:
 
 
 def each_fifth(number: int = 5) -> Fault:
-    """Of all that the cloud is asked, one answer of five is lost."""
-    asked_so_far = 0
+    """
+    Of all that the cloud is asked, one answer of five is lost: counted by what is asked, so that the first answer about a machine that is
+    made is always one of them.
+    """
+    asked_so_far = Counter[tuple[str, str]]()
 
     def unlucky(asked: Asked) -> bool:
-        nonlocal asked_so_far
-        del asked
-        asked_so_far += 1
-        return asked_so_far % number == 1
+        what = asked.action, asked.field("DryRun")
+        asked_so_far[what] += 1
+        return asked_so_far[what] % number == 1
 
     return lost_answers(unlucky)
 

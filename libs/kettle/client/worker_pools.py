@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from kettle.bus.ports import Rep, Req
+from kettle.bus.ports import NoResponderError, Rep, Req
 from kettle.client.connections.transport import Requests, new_id
 from kettle.client.errors import ClientError, CommandRefusedError, PoolUnreachableError
 from kettle_wire.codes import RefusalCode
@@ -20,6 +20,8 @@ from kettle_wire.worker_pools import WorkerPool
 
 PATIENCE_S: Final = 10.0
 """A pool need not have a scaler: it is not waited for as long as for others."""
+_NOBODY_S: Final = 1.0
+"""After so long without anybody who answers who does not want to wait is told that there is no scaler."""
 _PROVIDER_S: Final = 90.0
 """After how long an answer is believed to be lost for which a provider is asked."""
 
@@ -45,8 +47,14 @@ class PoolUse(msgspec.Struct, frozen=True, kw_only=True):
 class WorkerPools:
     """Asks the scaler.  Every method raises NoScalerError where there is none."""
 
-    def __init__(self, requests: Requests) -> None:
+    def __init__(self, requests: Requests, *, waits: bool = True) -> None:
+        """`waits`: for a scaler that is being started again, too."""
         self._requests = requests
+        self._waits = waits
+
+    def without_waiting(self) -> "WorkerPools":
+        """Ask for a caller that wants to know at once that nobody answers for the scaler."""
+        return WorkerPools(self._requests, waits=False)
 
     async def apply(self, pool: WorkerPool) -> wire.PoolApplied:
         """Have a pool be as its file says."""
@@ -64,9 +72,9 @@ class WorkerPools:
         request = wire.CheckOffers(offers=offers)
         return (await self.ask(wire.CHECK_OFFERS, request, deadline=_PROVIDER_S)).faults
 
-    async def list(self, *, patience: float = PATIENCE_S) -> Sequence[wire.PoolSummary]:
-        """All pools of workers; `patience`: so many seconds a scaler that does not answer is waited for."""
-        return (await self.ask(wire.LIST_POOLS, wire.ListPools(), patience=patience)).pools
+    async def list(self) -> Sequence[wire.PoolSummary]:
+        """All pools of workers."""
+        return (await self.ask(wire.LIST_POOLS, wire.ListPools())).pools
 
     async def show(self, pool: str) -> wire.PoolShown:
         """One of them."""
@@ -153,10 +161,16 @@ class WorkerPools:
         request: Req,
         *,
         deadline: float = 0.0,
-        patience: float = PATIENCE_S,
     ) -> Rep:
         """What the scaler answers; for who makes the ids of commands.  Raises NoScalerError."""
-        patience = min(self._requests.transport.patience, patience)
+        patience = min(self._requests.transport.patience, PATIENCE_S)
+        if not self._waits:
+            try:
+                return await self._requests.ask(endpoint, request, patience=_NOBODY_S)
+            except PoolUnreachableError as error:
+                if isinstance(error.__cause__, NoResponderError):
+                    raise NoScalerError from error
+                # There is one, which has much to do: it is asked again, and gets the time that it needs.
         try:
             if deadline:
                 return await self._requests.ask(endpoint, request, patience=deadline, deadline=deadline)

@@ -1,6 +1,7 @@
 """Processes of this host."""
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -20,10 +21,10 @@ from tests.conformance.providers.suite import (
 from kettle.execution.system.cgroup_layout import groups_of, probe_cgroups, remove_layout
 from kettle.execution.system.linux import start_time
 from kettle.testing.patience import PATIENCE_S
-from kettle_services.provisioner.port import TellsOfEnds
+from kettle_services.provisioner.port import ProviderError, TellsOfEnds
 from kettle_services.provisioner.providers.process import AWAY, SILENT, ProcessSettings
 from kettle_services.provisioner.providers.processes import kill_tree, marked
-from kettle_wire.leases import MachineState
+from kettle_wire.leases import ErrorClass, MachineState
 from kettle_wire.worker_pools import Offer
 
 _OFFER = Offer(name="here", provider="process", cpus=2, memory=1000)
@@ -129,3 +130,22 @@ class TestProcess(ProviderSuite):
         async with asyncio.timeout(PATIENCE_S):
             assert [handle, handle] == [await queue.get() for queue in told]
         assert (await maker.get(handle)).proven
+
+    async def test_a_file_that_cannot_be_read_closes_the_provider(self, world: World) -> None:
+        """
+        Which machines there are is not known then: it says which file that is, ends nobody, and works again when the file is back.
+        """
+        provider = await world.provider()
+        assert isinstance(provider, TellsOfEnds)
+        handle = await provider.create(order(_OFFER, "crowd-7-1"), bootstrap("crowd-7-1"))
+        (file,) = (world.bootstraps.parent / "machines").glob(f"*/{handle}/machine.json")
+        kept = file.read_bytes()
+        file.write_bytes(kept[:10])
+        await provider.tell_of_ends(lambda ended: None)
+        for asked in (provider.find(), provider.get(handle), provider.delete(handle), provider.room()):
+            with pytest.raises(ProviderError, match=re.escape(str(file))) as refused:
+                await asked
+            assert ErrorClass.CONFIG is refused.value.error
+        file.write_bytes(kept)
+        assert [handle] == [each.handle for each in (await provider.find()).machines]
+        await gone(provider, handle)

@@ -31,6 +31,7 @@ from kettle_services.startd.domain.state.policy_expressions import DEFAULTS
 from kettle_services.startd.domain.state.slot_transitions import retire, state_of, step
 from kettle_wire.ads import Expr
 from kettle_wire.attempts import Ending
+from kettle_wire.codes import VacateCode
 from kettle_wire.commands.startd import Alive, ClaimKey
 from kettle_wire.jobs import JobId
 
@@ -326,6 +327,21 @@ def test_a_machine_can_be_left_in_peace_until_its_jobs_are_over() -> None:
     host = one()
     drained(host, "peaceful")
     assert after(host, attempts.over(host, report(), NOW)) is None
+
+
+def test_a_machine_that_is_left_in_peace_still_has_its_policy() -> None:
+    """PREEMPT ends a job of it as ever, with the same reason and after the same retirement time."""
+    for limit, leads in ((101, ("Claimed", "Retiring")), (100, ("Preempting", "Vacating"))):
+        host = one()
+        drained(host, "peaceful")
+        says = Says("PREEMPT", MaxJobRetirementTime=limit)
+        assert leads == after(host, step(host.claims["c1"], says, NOW))
+        then = host.claims["c1"].then
+        assert then is not None
+        assert VacateCode.StartdPreemptExpression is then.ending.code
+    host = one()
+    drained(host, "peaceful")
+    assert [] == step(host.claims["c1"], Says("PREEMPT", "WANT_SUSPEND"), NOW)
 
 
 def test_a_cancelled_drain_lets_jobs_go_on() -> None:

@@ -2,12 +2,13 @@
 Pools of workers and leases over HTTP: the scaler is asked in people's own names, so it decides itself what they may.
 """
 
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
 import msgspec
 
-from kettle.client import Client
 from kettle.client.events.sentences import sentence
 from kettle.client.explanations.pool_use import figures
 from kettle.client.worker_pools import WorkerPools
@@ -26,8 +27,6 @@ from kettle_wire.rest.problem import FieldProblem, ProblemCode
 from kettle_wire.worker_pools import WorkerPool
 
 _FILE: Final = "the pool file"
-_PATIENCE_S: Final = 1.0
-"""A list is asked for by everybody who looks, also in pools without a scaler: who wants it later asks again."""
 _A_DAY: Final = timedelta(days=1)
 
 
@@ -38,17 +37,23 @@ class WorkerPoolQuestions:
         self._people: Final = people
         self._repeats: Final = Repeats()
 
+    @asynccontextmanager
+    async def _pools(self, asked: Asked) -> AsyncGenerator[WorkerPools]:
+        """Connect to the scaler as the person; many pools have none, and are not waited for."""
+        async with self._people.of(asked.person) as client:
+            yield client.worker_pools.without_waiting()
+
     async def list(self, asked: Asked) -> Answer:
         """All pools."""
-        async with self._people.of(asked.person) as client:
-            found = await client.worker_pools.list(patience=_PATIENCE_S)
+        async with self._pools(asked) as pools:
+            found = await pools.list()
         return Answer(rest.Pools(pools=[_glance(each) for each in found]))
 
     async def get(self, asked: Asked) -> Answer:
         """One."""
         parameters: rest.GetPool = asked.parameters
-        async with self._people.of(asked.person) as client:
-            found = await client.worker_pools.show(parameters.pool)
+        async with self._pools(asked) as pools:
+            found = await pools.show(parameters.pool)
         offers = [_offer(each) for each in found.offers]
         return Answer(rest.Pool(summary=_glance(found.summary), pool=found.pool, offers=offers))
 
@@ -58,11 +63,11 @@ class WorkerPoolQuestions:
         pool = _pool_of(asked.body)
         if (first := self._repeats.first_answer(asked)) is not None:
             return first
-        async with self._people.of(asked.person) as client:
+        async with self._pools(asked) as pools:
             if parameters.dry_run:
-                return Answer(await _difference(client, pool))
+                return Answer(await _difference(pools, pool))
             request = wire.ApplyPool(id=command_id(asked), pool=pool)
-            applied = await client.worker_pools.ask(wire.APPLY_POOL, request)
+            applied = await pools.ask(wire.APPLY_POOL, request)
         answer = rest.PoolApplied(pool=pool.name, version=applied.version, changes=applied.changes)
         return self._repeats.answered(asked, Answer(answer))
 
@@ -73,8 +78,7 @@ class WorkerPoolQuestions:
         if (first := self._repeats.first_answer(asked)) is not None:
             return first
         id_, pool = command_id(asked), parameters.pool
-        async with self._people.of(asked.person) as client:
-            pools = client.worker_pools
+        async with self._pools(asked) as pools:
             match parameters.action:
                 case "resume":
                     await pools.ask(wire.RESUME_POOL, wire.ResumePool(id=id_, pool=pool))
@@ -90,8 +94,8 @@ class WorkerPoolQuestions:
     async def plan(self, asked: Asked) -> Answer:
         """The last plan, or one made for the question."""
         parameters: rest.GetPlan = asked.parameters
-        async with self._people.of(asked.person) as client:
-            found = await client.worker_pools.explain(
+        async with self._pools(asked) as pools:
+            found = await pools.explain(
                 parameters.pool,
                 dry_run=parameters.dry_run,
                 at=parameters.at.timestamp() if parameters.at is not None else 0.0,
@@ -115,8 +119,8 @@ class WorkerPoolQuestions:
         parameters: rest.GetMachinesOverTime = asked.parameters
         until = parameters.until or datetime.now(UTC)
         since = parameters.since or until - _A_DAY
-        async with self._people.of(asked.person) as client:
-            found = await client.worker_pools.over_time(
+        async with self._pools(asked) as pools:
+            found = await pools.over_time(
                 parameters.pool,
                 since=since.timestamp(),
                 until=until.timestamp(),
@@ -137,8 +141,8 @@ class WorkerPoolQuestions:
         parameters: rest.GetReport = asked.parameters
         now = datetime.now(UTC)
         since = parameters.since or now - _A_DAY
-        async with self._people.of(asked.person) as client:
-            use = await client.worker_pools.report(
+        async with self._pools(asked) as pools:
+            use = await pools.report(
                 parameters.pool, since=since.timestamp(), now=now.timestamp(), by=parameters.by
             )
         found = figures(use.report.leases, use.used, now=now.timestamp())
@@ -148,10 +152,8 @@ class WorkerPoolQuestions:
     async def leases(self, asked: Asked) -> Answer:
         """A list."""
         parameters: rest.ListLeases = asked.parameters
-        async with self._people.of(asked.person) as client:
-            found = await client.worker_pools.leases(
-                parameters.pool, states=parameters.state, limit=parameters.limit
-            )
+        async with self._pools(asked) as pools:
+            found = await pools.leases(parameters.pool, states=parameters.state, limit=parameters.limit)
         return Answer(rest.Leases(leases=[_lease(each) for each in found.leases], more=found.more))
 
     async def order_lease(self, asked: Asked) -> Answer:
@@ -160,15 +162,15 @@ class WorkerPoolQuestions:
         if (first := self._repeats.first_answer(asked)) is not None:
             return first
         request = wire.OrderLease(id=command_id(asked), pool=order.pool, offer=order.offer)
-        async with self._people.of(asked.person) as client:
-            ordered = await client.worker_pools.ask(wire.ORDER_LEASE, request)
+        async with self._pools(asked) as pools:
+            ordered = await pools.ask(wire.ORDER_LEASE, request)
         return self._repeats.answered(asked, Answer(rest.LeaseOrdered(id=ordered.lease), status=201))
 
     async def lease(self, asked: Asked) -> Answer:
         """One, also one that is over."""
         parameters: rest.GetLease = asked.parameters
-        async with self._people.of(asked.person) as client:
-            return Answer(_lease((await client.worker_pools.timeline(parameters.id)).lease))
+        async with self._pools(asked) as pools:
+            return Answer(_lease((await pools.timeline(parameters.id)).lease))
 
     async def give_up(self, asked: Asked) -> Answer:
         """Have one go; how it is then."""
@@ -178,16 +180,16 @@ class WorkerPoolQuestions:
         request = wire.GiveUpLease(
             id=command_id(asked), lease=parameters.id, reason=parameters.reason, force=parameters.force
         )
-        async with self._people.of(asked.person) as client:
-            await client.worker_pools.ask(wire.GIVE_UP_LEASE, request)
-            history = await client.worker_pools.timeline(parameters.id)
+        async with self._pools(asked) as pools:
+            await pools.ask(wire.GIVE_UP_LEASE, request)
+            history = await pools.timeline(parameters.id)
         return self._repeats.answered(asked, Answer(_lease(history.lease)))
 
     async def timeline(self, asked: Asked) -> Answer:
         """What happened to one."""
         parameters: rest.GetTimeline = asked.parameters
-        async with self._people.of(asked.person) as client:
-            history = await client.worker_pools.timeline(parameters.id)
+        async with self._pools(asked) as pools:
+            history = await pools.timeline(parameters.id)
         told = [(each.at, decode(each.data)) for each in history.moments]
         moments = [
             rest.LeaseMoment(at=_moment(at), type=tag_of(event), sentence=sentence(event)[0])
@@ -198,8 +200,8 @@ class WorkerPoolQuestions:
     async def console(self, asked: Asked) -> Answer:
         """What one wrote."""
         parameters: rest.GetConsole = asked.parameters
-        async with self._people.of(asked.person) as client:
-            return Answer(rest.Console(text=await client.worker_pools.console(parameters.id)))
+        async with self._pools(asked) as pools:
+            return Answer(rest.Console(text=await pools.console(parameters.id)))
 
 
 def _pool_of(body: WorkerPool | str) -> WorkerPool:
@@ -230,9 +232,8 @@ def _refused(found: list[tuple[str, str]]) -> RequestRefused:
     )
 
 
-async def _difference(client: Client, pool: WorkerPool) -> rest.PoolApplied:
+async def _difference(pools: WorkerPools, pool: WorkerPool) -> rest.PoolApplied:
     """What applying would change."""
-    pools: WorkerPools = client.worker_pools
     before = await pools.find(pool.name)
     kept = before if before is not None and not before.summary.standing.startswith("retir") else None
     version = before.summary.version if before is not None else 0

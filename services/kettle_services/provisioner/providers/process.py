@@ -15,7 +15,7 @@ import sys
 import time
 import zlib
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -24,6 +24,7 @@ import msgspec
 from kettle.execution.system.linux import boot_id, signal_process, start_time
 from kettle_services.provisioner.port import Found, InDoubtError, ProviderError, Room, UnavailableError
 from kettle_services.provisioner.providers.process_ends import ProcessEnds
+from kettle_services.provisioner.providers.process_files import Machine, UnreadableError, load, save
 from kettle_services.provisioner.providers.process_groups import (
     kill_groups,
     make_groups,
@@ -44,7 +45,6 @@ AWAY: Final = "away"
 """While a file of this name is in its directory, the provider does not answer."""
 SILENT: Final = "silent"
 """While a file of this name is in its directory, nobody hears whether a request for a machine was carried out."""
-_STATE: Final = "machine.json"
 _CONSOLE: Final = "console"
 _CONSOLE_BYTES: Final = 4096
 _KEPT_S: Final = 600.0
@@ -91,30 +91,6 @@ class _Options(msgspec.Struct, frozen=True, kw_only=True):
     boot_delay: _Span | None = None
     boot_failures: _Part | None = None
     interrupted_after: _Span | None = None
-
-
-class _Machine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One machine, as its directory says."""
-
-    handle: str
-    lease: str
-    deployment: str
-    offer: str
-    cpus: int
-    created: float
-    starts: float
-    """When its program starts, seconds since the epoch."""
-    boot: str
-    """Of the host; another one means that the process is gone."""
-    interrupted: float = 0.0
-    """When it is taken back; 0: never."""
-    pid: int = 0
-    start: int = 0
-    asked: float = 0.0
-    """When it was asked to end."""
-    why: str = ""
-    groups: list[str] = []
-    """The directories of its control groups, if it has some."""
 
 
 class Processes:
@@ -175,7 +151,7 @@ class Processes:
 
     def _make(
         self, handle: str, order: Order, options: _Options, bootstrap: Bootstrap, program: list[str]
-    ) -> _Machine:
+    ) -> Machine:
         with self._locked():
             self._require_room(order.offer, options)
             directory, machine = self._top / handle, self._planned(handle, order, options)
@@ -197,7 +173,7 @@ class Processes:
             return machine
 
     def _start(
-        self, machine: _Machine, directory: Path, told: Path, program: list[str], *, fails: bool
+        self, machine: Machine, directory: Path, told: Path, program: list[str], *, fails: bool
     ) -> int:
         words = [*program, "--home", str(directory / "home")]
         run = "exec sleep infinity" if fails else f"exec {shlex.join(words)}"
@@ -221,11 +197,11 @@ class Processes:
                 setsigdef=(signal.SIGINT, signal.SIGPIPE, signal.SIGTERM),
             )
 
-    def _planned(self, handle: str, order: Order, options: _Options) -> _Machine:
+    def _planned(self, handle: str, order: Order, options: _Options) -> Machine:
         now = time.time()
         spot = order.offer.market is Market.SPOT
         after = _given(options.interrupted_after, self._settings.interrupted_after)
-        return _Machine(
+        return Machine(
             handle=handle,
             lease=order.lease,
             deployment=self._deployment,
@@ -274,11 +250,11 @@ class Processes:
                 self._forget(machine)
             return _shown(machine, state)
 
-    def _tree(self, machine: _Machine) -> set[int]:
+    def _tree(self, machine: Machine) -> set[int]:
         """All living processes of a machine."""
         return tree(self._mark(machine.handle), self._root(machine)) | living(processes_in(machine.groups))
 
-    def _forget(self, machine: _Machine) -> None:
+    def _forget(self, machine: Machine) -> None:
         """Nothing of a machine is left, and nothing of it is to be."""
         remove_groups(machine.groups)
         shutil.rmtree(self._top / machine.handle)
@@ -341,22 +317,26 @@ class Processes:
         for machine in await asyncio.to_thread(self._begun):
             self._ends.follow(machine.handle, machine.pid, machine.start)
 
-    def _begun(self) -> list[_Machine]:
+    def _begun(self) -> list[Machine]:
+        machines: list[Machine] = []
         with self._locked():
-            machines = [self._load(directory.name) for directory in self._top.iterdir()]
-        return [each for each in machines if each is not None and each.pid and each.boot == self._boot]
+            for directory in self._top.iterdir():
+                with suppress(UnreadableError):  # the next question about all machines is answered with it
+                    machines += filter(None, [self._load(directory.name)])
+        return [each for each in machines if each.pid and each.boot == self._boot]
 
     def _remains(self, handle: Handle) -> bool:
-        with self._locked():
+        with self._locked(), suppress(UnreadableError):
             machine = self._load(handle)
             return machine is not None and bool(self._tree(machine))
+        return False  # it is looked at when its end is noticed, and then that is told
 
     # -- what is there ------------------------------------------------------------------------------------------------
 
-    def _all(self) -> list[tuple[_Machine, MachineState]]:
+    def _all(self) -> list[tuple[Machine, MachineState]]:
         """All machines with a directory; those that ended long ago lose it."""
         processes = marked(self._mark(""))
-        found: list[tuple[_Machine, MachineState]] = []
+        found: list[tuple[Machine, MachineState]] = []
         for directory in self._top.iterdir():
             machine = self._load(directory.name)
             if machine is None:
@@ -369,7 +349,7 @@ class Processes:
                 self._forget(machine)
         return found
 
-    def _state(self, machine: _Machine, pids: set[int]) -> MachineState:
+    def _state(self, machine: Machine, pids: set[int]) -> MachineState:
         now = time.time()
         if not pids:
             return MachineState.GONE
@@ -383,7 +363,7 @@ class Processes:
             return MachineState.STOPPING
         return MachineState.PENDING if now < machine.starts else MachineState.RUNNING
 
-    def _root(self, machine: _Machine) -> int | None:
+    def _root(self, machine: Machine) -> int | None:
         """The process that was started, if it is still that one."""
         self._reap(machine.handle)
         same = machine.boot == self._boot and machine.pid and start_time(machine.pid) == machine.start
@@ -397,19 +377,13 @@ class Processes:
     def _mark(self, handle: str) -> str:
         return f"{self._top}/{handle}"
 
-    def _load(self, handle: str) -> _Machine | None:
+    def _load(self, handle: str) -> Machine | None:
         if not handle or "/" in handle or handle.startswith("."):
             return None
-        try:
-            return msgspec.json.decode((self._top / handle / _STATE).read_bytes(), type=_Machine)
-        except FileNotFoundError:
-            return None
+        return load(self._top / handle)
 
-    def _save(self, machine: _Machine) -> None:
-        path = self._top / machine.handle / _STATE
-        stage = path.with_suffix(".new")
-        stage.write_bytes(msgspec.json.encode(machine))
-        stage.replace(path)
+    def _save(self, machine: Machine) -> None:
+        save(self._top / machine.handle, machine)
 
     @contextmanager
     def _locked(self) -> Generator[None]:
@@ -448,7 +422,7 @@ def _given(value: float | None, otherwise: float) -> float:
     return otherwise if value is None else value
 
 
-def _shown(machine: _Machine, state: MachineState) -> MachineFound:
+def _shown(machine: Machine, state: MachineState) -> MachineFound:
     return MachineFound(
         handle=machine.handle,
         state=state,

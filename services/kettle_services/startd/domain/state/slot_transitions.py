@@ -93,7 +93,11 @@ def _suspended(claim: Claim, asked: SlotEvaluation, now: Now) -> list[Change]:
 def _retiring(claim: Claim, asked: SlotEvaluation, now: Now) -> list[Change]:
     if claim.then is not None and _retired(claim, asked, now):
         return _preempt(claim, claim.then, asked, now)
-    return _suspend(claim, asked, now) if asked.holds("WANT_SUSPEND") else []
+    if asked.holds("WANT_SUSPEND"):
+        return _suspend(claim, asked, now)
+    if claim.then is None and asked.holds("PREEMPT"):  # a peaceful drain bounds no job, but its policy does
+        return retire(claim, _preempted(asked), asked, now)
+    return []
 
 
 def _suspend(claim: Claim, asked: SlotEvaluation, now: Now) -> list[Change]:
