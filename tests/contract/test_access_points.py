@@ -61,6 +61,9 @@ class Trusted:
     def probe(self) -> str:
         return str(self.credentials(PROBE))
 
+    def teller(self) -> Credential:
+        return self.trust.teller()
+
 
 @pytest_asyncio.fixture(loop_scope="function")
 async def pool() -> AsyncIterator[tuple[EmbeddedNats, Trusted]]:

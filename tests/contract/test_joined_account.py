@@ -347,6 +347,9 @@ class Former:
     def probe(self) -> str:
         return str(self.credentials(PROBE))
 
+    def teller(self) -> Credential:
+        return self.trust.teller()
+
 
 async def test_one_that_has_joined_before_goes_on_until_it_joins_again() -> None:
     """

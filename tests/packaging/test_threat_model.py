@@ -1,6 +1,6 @@
 """
-The threat model names a test that attacks for each of its rows, or says that the row is open; the pages of promises, of failures of
-pools and of the simulator name one for each, or say so, too.
+The threat model names a test that attacks for each of its rows, or says that the row is open; the pages of what is promised, or can
+fail, name one for each, or say so, too.
 """
 
 import re
@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 PAGE = "docs/explanation/threat-model.md"
-PROMISES = "docs/explanation/identity-and-its-tests.md"
-GATEWAY = "docs/explanation/gateway-and-its-tests.md"
-POOLS = "docs/explanation/pools-of-workers-and-their-tests.md"
-SIMULATOR = "docs/explanation/simulator-and-its-tests.md"
+PAGES = sorted(
+    f"docs/explanation/{page.name}"
+    for page in (Path(__file__).parents[2] / "docs/explanation").glob("*-and-*-tests.md")
+)
 TRIED = "tried by"
 QUOTED = re.compile(r"`([^`]+)`")
 DEFINED = re.compile(r"^ *(?:async )?def (test_\w+)", re.MULTILINE)
@@ -56,7 +56,7 @@ def problems(attack: str, tried: str, tests: Path) -> Iterator[str]:
             yield f"{attack}: no file that is named there has {function}"
 
 
-@pytest.mark.parametrize("page", [PAGE, PROMISES, GATEWAY, POOLS, SIMULATOR])
+@pytest.mark.parametrize("page", [PAGE, *PAGES])
 def test_each_row_names_tests_that_there_are(top: Path, page: str) -> None:
     """By file, and by function where one is named."""
     found = list(rows((top / page).read_text()))

@@ -105,6 +105,11 @@ SCRIPTS: Final = {
         "pages that 500 browsers watch, with 100,000 queued jobs",
         ("--browsers=60", "--queued=5000", "--idle=1"),
     ),
+    "gateway_pool": Script(
+        "gateway_pool.py",
+        "the gateway of a pool: 10,000 jobs by one request, and the past",
+        ("--jobs=1000", "--changes=4000", "--rounds=3"),
+    ),
     "logins": Script(
         "logins.py", "identity: people who come with a token", ("--rounds=3", "--logins=300", "--seconds=4")
     ),
@@ -179,6 +184,7 @@ OPTIONAL: Final = (
     "streams",
     "pages",
     "live_pages",
+    "gateway_pool",
     "logins",
     "identity_pool",
     "ce",
@@ -198,8 +204,9 @@ Parts that run only when they are asked for: they take their time, write some Gi
 with 100,000 machines.
 """
 TOGETHER: Final[dict[str, tuple[str, ...]]] = {
+    "ce": ("routes",),
     "identity": ("logins", "identity_pool"),
-    "gateway": ("streams", "pages", "live_pages"),
+    "gateway": ("streams", "pages", "live_pages", "gateway_pool"),
     "workflows": ("workflow_chain", "workflow_fan_out", "workflow_restart"),
 }
 """Parts that are run with another one, because they are about the same."""

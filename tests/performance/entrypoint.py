@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from tests.conformance.batch.entrypoint import Entrypoint, World, job
 
-from kettle.testing.measurements import say
+from kettle.testing.measurements import say, summary
 from kettle.testing.servers.fake_slurm import FakeSlurm
 from kettle.testing.servers.sshd import SshServer, no_sshd, sshd
 from kettle_services.ce.batch.settings import BatchSettings
@@ -29,6 +29,7 @@ from kettle_wire.batch import BatchKind
 
 _AT_ONCE: Final = 500
 _LOOK_S: Final = 0.5
+_CHANGES: Final = 30
 
 
 async def submitted(entrypoint: Entrypoint, count: int) -> float:
@@ -77,6 +78,8 @@ async def measured(server: SshServer, place: Path, pilots: int, seconds: float) 
             for number, (_, name, *_, script) in fake.jobs().items():
                 journal.write(f"{number}|{name}|RUNNING|None|0|{script}\n")
         seen = await _running(entrypoint, pilots)
+        before = fake.asked("squeue")
+        late = await _late(entrypoint, fake, min(pilots, _CHANGES))
         return {
             "pilots": pilots,
             "submitted_per_s": round(pilots / took, 1),
@@ -84,6 +87,8 @@ async def measured(server: SshServer, place: Path, pilots: int, seconds: float) 
             "polls_in_a_minute": round(60 * polls / seconds, 1),
             "busy_share": round(busy / seconds, 3),
             "all_seen_running_s": round(seen, 1),
+            "one_that_changes_is_reported_after_s": summary(late),
+            "polls_for_that": fake.asked("squeue") - before,
             "memory_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10,
         }
 
@@ -94,6 +99,23 @@ async def _running(entrypoint: Entrypoint, count: int) -> float:
     while sum(each.run is not None and each.run.began > 0 for each in entrypoint.claims.values()) < count:
         await asyncio.sleep(_LOOK_S)
     return time.perf_counter() - began
+
+
+async def _late(entrypoint: Entrypoint, fake: FakeSlurm, count: int) -> list[float]:
+    """
+    Seconds from the change of one job after the other at the batch system to the report of it at the access point.
+    """
+    jobs = dict(list(fake.jobs().items())[:count])
+    claims = {each.run.id: claim for claim, each in entrypoint.claims.items() if each.run is not None}
+    reports, late = entrypoint.world.reports, list[float]()
+    for number, (_, name, *_, script) in jobs.items():
+        told, began = len(reports), time.perf_counter()
+        with (fake.place / "journal").open("ab", buffering=0) as journal:
+            journal.write(f"{number}|{name}|SUSPENDED|None|0|{script}\n".encode())
+        while not any(each.claim == claims[number] for each in reports[told:]):
+            await asyncio.sleep(0.01)
+        late.append(time.perf_counter() - began)
+    return late
 
 
 def main() -> None:

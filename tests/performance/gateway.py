@@ -40,11 +40,13 @@ from kettle.storage.queries import load
 from kettle.submit.known_attributes import KnownAttributes
 from kettle.testing.measurements import say, summary
 from kettle.testing.servers.embedded import servers
-from kettle_services.gateway.pages.live import LiveParts, TableWatch
+from kettle_services.gateway.pages.live import LiveParts
 from kettle_services.gateway.pages.questions import Questions
 from kettle_services.gateway.pages.serving import Pages
+from kettle_services.gateway.pages.table_watch import TableWatch
 from kettle_services.gateway.pages.wiring import PAGES, page_handlers
 from kettle_services.gateway.rest.application import Answer, Asked, Front, RequestLimits
+from kettle_services.gateway.rest.event_hub import EventHub
 from kettle_services.gateway.rest.filters import Filters
 from kettle_services.gateway.rest.freshness import Freshness
 from kettle_services.gateway.rest.job_rows import Viewer
@@ -118,12 +120,13 @@ async def fill(database: Database, queued: int, history: int) -> None:
                 "wall_time, memory, queued, started, completed, search, ad) "
                 "SELECT $1, 1000000 + n / 1000, n % 1000, 'user' || n % 50, 4, now() - n * interval '1 s', "
                 "now() - n * interval '1 s', n, CASE WHEN n % 100 = 0 THEN 3 ELSE 0 END, n % 86400, n % 4096, n, n, n, "
-                "$4::jsonb, $5 FROM generate_series($2::integer, $3::integer) AS n",
+                "$4::jsonb, CASE WHEN n % 100 = 0 THEN $6::bytea ELSE $5::bytea END FROM generate_series($2::integer, $3::integer) AS n",
                 SHARD,
                 first,
                 min(first + PIECE - 1, history),
                 document,
                 msgspec.msgpack.encode(ad),
+                msgspec.msgpack.encode(ad | {"ExitCode": 3}),
             )
         await connection.execute("ANALYZE live; ANALYZE history; ANALYZE cluster")
 
@@ -140,8 +143,12 @@ async def front(database: Database) -> AsyncGenerator[aiohttp.ClientSession]:
 
 
 @asynccontextmanager
-async def served(database: Database, *, watchers: int = 1) -> AsyncGenerator[int]:
-    """The application with its pages, which so many may watch; its port."""
+async def served(
+    database: Database, *, watchers: int = 1, hub: EventHub | None = None
+) -> AsyncGenerator[int]:
+    """
+    The application with its pages, which so many may watch, told of changes by the events of a hub; its port.
+    """
 
     async def nothing(_asked: Asked) -> Answer:
         raise RequestRefused(503, ProblemCode.UNAVAILABLE, "there are no services here, only tables")
@@ -168,7 +175,7 @@ async def served(database: Database, *, watchers: int = 1) -> AsyncGenerator[int
     made = Front(persons, limits)
     application = made.application(handlers)
     shown = page_handlers(Questions(handlers, made.require))
-    watch = TableWatch(tables)
+    watch = TableWatch(tables, hub)
     parts = LiveParts(watch, Streams(watchers, watchers))
     Pages(PAGES, pool="bench").add_to(application, made, shown, parts)
 

@@ -4,8 +4,8 @@ What hundreds of browsers cost a gateway that watch a list of jobs, and how soon
     python -m tests.performance.gateway_live --browsers=500 --queued=100000
 
 The browsers are a process of their own: each holds the connection of a live page and reads the HTML that comes, as htmx does, without
-drawing it.  A change is one row of one person, whose page 1 in 50 of them looks at, with the place of the tables; what is measured is the
-process that has the real pages, over a real database.
+drawing it.  A change is one row of one person, whose page 1 in 50 of them looks at, with the place of the tables and the event of it; what
+is measured is the process that has the real pages, over a real database, and reads events from the in-memory bus.
 """
 
 import argparse
@@ -16,21 +16,34 @@ import re
 import sys
 import tempfile
 import time
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 from tests.performance.gateway import OWNERS, SHARD, fill, served
-from tests.performance.gateway_streams import Readers
+from tests.performance.gateway_streams import SPEC, SUBJECTS, Readers
 
+from kettle.bus.memory import MemoryBus
+from kettle.bus.memory_server import MemoryServer
+from kettle.bus.ports import Post
 from kettle.projections import Jobs
 from kettle.projections import prepare as make_tables
 from kettle.storage import Database, PgLog
 from kettle.storage.migration import migrate
 from kettle.testing.measurements import processor_seconds
 from kettle.testing.servers.embedded import servers
+from kettle_services.gateway.rest.event_hub import EventHub
+from kettle_services.gateway.rest.job_rows import SCHEDD
 from kettle_services.gateway.rest.job_tables import session_settings
+from kettle_wire.cloud_events import CloudEvent
+from kettle_wire.identity import daemon
 
-CHANGES: Final = 10
+CHANGES: Final = 20
+APART_S: Final = 0.5
+"""Between two changes: a page is not sent again sooner than a person can read."""
 _MOMENT: Final = re.compile(rb"changed at ([0-9]+\.[0-9]+)")
 
 
@@ -71,15 +84,53 @@ def _say(text: str) -> None:
     sys.stdout.flush()
 
 
-async def _change(database: Database) -> None:
-    """The newest held job of one person is held for another reason."""
+async def _change(database: Database, bus: MemoryBus, number: int) -> None:
+    """The newest held job of one person is held for another reason, in the frame of that number."""
     async with database.connection() as connection, connection.transaction():
         await connection.execute(
             "UPDATE jobs.live SET hold_reason = $1 WHERE ctid = (SELECT ctid FROM jobs.live WHERE owner = 'user1' AND status = 5 "
             "ORDER BY submitted_at DESC, shard DESC, cluster DESC, proc DESC LIMIT 1)",
             f"changed at {time.time():.6f}",
         )
-        await connection.execute("UPDATE log.projection SET frame = frame + 1 WHERE name = 'jobs'")
+        await connection.execute("UPDATE log.projection SET frame = $1 WHERE name = 'jobs'", number)
+    post = Post(SUBJECTS.tail("user1", 1, 0, "job.held"), _event(number))
+    await bus.append_together([post], expect_last=number - 1, note="")
+
+
+def _event(number: int) -> bytes:
+    """What is published of it."""
+    return msgspec.json.encode(
+        CloudEvent(
+            specversion="1.0",
+            id=f"{SHARD}:{number}",
+            source=f"/kettle/bench/{SHARD}",
+            type="org.kettle.job.held.v1",
+            subject="1.0",
+            time=datetime.now(UTC).isoformat(),
+            dataschema="urn:kettle:event:job.held:1",
+            stream="job/1.0",
+            version=1,
+            epoch=1,
+            frame=str(number),
+            owner="user1",
+            schedd=SHARD.removeprefix(SCHEDD),
+        )
+    )
+
+
+@asynccontextmanager
+async def _events() -> AsyncGenerator[tuple[MemoryBus, EventHub]]:
+    """A bus with a stream of events, and what reads it."""
+    bus = MemoryBus(MemoryServer(), subjects=SUBJECTS, identity=daemon("gateway"))
+    await bus.ensure_stream(SPEC)
+    hub = EventHub(bus, SPEC.name)
+    reading = asyncio.create_task(hub.run())
+    try:
+        yield bus, hub
+    finally:
+        reading.cancel()
+        await asyncio.wait([reading])
+        bus.close()
 
 
 async def measure(directory: Path, browsers: int, queued: int, idle_s: float) -> dict[str, Any]:
@@ -97,7 +148,11 @@ async def measure(directory: Path, browsers: int, queued: int, idle_s: float) ->
             )
         )
         reading = Database.connect(running.postgres.dsn, session=session_settings(60.0))
-        async with reading as database, served(database, watchers=browsers) as port:
+        async with (
+            reading as database,
+            _events() as (bus, hub),
+            served(database, watchers=browsers, hub=hub) as port,
+        ):
             words = ["-m", "tests.performance.gateway_live", "--port", str(port), "--browsers", str(browsers)]
             process = await asyncio.create_subprocess_exec(
                 sys.executable, *words, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
@@ -109,9 +164,10 @@ async def measure(directory: Path, browsers: int, queued: int, idle_s: float) ->
                 await asyncio.sleep(idle_s)
                 idle = (processor_seconds(own) - began) / idle_s * 100
                 began, since = processor_seconds(own), time.perf_counter()
-                for _ in range(CHANGES):
-                    await _change(log.database)
+                for number in range(1, CHANGES + 1):
+                    await _change(log.database, bus, number)
                     await readers.said("seen", mine)
+                    await asyncio.sleep(APART_S)
                 used = processor_seconds(own) - began
                 took = time.perf_counter() - since
                 assert process.stdin is not None

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import re
+import shutil
 import sys
 from ast import literal_eval
 from collections.abc import Sequence
@@ -58,6 +59,23 @@ async def python_with(
             assert 0 == installed.status, installed
         (place / _COMPLETE).touch()
     return python
+
+
+async def program_of_node(package: str, program: str, tmp_path: Path) -> str:
+    """A program of a package of Node's, made as `python_with` makes its environments."""
+    if ORDER not in os.environ:
+        pytest.skip(f"{program} is not installed ({ORDER}=1 installs clients into environments of their own)")
+    npm = shutil.which("npm")
+    if npm is None:
+        pytest.skip("npm is not installed")
+    place = _place([package], tmp_path)
+    place.mkdir(parents=True, exist_ok=True)
+    if not (place / _COMPLETE).exists():
+        words = [npm, "install", "--no-audit", "--no-fund", "--no-save", "--prefix", str(place), package]
+        installed = await execute(words, tmp_path, dict(os.environ), within_s=INSTALLED_WITHIN_S)
+        assert 0 == installed.status, installed
+        (place / _COMPLETE).touch()
+    return str(place / "node_modules" / ".bin" / program)
 
 
 def _place(packages: Sequence[str], tmp_path: Path) -> Path:

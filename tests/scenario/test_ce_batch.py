@@ -4,6 +4,7 @@ What befalls jobs on their way to a batch system: kills of the entrypoint, of th
 
 import asyncio
 from collections.abc import Callable
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,9 +14,10 @@ from kettle.client import select
 from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers.fake_slurm import FakeSlurm
 from kettle.testing.throwaway_pool import ThrowawayPool
+from kettle_services.cli.ce.accounting import runs_of
 from kettle_wire.ads import Ad
 from kettle_wire.codes import HoldCode
-from kettle_wire.events import JobAssigned, JobCompleted, JobHeld, JobRemoved, JobRouted
+from kettle_wire.events import JobAssigned, JobCompleted, JobHeld, JobRemoved, JobRouted, JobStarted
 from kettle_wire.jobs import JobId
 
 SERVICES: Final = ["collector", "negotiator", "schedd", "shadow", "startd", "accounting", "ce"]
@@ -168,6 +170,39 @@ async def test_a_hundred_jobs_that_the_site_removes_become_what_their_routes_say
     assert 100 == len(fake.jobs().keys() - before)
     await pool.client.remove(select(holds))
     assert not (tmp_path / "ran").exists()
+
+
+async def _started(pool: ThrowawayPool, job: JobId, times: int) -> None:
+    """Wait until a job has begun so often."""
+    async with asyncio.timeout(PATIENCE_S), aclosing(pool.client.follow(job)) as following:
+        async for each in following:
+            times -= isinstance(each.event, JobStarted)
+            if not times:
+                return
+
+
+async def test_each_run_of_a_job_is_told_of(pool: ThrowawayPool, fake: FakeSlurm, tmp_path: Path) -> None:
+    """
+    A job whose first node fails is two jobs to APEL, each with the number and the time that it had at the batch system; they add up to
+    what its ad says.
+    """
+    fake.set_mode()
+    before = fake.jobs().keys()
+    cluster = await submitted(pool, tmp_path, "hold")
+    numbers: list[str] = []
+    for count, word in enumerate(("NODE_FAIL", "COMPLETED"), 1):
+        await until(lambda n=count: n == len(fake.jobs().keys() - before), lambda: pool.log("ce"))  # type: ignore[misc]
+        numbers += fake.jobs().keys() - before - {*numbers}
+        fake.change(numbers[-1], "RUNNING")
+        await _started(pool, JobId(cluster, 0), count)
+        fake.change(numbers[-1], word)
+    await pool.client.wait(select(cluster))
+    told = [ad for ad in await runs_of(pool.client, 0.0, 253_402_300_799.0) if ad["ClusterId"] == cluster]
+    (ad,) = await pool.client.history(select(cluster))
+    name = str(ad["GlobalJobId"])
+    assert [(name, numbers[0]), (f"{name}#2", numbers[1])] == [
+        (each["GlobalJobId"], str(each["GridJobId"]).rpartition("/")[2]) for each in told
+    ], ad
 
 
 async def test_routes_that_change_leave_jobs_alone_that_are_on_their_way(

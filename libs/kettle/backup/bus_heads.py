@@ -14,6 +14,7 @@ from kettle.auth.trust.pool import PoolTrust
 from kettle.auth.trust.server import PROBE, Statements
 from kettle.backup.errors import BackupError, StreamAhead
 from kettle.backup.manifest import ShardHead
+from kettle.bus.credentials import Credential
 from kettle.bus.nats import NatsBus
 from kettle.bus.ports import BusError
 from kettle.embedded import EmbeddedError, EmbeddedNats
@@ -54,6 +55,10 @@ class _KeptTrust:
     def probe(self) -> str:
         """See `Trust`."""
         return str(self._home.credential(PROBE))
+
+    def teller(self) -> Credential:
+        """See `Trust`."""
+        return self._trust.teller()
 
 
 @asynccontextmanager

@@ -27,7 +27,7 @@ def _load() -> None:
 _load()
 
 from nats import errors, micro  # noqa: E402 - after the line above
-from nats.aio.client import Client, Server  # noqa: E402 - after the line above
+from nats.aio.client import Client, RawCredentials, Server  # noqa: E402 - after the line above
 from nats.aio.msg import Msg  # noqa: E402 - after the line above
 from nats.aio.subscription import Subscription  # noqa: E402 - after the line above
 from nats.aio.transport import Transport  # noqa: E402 - after the line above
@@ -38,6 +38,7 @@ __all__ = [
     "ERROR_HEADER",
     "Client",
     "Msg",
+    "RawCredentials",
     "Request",
     "Server",
     "Subscription",

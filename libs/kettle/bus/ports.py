@@ -99,7 +99,10 @@ class Auditor(Protocol):
     def acted(
         self, endpoint: Endpoint[Any, Any], name: str, caller: Identity, request: msgspec.Struct
     ) -> None:
-        """The service of that name has done what only administrators may ask for."""
+        """
+        The service of that name has done what only administrators may ask for; raises RefusedError if that cannot be kept, so that
+        nobody is answered.
+        """
         ...
 
     def denied(

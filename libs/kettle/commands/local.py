@@ -14,6 +14,9 @@ _KEPT: Final = ("HOME", "LOGNAME", "PATH", "USER", "TZ")
 """Of our environment: whatever else is there would steer the commands, and become part of what they start."""
 _SETPRIV: Final = "/usr/bin:/bin:/usr/sbin:/sbin"
 _GRACE_S: Final = 5.0
+MOST_BYTES: Final = 64 << 20
+"""That a command may write: a batch system with 100,000 jobs writes a third of it."""
+_PART: Final = 1 << 16
 _LATE: Final = frozenset({124, -9, 137})
 """What `timeout` ends with when it has ended the command, or was ended itself."""
 
@@ -50,7 +53,10 @@ class LocalCommands:
                 raise NotStartedError(f"{words[0]} cannot be run here: {error.strerror}") from None
         try:
             async with asyncio.timeout(within + 2 * _GRACE_S):
-                output, errors = await process.communicate()
+                output, errors = await _spoken(process)
+        except _TooMuchError:
+            await _give_up(process)
+            raise EndNotSeenError(f"{words[0]} says more than {MOST_BYTES} bytes, and was ended") from None
         except TimeoutError:
             # Who has the account may stop `timeout`, and leave something behind that holds the other ends.
             await _give_up(process)
@@ -86,6 +92,29 @@ class LocalCommands:
 
     async def close(self) -> None:
         """There is nothing to give up."""
+
+
+class _TooMuchError(Exception):
+    """More than anybody needs, from any program."""
+
+
+async def _spoken(process: asyncio.subprocess.Process) -> tuple[bytes, bytes]:
+    """What it writes until its end."""
+    left = MOST_BYTES
+
+    async def of(stream: asyncio.StreamReader | None) -> bytes:
+        nonlocal left
+        assert stream is not None, "both were asked for"
+        parts = list[bytes]()
+        while part := await stream.read(_PART):
+            left -= len(part)
+            if left < 0:
+                raise _TooMuchError
+            parts.append(part)
+        return b"".join(parts)
+
+    output, errors, _ = await asyncio.gather(of(process.stdout), of(process.stderr), process.wait())
+    return output, errors
 
 
 async def _give_up(process: asyncio.subprocess.Process) -> None:

@@ -42,7 +42,7 @@ class Commands(Protocol):
 
         Raises:
             NotStartedError: it was not run.
-            EndNotSeenError: its end was not seen.
+            EndNotSeenError: its end was not seen, or it writes without end.
         """
         ...
 

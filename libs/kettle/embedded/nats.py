@@ -29,6 +29,7 @@ from kettle.embedded.errors import EmbeddedError, StartError
 from kettle.embedded.former_store import take_over
 from kettle.embedded.nats_config import Limits, Member, render
 from kettle.embedded.nats_listener import LOOPBACK, NatsListener, in_url, probing_client
+from kettle.embedded.nats_statements import accounts_to_tell, tell
 from kettle.embedded.ports import hold, kept_port, listens
 from kettle.embedded.server_account import NATS_UID, seen_by, server_account
 from kettle.embedded.server_process import DirectoryLock, ServerProcess, Stop, end_orphan, log_tail
@@ -81,7 +82,10 @@ class EmbeddedNats:
         self.directory = private_directory(directory.absolute())
         self._trust = trust or SingleAccount((credentials or directory).absolute(), permissions or {})
         self._told: Statements | None = None
-        """What the server was told last of whom to trust."""
+        """What its configuration says of whom to trust."""
+        self._untold: set[str] = set()
+        """The public keys of accounts of which it says something that the server that runs has not been told yet."""
+        self._telling: asyncio.Task[None] | None = None
         self._name = name
         self._fixed_port = port
         self._port = 0
@@ -171,11 +175,41 @@ class EmbeddedNats:
         """
         Believe from now on what the operator says now, and show what the files of a certificate hold by now.  Who is not
         trusted any more is disconnected, and nobody else; if nothing has changed the server is left alone.
+
+        With other files of a certificate, or other accounts than there were, the server reads its whole configuration again, and ends
+        the connections of those of whom it has asked who they are.
         """
-        shown = self._listener is None or self._listener.is_shown(self._data)
-        if self.running and not (shown and self._trust.statements() == self._told):
-            self._write_config()
-            self._running().signal(Signals.SIGHUP)
+        if not self.running:
+            return
+        shown, before = self._listener is None or self._listener.is_shown(self._data), self._told
+        assert before is not None, "it runs, so it was told something"
+        if shown and self._trust.statements() == before:
+            return
+        self._write_config()
+        assert self._told is not None, "the configuration was written"
+        new = accounts_to_tell(before, self._told) if shown else None
+        if new is None:
+            self._read_again()
+        else:
+            self._untold |= new.keys()
+            if self._telling is None or self._telling.done():
+                self._telling = asyncio.create_task(self._tell(), name="tell NATS of its accounts")
+
+    def _read_again(self) -> None:
+        """Have it read its configuration again, which says all that it may not have been told."""
+        self._untold.clear()
+        self._running().signal(Signals.SIGHUP)
+
+    async def _tell(self) -> None:
+        while self._untold and self._told is not None:
+            accounts = {key: self._told.accounts[key] for key in self._untold}
+            self._untold.clear()
+            try:
+                await tell(self.url, self._listener, self._trust.teller(), accounts)
+            except EmbeddedError as error:
+                if self.running:
+                    _log.warning("%s; it reads its whole configuration again", error)
+                    self._read_again()
 
     async def wait(self) -> int:
         """
@@ -185,6 +219,10 @@ class EmbeddedNats:
 
     async def stop(self) -> None:
         """Stop the server, by force if necessary, and release the directory."""
+        if self._telling is not None:
+            self._telling.cancel()
+            await asyncio.wait({self._telling})
+            self._telling = None
         if self._process is not None:
             await self._process.stop()
             self._process = None

@@ -55,8 +55,13 @@ POINTS: Final[Mapping[str, str]] = {
     "machine.made": "there is a machine, and only its provider knows",
     "machine.removed": "a provider was asked to remove a machine, its provisioner has not said so",
     "ce.decided": "it is recorded which routes jobs get, their schedd was not told",
+    "batch.brought": "a job for a batch system has its files, nothing of it is recorded",
     "batch.submitting": "it is recorded that a batch system is asked to take a job, it was not",
     "batch.taken": "a batch system has taken a job, nothing of it is recorded",
+    "batch.found": "a job in doubt was found at a batch system, nothing of it is recorded",
+    "batch.answered": "a batch system has said that a job is over, nothing of it is recorded",
+    "batch.ordering": "it is recorded that a job at a batch system is to end, the batch system was not told",
+    "batch.ordered": "a batch system was told to end a job, nothing of it is recorded",
     "batch.ended": "it is recorded that a job at a batch system is over, nobody was told",
     "archive.dropped": "a piece of the log is in its archive alone",
 }

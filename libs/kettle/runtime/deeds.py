@@ -70,11 +70,20 @@ class Outbox:
     def acted(
         self, endpoint: Endpoint[Any, Any], name: str, caller: Identity, request: msgspec.Struct
     ) -> None:
-        """See `Auditor`; a command that comes again, because its answer was lost, is the same deed."""
+        """
+        See `Auditor`; a command that comes again, because its answer was lost, is the same deed.
+
+        What cannot be written is reported from memory, which a service that is killed now has not any more.  So nobody is told
+        that it is done: RefusedError `unavailable`, upon which the command comes again.
+        """
         action = f"{endpoint.role}.{endpoint.verb}"
         command: str = getattr(request, "id", "")
         id_ = sha256(f"{caller.token} {action} {name} {command}".encode()).hexdigest()[:32] if command else ""
-        self._put(id_, caller.name, action, name, _described(request))
+        if why := self._put(id_, caller.name, action, name, _described(request)):
+            raise RefusedError(
+                RefusalCode.UNAVAILABLE,
+                f"{action} is done, and cannot be written down for iam's record: {why}; it is to be asked for again",
+            )
 
     def denied(
         self, endpoint: Endpoint[Any, Any], name: str, caller: Identity, refusal: RefusedError
@@ -98,8 +107,8 @@ class Outbox:
 
     def _put(
         self, id_: str, who: str, action: str, where: str, sentence: str, *, denied: str = "", more: int = 0
-    ) -> None:
-        """Have something recorded: it is in the file when this returns."""
+    ) -> str:
+        """Have something recorded: it is in the file when this returns; why not, or nothing."""
         deed = {
             "id": id_ or secrets.token_hex(12),
             "at": time.time(),
@@ -110,16 +119,18 @@ class Outbox:
             "denied": denied,
             "more": more,
         }
-        line = _encode(deed) + b"\n"
+        line, why = _encode(deed) + b"\n", ""
         try:
             self._open()
             self._write(line)
         except OSError as error:
+            why = error.strerror or str(error)
             _log.error("a deed is kept in memory only: %s: %s", error, line.decode().strip())
         self._waiting.append(line)
         if len(self._waiting) > MOST:
             self._forget()
         self._wake.set()
+        return why
 
     async def deliver(self, bus: Asks) -> None:
         """

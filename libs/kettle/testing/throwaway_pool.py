@@ -128,11 +128,17 @@ class ThrowawayPool:
 
     def kill(self, name: str, number: signal.Signals = signal.SIGKILL) -> int:
         """
-        Send a signal to a service or server, if it runs; its process id, also of one that has just ended by itself.
+        Send a signal to a service or server, if it runs; its process id, 0 while it does not.
+
+        Raises:
+            ProcessLookupError: it has ended, and the master has not said so yet, or it is none of this pool's: who has ended nothing
+                would wait for a restart that nobody makes.
         """
-        if pid := self.pid(name):
-            # The master may not have said yet that it is gone, and its number may be another process's by now.
-            processes.signal_service(pid, number, self._pool_id, master=self.state.pid)
+        # The number may be another process's by now.
+        if (pid := self.pid(name)) and not processes.signal_service(
+            pid, number, self._pool_id, master=self.state.pid
+        ):
+            raise ProcessLookupError(f"{name}, {pid} by its master's word, has not got {number.name}")
         return pid
 
     @property

@@ -11,10 +11,11 @@ from aiohttp import web
 from kettle.bus.ports import Bus, Served
 from kettle.runtime import Runtime, SettingsError
 from kettle.runtime.people import People
-from kettle_services.gateway.pages.live import LiveParts, TableWatch, Watch
+from kettle_services.gateway.pages.live import LiveParts, Watch
 from kettle_services.gateway.pages.page import Page
 from kettle_services.gateway.pages.questions import Questions
 from kettle_services.gateway.pages.serving import Pages
+from kettle_services.gateway.pages.table_watch import TableWatch
 from kettle_services.gateway.pages.wiring import PAGES, page_handlers
 from kettle_services.gateway.pages.work_sessions.list_page import SESSIONS
 from kettle_services.gateway.pages.work_sessions.session_page import SESSION
@@ -74,7 +75,7 @@ async def http_application(
     published.add_to(application, rt)
     ModelContext(front, handlers).add_to(application)
     login.add_to(application, pages.login)
-    watch = TableWatch(parts.tables)
+    watch = TableWatch(parts.tables, parts.hub)
     rt.loop(watch.run(), name="watched tables")
     shown = page_handlers(Questions(handlers, front.require), settings.documentation_url)
     watched = Streams(settings.rest_streams, settings.rest_streams_of_one)

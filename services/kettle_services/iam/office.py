@@ -88,7 +88,7 @@ async def work(
         pool,
         master,
         owners,
-        hosts=HostNames(bus, settings.collector),
+        hosts=HostNames(bus, settings.collector, has_shard=record.has_shard),
         lives=lives,
     )
     policy = policy_of(settings, partial(administrators, settings))

@@ -131,6 +131,10 @@ class Record:
                 assert isinstance(event, TokenRevoked)
                 self.changes.withdraw(event.token)
 
+    async def has_shard(self, name: str) -> bool:
+        """Whether the log has a shard of somebody's."""
+        return await self._log.tenure(name) is not None
+
     async def audit(self, request: QueryAudit) -> AuditEntries:
         """The newest entries that match, read backwards from the head."""
         found: list[AuditEntry] = []

@@ -13,6 +13,7 @@ from kettle_services.iam.settings import IamSettings
 
 async def serve(rt: Runtime, settings: IamSettings) -> None:
     """Own the shard, answer over bus and HTTP, until the process is asked to stop."""
+    heard = await hear(rt, settings)  # before anything else: the server asks once, and people wait for it
     # The web server and cryptography take long to load, and belong to a process that has nothing to fork.
     from kettle_services.iam.office import work
 
@@ -21,7 +22,8 @@ async def serve(rt: Runtime, settings: IamSettings) -> None:
     shard = await own_shard(rt, settings, bus, log, SHARD)
     if shard is None:
         return
-    heard = await hear(rt, settings)
+    if heard is not None:
+        heard.take_charge()
     record = await Record.recall(log, PgWorkingSet(log.database), shard)
     fault_point("takeover.restored")
     await work(rt, settings, bus, record, heard)

@@ -24,6 +24,7 @@ from kettle.auth.trust.files import key_in, write
 from kettle.auth.trust.keys import TrustError
 from kettle.auth.trust.pool import AccessPoint, Kind, PoolTrust
 from kettle.auth.trust.server import PROBE, Statements
+from kettle.bus.credentials import Credential
 from kettle.embedded import EmbeddedError
 from kettle.pool.home import Home
 from kettle.runtime import Settings, SettingsError
@@ -241,6 +242,11 @@ class BusMembers:
     def probe(self) -> str:
         """See `Trust`."""
         return str(self.credentials(PROBE))
+
+    def teller(self) -> Credential:
+        """See `Trust`."""
+        with self._files_used():
+            return self._trust.teller()
 
     @contextmanager
     def _files_used(self) -> Generator[None]:

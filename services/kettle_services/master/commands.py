@@ -104,6 +104,9 @@ class MasterCommands:
         self._tasks = tasks
         self._answers: OrderedDict[tuple[str, str], asyncio.Future[Controlled]] = OrderedDict()
         self._ending: set[asyncio.Task[None]] = set()
+        self._readers_behind = False
+        """Whether access points have changed since who reads their events was told of them."""
+        self._renewing: asyncio.Task[None] | None = None
         self._actions: Mapping[
             wire.ControlAction, Callable[[Sequence[str], How], Awaitable[list[Switched]]]
         ] = {"on": self._on, "off": self._off, "restart": self._restart, "reconfig": self._reconfig}
@@ -147,10 +150,23 @@ class MasterCommands:
                 "joins" if people else "leaves",
                 extra={"access_point": name},
             )
+            self._readers_behind = True
+            if self._renewing is None or self._renewing.done():
+                self._renewing = self._start(self._renew_readers(), "read the events of access points")
+                self._ending.add(self._renewing)
+                self._renewing.add_done_callback(self._ending.discard)
+        return AccessPointAdmitted(people_account=account)
+
+    async def _renew_readers(self) -> None:
+        """
+        Have who reads the events of access points do so of those that there are now: a bus gives a connection no other permissions.
+        One after the other, so that of several collectors all but one are there, and only the streams of one gateway break off.
+        """
+        while self._readers_behind:
+            self._readers_behind = False
             for daemon in self.settings.daemon_list:
                 if role_of(daemon) in READ_ACCESS_POINTS and daemon not in self._daemons.off:
-                    self._daemons.supervisor(daemon).restart("graceful")
-        return AccessPointAdmitted(people_account=account)
+                    await self._daemons.supervisor(daemon).restarted()
 
     async def revoke(self, request: RevokeMembers, caller: Identity) -> MembersRevoked:
         """

@@ -4,11 +4,16 @@ What batch systems say in every state: no word is taken for another one, and no 
 The answers of Grid Engine were recorded; those of OpenPBS, Torque and LSF are written in the forms that their manuals give.
 """
 
+import json
+import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kettle_services.ce.domain.batch import htcondor, lsf, pbs, sge, slurm
+from kettle_services.ce.domain.batch.listed import BrokenAnswerError
 from kettle_services.ce.domain.batch.script import left
 from kettle_wire.batch import BatchEnd, BatchRequest, BatchState, EndCause
 
@@ -69,7 +74,7 @@ def test_lsf() -> None:
 
 def test_grid_engine() -> None:
     """Letters of Grid Engine in all their combinations, held before queued."""
-    found = {each.number: each.state for each in sge.jobs((_DATA / "grid_engine.xml").read_text())}
+    found = {each.id: each.state for each in sge.jobs((_DATA / "grid_engine.xml").read_text())}
     assert {
         "401": _R, "402": _R, "403": _R, "404": _S, "405": _S, "406": _S, "407": _R, "408": _Q, "409": _H, "410": _H,
         "411": _H, "412": _UNKNOWN,
@@ -113,25 +118,102 @@ def test_words_of_slurm(word: str, reason: str, state: BatchState | None) -> Non
     assert state is slurm.state_of(word, reason)
 
 
-def test_all_words_of_slurm_are_known() -> None:
-    """Every state of its manual has a meaning."""
-    words = """BOOT_FAIL CANCELLED COMPLETED CONFIGURING COMPLETING DEADLINE FAILED NODE_FAIL OUT_OF_MEMORY PENDING PREEMPTED
-        RUNNING RESV_DEL_HOLD REQUEUE_FED REQUEUE_HOLD REQUEUED RESIZING REVOKED SIGNALING SPECIAL_EXIT STAGE_OUT STOPPED SUSPENDED
-        TIMEOUT LAUNCH_FAILED POWER_UP_NODE"""
-    assert set() == set(words.split()) - set(slurm.STATES)
+_STATES: dict[str, Any] = json.loads((_DATA / "states.json").read_text())
+
+
+@pytest.mark.parametrize("system", ["slurm", "pbs", "lsf", "sge"])
+def test_every_word_has_its_meaning(system: str) -> None:
+    """
+    Each word of each manual is the state that the table says, or is known to say nothing; no adapter knows another one.
+    """
+    state_of: Callable[[str], BatchState | None] = {
+        "slurm": lambda word: slurm.state_of(word, "None"),
+        "pbs": pbs.STATES.get,
+        "lsf": lsf.STATES.get,
+        "sge": sge.state_of,
+    }[system]
+    table = {word: state for state, words in _STATES[system].items() for word in words}
+    assert {word: None if state == "unknown" else state for word, state in table.items()} == {
+        word: state_of(word) for word in table
+    }
+    known = {"slurm": slurm.STATES, "pbs": pbs.STATES, "lsf": lsf.STATES}.get(system, {})
+    assert set() == set(known) - set(table)
+
+
+@pytest.mark.parametrize("word", [word for word, cause in _STATES["slurm"]["ended"].items()])
+def test_every_end_of_slurm_has_its_cause(word: str) -> None:
+    """The books say the same as the list."""
+    line = f"1|n|{word}|3:0|10|20|00:01|"
+    listed = f"1|{word}|None|n|node|{3 << 8}|10|20|"
+    (seen,) = slurm.jobs(listed)
+    booked = slurm.accounted(line)["1"][1]
+    assert seen.end is not None
+    assert booked is not None
+    assert _STATES["slurm"]["ended"][word] == seen.end.cause == booked.cause
+    assert (3 if seen.end.cause is EndCause.EXITED else None) == seen.end.exit_code == booked.exit_code
+
+
+def test_answers_have_every_word() -> None:
+    """What the adapters are tried with has each state of OpenPBS, Torque, LSF and Grid Engine."""
+    letters = {word for words in _STATES["pbs"].values() for word in words}
+    openpbs = set(re.findall(r'"job_state": "(.)"', (_DATA / "openpbs.json").read_text()))
+    torque = set(re.findall("<job_state>(.)<", (_DATA / "torque.xml").read_text()))
+    assert letters - {"C"} == openpbs
+    assert set("QHRECSWT") == torque
+    words = {word for words in _STATES["lsf"].values() for word in words}
+    assert words == set(re.findall(r'"STAT": "(\w+)"', (_DATA / "lsf.json").read_text()))
+
+
+def test_every_reason_of_lsf_is_a_cause() -> None:
+    """Each word by which it says why it has ended a job; the exit code of such a job is not its program's."""
+    for cause, reasons in _STATES["lsf ends"].items():
+        for reason in reasons:
+            fields = {
+                "JOBID": "1",
+                "STAT": "EXIT",
+                "JOB_NAME": "n",
+                "EXIT_CODE": "137",
+                "EXIT_REASON": f"{reason}: words",
+            }
+            (job,) = lsf.jobs(json.dumps({"RECORDS": [fields]}))
+            assert (reason, _by(EndCause(cause))) == (reason, _said(job.state, job.end))
+
+
+def test_every_exit_status_of_pbs_is_a_cause() -> None:
+    """
+    Those by which the server says that it has ended a job, or could not start it, and those of programs; above is a
+    signal.
+    """
+    for cause, statuses in _STATES["pbs ends"].items():
+        for status in statuses:
+            job = {"Job_Name": "n", "job_state": "F", "stime": "x", "Exit_status": status}
+            (found,) = pbs.jobs(json.dumps({"Jobs": {"1.pbs": job}}))
+            assert found.end is not None
+            assert (status, cause) == (status, found.end.cause)
+            assert (status if cause == "exited" else None) == found.end.exit_code
+    for cause, statuses in _STATES["torque ends"].items():
+        for status in statuses:
+            about = f"<Job_Id>1.t</Job_Id><job_state>C</job_state><start_time>1</start_time><exit_status>{status}</exit_status>"
+            (found,) = pbs.jobs(f"<Data><Job>{about}</Job></Data>")
+            assert found.end is not None
+            assert (status, cause) == (status, found.end.cause)
+    for signal in (1, 6, 9, 11):
+        job = {"Job_Name": "n", "job_state": "F", "stime": "x", "Exit_status": 256 + signal}
+        (found,) = pbs.jobs(json.dumps({"Jobs": {"1.pbs": job}}))
+        assert (EndCause.EXITED, None, signal) == _said(found.state, found.end)
 
 
 def test_half_an_answer_is_none() -> None:
     """What was cut on its way, or is something else, is refused, and never a shorter list."""
-    for name, jobs, broken in (
-        ("openpbs.json", pbs.jobs, pbs.BrokenAnswerError),
-        ("torque.xml", pbs.jobs, pbs.BrokenAnswerError),
-        ("lsf.json", lsf.jobs, lsf.BrokenAnswerError),
-        ("grid_engine.xml", sge.jobs, sge.BrokenAnswerError),
+    for name, jobs in (
+        ("openpbs.json", pbs.jobs),
+        ("torque.xml", pbs.jobs),
+        ("lsf.json", lsf.jobs),
+        ("grid_engine.xml", sge.jobs),
     ):
         text = (_DATA / name).read_text()
         for cut in (text[: len(text) // 2], text[: -len("</Data>\n") - 1], "Welcome to the login node"):
-            with pytest.raises(broken):
+            with pytest.raises(BrokenAnswerError):
                 list(jobs(cut))
 
 
@@ -163,20 +245,20 @@ def test_htcondor() -> None:
     Each status; a job that its own description has removed was held for too much memory, or ran too long, or did not start.
     """
     text = (_DATA / "htcondor.json").read_text()
-    found = {each.number: _said(each.state, each.end) for each in htcondor.jobs(text)}
+    found = {each.id: _said(each.state, each.end) for each in htcondor.jobs(text)}
     assert {
         "101": _Q, "102": _R, "103": _R, "104": _S, "105": _H, "106": _exit(3), "107": (EndCause.EXITED, None, 9),
         "108": _by(EndCause.REMOVED), "109": _by(EndCause.MEMORY), "110": _by(EndCause.TIME), "111": _by(EndCause.NOT_STARTED),
         "112": _by(EndCause.TIME), "113": _UNKNOWN,
     } == found  # fmt: skip
-    said = {each.number: each for each in htcondor.jobs(f"a word of the login\n{text}")}
+    said = {each.id: each for each in htcondor.jobs(f"a word of the login\n{text}")}
     assert ("node7.site", "kintent102") == (said["102"].host, said["102"].name)
     end = said["106"].end
     assert end is not None
     assert (1_700_000_000.0, 1_700_000_060.0, 3.0, 2500) == (end.began, end.ended, end.cpu, end.memory_kib)
     assert [] == list(htcondor.jobs(""))
     for broken in (text[:400], "no JSON"):
-        with pytest.raises(htcondor.BrokenAnswerError):
+        with pytest.raises(BrokenAnswerError):
             list(htcondor.jobs(broken))
 
 

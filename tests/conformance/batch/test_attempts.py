@@ -13,9 +13,9 @@ from tests.conformance.batch.entrypoint import SCHEDD, Entrypoint, World, job, u
 
 from kettle.testing.servers.fake_slurm import FakeSlurm
 from kettle_services.ce.batch.settings import BatchSettings
-from kettle_services.ce.domain.attempts.attempt import Stage
+from kettle_services.ce.domain.attempts.attempt import Run, Stage
 from kettle_wire.attempts import Ending
-from kettle_wire.batch import BatchKind, BatchState
+from kettle_wire.batch import BatchEnd, BatchKind, BatchState
 from kettle_wire.codes import HoldCode, VacateCode
 from kettle_wire.commands.ce import batch_startd
 from kettle_wire.commands.startd import (
@@ -248,6 +248,33 @@ class TestEnds:
         assert final.result.exit is not None
         assert 4 == final.result.exit.code
 
+    @pytest.mark.parametrize("modes", [(), ("vanished", "unbooked")])
+    async def test_jobs_that_end_together_are_read_together(
+        self, entrypoint: Entrypoint, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch, modes: tuple[str, ...]
+    ) -> None:
+        """
+        What jobs have left is asked for of all that ended, and not of one after the other, whether they are listed or not.
+        """
+        jobs = [await entrypoint.submit("exit 6") for _ in range(3)]
+        runs = [await entrypoint.stage(each, Stage.SUBMITTED) for each in jobs]
+        together, left = asyncio.Barrier(3), entrypoint.follower.sandboxes.left
+
+        async def left_together(run: Run) -> BatchEnd | None:
+            await together.wait()
+            return await left(run)
+
+        monkeypatch.setattr(entrypoint.follower.sandboxes, "left", left_together)
+        for run in runs:
+            Path(entrypoint.follower.sandboxes.path(run.intent), ".kettle", "end").write_text(
+                "code 6 10 12\n"
+            )
+        if modes:
+            fake.set_mode(*modes)
+        else:
+            fake.change_all([run.id for run in runs], "FAILED", status=6 << 8)
+        ends = [(await entrypoint.final(each)).result.exit for each in jobs]
+        assert [6, 6, 6] == [each.code for each in ends if each is not None]
+
     async def test_a_job_leaves_word_itself(self, entrypoint: Entrypoint, fake: FakeSlurm) -> None:
         """Where neither list nor books name a job, what it has written when it ended says how."""
         fake.set_mode("runs")
@@ -352,6 +379,30 @@ class TestRestarts:
         async with world.running() as second:
             await second.stage(activation, Stage.SUBMITTED)
             assert 1 == len(fake.jobs())
+
+    async def test_a_job_that_ended_before_it_was_looked_for_is_not_submitted_again(
+        self, world: World, fake: FakeSlurm
+    ) -> None:
+        """
+        A batch system that lists no job that has ended, and keeps no books, says nothing of it; that it began is seen in its sandbox.
+        """
+        world.settings = msgspec.structs.replace(world.settings, patience=3.0)
+        fake.set_mode("deaf", "runs")
+        async with world.running() as first:
+            await first.well()
+            activation = await first.submit("exit 5")
+            run = await first.stage(activation, Stage.SUBMITTING)
+            sandbox = Path(first.follower.sandboxes.path(run.intent))
+            await until((sandbox / ".kettle" / "end").exists, lambda: "it does not end")
+        fake.set_mode("vanished", "unbooked")
+        async with world.running() as second:
+            final = await second.final(activation)
+            assert final.result.exit is not None
+            assert (5, "100") == (
+                final.result.exit.code,
+                final.told["GridJobId"].strip('"').rpartition("/")[2],
+            )
+        assert 1 == fake.asked("sbatch")
 
     async def test_an_end_is_told_again_until_it_is_confirmed(self, world: World, fake: FakeSlurm) -> None:
         """

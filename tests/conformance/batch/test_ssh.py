@@ -4,11 +4,15 @@ change.
 """
 
 import asyncio
+import re
+import shutil
 from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 
 import asyncssh
+import msgspec
 import pytest
 from tests.conformance.batch.entrypoint import World, until
 from tests.conformance.providers.line import Line, line
@@ -16,6 +20,7 @@ from tests.conformance.providers.line import Line, line
 from kettle.commands.port import EndNotSeenError, HostRefusedError, NotStartedError
 from kettle.commands.ssh import SshCommands, open_host
 from kettle.commands.ssh_host import HostAddress, SshHost
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers.fake_slurm import FakeSlurm
 from kettle.testing.servers.sshd import SshServer, no_sshd, sshd
 from kettle_services.ce.batch.settings import BatchSettings
@@ -127,6 +132,52 @@ class TestCommands:
             await wrong.close()
 
 
+@asynccontextmanager
+async def dialled_out(server: SshServer) -> AsyncGenerator[int]:
+    """
+    The port at which a site is reached that lets nobody in: it has called us, with `ssh -R`, and is behind that connection.
+    """
+    ssh = shutil.which("ssh")
+    if ssh is None:
+        pytest.skip("there is no ssh (Debian package openssh-client)")
+    words = [ssh, "-F", "none", "-N", "-R", f"127.0.0.1:0:127.0.0.1:{server.port}"]
+    for each in (
+        f"UserKnownHostsFile={server.known_hosts(server.port)}", "IdentitiesOnly=yes", "BatchMode=yes", "ExitOnForwardFailure=yes",
+    ):  # fmt: skip
+        words += ["-o", each]
+    words += ["-i", str(server.place / "key"), "-p", str(server.port), f"{server.user}@127.0.0.1"]
+    calling = await asyncio.create_subprocess_exec(*words, stderr=asyncio.subprocess.PIPE)
+    try:
+        assert calling.stderr is not None
+        heard: list[str] = []
+        async with asyncio.timeout(PATIENCE_S):
+            while not (found := re.search(r"Allocated port (\d+) ", heard[-1] if heard else "")):
+                heard.append((await calling.stderr.readline()).decode())
+                assert heard[-1], heard
+        yield int(found[1])
+    finally:
+        calling.kill()
+        await calling.wait()
+
+
+async def test_a_site_that_lets_nobody_in_calls_us(server: SshServer) -> None:
+    """
+    Its own connection to us is the way to it: commands are run there, it proves who it is, and without its call nothing is run.
+    """
+    async with dialled_out(server) as port:
+        commands = opened(server, port)
+        ran = await asyncio.gather(*(commands.run(["echo", str(number)], within=60) for number in range(20)))
+        assert [f"{number}\n" for number in range(20)] == [each.output for each in ran]
+        stranger = opened(server, port, host="other")
+        with pytest.raises(HostRefusedError):
+            await stranger.run(["true"], within=30)
+        await stranger.close()
+        await commands.close()
+    with pytest.raises(NotStartedError):
+        await commands.run(["true"], within=30)
+    await commands.close()
+
+
 class Counting(SshHost):
     """A host whose sessions are counted."""
 
@@ -188,6 +239,9 @@ async def test_a_job_runs_on_a_site_that_shares_no_files(
         assert "never-made" in ending.reason
         for each in (listed, changed, gone):
             run = await entrypoint.stage(each, Stage.ENDED)
+            assert run.id == await entrypoint.follower.sandboxes.begun(run)
+            never = msgspec.structs.replace(run, intent="kaaaaaaaaaaaaaa")
+            assert None is await entrypoint.follower.sandboxes.begun(never)
             await entrypoint.confirm(each)
             there = Path(entrypoint.follower.sandboxes.path(run.intent))
             await until(partial(_is_gone, there), lambda: "its sandbox stays")

@@ -1,63 +1,129 @@
-"""A process that is killed between what it records and what it does submits no job twice, and loses none."""
+"""
+A process that is killed between what it records and what it does submits no job twice, and loses none, whatever batch system it asks.
+"""
 
-import asyncio
 import os
-import signal
-import sys
+import shutil
+import tempfile
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
+from typing import Final
 
-import msgspec
 import pytest
+from tests.integration.ce.deaths import deaths
+from tests.scenario.accounts import people
 
-from kettle.testing.patience import PATIENCE_S
+from kettle.testing.servers.fake_batch import FakeBatch
 from kettle.testing.servers.fake_slurm import FakeSlurm
+from kettle.testing.servers.grid_engine import ENVIRONMENT, grid_engine, no_grid_engine
+from kettle.testing.servers.slurm import no_slurm, slurm
 from kettle.testing.services import Backend
+from kettle.testing.throwaway_pool import throwaway_pool
 from kettle_services.ce.batch.settings import BatchSettings
+from kettle_services.condor import launchers
 from kettle_wire.batch import BatchKind
-from kettle_wire.worker_reports import FinalReport
 
-_ROOT = Path(__file__).parents[3]
+LONG: Final = "KETTLE_TEST_LONG"
+_MORE: Final = pytest.mark.skipif(LONG not in os.environ, reason=f"it takes minutes: set {LONG}")
 
 
-async def process(backend: Backend, settings: BatchSettings, place: Path, fault: str = "") -> int:
-    """The end of one process."""
-    environment = {**os.environ, "PYTHONPATH": str(_ROOT)}
-    if fault:
-        environment["KETTLE_FAULT_POINTS"] = f"{fault}=kill"
-    words = [
-        "-m",
-        "tests.integration.ce.program",
-        backend.dsn,
-        msgspec.json.encode(settings).decode(),
-        str(place),
-    ]
-    made = await asyncio.create_subprocess_exec(sys.executable, *words, env=environment, cwd=_ROOT)
-    async with asyncio.timeout(2 * PATIENCE_S):
-        return await made.wait()
+def _settings(kind: BatchKind, place: Path, environment: dict[str, str]) -> BatchSettings:
+    return BatchSettings(name="site", kind=kind, directory=str(place / "sandboxes"), environment=environment)
+
+
+@asynccontextmanager
+async def slurm_programs(place: Path) -> AsyncGenerator[BatchSettings]:
+    """Programs that stand for Slurm."""
+    fake = FakeSlurm(place / "programs")
+    fake.set_mode("runs")
+    yield _settings(BatchKind.SLURM, place, fake.environment)
+
+
+def programs(kind: BatchKind) -> Callable[[Path], AbstractAsyncContextManager[BatchSettings]]:
+    """Programs that stand for another one."""
+
+    @asynccontextmanager
+    async def opened(place: Path) -> AsyncGenerator[BatchSettings]:
+        yield _settings(kind, place, FakeBatch(place / "programs", kind).environment)
+
+    return opened
+
+
+@asynccontextmanager
+async def real_slurm(place: Path) -> AsyncGenerator[BatchSettings]:
+    """A real one."""
+    if why := no_slurm():
+        pytest.skip(why)
+    with slurm() as cluster:
+        yield _settings(BatchKind.SLURM, cluster.place, {"SLURM_CONF": str(cluster.configuration)})
+
+
+@asynccontextmanager
+async def real_grid_engine(place: Path) -> AsyncGenerator[BatchSettings]:
+    """
+    A real one, whose commands are run in its namespaces.  It takes no jobs of root, so there they are a person's, as are their sandboxes.
+    """
+    if why := no_grid_engine():
+        pytest.skip(why)
+    (place / "bin").mkdir()
+    with people(1) as (person,), grid_engine() as cell:
+        enter = " ".join(cell.commands.enter)
+        theirs = f"{enter} setpriv --reuid={person.uid} --regid={person.gid} --clear-groups --"
+        own = f'chown -R {person.uid}:{person.gid} "$(printf %s "$script" | sed -n "s/^#[$] -wd //p")"'
+        lines = {name: f'exec {enter} {shutil.which(name)} "$@"' for name in ("qstat", "qconf", "qacct")}
+        lines["qdel"] = f'exec {theirs} {shutil.which("qdel")} "$@"'
+        lines["qsub"] = f'script=$(cat)\n{own}\nprintf %s "$script" | {theirs} {shutil.which("qsub")} "$@"'
+        for name, line in lines.items():
+            command = place / "bin" / name
+            command.write_text(f"#!/bin/sh\n{line}\n")
+            command.chmod(0o755)
+        environment = {**ENVIRONMENT, "PATH": f"{place / 'bin'}:{os.environ['PATH']}"}
+        yield _settings(BatchKind.SGE, cell.place, environment)
+
+
+@asynccontextmanager
+async def pool(place: Path) -> AsyncGenerator[BatchSettings]:
+    """Another pool, by the commands that it shares with HTCondor."""
+    own = {"startd": {"job_account": "own"}}
+    commands = launchers.install(place / "condor")
+    with tempfile.TemporaryDirectory(prefix="kettle-") as directory:
+        async with throwaway_pool(Path(directory), cpus=4, settings=own) as running:
+            environment = {
+                **running.environ,
+                "KETTLE_HOME": str(running.home),
+                "PATH": f"{commands}:/usr/bin:/bin",
+            }
+            yield _settings(BatchKind.HTCONDOR, place, environment)
+
+
+_SYSTEMS: Final = {
+    "programs of Slurm": slurm_programs,
+    "programs of LSF": programs(BatchKind.LSF),
+    "programs of OpenPBS": programs(BatchKind.PBS),
+    "programs of Torque": programs(BatchKind.TORQUE),
+    "programs of HTCondor": programs(BatchKind.HTCONDOR),
+    "Slurm": real_slurm,
+    "Grid Engine": real_grid_engine,
+    "a pool": pool,
+}
+_ALWAYS: Final = ("programs of Slurm", "programs of LSF")
 
 
 @pytest.mark.parametrize(
-    ("fault", "patience"), [("batch.submitting", 3.0), ("batch.taken", 30.0), ("batch.ended", 30.0)]
+    "system", [pytest.param(name, marks=[] if name in _ALWAYS else [_MORE]) for name in _SYSTEMS]
 )
-async def test_a_job_is_submitted_once(backend: Backend, tmp_path: Path, fault: str, patience: float) -> None:
-    """Whatever the killed process had done, the next one finds it, and the job runs once and is reported."""
-    fake = FakeSlurm(tmp_path / "slurm")
-    fake.set_mode("runs")
-    settings = BatchSettings(
-        name="cluster",
-        kind=BatchKind.SLURM,
-        directory=str(tmp_path / "sandboxes"),
-        environment=fake.environment,
-        poll_least=0.1,
-        poll_most=0.2,
-        settling=0.1,
-        patience=patience,
-    )
-    assert -signal.SIGKILL == await process(backend, settings, tmp_path, fault)
-    assert not (tmp_path / "report").exists()
-    assert 0 == await process(backend, settings, tmp_path)
-    final = msgspec.json.decode((tmp_path / "report").read_bytes(), type=FinalReport)
-    assert final.result.exit is not None
-    assert 7 == final.result.exit.code
-    assert ["ran\n"] == [each.data.decode() for each in final.outputs if each.name == "runs" and each.data]
-    assert 1 == len(fake.jobs())
+async def test_a_job_survives_all_deaths_of_its_entrypoint(
+    backend: Backend, tmp_path: Path, system: str
+) -> None:
+    """
+    The next process finds where the killed one was, at each step: of a job that ends by itself, of one that is removed, and of one
+    whose files were on their way.
+    """
+    async with _SYSTEMS[system](tmp_path) as settings:
+        ends = await deaths(settings, backend, tmp_path)
+    assert {"ended": 1, "removed": 1, "brought": 0} == ends.submissions
+    assert (7, None) == (ends.code("ended"), ends.reason("ended"))
+    assert ends.outputs("ended")["runs"] == b"ran\n"
+    assert (None, "somebody said so") == (ends.code("removed"), ends.reason("removed"))
+    assert "restarted while the files of the job were on their way" in str(ends.reason("brought"))

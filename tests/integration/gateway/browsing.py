@@ -20,14 +20,16 @@ from kettle.runtime.people import People
 from kettle.runtime.policy_in_force import PolicyInForce
 from kettle.testing.servers.held_port import held_port
 from kettle_services.gateway.pages.home_page import HOME
-from kettle_services.gateway.pages.live import LiveParts, TableWatch
+from kettle_services.gateway.pages.live import LiveParts
 from kettle_services.gateway.pages.page import Led
 from kettle_services.gateway.pages.serving import Pages
+from kettle_services.gateway.pages.table_watch import TableWatch
 from kettle_services.gateway.rest.application import Answer, Asked, Front, Handler, RequestLimits
 from kettle_services.gateway.rest.job_tables import JobTables
 from kettle_services.gateway.rest.local_accounts import LocalAccounts
 from kettle_services.gateway.rest.own_iam import OwnIam
 from kettle_services.gateway.rest.persons import Persons
+from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_services.gateway.rest.streams import Streams
 from kettle_services.gateway.security_headers import add_security_headers
 from kettle_services.gateway.sessions.browser_sessions import BrowserSessions
@@ -41,6 +43,7 @@ from kettle_services.gateway.sessions.session_table import Lives, SessionTable
 from kettle_services.gateway.settings import LoginIssuer
 from kettle_wire.rest.catalogue import ROUTES
 from kettle_wire.rest.jobs import Jobs
+from kettle_wire.rest.problem import ProblemCode
 from kettle_wire.rest.route import Route
 
 TOKEN = "the contents of the private file"
@@ -157,7 +160,9 @@ def _nothing_new() -> TableWatch:
     return TableWatch(cast("JobTables", None))
 
 
-async def _no_page(_asked: Asked) -> Led:
+async def _no_page(asked: Asked) -> Led:
+    if asked.request.path.startswith("/live"):
+        raise RequestRefused(503, ProblemCode.UNAVAILABLE, "there is nothing to be seen")
     return Led("/login")
 
 

@@ -3,16 +3,14 @@ What the REST interface tells of claims, failures, cycles and the log, from tabl
 """
 
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from datetime import datetime
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, cast
 
 import msgspec
 import pytest
 import pytest_asyncio
-from aiohttp.test_utils import make_mocked_request
 
 from kettle.bus.memory import MemoryBus
 from kettle.bus.memory_server import MemoryServer
@@ -24,13 +22,11 @@ from kettle.projections.stored_projection import instant
 from kettle.testing.services import Backend, owned
 from kettle.transfer.spooled_jobs import HELD_FOR
 from kettle_services.gateway.rest.alerts import AlertQuestions
-from kettle_services.gateway.rest.application import Answer, Asked
 from kettle_services.gateway.rest.claims import ClaimQuestions
 from kettle_services.gateway.rest.failures import FailureQuestions
 from kettle_services.gateway.rest.job_tables import JobTables
 from kettle_services.gateway.rest.log import LogQuestions
 from kettle_services.gateway.rest.negotiations import NegotiationQuestions
-from kettle_services.gateway.rest.persons import Person
 from kettle_services.gateway.rest.refusals import NotModified, RequestRefused
 from kettle_services.gateway.rest.standings import StandingQuestions
 from kettle_wire.attempts import Ending, ExitRecord, Usage
@@ -59,6 +55,8 @@ from kettle_wire.rest.log import ListLog, LogRecord
 from kettle_wire.rest.negotiations import GetNegotiation, ListNegotiations
 from kettle_wire.rest.standings import GetFairshareHistory
 from kettle_wire.subjects import Subjects
+
+from .answers import ask
 
 AT = 1_790_000_000_000_000
 MINUTE = 60_000_000
@@ -153,22 +151,6 @@ async def tables(backend: Backend) -> AsyncGenerator[JobTables]:
     for name in ("jobs", "negotiation", "machines"):
         await prepare(PROJECTIONS[name](), backend.log.database, [backend.log])
     yield JobTables(backend.log.database, most_seconds=30.0)
-
-
-async def ask(
-    handler: Callable[[Asked], Awaitable[Answer]],
-    parameters: msgspec.Struct,
-    *,
-    name: str = "ada",
-    headers: dict[str, str] | None = None,
-    by_model: bool = False,
-) -> tuple[Any, str]:
-    """The answer as a program reads it, and its entity tag."""
-    request = make_mocked_request("GET", "/", headers=headers or {})
-    person = cast("Person", SimpleNamespace(name=name))
-    answer = await handler(Asked(person, parameters, None, request, by_model=by_model))
-    kind = cast("type[msgspec.Struct]", type(answer.reply))
-    return msgspec.json.decode(msgspec.json.encode(answer.reply), type=kind), answer.etag
 
 
 async def test_claims_with_what_runs_on_them_now_and_then(tables: JobTables) -> None:

@@ -43,9 +43,15 @@ class Gate:
     """All of it."""
 
     def __init__(
-        self, server: EmbeddedNats, directory: Path, settings: IamSettings, issuer: TokenIssuer
+        self,
+        server: EmbeddedNats,
+        members: Members,
+        directory: Path,
+        settings: IamSettings,
+        issuer: TokenIssuer,
     ) -> None:
         self.server = server
+        self.members = members
         self.directory = directory
         self.settings = settings
         self.issuer = issuer
@@ -154,7 +160,7 @@ async def gate_on(
             authorization={"domain": DOMAIN, "rules": str(book)},
             **{"housekeeping": 0.1, **own},
         )
-        gate = Gate(server, directory, settings, issuer)
+        gate = Gate(server, members, directory, settings, issuer)
         await gate.start()
         stack.push_async_callback(gate.stop)
         yield gate

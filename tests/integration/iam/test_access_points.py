@@ -11,6 +11,7 @@ from kettle import VERSION
 from kettle.auth.trust.keys import KeyPair, Kind
 from kettle.auth.trust.pool import PoolTrust
 from kettle.bus.ports import RefusedError, Served
+from kettle.eventsourcing.shard import Shard
 from kettle.testing.services import Backend, eventually
 from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.job_credentials import ISSUE_JOB_TOKENS, IssueJobTokens
@@ -83,6 +84,17 @@ async def test_the_name_of_a_queue_is_taken(world: tuple[Office, Master]) -> Non
     master.queues.append("ap1")
     assert (409, "join.name_taken") == await joined(office, "ap1")
     assert [] == await office.administrator.workers()
+    assert (200, "") == await joined(office, "ap2")
+
+
+async def test_the_name_of_a_queue_that_is_away_is_taken(world: tuple[Office, Master]) -> None:
+    """
+    A second queue of the pool's own, of another host than that of the master: no ad of it is left, and its shard is.
+    """
+    office, _master = world
+    async with Shard.own(office.backend.log, "schedd.ap1", owner="another host"):
+        pass
+    assert (409, "join.name_taken") == await joined(office, "ap1")
     assert (200, "") == await joined(office, "ap2")
 
 

@@ -11,15 +11,18 @@ from tests.integration.iam.gate import Gate, gate_on
 
 from kettle.auth.trust.callout import Question
 from kettle.bus.nats import NatsBus
-from kettle.bus.ports import NotAcceptedError, RefusedError
+from kettle.bus.ports import Bus, NotAcceptedError, RefusedError
 from kettle.client.connections.pool_connection import connect_pool
 from kettle.client.connections.pool_file import PoolFile, login_name
-from kettle.eventsourcing.log import Log, WorkingSet
+from kettle.eventsourcing.log import Log
 from kettle.eventsourcing.shard import Shard
+from kettle.runtime import Runtime, shard_ownership
+from kettle.runtime.settings import OwnerSettings
 from kettle.testing.patience import PATIENCE_S
-from kettle.testing.services import Backend
+from kettle.testing.services import Backend, hosted
+from kettle_services.iam import wiring
 from kettle_services.iam.people.heard_questions import Waiting
-from kettle_services.iam.record import Record
+from kettle_services.iam.wiring import serve
 from kettle_wire.commands.iam import OPEN_SESSION, WHO_AM_I, BeginSession, WhoAmI
 from kettle_wire.identity import bearer
 
@@ -128,35 +131,52 @@ async def test_while_iam_is_away_people_wait_and_connections_stay(backend: Backe
             assert "ada" == (await before.call(WHO_AM_I, "iam", WhoAmI())).subject
 
 
-async def test_who_comes_while_iam_reads_its_record_is_not_asked_to_come_again(
+async def test_who_comes_while_iam_waits_for_its_shard_is_not_asked_to_come_again(
     backend: Backend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The question is heard by then, and answered as soon as iam can."""
-    reading, asked, recalled = asyncio.Event(), asyncio.Event(), asyncio.Event()
-    recall, put = Record.recall, Waiting.put
-
-    async def slowly(log: Log, working: WorkingSet, shard: Shard) -> Record:
-        reading.set()
-        await recalled.wait()
-        return await recall(log, working, shard)
+    begun, asked = asyncio.Event(), asyncio.Event()
+    own, put = shard_ownership.own_shard, Waiting.put
 
     def seen(waiting: Waiting, question: Question, reply: str) -> bool:
         asked.set()
         return put(waiting, question, reply)
 
+    async def slowly(rt: Runtime, settings: OwnerSettings, bus: Bus, log: Log, name: str) -> Shard | None:
+        begun.set()
+        await asked.wait()
+        return await own(rt, settings, bus, log, name)
+
     async with gate_on(backend, tmp_path, RULES) as gate:
         await gate.stop()
-        monkeypatch.setattr(Record, "recall", slowly)
+        monkeypatch.setattr(wiring, "own_shard", slowly)
         monkeypatch.setattr(Waiting, "put", seen)
         starting = asyncio.create_task(gate.start())
-        await reading.wait()
-
-        async def come() -> None:
-            async with gate.bus(gate.token("ada")) as bus:
-                assert bus.connected
-
-        coming = asyncio.create_task(come())
-        await asked.wait()
-        recalled.set()
-        await coming
+        await begun.wait()
+        async with gate.bus(gate.token("ada")) as bus:
+            assert bus.connected
         await starting
+
+
+async def test_one_that_stands_by_hears_who_comes_and_answers_when_it_takes_over(
+    backend: Backend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until then it leaves the answers to the one in charge, which a second question does not disturb."""
+    heard: dict[int, set[Waiting]] = {}
+    both, put = asyncio.Event(), Waiting.put
+
+    def seen(waiting: Waiting, question: Question, reply: str) -> bool:
+        hearers = heard.setdefault(question.connection, set())
+        hearers.add(waiting)
+        if len(hearers) > 1:
+            both.set()
+        return put(waiting, question, reply)
+
+    monkeypatch.setattr(Waiting, "put", seen)
+    async with gate_on(backend, tmp_path, RULES) as gate, hosted("iam", gate.settings, serve):
+        async with gate.bus(gate.token("ada")) as bus:
+            await both.wait()
+            await gate.stop()
+            assert bus.connected
+        async with gate.bus(gate.token("bob"), "bob") as bus:
+            assert bus.connected

@@ -5,19 +5,22 @@ What lets somebody in is withdrawn while that person is connected: the connectio
 import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
 from nats.aio.client import Client
 from nats.errors import Error
-from tests.integration.iam.gate import Gate, gate_on
+from tests.integration.iam.gate import WHO, Gate, gate_on
 
+from kettle.auth.trust.files import key_in
+from kettle.auth.trust.pool import Kind
+from kettle.embedded import EmbeddedError, nats
 from kettle.testing.patience import PATIENCE_S
 from kettle.testing.services import Backend, hosted
 from kettle_services.iam.wiring import serve
-from kettle_wire.identity import bearer
+from kettle_wire.identity import Identity, bearer
 
 RULES = """\
 [[rules]]
@@ -50,9 +53,20 @@ class Connection:
             await self._ended.wait()
 
 
-@asynccontextmanager
-async def connected(gate: Gate, token: str, owner: str = "ada") -> AsyncGenerator[Connection]:
+def connected(gate: Gate, token: str, owner: str = "ada") -> AbstractAsyncContextManager[Connection]:
     """Somebody with a token; raises nats.errors.Error if the server lets him not in."""
+    return _connected(gate, gate.sentinel, bearer(owner), token=token)
+
+
+def credentialed(gate: Gate, name: str) -> AbstractAsyncContextManager[Connection]:
+    """Somebody of `WHO` with a credential of his own."""
+    return _connected(gate, str(gate.server.credentials(name)), WHO[name][1])
+
+
+@asynccontextmanager
+async def _connected(
+    gate: Gate, credentials: str, identity: Identity, *, token: str | None = None
+) -> AsyncGenerator[Connection]:
     client, ended = Client(), asyncio.Event()
 
     async def note(*_: object) -> None:
@@ -64,13 +78,13 @@ async def connected(gate: Gate, token: str, owner: str = "ada") -> AsyncGenerato
     try:
         await client.connect(
             gate.server.url,
-            user_credentials=gate.sentinel,
-            token=token,
-            inbox_prefix=bearer(owner).inbox.encode(),
+            user_credentials=credentials,
+            inbox_prefix=identity.inbox.encode(),
             disconnected_cb=note,
             error_cb=heard,
             connect_timeout=int(PATIENCE_S),
             allow_reconnect=False,
+            token=token,
         )
         yield Connection(client, ended)
     finally:
@@ -102,6 +116,37 @@ async def test_who_is_banned_is_gone_within_a_second_and_stays_out(gate: Gate) -
         assert "mines coins" in problem["detail"]
         await iam.unban("user:ada")
         assert await lets_in(gate, token)
+
+
+async def test_people_stay_when_somebody_else_is_cut_off(gate: Gate) -> None:
+    """
+    Who came with a credential of his own is believed no more: the connections of those of whom the server has asked iam go on.
+    """
+    key = key_in(gate.server.credentials("bob"))
+    assert key is not None
+    async with connected(gate, gate.token("ada")) as ada, credentialed(gate, "bob") as bob:
+        gate.members.revoke(Kind.PERSON, [key.public])
+        gate.server.trust_again()
+        await bob.until_ended()
+        assert await lets_in(gate, gate.token("eve"))  # the server has done all by now that it does for that
+        assert ada.is_open
+
+
+async def test_a_server_that_cannot_be_told_reads_its_whole_configuration(
+    gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody who is cut off stays for that."""
+    key = key_in(gate.server.credentials("bob"))
+    assert key is not None
+
+    async def tell(*_: object) -> None:
+        raise EmbeddedError("it does not answer")
+
+    monkeypatch.setattr(nats, "tell", tell)
+    async with credentialed(gate, "bob") as bob:
+        gate.members.revoke(Kind.PERSON, [key.public])
+        gate.server.trust_again()
+        await bob.until_ended()
 
 
 async def test_a_withdrawn_token_is_good_for_nothing(gate: Gate) -> None:

@@ -153,6 +153,15 @@ def test_one_missing_answer_says_nothing() -> None:
     assert (EndCause.UNKNOWN, None) == (lost.cause, lost.exit_code)
 
 
+def test_a_job_that_was_to_be_removed_is_missed_sooner(submitting: Book) -> None:
+    """That it is in no answer is what was wanted; without books nobody else would ever say so."""
+    submitting.events(progress.taken(submitting.run, "12", 1030.0))
+    assert 600.0 == progress.patience_with(submitting.run, 600.0, settling=65.0)
+    submitting.take(claims.stop(submitting.claims[_KEY.claim], _STOP, 1040.0))
+    assert 65.0 == progress.patience_with(submitting.run, 600.0, settling=65.0)
+    assert 30.0 == progress.patience_with(submitting.run, 30.0, settling=65.0)
+
+
 @pytest.mark.parametrize(
     ("cause", "status"),
     [(EndCause.EXITED, "COMPLETED"), (EndCause.REMOVED, "REMOVED"), (EndCause.UNKNOWN, "UNKNOWN")],

@@ -1,10 +1,12 @@
 """The laws about iam's record find what they are there to find."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
-from kettle.testing.chaos.identity_laws import on_record
+from kettle.testing.chaos.evidence import Evidence
+from kettle.testing.chaos.identity_laws import on_record, tokens_of_jobs
 from kettle.testing.chaos.identity_workload import IdentityPromises, Joined
 from kettle_wire.events import (
     AdministratorActed,
@@ -79,3 +81,21 @@ def test_what_was_lost_is_found(lost: Event) -> None:
 def test_what_is_too_much_is_found(more: Event, says: str) -> None:
     """One use more than a token has, or the same twice."""
     assert says in " ".join(problems([*WHOLE, more]))
+
+
+def test_who_came_with_a_token_that_was_withdrawn_breaks_a_law() -> None:
+    """And so does who was taken for another."""
+    made = promises()
+    made.mistaken.append("turn 1: somebody came with a token that was withdrawn")
+    assert made.mistaken == [each for law in on_record(made, WHOLE) for each in law.problems]
+
+
+def test_a_job_that_begins_without_its_token_breaks_a_law(tmp_path: Path) -> None:
+    """What it has had is what it has written down itself."""
+    evidence = Evidence.prepare(tmp_path / "evidence", tmp_path / "work")
+    assert "use_oauth_services" not in evidence.description("b", [1.0])
+    assert "use_oauth_services = kettle" in evidence.description("b", [1.0], token=True)
+    (evidence.directory / "with_token").write_text("b.0\nb.1\n")
+    assert (True, 2) == ((law := tokens_of_jobs(evidence)).kept, law.examined)
+    (evidence.directory / "without_token").write_text("b.2\n")
+    assert ["b.2 began without its token"] == tokens_of_jobs(evidence).problems

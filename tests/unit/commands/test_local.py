@@ -36,6 +36,25 @@ def test_a_command_need_not_read_what_it_is_given(loop: Callable[[], asyncio.Abs
     assert Ran(0, "1000000\n", "") == read
 
 
+@pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+@pytest.mark.parametrize("where", ["", ">&2"])
+def test_a_command_that_writes_without_end_is_ended(
+    loop: Callable[[], asyncio.AbstractEventLoop], where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its words take no more memory than they may, and who has asked is told why there is no answer."""
+    monkeypatch.setattr(local, "MOST_BYTES", 1 << 20)
+
+    async def work() -> Ran:
+        commands = LocalCommands({})
+        with pytest.raises(EndNotSeenError, match="sh says more than 1048576 bytes, and was ended"):
+            await commands.run(["sh", "-c", f"exec yes {where}"], within=PATIENCE_S)
+        return await commands.run(["head", "-c", "1048576", "/dev/zero"], within=PATIENCE_S)
+
+    with asyncio.Runner(loop_factory=loop) as runner:
+        ran = runner.run(work())
+    assert (0, 1 << 20) == (ran.status, len(ran.output))
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can start commands of others")
 @pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop])
 @pytest.mark.parametrize("groups", [(), (3, 4)])

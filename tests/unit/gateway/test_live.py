@@ -6,7 +6,10 @@ from typing import cast
 import pytest
 from aiohttp.test_utils import make_mocked_request
 
-from kettle_services.gateway.pages.live import Costs, LiveParts, TableWatch
+from kettle_services.gateway.pages.live import LiveParts
+from kettle_services.gateway.pages.pacing import Costs, Pace
+from kettle_services.gateway.pages.table_watch import TableWatch
+from kettle_services.gateway.pages.watched_part import MadePart
 from kettle_services.gateway.rest.admission import Admission
 from kettle_services.gateway.rest.application import Asked
 from kettle_services.gateway.rest.job_tables import JobTables
@@ -20,7 +23,7 @@ async def test_one_person_watches_so_many_pages() -> None:
     streams = Streams(2, most_of_one=1)
     live = LiveParts(TableWatch(cast("JobTables", None)), streams)
 
-    async def part() -> str:
+    async def part() -> MadePart:
         raise AssertionError("nobody is shown it")
 
     async def still() -> None:
@@ -32,8 +35,8 @@ async def test_one_person_watches_so_many_pages() -> None:
 
     with streams.one_more("ada"):
         with pytest.raises(RequestRefused, match="close one") as refused:
-            await live.send(asked("ada"), part)
-        assert 200 == (await live.send(asked("eve"), part)).status
+            await live.send(asked("ada"), part, lambda: True)
+        assert 200 == (await live.send(asked("eve"), part, lambda: True)).status
     assert 429 == refused.value.status
     assert 0 == streams.count
 
@@ -53,3 +56,20 @@ def test_parts_that_are_made_together_share_what_they_cost() -> None:
     three = costs.begin()
     now[0] += 0.5
     assert 0.5 == costs.end(three)
+
+
+def test_what_is_made_now_and_then_is_not_waited_for() -> None:
+    """
+    Parts that take more than their share together wait until they have it again; what takes less, and some at once, does not.
+    """
+    now = [100.0]
+    pace = Pace(0.25, 0.5, lambda: now[0])
+    waits: list[float] = []
+    for _ in range(4):
+        waits.append(pace.wait(0.25))
+        pace.took(0.25, 0.25)
+    assert [0.0, 0.0, 0.0, 1.0] == waits
+    now[0] += 60.0
+    assert 0.0 == pace.wait(0.01)
+    pace.took(0.01, 10.0)
+    assert 38.0 == pytest.approx(pace.wait(0.0))

@@ -69,7 +69,7 @@ def test_an_ad_is_json_as_htcondor_writes_it() -> None:
 
 
 def happening(sequence: int, cluster: int | None, proc: int | None, *, schedd: str = "s") -> Happening:
-    return Happening(sequence, "ada", "job.held", schedd, "", cluster, proc, b"", 0.0)
+    return Happening(sequence, "ada", "job.held", schedd, "", cluster, proc, sequence, b"", 0.0)
 
 
 def test_what_has_changed_behind_a_place_is_named_once() -> None:
@@ -99,9 +99,9 @@ def test_the_last_place_of_somebody_is_not_moved_by_others() -> None:
     recent.begin(4)
     assert 4 == recent.last_of("ada")
     recent.add(happening(5, 1, 0))
-    recent.add(Happening(6, "bob", "job.held", "s", "", 2, 0, b"", 0.0))
+    recent.add(Happening(6, "bob", "job.held", "s", "", 2, 0, 1, b"", 0.0))
     assert 5 == recent.last_of("ada")
-    recent.add(Happening(7, "bob", "job.held", "s", "", 2, 0, b"", 0.0))
+    recent.add(Happening(7, "bob", "job.held", "s", "", 2, 0, 1, b"", 0.0))
     assert (5, 5) == (recent.last_of("ada"), recent.forgotten_of("ada"))
 
 

@@ -120,6 +120,12 @@ class World:
         await self._bus.append_together(posts, expect_last=self._last, note="")
         self._last += len(posts)
 
+    async def publish_nonsense(self) -> None:
+        """Something that is no event."""
+        post = Post(SUBJECTS.tail("ada", 1, 0, "job.held"), b'{"frame": "none"}')
+        await self._bus.append_together([post], expect_last=self._last, note="")
+        self._last += 1
+
     @asynccontextmanager
     async def following(self, path: str = "/", **headers: str) -> AsyncGenerator[ClientResponse]:
         async with self.client.get(path, headers=headers, timeout=ClientTimeout(WITHIN_S)) as response:
@@ -204,6 +210,17 @@ async def test_one_reading_serves_all_and_each_has_only_the_own_events() -> None
                 await asyncio.sleep(0)
         since = datetime.now(UTC) - datetime(2026, 11, 25, 12, tzinfo=UTC)
         assert all(abs(delay - since.total_seconds()) < WITHIN_S for delay in gateway.delays)
+
+
+async def test_what_nobody_can_read_is_passed_over(caplog: pytest.LogCaptureFixture) -> None:
+    """
+    A message that is no event does not end the streams: the events behind it come, and the log says which one it was.
+    """
+    async with world() as gateway, gateway.following() as response:
+        await gateway.publish_nonsense()
+        await gateway.publish("ada")
+        assert [4] == await places(response, 1)
+    assert "message 3 of" in caplog.text
 
 
 async def test_what_is_older_is_read_in_the_name_of_the_person_and_then_here() -> None:

@@ -1,7 +1,13 @@
 """In which order questions of the bus about people are answered."""
 
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
 from kettle.auth.trust.callout import Question
-from kettle_services.iam.people.heard_questions import AWAITED_S, Waiting
+from kettle_services.iam.people.heard_questions import AWAITED_S, HeardQuestions, Waiting
+from kettle_services.iam.people.refusals import Refusals
 
 
 def question(address: str, number: int) -> Question:
@@ -63,3 +69,47 @@ async def test_what_nobody_waits_for_is_forgotten() -> None:
     now += AWAITED_S + 1
     assert waiting.put(question("bob", 8), "")
     assert 8 == (await waiting.take())[0].connection
+
+
+class Server:
+    """A connection to a server that asks."""
+
+    def __init__(self) -> None:
+        self.ask: Callable[[Any], None]
+
+    async def subscribe(self, _subject: str, listener: Callable[[Any], None]) -> None:
+        self.ask = listener
+
+    async def settle(self) -> None:
+        pass
+
+
+class Asked:
+    """A question as it comes."""
+
+    data = b""
+    reply = "there"
+
+
+async def test_one_that_stands_by_refuses_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    Those for whom it has no room are answered by the one in charge; once that is itself, it refuses them.
+    """
+    refused: list[str] = []
+
+    def decode(_data: bytes) -> Question:
+        return question("flood", 1)
+
+    def refuse(_refusals: Refusals, _reply: str, address: str) -> None:
+        refused.append(address)
+
+    monkeypatch.setattr(Question, "decode", decode)
+    monkeypatch.setattr(Refusals, "refuse", refuse)
+    heard = HeardQuestions(server := Server())  # type: ignore[arg-type]
+    await heard.listen()
+    for _ in range(300):
+        server.ask(Asked())
+    assert not refused
+    heard.take_charge()
+    server.ask(Asked())
+    assert ["flood"] == refused

@@ -21,8 +21,15 @@ from kettle_services.master.supervision.daemon_list import DaemonList
 from kettle_services.master.supervision.processes import Asked
 from kettle_services.master.supervision.supervisor import StartGivenUpError, Supervisor
 from kettle_services.master.supervision.switched_off import read_off
-from kettle_wire.commands.master import CONTROL, QUERY_DAEMONS, Control, ControlAction, QueryDaemons
-from kettle_wire.identity import user
+from kettle_wire.commands.master import (
+    CONTROL,
+    QUERY_DAEMONS,
+    AdmitAccessPoint,
+    Control,
+    ControlAction,
+    QueryDaemons,
+)
+from kettle_wire.identity import daemon, user
 
 SETTINGS = MasterSettings(
     daemon_list=("schedd", "startd"),
@@ -169,20 +176,21 @@ async def test_only_a_startd_is_ended_peacefully() -> None:
 class Office:
     """A desk, and the actors behind it."""
 
-    def __init__(self, home: Path, group: asyncio.TaskGroup) -> None:
+    def __init__(self, home: Path, group: asyncio.TaskGroup, settings: MasterSettings = PATIENT) -> None:
         self.home = open_home(home)
-        self.daemons = DaemonList(self.home, PATIENT, pid=1, version="1")
-        self.actors = {name: Actor(name) for name in PATIENT.daemon_list}
+        self.daemons = DaemonList(self.home, settings, pid=1, version="1")
+        self.actors = {name: Actor(name) for name in settings.daemon_list}
         self.successions: list[How] = []
         self.loaded = PATIENT
         self.problems: list[Problem] = []
         self.master_commands = MasterCommands(
             self.daemons,
-            PATIENT,
+            settings,
             load=self._load,
             succeed=self.successions.append,
             tasks=group,
             check=self._checked,
+            admit_access_point=lambda _settings, _name, _people: ("A", True),
         )
         for actor in self.actors.values():
             self.daemons.keep(actor, group)
@@ -212,9 +220,9 @@ class Office:
 
 
 @asynccontextmanager
-async def office(tmp_path: Path) -> AsyncGenerator[Office]:
+async def office(tmp_path: Path, settings: MasterSettings = PATIENT) -> AsyncGenerator[Office]:
     async with asyncio.TaskGroup() as group:
-        it = Office(tmp_path / "home", group)
+        it = Office(tmp_path / "home", group, settings)
         await it.ready()
         yield it
         it.master_commands.close()
@@ -336,3 +344,25 @@ async def test_what_each_makes_of_its_settings_is_told(tmp_path: Path) -> None:
             ("startd", "nothing", "unchanged"),
         ] == [(one.daemon, one.outcome, one.why) for one in (await asked).switched]
         assert it.master_commands.settings is PATIENT
+
+
+async def test_who_reads_events_of_access_points_is_renewed_one_after_the_other(tmp_path: Path) -> None:
+    """
+    The next one ends when the one before does its work again; who joins meanwhile has all of them renewed once more.
+    """
+    readers = ("collector", "collector#2", "gateway")
+    settings = msgspec.structs.replace(PATIENT, daemon_list=(*readers, "schedd"))
+    admit = AdmitAccessPoint(name="ap1", people="A")
+    async with office(tmp_path, settings) as it:
+        await it.master_commands.admit_access_point(admit, daemon("iam"))
+        await until(lambda: it.actors["collector"].starts == 2)
+        await it.master_commands.admit_access_point(msgspec.structs.replace(admit, name="ap2"), daemon("iam"))
+        for turn in (2, 3):
+            for place, name in enumerate(readers):
+                await until(lambda name=name, turn=turn: it.actors[name].starts == turn)  # type: ignore[misc]
+                before = [turn] * (place + 1) + [turn - 1] * (len(readers) - place - 1)
+                assert before == [it.actors[each].starts for each in readers]
+                assert all(it.actors[each].pid for each in readers)
+                it.daemons.supervisor(name).heard({"READY": "1"})
+        await it.status("gateway", "running")
+        assert 1 == it.actors["schedd"].starts

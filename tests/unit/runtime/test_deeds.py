@@ -179,3 +179,29 @@ async def test_a_full_disk_costs_nothing_but_the_safety_of_the_file(tmp_path: Pa
     last = f"{'x' * 997}..."
     told = ["first", "second", "third", last] if lives else ["first", last]
     assert told == [each.sentence for each in iam.recorded]
+
+
+async def test_nobody_is_told_that_a_deed_is_done_for_which_there_is_no_room(tmp_path: Path) -> None:
+    """
+    The answer says to ask again, which is the same deed: it is recorded once, also by a service that was killed meanwhile.
+    """
+    iam, request = Iam(), Control(id="1", action="off", daemons=["startd"])
+    killed = Outbox(tmp_path, "master")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20, hard))
+    try:
+        with pytest.raises(
+            RefusedError, match=r"done, and cannot be written down .*; it is to be asked for again"
+        ):
+            killed.acted(CONTROL, "n1", ADA, request)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    async with delivering(killed, iam):
+        pass  # and with it its memory is gone
+    outbox = Outbox(tmp_path, "master")
+    outbox.acted(CONTROL, "n1", ADA, request)
+    iam.here.set()
+    async with delivering(outbox, iam):
+        await iam.has(1)
+    assert ["master.control"] == [each.action for each in iam.recorded]
+    assert [] == kept(tmp_path)

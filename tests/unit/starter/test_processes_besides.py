@@ -7,6 +7,10 @@ import sys
 from contextlib import suppress
 from typing import Final
 
+import pytest
+
+from kettle_services.starter.execution.process_tree import empty_process_tree
+
 SCRIPT: Final = """\
 import os, subprocess, time
 from kettle.execution.system.linux import become_subreaper
@@ -50,3 +54,15 @@ def test_it_is_not_the_jobs() -> None:
             with suppress(ProcessLookupError):
                 os.killpg(script.pid, signal.SIGKILL)  # what it has left, if it has not come to its end
         assert ("done\n", "") == (said, script.communicate()[1])
+
+
+def test_who_is_no_starter_ends_nobody() -> None:
+    """What descends from a process that was not made for a job is none of a job's."""
+    bystander = subprocess.Popen(["sleep", "600"])
+    try:
+        with pytest.raises(RuntimeError, match="no starter"):
+            empty_process_tree(None).kill_all()
+        assert bystander.poll() is None
+    finally:
+        bystander.kill()
+        bystander.wait()

@@ -51,9 +51,10 @@ from kettle.auth.trust.server import (
     Statements,
     account,
     operator,
+    teller,
     user,
 )
-from kettle.bus.credentials import ACCESS_POINT, GUEST
+from kettle.bus.credentials import ACCESS_POINT, GUEST, Credential
 from kettle_wire import identity
 from kettle_wire.identity import Identity
 from kettle_wire.subjects import Subjects, token
@@ -213,6 +214,10 @@ class PoolTrust:
         key = self._account(Account.SYSTEM)
         may = Permissions(publish=("$SYS.REQ.SERVER.PING.*",), subscribe=(f"{OBSERVERS_INBOX}.>",))
         return user(key, public, "observer", may, now=_now())
+
+    def teller(self) -> Credential:
+        """With which a server that runs is told of its accounts, in the next minute."""
+        return teller(self._account(Account.SYSTEM))
 
     @property
     def people_account(self) -> str:

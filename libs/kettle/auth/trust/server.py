@@ -1,5 +1,6 @@
 """What a NATS server has to be told about whom it trusts, and the trust of a server with one account."""
 
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -51,6 +52,10 @@ class Trust(Protocol):
         """The path of such a file for the question whether JetStream answers, and nothing else."""
         ...
 
+    def teller(self) -> Credential:
+        """With which a server that runs is told of its accounts, in the next minute."""
+        ...
+
 
 UNLIMITED: Final = {"subs": -1, "data": -1, "payload": -1}
 _ACCOUNT: Final = UNLIMITED | {"imports": -1, "exports": -1, "wildcards": True, "leaf": -1}
@@ -59,6 +64,8 @@ PROBE: Final = "probe"
 """The name of who asks only whether JetStream answers."""
 PROBING: Final = Permissions(publish=("$JS.API.INFO",), subscribe=("_INBOX.probe.>",))
 PROBE_INBOX: Final = b"_INBOX.probe"
+TELLER_INBOX: Final = b"_INBOX.teller"
+_TELLER_LIVES_S: Final = 60
 
 
 class Seeds:
@@ -131,6 +138,23 @@ def user(
     return encode(signer, public, nats, name=name, issued=now, expires=expires)
 
 
+def claims_of(account: str) -> str:
+    """Where servers are told what their operator says of an account."""
+    return f"$SYS.REQ.ACCOUNT.{account}.CLAIMS.UPDATE"
+
+
+def teller(system: KeyPair) -> Credential:
+    """
+    A credential with which a server is told of its accounts, with the key of its system account: what it tells has to be signed by
+    the operator all the same.
+    """
+    key, now = KeyPair.new(Kind.USER), int(time.time())
+    may = Permissions((claims_of("*"),), (f"{TELLER_INBOX.decode()}.>",))
+    return Credential(
+        key.seed, user(system, key.public, "teller", may, now=now, expires=now + _TELLER_LIVES_S)
+    )
+
+
 class SingleAccount:
     """One account for all, each with permissions of his own: what tests need that are not about accounts."""
 
@@ -164,6 +188,10 @@ class SingleAccount:
     def probe(self) -> str:
         """See `Trust`."""
         return str(self.credentials(PROBE))
+
+    def teller(self) -> Credential:
+        """See `Trust`."""
+        return teller(self._key("system"))
 
     def _key(self, name: str) -> KeyPair:
         return self._seeds.key(name, Kind.OPERATOR if name == "operator" else Kind.ACCOUNT)

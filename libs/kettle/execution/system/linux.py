@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 _SET_CHILD_SUBREAPER: Final = 36
+_GET_CHILD_SUBREAPER: Final = 37
 _CLOCK_TICKS: Final = os.sysconf("SC_CLK_TCK")
 PAGE_KIB: Final = os.sysconf("SC_PAGE_SIZE") // 1024
 
@@ -20,6 +21,12 @@ def become_subreaper() -> None:
     Become the parent of all orphans below us, so that none leaves our sight, whatever sessions it makes.
     """
     _prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def is_subreaper() -> bool:
+    """Whether this process is the parent of all orphans below it."""
+    found = ctypes.c_int()
+    return _prctl(_GET_CHILD_SUBREAPER, ctypes.byref(found), 0, 0, 0) == 0 and bool(found.value)
 
 
 def forget_peak() -> None:

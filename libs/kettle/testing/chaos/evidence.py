@@ -16,7 +16,8 @@ FACTOR: Final = 7
 
 _SCRIPT: Final = """\
 #!/bin/sh
-# witness DIRECTORY NAME SECONDS: testify in DIRECTORY, live for SECONDS, leave "NAME factor" in result.NAME
+# witness DIRECTORY NAME SECONDS WANTS: testify in DIRECTORY, live for SECONDS, leave "NAME factor" in result.NAME; WANTS is "token"
+# or "nothing"
 umask 0
 if [ "${_CONDOR_PROCNO:-0}" -gt 0 ]; then  # not the first node of its job: it lives until that has ended
     exec 9>>"$1/locks/$2.node$_CONDOR_PROCNO"
@@ -27,6 +28,9 @@ fi
 exec 9>>"$1/locks/$2"
 flock -n 9 || echo "$2" >>"$1/overlaps"
 echo "$2" >>"$1/runs"
+if [ "$4" = token ]; then
+    if [ -s "$BEARER_TOKEN_FILE" ]; then echo "$2" >>"$1/with_token"; else echo "$2" >>"$1/without_token"; fi
+fi
 sleep "$3"
 read -r factor <factor || exit 3
 until { echo "$2 $factor" >"result.$2"; } 2>/dev/null; do sleep 0.1; done
@@ -54,14 +58,18 @@ class Evidence(msgspec.Struct, frozen=True):
         (work / "factor").write_text(f"{FACTOR}\n")
         return cls(directory, work)
 
-    def description(self, batch: str, seconds: Sequence[float], *, nodes: int = 1) -> str:
+    def description(
+        self, batch: str, seconds: Sequence[float], *, nodes: int = 1, token: bool = False
+    ) -> str:
         """
-        The submit description of one witness for each entry, which lives that long; `nodes`: slots of each, in one of which it is.
+        The submit description of one witness for each entry, which lives that long; `nodes`: slots of each, in one of which it is;
+        `token`: it wants one of the pool's.
         """
         parallel = f"universe = parallel\nmachine_count = {nodes}\n" if nodes > 1 else ""
+        wants = "use_oauth_services = kettle\n" if token else ""
         return f"""\
-{parallel}executable = witness.sh
-arguments = {self.directory} {batch}.$(Process) $(seconds)
+{parallel}{wants}executable = witness.sh
+arguments = {self.directory} {batch}.$(Process) $(seconds) {"token" if token else "nothing"}
 transfer_input_files = factor
 transfer_output_files = result.{batch}.$(Process)
 output = out.{batch}.$(Process)
@@ -83,6 +91,14 @@ queue seconds in ({" ".join(f"{each:.2f}" for each in seconds)})
     def ends(self) -> Counter[str]:
         """How often each job has come to its end."""
         return self._noted("done")
+
+    def with_token(self) -> Counter[str]:
+        """How often each job that wants a token has had one."""
+        return self._noted("with_token")
+
+    def without_token(self) -> Counter[str]:
+        """How often each job that wants a token has had none."""
+        return self._noted("without_token")
 
     def overlaps(self) -> Counter[str]:
         """The jobs of which a second attempt began while the first one lived."""

@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 
+from kettle.bus.jetstream import ORPHAN_S
 from kettle.client import Client, ClientError, PoolFile
 from kettle.pool import DaemonState
 from kettle.pool.personal_settings import Value
@@ -35,7 +36,8 @@ from kettle_wire.commands.schedd import Select
 PATIENCE_S: Final = 120.0
 _PROBE_S: Final = 1.0
 _CHECK_S: Final = 300.0
-_LEAK_S: Final = 60.0
+_LEAK_S: Final = ORPHAN_S + 30.0
+"""A consumer whose reader was cut off goes by itself, after the first of them and a moment of the server's."""
 _LOOK_S: Final = 0.5
 _THERE: Final = frozenset({"running", "standby"})
 SCHEDULE: Final = "schedule.jsonl"
@@ -76,7 +78,13 @@ class _Run:
         self._evidence = Evidence.prepare(ground.directory / "evidence", ground.directory / "work")
         self._pulse = Pulse()
         self._workload = Workload(
-            self._pulse, self._evidence, seed=plan.seed, depth=plan.depth, jobs=plan.jobs, nodes=plan.nodes
+            self._pulse,
+            self._evidence,
+            seed=plan.seed,
+            depth=plan.depth,
+            jobs=plan.jobs,
+            nodes=plan.nodes,
+            tokens=IAM in plan.daemons,
         )
         self._identity = IdentityWorkload(ground.home, seed=plan.seed)
         self._faults: list[Fault] = []
@@ -197,6 +205,7 @@ class _Run:
         if IAM in plan.daemons:
             recorded = await identity_laws.read(PoolFile.load(pool.home).database_url)
             verdicts += identity_laws.on_record(self._identity.promises, recorded)
+            verdicts.append(identity_laws.tokens_of_jobs(self._evidence))
         verdicts.append(await self._usage(pool, past))
         self._watcher.phase("checking the log")
         audit = await pool.log_check(within_s=_CHECK_S)

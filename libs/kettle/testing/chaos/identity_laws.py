@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from kettle.storage import Database, PgLog
+from kettle.testing.chaos.evidence import Evidence
 from kettle.testing.chaos.identity_workload import IdentityPromises
 from kettle.testing.chaos.invariants import InvariantResult, verdict
 from kettle_wire import events
@@ -32,7 +33,7 @@ async def read(dsn: str) -> list[Event]:
 
 def on_record(promises: IdentityPromises, past: Sequence[Event]) -> list[InvariantResult]:
     """The laws about what iam has promised."""
-    return [joins(promises, past), grants(promises, past), deeds(promises, past)]
+    return [joins(promises, past), grants(promises, past), logins(promises), deeds(promises, past)]
 
 
 def joins(promises: IdentityPromises, past: Sequence[Event]) -> InvariantResult:
@@ -79,6 +80,17 @@ def grants(promises: IdentityPromises, past: Sequence[Event]) -> InvariantResult
     ]
     examined = len(promises.access_tokens) + sum(promises.renewals.values()) + len(promises.bans)
     return verdict("what iam has granted is recorded", examined, problems)
+
+
+def logins(promises: IdentityPromises) -> InvariantResult:
+    """Who comes with a token is who it says, and nobody once that is withdrawn."""
+    return verdict("who comes with a token is who it says", promises.logins, promises.mistaken)
+
+
+def tokens_of_jobs(evidence: Evidence) -> InvariantResult:
+    """Who wants a token does not begin without it, whatever becomes of iam meanwhile."""
+    problems = [f"{name} began without its token" for name in evidence.without_token()]
+    return verdict("jobs have the tokens that they want", evidence.with_token().total(), problems)
 
 
 def deeds(promises: IdentityPromises, past: Sequence[Event]) -> InvariantResult:

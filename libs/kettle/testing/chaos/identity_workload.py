@@ -11,8 +11,14 @@ import aiohttp
 import msgspec
 
 from kettle.auth.trust.keys import KeyPair, Kind
-from kettle.client import Client, ClientError
+from kettle.bus.nats import NatsBus
+from kettle.bus.ports import BusError
+from kettle.client import Client, ClientError, PoolFile
+from kettle.client.connections.pool_file import login_name
 from kettle.client.iam import MadeSession
+from kettle_wire.commands.iam import WHO_AM_I, WhoAmI
+from kettle_wire.identity import bearer
+from kettle_wire.subjects import Subjects
 
 IAM: Final = "iam"
 JOIN: Final = "urn:kettle:params:oauth:grant-type:join-token"
@@ -42,6 +48,10 @@ class IdentityPromises(msgspec.Struct):
     """Of each session, how often a next refresh token was given."""
     bans: list[str] = []
     """Whom, of each that was answered."""
+    logins: int = 0
+    """How often somebody came to the bus with a token, and was told who he is."""
+    mistaken: list[str] = []
+    """Of those who came with a token: who was taken for another, or was let in when he had been told that it is good no more."""
     deeds: dict[str, bool] = {}
     """Each that was asked for, by a name of its own, and whether it was answered."""
     unanswered: int = 0
@@ -62,7 +72,7 @@ class IdentityWorkload:
         """Go on until the end of the context; then all that was begun has its answer."""
         timeout = aiohttp.ClientTimeout(total=_DEADLINE_S)
         async with aiohttp.ClientSession(timeout=timeout) as http, asyncio.TaskGroup() as group:
-            for number, work in enumerate((self._join, self._renew, self._ban, self._administer)):
+            for number, work in enumerate((self._join, self._renew, self._ban, self._administer, self._come)):
                 chance = random.Random(self._seed * 1000 + number)  # noqa: S311 - to be repeated, not to be secret
                 group.create_task(self._again(work, client, http, chance))
             try:
@@ -134,6 +144,40 @@ class IdentityWorkload:
         self.promises.deeds[name] = False
         await client.accountant.set(name, "factor", float(chance.randint(1, 1000)))
         self.promises.deeds[name] = True
+
+    async def _come(
+        self, client: Client, http: aiohttp.ClientSession, chance: random.Random, turn: int
+    ) -> None:
+        """Somebody comes to the bus with a token, some times, and not any more when he has withdrawn it."""
+        del http
+        made = await client.iam.issue_token()
+        for _ in range(chance.randint(1, 3)):
+            if (said := await self._said_to(made.token)) is None:
+                self.promises.unanswered += 1
+            elif said != login_name():
+                self.promises.mistaken.append(f"{login_name()} came with a token and was taken for {said!r}")
+            else:
+                self.promises.logins += 1
+        await client.iam.revoke_token(made.id)
+        if await self._said_to(made.token) is not None:
+            self.promises.mistaken.append(f"turn {turn}: somebody came with a token that was withdrawn")
+
+    async def _said_to(self, token: str) -> str | None:
+        """Who one is who comes with this token; None: he was not let in, or not answered."""
+        pool = PoolFile.load(self._home)
+        try:
+            async with NatsBus.connect(
+                pool.nats_url,
+                subjects=Subjects(pool.pool),
+                identity=bearer(login_name()),
+                credentials=str(self._home / "credentials" / "sentinel.creds"),
+                token=lambda: token,
+                patience=_DEADLINE_S,
+                deadline=_DEADLINE_S,
+            ) as bus:
+                return (await bus.call(WHO_AM_I, IAM, WhoAmI())).subject
+        except BusError:
+            return None
 
     async def _told(self, http: aiohttp.ClientSession, form: dict[str, str]) -> dict[str, Any] | None:
         """What iam answers at once or when it is back; None: it refuses, or is away for too long."""

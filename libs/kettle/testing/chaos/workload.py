@@ -19,6 +19,8 @@ _LARGE_JOBS: Final = (7, 10)
 """Jobs of several nodes that are submitted together: enough to hold some and remove others."""
 _WITH_NODES: Final = 0.4
 """The share of submissions that are of such jobs."""
+_WITH_TOKEN: Final = 4
+"""Each of so many submissions is of jobs that want a token, where there is an iam."""
 _LONG: Final = (3.0, 15.0)
 _LOOK_S: Final = 0.5
 
@@ -76,10 +78,11 @@ class Workload:
         jobs: int = 0,
         nodes: int = 1,
         submitters: int = 3,
+        tokens: bool = False,
     ) -> None:
         """
         `depth`: so many jobs are kept in the queue; `jobs`: the most that are submitted, 0 for no limit; `nodes`: the most that one
-        has.
+        has; `tokens`: some want a token of the pool's iam.
         """
         self.ledger = PromiseRecord()
         self._pulse = pulse
@@ -89,6 +92,7 @@ class Workload:
         self._jobs = jobs
         self._nodes = nodes
         self._submitters = submitters
+        self._tokens = tokens
         self._stopping = asyncio.Event()
         self._asked = 0
 
@@ -126,7 +130,8 @@ class Workload:
         submission = Submission(batch=batch, count=len(seconds))
         self.ledger.submissions.append(submission)
         try:
-            description = self._evidence.description(batch, seconds, nodes=nodes)
+            token = self._tokens and nodes == 1 and not len(self.ledger.submissions) % _WITH_TOKEN
+            description = self._evidence.description(batch, seconds, nodes=nodes, token=token)
             told = await client.submit(description, cwd=self._evidence.work)
         except ClientError as error:
             submission.refused = str(error)

@@ -58,10 +58,14 @@ squeue)
     names= ; for each; do case $each in --name=*) names=,${each#--name=}, ;; esac; done
     is vanished && exit 0
     is stranger && { echo 'squeue: error: Invalid user: nobody' >&2; exit 0; }
-    last | while IFS='|' read -r number name state reason status script; do
-        [ -z "$names" ] || case $names in *",$name,"*) ;; *) continue ;; esac
-        printf '%-10s|%-12s|%s|%s|%s|%s|%s|%s|\n' "$number" "$state" "$reason" "$name" node1 "$status" 0 0
-    done
+    # At once, and not line by line: of 20,000 jobs Slurm itself tells within half a second.
+    awk -F'|' -v names="$names" '{ line[$1] = $0 } END {
+        for (id in line) {
+            split(line[id], f, "|")
+            if (names == "" || index(names, "," f[2] ","))
+                printf "%-10s|%-12s|%s|%s|node1|%s|0|0|\n", f[1], f[3], f[4], f[2], f[5]
+        }
+    }' "$FAKE_SLURM/journal"
     ;;
 sacct)
     is unbooked && exit 0

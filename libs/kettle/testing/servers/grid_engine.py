@@ -48,7 +48,8 @@ class InNamespaces:
 
     def __init__(self, process: int) -> None:
         self._local: Final = LocalCommands(ENVIRONMENT)
-        self._enter: Final = ["nsenter", f"--target={process}", "--net", "--uts", "--mount", "--pid", "--"]
+        self.enter: Final = ["nsenter", f"--target={process}", "--net", "--uts", "--mount", "--pid", "--"]
+        """The words before each of them."""
 
     lingering: float = LocalCommands.lingering
 
@@ -63,7 +64,7 @@ class InNamespaces:
             except KeyError:
                 raise NotStartedError(f"there is no account {account}") from None
             become = ["setpriv", f"--reuid={about.pw_uid}", f"--regid={about.pw_gid}", "--init-groups", "--"]
-        return await self._local.run([*self._enter, *become, *words], standard_input, within=within)
+        return await self._local.run([*self.enter, *become, *words], standard_input, within=within)
 
     async def close(self) -> None:
         """There is nothing to give up."""

@@ -12,6 +12,7 @@ from kettle.auth.trust.keys import KeyPair
 from kettle.auth.trust.keys import Kind as KeyKind
 from kettle.auth.trust.pool import CONNECTIONS, AccessPoint, Kind, PoolTrust
 from kettle.auth.trust.server import PROBE, Statements
+from kettle.bus.credentials import Credential
 from kettle_wire.identity import Identity
 from kettle_wire.subjects import Subjects
 
@@ -76,6 +77,10 @@ class Members:
     def probe(self) -> str:
         """See `Trust`."""
         return str(self.credentials(PROBE))
+
+    def teller(self) -> Credential:
+        """See `Trust`."""
+        return self._trust.teller()
 
     def revoke(self, kind: Kind, publics: Sequence[str]) -> None:
         """See `PoolTrust.revoke`; the server has to be told afterwards."""

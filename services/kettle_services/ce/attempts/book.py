@@ -48,7 +48,9 @@ class Book:
         self._names: Final = names
         self._sequence = time.time_ns() // 1000
         self.changed: Final[list[Callable[[BatchClaim | None, BatchClaim | None], None]]] = []
-        """Who is called after the commit of what has happened to a claim, with it before and after; None: it is none."""
+        """
+        Who is called after the commit of what has happened to a claim, with it before and after; None: it is none.
+        """
 
     async def record(self, changes: Changes) -> None:
         """Record, commit, and tell."""

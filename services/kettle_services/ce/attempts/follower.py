@@ -7,7 +7,8 @@ What is to be done follows from what is recorded, so a process that begins again
 import asyncio
 import logging
 import math
-from collections.abc import Awaitable, Callable, Mapping
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -22,7 +23,6 @@ from kettle_services.ce.batch.port import (
     BatchSystem,
     InDoubtError,
     NotTakenError,
-    Seen,
     Submission,
     UnavailableError,
 )
@@ -31,8 +31,9 @@ from kettle_services.ce.domain.attempts import progress
 from kettle_services.ce.domain.attempts.attempt import BatchClaim, Run, Stage
 from kettle_services.ce.domain.attempts.claims import Changes
 from kettle_services.ce.domain.attempts.endings import result_of
+from kettle_services.ce.domain.attempts.pace import Pace
 from kettle_wire.attempts import Ending
-from kettle_wire.batch import BatchEnd
+from kettle_wire.batch import BatchEnd, BatchState
 from kettle_wire.codes import VacateCode
 from kettle_wire.commands.startd import Activation
 from kettle_wire.events.batch import BatchEvent
@@ -42,8 +43,6 @@ _log: Final = logging.getLogger(__name__)
 _CHECK_S: Final = 60.0
 """How often it is asked whether it is well while it has no job of ours."""
 _TRY_AGAIN_S: Final = 10.0
-_SHARE: Final = 20.0
-"""Between two questions there are so many times as many seconds as the last one took."""
 _TOGETHER: Final = 200
 """Changes that go into the log together: a frame is read as a whole."""
 
@@ -77,6 +76,7 @@ class Follower:
         """What is done last about a claim."""
         self._working: set[asyncio.Task[None]] = set()
         self._absent: dict[str, progress.Absence] = {}
+        self._pace: Final = Pace(settings.poll_least, settings.poll_most)
         self._wake: Final = asyncio.Event()
         book.changed.append(self._changed)
 
@@ -121,6 +121,8 @@ class Follower:
         of = after or before
         if of is None or of.system != self.name or of.run is None:
             return
+        if (where := _where(after)) != _where(before) and where is not None:
+            self._pace.happened(time.monotonic())
         if after is None:
             self._orders.forget(of.claim)
             self._absent.pop(of.claim, None)
@@ -156,6 +158,7 @@ class Follower:
         if run is None or run.stage is not Stage.STAGING:
             return
         ending = await self._files.bring(run, activation)
+        fault_point("batch.brought")
         run = self._run(claim)
         if run is None:
             return
@@ -216,7 +219,7 @@ class Follower:
         """Ask for all jobs again and again; never returns."""
         while True:
             self._wake.clear()
-            began = asyncio.get_running_loop().time()
+            began = time.monotonic()
             try:
                 asked = await self._look()
                 if not asked:
@@ -230,8 +233,8 @@ class Follower:
                 self.trouble = f"batch system {self.name} does not answer: {error}"
                 await asyncio.sleep(_TRY_AGAIN_S)
                 continue
-            took = asyncio.get_running_loop().time() - began
-            await asyncio.sleep(min(self.settings.poll_most, max(self.settings.poll_least, _SHARE * took)))
+            ended = time.monotonic()
+            await asyncio.sleep(self._pace.pause(ended - began, ended))
             if not asked:
                 await self._woken(self._rest())
 
@@ -288,10 +291,25 @@ class Follower:
             if self._run(claim) is not run:
                 continue
             if (id_ := found.get(run.intent)) is not None:
+                fault_point("batch.found")
                 await self._book.of(claim, progress.taken(run, id_, now()))
             elif events := progress.not_found(run, asked, settling=self._system.settling):
-                await self._book.of(claim, events)
-                self._do(claim, partial(self._ask_again, claim))
+                await self._not_found(claim, run, events)
+
+    async def _not_found(self, claim: str, run: Run, events: list[BatchEvent]) -> None:
+        """
+        A job that has begun was taken: it may have ended since, and not every batch system lists those that have.
+        """
+        try:
+            number = await self._files.begun(run)
+        except AwayError:
+            return
+        if number:
+            fault_point("batch.found")
+            await self._book.of(claim, progress.taken(run, number, now()))
+        elif number is None or run.stop is not None:
+            await self._book.of(claim, events)
+            self._do(claim, partial(self._ask_again, claim))
 
     async def _ask_again(self, claim: str) -> None:
         async with self._submissions:
@@ -300,32 +318,58 @@ class Follower:
     async def _poll(self, there: Mapping[str, Run]) -> None:
         seen = await self._system.poll([job_of(run) for run in there.values()])
         absent: dict[str, Run] = {}
+        over: dict[str, BatchEnd] = {}
         changes: Changes = []
         for claim, run in there.items():
             if (said := seen.get(run.id)) is None:
                 absent[claim] = run
                 continue
             self._absent.pop(claim, None)
-            if self._run(claim) is run:
-                changes += [(claim, event) for event in await self._said(run, said)]
+            if said.end is not None:
+                over[claim] = said.end
+            elif said.state is None:
+                _log.error("a word that is not known", extra={"system": self.name, "said": said.words})
+            else:
+                found = progress.seen(run, said.state, now(), words=said.words, host=said.host)
+                changes += [(claim, event) for event in found]
         await self._record(there, changes)
         for claim in there:
             self._steer(claim)
+        await self._end(there, list(over), lambda claim, left: progress.completed(over[claim], left))
         if absent:
             await self._look_into(absent)
 
-    async def _said(self, run: Run, said: Seen) -> list[BatchEvent]:
-        """What follows from what it says of a job."""
-        if said.state is None:
-            _log.error("a word that is not known", extra={"system": self.name, "said": said.words})
-            return []
-        if said.end is not None:
-            try:
-                left = await self._files.left(run)
-            except AwayError:  # what it has left is asked for with the next answer
-                return []
-            return progress.ended(run, progress.completed(said.end, left), now())
-        return progress.seen(run, said.state, now(), words=said.words, host=said.host)
+    async def _end(
+        self,
+        asked: Mapping[str, Run],
+        over: Sequence[str],
+        judged: Callable[[str, BatchEnd | None], BatchEnd | None],
+    ) -> None:
+        """
+        Record how jobs ended, as `judged` says by what each has left; None: it may not have ended.
+
+        What jobs have left is read of many at the same time, and what is known of those is recorded before the next ones are read.
+        """
+        claims = [claim for claim in over if self._run(claim) is asked[claim]]
+        for start in range(0, len(claims), _TOGETHER):
+            part = claims[start : start + _TOGETHER]
+            lefts = await asyncio.gather(*(self._left(asked[claim]) for claim in part))
+            changes: Changes = []
+            for claim, left in zip(part, lefts, strict=True):
+                if left is not None and (end := judged(claim, left[0])) is not None:
+                    changes += [(claim, event) for event in progress.ended(asked[claim], end, now())]
+            if changes:
+                fault_point("batch.answered")
+            await self._record(asked, changes)
+
+    async def _left(self, run: Run) -> tuple[BatchEnd | None] | None:
+        """
+        How a job ended by its own word; None: its host is away, and it is asked for with the next answer.
+        """
+        try:
+            return (await self._files.left(run),)
+        except AwayError:
+            return None
 
     async def _record(self, asked: Mapping[str, Run], changes: Changes) -> None:
         """
@@ -343,28 +387,31 @@ class Follower:
         long = {claim: run for claim, run in absent.items() if progress.is_looked_into(self._absent[claim])}
         if not long:
             return
-        patience, books = self.settings.lost_after, dict[str, BatchEnd | None]()
+        absences = {claim: self._absent[claim] for claim in long}
+        lost_after, books = self.settings.lost_after, dict[str, BatchEnd | None]()
+        settling = self._system.settling
         try:
             books |= await self._system.accounting([job_of(run) for run in long.values()])
         except UnavailableError as error:  # nobody is given up while the books cannot be read
-            patience = math.inf
+            lost_after = settling = math.inf
             _log.info("its books cannot be read", extra={"system": self.name, "cause": str(error)})
-        changes: Changes = []
-        for claim, run in long.items():
-            if self._run(claim) is not run or (run.id in books and books[run.id] is None):
-                continue
-            try:
-                left = await self._files.left(run)
-            except AwayError:
-                continue
-            absence = self._absent[claim]
-            end = progress.judged(absence, books.get(run.id), left, now(), patience=patience)
-            if end is not None:
-                changes += [(claim, event) for event in progress.ended(run, end, now())]
-        await self._record(long, changes)
+
+        def judged(claim: str, left: BatchEnd | None) -> BatchEnd | None:
+            run = long[claim]
+            patience = progress.patience_with(run, lost_after, settling=settling)
+            return progress.judged(absences[claim], books.get(run.id), left, now(), patience=patience)
+
+        goes_on = {id_ for id_, end in books.items() if end is None}
+        await self._end(long, [claim for claim, run in long.items() if run.id not in goes_on], judged)
 
     def _steer(self, claim: str) -> None:
         """Give the batch system the order that is due."""
         run = self._run(claim)
         if run is not None and claim not in self._busy and (order := self._orders.due(claim, run)):
             self._do(claim, partial(self._orders.give, claim, order, run))
+
+
+def _where(claim: BatchClaim | None) -> tuple[Stage, BatchState | None, bool] | None:
+    """How far a job is, and whether it is to end."""
+    run = claim.run if claim is not None else None
+    return None if run is None else (run.stage, run.state, run.stop is not None)

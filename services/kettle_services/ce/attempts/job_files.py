@@ -94,6 +94,15 @@ class JobFiles:
             _log.warning("its sandbox cannot be read", extra={"job": str(run.job), "cause": str(error)})
             return None
 
+    async def begun(self, run: Run) -> str | None:
+        """As the sandboxes' own.  Raises AwayError: nobody knows now."""
+        try:
+            return await self._sandboxes.begun(run)
+        except AwayError:
+            raise
+        except (OSError, StrangerError) as error:
+            raise AwayError(str(error)) from None
+
     async def remove(self, intent: str) -> None:
         """Remove a sandbox; if that cannot be now, it is removed with the next start."""
         try:

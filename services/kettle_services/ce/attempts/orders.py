@@ -5,6 +5,7 @@ from typing import Final
 
 import msgspec
 
+from kettle.faults import fault_point
 from kettle_services.ce.attempts.book import now
 from kettle_services.ce.batch.port import BatchSystem, Job, NotTakenError, UnavailableError
 from kettle_services.ce.domain.attempts.attempt import Run, Stage
@@ -54,7 +55,9 @@ class Orders:
         try:
             match order:
                 case "cancel":
+                    fault_point("batch.ordering")
                     await self._system.cancel(job_of(run))
+                    fault_point("batch.ordered")
                 case "hold":
                     await self._system.hold(job_of(run), running=run.state is BatchState.RUNNING)
                 case _:

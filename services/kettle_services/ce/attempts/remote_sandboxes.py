@@ -26,7 +26,7 @@ from kettle.execution.sandbox.output_files import STDERR, STDOUT, Results, colle
 from kettle_services.ce.attempts.sandboxes import AwayError, Kept, code_of, read_in
 from kettle_services.ce.domain.attempts.attempt import Run
 from kettle_services.ce.domain.batch.said import cleaned
-from kettle_services.ce.domain.batch.script import OURS, left
+from kettle_services.ce.domain.batch.script import BEGUN, OURS, left, number_in
 from kettle_wire.ads import Ad
 from kettle_wire.batch import BatchEnd
 
@@ -41,6 +41,7 @@ mkdir "$1" && cd "$1" && base64 -d | tar -xzf - && : >.kettle/before
 _PACK: Final = f"tar -czhf - --null -T - | head -c {_MOST_BYTES + 1} | base64"
 _CHANGED: Final = f"find . -maxdepth 1 -type f -newer .kettle/before -print0 | {_PACK}"
 _END: Final = 'if [ -f "$1" ]; then head -c 4096 "$1"; fi'
+_BEGUN: Final = 'if [ -d "$1" ]; then echo; if [ -f "$1/by" ]; then head -c 4096 "$1/by"; fi; fi'
 _INTENT: Final = re.compile(r"k[a-z2-7]{14}")
 """What sandboxes are called; any other name is one that a job has made there, such as `..`."""
 _TIME: Final = 0
@@ -87,6 +88,11 @@ class RemoteSandboxes:
         path = f"{self.path(run.intent)}/{OURS}/end"
         ran = await self._run(["sh", "-c", _END, "sh", path])
         return left(ran.output)
+
+    async def begun(self, run: Run) -> str | None:
+        """As the port says."""
+        ran = await self._run(["sh", "-c", _BEGUN, "sh", f"{self.path(run.intent)}/{BEGUN}"])
+        return number_in(ran.output) if ran.output else None
 
     async def results(self, run: Run, end: BatchEnd | None) -> Results:
         """Fetched once; what is not sent with the report stays here."""

@@ -19,7 +19,7 @@ from kettle.execution.sandbox.directory import Mark, Sandbox, remove_tree
 from kettle.execution.sandbox.output_files import Results, collect
 from kettle.execution.sandbox.safe_open import open_beneath
 from kettle_services.ce.domain.attempts.attempt import Run
-from kettle_services.ce.domain.batch.script import OURS, left
+from kettle_services.ce.domain.batch.script import BEGUN, OURS, left, number_in
 from kettle_wire.ads import Ad
 from kettle_wire.batch import BatchEnd
 
@@ -62,6 +62,12 @@ class Sandboxes(Protocol):
 
     async def left(self, run: Run) -> BatchEnd | None:
         """How the job ended by its own word.  Raises OSError: it cannot be read now."""
+        ...
+
+    async def begun(self, run: Run) -> str | None:
+        """
+        By which job of the batch system its script was begun; empty: by one that has not said its number yet, None: by none.  Raises OSError.
+        """
         ...
 
     async def results(self, run: Run, end: BatchEnd | None) -> Results:
@@ -131,6 +137,10 @@ class LocalSandboxes:
         """As the port says."""
         return await self._as_owner(run, partial(_left, self.path(run.intent)))
 
+    async def begun(self, run: Run) -> str | None:
+        """As the port says."""
+        return await self._as_owner(run, partial(_begun, self.path(run.intent)))
+
     async def results(self, run: Run, end: BatchEnd | None) -> Results:
         """As the port says."""
         return await self._as_owner(run, partial(results_in, self.path(run.intent), end))
@@ -182,6 +192,13 @@ def _left(path: str) -> BatchEnd | None:
         return left(_read(path, f"{OURS}/end", _END_BYTES).decode(errors="replace"))
     except FileNotFoundError:
         return None
+
+
+def _begun(path: str) -> str | None:
+    try:
+        return number_in(_read(path, f"{BEGUN}/by", _END_BYTES).decode(errors="replace"))
+    except FileNotFoundError:
+        return "" if os.path.isdir(f"{path}/{BEGUN}") else None  # noqa: PTH112 - a string
 
 
 def _read(path: str, name: str, most: int) -> bytes:

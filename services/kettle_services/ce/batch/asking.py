@@ -1,14 +1,15 @@
 """Asking the commands of a batch system, with its site's directives."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
 
 from kettle.commands.phrases import Phrases
 from kettle.commands.port import CommandError, Commands, EndNotSeenError, NotStartedError, Ran
-from kettle_services.ce.batch.port import InDoubtError, NotTakenError, Submission, UnavailableError
+from kettle_services.ce.batch.port import InDoubtError, Job, NotTakenError, Submission, UnavailableError
 from kettle_services.ce.domain.batch.extra_arguments import OwnOptions
+from kettle_services.ce.domain.batch.listed import ListedJob
 from kettle_services.ce.domain.batch.said import cleaned
 from kettle_wire.batch import BatchId
 
@@ -147,6 +148,12 @@ class Asking:
     async def close(self) -> None:
         """Give up connections."""
         await self._commands.close()
+
+
+def among(listed: Iterable[ListedJob], jobs: Collection[Job]) -> Mapping[BatchId, ListedJob]:
+    """What is listed of these jobs, which carry their names: numbers are used again."""
+    names = {each.id: each.intent for each in jobs}
+    return {each.id: each for each in listed if names.get(each.id) == each.name}
 
 
 def said(ran: Ran) -> str:

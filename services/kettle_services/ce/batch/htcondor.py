@@ -4,9 +4,10 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from kettle.commands.phrases import HTCONDOR
-from kettle_services.ce.batch.asking import Asking, said
-from kettle_services.ce.batch.port import Job, NotTakenError, Seen, Submission, UnavailableError
+from kettle_services.ce.batch.asking import Asking, among, said
+from kettle_services.ce.batch.port import Job, NotTakenError, Submission, UnavailableError
 from kettle_services.ce.domain.batch import htcondor as words_of
+from kettle_services.ce.domain.batch.listed import BrokenAnswerError, ListedJob
 from kettle_wire.batch import BatchEnd, BatchId, Intent
 
 _SUBMIT: Final = """\
@@ -53,22 +54,17 @@ class Htcondor:
     async def find(self, intents: Collection[Intent], owners: Collection[str]) -> Mapping[Intent, BatchId]:
         """In the queue, and then among those that have left it."""
         constraint = words_of.of_us(sorted(intents))
-        found = {each.name: each.number for each in await self._queue(constraint)}
+        found = {each.name: each.id for each in await self._queue(constraint)}
         if rest := sorted({*intents} - {*found}):
             left = await self._answer(
                 ["condor_history", "-constraint", words_of.of_us(rest), "-scanlimit", _LOOKED_AT]
             )
-            found |= {each.name: each.number for each in left}
+            found |= {each.name: each.id for each in left}
         return found
 
-    async def poll(self, jobs: Collection[Job]) -> Mapping[BatchId, Seen]:
+    async def poll(self, jobs: Collection[Job]) -> Mapping[BatchId, ListedJob]:
         """One question for all."""
-        ids = {(each.id, each.intent): each.id for each in jobs}
-        return {
-            id_: Seen(state=each.state, words=each.words, host=each.host, end=each.end)
-            for each in await self._queue(f"{words_of.NAME} isnt undefined")
-            if (id_ := ids.get((each.number, each.name))) is not None
-        }
+        return among(await self._queue(f"{words_of.NAME} isnt undefined"), jobs)
 
     async def cancel(self, job: Job) -> None:
         """The number may be another job's by now: the name has to fit."""
@@ -84,21 +80,19 @@ class Htcondor:
 
     async def accounting(self, jobs: Collection[Job]) -> Mapping[BatchId, BatchEnd | None]:
         """What the history says, and the queue: a job that is there has not ended."""
-        names = {(each.id, each.intent): each.id for each in jobs}
         left = await self._answer(["condor_history", *(each.id for each in jobs)])
-        found = {id_: each.end for each in left if (id_ := names.get((each.number, each.name))) is not None}
-        return {id_: end for id_, end in found.items() if end is not None}
+        return {id_: each.end for id_, each in among(left, jobs).items() if each.end is not None}
 
-    async def _queue(self, constraint: str) -> list[words_of.HtcondorJob]:
+    async def _queue(self, constraint: str) -> list[ListedJob]:
         return await self._answer(["condor_q", "-allusers", "-constraint", constraint])
 
-    async def _answer(self, words: Sequence[str]) -> list[words_of.HtcondorJob]:
+    async def _answer(self, words: Sequence[str]) -> list[ListedJob]:
         ran = await self._asking.run([*words, "-attributes", ",".join(words_of.SHOWN), "-json"])
         if ran.status:
             raise UnavailableError(said(ran))
         try:
             return list(words_of.jobs(ran.output))
-        except words_of.BrokenAnswerError as error:
+        except BrokenAnswerError as error:
             raise UnavailableError(str(error)) from None
 
     async def _order(self, command: str, job: Job) -> None:

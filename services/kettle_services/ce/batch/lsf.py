@@ -3,10 +3,11 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
-from kettle_services.ce.batch.asking import Asking, said
-from kettle_services.ce.batch.port import Job, Seen, Submission, UnavailableError
+from kettle_services.ce.batch.asking import Asking, among, said
+from kettle_services.ce.batch.port import Job, Submission, UnavailableError
 from kettle_services.ce.domain.batch import extra_arguments
 from kettle_services.ce.domain.batch import lsf as words_of
+from kettle_services.ce.domain.batch.listed import BrokenAnswerError, ListedJob
 from kettle_services.ce.domain.batch.phrases import LSF
 from kettle_services.ce.domain.batch.said import cleaned
 from kettle_wire.batch import BatchEnd, BatchId, Intent
@@ -40,14 +41,9 @@ class Lsf:
                     found[intent] = each.id
         return found
 
-    async def poll(self, jobs: Collection[Job]) -> Mapping[BatchId, Seen]:
+    async def poll(self, jobs: Collection[Job]) -> Mapping[BatchId, ListedJob]:
         """All by one question, which names them."""
-        names = {each.id: each.intent for each in jobs}
-        return {
-            each.id: Seen(state=each.state, words=each.words, host=each.host, end=each.end)
-            for each in await self._listed(list(names))
-            if names.get(each.id) == each.name
-        }
+        return among(await self._listed([each.id for each in jobs]), jobs)
 
     async def cancel(self, job: Job) -> None:
         """By its name as well: numbers are used again."""
@@ -65,7 +61,7 @@ class Lsf:
         """There are no books that could be asked quickly: those that ended lately are in the list."""
         return {}
 
-    async def _listed(self, which: Sequence[str]) -> list[words_of.LsfJob]:
+    async def _listed(self, which: Sequence[str]) -> list[ListedJob]:
         ran = await self._asking.run(["bjobs", "-a", "-u", "all", "-json", "-o", words_of.COLUMNS, *which])
         if "{" not in ran.output and LSF.is_unknown(ran.errors):
             return []
@@ -73,5 +69,5 @@ class Lsf:
             raise UnavailableError(said(ran))
         try:
             return list(words_of.jobs(ran.output))
-        except words_of.BrokenAnswerError as error:
+        except BrokenAnswerError as error:
             raise UnavailableError(cleaned(str(error))) from None

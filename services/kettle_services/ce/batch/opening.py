@@ -46,7 +46,7 @@ def opened(settings: BatchSettings, accounts: Accounts) -> Opened:
     return Opened(
         settings,
         commands,
-        _system(settings, asking),
+        system_of(settings, asking),
         _HERE if not settings.host else settings.sessions * _IN_ONE_SESSION,
     )
 
@@ -71,7 +71,8 @@ def _over_ssh(settings: BatchSettings) -> Commands:
     return SshCommands(host, settings.environment, sessions=settings.sessions)
 
 
-def _system(settings: BatchSettings, asking: Asking) -> BatchSystem:
+def system_of(settings: BatchSettings, asking: Asking) -> BatchSystem:
+    """The adapter of its kind."""
     match settings.kind:
         case BatchKind.SLURM:
             return Slurm(asking, accounting=settings.accounting)

@@ -3,10 +3,11 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
-from kettle_services.ce.batch.asking import Asking, said
-from kettle_services.ce.batch.port import Job, Seen, Submission, UnavailableError
+from kettle_services.ce.batch.asking import Asking, among, said
+from kettle_services.ce.batch.port import Job, Submission, UnavailableError
 from kettle_services.ce.domain.batch import extra_arguments
 from kettle_services.ce.domain.batch import pbs as words_of
+from kettle_services.ce.domain.batch.listed import BrokenAnswerError, ListedJob
 from kettle_services.ce.domain.batch.phrases import PBS
 from kettle_services.ce.domain.batch.said import cleaned
 from kettle_wire.batch import BatchEnd, BatchId, Intent
@@ -43,32 +44,31 @@ class Pbs:
         """By their names, each by a question of its own: there is none for several."""
         found: dict[Intent, BatchId] = {}
         for intent in intents:
-            ran = await self._asking.run(["qselect", *([] if self._torque else ["-x"]), "-N", intent])
-            if ran.status:
-                raise UnavailableError(said(ran))
-            if (id_ := words_of.submitted(ran.output)) is not None:
-                found[intent] = id_
+            if ids := await self._named(intent):
+                found[intent] = ids[-1]
         return found
 
-    async def poll(self, jobs: Collection[Job]) -> Mapping[BatchId, Seen]:
+    async def _named(self, intent: Intent) -> list[BatchId]:
+        ran = await self._asking.run(["qselect", *([] if self._torque else ["-x"]), "-N", intent])
+        if ran.status:
+            raise UnavailableError(said(ran))
+        return words_of.listed_ids(ran.output)
+
+    async def poll(self, jobs: Collection[Job]) -> Mapping[BatchId, ListedJob]:
         """All by one question, which names them."""
         how = ["-f", "-x"] if self._torque else ["-x", "-f", "-F", "json"]
         ran = await self._asking.run(["qstat", *how, *(each.id for each in jobs)])
         if ran.status and not PBS.is_only_unknown(ran.errors):
             raise UnavailableError(said(ran))
-        names = {each.id: each.intent for each in jobs}
         try:
-            return {
-                each.id: Seen(state=each.state, words=each.words, host=each.host, end=each.end)
-                for each in words_of.jobs(ran.output)
-                if names.get(each.id) == each.name
-            }
-        except words_of.BrokenAnswerError as error:
+            return among(words_of.jobs(ran.output), jobs)
+        except BrokenAnswerError as error:
             raise UnavailableError(cleaned(str(error))) from None
 
     async def cancel(self, job: Job) -> None:
-        """Ids are those of a server, and are not used again."""
-        await self._asking.order(["qdel", job.id], PBS, owner=job.owner)
+        """The number may be another job's by now, since servers begin again: the name has to fit."""
+        if job.id in await self._named(job.intent):
+            await self._asking.order(["qdel", job.id], PBS, owner=job.owner)
 
     async def hold(self, job: Job, *, running: bool) -> None:
         """A job that runs is suspended, which operators may; else it is held."""

@@ -10,7 +10,8 @@ from typing import Protocol
 
 import msgspec
 
-from kettle_wire.batch import BatchEnd, BatchId, BatchRequest, BatchState, Intent
+from kettle_services.ce.domain.batch.listed import ListedJob
+from kettle_wire.batch import BatchEnd, BatchId, BatchRequest, Intent
 
 
 class UnavailableError(Exception):
@@ -51,17 +52,6 @@ class Job(msgspec.Struct, frozen=True):
     owner: str = ""
 
 
-class Seen(msgspec.Struct, frozen=True, kw_only=True):
-    """What the batch system says of a job."""
-
-    state: BatchState | None
-    """None: a word that is not known; what was known stays."""
-    words: str = ""
-    host: str = ""
-    end: BatchEnd | None = None
-    """Of one that has ended."""
-
-
 class BatchSystem(Protocol):
     """A batch system as one submits to it."""
 
@@ -90,7 +80,7 @@ class BatchSystem(Protocol):
         """
         ...
 
-    async def poll(self, jobs: Collection[Job]) -> Mapping[BatchId, Seen]:
+    async def poll(self, jobs: Collection[Job]) -> Mapping[BatchId, ListedJob]:
         """
         What it says of jobs, by one question for all; of one that it does not name it says nothing.  Raises UnavailableError: an
         error is never an empty answer.

@@ -44,7 +44,9 @@ class BatchSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     poll_least: _Seconds = 1.0
     """Seconds between two questions for all jobs, at least."""
     poll_most: _Seconds = 10.0
-    """At most. In between it is asked the less often the longer it takes to answer."""
+    """
+    At most. In between it is twice as long as the last answer took while jobs change, and twenty times as long when none has for a minute.
+    """
     lost_after: _Seconds = 600.0
     """
     Seconds after which a job that it does not name any more, and of which nothing else says how it ended, is given up.

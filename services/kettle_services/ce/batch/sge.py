@@ -4,10 +4,11 @@ import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
-from kettle_services.ce.batch.asking import Asking, said
-from kettle_services.ce.batch.port import Job, NotTakenError, Seen, Submission, UnavailableError
+from kettle_services.ce.batch.asking import Asking, among, said
+from kettle_services.ce.batch.port import Job, NotTakenError, Submission, UnavailableError
 from kettle_services.ce.domain.batch import extra_arguments
 from kettle_services.ce.domain.batch import sge as words_of
+from kettle_services.ce.domain.batch.listed import BrokenAnswerError, ListedJob
 from kettle_services.ce.domain.batch.phrases import GRID_ENGINE
 from kettle_services.ce.domain.batch.said import cleaned
 from kettle_wire.batch import BatchEnd, BatchId, Intent
@@ -50,23 +51,18 @@ class GridEngine:
 
     async def find(self, intents: Collection[Intent], owners: Collection[str]) -> Mapping[Intent, BatchId]:
         """By their names: those that have not ended, and those of which there are books."""
-        found = {each.name: each.number for each in await self._listed(owners) if each.name in intents}
+        found = {each.name: each.id for each in await self._listed(owners) if each.name in intents}
         for name in intents if self._accounting else ():
             if name not in found:
                 books = await self._books(name)
                 found |= {known: number for number, (known, _) in books.items() if known == name}
         return found
 
-    async def poll(self, jobs: Collection[Job]) -> Mapping[BatchId, Seen]:
+    async def poll(self, jobs: Collection[Job]) -> Mapping[BatchId, ListedJob]:
         """All jobs that have not ended, by one question."""
         owners = {each.owner for each in jobs if each.owner}
         asked = owners if all(each.owner for each in jobs) else ()
-        ids = {(each.id, each.intent): each.id for each in jobs}
-        return {
-            id_: Seen(state=each.state, words=each.words, host=each.host)
-            for each in await self._listed(sorted(asked))
-            if (id_ := ids.get((each.number, each.name))) is not None
-        }
+        return among(await self._listed(sorted(asked)), jobs)
 
     async def cancel(self, job: Job) -> None:
         """By its name, which is nobody else's: numbers are used again."""
@@ -99,11 +95,11 @@ class GridEngine:
             raise UnavailableError(said(ran))
         return words_of.accounted(ran.output)
 
-    async def _listed(self, owners: Collection[str]) -> list[words_of.GridEngineJob]:
+    async def _listed(self, owners: Collection[str]) -> list[ListedJob]:
         ran = await self._answer(["qstat", "-xml", "-u", ",".join(owners) or "*"])
         try:
             return list(words_of.jobs(ran))
-        except words_of.BrokenAnswerError as error:
+        except BrokenAnswerError as error:
             raise UnavailableError(cleaned(str(error))) from None
 
     async def _answer(self, words: Sequence[str]) -> str:

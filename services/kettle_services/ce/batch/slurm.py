@@ -7,9 +7,10 @@ from typing import Final
 from kettle.commands.phrases import SLURM
 from kettle.commands.port import Ran
 from kettle_services.ce.batch.asking import Asking, said
-from kettle_services.ce.batch.port import Job, NotTakenError, Seen, Submission, UnavailableError
+from kettle_services.ce.batch.port import Job, NotTakenError, Submission, UnavailableError
 from kettle_services.ce.domain.batch import extra_arguments
 from kettle_services.ce.domain.batch import slurm as words_of
+from kettle_services.ce.domain.batch.listed import ListedJob
 from kettle_wire.batch import BatchEnd, BatchId, Intent
 
 
@@ -41,7 +42,7 @@ class Slurm:
         """By their names: what the controller has, and what accounting remembers."""
         names = ",".join(intents)
         ran = await self._listed([f"--name={names}"])
-        found = {each.name: each.number for each in words_of.jobs(ran.output) if each.name in intents}
+        found = {each.name: each.id for each in words_of.jobs(ran.output) if each.name in intents}
         if self._accounting and (rest := [each for each in intents if each not in found]):
             ran = await self._answer(_sacct(f"--name={','.join(rest)}", "--starttime=now-30days"))
             found |= {
@@ -49,19 +50,19 @@ class Slurm:
             }
         return found
 
-    async def poll(self, jobs: Collection[Job]) -> Mapping[BatchId, Seen]:
+    async def poll(self, jobs: Collection[Job]) -> Mapping[BatchId, ListedJob]:
         """
         One question for all jobs of a cluster, those that have ended included, as long as the controller knows them.
         """
-        seen: dict[BatchId, Seen] = {}
+        seen: dict[BatchId, ListedJob] = {}
         for cluster, mine in _by_cluster(jobs):
             owners = sorted({each.owner for each in mine if each.owner})
             users = [f"--user={','.join(owners)}"] if all(each.owner for each in mine) else []
             ran = await self._listed([*_on(cluster), *users])
             ids = {(_number(each), each.intent): each.id for each in mine}
             for each in words_of.jobs(ran.output):
-                if (id_ := ids.get((each.number, each.name))) is not None:
-                    seen[id_] = Seen(state=each.state, words=each.words, host=each.host, end=each.end)
+                if (id_ := ids.get((each.id, each.name))) is not None:
+                    seen[id_] = each
         return seen
 
     async def cancel(self, job: Job) -> None:

@@ -4,6 +4,7 @@ import argparse
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
+from kettle.client import Client, CommandRefusedError
 from kettle.routes.apel import (
     ApelRecords,
     IdentityRule,
@@ -13,10 +14,13 @@ from kettle.routes.apel import (
     blah_text,
     read_identities,
 )
+from kettle.routes.apel_attempts import ended_runs, is_run_again, told_apart
 from kettle_services.cli.classad.sources import text_of_file
 from kettle_services.cli.errors import CommandError, UsageError
 from kettle_services.cli.options import with_pool
 from kettle_services.cli.output.screen import Screen
+from kettle_wire.ads import Ad
+from kettle_wire.jobs import JobId
 
 
 def apel(arguments: argparse.Namespace, screen: Screen) -> int:
@@ -25,10 +29,7 @@ def apel(arguments: argparse.Namespace, screen: Screen) -> int:
     rules = _rules(arguments.map)
     begin = datetime(day.year, day.month, day.day, tzinfo=UTC)
     end = begin + timedelta(days=1)
-    ads = with_pool(
-        arguments,
-        lambda client: client.history(limit=0, since=begin.timestamp(), until=end.timestamp()),
-    )
+    ads = with_pool(arguments, lambda client: runs_of(client, begin.timestamp(), end.timestamp()))
     records = apel_records(ads, rules)
     if screen.as_json:
         screen.json({"day": day.isoformat(), "jobs": records.jobs, "quarantined": records.quarantined})
@@ -38,6 +39,22 @@ def apel(arguments: argparse.Namespace, screen: Screen) -> int:
     for each in records.quarantined:
         screen.note(f"quarantined: {each.id}: {each.reason}")
     return 0
+
+
+async def runs_of(client: Client, since: float, until: float) -> list[Ad]:
+    """The ads of jobs that left the queue in a span of time, one for each run of them."""
+    found: list[Ad] = []
+    for ad in await client.history(limit=0, since=since, until=until):
+        if not is_run_again(ad):
+            found.append(ad)
+            continue
+        job = JobId(int(str(ad["ClusterId"])), int(str(ad["ProcId"])))
+        try:
+            events = await client.events(job)
+        except CommandRefusedError:  # it was another queue's, or is not remembered
+            events = []
+        found += told_apart(ad, ended_runs((each.at, each.event) for each in events))
+    return found
 
 
 def files_of(records: ApelRecords, day: date, ce_id: str, directory: Path) -> dict[Path, str]:

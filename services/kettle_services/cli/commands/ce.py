@@ -108,7 +108,8 @@ examples:
 _APEL: Final = """\
 Records for APEL of the jobs that left the queue on a day (UTC) that is over: batch-DAY (what they used), blah-DAY (whose they were, and what
 the batch system calls them) and quarantine-DAY (what cannot be told, with the reason), in a directory.  The same day makes the same files,
-and one that is there is not written again, so each job is told of once.
+and one that is there is not written again, so each job is told of once; one that ran more than once is told of for each run, under the
+number that the batch system gave that run.
 
 The mapping says who people are for APEL, a line each: PATTERN DN FQAN.  The pattern is ISSUER,SUBJECT of the job's token, or its owner;
 between slashes it is a regular expression.  A job of a VO that no line is about is told of as ISSUER,SUBJECT and /VO.

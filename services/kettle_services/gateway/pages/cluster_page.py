@@ -8,6 +8,7 @@ from typing import Annotated, Final
 import msgspec
 
 from kettle_services.gateway.pages.job_lists import JobRow, StateCount, row_of, states_of
+from kettle_services.gateway.pages.live_subject import LiveSubject
 from kettle_services.gateway.pages.page import Page, Shown
 from kettle_services.gateway.pages.questions import Questions
 from kettle_services.gateway.rest.application import Asked
@@ -32,12 +33,17 @@ class ShowCluster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     as_of: Moment | None = None
 
 
+def _subject(asked: Asked) -> LiveSubject:
+    return LiveSubject(clusters=frozenset({int(asked.parameters.id.partition("@")[0])}))
+
+
 CLUSTER: Final = Page(
     "/clusters/{id}",
     "Cluster",
     template="cluster.html",
     parameters=ShowCluster,
     live="cluster_live.html",
+    subject=_subject,
     only_now=True,
 )
 

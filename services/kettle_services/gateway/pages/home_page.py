@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 
 from kettle_services.gateway.pages.job_lists import JobRow, StateCount, row_of, states_of
+from kettle_services.gateway.pages.live_subject import LiveSubject
 from kettle_services.gateway.pages.page import FromThePast, Link, Page, Shown
 from kettle_services.gateway.pages.questions import Questions
 from kettle_services.gateway.rest.application import Asked
@@ -15,6 +16,9 @@ from kettle_wire.rest.machine_use import LIST_MACHINE_USE, ListMachineUse, Machi
 from kettle_wire.rest.past import GET_WHY, GetWhy, Why
 from kettle_wire.rest.pool import LIST_CLUSTERS, Cluster, Clusters, ListClusters
 
+AGAIN_S: Final = 10.0
+"""How machines are used, and why a job waits, is asked again after this time, also if nothing has happened to one's own jobs."""
+
 HOME: Final = Page(
     "/",
     "Home",
@@ -22,6 +26,7 @@ HOME: Final = Page(
     parameters=FromThePast,
     link=Link("Jobs", 1),
     live="home_live.html",
+    subject=lambda asked: LiveSubject(owners=frozenset({asked.person.name}), again_s=AGAIN_S),
     only_now=True,
 )
 

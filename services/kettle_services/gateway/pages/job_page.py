@@ -13,11 +13,13 @@ from kettle_services.gateway.pages.gantt import Gantt, drawn
 from kettle_services.gateway.pages.job_edits import Editable, EditFields, editable
 from kettle_services.gateway.pages.job_edits import typed as as_typed
 from kettle_services.gateway.pages.job_services import services_of
+from kettle_services.gateway.pages.live_subject import LiveSubject
 from kettle_services.gateway.pages.page import Page, Shown
 from kettle_services.gateway.pages.questions import Questions
 from kettle_services.gateway.pages.wording import number, size, span
 from kettle_services.gateway.rest.application import Asked
 from kettle_services.gateway.rest.command_lines import command_of, value_text
+from kettle_services.gateway.rest.jobs import job_name
 from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_wire.ads.types import Ad
 from kettle_wire.moved_files import MovedFiles
@@ -51,9 +53,18 @@ class ShowJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Wait until this is visible."""
 
 
-JOB: Final = Page("/jobs/{id}", "Job", template="job.html", parameters=ShowJob, live="job_live.html")
 AGAIN_S: Final = 10.0
 """Why a job waits is asked again after this time, also if nothing was recorded of the job itself."""
+
+
+def _subject(asked: Asked) -> LiveSubject:
+    job, _ = job_name(asked.parameters.id)
+    return LiveSubject(job=job, again_s=AGAIN_S)
+
+
+JOB: Final = Page(
+    "/jobs/{id}", "Job", template="job.html", parameters=ShowJob, live="job_live.html", subject=_subject
+)
 
 
 class Attribute(msgspec.Struct, frozen=True):

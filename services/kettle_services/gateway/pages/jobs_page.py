@@ -21,6 +21,7 @@ from kettle_services.gateway.pages.job_lists import (
     row_of,
     states_of,
 )
+from kettle_services.gateway.pages.live_subject import LiveSubject
 from kettle_services.gateway.pages.page import Link, Page, Shown
 from kettle_services.gateway.pages.questions import Questions
 from kettle_services.gateway.rest.application import Asked
@@ -74,8 +75,32 @@ class ShowHistory(ListHistory, frozen=True, kw_only=True, forbid_unknown_fields=
     """Count what a filter finds, which tries it on all jobs, also where there are more than one page has."""
 
 
+Wanted: TypeAlias = ShowJobs | ShowHistory
+_JOBS_COLUMNS: Final = "kettle_jobs_columns"
+_HISTORY_COLUMNS: Final = "kettle_history_columns"
+
+
+def _subject(asked: Asked, cookie: str) -> LiveSubject:
+    """
+    Jobs of some owners and clusters.  A filter may tell an owner what others are not told of a job: to them the page is another one.
+    """
+    wanted: Wanted = asked.parameters
+    return LiveSubject(
+        owners=frozenset(wanted.owner),
+        clusters=frozenset(wanted.cluster),
+        choices=cookie,
+        public=not wanted.filter or bool(wanted.owner and asked.person.name not in wanted.owner),
+    )
+
+
 JOBS: Final = Page(
-    "/jobs", "Jobs", template="jobs.html", parameters=ShowJobs, link=Link("Jobs", 2), live="jobs_live.html"
+    "/jobs",
+    "Jobs",
+    template="jobs.html",
+    parameters=ShowJobs,
+    link=Link("Jobs", 2),
+    live="jobs_live.html",
+    subject=lambda asked: _subject(asked, _JOBS_COLUMNS),
 )
 HISTORY: Final = Page(
     "/history",
@@ -84,6 +109,7 @@ HISTORY: Final = Page(
     parameters=ShowHistory,
     link=Link("Jobs", 6),
     live="jobs_live.html",
+    subject=lambda asked: _subject(asked, _HISTORY_COLUMNS),
 )
 
 
@@ -107,7 +133,7 @@ QUEUES: Final = ListOfJobs(
     kind=ListJobs,
     columns=QUEUE_COLUMNS,
     usual=("owner", "state", "command", "since", "runs", "where"),
-    cookie="kettle_jobs_columns",
+    cookie=_JOBS_COLUMNS,
     moment="Submitted",
     heading="Jobs in the queues",
 )
@@ -117,12 +143,10 @@ PAST: Final = ListOfJobs(
     kind=ListHistory,
     columns=HISTORY_COLUMNS,
     usual=("owner", "state", "command", "left", "exit_code", "wall_time", "memory"),
-    cookie="kettle_history_columns",
+    cookie=_HISTORY_COLUMNS,
     moment="Left",
     heading="Jobs that have left the queues",
 )
-
-Wanted: TypeAlias = ShowJobs | ShowHistory
 
 
 class JobsView(msgspec.Struct, frozen=True, kw_only=True):
@@ -195,7 +219,8 @@ class JobsPage:
             queued=self._list is QUEUES,
         )
         remembered = {self._list.cookie: "-".join(wanted.columns)} if wanted.columns else {}
-        return Shown(view, frames=found.frames, cookies=remembered)
+        owners = frozenset(row.job.owner for row in view.rows)
+        return Shown(view, frames=found.frames, cookies=remembered, owners=owners)
 
     async def _past_queues(self, asked: Asked, wanted: ShowJobs) -> Shown:
         """Queues of the past as jobs or, by owner, state and access point, as counts."""
@@ -229,7 +254,7 @@ class JobsPage:
             queued=True,
             left_out=left_out,
         )
-        return Shown(view, frames=found.frames)
+        return Shown(view, frames=found.frames, owners=frozenset(row.job.owner for row in view.rows))
 
     async def _counts(self, asked: Asked, found: Jobs) -> tuple[Mapping[str, int], str]:
         """How many there are in each state, or why that is not known."""

@@ -1,29 +1,29 @@
 """
 Parts of pages that are sent again when something has changed.
 
-One loop looks at how far the tables are, for all who watch, and only while somebody does; what it costs does not depend on how many
-that are.  Each is sent his part when it is another one, and not more often than somebody reads.
+Each reader is sent his part when it is another one, and not more often than somebody reads.
 """
 
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Mapping
+from contextlib import ExitStack
 from typing import Final, Protocol
 
+import msgspec
 from aiohttp import web
 
+from kettle_services.gateway.pages.live_subject import LiveSubject
+from kettle_services.gateway.pages.table_watch import TableWatch
+from kettle_services.gateway.pages.watched_part import MadePart, WatchedPart, WatchedParts
 from kettle_services.gateway.rest.admission import LOOK_AGAIN_S
 from kettle_services.gateway.rest.application import Asked
-from kettle_services.gateway.rest.job_tables import JobTables
 from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_services.gateway.rest.streams import Streams
 
-LOOK_S: Final = 0.1
 PAUSE_S: Final = 0.25
 """Between two parts of one reader, at least."""
-SHARE: Final = 0.25
-"""Of a core, the most that all live parts together are to take: the more there are, the longer are the pauses."""
 HEARTBEAT_S: Final = 15.0
 SLOW_S: Final = 10.0
 """A reader that does not take what was sent for so long is cut off."""
@@ -39,98 +39,77 @@ class Watch(Protocol):
         ...
 
 
-class TableWatch:
-    """Tells when there is something new in the tables of jobs."""
+class SharedSubject(msgspec.Struct, frozen=True):
+    """What a part shows, and what it depends on besides: who has the same key is sent the same."""
 
-    def __init__(self, tables: JobTables) -> None:
-        self._tables = tables
-        self._wanted = asyncio.Event()
-        self._changed = asyncio.Condition()
-        self._waiting = 0
+    subject: LiveSubject
+    key: Hashable
+
+
+class _Following(Protocol):
+    """Tells a reader when his part is another one."""
+
+    async def changed(self) -> float:
+        """Wait for that, the first time not at all; when it was, by the monotonic clock."""
+        ...
+
+    def again(self) -> None:
+        """Do not wait the next time."""
+        ...
+
+
+class _FollowsWatch:
+    """By a watch of the page's own."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
         self._frames: Mapping[str, int] = {}
 
-    async def run(self) -> None:
-        """Look again and again, while somebody waits; never returns."""
-        while True:
-            await self._wanted.wait()
-            try:
-                async with self._tables.read() as reading:
-                    frames = await reading.frames()
-            except RequestRefused as refusal:
-                _log.info("nobody is told of changes at the moment: %s", refusal)
-            else:
-                await self._tell(frames)
-            await asyncio.sleep(LOOK_S)
+    async def changed(self) -> float:
+        self._frames = await self._watch.behind(self._frames)
+        return time.monotonic()
 
-    async def _tell(self, frames: Mapping[str, int]) -> None:
-        if frames == self._frames:
-            return
-        async with self._changed:
-            self._frames = frames
-            self._changed.notify_all()
-
-    async def behind(self, frames: Mapping[str, int]) -> Mapping[str, int]:
-        """Wait until the tables are at another place than these frames; the place."""
-        self._waiting += 1
-        self._wanted.set()
-        try:
-            async with self._changed:
-                await self._changed.wait_for(lambda: bool(self._frames) and self._frames != frames)
-                return self._frames
-        finally:
-            self._waiting -= 1
-            if not self._waiting:
-                self._wanted.clear()
+    def again(self) -> None:
+        self._frames = {}
 
 
-class Costs:
-    """
-    How much processor time each of several things takes that are made at once: an equal part of what the process has used, so that all
-    together are not more than that, however long they wait for the database or for each other.
-    """
+class _FollowsPart:
+    """By what a part is told that others watch, too."""
 
-    def __init__(self, clock: Callable[[], float] = time.process_time) -> None:
-        """`clock`: processor seconds of this process."""
-        self._clock = clock
-        self._made_now = 0
-        self._at = 0.0
-        self._shared = 0.0
-        """Seconds that something has had that was made all the time."""
+    def __init__(self, part: WatchedPart) -> None:
+        self._part = part
+        self._seen: float | None = None
 
-    def begin(self) -> float:
-        """Something more is made; what `end` is to be given."""
-        self._go_on()
-        self._made_now += 1
-        return self._shared
+    async def changed(self) -> float:
+        seen = self._seen
+        self._seen = time.monotonic() if seen is None else await self._part.changed(seen)
+        return self._seen
 
-    def end(self, begun: float) -> float:
-        """It is made; seconds that it took."""
-        self._go_on()
-        self._made_now -= 1
-        return self._shared - begun
-
-    def _go_on(self) -> None:
-        now = self._clock()
-        if self._made_now:
-            self._shared += (now - self._at) / self._made_now
-        self._at = now
+    def again(self) -> None:
+        self._seen = None
 
 
 class LiveParts:
     """Sends them."""
 
-    def __init__(self, watch: Watch, streams: Streams) -> None:
-        """`watch`: of pages that have none of their own; `streams` counts those who watch."""
+    def __init__(self, watch: TableWatch, streams: Streams) -> None:
+        """`streams` counts those who watch."""
         self._watch = watch
         self._streams = streams
-        self._costs = Costs()
+        self.parts: Final = WatchedParts(watch, time.monotonic)
 
     async def send(
-        self, asked: Asked, part: Callable[[], Awaitable[str | None]], watch: Watch | None = None
+        self,
+        asked: Asked,
+        make: Callable[[], Awaitable[MadePart]],
+        rights: Callable[[], Hashable],
+        shown: SharedSubject | Watch | None = None,
     ) -> web.StreamResponse:
         """
-        Send a part whenever it is another one, until its reader leaves or may see it no more; None: it is that of the last time.
-        `watch`: the page's own.
+        Send a part whenever it is another one, until its reader leaves, has other rights than before, or may see it no more.
+
+        `rights`: what the reader may do, by which parts differ; raises RequestRefused. `shown`: what the part is about, a watch of the
+        page's own, or None: it may be another one whenever the tables of jobs have something new.
         """
         response = web.StreamResponse(
             headers={
@@ -140,10 +119,17 @@ class LiveParts:
                 "X-Accel-Buffering": "no",
             }
         )
-        with self._streams.one_more(asked.person.name):
+        with self._streams.one_more(asked.person.name), ExitStack() as stack:
+            if isinstance(shown, SharedSubject):
+                watched = self.parts.watched(shown.key, shown.subject, asked.person.name)
+                part = stack.enter_context(watched)
+                following: _Following = _FollowsPart(part)
+            else:
+                part = self.parts.alone()
+                following = _FollowsWatch(shown if shown is not None else self._watch)
             try:
                 await response.prepare(asked.request)
-                await self._sent(asked, part, response, watch or self._watch)
+                await self._sent(asked, part, following, make, rights, response)
             except (ConnectionResetError, TimeoutError):
                 pass  # the reader has left, or does not read
             except RequestRefused as refusal:
@@ -153,21 +139,24 @@ class LiveParts:
     async def _sent(
         self,
         asked: Asked,
-        part: Callable[[], Awaitable[str | None]],
+        part: WatchedPart,
+        following: _Following,
+        make: Callable[[], Awaitable[MadePart]],
+        rights: Callable[[], Hashable],
         response: web.StreamResponse,
-        watch: Watch,
     ) -> None:
         """
         Raises TimeoutError if the reader is too slow, ConnectionResetError if it has left, RequestRefused if it may see no more.
         """
         assert asked.admission is not None, "a stream is of somebody who was admitted"
         over, written = asked.person.expires, time.monotonic()
-        seen: Mapping[str, int] = {}
+        sent: MadePart | None = None
+        begun_with: Hashable = None
         while over is None or time.time() < over:
             await asked.admission.require_still()
             try:
                 async with asyncio.timeout(LOOK_AGAIN_S):
-                    seen = await watch.behind(seen)
+                    since = await following.changed()
             except TimeoutError:
                 if asked.request.transport is None or asked.request.transport.is_closing():
                     return
@@ -175,23 +164,23 @@ class LiveParts:
                     await _written(response, b": heartbeat\n\n")
                     written = time.monotonic()
                 continue
-            began, refused, text = self._costs.begin(), None, None
             try:
-                text = await part()
+                has = rights()
+                begun_with = has if begun_with is None else begun_with
+                if has != begun_with:
+                    return  # it comes again with those of now
+                made = await part.newest(asked.person.name, since, make)
             except RequestRefused as refusal:
-                refused = refusal
-            finally:
-                took = self._costs.end(began)
-            if refused is not None:
-                await _written(response, _event(str(refused), "trouble"))
-                if refused.status == 403:
+                await _written(response, part_event(str(refusal), "trouble"))
+                if refusal.status == 403:
                     return
-                seen = {}  # the part that is missing now comes after the pause, also if nothing else happens
-                written = time.monotonic()
-            elif text is not None:
-                await _written(response, _event(text))
-                written = time.monotonic()
-            await asyncio.sleep(max(PAUSE_S, took * self._streams.count / SHARE))
+                following.again()  # the part that is missing now comes after the pause, also if nothing else happens
+                sent, written = None, time.monotonic()
+            else:
+                if made is not sent:
+                    await _written(response, made.event)
+                    sent, written = made, time.monotonic()
+            await asyncio.sleep(PAUSE_S)
 
 
 async def _written(response: web.StreamResponse, data: bytes) -> None:
@@ -199,6 +188,7 @@ async def _written(response: web.StreamResponse, data: bytes) -> None:
         await response.write(data)
 
 
-def _event(text: str, name: str = "") -> bytes:
+def part_event(text: str, name: str = "") -> bytes:
+    """A text as a server-sent event."""
     lines = [f"event: {name}"] if name else []
     return "\n".join([*lines, *(f"data: {line}" for line in text.splitlines()), "", ""]).encode()

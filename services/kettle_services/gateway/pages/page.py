@@ -1,11 +1,12 @@
 """What a page is declared with, and what its handler answers."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Final, Literal
 
 import msgspec
 from aiohttp import web
 
+from kettle_services.gateway.pages.live_subject import LiveSubject
 from kettle_services.gateway.pages.notices import Notice
 from kettle_services.gateway.rest.application import Asked
 from kettle_wire.rest.route import Moment
@@ -46,12 +47,14 @@ class Page:
         level: str = "READ",
         link: Link | None = None,
         live: str = "",
+        subject: Callable[[Asked], LiveSubject] | None = None,
         only_now: bool = False,
     ) -> None:
         """
         `parameters`: what path and query have; a field `as_of` says that the page can show the past.  `level`: what somebody must
         have to see it.  `live`: the template of the part that is sent again when something has changed, which is on the page
-        in an element with `frame.live`.  `only_now`: it takes `as_of` only because links from the past have it, and shows the present.
+        in an element with `frame.live`.  `subject`: which jobs that part is about, so that it is made again for these alone, and once for all
+        who see the same; None: it is made for each reader whenever anything has changed.  `only_now`: it takes `as_of` only because links from the past have it, and shows the present.
         """
         self.path: Final = path
         self.title: Final = title
@@ -60,6 +63,7 @@ class Page:
         self.level: Final = level
         self.link: Final = link
         self.live: Final = live
+        self.subject: Final = subject
         self.has_past: Final = "as_of" in parameters.__struct_fields__ and not only_now
 
     def __repr__(self) -> str:
@@ -111,6 +115,8 @@ class Shown(msgspec.Struct, frozen=True):
     """Instead of that of the declaration."""
     path: str = ""
     """Of the page that a form is answered with, which is not that of the form."""
+    owners: Collection[str] = ()
+    """Of what a public part shows: who sees it otherwise than all others."""
 
 
 class Led(msgspec.Struct, frozen=True):

@@ -1,7 +1,7 @@
 """The pages as routes of the web application: what happens around each request, the same for all of them."""
 
 import re
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Hashable, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import groupby
 from types import MappingProxyType
@@ -15,9 +15,11 @@ from kettle.auth.mapping.levels import Level
 from kettle_services.gateway.pages import notices
 from kettle_services.gateway.pages.assets import Assets
 from kettle_services.gateway.pages.frame import Frame, NavigationGroup, NavigationLink
-from kettle_services.gateway.pages.live import LiveParts, Watch
+from kettle_services.gateway.pages.live import LiveParts, SharedSubject, Watch, part_event
+from kettle_services.gateway.pages.live_subject import LiveSubject
 from kettle_services.gateway.pages.page import Form, Handler, Led, Page, Shown
 from kettle_services.gateway.pages.rendering import Templates
+from kettle_services.gateway.pages.watched_part import MadePart
 from kettle_services.gateway.pages.wording import stamp
 from kettle_services.gateway.rest.application import Admitted, Asked, Front
 from kettle_services.gateway.rest.parameters import fields_of, parameters_of
@@ -75,7 +77,7 @@ class Pages:
         live: LiveParts,
         watches: Mapping[Page, Callable[[Asked], Watch]] = MappingProxyType({}),
     ) -> None:
-        """Serve these; `watches`: what tells pages of changes that do not follow the tables of jobs."""
+        """Serve these; `watches`: what tells pages of changes that are not about jobs."""
         router = application.router
         router.add_get("/assets/{name}", self._assets.serve)
         router.add_get("/favicon.ico", self._favicon)
@@ -167,23 +169,41 @@ class Pages:
             parameters = parameters_of(page, request)
             asked = Asked(admitted.person, parameters, None, request, admission=admitted.admission)
 
-            last: Shown | None = None
+            shared = page.subject(asked) if page.subject is not None else None
+            public = shared is not None and shared.public
+            last: tuple[Shown, MadePart] | None = None
 
-            async def part() -> str | None:
-                nonlocal last
+            def rights() -> tuple[bool, ...]:
                 front.require(asked.person, level)
+                return tuple(front.may(asked.person, each) for each in Level)
+
+            async def make() -> MadePart:
+                nonlocal last
                 before, last = last, None  # after a refusal the reader needs it again
                 shown = await handler(asked)
                 assert isinstance(shown, Shown), "a page with a live part has nothing else"
-                last = shown
-                if shown is before:
-                    return None
-                frame = self.frame(request, page, asked, front, shown)
-                return self._templates.render(page.live, frame, shown.view)
+                if before is None or shown is not before[0]:
+                    frame = self.frame(request, page, asked, front, shown)
+                    if public:  # others are shown it, too
+                        person = asked.person.name if asked.person.name in shown.owners else ""
+                        frame = msgspec.structs.replace(frame, person=person, csrf="")
+                    text = self._templates.render(page.live, frame, shown.view)
+                    before = shown, MadePart(part_event(text), shown.owners)
+                last = before
+                return before[1]
 
-            return await live.send(asked, part, watch(asked) if watch is not None else None)
+            told: SharedSubject | Watch | None = watch(asked) if watch is not None else None
+            if shared is not None:
+                told = SharedSubject(shared, self._key(request, asked, shared, rights()))
+            return await live.send(asked, make, rights, told)
 
         return answer
+
+    def _key(self, request: web.Request, asked: Asked, shared: LiveSubject, rights: Hashable) -> Hashable:
+        """What is the same for all who are shown the same part of a page."""
+        own = "" if shared.public else (asked.person.name, request[HELD].csrf if HELD in request else "")
+        chosen = request.cookies.get(shared.choices, "") if shared.choices else ""
+        return request.rel_url.raw_path_qs, self.prefix_of(request), chosen, rights, own
 
     def frame(
         self, request: web.Request, declared: Page | Form, asked: Asked, front: Front, shown: Shown

@@ -7,6 +7,7 @@ import msgspec
 from kettle_services.gateway.pages.page import Page, Shown
 from kettle_services.gateway.pages.questions import Questions
 from kettle_services.gateway.rest.application import Asked
+from kettle_services.gateway.rest.command_lines import COMMAND_ATTRIBUTES, short_command
 from kettle_wire.rest.jobs import GET_JOB, GetJob, Job, JobName
 from kettle_wire.rest.route import Moment
 
@@ -35,6 +36,8 @@ class TerminalView(msgspec.Struct, frozen=True, kw_only=True):
     job: Job
     name: str
     """`CLUSTER.PROC`."""
+    command: str
+    """What it runs."""
 
 
 class TerminalPage:
@@ -46,6 +49,9 @@ class TerminalPage:
     async def show(self, asked: Asked) -> Shown:
         """Who may have it, and whether the job runs, is told by the access point when it is begun."""
         wanted: ShowTerminal = asked.parameters
-        job = await self._questions.ask(asked, GET_JOB, GetJob(id=wanted.id, fields=["Cmd"]), Job)
+        job = await self._questions.ask(
+            asked, GET_JOB, GetJob(id=wanted.id, fields=[*COMMAND_ATTRIBUTES]), Job
+        )
         name = f"{job.cluster}.{job.proc}"
-        return Shown(TerminalView(job=job, name=name), title=f"Terminal of job {name}")
+        view = TerminalView(job=job, name=name, command=short_command(job.attributes or {}))
+        return Shown(view, title=f"Terminal of job {name}")

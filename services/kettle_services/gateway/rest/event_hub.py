@@ -38,6 +38,8 @@ class Happening(msgspec.Struct, frozen=True):
     stream: str
     cluster: int | None
     proc: int | None
+    frame: int
+    """The number of the frame of its queue that has it."""
     data: bytes
     """As a server-sent event."""
     at: float
@@ -58,6 +60,7 @@ class Happening(msgspec.Struct, frozen=True):
             stream=event.stream,
             cluster=cluster,
             proc=job.proc if job else None,
+            frame=int(event.frame),
             data=sent(message.sequence, message.data),
             at=datetime.fromisoformat(event.time).timestamp(),
         )
@@ -138,6 +141,8 @@ class EventHub:
         """Whether it is known from where on events are here."""
         self.era = 0
         """Changes when places in the stream have another meaning: it was made again."""
+        self.passed_over = 0
+        """Messages that nobody could read."""
         self._waiting: dict[str, set[asyncio.Event]] = {}
         self._heard: list[Callable[[Sequence[Happening]], None]] = []
 
@@ -190,7 +195,17 @@ class EventHub:
                 if message.sequence > 1:
                     continue  # messages may come twice
                 self._begin(0)
-            happening = Happening.of(message)
+            try:
+                happening = Happening.of(message)
+            except (
+                ValueError
+            ):  # as it is for every reader: who is sent what comes next has missed nothing that could be told
+                _log.exception(
+                    "message %d of %s is no event, and passed over", message.sequence, self._stream
+                )
+                self.recent.last = message.sequence
+                self.passed_over += 1
+                continue
             self.recent.add(happening)
             come.append(happening)
         for heard in self._heard:

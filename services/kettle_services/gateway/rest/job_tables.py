@@ -12,6 +12,7 @@ import asyncpg
 import msgspec
 
 from kettle.eventsourcing.log import LogUnavailableError
+from kettle.jobs.history import Submission
 from kettle.projections.jobs import Jobs as JobsProjection
 from kettle.projections.jobs import QueuedAds
 from kettle.storage import Database
@@ -233,7 +234,7 @@ class Reading:
         if len(rows) > MOST_CLUSTERS:
             return None
         keys = {(row["shard"], row["cluster"]) for row in rows}
-        return narrowed(wanted, viewer, await self._ads.submissions(self._connection, keys))
+        return narrowed(wanted, viewer, await self.submissions(keys))
 
     async def plan(self, asked: Listed, wanted: AdFilter | None, after: RowPlace | None) -> ListPlan:
         """How a list is looked for."""
@@ -331,6 +332,10 @@ class Reading:
     async def fetch(self, query: str, *arguments: object) -> list[asyncpg.Record]:
         """The rows of a statement."""
         return await self._connection.fetch(query, *arguments)
+
+    async def submissions(self, clusters: set[tuple[str, int]]) -> dict[tuple[str, int], Submission]:
+        """Of clusters in the queues, by shard and number."""
+        return await self._ads.submissions(self._connection, clusters)
 
     async def _ads_of(self, table: JobTable, rows: Sequence[asyncpg.Record]) -> list[Ad | None]:
         """Of each row whose ad was asked for."""

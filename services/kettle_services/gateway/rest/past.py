@@ -1,6 +1,7 @@
 """What is asked about the past of a job, and why it is where it is."""
 
 import time
+from collections.abc import Mapping
 from datetime import datetime
 
 import msgspec
@@ -18,7 +19,7 @@ from kettle_services.gateway.rest.job_rows import SCHEDD, Viewer
 from kettle_services.gateway.rest.job_tables import QUERIES, JobTables
 from kettle_services.gateway.rest.jobs import job_name, no_such_job
 from kettle_services.gateway.rest.refusals import RequestRefused, refused_field
-from kettle_wire.ads.types import Expr
+from kettle_wire.ads.types import Expr, Scalar
 from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.negotiator import Analysis
 from kettle_wire.commands.schedd import QUERY_EVENTS, QueryEvents
@@ -123,7 +124,7 @@ class PastQuestions:
         """Where a job could run if it had other attributes."""
         parameters: AskWhatIf = asked.parameters
         body: JobChange = asked.body
-        _require_expressions(body)
+        require_expressions(body.attributes)
         job, schedd = await self.named(parameters.id)
         async with self._people.of(asked.person) as client:
             queue = client.at(schedd)
@@ -190,9 +191,9 @@ def _no_such_cluster(name: str) -> RequestRefused:
     )
 
 
-def _require_expressions(body: JobChange) -> None:
-    """Raises RequestRefused: something is no ClassAd expression."""
-    for name, value in body.attributes.items():
+def require_expressions(attributes: Mapping[str, Scalar]) -> None:
+    """Raises RequestRefused: something in the body is no ClassAd expression."""
+    for name, value in attributes.items():
         try:
             parse(value.expr if isinstance(value, Expr) else "true")
         except ClassAdError as error:

@@ -44,12 +44,14 @@ from kettle_services.gateway.rest.filters import Filters
 from kettle_services.gateway.rest.freshness import Freshness
 from kettle_services.gateway.rest.hosts import HostQuestions
 from kettle_services.gateway.rest.job_commands import JobCommands
+from kettle_services.gateway.rest.job_sets import JobSetQuestions
 from kettle_services.gateway.rest.job_tables import JobTables, session_settings
 from kettle_services.gateway.rest.jobs import JobQuestions
 from kettle_services.gateway.rest.local_accounts import LocalAccounts
 from kettle_services.gateway.rest.log import LogQuestions
 from kettle_services.gateway.rest.machine_orders import MachineOrders
 from kettle_services.gateway.rest.machine_use import MachineUseQuestions
+from kettle_services.gateway.rest.machine_what_if import MachineWhatIfQuestions
 from kettle_services.gateway.rest.machines import MachineQuestions
 from kettle_services.gateway.rest.negotiations import NegotiationQuestions
 from kettle_services.gateway.rest.own_iam import OwnIam
@@ -77,9 +79,11 @@ from kettle_wire.rest import (
     credentials,
     failures,
     files,
+    job_sets,
     jobs,
     log,
     machine_use,
+    machine_what_if,
     machines,
     negotiations,
     own_workers,
@@ -126,6 +130,7 @@ class RestParts(msgspec.Struct, frozen=True):
     workflows: WorkflowAccess
     new_workflows: NewWorkflows
     reruns: Reruns
+    hub: EventHub
 
 
 async def rest_parts(rt: Runtime, settings: GatewaySettings, bus: Bus, said: People) -> RestParts:
@@ -197,6 +202,8 @@ async def rest_parts(rt: Runtime, settings: GatewaySettings, bus: Bus, said: Peo
         pool.LIST_MACHINES: about.ads("StartDaemon"),
         pool.LIST_SUBMITTERS: about.ads("Submitter"),
         pool.LIST_CLUSTERS: about.clusters,
+        job_sets.LIST_JOBSETS: JobSetQuestions(tables, freshness).list,
+        machine_what_if.ASK_MACHINE_WHAT_IF: MachineWhatIfQuestions(bus, settings.collector, tables).ask,
         machines.EMPTY_MACHINE: MachineOrders(bus, settings.collector, people).empty,
         alerts.LIST_ALERTS: (await _alerts(rt, settings, bus, tables)).list,
         **_of_administration(people),
@@ -221,7 +228,9 @@ async def rest_parts(rt: Runtime, settings: GatewaySettings, bus: Bus, said: Peo
         all_burst=settings.all_request_burst,
         proxies=frozenset(settings.proxies),
     )
-    return RestParts(handlers, persons, people, past, limits, tables, trust, workflows, new_workflows, reruns)
+    return RestParts(
+        handlers, persons, people, past, limits, tables, trust, workflows, new_workflows, reruns, hub
+    )
 
 
 def _of_the_pool(

@@ -63,6 +63,33 @@ SELECT c.*, ARRAY (
        ) AS f ON true
  ORDER BY submitted_at DESC, shard DESC, cluster DESC;
 
+-- name: clusters_of_sets
+-- Clusters in the queue that were submitted with a number of a set: the name of the attribute stands in their submission as it is.
+SELECT shard, cluster FROM jobs.cluster
+ WHERE ($1::text[] = '{}' OR owner = ANY ($1)) AND ($2::text[] = '{}' OR shard = ANY ($2))
+   AND position('JobSetId'::bytea IN event) > 0
+ LIMIT $3::integer;
+
+-- name: counts_of_clusters
+-- How many jobs of some clusters are in which state, and how many have left the queue.
+SELECT c.shard, c.cluster, ARRAY (
+           SELECT ROW (l.status, count(*)) FROM jobs.live l
+            WHERE l.shard = c.shard AND l.cluster = c.cluster GROUP BY l.status ORDER BY l.status
+       ) AS states, (
+           SELECT count(*) FROM jobs.history h WHERE h.shard = c.shard AND h.cluster = c.cluster
+       ) AS ended
+  FROM unnest($1::text[], $2::integer[]) AS c (shard, cluster);
+
+-- name: waiting_clusters
+-- The clusters of which most jobs are idle, with how many, the first of these, and how many such clusters there are.
+WITH w AS (
+    SELECT shard, cluster, count(*) AS jobs, min(proc) AS proc, count(*) OVER () AS clusters FROM jobs.live
+     WHERE status = 1 AND ($1::text[] = '{}' OR owner = ANY ($1))
+     GROUP BY shard, cluster ORDER BY jobs DESC, shard, cluster LIMIT $2::integer
+)
+SELECT w.*, l.owner, l.happened FROM w JOIN jobs.live l USING (shard, cluster, proc)
+ ORDER BY jobs DESC, shard, cluster;
+
 -- name: jobs_on_claims
 -- The jobs that run on some claims.
 SELECT shard, claim, cluster, proc, owner, slot, assigned_at AS begun_at, attempts AS attempt

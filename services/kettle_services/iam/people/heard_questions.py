@@ -1,8 +1,9 @@
 """
-What the bus asks about who comes with a token, from the moment that this iam is the one who answers.
+What the bus asks about who comes with a token, from the first moment of this process.
 
-Questions are heard before the record is read and long before they can be answered: the server asks once, and who is asked about
-while nobody hears has to come again when the server's patience has ended.
+Questions are heard before the shard is owned and long before they can be answered: the server asks once, and who is asked about
+while nobody hears has to come again when the server's patience has ended.  So every iam hears all of them, also one that stands by:
+it answers none, and has those of the last moment when it takes over.  A server takes the first answer and no other.
 
 They are taken from one address after the other, so however many come from one, those from elsewhere do not wait for
 them; of more than can be taken in soon the newest are refused.  One for whose answer nobody waits any more is forgotten: else those who
@@ -31,12 +32,11 @@ from kettle_services.iam.settings import IamSettings
 from kettle_wire.identity import Identity
 
 FILE: Final = "people-keys.json"
-_QUEUE: Final = "iam"
 _MOST_OF_ONE: Final = 200
 """Questions from one address that wait."""
 _MOST_ADDRESSES: Final = 10_000
 """Addresses, of IPv6 networks, from which questions wait."""
-AWAITED_S: Final = 5.0
+AWAITED_S: Final = 2.5
 """For so long an answer may be awaited: a server says no by itself after two seconds, and ours sooner."""
 
 _log: Final = logging.getLogger(__name__)
@@ -109,11 +109,17 @@ class HeardQuestions:
         """The one on which is answered, too."""
         self.refusals: Final = Refusals(connection)
         self._waiting = Waiting()
+        self._in_charge = False
+        """Whether it is this iam that answers."""
 
     async def listen(self) -> None:
-        """Have the server ask us; several iams share the questions."""
-        await self.connection.subscribe(QUESTIONS, self._asked, queue=_QUEUE)
+        """Have the server ask us; it asks all iams."""
+        await self.connection.subscribe(QUESTIONS, self._asked)
         await self.connection.settle()
+
+    def take_charge(self) -> None:
+        """From now on it is this iam that answers."""
+        self._in_charge = True
 
     async def take(self) -> tuple[Question, str]:
         """The next one, and where its answer is awaited."""
@@ -125,7 +131,7 @@ class HeardQuestions:
         except (ValueError, IndexError) as error:
             _log.error("the server asks what nobody understands: %s", error)
             return
-        if not self._waiting.put(question, message.reply):
+        if not self._waiting.put(question, message.reply) and self._in_charge:
             self.refusals.refuse(message.reply, question.address)
 
 

@@ -126,6 +126,19 @@ class Supervisor:
         how = manner(self.name, how)
         self._take(child.restart(self._child, how, now=time.monotonic(), rules=self.settings.rules))
 
+    async def restarted(self, how: How = "graceful") -> None:
+        """
+        Stop the daemon and start it again; returns when it does its work again, or stands by for it, or is to run no more.
+        """
+        starts = self.state.starts
+        self.restart(how)
+        while not (
+            self._child.phase in {"off", "left"}
+            or (self.state.starts > starts and self._child.phase in {"running", "standby"})
+        ):
+            self._settled.clear()
+            await self._settled.wait()
+
     def renew(self) -> bool:
         """
         Make the daemon read its settings again; returns whether it runs.  Its answer is then in `state.settings`.
@@ -274,6 +287,7 @@ class Supervisor:
     def _is_ready(self) -> None:
         if self._child.phase in {"running", "standby"}:
             self._note()
+            self._settled.set()
             self.ready.set()
 
     def _status(self) -> Status:

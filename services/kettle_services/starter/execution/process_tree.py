@@ -12,7 +12,13 @@ from contextlib import suppress
 from typing import Final, Self
 
 from kettle.execution.system.cgroup import Cgroup
-from kettle.execution.system.linux import cpu_seconds, descendants_of, proportional_kib, resident_kib
+from kettle.execution.system.linux import (
+    cpu_seconds,
+    descendants_of,
+    is_subreaper,
+    proportional_kib,
+    resident_kib,
+)
 
 _MOST_LOOKS: Final = 100
 """How often we look for new processes: a set-user-id program may create them without end."""
@@ -100,7 +106,14 @@ class ProcessTree:
         SIGKILL until nothing is left.
 
         What is forked while we look has a parent that is being killed; its end wakes us to look again.
+
+        Whatever descends from this process is ended, so it has to be one that was made for a job: a RuntimeError if it has not
+        become the subreaper of all that it begins.
         """
+        if not is_subreaper():
+            raise RuntimeError(
+                "this process is no starter: it is not the subreaper of what it has begun, and would end what is no job's"
+            )
         while not self.reap():
             if self._cgroup is not None:
                 self._cgroup.kill()

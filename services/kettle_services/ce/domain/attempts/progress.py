@@ -107,6 +107,13 @@ def is_looked_into(absence: Absence) -> bool:
     return absence.polls >= _POLLS
 
 
+def patience_with(run: Run, lost_after: float, *, settling: float) -> float:
+    """
+    Seconds after which a job that is in no answer is given up: sooner if it was to be removed, which is why it is not there.
+    """
+    return lost_after if run.stop is None else min(lost_after, settling)
+
+
 def judged(
     absence: Absence, accounted: BatchEnd | None, left: BatchEnd | None, now: float, *, patience: float
 ) -> BatchEnd | None:

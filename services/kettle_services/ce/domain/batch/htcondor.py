@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 
 from kettle.classad.printing import quoted_string
+from kettle_services.ce.domain.batch.listed import BrokenAnswerError, ListedJob
 from kettle_wire.batch import BatchEnd, BatchRequest, BatchState, EndCause
 from kettle_wire.codes import HoldCode, JobStatus
 
@@ -53,22 +54,6 @@ _HELD: Final = {
 """Why HTCondor holds a job that has used too much; our description has it removed then."""
 _BY_HAND: Final = HoldCode.UserRequest
 _BY_ITSELF: Final = re.compile(r"PeriodicRemove", re.IGNORECASE)
-
-
-class HtcondorJob(msgspec.Struct, frozen=True, kw_only=True):
-    """A job in an answer."""
-
-    number: str
-    name: str
-    state: BatchState | None
-    """None: a status that is not known."""
-    words: str
-    host: str = ""
-    end: BatchEnd | None = None
-
-
-class BrokenAnswerError(ValueError):
-    """What should be JSON is not, or not to its end."""
 
 
 class UnwritableError(ValueError):
@@ -135,7 +120,7 @@ def one(number: str, intent: str) -> str:
     return f"ClusterId == {number} && {NAME} =?= {quoted_string(intent)}"
 
 
-def jobs(output: str) -> Iterator[HtcondorJob]:
+def jobs(output: str) -> Iterator[ListedJob]:
     """
     The jobs in an answer of `condor_q` or `condor_history` in JSON; nothing at all is an answer without any.
 
@@ -156,15 +141,15 @@ def jobs(output: str) -> Iterator[HtcondorJob]:
             yield _job(ad)
 
 
-def _job(ad: Mapping[str, object]) -> HtcondorJob:
+def _job(ad: Mapping[str, object]) -> ListedJob:
     status = ad.get("JobStatus")
     known = JobStatus(status) if isinstance(status, int) and status in set(JobStatus) else None
     state = _STATES.get(known) if known is not None else None
     reason = _text(ad, "HoldReason") if known is JobStatus.HELD else _text(ad, "RemoveReason")
     word = known.name if known is not None else f"JobStatus {status}"
     words = f"{word}: {reason}"[:1000] if reason else word
-    return HtcondorJob(
-        number=str(ad["ClusterId"]),
+    return ListedJob(
+        id=str(ad["ClusterId"]),
         name=_text(ad, NAME),
         state=state,
         words=words,

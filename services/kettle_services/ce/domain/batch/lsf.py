@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from kettle_services.ce.domain.batch.listed import BrokenAnswerError, ListedJob
 from kettle_wire.batch import BatchEnd, BatchRequest, BatchState, EndCause
 
 STATES: Final = {
@@ -16,16 +17,18 @@ STATES: Final = {
     **dict.fromkeys(("USUSP", "SSUSP"), BatchState.SUSPENDED),
     **dict.fromkeys(("DONE", "EXIT"), BatchState.ENDED),
 }
-"""All words but UNKWN and ZOMBI: the host of such a job does not answer, and what became of it is not known."""
+"""
+All words but UNKWN and ZOMBI: the host of such a job does not answer, and what became of it is not known.
+"""
 _REASONS: Final = (
     (EndCause.TIME, r"TERM_(RUNLIMIT|DEADLINE|WINDOW|CPULIMIT)"),
     (EndCause.MEMORY, r"TERM_(MEMLIMIT|SWAP)"),
     (EndCause.PREEMPTED, r"TERM_(PREEMPT|LOAD|ORPHAN_SYSTEM)"),
-    (EndCause.NODE, r"TERM_(ZOMBIE|REMOVE_HUNG_JOB)"),
-    (EndCause.NOT_STARTED, r"TERM_(PRE_EXEC_FAIL|CWD_NOTEXIST|RMS|SLURM)"),
+    (EndCause.NODE, r"TERM_(ZOMBIE|REMOVE_HUNG_JOB|KUBE)"),
+    (EndCause.NOT_STARTED, r"TERM_(PRE_EXEC_FAIL|CWD_NOTEXIST|RMS|SLURM|CSM_ALLOC)"),
     (
         EndCause.REMOVED,
-        r"TERM_(OWNER|ADMIN|FORCE_OWNER|FORCE_ADMIN|BUCKET_KILL|EXTERNAL_SIGNAL|CHKPNT|REQUEUE\w*)",
+        r"TERM_(OWNER|ADMIN|FORCE_OWNER|FORCE_ADMIN|BUCKET_KILL|EXTERNAL_SIGNAL|CHKPNT|REQUEUE\w*|PROCESSLIMIT|THREADLIMIT|MC_RECALL)",
     ),
 )
 COLUMNS: Final = (
@@ -33,22 +36,6 @@ COLUMNS: Final = (
 )
 """Of `bjobs -json -o`."""
 _SIGNALLED: Final = 128
-
-
-class LsfJob(msgspec.Struct, frozen=True, kw_only=True):
-    """A job in an answer."""
-
-    id: str
-    name: str
-    state: BatchState | None
-    """None: a word that says nothing."""
-    words: str
-    host: str = ""
-    end: BatchEnd | None = None
-
-
-class BrokenAnswerError(ValueError):
-    """What should be JSON is not, or not to its end."""
 
 
 def directives(intent: str, directory: str, request: BatchRequest) -> list[str]:
@@ -83,7 +70,7 @@ class _Answer(msgspec.Struct):
     records: list[dict[str, str]] = msgspec.field(name="RECORDS", default_factory=list)
 
 
-def jobs(output: str) -> Iterator[LsfJob]:
+def jobs(output: str) -> Iterator[ListedJob]:
     """
     The jobs in an answer of `bjobs -json`; those that it says it has not are passed over.
 
@@ -102,14 +89,14 @@ def jobs(output: str) -> Iterator[LsfJob]:
             yield _job(fields)
 
 
-def _job(fields: Mapping[str, str]) -> LsfJob:
+def _job(fields: Mapping[str, str]) -> ListedJob:
     word = fields["STAT"]
     state = STATES.get(word)
     reason = fields.get("EXIT_REASON", "").strip("-")
     words = f"{word}: {reason}" if reason else word
     end = _end(word, reason, words, fields) if state is BatchState.ENDED else None
     host = fields.get("FIRST_HOST", "").strip("-")
-    return LsfJob(
+    return ListedJob(
         id=fields.get("JOBID", ""),
         name=fields.get("JOB_NAME", ""),
         state=state,

@@ -7,6 +7,7 @@ from xml.etree import ElementTree as ET
 
 import msgspec
 
+from kettle_services.ce.domain.batch.listed import BrokenAnswerError, ListedJob
 from kettle_wire.batch import BatchEnd, BatchRequest, BatchState, EndCause
 
 STATES: Final = {
@@ -20,28 +21,14 @@ STATES: Final = {
 _LIMITS: Final = {
     **dict.fromkeys((-29, -28), EndCause.TIME),
     **dict.fromkeys((-27, -26), EndCause.MEMORY),
+    **dict.fromkeys((-25, -24), EndCause.REMOVED),  # for more processors than it had asked for
+    -20: EndCause.NODE,
 }
 """Exit statuses by which OpenPBS says that it ended a job."""
 _TORQUE_LIMITS: Final = {**dict.fromkeys((-11, -12), EndCause.TIME), -10: EndCause.MEMORY}
 _BY_SIGNAL: Final = 256
 _TERMINATED: Final = 271
 _ID: Final = re.compile(r"(\d+(?:\[\])?)(?:\.[\w.-]+)?")
-
-
-class PbsJob(msgspec.Struct, frozen=True, kw_only=True):
-    """A job in an answer."""
-
-    id: str
-    name: str
-    state: BatchState | None
-    """None: a letter that says nothing."""
-    words: str
-    host: str = ""
-    end: BatchEnd | None = None
-
-
-class BrokenAnswerError(ValueError):
-    """What should be JSON or XML is not, or not to its end."""
 
 
 def directives(intent: str, directory: str, request: BatchRequest, *, torque: bool, gpus: str) -> list[str]:
@@ -66,13 +53,16 @@ def directives(intent: str, directory: str, request: BatchRequest, *, torque: bo
 
 def submitted(output: str) -> str | None:
     """The id that `qsub` printed; None: there is none."""
-    for line in reversed(output.splitlines()):
-        if _ID.fullmatch(line.strip()):
-            return line.strip()
-    return None
+    ids = listed_ids(output)
+    return ids[-1] if ids else None
 
 
-def jobs(output: str) -> Iterator[PbsJob]:
+def listed_ids(output: str) -> list[str]:
+    """The ids that stand each in a line of its own; what is none is passed over."""
+    return [line.strip() for line in output.splitlines() if _ID.fullmatch(line.strip())]
+
+
+def jobs(output: str) -> Iterator[ListedJob]:
     """
     The jobs in an answer of `qstat`: JSON of OpenPBS, or XML of Torque.
 
@@ -95,7 +85,7 @@ class _Answer(msgspec.Struct):
     jobs: dict[str, dict[str, object]] = msgspec.field(name="Jobs", default_factory=dict)
 
 
-def _of_json(text: str) -> Iterator[PbsJob]:
+def _of_json(text: str) -> Iterator[ListedJob]:
     try:
         answer = msgspec.json.decode(text, type=_Answer)
     except msgspec.MsgspecError as error:
@@ -112,7 +102,7 @@ def _used(value: object) -> dict[str, object]:
         return {}
 
 
-def _of_xml(text: str) -> Iterator[PbsJob]:
+def _of_xml(text: str) -> Iterator[ListedJob]:
     try:
         root = ET.fromstring(text)  # noqa: S314 - of our own batch system
     except ET.ParseError as error:
@@ -125,13 +115,13 @@ def _of_xml(text: str) -> Iterator[PbsJob]:
         yield _job(fields.get("Job_Id", ""), fields, _TORQUE_LIMITS)
 
 
-def _job(id_: str, fields: Mapping[str, str], limits: Mapping[int, EndCause]) -> PbsJob:
+def _job(id_: str, fields: Mapping[str, str], limits: Mapping[int, EndCause]) -> ListedJob:
     letter, comment = fields.get("job_state", ""), fields.get("comment", "")
     state = STATES.get(letter)
     words = f"{letter}: {comment}" if comment else letter
     end = _end(fields, words, limits) if state is BatchState.ENDED else None
     host = fields.get("exec_host", "").partition("/")[0]
-    return PbsJob(id=id_, name=fields.get("Job_Name", ""), state=state, words=words, host=host, end=end)
+    return ListedJob(id=id_, name=fields.get("Job_Name", ""), state=state, words=words, host=host, end=end)
 
 
 def _end(fields: Mapping[str, str], words: str, limits: Mapping[int, EndCause]) -> BatchEnd:

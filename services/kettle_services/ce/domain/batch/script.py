@@ -17,6 +17,10 @@ from kettle_wire.batch import BatchEnd, EndCause
 OURS: Final = ".kettle"
 """The directory of the sandbox for what is not the job's own."""
 _END: Final = f"{OURS}/end"
+BEGUN: Final = f"{OURS}/begun"
+"""The directory that the first job makes which begins the script; its number is in the file `by`."""
+_NUMBER: Final = re.compile(r"[0-9][0-9A-Za-z._\[\]-]{0,100}")
+"""What batch systems call jobs. A job can write what it likes there, so it is no option of a command."""
 _WORD: Final = re.compile(r"(code|signal) ([0-9]{1,3}) ([0-9]{1,12}) ([0-9]{1,12})")
 """
 How, with which status, from when, until when.  A job can write what it likes there, so numbers have an end.
@@ -32,9 +36,9 @@ eval "HOME=~$(id -un)"
 export HOME
 cd {sandbox} || exit 73
 number=${{SLURM_JOB_ID:-${{PBS_JOBID:-${{LSB_JOBID:-${{JOB_ID:-${{KETTLE_BATCH_ID:-$$}}}}}}}}}}
-if mkdir {ours}/begun 2>/dev/null; then
-    echo "$number" >{ours}/begun/by
-elif [ "$(cat {ours}/begun/by 2>/dev/null)" != "$number" ]; then
+if mkdir {begun} 2>/dev/null; then
+    echo "$number" >{begun}/by
+elif [ "$(cat {begun}/by 2>/dev/null)" != "$number" ]; then
     exit {not_ours}
 fi
 rm -f {end}
@@ -85,6 +89,7 @@ def script(program: Program, sandbox: str) -> str:
     return _SCRIPT.format(
         sandbox=shlex.quote(sandbox),
         ours=OURS,
+        begun=BEGUN,
         end=_END,
         not_ours=NOT_OURS,
         exports=exports,
@@ -101,6 +106,14 @@ def _quoted(text: str) -> str:
     As one word, and in one line: some batch systems read directives anywhere in a script, and no line is one that the job has written.
     """
     return shlex.quote(text).replace("\n", "'\"$_newline\"'")
+
+
+def number_in(text: str) -> str:
+    """
+    The number of the job that has begun a script, by its own word (the file `by` of `BEGUN`); empty: there is none yet.
+    """
+    said = text.strip()
+    return said if _NUMBER.fullmatch(said) else ""
 
 
 def left(text: str) -> BatchEnd | None:

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 from xml.etree import ElementTree as ET
 
-import msgspec
-
+from kettle_services.ce.domain.batch.listed import BrokenAnswerError, ListedJob
 from kettle_wire.batch import BatchEnd, BatchRequest, BatchState, EndCause
 
 _KILLED: Final = 100
@@ -16,21 +15,6 @@ _TIME_LIMIT: Final = 37
 _RESCHEDULED: Final = frozenset({24, 25})
 _FIRST_RUN: Final = 100
 """From here on `failed` is about a job that had begun."""
-
-
-class GridEngineJob(msgspec.Struct, frozen=True, kw_only=True):
-    """A job in a list."""
-
-    number: str
-    name: str
-    state: BatchState | None
-    """None: letters that are not known."""
-    words: str
-    host: str = ""
-
-
-class BrokenAnswerError(ValueError):
-    """What should be XML is not, or not to its end."""
 
 
 def directives(
@@ -71,7 +55,7 @@ def submitted(output: str) -> str | None:
     return None
 
 
-def jobs(output: str) -> Iterator[GridEngineJob]:
+def jobs(output: str) -> Iterator[ListedJob]:
     """
     The jobs in an answer of `qstat -xml`; of several parts that one which is farthest from its end.
 
@@ -85,12 +69,12 @@ def jobs(output: str) -> Iterator[GridEngineJob]:
         raise BrokenAnswerError(f"qstat wrote no whole list: {error}") from None
     if root.tag.rpartition("}")[2] != "job_info":
         raise BrokenAnswerError(f"qstat wrote {root.tag}, and no list of jobs")
-    found: dict[str, GridEngineJob] = {}
+    found: dict[str, ListedJob] = {}
     for each in root.iter("job_list"):
         number, name = _text(each, "JB_job_number"), _text(each, "JB_name")
         letters = _text(each, "state")
         host = _text(each, "queue_name").partition("@")[2]
-        job = GridEngineJob(number=number, name=name, state=state_of(letters), words=letters, host=host)
+        job = ListedJob(id=number, name=name, state=state_of(letters), words=letters, host=host)
         before = found.get(number)
         if before is None or _rank(job) < _rank(before):
             found[number] = job
@@ -104,7 +88,7 @@ def _text(element: ET.Element, name: str) -> str:
 _ORDER: Final = (None, BatchState.RUNNING, BatchState.SUSPENDED, BatchState.HELD, BatchState.QUEUED)
 
 
-def _rank(job: GridEngineJob) -> int:
+def _rank(job: ListedJob) -> int:
     return _ORDER.index(job.state)
 
 

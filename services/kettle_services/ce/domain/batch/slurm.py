@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from kettle_services.ce.domain.batch.listed import ListedJob
 from kettle_wire.batch import BatchEnd, BatchRequest, BatchState, EndCause
 
 _FIELDS: Final = {
@@ -59,18 +60,6 @@ _ORDER: Final = (
 """Of a job of several parts: what the first of these is that one of its parts is."""
 
 
-class SlurmJob(msgspec.Struct, frozen=True, kw_only=True):
-    """A job in an answer."""
-
-    number: str
-    name: str
-    state: BatchState | None
-    """None: a word that is not known."""
-    words: str
-    host: str = ""
-    end: BatchEnd | None = None
-
-
 def directives(intent: str, directory: str, request: BatchRequest) -> list[str]:
     """Arguments of `sbatch`, as they may stand in a script as well."""
     words = [
@@ -105,11 +94,11 @@ def submitted(output: str) -> str | None:
     return None
 
 
-def jobs(output: str) -> Iterator[SlurmJob]:
+def jobs(output: str) -> Iterator[ListedJob]:
     """
     The jobs in an answer of `squeue` with our format, those of several parts as one; what is no line of a job is passed over.
     """
-    parts: dict[str, list[SlurmJob]] = {}
+    parts: dict[str, list[ListedJob]] = {}
     for line in output.splitlines():
         fields = [each.strip() for each in line.split("|")]
         if len(fields) == len(_FIELDS) + 1 and (found := _NUMBER.fullmatch(fields[0])):
@@ -118,14 +107,14 @@ def jobs(output: str) -> Iterator[SlurmJob]:
         yield _whole(each)
 
 
-def _job(number: str, fields: list[str]) -> SlurmJob:
+def _job(number: str, fields: list[str]) -> ListedJob:
     _, word, reason, name, host, status, began, ended, _ = fields
     state = state_of(word, reason)
     end = None
     if state is BatchState.ENDED:
         end = _end(word, reason, int(status) if status.isdecimal() else None, _time(began), _time(ended))
     words = word if reason in {"", "None"} else f"{word}: {reason}"
-    return SlurmJob(number=number, name=name, state=state, words=words, host=host, end=end)
+    return ListedJob(id=number, name=name, state=state, words=words, host=host, end=end)
 
 
 def state_of(word: str, reason: str) -> BatchState | None:
@@ -150,7 +139,7 @@ def _end(word: str, reason: str, status: int | None, began: float, ended: float)
     return BatchEnd(cause=cause, exit_code=code, signal=signal, words=words, began=began, ended=ended)
 
 
-def _whole(parts: list[SlurmJob]) -> SlurmJob:
+def _whole(parts: list[ListedJob]) -> ListedJob:
     if len(parts) == 1:
         return parts[0]
     unknown = [each for each in parts if each.state is None]

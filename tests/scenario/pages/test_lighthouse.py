@@ -1,0 +1,76 @@
+"""Pages as Lighthouse judges them, in the browser that all these tests have."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+from statistics import median
+from typing import Any, Final
+
+import pytest
+from tests.scenario.client_environments import program_of_node
+
+from kettle.client import select
+from kettle.testing.commands.running import execute
+from kettle.testing.throwaway_pool import ThrowawayPool
+
+from .browser import PROGRAMS, Looks
+
+pytestmark = [pytest.mark.scenario, pytest.mark.embedded, pytest.mark.asyncio(loop_scope="session")]
+
+LIGHTHOUSE: Final = "lighthouse@12.2.3"
+ROUNDS: Final = 3
+WITHIN_S: Final = 300.0
+FLAGS: Final = "--headless --no-sandbox --disable-gpu --disable-dev-shm-usage"
+BARS: Final = {"performance": 95, "accessibility": 100}
+
+
+async def judged(program: str, url: str, token: str, directory: Path) -> dict[str, float]:
+    """
+    What Lighthouse gives a page of each kind, of 100, as somebody sees it with a telephone over a slow line.
+    """
+    report = directory / "report.json"
+    headers = directory / "headers.json"
+    headers.write_text(json.dumps({"Authorization": f"Bearer {token}"}))
+    words = [program, url, "--quiet", f"--only-categories={','.join(BARS)}", f"--chrome-flags={FLAGS}"]
+    words += ["--output=json", f"--output-path={report}", f"--extra-headers={headers}"]
+    chromium = next(filter(None, map(shutil.which, PROGRAMS)))
+    environ = {**os.environ, "CHROME_PATH": str(chromium)}
+    said = await execute(words, directory, environ, within_s=WITHIN_S)
+    assert 0 == said.status, said
+    found: dict[str, Any] = json.loads(report.read_bytes())
+    assert "runtimeError" not in found, found["runtimeError"]
+    return {name: round(each["score"] * 100) for name, each in found["categories"].items()}
+
+
+async def test_lighthouse_finds_pages_quick_and_accessible(
+    look: Looks, pool: ThrowawayPool, tmp_path: Path
+) -> None:
+    """
+    Performance of 95 and accessibility of 100, the median of three rounds, on every kind of page that is looked at most.
+    """
+    program = await program_of_node(LIGHTHOUSE, "lighthouse", tmp_path)
+    cluster = (
+        await pool.client.submit("executable = /bin/sleep\narguments = 600\nqueue 60\n", cwd=tmp_path)
+    ).cluster
+    ended = (await pool.client.submit("executable = /bin/true\nqueue 3\n", cwd=tmp_path)).cluster
+    await pool.client.wait(select(ended))
+    token = (pool.home / "gateway" / "token").read_text().strip()
+    scores: dict[str, dict[str, float]] = {}
+    for path in (
+        "/",
+        "/jobs",
+        "/history",
+        f"/jobs/{cluster}.0",
+        f"/clusters/{cluster}",
+        "/submit",
+        "/machines",
+        "/fairshare",
+    ):
+        rounds = [await judged(program, look.address + path, token, tmp_path) for _ in range(ROUNDS)]
+        scores[path] = {name: median(each[name] for each in rounds) for name in BARS}
+    assert {} == {
+        path: of_page
+        for path, of_page in scores.items()
+        if any(of_page[name] < bar for name, bar in BARS.items())
+    }
