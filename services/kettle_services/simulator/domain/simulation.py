@@ -49,6 +49,11 @@ _ACCOUNTANT: Final = "the accountant"
 MACHINES: Final = "collector.simulated"
 NEGOTIATION: Final = "negotiator.simulated"
 """The shards of what is recorded besides the queues; names that no service has, so that both can be brought into any pool's log."""
+_FROM_OUTSIDE: Final = (
+    ClusterSubmitted, FactoryMaterialized, FactoryChanged, FactoryClosed, JobHeld, JobReleased, JobRemoved, MachineJoined,
+    MachineLeft, PrincipalSet, PrincipalReset, PrincipalDeleted,
+)  # fmt: skip
+"""What people and machines do; most of what is recorded is how the pool has reacted, and that is computed again."""
 _LOOKS: Final = 200
 """How often the progress of a simulation is reported."""
 
@@ -120,7 +125,8 @@ class PeriodSimulation:
         period = self.period
         self.begin()
         for one in period.happenings:
-            self.clock.at(one.at, partial(self.happens, one), turn=COMES)
+            if isinstance(one.event, _FROM_OUTSIDE):
+                self.clock.at(one.at, partial(self.happens, one), turn=COMES)
         self.clock.at(period.since, self._charge, turn=CHARGES)
         look = max(US, (period.until - period.since) // _LOOKS)
         self.clock.at(period.since + look, partial(self._look, look))
