@@ -18,7 +18,9 @@ class HostNames:
     """The names of the hosts whose ads a collector has, and of the queues that the pool's log has."""
 
     def __init__(self, bus: Bus, collector: str, *, has_shard: Callable[[str], Awaitable[bool]]) -> None:
-        """`has_shard`: whether the pool's database has had an owner of this shard, which may be away for long."""
+        """
+        `has_shard`: whether the pool's database has had an owner of this shard, which may be away for long.
+        """
         self._bus = bus
         self._collector = collector
         self._has_shard = has_shard

@@ -41,7 +41,7 @@ def test_a_command_need_not_read_what_it_is_given(loop: Callable[[], asyncio.Abs
 def test_a_command_that_writes_without_end_is_ended(
     loop: Callable[[], asyncio.AbstractEventLoop], where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its words take no more memory than they may, and whoever has asked is told why there is no answer."""
+    """Its words take no more memory than they may, and who has asked is told why there is no answer."""
     monkeypatch.setattr(local, "MOST_BYTES", 1 << 20)
 
     async def work() -> Ran:

@@ -16,7 +16,9 @@ def test_only_what_is_new_is_said() -> None:
 
 
 def test_what_is_no_accounts_cannot_be_told() -> None:
-    """An account that was not there, or is not any more, and what the operator says of itself: for these it reads everything."""
+    """
+    An account that was not there, or is not any more, and what the operator says of itself: for these it reads everything.
+    """
     for after in (
         msgspec.structs.replace(BEFORE, accounts={**BEFORE.accounts, "C": "four"}),
         msgspec.structs.replace(BEFORE, accounts={"S": "system", "A": "one"}),

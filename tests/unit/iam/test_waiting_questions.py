@@ -92,7 +92,9 @@ class Asked:
 
 
 async def test_one_that_stands_by_refuses_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those for whom it has no room are answered by the one in charge; once that is itself, it refuses them."""
+    """
+    Those for whom it has no room are answered by the one in charge; once that is itself, it refuses them.
+    """
     refused: list[str] = []
 
     def decode(_data: bytes) -> Question:

@@ -347,7 +347,9 @@ async def test_what_each_makes_of_its_settings_is_told(tmp_path: Path) -> None:
 
 
 async def test_who_reads_events_of_access_points_is_renewed_one_after_the_other(tmp_path: Path) -> None:
-    """The next one ends when the one before does its work again; who joins meanwhile has all of them renewed once more."""
+    """
+    The next one ends when the one before does its work again; who joins meanwhile has all of them renewed once more.
+    """
     readers = ("collector", "collector#2", "gateway")
     settings = msgspec.structs.replace(PATIENT, daemon_list=(*readers, "schedd"))
     admit = AdmitAccessPoint(name="ap1", people="A")
