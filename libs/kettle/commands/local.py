@@ -95,7 +95,7 @@ class LocalCommands:
 
 
 class _TooMuchError(Exception):
-    """More than anybody needs, from any program."""
+    """More than anybody needs, from a program that others have written."""
 
 
 async def _spoken(process: asyncio.subprocess.Process) -> tuple[bytes, bytes]:

@@ -88,7 +88,7 @@ def logins(promises: IdentityPromises) -> InvariantResult:
 
 
 def tokens_of_jobs(evidence: Evidence) -> InvariantResult:
-    """Who wants a token does not begin without it, whatever becomes of iam meanwhile."""
+    """A job that wants a token does not begin without it, whatever becomes of iam meanwhile."""
     problems = [f"{name} began without its token" for name in evidence.without_token()]
     return verdict("jobs have the tokens that they want", evidence.with_token().total(), problems)
 
