@@ -126,12 +126,13 @@ def test_every_word_has_its_meaning(system: str) -> None:
     """
     Each word of each manual is the state that the table says, or is known to say nothing; no adapter knows another one.
     """
-    state_of: Callable[[str], BatchState | None] = {
+    each: dict[str, Callable[[str], BatchState | None]] = {
         "slurm": lambda word: slurm.state_of(word, "None"),
         "pbs": pbs.STATES.get,
         "lsf": lsf.STATES.get,
         "sge": sge.state_of,
-    }[system]
+    }
+    state_of = each[system]
     table = {word: state for state, words in _STATES[system].items() for word in words}
     assert {word: None if state == "unknown" else state for word, state in table.items()} == {
         word: state_of(word) for word in table
