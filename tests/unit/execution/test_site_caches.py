@@ -23,6 +23,7 @@ def test_the_client_of_xrootd_finds_its_proxy_plugin() -> None:
         "XRD_PLUGIN": "libXrdClProxyPlugin.so",
         "XROOT_PROXY": "root://x:1094//",
         "XROOT_PROXY_EXCL_DOMAINS": "localhost,.own.org",
+        "XRD_CPUSEPGWRTRD": "0",
     } == cache_variables(rules, "/sandbox")
     (file,) = cache_files(rules)
     assert (f"{DIRECTORY}/kettle.conf", b"lib = libXrdClProxyPlugin.so") == (

@@ -36,6 +36,8 @@ def cache_variables(rules: Sequence[DataRule], sandbox: str) -> dict[str, str]:
             "XROOT_PROXY": f"{rule.cache.rstrip('/')}//",
             # It takes a copy's place on this machine, file://localhost/..., for one more URL.
             "XROOT_PROXY_EXCL_DOMAINS": ",".join(["localhost", *_without(rules, "root")]),
+            # xrdcp reads pages with checksums, which the plug-in does not pass on: without this each copy through it fails.
+            "XRD_CPUSEPGWRTRD": "0",
         }
     for scheme in ("http", "https"):
         if (rule := _rule(rules, scheme)) is not None:
