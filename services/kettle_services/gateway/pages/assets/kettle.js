@@ -34,7 +34,7 @@
   age();
   setInterval(age, 5000);
 
-  if (matchMedia("(max-width: 50rem)").matches) all(".menu").forEach((menu) => { menu.open = false; });
+  if (matchMedia("(max-width: 50rem)").matches) all(".menu").forEach((menu) => { menu.open = false; menu.dataset.closed = ""; });
 
   const live = document.querySelector("[data-live-state]");
   const says = (state, text) => { if (live) { live.dataset.liveState = state; live.textContent = text; } };
