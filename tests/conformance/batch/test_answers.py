@@ -128,8 +128,8 @@ def test_every_word_has_its_meaning(system: str) -> None:
     """
     meanings: dict[str, Callable[[str], BatchState | None]] = {
         "slurm": lambda word: slurm.state_of(word, "None"),
-        "pbs": lambda letter: pbs.STATES.get(letter),
-        "lsf": lambda word: lsf.STATES.get(word),
+        "pbs": pbs.STATES.get,
+        "lsf": lsf.STATES.get,
         "sge": sge.state_of,
     }
     state_of = meanings[system]
