@@ -126,13 +126,13 @@ def test_every_word_has_its_meaning(system: str) -> None:
     """
     Each word of each manual is the state that the table says, or is known to say nothing; no adapter knows another one.
     """
-    each: dict[str, Callable[[str], BatchState | None]] = {
+    meanings: dict[str, Callable[[str], BatchState | None]] = {
         "slurm": lambda word: slurm.state_of(word, "None"),
         "pbs": pbs.STATES.get,
         "lsf": lsf.STATES.get,
         "sge": sge.state_of,
     }
-    state_of = each[system]
+    state_of = meanings[system]
     table = {word: state for state, words in _STATES[system].items() for word in words}
     assert {word: None if state == "unknown" else state for word, state in table.items()} == {
         word: state_of(word) for word in table
@@ -141,7 +141,7 @@ def test_every_word_has_its_meaning(system: str) -> None:
     assert set() == set(known) - set(table)
 
 
-@pytest.mark.parametrize("word", [word for word, cause in _STATES["slurm"]["ended"].items()])
+@pytest.mark.parametrize("word", list(_STATES["slurm"]["ended"]))
 def test_every_end_of_slurm_has_its_cause(word: str) -> None:
     """The books say the same as the list."""
     line = f"1|n|{word}|3:0|10|20|00:01|"

@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -34,7 +34,7 @@ class FailedError(Exception):
 
 
 @contextmanager
-def changing() -> Iterator[State]:
+def changing() -> Generator[State]:
     """What there is; nobody else looks at it or changes it meanwhile."""
     with (PLACE / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -327,8 +327,8 @@ def condor_submit(arguments: list[str]) -> str:
 def _is_meant(constraint: str) -> Callable[[Job], bool]:
     """The constraints that the adapter writes, and no others."""
     if found := re.fullmatch(r'ClusterId == (\d+) && KettleIntent =\?= "(\w+)"', constraint):
-        meant = found.groups()
-        return lambda job: (job["id"], job["name"]) == meant
+        one = found.groups()
+        return lambda job: (job["id"], job["name"]) == one
     if found := re.fullmatch(r'stringListMember\(KettleIntent \?: "", "([\w,]+)"\)', constraint):
         names = found[1].split(",")
         return lambda job: job["name"] in names
@@ -371,7 +371,7 @@ def condor_history(arguments: list[str]) -> str:
     else:
         asked = {each for each in arguments if each.isdigit()}
 
-        def is_meant(job: Job) -> bool:
+        def is_meant(job: Job, /) -> bool:
             return job["id"] in asked
 
     return json.dumps([_ad(job) for job in jobs() if job["state"] == "ended" and is_meant(job)])
