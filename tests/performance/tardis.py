@@ -276,6 +276,8 @@ def main() -> None:
     given = parser.parse_args()
     if why := no_slurm():
         parser.exit(1, f"{why}\n")
+    # A shell starts what it has in the background with this signal ignored, and COBalD would never hear that it is to end.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     print(json.dumps(asyncio.run(rounds(given)), indent=2))
 
 
