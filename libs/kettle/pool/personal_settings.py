@@ -38,7 +38,7 @@ _OWNER_LEASE: Final = SettingLine(
 )
 
 PERSONAL: Final[Mapping[str, tuple[SettingLine, ...]]] = {
-    **{role: (_OWNER_LEASE,) for role in ("ce", "dagman", "iam", "scaler", "sessions")},
+    **dict.fromkeys(("ce", "dagman", "iam", "scaler", "sessions"), (_OWNER_LEASE,)),
     "master": (
         SettingLine("backoff_constant", 0.1, "before a service that ended is started again; default 9"),
         SettingLine("backoff_unit", 0.05, "added, doubled at each further failure; default 1"),
