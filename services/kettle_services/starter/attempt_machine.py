@@ -3,6 +3,7 @@
 import time
 from typing import Final, assert_never
 
+from kettle.execution.attempts.job_spec import JobSpec
 from kettle.execution.attempts.messages import ReportMessage
 from kettle.execution.job_environment.job_ad import JobAd
 from kettle_services.starter.deadlines import Deadlines
@@ -26,7 +27,7 @@ class AttemptMachine:
 
     def __init__(
         self,
-        name: str,
+        spec: JobSpec,
         job: JobAd,
         deadlines: Deadlines,
         reporter: ReportComposer,
@@ -39,7 +40,7 @@ class AttemptMachine:
         self._reporter: Final = reporter
         self._parts: Final = parts
         self._line: Final = line
-        self._log = stimulus_log(name, state)
+        self._log = stimulus_log(spec, state)
         self.state = state
         self.work = Work.START
         self.started: Report | None = None
@@ -64,6 +65,18 @@ class AttemptMachine:
 
     def _carry_out(self, instruction: Instruction, tree: ProcessTree) -> None:  # noqa: C901, PLR0912 - a case each
         match instruction:
+            case Instruction.SAY_STARTED:
+                self.started = self._reporter.report(self._parts.transfers.started(tree.pid))
+                self._line.send(ReportMessage(self.started))
+            case Instruction.COUNT_EXECUTION:
+                self._deadlines.runs()
+            case Instruction.STOP_COUNTING:
+                self._deadlines.rests()
+            case Instruction.PUBLISH:
+                self._parts.publisher.begin(tree)
+            case Instruction.END_PROCESSES:
+                self.ended_at = time.time()
+                self._parts.end_processes(tree)
             case Instruction.ASK_TO_END:
                 assert self.state.ending is not None
                 self._deadlines.asked_to_end()
@@ -84,18 +97,6 @@ class AttemptMachine:
                 self._say_suspension(Continued(at=time.time()))
             case Instruction.REPEAT_SUSPENSION:
                 self.repeat_suspension()
-            case Instruction.SAY_STARTED:
-                self.started = self._reporter.report(self._parts.transfers.started(tree.pid))
-                self._line.send(ReportMessage(self.started))
-            case Instruction.COUNT_EXECUTION:
-                self._deadlines.runs()
-            case Instruction.STOP_COUNTING:
-                self._deadlines.rests()
-            case Instruction.PUBLISH:
-                self._parts.publisher.begin(tree)
-            case Instruction.END_PROCESSES:
-                self.ended_at = time.time()
-                self._parts.end_processes(tree)
             case _:
                 assert_never(instruction)
 

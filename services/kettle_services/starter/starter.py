@@ -77,9 +77,10 @@ class Starter:
         self._lifeline_fd = supervisor.lifeline_fd
         self._spec: JobSpec = order.spec
         self._job = JobAd(order.spec.ad)
-        self._sandbox = Sandbox(f"{order.spec.execute}/{order.spec.id.sandbox}", order.spec.account)
+        attempt = order.spec.id
+        self._sandbox = Sandbox(f"{order.spec.execute}/{attempt.sandbox}", order.spec.account)
         self._remains = JobRemains(order.spec, self._sandbox, supervisor.namespaces)
-        self._cgroup = Cgroup(order.spec.cgroups, order.spec.id.name) if order.spec.cgroups else None
+        self._cgroup = Cgroup(order.spec.cgroups, attempt.name) if order.spec.cgroups else None
         self._tree: ProcessTree | None = None
         self._container: JobContainer | None = None
         self._before: dict[str, Mark] = {}
@@ -88,7 +89,7 @@ class Starter:
         self._checkpoint = SelfCheckpoint(self._job, self._reporter.report, order.spec.checkpoint_pause)
         self._parts = StarterParts(order.spec, self._job, self._sandbox, self._cgroup, line)
         self._machine = AttemptMachine(
-            order.spec.id.name,
+            order.spec,
             self._job,
             self._deadlines,
             self._reporter,
@@ -341,7 +342,8 @@ class Starter:
                     pass  # said twice is said once
 
     def _tick(self, tree: ProcessTree) -> None:
-        self._line.reconnect(self._hello())
+        if self._line.retry_at is not None:
+            self._line.reconnect(self._hello())
         self._parts.go_on()
         if self._deadlines.is_kill_due():
             self._feed(stimuli.KillTimeOver(), tree)

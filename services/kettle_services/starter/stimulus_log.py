@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 
+from kettle.execution.attempts.job_spec import JobSpec
 from kettle_services.starter.domain.state import StarterState
 from kettle_services.starter.domain.stimuli import Stimulus
 
@@ -53,15 +54,15 @@ class StimulusLog:
             self.close()
 
 
-def stimulus_log(name: str, state: StarterState) -> StimulusLog | None:
+def stimulus_log(spec: JobSpec, state: StarterState) -> StimulusLog | None:
     """
-    The file for the attempt of this name in this process, if one is wanted and can be had.
+    The file for an attempt in this process, if one is wanted and can be had.
     """
     directory = os.environ.get(VARIABLE)
     if not directory:
         return None
     try:
-        return StimulusLog(f"{directory}/{name}.{os.getpid()}.jsonl", state)
+        return StimulusLog(f"{directory}/{spec.id.name}.{os.getpid()}.jsonl", state)
     except OSError as error:
         sys.excepthook(type(error), error, error.__traceback__)
         return None

@@ -48,7 +48,6 @@ WITHIN: Final[tuple[stimuli.Stimulus, ...]] = (
     stimuli.ReportStored(),
     stimuli.ReportStored(traces=True),
 )
-STARTS: Final = stimuli.ProgramStarted | stimuli.ProgramStartedAgain | stimuli.TaskStarted
 
 
 class Model(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,8 +58,20 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
     tasks: bool = False
     """The job has several tasks."""
     program: bool = False
-    """A program of the job may run."""
+    """A program of the job runs."""
+    ended: bool = False
+    """No process of the job is left."""
+    helper: bool = False
+    waits: bool = False
+    """For the time at which the job wants to be started."""
     deferred: bool = False
+    """It has waited for it."""
+    wanted: bool = False
+    """It is to be suspended, by the last order."""
+    said: bool = False
+    """That it is suspended, was the last that was said of it."""
+    spoiled: bool = False
+    published: bool = False
     asked: bool = False
     killed: bool = False
     stopped: bool = False
@@ -108,7 +119,7 @@ def _while_preparing(model: Model) -> tuple[stimuli.Stimulus, ...]:
     if model.work is Work.START_AGAIN:
         return stimuli.ProgramStartedAgain(), stimuli.AttemptFailed(FAILED)
     start = stimuli.TaskStarted() if model.work is Work.NEXT_TASK else stimuli.ProgramStarted()
-    defers = () if model.deferred else (stimuli.StartDeferred(),)
+    defers = (stimuli.StartDeferred(),) if model.work is Work.START and not model.deferred else ()
     finished = (stimuli.TasksFinished(),) if model.tasks else ()
     return start, *defers, *finished, stimuli.HelperStarted(), stimuli.AttemptFailed(FAILED)
 
@@ -118,13 +129,8 @@ def after(model: Model, stimulus: stimuli.Stimulus) -> Model:
     state, instructions = step(model.state, stimulus)
     _must(model.state.ending in {None, state.ending}, "the first reason counts")
     _must(not (model.over and instructions), "nothing follows the end")
-    program = model.program
-    if isinstance(stimulus, STARTS):
-        program = True
-    elif isinstance(stimulus, stimuli.ProgramEnded | stimuli.TaskEnded):
-        program = False
-    deferred = model.deferred or isinstance(stimulus, stimuli.StartDeferred)
-    model = msgspec.structs.replace(model, state=state, program=program, deferred=deferred)
+    _must(_heeds(model, stimulus, instructions), f"{type(stimulus).__name__} is not heeded")
+    model = msgspec.structs.replace(model, state=state, **_facts(model, stimulus))
     for instruction in instructions:
         holds, why, changes = _RULES[instruction]
         _must(holds(model, state.ending is not None), why)
@@ -132,6 +138,52 @@ def after(model: Model, stimulus: stimuli.Stimulus) -> Model:
         model = msgspec.structs.replace(model, work=work, **changes)
     _holds(model)
     return model
+
+
+def _facts(model: Model, stimulus: stimuli.Stimulus) -> dict[str, bool]:
+    """What is true from then on, whatever is done about it."""
+    match stimulus:
+        case stimuli.ProgramStarted() | stimuli.ProgramStartedAgain() | stimuli.TaskStarted():
+            return {"program": True, "ended": False}
+        case stimuli.ProgramEnded() | stimuli.TaskEnded():
+            return {"program": False}
+        case stimuli.HelperStarted() | stimuli.HelperEnded():
+            return {"helper": isinstance(stimulus, stimuli.HelperStarted)}
+        case stimuli.StartDeferred() | stimuli.StartTimeArrived():
+            return {"waits": isinstance(stimulus, stimuli.StartDeferred), "deferred": True}
+        case stimuli.SuspendRequested() | stimuli.ContinueRequested():
+            return {"wanted": isinstance(stimulus, stimuli.SuspendRequested)}
+        case stimuli.StarterStumbled():
+            return {"spoiled": True}
+        case _:
+            return {}
+
+
+_SAYS: Final = frozenset({Do.SUSPEND, Do.CONTINUE, Do.SAY_CONTINUED, Do.REPEAT_SUSPENSION})
+
+
+def _heeds(model: Model, stimulus: stimuli.Stimulus, instructions: tuple[Do | Work, ...]) -> bool:
+    """Whether what has to be done at once is done."""
+    if model.reported or model.over:
+        return True
+    ends = model.state.ending is not None
+    match stimulus:
+        case stimuli.EndRequested(hard=True):
+            return Do.KILL in instructions
+        case stimuli.EndRequested():
+            return ends or not {Do.ASK_TO_END, Do.KILL}.isdisjoint(instructions)
+        case stimuli.KillTimeOver():
+            return not ends or Do.KILL in instructions
+        case stimuli.SuspendRequested() | stimuli.ContinueRequested():
+            return 1 == len(_SAYS.intersection(instructions))
+        case stimuli.ProgramStarted() | stimuli.ProgramStartedAgain() | stimuli.TaskStarted():
+            return 1 == len(_SAYS.intersection(instructions))
+        case _:
+            return True
+
+
+def _always(_: Model, _ends: bool) -> bool:
+    return True
 
 
 _Rule = tuple[Callable[[Model, bool], bool], str, dict[str, bool]]
@@ -146,12 +198,16 @@ _RULES: Final[Mapping[Do | Work, _Rule]] = {
     Do.SUSPEND: (
         lambda model, ends: not model.stopped and not ends,
         "what is to end has to hear of it",
-        {"stopped": True},
+        {"stopped": True, "said": True},
     ),
-    Do.RESUME: (lambda *_: True, "", {"stopped": False}),
-    Do.CONTINUE: (lambda model, _: model.stopped, "what goes on was stopped", {"stopped": False}),
-    Do.SAY_CONTINUED: (lambda model, _: not model.stopped, "what is said to go on goes on", {}),
-    Do.REPEAT_SUSPENSION: (lambda *_: True, "", {}),
+    Do.RESUME: (_always, "", {"stopped": False}),
+    Do.CONTINUE: (
+        lambda model, _: model.stopped,
+        "what goes on was stopped",
+        {"stopped": False, "said": False},
+    ),
+    Do.SAY_CONTINUED: (lambda model, _: not model.stopped, "what is said to go on goes on", {"said": False}),
+    Do.REPEAT_SUSPENSION: (_always, "", {}),
     Do.SAY_STARTED: (
         lambda model, _: model.program and not model.started,
         "the start is reported once",
@@ -167,8 +223,8 @@ _RULES: Final[Mapping[Do | Work, _Rule]] = {
         "the time of one that has ended does not",
         {"counting": False},
     ),
-    Do.PUBLISH: (lambda model, _: model.program, "there is something to be reached", {}),
-    Do.END_PROCESSES: (lambda *_: True, "", {"program": False}),
+    Do.PUBLISH: (lambda model, _: model.program, "there is something to be reached", {"published": True}),
+    Do.END_PROCESSES: (_always, "", {"program": False, "ended": True, "published": False}),
     **dict.fromkeys(
         (Work.START, Work.START_AGAIN, Work.NEXT_TASK),
         (
@@ -179,12 +235,12 @@ _RULES: Final[Mapping[Do | Work, _Rule]] = {
     ),
     Work.WATCH: (lambda model, ends: model.program and not ends, "what is watched runs", {}),
     Work.SAVE_CHECKPOINT: (
-        lambda model, ends: not (ends or model.program or model.stopped or model.counting),
+        lambda model, ends: model.ended and not (ends or model.stopped or model.counting),
         "what is saved does not change",
         {},
     ),
     Work.COLLECT: (
-        lambda model, _: not model.program and not model.collected,
+        lambda model, _: model.ended and not model.collected,
         "results are collected once, when nothing runs",
         {"collected": True},
     ),
@@ -195,7 +251,9 @@ _RULES: Final[Mapping[Do | Work, _Rule]] = {
     ),
     Work.END: (lambda model, _: model.reported and not model.over, "one end, after the report", _OVER),
     Work.REST: (
-        lambda model, ends: model.reported and not model.over and not ends and model.state.reusable,
+        lambda model, ends: (
+            model.reported and not (model.over or ends or model.spoiled) and model.state.reusable
+        ),
         "nothing of this job meets the next one",
         _OVER,
     ),
@@ -203,39 +261,43 @@ _RULES: Final[Mapping[Do | Work, _Rule]] = {
 }
 
 
+_DOES: Final[Mapping[In, frozenset[Work]]] = {
+    In.PREPARING: frozenset({Work.START, Work.START_AGAIN, Work.NEXT_TASK}),
+    In.DEFERRED: frozenset({Work.START}),
+    In.RUNNING: frozenset({Work.WATCH}),
+    In.SUSPENDED: frozenset({Work.WATCH}),
+    In.CHECKPOINTING: frozenset({Work.SAVE_CHECKPOINT}),
+    In.ENDING: frozenset(Work) - {Work.COLLECT, Work.REPORT, Work.END, Work.REST, Work.END_WITH_LIFELINE},
+    In.COLLECTING: frozenset({Work.COLLECT}),
+    In.REPORTING: frozenset({Work.REPORT}),
+    In.OVER: frozenset({Work.END, Work.REST, Work.END_WITH_LIFELINE}),
+}
+
+
 def _holds(model: Model) -> None:
     """What is true between two stimuli."""
-    state, ends = model.state, model.state.ending is not None
-    if model.work is not Work.END_WITH_LIFELINE:
+    state, phase, ends = model.state, model.state.phase, model.state.ending is not None
+    wrong = f"what was done is another thing than {state}"
+    _must(model.over == (phase is In.OVER), wrong)
+    _must(model.work in _DOES[phase], wrong)
+    if model.over:
+        return
+    _must(model.stopped == (state.suspension is SuspensionState.IN_FORCE), wrong)
+    _must(model.helper == state.helper, wrong)
+    _must(not (model.spoiled and state.reusable), wrong)
+    if phase in {In.RUNNING, In.SUSPENDED}:
         _must(
-            model.stopped == (state.suspension is SuspensionState.IN_FORCE),
-            f"what was done is another thing than {state}",
+            not ends and model.program and model.published and model.stopped == (phase is In.SUSPENDED), wrong
         )
-    _must(model.over == (state.phase is In.OVER), f"what was done is another thing than {state}")
-    match state.phase:
-        case In.PREPARING | In.DEFERRED | In.CHECKPOINTING:
-            _must(
-                not ends and not model.program and not model.stopped,
-                f"what was done is another thing than {state}",
-            )
-        case In.RUNNING:
-            _must(
-                not ends and model.program and not model.stopped,
-                f"what was done is another thing than {state}",
-            )
-        case In.SUSPENDED:
-            _must(
-                not ends and model.program and model.stopped, f"what was done is another thing than {state}"
-            )
-        case In.ENDING:
-            _must(
-                ends and not model.stopped and (model.asked or model.killed),
-                f"what was done is another thing than {state}",
-            )
-        case In.COLLECTING | In.REPORTING:
-            _must(model.collected and not model.program, f"what was done is another thing than {state}")
-        case In.OVER:
-            pass
+    elif phase in {In.COLLECTING, In.REPORTING}:
+        _must(model.collected and model.ended, wrong)
+    elif phase is In.ENDING:
+        _must(ends and not model.stopped and (model.asked or model.killed), wrong)
+    else:
+        _must(not ends and not model.program and model.waits == (phase is In.DEFERRED), wrong)
+    if not ends and phase is not In.REPORTING:
+        _must(model.wanted == state.suspends, wrong)
+        _must(model.wanted or not model.said, wrong)
 
 
 def _must(holds: bool, why: str) -> None:

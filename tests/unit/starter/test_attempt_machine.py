@@ -80,7 +80,7 @@ class Attempt:
     def __init__(self, *began: stimuli.Stimulus) -> None:
         self.fake = FakeProcesses()
         self.machine = AttemptMachine(
-            "attempt",
+            spec([]),
             JobAd({"KillSig": "SIGUSR1"}),
             cast("Deadlines", self.fake),
             ReportComposer(spec([])),
@@ -163,7 +163,7 @@ def test_what_a_machine_was_fed_is_recorded_if_that_is_wanted(
     attempt = Attempt(stimuli.ProgramStarted(), stimuli.ProgramEnded())
     attempt.done(stimuli.ResultsCollected(), stimuli.ReportStored())
     (path,) = tmp_path.iterdir()
-    assert (f"attempt.{os.getpid()}.jsonl", 0o100600) == (path.name, path.stat().st_mode)
+    assert (f"{spec([]).id.name}.{os.getpid()}.jsonl", 0o100600) == (path.name, path.stat().st_mode)
     first, *lines = path.read_bytes().splitlines()
     assert StarterState() == msgspec.json.decode(first, type=StarterState)
     steps = [msgspec.json.decode(line, type=RecordedStep) for line in lines]
@@ -181,4 +181,4 @@ def test_a_record_that_cannot_be_written_harms_no_job(
     monkeypatch.setenv(stimulus_log.VARIABLE, str(tmp_path / "nowhere"))
     attempt = Attempt(stimuli.ProgramStarted())
     assert StarterPhase.RUNNING is attempt.machine.state.phase
-    assert f"nowhere/attempt.{os.getpid()}.jsonl" in capsys.readouterr().err
+    assert f"nowhere/{spec([]).id.name}.{os.getpid()}.jsonl" in capsys.readouterr().err

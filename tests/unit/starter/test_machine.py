@@ -30,14 +30,15 @@ STATES: Final = [
 ]
 
 
+CASES: Final[dict[tuple[StarterPhase, type[stimuli.Stimulus]], list[Transition]]] = {}
+for each_row in TABLE:
+    CASES.setdefault((each_row.phase, each_row.stimulus), []).append(each_row)
+
+
 def row_of(state: StarterState, stimulus: stimuli.Stimulus) -> Transition:
     """The row that counts."""
-    return next(
-        row
-        for row in TABLE
-        if (row.phase, row.stimulus) == (state.phase, type(stimulus))
-        and (row.when is None or row.when.holds(state, stimulus))
-    )
+    rows = CASES[state.phase, type(stimulus)]
+    return next(row for row in rows if row.when is None or row.when.holds(state, stimulus))
 
 
 # -- each state, each stimulus -----------------------------------------------------------------------------------------
@@ -53,9 +54,8 @@ def test_every_state_and_stimulus_has_an_outcome() -> None:
     What comes from outside is expected in each state; what the starter itself does is refused where it does not do that, and
     nothing is changed by it.
     """
-    expected = {(row.phase, row.stimulus) for row in TABLE}
     for state, stimulus in itertools.product(STATES, (*OUTSIDE, *WITHIN)):
-        if (state.phase, type(stimulus)) in expected:
+        if (state.phase, type(stimulus)) in CASES:
             following, instructions = step(state, stimulus)
             assert isinstance(following, StarterState)
             assert all(isinstance(one, Instruction | Work) for one in instructions)
@@ -69,10 +69,7 @@ def test_every_state_and_stimulus_has_an_outcome() -> None:
 
 def test_every_case_ends_with_a_row_without_a_condition() -> None:
     """So that none is left out; and after such a row there is no other, which nobody would ever reach."""
-    cases: dict[tuple[StarterPhase, type[stimuli.Stimulus]], list[Transition]] = {}
-    for row in TABLE:
-        cases.setdefault((row.phase, row.stimulus), []).append(row)
-    for rows in cases.values():
+    for rows in CASES.values():
         assert [True] * (len(rows) - 1) + [False] == [row.when is not None for row in rows]
 
 
@@ -82,11 +79,7 @@ def test_every_case_ends_with_a_row_without_a_condition() -> None:
 @cache
 def reachable() -> tuple[set[Model], set[int]]:
     """All states that there can be, with what was done before them, and the identities of the rows that lead there."""
-    found = {
-        Model(tasks=tasks, state=StarterState(reusable=new))
-        for tasks in (False, True)
-        for new in (False, True)
-    }
+    found = {Model(tasks=tasks) for tasks in (False, True)}
     rows: set[int] = set()
     left = list(found)
     while left:
@@ -158,7 +151,8 @@ def test_random_walks_keep_what_must_hold(tasks: bool) -> None:
 
 def walked(*happens: stimuli.Stimulus) -> list[tuple[StarterPhase, tuple[Instruction | Work, ...]]]:
     """The phases after each, and what was done."""
-    state, steps = StarterState(), []
+    state = StarterState()
+    steps: list[tuple[StarterPhase, tuple[Instruction | Work, ...]]] = []
     for stimulus in happens:
         state, instructions = step(state, stimulus)
         steps.append((state.phase, instructions))

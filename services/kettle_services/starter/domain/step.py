@@ -29,6 +29,7 @@ def _indexed() -> Mapping[tuple[StarterPhase, type[Stimulus]], tuple[Transition,
 _ROWS: Final = _indexed()
 _DECIDED: Final = frozenset({StarterPhase.REPORTING, StarterPhase.OVER})
 """No reason to end counts any more in these."""
+_REASONS: Final = (EndRequested, AttemptFailed, StarterStumbled)
 
 
 def step(state: StarterState, stimulus: Stimulus) -> Step:
@@ -46,11 +47,7 @@ def step(state: StarterState, stimulus: Stimulus) -> Step:
 
 def _after(row: Transition, state: StarterState, stimulus: Stimulus) -> StarterState:
     ending = state.ending
-    if (
-        ending is None
-        and isinstance(stimulus, EndRequested | AttemptFailed | StarterStumbled)
-        and state.phase not in _DECIDED
-    ):
+    if ending is None and isinstance(stimulus, _REASONS) and state.phase not in _DECIDED:
         ending = stimulus.ending
     return StarterState(
         phase=row.to,

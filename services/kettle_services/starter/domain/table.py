@@ -136,10 +136,11 @@ def _orders_to_end() -> Iterator[Transition]:
 
 def _suspension() -> Iterator[Transition]:
     """What prepares a job is not suspended; what sends the results of one that ended by itself is."""
-    for phase in _PREPARES:
+    for phase in (In.PREPARING, In.CHECKPOINTING):
         yield _row(phase, SuspendRequested, phase, Do.REPEAT_SUSPENSION, when=REPORTED)
-        yield _row(phase, SuspendRequested, phase, Do.REPEAT_SUSPENSION, suspension=_WANTED)
         yield _row(phase, ContinueRequested, phase, Do.SAY_CONTINUED, when=REPORTED, suspension=_NONE)
+    for phase in _PREPARES:
+        yield _row(phase, SuspendRequested, phase, Do.REPEAT_SUSPENSION, suspension=_WANTED)
         yield _row(phase, ContinueRequested, phase, Do.REPEAT_SUSPENSION, suspension=_NONE)
     yield _row(In.RUNNING, SuspendRequested, In.SUSPENDED, Do.SUSPEND, suspension=_IN_FORCE)
     yield _row(In.RUNNING, ContinueRequested, In.RUNNING, Do.REPEAT_SUSPENSION)
@@ -209,7 +210,7 @@ def _mishaps() -> Iterator[Transition]:
             stimulus=StarterStumbled,
             to=In.COLLECTING if collects else phase,
             instructions=_COLLECT if collects else (),
-            spoils=True,
+            spoils=phase is not In.OVER,
         )
         over = phase is In.OVER
         yield _row(phase, LifelineLost, In.OVER, *([] if over else [Work.END_WITH_LIFELINE]))
