@@ -51,7 +51,9 @@ class AttemptMachine:
         """When the last program of the job had ended, as a time of the wall's clock."""
 
     def feed(self, stimulus: Stimulus, tree: ProcessTree) -> None:
-        """Something has happened while `tree` was looked after: what follows from that is done when this returns."""
+        """
+        Something has happened while `tree` was looked after: what follows from that is done when this returns.
+        """
         self.state, instructions = step(self.state, stimulus)
         if self._log is not None:
             self._log.add(stimulus, self.state)

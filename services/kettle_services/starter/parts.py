@@ -1,4 +1,6 @@
-"""What works for a job beside its program, in one poll with it; most jobs want little of it, and that costs nothing."""
+"""
+What works for a job beside its program, in one poll with it; most jobs want little of it, and that costs nothing.
+"""
 
 import select
 from typing import TYPE_CHECKING
@@ -50,7 +52,9 @@ class StarterParts:
         self.publisher.register(poll)
 
     def serve_connections(self, ready: set[int]) -> None:
-        """Go on with people's programs and with the job's own requests, after a poll that has found these descriptors ready."""
+        """
+        Go on with people's programs and with the job's own requests, after a poll that has found these descriptors ready.
+        """
         self.access.go_on(ready)
         self.proxy.go_on(ready)
 

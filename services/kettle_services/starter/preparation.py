@@ -1,4 +1,6 @@
-"""What is there before a job's program is started: its sandbox, its files and tokens, and what hooks make of it."""
+"""
+What is there before a job's program is started: its sandbox, its files and tokens, and what hooks make of it.
+"""
 
 from typing import TYPE_CHECKING
 

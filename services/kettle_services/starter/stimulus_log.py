@@ -55,9 +55,7 @@ class StimulusLog:
 
 
 def stimulus_log(spec: JobSpec, state: StarterState) -> StimulusLog | None:
-    """
-    The file for an attempt in this process, if one is wanted and can be had.
-    """
+    """The file for an attempt in this process, if one is wanted and can be had."""
     directory = os.environ.get(VARIABLE)
     if not directory:
         return None

@@ -140,7 +140,9 @@ def test_a_job_that_is_to_end_goes_on_without_a_word() -> None:
 
 
 def test_a_suspension_outlives_a_checkpoint() -> None:
-    """The group is thawed to start the program again, which is stopped from its first moment; or it was continued meanwhile."""
+    """
+    The group is thawed to start the program again, which is stopped from its first moment; or it was continued meanwhile.
+    """
     ended = (stimuli.ProgramStarted(), stimuli.SuspendRequested(), stimuli.ProgramEnded(checkpoint=True))
     attempt = Attempt(*ended[:2])
     assert ["end all", "go on", "count no more"] == attempt.done(ended[2])

@@ -1,4 +1,6 @@
-"""The state machine of a starter: every state and stimulus, every way through it, long random walks, and recorded ones."""
+"""
+The state machine of a starter: every state and stimulus, every way through it, long random walks, and recorded ones.
+"""
 
 import itertools
 import os
@@ -78,7 +80,9 @@ def test_every_case_ends_with_a_row_without_a_condition() -> None:
 
 @cache
 def reachable() -> tuple[set[Model], set[int]]:
-    """All states that there can be, with what was done before them, and the identities of the rows that lead there."""
+    """
+    All states that there can be, with what was done before them, and the identities of the rows that lead there.
+    """
     found = {Model(tasks=tasks) for tasks in (False, True)}
     rows: set[int] = set()
     left = list(found)
@@ -104,7 +108,9 @@ def test_nothing_that_must_not_be_is_reached_on_any_way() -> None:
 
 
 def test_whatever_has_happened_an_attempt_can_be_ended() -> None:
-    """A hard order, and a starter that does its work, lead from every state to one final report within a few steps."""
+    """
+    A hard order, and a starter that does its work, lead from every state to one final report within a few steps.
+    """
     for start in reachable()[0]:
         model = start if start.over else after(start, stimuli.EndRequested(LATE, hard=True))
         for _ in range(5):

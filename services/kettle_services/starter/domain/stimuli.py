@@ -13,7 +13,9 @@ from kettle_wire.attempts import Ending
 
 
 class EndRequested(msgspec.Struct, frozen=True, tag="end_requested"):
-    """The startd, the lease, a limit of the job or what it uses says that the attempt has to end; `hard`: without time."""
+    """
+    The startd, the lease, a limit of the job or what it uses says that the attempt has to end; `hard`: without time.
+    """
 
     ending: Ending
     hard: bool = False
@@ -73,7 +75,9 @@ class TaskStarted(msgspec.Struct, frozen=True, tag="task_started"):
 
 
 class ProgramEnded(msgspec.Struct, frozen=True, tag="program_ended"):
-    """The main process has ended and was reaped; `checkpoint`: with the exit code that says that there is one."""
+    """
+    The main process has ended and was reaped; `checkpoint`: with the exit code that says that there is one.
+    """
 
     checkpoint: bool = False
 
@@ -91,7 +95,9 @@ class CheckpointFinished(msgspec.Struct, frozen=True, tag="checkpoint_finished")
 
 
 class AttemptFailed(msgspec.Struct, frozen=True, tag="attempt_failed"):
-    """What is foreseen has failed: an input that cannot be had, a program that cannot be started, a job out of memory."""
+    """
+    What is foreseen has failed: an input that cannot be had, a program that cannot be started, a job out of memory.
+    """
 
     ending: Ending
 
@@ -105,7 +111,9 @@ class ResultsCollected(msgspec.Struct, frozen=True, tag="results_collected"):
 
 
 class ReportStored(msgspec.Struct, frozen=True, tag="report_stored"):
-    """The final report is on disk; `traces`: the job has left some in this process, which no other job is to meet."""
+    """
+    The final report is on disk; `traces`: the job has left some in this process, which no other job is to meet.
+    """
 
     traces: bool = False
 
