@@ -9,17 +9,22 @@ from kettle.eventsourcing.shard import Shard
 from kettle.testing.gated_log import GatedLog
 from kettle_services.dagman.commands import WorkflowCommands
 from kettle_services.dagman.domain.decisions import react
+from kettle_services.dagman.domain.reading import STEP
 from kettle_services.dagman.domain.workflow import Workflow
 from kettle_services.dagman.following import Following
 from kettle_services.dagman.record import Record
-from kettle_wire.codes import NodeJobKind, NodePart, NodeState
+from kettle_wire.attempts import ExitRecord
+from kettle_wire.codes import JobStatus, NodeJobKind, NodePart, NodeState
 from kettle_wire.commands.dagman import FollowWorkflow
+from kettle_wire.events import ClusterSubmitted, Event, JobCompleted, JobStarted, encode, tag_of
 from kettle_wire.events.workflow import NodeChange, NodeJobFact, NodeJobsSeen, NodesChanged, NodeStep
+from kettle_wire.frames import Entry, Frame
 from kettle_wire.identity import Identity
 from kettle_wire.subjects import Subjects
 from kettle_wire.workflows import Plan
 
 from .interpreter import started
+from .one_dagman import dag_job, dagman
 
 
 async def test_what_asks_for_nothing_is_recorded_with_what_comes_next() -> None:
@@ -66,3 +71,29 @@ async def test_what_is_ordered_is_told_with_what_it_follows_from() -> None:
     news = await telling
     committing.cancel()
     assert (shard.version("workflow/7"), [NodeStep(0, 0, NodePart.JOB)]) == (len(news.events), news.orders)
+
+
+async def test_frames_that_come_together_are_one_event() -> None:
+    """With all that follows from them: a job that comes and goes within them has run."""
+    begun = Workflow(started(Plan(names=["A", "B"])))
+    react(begun, [], 0.0)
+    asked = await dagman(dag_job(JobStatus.RUNNING, runs=True), begun)
+    first, _ = begun.orders
+    submitted = ClusterSubmitted(
+        cluster=9, owner="ann", ad={STEP: f"7/{first.node}/0/{first.part}/0"}, columns=[], rows=[[]]
+    )
+    ended = JobCompleted(attempt=1, exit=ExitRecord(code=0))
+    told: list[tuple[str, Event]] = [
+        ("cluster/9", submitted),
+        ("job/9.0", JobStarted(attempt=1)),
+        ("job/9.0", ended),
+    ]
+    asked.following.take(
+        [
+            Frame("schedd.ap", 1, 4 + place, 9 + place, 1, [Entry(stream, 1, tag_of(event), encode(event))])
+            for place, (stream, event) in enumerate(told)
+        ]
+    )
+    asked.record.flush()
+    assert 2 == asked.record.shard.version("workflow/7")
+    assert (6, NodeState.DONE) == (begun.frame, begun.states[first.node])
