@@ -6,7 +6,7 @@ from it.
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import aclosing, suppress
 from typing import Final
 
@@ -14,6 +14,7 @@ from kettle.bus.batching import Pacing
 from kettle.bus.ports import Bus
 from kettle.bus.retryable import retryable
 from kettle.eventsourcing.replay import followed_batches, head_frame
+from kettle.eventsourcing.shard import BATCH_EVENTS
 from kettle.jobs.ad import over
 from kettle.retry.loop import retry
 from kettle_services.dagman.domain.decisions import next_time, react
@@ -34,6 +35,11 @@ _GATHER_S: Final = 0.2
 _MANY: Final = 250
 """More than a large pool takes in that time."""
 
+_TOGETHER: Final = BATCH_EVENTS // 4
+"""
+Entries of frames that are taken together. Each may be of another workflow, for which some events follow: all of these must be one commit,
+because a process that begins again goes on behind the last frame of which anything was recorded.
+"""
 _log: Final = logging.getLogger(__name__)
 
 
@@ -98,8 +104,9 @@ class Following:
         following = followed_batches(self._bus, self._subjects, self._shard, after=after, gather=gather)
         async with aclosing(following) as batches:
             async for frames in batches:
-                if removed := self.take(frames):
-                    await self.end_left(removed)
+                for together in pieces(frames):
+                    if removed := self.take(together):
+                        await self.end_left(removed)
                 if not self._live:
                     self._frame = None
                     return
@@ -170,6 +177,20 @@ class Following:
             with suppress(TimeoutError):
                 async with asyncio.timeout(None if soonest is None else soonest - now):
                     await self._tick.wait()
+
+
+def pieces(frames: Sequence[Frame]) -> Iterator[list[Frame]]:
+    """Frames as they are taken together, in their order; a large one is alone."""
+    together: list[Frame] = []
+    size = 0
+    for frame in frames:
+        size += len(frame.entries)
+        if together and size > _TOGETHER:
+            yield together
+            together, size = [], len(frame.entries)
+        together.append(frame)
+    if together:
+        yield together
 
 
 def _facts(frame: int, about: Said) -> list[WorkflowEvent]:

@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from kettle.bus.memory import MemoryBus
 from kettle.bus.memory_server import MemoryServer
 from kettle.eventsourcing.memory import MemoryLog, MemoryWorkingSet
@@ -11,7 +13,7 @@ from kettle_services.dagman.commands import WorkflowCommands
 from kettle_services.dagman.domain.decisions import react
 from kettle_services.dagman.domain.reading import STEP
 from kettle_services.dagman.domain.workflow import Workflow
-from kettle_services.dagman.following import Following
+from kettle_services.dagman.following import Following, pieces
 from kettle_services.dagman.record import Record
 from kettle_wire.attempts import ExitRecord
 from kettle_wire.codes import JobStatus, NodeJobKind, NodePart, NodeState
@@ -97,3 +99,21 @@ async def test_frames_that_come_together_are_one_event() -> None:
     asked.record.flush()
     assert 2 == asked.record.shard.version("workflow/7")
     assert (6, NodeState.DONE) == (begun.frame, begun.states[first.node])
+
+
+@pytest.mark.parametrize(
+    ("sizes", "together"),
+    [
+        ([1, 2, 3], [[1, 2, 3]]),
+        ([100, 100, 100, 1], [[100, 100], [100, 1]]),
+        ([1, 9000, 1], [[1], [9000], [1]]),
+        ([], []),
+    ],
+)
+def test_no_more_is_taken_together_than_one_commit_has_room_for(
+    sizes: list[int], together: list[list[int]]
+) -> None:
+    """With what follows from it: who begins again goes on behind the last frame that something is recorded of."""
+    entry = Entry("job/9.0", 1, "job.started/1", b"")
+    frames = [Frame("schedd.ap", 1, place, 1, 1, [entry] * size) for place, size in enumerate(sizes)]
+    assert together == [[len(frame.entries) for frame in piece] for piece in pieces(frames)]
