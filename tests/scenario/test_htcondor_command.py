@@ -68,7 +68,9 @@ async def test_a_job_is_submitted_and_told_about(environ: dict[str, str], tmp_pa
 async def test_a_dag_is_submitted_halted_slowed_down_and_resumed(
     environ: dict[str, str], pool: ThrowawayPool, tmp_path: Path
 ) -> None:
-    """`dag submit`, `halt`, `throttle`, `status` while its first node runs, and `resume`, after which it comes to its end."""
+    """
+    `dag submit`, `halt`, `throttle`, `status` while its first node runs, and `resume`, after which it comes to its end.
+    """
     (tmp_path / "waits.sub").write_text(
         "executable = /bin/sh\n"
         f"arguments = \"-c 'until test -e {tmp_path}/go; do sleep 0.1; done'\"\n"

@@ -113,7 +113,9 @@ async def test_frames_that_come_together_are_one_event() -> None:
 def test_no_more_is_taken_together_than_one_commit_has_room_for(
     sizes: list[int], together: list[list[int]]
 ) -> None:
-    """With what follows from it: who begins again goes on behind the last frame that something is recorded of."""
+    """
+    With what follows from it: who begins again goes on behind the last frame that something is recorded of.
+    """
     entry = Entry("job/9.0", 1, "job.started/1", b"")
     frames = [Frame("schedd.ap", 1, place, 1, 1, [entry] * size) for place, size in enumerate(sizes)]
     assert together == [[len(frame.entries) for frame in piece] for piece in pieces(frames)]

@@ -171,7 +171,9 @@ async def test_a_restart_keeps_them_as_inputs(tmp_path: Path) -> None:
 
 
 async def test_what_is_kept_is_beyond_the_reach_of_who_made_it(tmp_path: Path) -> None:
-    """A process of the job's account may have its file as memory: what it writes there leaves no trace in the file's times."""
+    """
+    A process of the job's account may have its file as memory: what it writes there leaves no trace in the file's times.
+    """
     machine = Machine(tmp_path)
     (machine.sandbox / "out").write_bytes(DATA)
     with (machine.sandbox / "out").open("r+b") as file, mmap.mmap(file.fileno(), len(DATA)) as memory:

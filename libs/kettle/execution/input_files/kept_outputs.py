@@ -80,7 +80,9 @@ class KeptOutputs:
         self._tell()
 
     async def keep(self, schedd: str, job: JobId, directory: Path, names: Sequence[str]) -> None:
-        """Copy results of a job that was expected into the cache, but what is too large, or no file of its own."""
+        """
+        Copy results of a job that was expected into the cache, but what is too large, or no file of its own.
+        """
         of = cluster_name(schedd, job.cluster)
         try:
             for name in names:
