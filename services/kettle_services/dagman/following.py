@@ -30,9 +30,9 @@ from kettle_wire.subjects import Subjects
 DAG_JOB: Final = ["ClusterId", "Owner", "JobUniverse", "JobStatus", "CurrentHosts", "RemoveReason"]
 """What is asked of a DAG job."""
 _WITHIN_S: Final = 10.0
-_GATHER_S: Final = 0.2
+_GATHER_S: Final = 0.5
 """So long frames may be gathered while many jobs wait: what costs is the turn, not the frame."""
-_MANY: Final = 250
+_MANY: Final = 600
 """More than a large pool takes in that time."""
 
 _TOGETHER: Final = BATCH_EVENTS // 4
