@@ -6,7 +6,7 @@ from it.
 import asyncio
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import aclosing, suppress
 from typing import Final
 
@@ -14,7 +14,6 @@ from kettle.bus.batching import Pacing
 from kettle.bus.ports import Bus
 from kettle.bus.retryable import retryable
 from kettle.eventsourcing.replay import followed_batches, head_frame
-from kettle.eventsourcing.shard import BATCH_EVENTS
 from kettle.jobs.ad import over
 from kettle.retry.loop import retry
 from kettle_services.dagman.domain.decisions import next_time, react
@@ -35,11 +34,6 @@ _GATHER_S: Final = 0.5
 _MANY: Final = 600
 """More than a large pool takes in that time."""
 
-_TOGETHER: Final = BATCH_EVENTS // 4
-"""
-Entries of frames that are taken together. Each may be of another workflow, for which some events follow: all of these must be one commit,
-because a process that begins again goes on behind the last frame of which anything was recorded.
-"""
 _log: Final = logging.getLogger(__name__)
 
 
@@ -91,11 +85,18 @@ class Following:
 
     async def follow(self) -> None:
         """Follow whenever there is something to follow; never returns."""
+        self.decide_again()
         while True:
             self._wake.clear()
             if self._live and self._frame is not None:
                 await self._follow_while_needed(self._frame)
             await self._wake.wait()
+
+    def decide_again(self) -> None:
+        """Decide what follows from what is recorded, and is not: a process may have been killed between the two."""
+        for number, workflow in list(self._live.items()):
+            if decided := react(workflow, [], time.time()):
+                self.changed(number, decided)
 
     async def _follow_while_needed(self, after: int) -> None:
         _log.info("follows %s from frame %s on", self._shard, after)
@@ -104,9 +105,8 @@ class Following:
         following = followed_batches(self._bus, self._subjects, self._shard, after=after, gather=gather)
         async with aclosing(following) as batches:
             async for frames in batches:
-                for together in pieces(frames):
-                    if removed := self.take(together):
-                        await self.end_left(removed)
+                if removed := self.take(frames):
+                    await self.end_left(removed)
                 if not self._live:
                     self._frame = None
                     return
@@ -177,20 +177,6 @@ class Following:
             with suppress(TimeoutError):
                 async with asyncio.timeout(None if soonest is None else soonest - now):
                     await self._tick.wait()
-
-
-def pieces(frames: Sequence[Frame]) -> Iterator[list[Frame]]:
-    """Frames as they are taken together, in their order; a large one is alone."""
-    together: list[Frame] = []
-    size = 0
-    for frame in frames:
-        size += len(frame.entries)
-        if together and size > _TOGETHER:
-            yield together
-            together, size = [], len(frame.entries)
-        together.append(frame)
-    if together:
-        yield together
 
 
 def _facts(frame: int, about: Said) -> list[WorkflowEvent]:

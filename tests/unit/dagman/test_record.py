@@ -1,25 +1,31 @@
 """What is recorded of workflows, and when."""
 
 import asyncio
-
-import pytest
+from collections import Counter
 
 from kettle.bus.memory import MemoryBus
 from kettle.bus.memory_server import MemoryServer
 from kettle.eventsourcing.memory import MemoryLog, MemoryWorkingSet
-from kettle.eventsourcing.shard import Shard
+from kettle.eventsourcing.shard import BATCH_EVENTS, Shard
 from kettle.testing.gated_log import GatedLog
 from kettle_services.dagman.commands import WorkflowCommands
 from kettle_services.dagman.domain.decisions import react
 from kettle_services.dagman.domain.reading import STEP
 from kettle_services.dagman.domain.workflow import Workflow
-from kettle_services.dagman.following import Following, pieces
+from kettle_services.dagman.following import Following
 from kettle_services.dagman.record import Record
 from kettle_wire.attempts import ExitRecord
 from kettle_wire.codes import JobStatus, NodeJobKind, NodePart, NodeState
 from kettle_wire.commands.dagman import FollowWorkflow
 from kettle_wire.events import ClusterSubmitted, Event, JobCompleted, JobStarted, encode, tag_of
-from kettle_wire.events.workflow import NodeChange, NodeJobFact, NodeJobsSeen, NodesChanged, NodeStep
+from kettle_wire.events.workflow import (
+    NodeChange,
+    NodeJobFact,
+    NodeJobsSeen,
+    NodesChanged,
+    NodeStep,
+    WorkflowRemoved,
+)
 from kettle_wire.frames import Entry, Frame
 from kettle_wire.identity import Identity
 from kettle_wire.subjects import Subjects
@@ -101,21 +107,57 @@ async def test_frames_that_come_together_are_one_event() -> None:
     assert (6, NodeState.DONE) == (begun.frame, begun.states[first.node])
 
 
-@pytest.mark.parametrize(
-    ("sizes", "together"),
-    [
-        ([1, 2, 3], [[1, 2, 3]]),
-        ([100, 100, 100, 1], [[100, 100], [100, 1]]),
-        ([1, 9000, 1], [[1], [9000], [1]]),
-        ([], []),
-    ],
-)
-def test_no_more_is_taken_together_than_one_commit_has_room_for(
-    sizes: list[int], together: list[list[int]]
-) -> None:
+async def test_what_frames_say_is_in_the_log_as_a_whole_or_not_at_all() -> None:
     """
-    With what follows from it: who begins again goes on behind the last frame that something is recorded of.
+    Of however many workflows: who begins again goes on behind the last frame that something is recorded of. What follows may come later.
     """
-    entry = Entry("job/9.0", 1, "job.started/1", b"")
-    frames = [Frame("schedd.ap", 1, place, 1, 1, [entry] * size) for place, size in enumerate(sizes)]
-    assert together == [[len(frame.entries) for frame in piece] for piece in pieces(frames)]
+    log = MemoryLog()
+    shard = Shard(log, await log.take("dagman.ap", owner="one"), [], answers=10)
+    record = await Record.recall(log, MemoryWorkingSet(log), shard, interval=60.0)
+    fact = NodeJobFact(NodeStep(0, 0, NodePart.JOB), 9, 0, NodeJobKind.COMPLETED)
+    numbers = range(BATCH_EVENTS)
+    record.write(
+        {
+            number: [
+                NodeJobsSeen(frame=4, facts=[fact]),
+                WorkflowRemoved(by="ann"),
+                NodesChanged(changes=[NodeChange(1, NodeState.QUEUED)]),
+            ]
+            for number in numbers
+        }
+    )
+    committing = asyncio.create_task(shard.run())
+    await shard.committed()
+    committing.cancel()
+    frames = [frame async for frame in log.read("dagman.ap")]
+    assert 3 * len(numbers) == sum(len(frame.entries) for frame in frames)
+    said = Counter(frame.number for frame in frames for entry in frame.entries if "changed" not in entry.type)
+    assert [2 * len(numbers)] == [*said.values()]
+    assert [1, 2, 3] == [
+        entry.version for frame in frames for entry in frame.entries if entry.stream == "workflow/7"
+    ]
+
+
+async def test_what_is_missing_behind_what_was_said_is_decided_again() -> None:
+    """The process was killed between two commits: nothing else would ever make the workflow go on."""
+    log = MemoryLog()
+    shard = Shard(log, await log.take("dagman.ap", owner="one"), [], answers=10)
+    first = await Record.recall(log, MemoryWorkingSet(log), shard, interval=60.0)
+    workflow = Workflow(started(Plan(names=["A"])))
+    first.begin(workflow)
+    ordered = react(workflow, [], 0.0)
+    (step,) = workflow.orders
+    facts = [
+        NodeJobFact(step, 9, -1, NodeJobKind.SUBMITTED, 1),
+        NodeJobFact(step, 9, 0, NodeJobKind.COMPLETED),
+    ]
+    first.write({7: [workflow.started, *ordered, NodeJobsSeen(frame=4, facts=facts)]})
+    committing = asyncio.create_task(shard.run())
+    await shard.committed()
+    committing.cancel()
+    shard = Shard(log, await log.take("dagman.ap", owner="two"), [], answers=10)
+    record = await Record.recall(log, MemoryWorkingSet(log), shard, interval=60.0)
+    subjects = Subjects("pool")
+    bus = MemoryBus(MemoryServer(), subjects=subjects, identity=Identity(kind="daemon", name="dagman"))
+    Following(bus, subjects, "ap", record).decide_again()
+    assert record.workflows[7].ended is not None
