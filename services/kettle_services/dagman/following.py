@@ -93,7 +93,9 @@ class Following:
             await self._wake.wait()
 
     def decide_again(self) -> None:
-        """Decide what follows from what is recorded, and is not: a process may have been killed between the two."""
+        """
+        Decide what follows from what is recorded, and is not: a process may have been killed between the two.
+        """
         for number, workflow in list(self._live.items()):
             if decided := react(workflow, [], time.time()):
                 self.changed(number, decided)
