@@ -400,6 +400,7 @@ class Starter:
             secret=self._spec.key.secret,
             report=self._reporter.report(body),
             sandbox=kept,
+            keeps=kept and self._job.keeps_outputs,
         )
         self._supervisor.store_final_report(stored, self._spec.state, self._hello(), self._orphaned)
         self._feed(stimuli.ReportStored(traces=self._container is not None))
@@ -439,9 +440,7 @@ class Starter:
         return FinalReport(result=result, outputs=results.files), results.kept
 
     def _evicted(self, ending: Ending, usage: Usage, *, ran: bool) -> tuple[FinalReport, bool]:
-        """
-        Results of a job that was ended: what it has made is sent for its next run, if it wants that and has one.
-        """
+        """What a job that was ended has made is sent for its next run, if it wants that and has one."""
         without = ended(ending, usage)
         results = self._checkpoint.unsaved
         if not (ran and runs_again(ending) and (self._job.is_saved or results is not None)):
