@@ -10,7 +10,7 @@ from kettle_services.simulator.domain.claims import Record, forget
 from kettle_services.simulator.domain.pool_rules import PoolRules
 from kettle_services.simulator.invented.never_fits import first_refused, first_too_large, machines_of
 from kettle_services.simulator.invented.period_of_workload import END
-from kettle_services.simulator.invented.play import Course, play
+from kettle_services.simulator.invented.play import LOOKS, Course, Watch, play, unwatched
 from kettle_services.simulator.platforms.host_changes import changes
 from kettle_services.simulator.platforms.network import TCP, Correction, Network
 from kettle_services.simulator.platforms.platform import Platform
@@ -61,9 +61,9 @@ class Simulation(msgspec.Struct, frozen=True, kw_only=True):
     until: int = END
     """It ends then, in microseconds, whatever still waits or runs."""
 
-    def run(self, record: Record = forget) -> Result:
+    def run(self, record: Record = forget, watch: Watch = unwatched) -> Result:
         """
-        Play it to its end; `record` receives what Kettle's own queue would have recorded.
+        Play it to its end; `record` receives what Kettle's own queue would have recorded, and `watch` how far it is.
 
         Raises:
             JobTooLargeError: no host can ever hold a job.
@@ -79,12 +79,16 @@ class Simulation(msgspec.Struct, frozen=True, kw_only=True):
                 seed=self.seed,
                 until=self.until,
                 record=record,
+                watch=watch,
                 correction=self.correction,
             )
         if self.workload.waits is not None:
             return self._run_dependent(self.workload.waits)
         pool = self._empty_pool()
         self._submit_all(pool)
+        for moment in self._looks:
+            pool.run(until=moment)
+            watch(len(self.workload) - pool.open, len(self.workload))
         pool.run(until=self.until)
         hosts = pool.places if self._one_host_each else None
         return Result(
@@ -147,8 +151,18 @@ class Simulation(msgspec.Struct, frozen=True, kw_only=True):
             self.workload, self.platform, starts, ends, reported, submitted, hosts, lost, self._stopped(pool)
         )
 
+    @property
+    def _looks(self) -> Sequence[int]:
+        """When somebody is told how far it is, in the time in which jobs come."""
+        if not len(self.workload):
+            return ()
+        first, last = int(self.workload.submitted[0]), min(int(self.workload.submitted[-1]), self.until)
+        return (
+            [first + (last - first) * number // LOOKS for number in range(1, LOOKS)] if last > first else ()
+        )
+
     def _stopped(self, pool: WrenchPool) -> int | None:
-        return self.until if self.until < END and pool.is_open else None
+        return self.until if self.until < END and pool.open else None
 
     @property
     def _one_host_each(self) -> bool:

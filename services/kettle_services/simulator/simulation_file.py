@@ -24,7 +24,7 @@ from kettle_services.simulator.platforms.platform import Platform
 from kettle_services.simulator.platforms.quantities import Quantity, QuantityError, microseconds, seconds
 from kettle_services.simulator.simulation import Simulation
 from kettle_services.simulator.tables.platform import Hosts, platform_of
-from kettle_services.simulator.tables.workload import JobsTable, workload_of
+from kettle_services.simulator.tables.workload import JobsTable, files_of, workload_of
 from kettle_services.simulator.what_if_file import WORKLIFE, negotiator_settings, priority_factors, rules
 from kettle_services.simulator.workloads.job_kinds import PLAIN
 from kettle_services.simulator.workloads.swf import BadLine
@@ -101,14 +101,36 @@ _WRENCH, _KETTLE = ("delays", "queue"), (*RULES, "machines", "pool")
 _TABLES: Final = ("seed", "model", "until", "platform", "workload", *_WRENCH, *_KETTLE)
 
 
-def read(path: Path, *, seed: int | None = None, skip_bad: bool = False) -> Described:
+class Tables(msgspec.Struct, frozen=True, kw_only=True):
+    """What a file says, as its keys have it: no file that it names has been opened, and no job made."""
+
+    tables: dict[str, Any]
+    seed: int
+    queue: Queue
+    delays: DelaysTable
+    platforms: list[tuple[tuple[str, ...], Hosts]]
+    workloads: list[tuple[tuple[str, ...], JobsTable]]
+    until: int
+    rules: PoolRules | None
+    course: Course
+
+    @property
+    def names(self) -> list[tuple[tuple[str, ...], str]]:
+        """The files that it names, and where it does."""
+        outages = [((*keys, "outages"), hosts.outages) for keys, hosts in self.platforms]
+        jobs = [
+            ((*keys, kind), name) for keys, each in self.workloads for kind, name in files_of(each).items()
+        ]
+        return [each for each in (*outages, *jobs) if each[1]]
+
+
+def tables_of(file: CheckedFile) -> Tables:
     """
-    The simulation of a file; `seed` in the place of the file's own.
+    The tables of a file, each as it has to be.
 
     Raises:
-        SimulationFileError: it cannot be read, or says what cannot be.
+        SimulationFileError: one of them is not.
     """
-    file = CheckedFile(path, SimulationFileError)
     tables = file.tables()
     file.only(tables, _TABLES, ())
     model: str = file.convert(tables.get("model", "wrench"), str, ("model",))
@@ -117,37 +139,57 @@ def read(path: Path, *, seed: int | None = None, skip_bad: bool = False) -> Desc
     for name in _KETTLE if model == "wrench" else _WRENCH:
         if name in tables:
             raise file.refuse((name,), f"this table says nothing to the model {model}")
-    first: int = file.convert(tables.get("seed", 0), int, ("seed",)) if seed is None else seed
-    queue: Queue = _table(file, tables, "queue", Queue)
+    has_hosts = "platform" in tables or "pool" not in tables
+    return Tables(
+        tables=tables,
+        seed=file.convert(tables.get("seed", 0), int, ("seed",)),
+        queue=_table(file, tables, "queue", Queue),
+        delays=_table(file, tables, "delays", DelaysTable),
+        platforms=_list(file, tables, "platform", Hosts) if has_hosts else [],
+        workloads=_list(file, tables, "workload", JobsTable),
+        until=_until(file, tables),
+        rules=None if model == "wrench" else rules_of(file, tables),
+        course=_course(file, tables),
+    )
+
+
+def read(path: Path, *, seed: int | None = None, skip_bad: bool = False) -> Described:
+    """
+    The simulation of a file; `seed` in the place of the file's own.
+
+    Raises:
+        SimulationFileError: it cannot be read, or says what cannot be.
+    """
+    file = CheckedFile(path, SimulationFileError)
+    said = tables_of(file)
+    queue = said.queue
+    first = said.seed if seed is None else seed
     skipped: list[BadLine] = []
     workloads = [
-        workload_of(file, keys, said, first + place, skipped, grid=queue.batch, skip_bad=skip_bad)
-        for place, (keys, said) in enumerate(_list(file, tables, "workload", JobsTable))
+        workload_of(file, keys, each, first + place, skipped, grid=queue.batch, skip_bad=skip_bad)
+        for place, (keys, each) in enumerate(said.workloads)
     ]
-    has_hosts = "platform" in tables or "pool" not in tables
-    hosts = _list(file, tables, "platform", Hosts) if has_hosts else []
-    platforms = [platform_of(file, keys, said) for keys, said in hosts]
-    delays: DelaysTable = _table(file, tables, "delays", DelaysTable)
+    platforms = [platform_of(file, keys, each) for keys, each in said.platforms]
     try:
         workload = reduce(add, workloads)
     except ValueError as error:
         raise file.refuse(("workload",), f"{error}; [queue] batch = true has all of them there") from error
-    if model == "wrench":
+    if said.rules is None:
         _only_for_kettle(file, workload)
     else:
-        _only_for_wrench(file, platforms, workload, pools="pool" in tables)
+        _only_for_wrench(file, platforms, workload, pools="pool" in said.tables)
     return Described(
         Simulation(
             platform=reduce(add, platforms, Platform(hosts=())),
             workload=workload,
-            delays=_delays(file, delays),
+            delays=_delays(file, said.delays),
             discipline=queue.discipline,
             oddities=Oddities(unstable_sort=queue.unstable_sort, priorities_ignored=queue.priorities_ignored),
             messages=queue.messages,
             seed=first,
-            until=_until(file, tables),
-            rules=None if model == "wrench" else rules_of(file, tables),
-            course=_course(file, tables),
+            until=said.until,
+            rules=said.rules,
+            course=said.course,
         ),
         tuple(skipped),
     )

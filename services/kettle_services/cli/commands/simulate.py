@@ -261,6 +261,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="no faster than so many times as fast as a clock, to watch it (model kettle)",
     )
     run_it.add_argument(
+        "--progress",
+        action="store_true",
+        help="say on standard error how far it is, in lines of JSON, for programs",
+    )
+    run_it.add_argument(
         "--jobs", type=Path, metavar="TABLE", help="write a row for each job: *.csv or *.parquet"
     )
     run_it.add_argument(

@@ -1,7 +1,7 @@
 """A workload on a platform, decided by Kettle's own queue, negotiator and accountant."""
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
@@ -34,6 +34,17 @@ _IN_VAIN: Final = 1_000
 """Nor will one in which hosts have failed so often, and nothing has ever run meanwhile."""
 
 
+LOOKS: Final = 100
+"""How often somebody is told how far a simulation is."""
+
+Watch = Callable[[int, int], None]
+"""Receives how many jobs have ended, and how many there are."""
+
+
+def unwatched(ended: int, jobs: int) -> None:
+    """Nobody looks."""
+
+
 class Course(msgspec.Struct, frozen=True, kw_only=True):
     """How a simulation by Kettle's deciders is played; times in microseconds."""
 
@@ -62,6 +73,7 @@ def play(
     seed: int = 0,
     until: int = END,
     record: Record = forget,
+    watch: Watch = unwatched,
     correction: Correction = TCP,
 ) -> Result:
     """
@@ -74,7 +86,7 @@ def play(
     period, durations = period_of(platform, workload, groups=rules.groups.tree, until=until, said=course.said)
     period = msgspec.structs.replace(period, latency=course.latency)
     durations.before = course.start
-    played = _Play(platform, workload, period, durations, record)
+    played = _Play(platform, workload, period, durations, record, watch)
     simulation = PeriodSimulation(
         period, rules, step=course.step, record=played.note, explained=record is not forget
     )
@@ -117,7 +129,9 @@ class _Play:
         period: Period,
         durations: KnownDurations,
         record: Record,
+        watch: Watch,
     ) -> None:
+        self._told, self._every = watch, max(1, len(workload) // LOOKS)
         self._workload, self._platform = workload, platform
         self._period, self._durations, self._record = period, durations, record
         self._explained = record is not forget
@@ -181,6 +195,8 @@ class _Play:
         place = self._durations.place(job)
         self.ends[place] = at
         self.left -= 1
+        if self.left % self._every == 0:
+            self._told(len(self.ends) - self.left, len(self.ends))
         if not self.left:
             self.simulation.clock.stop()
         elif self.waiting is not None:

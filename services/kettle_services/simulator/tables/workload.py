@@ -156,6 +156,11 @@ def _trace(file: CheckedFile, keys: tuple[str, ...], said: JobsTable, *, skip_ba
         raise file.refusal(str(error)) from error
 
 
+def files_of(said: JobsTable) -> dict[str, str]:
+    """The files in which the jobs are, each by what it is; empty names are of none."""
+    return {"swf": said.swf, **_paths(said)}
+
+
 def _paths(said: JobsTable) -> dict[str, str]:
     """Files that are submitted, each by what it is."""
     return {name: getattr(said, name) for name in ("workflow", "dag", "submit", "prominence")}
