@@ -40,7 +40,7 @@ class SimulatedRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SimulatedRuns(msgspec.Struct, frozen=True, kw_only=True):
-    """Those of all seeds."""
+    """All seeds together."""
 
     runs: list[SimulatedRun]
     skipped: int

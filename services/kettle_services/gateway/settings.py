@@ -109,7 +109,7 @@ class GatewaySettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields
     """Simulations of one person that wait or run, each a job of the pool; 0: none are begun."""
     simulation_memory: Annotated[int, msgspec.Meta(ge=64)] = 2048
     """MiB that the job of a simulation asks for."""
-    simulation_time: Annotated[float, msgspec.Meta(ge=1)] = 3600.0
+    simulation_time: Annotated[float, msgspec.Meta(ge=1.0)] = 3600.0
     """Seconds that it may run."""
     simulation_kept: Annotated[float, msgspec.Meta(ge=0)] = 7 * 86400.0
     """Seconds for which its result is kept."""

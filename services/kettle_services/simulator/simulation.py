@@ -131,7 +131,9 @@ class Simulation(msgspec.Struct, frozen=True, kw_only=True):
         if job is not None:
             cores, memory = int(self.workload.cores[job]), int(self.workload.memory[job])
             raise JobTooLargeError(job, f"no host has {cores} cores and {memory} MiB of memory for a job")
-        refused = first_refused(platform, self.workload, self.rules.groups.tree, self.course.said)
+        refused = first_refused(
+            platform, self.workload, self.rules.groups.tree, self.course.said, self.course.routes
+        )
         if refused is not None:
             raise JobTooLargeError(*refused)
 

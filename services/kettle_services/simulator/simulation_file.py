@@ -13,11 +13,13 @@ from typing import Annotated, Any, Final, cast
 import msgspec
 
 from kettle.classad import ClassAdParseError, parse
+from kettle.routes import RouteFileError, read_routes
 from kettle.worker_pools.faults import PoolFileRefused
 from kettle.worker_pools.reading import pool_of
 from kettle_services.negotiator.settings import NegotiatorSettings
 from kettle_services.simulator.checked_file import CheckedFile, closest
 from kettle_services.simulator.domain.pool_rules import PoolRules
+from kettle_services.simulator.invented.machines_on_demand import Spot
 from kettle_services.simulator.invented.period_of_workload import END
 from kettle_services.simulator.invented.play import Course
 from kettle_services.simulator.platforms.platform import Platform
@@ -87,6 +89,15 @@ class Deciders(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """So many jobs move what they write at once."""
 
 
+class SpotTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[spot]`: how machines on demand are taken back by who lends them."""
+
+    mtbf: Quantity
+    """Mean time from when one is there until it is taken back."""
+    notice: Quantity = 0.0
+    """So long before, it is told, and takes no more jobs."""
+
+
 class AllMachines(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`[machines]`: what all of them say of themselves, for the model with Kettle's own deciders."""
 
@@ -97,7 +108,7 @@ class AllMachines(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 RULES: Final = ("negotiator", "factors", "kettle")
 """Tables that say what a real pool has in its settings."""
-_WRENCH, _KETTLE = ("delays", "queue"), (*RULES, "machines", "pool")
+_WRENCH, _KETTLE = ("delays", "queue"), (*RULES, "machines", "pool", "spot", "routes")
 _TABLES: Final = ("seed", "model", "until", "platform", "workload", *_WRENCH, *_KETTLE)
 
 
@@ -113,11 +124,14 @@ class Tables(msgspec.Struct, frozen=True, kw_only=True):
     until: int
     rules: PoolRules | None
     course: Course
+    routes: str
+    """The name of the file of an entrypoint's routes; empty: no jobs come by one."""
 
     @property
     def names(self) -> list[tuple[tuple[str, ...], str]]:
         """The files that it names, and where it does."""
         outages = [((*keys, "outages"), hosts.outages) for keys, hosts in self.platforms]
+        outages.append((("routes",), self.routes))
         jobs = [
             ((*keys, kind), name) for keys, each in self.workloads for kind, name in files_of(each).items()
         ]
@@ -150,6 +164,7 @@ def tables_of(file: CheckedFile) -> Tables:
         until=_until(file, tables),
         rules=None if model == "wrench" else rules_of(file, tables),
         course=_course(file, tables),
+        routes=file.convert(tables.get("routes", ""), str, ("routes",)),
     )
 
 
@@ -175,7 +190,7 @@ def read(path: Path, *, seed: int | None = None, skip_bad: bool = False) -> Desc
     except ValueError as error:
         raise file.refuse(("workload",), f"{error}; [queue] batch = true has all of them there") from error
     if said.rules is None:
-        _only_for_kettle(file, workload)
+        _only_for_kettle(file, workload, platforms)
     else:
         _only_for_wrench(file, platforms, workload, pools="pool" in said.tables)
     return Described(
@@ -189,7 +204,7 @@ def read(path: Path, *, seed: int | None = None, skip_bad: bool = False) -> Desc
             seed=first,
             until=said.until,
             rules=said.rules,
-            course=said.course,
+            course=_with_routes(file, said, workload),
         ),
         tuple(skipped),
     )
@@ -269,11 +284,52 @@ def _course(file: CheckedFile, tables: dict[str, Any]) -> Course:
             raise file.refuse(("kettle", name), str(error)) from error
     return Course(
         said=ad,
+        spot=_spot(file, tables),
         pools=_pools(file, tables.get("pool", [])),
         max_concurrent_uploads=said.max_concurrent_uploads,
         max_concurrent_downloads=said.max_concurrent_downloads,
         **times,
     )
+
+
+def _spot(file: CheckedFile, tables: Mapping[str, Any]) -> Spot | None:
+    if "spot" not in tables:
+        return None
+    if "pool" not in tables:
+        raise file.refuse(("spot",), "machines of [[pool]] are taken back, and there is none")
+    said: SpotTable = _table(file, tables, "spot", SpotTable)
+    try:
+        mean, notice = microseconds(said.mtbf), microseconds(said.notice)
+    except QuantityError as error:
+        raise file.refuse(("spot",), str(error)) from error
+    if not mean:
+        raise file.refuse(("spot", "mtbf"), "machines are there for some time, on average")
+    return Spot(mean=mean, notice=notice)
+
+
+def _with_routes(file: CheckedFile, said: Tables, workload: Workload) -> Course:
+    """With the routes of the file that is named, which lead to the pool itself."""
+    if not said.routes:
+        if any(kind.routed for kind in workload.kinds):
+            raise file.refuse(
+                ("workload",), "routed jobs need an entrypoint's routes: routes = FILE, above the tables"
+            )
+        return said.course
+    path = file.path.parent / said.routes
+    try:
+        table = read_routes(path.read_text(encoding="utf-8"), said.routes)
+    except OSError as error:
+        raise file.refuse(("routes",), f"{said.routes}: {error.strerror}") from error
+    except (UnicodeDecodeError, RouteFileError) as error:
+        raise file.refuse(("routes",), f"{said.routes}: {error}") from error
+    for each in table.routes:
+        if not each.is_of_this_pool:
+            raise file.refuse(
+                ("routes",),
+                f"{said.routes}:{each.line}: the route {each.name} leads to a batch system, and simulated ones lead to the pool "
+                "itself: UNIVERSE VANILLA",
+            )
+    return msgspec.structs.replace(said.course, routes=table)
 
 
 def _place(file: CheckedFile, table: tuple[str, ...], keys: Sequence[str]) -> str:
@@ -307,10 +363,12 @@ def _until(file: CheckedFile, tables: dict[str, Any]) -> int:
         raise file.refuse(("until",), str(error)) from error
 
 
-def _only_for_kettle(file: CheckedFile, workload: Workload) -> None:
+def _only_for_kettle(file: CheckedFile, workload: Workload, platforms: list[Platform]) -> None:
     if any(kind != PLAIN for kind in workload.kinds):
-        what = "requirements, rank and concurrency_limits are looked at by"
+        what = "requirements, rank, concurrency_limits and routed are looked at by"
         raise file.refuse(("workload",), f'{what} the model kettle only: model = "kettle"')
+    if any(host.notice for platform in platforms for host in platform.hosts):
+        raise file.refuse(("platform",), 'notice is for the model kettle only: model = "kettle"')
 
 
 def _only_for_wrench(

@@ -108,7 +108,9 @@ def test_each_job_waits_as_the_recursion_says(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["M/M/1", "M/M/5"])
 def test_each_job_waits_so_with_kettles_deciders(name: str) -> None:
-    """A cycle that comes at once, and claims that serve as long as there are jobs: nothing is added to a wait."""
+    """
+    A cycle that comes at once, and claims that serve as long as there are jobs: nothing is added to a wait.
+    """
     work, servers = _jobs(name, 300), QUEUES[name][1]
     result = Simulation(
         platform=Platform.star(hosts=1, cores=servers),

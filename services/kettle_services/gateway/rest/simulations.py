@@ -226,7 +226,9 @@ async def _ad(client: Client, job: JobId) -> Ad:
 
 
 async def _own(client: Client, asked: Asked, job: JobId) -> Ad:
-    """Raises RequestRefused: there is no such simulation, or it is somebody else's, of which nothing is told."""
+    """
+    Raises RequestRefused: there is no such simulation, or it is somebody else's, of which nothing is told.
+    """
     ad = await _ad(client, job)
     if ad.get("Owner") != asked.person.name:
         raise RequestRefused(404, ProblemCode.NOT_FOUND, f"you have no simulation {job}")

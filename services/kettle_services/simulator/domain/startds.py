@@ -120,9 +120,11 @@ class Startds:
             self._withdraw(self._slots.pop(slot).key)
 
     def drain(self, name: str) -> None:
-        """A machine takes no more jobs; those that run there go on."""
+        """A machine takes no more jobs, if it is there; those that run there go on."""
+        if name not in self._of:
+            return
         self._draining.add(name)
-        for slot in self._of.get(name, []):
+        for slot in self._of[name]:
             self._say(self._slots[slot])
 
     def drains(self, claim: str) -> bool:
