@@ -27,6 +27,8 @@ from kettle_services.negotiator.settings import NegotiatorSettings
 from kettle_services.simulator.domain.clock import US
 from kettle_services.simulator.domain.recording import Recording
 from kettle_services.simulator.domain.simulation import PeriodSimulation
+from kettle_services.simulator.garbage import seldom_collected
+from kettle_services.simulator.invented.play import Course
 from kettle_services.simulator.platforms.platform import Platform
 from kettle_services.simulator.results.recorded_events import RecordedEvents
 from kettle_services.simulator.results.run_description import RunDescription
@@ -135,7 +137,8 @@ def day(jobs: int) -> int:
             ],
             check=True,
         )
-        return asyncio.run(_replayed(directory))
+        with seldom_collected():
+            return asyncio.run(_replayed(directory))
 
 
 def record(jobs: int, directory: Path) -> None:
@@ -161,7 +164,8 @@ async def _replayed(directory: Path) -> int:
 
 
 def _by_kettle(work: Workload, hosts: int) -> Simulation:
-    return Simulation(platform=Platform.star(hosts=hosts, cores=CORES), workload=work, rules=RULES)
+    platform = Platform.star(hosts=hosts, cores=CORES)
+    return Simulation(platform=platform, workload=work, rules=RULES, course=Course(explained=False))
 
 
 def peer_grid(jobs: int) -> int:

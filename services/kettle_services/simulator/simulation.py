@@ -8,6 +8,7 @@ import numpy as np
 
 from kettle_services.simulator.domain.claims import Record, forget
 from kettle_services.simulator.domain.pool_rules import PoolRules
+from kettle_services.simulator.garbage import seldom_collected
 from kettle_services.simulator.invented.never_fits import first_refused, first_too_large, machines_of
 from kettle_services.simulator.invented.period_of_workload import END
 from kettle_services.simulator.invented.play import LOOKS, Course, Watch, play, unwatched
@@ -25,6 +26,8 @@ from kettle_services.simulator.wrench.job_runs import NO_DATA
 from kettle_services.simulator.wrench.pool import WrenchPool
 from kettle_services.simulator.wrench.transfers import Transfers
 
+_PROGRAM: Final = 60 << 20
+"""Bytes of the program without any job."""
 _AT_ONCE: Final = 1 << 14
 """Jobs whose columns are turned into lists, which take several times the memory."""
 
@@ -61,6 +64,7 @@ class Simulation(msgspec.Struct, frozen=True, kw_only=True):
     until: int = END
     """It ends then, in microseconds, whatever still waits or runs."""
 
+    @seldom_collected()
     def run(self, record: Record = forget, watch: Watch = unwatched) -> Result:
         """
         Play it to its end; `record` receives what Kettle's own queue would have recorded, and `watch` how far it is.
@@ -101,6 +105,17 @@ class Simulation(msgspec.Struct, frozen=True, kw_only=True):
             lost=pool.lost,
             stopped=self._stopped(pool),
         )
+
+    @property
+    def memory(self) -> int:
+        """About how many bytes it takes to play it, by what runs of up to a million jobs and cores took."""
+        jobs, hosts = len(self.workload), len(self.platform.hosts)
+        if self.rules is None:
+            return _PROGRAM + jobs * 300 + hosts * 2_000
+        cores = self.platform.cores + sum(
+            pool.max * max((offer.cpus for offer in pool.offers), default=0) for pool in self.course.pools
+        )
+        return _PROGRAM + jobs * 2_000 + min(jobs, cores) * 3_500 + hosts * 6_000
 
     @property
     def members(self) -> dict[str, list[str]]:

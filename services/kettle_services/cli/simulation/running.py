@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from kettle.terminal.quantities import counted, duration
+from kettle.terminal.quantities import counted, duration, size
 from kettle_services.cli.errors import CommandError, UsageError
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
-    from pathlib import Path
 
     from kettle_services.cli.output.progress_bars import Bar
     from kettle_services.cli.output.screen import Cell, Screen
@@ -86,6 +86,7 @@ def _played(
             watch = _watch(arguments, number, len(seeds), bar, screen)
             try:
                 described = read(arguments.file, seed=seed, skip_bad=arguments.skip_bad)
+                _tell_memory(described.simulation, screen)
                 watch(0, len(described.simulation.workload))
                 result = _result(described.simulation, arguments, bar, watch)
             except SimulationFileError as error:
@@ -104,6 +105,25 @@ def _played(
             if arguments.svg is not None:
                 draw(arguments.svg, result, png=arguments.png)
     return runs, skipped
+
+
+def _tell_memory(simulation: Simulation, screen: Screen) -> None:
+    """Before it begins, if this machine may have too little for it."""
+    needed, available = simulation.memory, _available()
+    if available is not None and needed > available:
+        screen.note(
+            f"It needs about {size(needed / 1024)} of memory, and this machine has {size(available / 1024)} left."
+        )
+
+
+def _available() -> int | None:
+    """Bytes that programs can still have, by the kernel; None: it does not say."""
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return None
+    found = next((line.split() for line in lines if line.startswith("MemAvailable:")), None)
+    return int(found[1]) * 1024 if found else None
 
 
 def _watch(arguments: argparse.Namespace, number: int, runs: int, bar: Bar, screen: Screen) -> Watch:

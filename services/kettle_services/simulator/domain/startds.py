@@ -333,8 +333,9 @@ def _sizes(found: _Slot, job: ClassAd, whole: ClassAd, context: Context) -> list
     rounded: dict[str, int] = {}
     exact: dict[str, int] = {}
     for name in found.slot.amounts:
-        try:
-            value = evaluate_attribute(f"Request{name}", job, whole, context)
+        said = job.stored.get(f"request{name.lower()}")
+        try:  # most jobs say a number, which takes no evaluation
+            value = said if type(said) is int else evaluate_attribute(f"Request{name}", job, whole, context)
         except EvaluationFailed:
             return []
         asked = _DEFAULT.get(name, 0) if value is UNDEFINED else amount(value)

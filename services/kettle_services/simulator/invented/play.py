@@ -69,6 +69,8 @@ class Course(msgspec.Struct, frozen=True, kw_only=True):
     """So many jobs move what they read at once, over the links of a platform; 0: all."""
     max_concurrent_downloads: int = 100
     """So many jobs move what they write at once."""
+    explained: bool = True
+    """Where events are recorded, those that only explain are, too: why jobs wait, which takes time."""
 
 
 def play(
@@ -95,7 +97,11 @@ def play(
     durations.before = course.start
     played = _Play(platform, workload, period, durations, record, watch)
     simulation = PeriodSimulation(
-        period, rules, step=course.step, record=played.note, explained=record is not forget
+        period,
+        rules,
+        step=course.step,
+        record=played.note,
+        explained=course.explained and record is not forget,
     )
     if platform.links and (workload.reads.any() or workload.writes.any()):
         if course.pools:
