@@ -170,7 +170,10 @@ SCRIPTS: Final = {
     "simulator": Script(
         "simulator.py",
         "simulated pools of 10,000 cores: jobs a second and bytes a job, beside a bare heap",
-        ("--rounds=1", "--jobs=20000", "--kettle-jobs=3000", "--million=2000", "--day=2000"),
+        (
+            *("--rounds=1", "--heap=20000", "--wrench=20000", "--batch=20000", "--kettle=3000"),
+            *("--million=2000", "--day=2000"),
+        ),
     ),
 }
 PARTS: Final = ("classads", "append", "event_log", "jobs", "memory", "queueing", "commands")
