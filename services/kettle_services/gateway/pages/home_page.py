@@ -1,6 +1,7 @@
 """The first page: how one's own jobs stand, what has just ended, and the machines."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Final
 
 import msgspec
@@ -11,6 +12,7 @@ from kettle_services.gateway.pages.page import FromThePast, Link, Page, Shown
 from kettle_services.gateway.pages.questions import Questions
 from kettle_services.gateway.rest.application import Asked
 from kettle_services.gateway.rest.command_lines import COMMAND_ATTRIBUTES
+from kettle_wire.rest.claims import LIST_CLAIMS, Claims, ListClaims
 from kettle_wire.rest.jobs import LIST_HISTORY, LIST_JOBS, Jobs, ListHistory, ListJobs
 from kettle_wire.rest.machine_use import LIST_MACHINE_USE, ListMachineUse, MachinesInUse
 from kettle_wire.rest.past import GET_WHY, GetWhy, Why
@@ -27,7 +29,6 @@ HOME: Final = Page(
     link=Link("Jobs", 1),
     live="home_live.html",
     subject=lambda asked: LiveSubject(owners=frozenset({asked.person.name}), again_s=AGAIN_S),
-    only_now=True,
 )
 
 
@@ -57,6 +58,10 @@ class HomeView(msgspec.Struct, frozen=True, kw_only=True):
     """How all of them are used."""
     no_machines: str
     """Why that is not known."""
+    queued: Sequence[JobRow] = ()
+    """At a moment of the past instead of clusters: the last that were submitted."""
+    claimed: Mapping[str, int] = {}
+    """At a moment of the past instead of machines: by machine how many slots were claimed."""
 
 
 class HomePage:
@@ -66,7 +71,11 @@ class HomePage:
         self._questions = questions
 
     async def show(self, asked: Asked) -> Shown:
-        """What somebody wants to know first."""
+        """What somebody wants to know first, now or at a moment."""
+        parameters: FromThePast = asked.parameters
+        return await (self._now(asked) if parameters.as_of is None else self._then(asked, parameters.as_of))
+
+    async def _now(self, asked: Asked) -> Shown:
         me, fields = [asked.person.name], [*COMMAND_ATTRIBUTES]
         ask, ask_or_say = self._questions.ask, self._questions.ask_or_say
         counted = await ask(asked, LIST_JOBS, ListJobs(owner=me, group_by=["state"]), Jobs)
@@ -90,6 +99,41 @@ class HomePage:
             machines=machines,
             no_machines=no_machines,
             ended=[row_of(job) for job in (await ask(asked, LIST_HISTORY, ended, Jobs)).jobs or ()],
+        )
+        return Shown(view, frames=counted.frames)
+
+    async def _then(self, asked: Asked, moment: datetime) -> Shown:
+        """Counts are those of the minute before, jobs those of the moment."""
+        mine = ListJobs(owner=[asked.person.name], as_of=moment)
+        ask, replace = self._questions.ask, msgspec.structs.replace
+        counted = await ask(asked, LIST_JOBS, replace(mine, group_by=["state"]), Jobs)
+        states = states_of({group.key["state"]: group.count for group in counted.groups or ()})
+
+        async def listed(**more: object) -> list[JobRow]:
+            found = await ask(asked, LIST_JOBS, replace(mine, fields=[*COMMAND_ATTRIBUTES], **more), Jobs)
+            return [row_of(job) for job in found.jobs or ()]
+
+        waits = await listed(state=["idle"], sort="submitted", limit=1)
+        past = ListHistory(owner=mine.owner, as_of=moment, limit=8, fields=[*COMMAND_ATTRIBUTES])
+        by_machine = ListClaims(as_of=moment, group_by=["machine"])
+        claimed = await ask(asked, LIST_CLAIMS, by_machine, Claims)
+        view = HomeView(
+            states=states,
+            total=sum(each.count for each in states),
+            clusters=(),
+            more_clusters=False,
+            waits=waits[0] if waits else None,
+            why=(
+                await self._questions.ask_or_say(asked, GET_WHY, GetWhy(id=waits[0].job.id, at=moment), Why)
+            )[0]
+            if waits
+            else None,
+            held=await listed(state=["held"], limit=4),
+            machines=None,
+            no_machines="",
+            ended=[row_of(job) for job in (await ask(asked, LIST_HISTORY, past, Jobs)).jobs or ()],
+            queued=await listed(limit=8),
+            claimed={group.key["machine"]: group.count for group in claimed.groups or ()},
         )
         return Shown(view, frames=counted.frames)
 
