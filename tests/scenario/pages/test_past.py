@@ -114,7 +114,6 @@ async def test_queues_of_the_past_have_jobs_and_counts(
     status, text = await page(session, f"/?as_of={moment}")
     then = text.partition("In the queues then")[2]
     assert (200, True) == (status, f'">{held.cluster}.1</a></th><td><span class="state held">' in then)
-    assert "No slot was claimed" in then
     before = (datetime.now(UTC) - timedelta(hours=1)).isoformat().replace("+00:00", "Z")
     assert 404 == (await page(session, f"/clusters/{held.cluster}?as_of={before}"))[0]
     moment = (datetime.now(UTC) - timedelta(hours=1)).isoformat().replace("+00:00", "Z")

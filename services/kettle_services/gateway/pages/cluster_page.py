@@ -158,7 +158,12 @@ class ClusterPage:
     async def _queued_then(self, asked: Asked, which: _Which) -> _Queued:
         """By the jobs themselves: clusters of the past are counted nowhere."""
         parameters = ListJobs(
-            cluster=which.cluster, schedd=which.schedd, as_of=which.as_of, limit=_MOST, fields=_FIELDS
+            cluster=which.cluster,
+            schedd=which.schedd,
+            as_of=which.as_of,
+            sort="submitted",
+            limit=_MOST,
+            fields=_FIELDS,
         )
         found = await self._questions.ask(asked, LIST_JOBS, parameters, Jobs)
         jobs = found.jobs or []
