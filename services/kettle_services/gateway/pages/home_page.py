@@ -112,9 +112,7 @@ class HomePage:
         return Shown(view, frames=counted.frames)
 
     async def _then(self, asked: Asked, moment: datetime) -> Shown:
-        """
-        Jobs as they were; counts of very many are those of the minute before.
-        """
+        """Jobs as they were; counts of very many are those of the minute before."""
         mine = ListJobs(owner=[asked.person.name], as_of=moment, limit=_MOST, fields=[*COMMAND_ATTRIBUTES])
         ask, replace = self._questions.ask, msgspec.structs.replace
         found = await ask(asked, LIST_JOBS, mine, Jobs)
