@@ -67,6 +67,8 @@ class HomeView(msgspec.Struct, frozen=True, kw_only=True):
     """Why that is not known."""
     queued: Sequence[JobRow] = ()
     """At a moment of the past instead of clusters: the last that were submitted."""
+    untold: str = ""
+    """Why jobs of the past are not shown: their records are in the archive."""
     by_minute: bool = False
     """Whether counts are those of the minute before the moment, because the jobs are very many."""
     claimed: Mapping[str, int] = {}
@@ -115,18 +117,19 @@ class HomePage:
         """Jobs as they were; counts of very many are those of the minute before."""
         mine = ListJobs(owner=[asked.person.name], as_of=moment, limit=_MOST, fields=[*COMMAND_ATTRIBUTES])
         ask, replace = self._questions.ask, msgspec.structs.replace
-        found = await ask(asked, LIST_JOBS, mine, Jobs)
-        queued = found.jobs or []
+        found, untold = await self._questions.ask_or_say(asked, LIST_JOBS, mine, Jobs)
+        found = found or Jobs(jobs=[])
+        queued, whole = found.jobs or [], found.next is None
 
         async def of_state(state: State) -> Sequence[Job]:
             """In order of submission."""
-            if found.next is None:
+            if whole:
                 return [job for job in reversed(queued) if job.state == state]
             wanted = replace(mine, state=[state], sort="submitted", limit=_HELD)
             return (await ask(asked, LIST_JOBS, wanted, Jobs)).jobs or []
 
         counts: Mapping[str, int] = Counter(job.state for job in queued)
-        if found.next is not None:
+        if untold or not whole:
             counting = replace(mine, group_by=["state"], limit=ListJobs().limit, fields=[])
             groups = (await ask(asked, LIST_JOBS, counting, Jobs)).groups or ()
             counts = {group.key["state"]: group.count for group in groups}
@@ -146,7 +149,8 @@ class HomePage:
             no_machines="",
             ended=[row_of(job) for job in (await ask(asked, LIST_HISTORY, past, Jobs)).jobs or ()],
             queued=[row_of(job) for job in queued[:_LAST]],
-            by_minute=found.next is not None,
+            by_minute=bool(untold) or not whole,
+            untold=untold,
             claimed={group.key["machine"]: group.count for group in claimed.groups or ()},
         )
         return Shown(view, frames=found.frames)
