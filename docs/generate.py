@@ -101,6 +101,7 @@ _WRITERS: Final[Mapping[str, tuple[str, str, str]]] = {
     "batch": ("ce", "ce.<name of the schedd>", "batch/<claim>"),
     "lease": ("scaler", "scaler", "lease/<id>"),
     "orphan": ("scaler", "scaler", "orphan/<provider>.<digest of its handle>.<second>"),
+    "host": ("scaler", "scaler", "host/<machine>"),
     "offer": ("scaler", "scaler", "offer/<pool>.<offer>"),
     "template": ("scaler", "scaler", "template/<pool>.<key>"),
     "provider": ("scaler", "scaler", "provider/<name>"),

@@ -84,6 +84,10 @@ class StartdSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     """Devices below `/dev`, as patterns, whose use counts as use of the console (CONSOLE_DEVICES)."""
     administrators: tuple[str, ...] = ()
     """Who may drain this machine, beside the account that the startd runs as."""
+    can_hibernate: bool = False
+    """
+    The scaler may have this machine put to sleep while it has no job, and woken when one waits (HIBERNATE); its pool says when.
+    """
     slot_types: list[SlotType] = []
     """How the machine is divided into slots (SLOT_TYPE_N); none: one partitionable slot with everything."""
     slot_weight: NumberText = "Cpus"

@@ -142,6 +142,7 @@ async def running(
         find_isolation(settings, execute),
     )
     attributes = isolated | plugin_attributes(plugins, bus=settings.nats_url, ca=settings.nats_ca)
+    attributes |= {"CanHibernate": True} if settings.can_hibernate else {}
     facts = msgspec.structs.replace(facts, attributes={**attributes, **facts.attributes})
     machine = Machine(
         facts, capability=secrets.token_hex(16), local_capability=secrets.token_hex(16) if facts.local else ""
@@ -212,7 +213,9 @@ async def running(
             try:
                 await startd.take_over()
                 handlers = Handlers(
-                    startd, administrators=host.administrators(settings), leased=bool(settings.lease_ends)
+                    startd,
+                    administrators=host.administrators(settings),
+                    scaled=bool(settings.lease_ends) or settings.can_hibernate,
                 )
                 await bus.serve("startd", machine.facts.name, handlers.served(), version=VERSION)
                 _offer_local_slot(machine, settings)
