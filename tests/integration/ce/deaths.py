@@ -8,9 +8,11 @@ They are forked from a process that has read all modules.  How a job was at its 
 
 import asyncio
 import os
+import secrets
 import signal
 import sys
 import traceback
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -18,12 +20,16 @@ import msgspec
 from tests.conformance.batch.entrypoint import STARTD, Entrypoint, World, until
 
 from kettle import faults
+from kettle.pool.processes import end_all, mark, of_pool
 from kettle.storage import PgLog, PgWorkingSet
 from kettle.testing.patience import PATIENCE_S
 from kettle.testing.services import Backend
+from kettle_services.ce.batch.local import LocalJobs
+from kettle_services.ce.batch.port import Submission
 from kettle_services.ce.batch.settings import BatchSettings
 from kettle_services.ce.domain.attempts.attempt import Stage
 from kettle_wire.attempts import Ending
+from kettle_wire.batch import BatchId, BatchKind
 from kettle_wire.codes import HoldCode
 from kettle_wire.commands.startd import CONFIRM, DEACTIVATE, ClaimKey, Confirm, Deactivate, Deactivation
 from kettle_wire.worker_reports import FinalReport, Report
@@ -76,18 +82,23 @@ async def deaths(settings: BatchSettings, backend: Backend, place: Path) -> Ends
         settings, hook=str(hook), poll_least=0.1, poll_most=0.2, settling=0.1, patience=_SETTLING_S
     )
     words = [backend.dsn, msgspec.json.encode(settings).decode(), str(place)]
-    made = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "tests.integration.ce.deaths",
-        *words,
-        env={**os.environ, "PYTHONPATH": str(_ROOT)},
-        cwd=_ROOT,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    async with asyncio.timeout(3 * PATIENCE_S):
-        _, errors = await made.communicate()
+    name = f"deaths{secrets.token_hex(6)}"
+    try:
+        made = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "tests.integration.ce.deaths",
+            *words,
+            env={**os.environ, **mark(name), "PYTHONPATH": str(_ROOT)},
+            cwd=_ROOT,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        async with asyncio.timeout(3 * PATIENCE_S):
+            _, errors = await made.communicate()
+    finally:
+        left = end_all(partial(of_pool, name, place / "none of theirs"), deadline_s=PATIENCE_S)
     assert 0 == made.returncode, errors.decode()
+    assert not left, left
     return Ends(place)
 
 
@@ -146,8 +157,22 @@ def _end(dsn: str, settings: BatchSettings, place: Path, name: str, fault: str) 
         os._exit(1)
 
 
+def _count(place: Path) -> None:
+    """Submissions to this machine, which asks no hook."""
+    submit = LocalJobs.submit
+
+    async def counted(self: LocalJobs, submission: Submission) -> BatchId:
+        with (place / "submissions").open("a") as submissions:
+            submissions.write((place / "job").read_text())
+        return await submit(self, submission)
+
+    LocalJobs.submit = counted  # type: ignore[method-assign]
+
+
 def main(dsn: str, settings: BatchSettings, place: Path) -> None:
     """One after the other."""
+    if settings.kind is BatchKind.LOCAL:
+        _count(place)
     for name, (_, steps) in STEPS.items():
         (place / "job").write_text(f"{name}\n")
         for fault in steps:

@@ -51,7 +51,7 @@ async def following(
     cache = InputCache(home / "cache", Fetcher(bus, subjects, patience=_PATIENCE_S), limit_bytes=_CACHE_BYTES)
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     cache.restore()
-    systems = {each.name: opened(each, accounts) for each in settings}
+    systems = {each.name: opened(each, accounts, home) for each in settings}
 
     def names(run: Run, system: str) -> str:
         of = systems[system].settings
@@ -94,7 +94,7 @@ async def following(
 
 def _sandboxes(of: Opened, name: str, home: Path, accounts: Accounts) -> Sandboxes:
     directory = f"{of.settings.directory}/{name}"
-    if not of.settings.host:
+    if of.commands is None or not of.settings.host:
         return LocalSandboxes(directory, accounts)
     here = home / "results" / of.settings.name
     return RemoteSandboxes(of.commands, directory, here, patience=_TRANSFER_S)
@@ -102,7 +102,7 @@ def _sandboxes(of: Opened, name: str, home: Path, accounts: Accounts) -> Sandbox
 
 async def _close(systems: Mapping[str, Opened]) -> None:
     for each in systems.values():
-        await each.commands.close()
+        await each.close()
 
 
 async def _watch_leases(book: Book) -> None:

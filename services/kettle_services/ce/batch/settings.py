@@ -18,7 +18,10 @@ class BatchSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     directory: Annotated[str, msgspec.Meta(pattern=r"^/[^\x00\n]*$")]
     """Where jobs have their sandboxes: a directory that the nodes have too."""
     environment: dict[str, str] = {}
-    """Variables of its commands: `SLURM_CONF`, `SGE_ROOT`, `PATH`."""
+    """
+    Variables of its commands: `SLURM_CONF`, `SGE_ROOT`, `PATH`. Of another pool, where it is and with which credential:
+    `KETTLE_POOL_URL`, `BEARER_TOKEN_FILE`. Of kind `local`: what jobs have in their environment.
+    """
     host: str = ""
     """
     `USER@HOST` or `USER@HOST:PORT` where its commands are; empty: this machine. All jobs are then those of that login.
@@ -39,13 +42,18 @@ class BatchSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Of Grid Engine: that of jobs with several slots; empty: `smp`."""
     gpus: str = ""
     """What a GPU is called there; empty: `gpu` of Grid Engine, `ngpus` of OpenPBS, `gpus` of Torque."""
+    cpus: Annotated[int, msgspec.Meta(ge=0, le=100_000)] = 0
+    """Of kind `local`: so many CPUs of this machine its jobs have together; 0: all of them."""
+    memory: Annotated[int, msgspec.Meta(ge=0, le=1 << 40)] = 0
+    """Of kind `local`: so many MB of memory; 0: all that this machine has."""
     patience: _Seconds = 60.0
     """Seconds in which each of its commands ends."""
     poll_least: _Seconds = 1.0
     """Seconds between two questions for all jobs, at least."""
     poll_most: _Seconds = 10.0
     """
-    At most. In between it is twice as long as the last answer took while jobs change, and twenty times as long when none has for a minute.
+    At most. In between it is twice as long as the last answer took while jobs change (once as long if the answer takes more than half a
+    second), and twenty times as long when none has for a minute.
     """
     lost_after: _Seconds = 600.0
     """
@@ -55,3 +63,8 @@ class BatchSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """
     Seconds after which a job whose submission was in doubt is there or never will be, besides the time of the command.
     """
+
+    @property
+    def is_one_login(self) -> bool:
+        """Whether all jobs are one person's there, also when several people have submitted them here."""
+        return bool(self.host) or self.kind is BatchKind.KETTLE
