@@ -9,7 +9,6 @@ import os
 import signal
 import sys
 from asyncio.subprocess import PIPE
-from contextlib import aclosing
 from pathlib import Path
 
 import pytest
@@ -118,22 +117,18 @@ async def leaves_when_it_is_empty(pool: ThrowawayPool, home: Path, work: Path) -
     large for a message, has been fetched.
     """
     environ = {**pool.environ, "KETTLE_HOME": str(pool.home)}
-    program = "while test ! -e end; do sleep 0.05; done; head -c 700000 /dev/zero"
+    program = "touch begun; while test ! -e end; do sleep 0.05; done; head -c 700000 /dev/zero"
     last = JOBS.replace("echo $(ClusterId).$(ProcId)", program).replace("queue 4", "queue")
     submitted = await pool.client.submit(last, cwd=work)
     async with asyncio.timeout(PATIENCE_S):
-        async with aclosing(pool.client.watch(select(submitted.cluster))) as watched:
-            async for progress in watched:
-                if progress.counts["running"]:
-                    break
         places = (home / "execute", home / "startd" / "execute")  # root's jobs cannot reach the first
-        # Those of jobs that have ended may still be there.
-        while 1 != len(found := [path for place in places if place.exists() for path in place.glob("dir_*")]):
+        # Sandboxes of jobs that have ended may still be there.
+        while not (begun := [file for place in places if place.exists() for file in place.glob("dir_*/begun")]):
             await asyncio.sleep(0.02)
-        (sandbox,) = found
+        (running,) = begun
         stopped = pool.kill("shadow", signal.SIGSTOP)
         try:
-            (sandbox / "end").touch()
+            running.with_name("end").touch()
             leaving = await asyncio.create_subprocess_exec(*LEAVE, env=environ, stderr=PIPE)
             assert leaving.stderr is not None
             while "the results of 1 job(s)" not in (line := (await leaving.stderr.readline()).decode()):

@@ -16,7 +16,6 @@ _SETPRIV: Final = "/usr/bin:/bin:/usr/sbin:/sbin"
 _GRACE_S: Final = 5.0
 MOST_BYTES: Final = 64 << 20
 """That a command may write: a batch system with 100,000 jobs writes a third of it."""
-_PART: Final = 1 << 16
 _LATE: Final = frozenset({124, -9, 137})
 """What `timeout` ends with when it has ended the command, or was ended itself."""
 
@@ -42,36 +41,38 @@ class LocalCommands:
         become, environment = await self._become(account)
         if shutil.which(words[0], path=environment.get("PATH")) is None:
             raise NotStartedError(f"{words[0]} is not installed here")
-        pipe = asyncio.subprocess.PIPE
         limited = [*become, "timeout", f"--kill-after={_GRACE_S:g}", f"{within:g}", *words]
         with _in_memory(standard_input.encode()) as given:
             try:
-                process = await asyncio.create_subprocess_exec(
-                    *limited, stdin=given, stdout=pipe, stderr=pipe, env=environment, cwd="/"
+                transport, spoken = await asyncio.get_running_loop().subprocess_exec(
+                    _Spoken, *limited, stdin=given, env=environment, cwd="/"
                 )
             except OSError as error:
                 raise NotStartedError(f"{words[0]} cannot be run here: {error.strerror}") from None
         try:
             async with asyncio.timeout(within + 2 * _GRACE_S):
-                output, errors = await _spoken(process)
-        except _TooMuchError:
-            await _give_up(process)
-            raise EndNotSeenError(f"{words[0]} says more than {MOST_BYTES} bytes, and was ended") from None
+                await spoken.ended.wait()
         except TimeoutError:
             # Who has the account may stop `timeout`, and leave something behind that holds the other ends.
-            await _give_up(process)
+            await _kill(transport, spoken)
             raise EndNotSeenError(
                 f"{words[0]} did not end within {within:g} s, or what it has started"
             ) from None
         except asyncio.CancelledError:
-            if process.returncode is None:
-                process.terminate()  # which `timeout` passes on
-            await process.wait()
+            if transport.get_returncode() is None:
+                transport.terminate()  # which `timeout` passes on
+            await spoken.exited.wait()
             raise
-        status = process.returncode
+        else:
+            if spoken.too_much:
+                await _kill(transport, spoken)
+                raise EndNotSeenError(f"{words[0]} says more than {MOST_BYTES} bytes, and was ended")
+        finally:
+            transport.close()
+        status = transport.get_returncode()
         if status is None or status in _LATE:
             raise EndNotSeenError(f"{words[0]} did not end within {within:g} s")
-        return Ran(status, output.decode(errors="replace"), errors.decode(errors="replace"))
+        return Ran(status, spoken.of(1), spoken.of(2))
 
     async def _become(self, account: str) -> tuple[Sequence[str], Mapping[str, str]]:
         """
@@ -98,34 +99,46 @@ class _TooMuchError(Exception):
     """More than anybody needs, from a program that others have written."""
 
 
-async def _spoken(process: asyncio.subprocess.Process) -> tuple[bytes, bytes]:
-    """What it writes until its end."""
-    left = MOST_BYTES
+class _Spoken(asyncio.SubprocessProtocol):
+    """What a command writes until its end, and that of everything which has its pipes."""
 
-    async def of(stream: asyncio.StreamReader | None) -> bytes:
-        nonlocal left
-        assert stream is not None, "both were asked for"
-        parts = list[bytes]()
-        while part := await stream.read(_PART):
-            left -= len(part)
-            if left < 0:
-                raise _TooMuchError
-            parts.append(part)
-        return b"".join(parts)
+    def __init__(self) -> None:
+        self._left = MOST_BYTES
+        self._written: Final = {1: bytearray(), 2: bytearray()}
+        self.exited: Final = asyncio.Event()
+        self.ended: Final = asyncio.Event()
+        """It has ended and nothing holds its pipes, or it has written more than anybody needs."""
 
-    output, errors, _ = await asyncio.gather(of(process.stdout), of(process.stderr), process.wait())
-    return output, errors
+    @property
+    def too_much(self) -> bool:
+        """Whether it has written more than `MOST_BYTES`."""
+        return self._left < 0
+
+    def of(self, descriptor: int) -> str:
+        """What it has written to standard output, 1, or to standard error, 2."""
+        return self._written[descriptor].decode(errors="replace")
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        self._left -= len(data)
+        if self.too_much:
+            self.ended.set()
+        else:
+            self._written[fd] += data
+
+    def process_exited(self) -> None:
+        self.exited.set()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.ended.set()
 
 
-async def _give_up(process: asyncio.subprocess.Process) -> None:
-    """End a command, and read no more of what it has started."""
-    if process.returncode is None:
-        process.kill()
+async def _kill(transport: asyncio.SubprocessTransport, spoken: _Spoken) -> None:
+    """End a command; what it has started is not waited for."""
+    if transport.get_returncode() is None:
+        transport.kill()
         with suppress(TimeoutError):
             async with asyncio.timeout(_GRACE_S):
-                await process.wait()
-    # There is no other way to close its pipes.
-    process._transport.close()  # type: ignore[attr-defined]  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue, reportUnknownMemberType]  # noqa: SLF001
+                await spoken.exited.wait()
 
 
 @contextmanager

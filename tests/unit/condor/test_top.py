@@ -22,11 +22,10 @@ def test_a_process_is_measured_and_one_that_has_ended_is_not() -> None:
         try:
             ended = daemon(pid=2**22 + 1)  # larger than any process id
             busy, idle = daemon(pid=worker.pid), daemon(pid=os.getpid())
-            measure([busy, idle, ended], 0.3)
+            while not busy.cpu:  # what it gets within one measurement may be less than a tick of the kernel
+                measure([busy, idle, ended], 0.3)
         finally:
             worker.kill()
-    assert busy.cpu is not None
-    assert busy.cpu > 0
     assert idle.memory is not None
     assert idle.memory > 1
     assert (None, 0) == (ended.cpu, ended.memory)
