@@ -123,7 +123,9 @@ async def leaves_when_it_is_empty(pool: ThrowawayPool, home: Path, work: Path) -
     async with asyncio.timeout(PATIENCE_S):
         places = (home / "execute", home / "startd" / "execute")  # root's jobs cannot reach the first
         # Sandboxes of jobs that have ended may still be there.
-        while not (begun := [file for place in places if place.exists() for file in place.glob("dir_*/begun")]):
+        while not (
+            begun := [file for place in places if place.exists() for file in place.glob("dir_*/begun")]
+        ):
             await asyncio.sleep(0.02)
         (running,) = begun
         stopped = pool.kill("shadow", signal.SIGSTOP)

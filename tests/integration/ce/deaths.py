@@ -12,6 +12,8 @@ import secrets
 import signal
 import sys
 import traceback
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -24,9 +26,10 @@ from kettle.pool.processes import end_all, mark, of_pool
 from kettle.storage import PgLog, PgWorkingSet
 from kettle.testing.patience import PATIENCE_S
 from kettle.testing.services import Backend
+from kettle_services.ce.attempts.node_files import NodeFiles
 from kettle_services.ce.batch.local import LocalJobs
 from kettle_services.ce.batch.port import Submission
-from kettle_services.ce.batch.settings import BatchSettings
+from kettle_services.ce.batch.settings import BatchSettings, FilesSettings
 from kettle_services.ce.domain.attempts.attempt import Stage
 from kettle_wire.attempts import Ending
 from kettle_wire.batch import BatchId, BatchKind
@@ -102,10 +105,27 @@ async def deaths(settings: BatchSettings, backend: Backend, place: Path) -> Ends
     return Ends(place)
 
 
+class _Standing:
+    def on_reread(self, reread: Callable[[], None]) -> None:
+        """It never is told to."""
+
+
+@asynccontextmanager
+async def _files(place: Path) -> AsyncGenerator[NodeFiles | None]:
+    """What nodes fetch their files from, if `PLACE/files` has settings of it."""
+    said = place / "files"
+    if not said.exists():
+        yield None
+        return
+    files = NodeFiles(msgspec.json.decode(said.read_bytes(), type=FilesSettings), place)
+    async with files.running(_Standing()):
+        yield files
+
+
 async def look_after(dsn: str, settings: BatchSettings, place: Path, name: str) -> None:
     """Begin a job, or go on with it, until its end is reported."""
-    async with PgLog.connect(dsn, patience=PATIENCE_S) as log:
-        world = World(settings, place, log=log, working_set=PgWorkingSet(log.database))
+    async with PgLog.connect(dsn, patience=PATIENCE_S) as log, _files(place) as files:
+        world = World(settings, place, log=log, working_set=PgWorkingSet(log.database), files=files)
         async with world.running() as entrypoint:
             await entrypoint.well()
             if not entrypoint.claims:

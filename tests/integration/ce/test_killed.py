@@ -10,6 +10,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Final
 
+import msgspec
 import pytest
 from tests.conformance.batch.entrypoint import until
 from tests.integration.ce.deaths import deaths
@@ -19,10 +20,11 @@ from kettle.testing.servers.fake_batch import FakeBatch
 from kettle.testing.servers.fake_programs import FakePrograms
 from kettle.testing.servers.fake_slurm import FakeSlurm
 from kettle.testing.servers.grid_engine import ENVIRONMENT, grid_engine, no_grid_engine
+from kettle.testing.servers.held_port import held_port
 from kettle.testing.servers.slurm import no_slurm, slurm
 from kettle.testing.services import Backend
 from kettle.testing.throwaway_pool import throwaway_pool
-from kettle_services.ce.batch.settings import BatchSettings
+from kettle_services.ce.batch.settings import BatchSettings, FilesSettings
 from kettle_services.condor import launchers
 from kettle_wire.batch import BatchKind
 
@@ -117,6 +119,16 @@ async def other_pool(place: Path) -> AsyncGenerator[BatchSettings]:
 
 
 @asynccontextmanager
+async def apart(place: Path) -> AsyncGenerator[BatchSettings]:
+    """Programs that stand for Slurm, and nodes that fetch the files of their jobs."""
+    port = held_port()
+    files = FilesSettings(url=f"http://127.0.0.1:{port}", port=port)
+    (place / "files").write_bytes(msgspec.json.encode(files))
+    async with slurm_programs(place) as settings:
+        yield msgspec.structs.replace(settings, shared=False)
+
+
+@asynccontextmanager
 async def this_machine(place: Path) -> AsyncGenerator[BatchSettings]:
     """The machine of the entrypoint."""
     yield _settings(BatchKind.LOCAL, place, {})
@@ -133,6 +145,7 @@ _SYSTEMS: Final = {
     "a pool": pool,
     "a pool by its client": other_pool,
     "this machine": this_machine,
+    "nodes that share nothing": apart,
 }
 _ALWAYS: Final = ("programs of Slurm", "this machine")
 

@@ -23,6 +23,8 @@ from kettle_services.ce.domain.batch.local import Room
 from kettle_wire.batch import BatchKind
 
 _WITHOUT_COMMANDS: Final = frozenset({BatchKind.KETTLE, BatchKind.LOCAL})
+_CARRIED: Final = frozenset({BatchKind.SLURM, BatchKind.SGE, BatchKind.PBS, BatchKind.TORQUE, BatchKind.LSF})
+"""Kinds whose jobs can fetch their files themselves."""
 _HERE: Final = 8
 """Commands that submit, at the same time on this machine."""
 _IN_ONE_SESSION: Final = 50
@@ -51,6 +53,11 @@ def opened(settings: BatchSettings, accounts: Accounts, home: Path) -> Opened:
     Raises:
         SettingsError: its host cannot be used.
     """
+    if not settings.shared and settings.kind not in _CARRIED:
+        raise SettingsError(
+            f"batch system {settings.name}: shared = false is for {', '.join(sorted(_CARRIED))}; one of kind {settings.kind} "
+            "has its files where this service has them"
+        )
     if settings.kind in _WITHOUT_COMMANDS:
         if settings.host:
             raise SettingsError(

@@ -9,6 +9,24 @@ from kettle_wire.batch import BatchKind
 _Seconds = Annotated[float, msgspec.Meta(gt=0, le=86_400 * 30)]
 
 
+class FilesSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where nodes fetch the files of their jobs that share no file system with us: the table `[ce.files]`."""
+
+    url: Annotated[
+        str, msgspec.Meta(pattern=r"^(https://|http://(127\.0\.0\.1|\[::1\]|localhost)(:|/|$))[^\s\"']*$")
+    ]
+    """How nodes call it; without encryption only on one machine."""
+    address: str = "127.0.0.1"
+    """At which this service listens."""
+    port: Annotated[int, msgspec.Meta(ge=1, le=65535)] = 9620
+    certificate: str = ""
+    """Path of its certificate (PEM); empty: a proxy before it has one."""
+    key: str = ""
+    """Path of the key of that certificate."""
+    authority: str = ""
+    """Path of the certificate of who has signed it; empty: one that the nodes trust anyway."""
+
+
 class BatchSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A batch system whose commands are run here, or on a host that is reached by SSH."""
 
@@ -17,6 +35,11 @@ class BatchSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     kind: BatchKind
     directory: Annotated[str, msgspec.Meta(pattern=r"^/[^\x00\n]*$")]
     """Where jobs have their sandboxes: a directory that the nodes have too."""
+    shared: bool = True
+    """
+    Whether the nodes see that directory as this service does; if not, each makes one of its own there, and jobs fetch their files from
+    `[ce.files]` and send their results there.
+    """
     environment: dict[str, str] = {}
     """
     Variables of its commands: `SLURM_CONF`, `SGE_ROOT`, `PATH`. Of another pool, where it is and with which credential:
