@@ -117,7 +117,9 @@ def _kept_outputs(
 
 
 async def _surveyed(settings: StartdSettings, execute: Path) -> tuple[Facts, list[Plugin], Isolation]:
-    """What there is on this machine, and what of it is for jobs; each part waits for programs of its own most of the time."""
+    """
+    What there is on this machine, and what of it is for jobs; each part waits for programs of its own most of the time.
+    """
     facts, plugins, (isolation, isolated) = await asyncio.gather(
         asyncio.to_thread(survey, settings, execute),
         find_plugins(settings),
