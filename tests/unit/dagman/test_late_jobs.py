@@ -4,6 +4,7 @@ import pytest
 
 from kettle_services.dagman.domain.reading import STEP
 from kettle_services.dagman.domain.workflow import Workflow
+from kettle_wire.ads import Ad
 from kettle_wire.attempts import ExitRecord
 from kettle_wire.codes import JobStatus, NodeState
 from kettle_wire.events import (
@@ -29,7 +30,7 @@ async def of_three() -> tuple[Service, Workflow]:
     asked = await dagman(dag_job(JobStatus.RUNNING, runs=True))
     workflow = await asked.start(started(Plan(names=["A"])).plan)
     (step,) = workflow.orders
-    ad = {STEP: f"7/{step.node}/0/{step.part}/0"}
+    ad: Ad = {STEP: f"7/{step.node}/0/{step.part}/0"}
     take(
         asked,
         "cluster/9",
