@@ -139,6 +139,9 @@ SCRIPTS: Final = {
         ("--rounds=1",),
         ("restart", "--nodes", "100000"),
     ),
+    "workflow_tasks": Script(
+        "workflow_runs.py", "a job of 100 tasks", ("--rounds=1",), ("tasks", "--nodes", "100")
+    ),
     "routes": Script(
         "routes.py", "routes of a compute entrypoint: decisions a second", ("--rounds=3", "--jobs=500")
     ),
@@ -200,6 +203,7 @@ OPTIONAL: Final = (
     "workflow_chain",
     "workflow_fan_out",
     "workflow_restart",
+    "workflow_tasks",
     "workflows",
 )
 """
@@ -210,7 +214,7 @@ TOGETHER: Final[dict[str, tuple[str, ...]]] = {
     "ce": ("routes",),
     "identity": ("logins", "identity_pool"),
     "gateway": ("streams", "pages", "live_pages", "gateway_pool"),
-    "workflows": ("workflow_chain", "workflow_fan_out", "workflow_restart"),
+    "workflows": ("workflow_chain", "workflow_fan_out", "workflow_restart", "workflow_tasks"),
 }
 """Parts that are run with another one, because they are about the same."""
 TABLE: Final[dict[str, tuple[str, ...]]] = {
