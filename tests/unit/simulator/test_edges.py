@@ -1,4 +1,6 @@
-"""What is at the edge of what can be: nothing to do, nothing in the way, everything at once; and what a run says of itself."""
+"""
+What is at the edge of what can be: nothing to do, nothing in the way, everything at once; and what a run says of itself.
+"""
 
 import json
 from pathlib import Path
@@ -67,7 +69,7 @@ def test_what_is_due_at_one_moment_has_an_order() -> None:
 
 
 def test_core_hours_are_the_sum_of_all_attempts() -> None:
-    """Those of runs that were lost with their hosts are told apart, and both together are what the events say."""
+    """Runs that were lost with their hosts are told apart, and both together are what the events say."""
     began: dict[str, int] = {}
     whole = 0
 
@@ -117,7 +119,9 @@ def test_progress_is_lines_on_standard_error(tmp_path: Path, capsys: pytest.Capt
 def test_a_run_says_before_how_much_memory_it_takes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A million jobs on a million cores took 4.8 GB with Kettle's deciders; it is told where that may be too much."""
+    """
+    A million jobs on a million cores took 4.8 GB with Kettle's deciders; it is told where that may be too much.
+    """
     work, platform = Workload.generated(1_000_000, duration=600), Platform.star(hosts=25_000, cores=40)
     assert 4.5e9 < Simulation(platform=platform, workload=work, rules=USUAL).memory < 7e9
     assert 3e8 < Simulation(platform=platform, workload=work).memory < 5e8
