@@ -288,7 +288,9 @@ def _course(file: CheckedFile, tables: dict[str, Any]) -> Course:
         pools=_pools(file, tables.get("pool", [])),
         max_concurrent_uploads=said.max_concurrent_uploads,
         max_concurrent_downloads=said.max_concurrent_downloads,
-        **times,
+        step=times["step"],
+        latency=times["latency"],
+        start=times["start"],
     )
 
 

@@ -39,7 +39,7 @@ CONFIDENCE: Final = 0.99
 _US: Final = 1e6
 _SIGMA: Final = 0.5
 
-QUEUES: Final = {
+QUEUES: Final[dict[str, tuple[Distribution, int, float]]] = {
     "M/M/1": (Exponential(1.0), 1, 0.6),
     "M/D/1": (Constant(1.0), 1, 0.7),
     "M/U/1": (Uniform(0.5, 1.5), 1, 0.7),

@@ -68,7 +68,7 @@ FILE is TOML (or JSON, named *.json):
 
   [[workload]]
   workflow = "blast.json"        # WfFormat 1.4 to 1.6: jobs that wait for others, with their recorded times
-  times = 20                     # submitted so often
+  times = 20                     # submitted so often; think = "20 min" in the place of every: when the last one has ended, and then
   every = "5 min"
 
   [[workload]]

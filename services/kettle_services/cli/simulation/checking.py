@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     )
     if asked and platform.cores:
         screen.say(f"All cores together need {duration(asked / platform.cores)} for that at speed 1.")
-    screen.say(f"It needs about {size(simulation.memory / 1024)} of memory.")
+    screen.say(f"It needs about {size(round(simulation.memory / (1 << 20)) * 1024.0)} of memory.")
     for bad in described.skipped:
         screen.note(f"line {bad.line} is left out: {bad.why}")
     return 0

@@ -109,14 +109,18 @@ def _played(
 
 def _tell_memory(simulation: Simulation, screen: Screen) -> None:
     """Before it begins, if this machine may have too little for it."""
-    needed, available = simulation.memory, _available()
+    needed, available = simulation.memory, available_memory()
     if available is not None and needed > available:
         screen.note(
-            f"It needs about {size(needed / 1024)} of memory, and this machine has {size(available / 1024)} left."
+            f"It needs about {_mebibytes(needed)} of memory, and this machine has {_mebibytes(available)} left."
         )
 
 
-def _available() -> int | None:
+def _mebibytes(octets: int) -> str:
+    return size(round(octets / (1 << 20)) * 1024.0)
+
+
+def available_memory() -> int | None:
     """Bytes that programs can still have, by the kernel; None: it does not say."""
     try:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()

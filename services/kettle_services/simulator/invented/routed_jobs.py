@@ -13,6 +13,7 @@ from kettle_services.simulator.domain.clock import ROUTES
 from kettle_services.simulator.domain.simulation import PeriodSimulation
 from kettle_services.simulator.invented.period_of_workload import SHARD
 from kettle_wire.commands.routing import RouteCount, VoCount
+from kettle_wire.jobs import JobId
 
 _ALL: Final = 1 << 62
 
@@ -23,7 +24,7 @@ class RoutedJobs:
     def __init__(self, table: RouteTable, simulation: PeriodSimulation) -> None:
         self._table, self._simulation = table, simulation
         self._queue = simulation.running.schedds[SHARD].queue
-        self._waiting: dict[tuple[int, int], WaitingJob] = {}
+        self._waiting: dict[JobId, WaitingJob] = {}
         self._known = self._queue.routing.news
         self._turn = 0
         self._decides = False

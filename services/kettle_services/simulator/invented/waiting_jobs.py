@@ -35,7 +35,7 @@ class WaitingJobs:
     def ended(self, job: int, now: int) -> None:
         """One has ended; those that waited for it alone come now, or at their earliest time."""
         for child in self._parents.ended(job):
-            at = max(now, int(self._workload.submitted[child]))
+            at = max(now + self._parents.lag(child), int(self._workload.submitted[child]))
             self.last = max(self.last, at)
             self._simulation.clock.at(at, partial(self._submit, child, at), turn=COMES)
 

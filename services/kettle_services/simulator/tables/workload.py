@@ -16,11 +16,12 @@ from kettle_services.simulator.platforms.quantities import (
     whole_bytes,
 )
 from kettle_services.simulator.workloads.arrivals import Daily, arrivals
-from kettle_services.simulator.workloads.distributions import Constant, Distribution
+from kettle_services.simulator.workloads.distributions import Constant, Distribution, Randomness
 from kettle_services.simulator.workloads.job_kinds import JobKind
 from kettle_services.simulator.workloads.prominence_documents import read_prominence
 from kettle_services.simulator.workloads.submit_files import read_submit
 from kettle_services.simulator.workloads.swf import BadLine, Trace, TraceError, read_swf
+from kettle_services.simulator.workloads.thinking import one_after_another
 from kettle_services.simulator.workloads.workflows import WorkflowError, read_dag, read_wfformat
 from kettle_services.simulator.workloads.workload import Workload
 
@@ -56,7 +57,9 @@ class JobsTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     prominence: str = ""
     """Path of a PROMINENCE document, of a job or a workflow; without a duration, each job takes its walltime."""
     times: Count = 1
-    """How often the file is submitted, as `every` and `arrivals` say."""
+    """How often the file is submitted, as `every` and `arrivals` say; with `think`, how often jobs by rules are, too."""
+    think: Quantity | Distribution = 0.0
+    """How long somebody looks at what came of it before it is submitted again."""
     after: Quantity = 0.0
     """By how much later all of it comes."""
     requested_time: bool = False
@@ -88,6 +91,8 @@ def workload_of(
         names = ", ".join(("jobs", "swf", *_paths(said)))
         raise file.refuse(keys, f"only one of these says what the jobs are: {names}")
     work = _jobs(file, keys, said, seed, skipped, grid=grid, skip_bad=skip_bad)
+    if said.think != 0.0:
+        work = _thought_about(file, keys, said, seed, work)
     if said.routed:
         work = work.routed()
     try:
@@ -95,6 +100,25 @@ def workload_of(
     except QuantityError as error:
         raise file.refuse((*keys, "after"), str(error)) from error
     return work.repeated(np.array([after], dtype=np.int64)) if after else work
+
+
+def _thought_about(
+    file: CheckedFile, keys: tuple[str, ...], said: JobsTable, seed: int, work: Workload
+) -> Workload:
+    """With the time in which people look at one part before they submit the next one."""
+    if said.times < 2 or said.every or said.swf or said.supercomputer:
+        raise file.refuse(
+            (*keys, "think"),
+            "think is for what is submitted some times, each when the one before has ended: times = N, without every",
+        )
+    try:
+        draws = said.think
+        draws = Constant(seconds(draws)) if isinstance(draws, int | float | str) else draws
+        thinks = np.rint(draws.draw(Randomness(seed, "thinking"), said.times) * 1e6).astype(np.int64)
+        thinks[0] = 0
+        return one_after_another(work, said.times, thinks)
+    except ValueError as error:
+        raise file.refuse((*keys, "think"), str(error)) from error
 
 
 def _jobs(
@@ -131,7 +155,7 @@ def _jobs(
                 user=said.user,
             )
         return Workload.generated(
-            said.jobs,
+            said.jobs * (said.times if said.think != 0.0 else 1),
             duration=said.duration,
             every=said.every,
             poisson=said.arrivals == "poisson",

@@ -11,14 +11,17 @@ Indices = NDArray[np.int64]
 class Dependencies:
     """
     For each job those that it waits for: the parents of job `n` are `parents[starts[n]:starts[n + 1]]`, each once, in ascending order.
+
+    `lags`: how much later than the last of their ends each is submitted, in microseconds; None: at once.
     """
 
-    def __init__(self, starts: ArrayLike, parents: ArrayLike) -> None:
+    def __init__(self, starts: ArrayLike, parents: ArrayLike, lags: Indices | None = None) -> None:
         """
         Raises ValueError: there is no such job, or jobs wait for each other in a circle; the message says which.
         """
         self.starts: Indices = np.asarray(starts, dtype=np.int64)
         self.parents: Indices = np.asarray(parents, dtype=np.int64)
+        self.lags = lags
         if len(self.parents) and not 0 <= self.parents.min() <= self.parents.max() < len(self):
             raise ValueError(f"there are {len(self)} jobs, and some wait for others")
         ordered = self.ordered()
@@ -27,12 +30,12 @@ class Dependencies:
             raise ValueError(f"job {first}: it waits for a job that waits for it, or for jobs that do")
 
     @classmethod
-    def of(cls, jobs: int, edges: Iterable[tuple[int, int]]) -> "Dependencies":
+    def of(cls, jobs: int, edges: Iterable[tuple[int, int]], lags: Indices | None = None) -> "Dependencies":
         """Of so many jobs, in which each second of a pair waits for the first.  Raises ValueError."""
         pairs = np.array(sorted({(child, parent) for parent, child in edges}), dtype=np.int64).reshape(-1, 2)
         if len(pairs) and not 0 <= pairs.min() <= pairs.max() < jobs:
             raise ValueError(f"there are {jobs} jobs, and some wait for others")
-        return cls(_bounds(pairs[:, 0], jobs), pairs[:, 1])
+        return cls(_bounds(pairs[:, 0], jobs), pairs[:, 1], lags)
 
     def __len__(self) -> int:
         return len(self.starts) - 1
@@ -78,7 +81,9 @@ class Dependencies:
         place[order] = np.arange(len(self), dtype=np.int64)
         waiting = np.repeat(np.arange(len(self), dtype=np.int64), self.counts)
         return Dependencies.of(
-            len(self), zip(place[self.parents].tolist(), place[waiting].tolist(), strict=True)
+            len(self),
+            zip(place[self.parents].tolist(), place[waiting].tolist(), strict=True),
+            None if self.lags is None else self.lags[order],
         )
 
     def __add__(self, other: "Dependencies") -> "Dependencies":
@@ -86,6 +91,7 @@ class Dependencies:
         return Dependencies(
             np.concatenate([self.starts, other.starts[1:] + len(self.parents)]),
             np.concatenate([self.parents, other.parents + len(self)]),
+            None if self.lags is other.lags is None else np.concatenate([_lags(self), _lags(other)]),
         )
 
 
@@ -94,6 +100,7 @@ class OpenParents:
 
     def __init__(self, waits: Dependencies) -> None:
         self._open: list[int] = waits.counts.tolist()
+        self._lags = None if waits.lags is None else waits.lags.tolist()
         bounds, children = waits.children()
         self._bounds: list[int] = bounds.tolist()
         self._children: list[int] = children.tolist()
@@ -103,6 +110,10 @@ class OpenParents:
         """Jobs that wait for none."""
         return [job for job, count in enumerate(self._open) if not count]
 
+    def lag(self, job: int) -> int:
+        """How much later it is submitted, in microseconds."""
+        return 0 if self._lags is None else int(self._lags[job])
+
     def ended(self, job: int) -> list[int]:
         """Jobs that waited for this one as the last of theirs."""
         ready: list[int] = []
@@ -111,6 +122,10 @@ class OpenParents:
             if not self._open[child]:
                 ready.append(child)
         return ready
+
+
+def _lags(waits: Dependencies) -> Indices:
+    return np.zeros(len(waits), dtype=np.int64) if waits.lags is None else waits.lags
 
 
 def none_of(jobs: int) -> Dependencies:

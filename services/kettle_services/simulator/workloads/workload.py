@@ -203,6 +203,7 @@ class Workload:
             waits = Dependencies(
                 np.append((waits.starts[:-1] + edges[:, None]).ravel(), times * len(waits.parents)),
                 (waits.parents + shifts[:, None]).ravel(),
+                None if waits.lags is None else np.tile(waits.lags, times),
             )
         columns = {name: np.tile(getattr(self, name), times) for name in self.COLUMNS}
         columns["submitted"] = (self.submitted + np.asarray(at)[:, None]).ravel()

@@ -47,4 +47,4 @@ class DependentJobs:
     def reported(self, job: int, now: int) -> None:
         """The submitter hears of the end of a job, by its number in the pool."""
         for child in self._parents.ended(self.jobs[job]):
-            heappush(self._ready, (max(now, self._earliest[child]), child))
+            heappush(self._ready, (max(now + self._parents.lag(child), self._earliest[child]), child))
