@@ -361,9 +361,9 @@ class SlowFile:
     async def served(self) -> AsyncGenerator[None]:
         app = web.Application()
         app.router.add_get("/slow", self._answer)
-        runner = web.AppRunner(app)
+        runner = web.AppRunner(app, shutdown_timeout=0.1)
         await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0, shutdown_timeout=0.0)
+        site = web.TCPSite(runner, "127.0.0.1", 0)
         await site.start()
         self._port = runner.addresses[0][1]
         try:
