@@ -92,6 +92,11 @@ async def unless(event: asyncio.Event) -> AsyncGenerator[None]:
             waiting.cancel()
 
 
+def _hibernates(settings: StartdSettings) -> Ad:
+    """What is said of a machine that may be put to sleep; of others nothing."""
+    return {"CanHibernate": True} if settings.can_hibernate else {}
+
+
 def _counted(cache: InputCache) -> Callable[[], Ad]:
     """What the startd's own ad says of itself that changes all the time."""
     duty = DutyCycle()
@@ -142,8 +147,9 @@ async def running(
         find_isolation(settings, execute),
     )
     attributes = isolated | plugin_attributes(plugins, bus=settings.nats_url, ca=settings.nats_ca)
-    attributes |= {"CanHibernate": True} if settings.can_hibernate else {}
-    facts = msgspec.structs.replace(facts, attributes={**attributes, **facts.attributes})
+    facts = msgspec.structs.replace(
+        facts, attributes={**attributes, **_hibernates(settings), **facts.attributes}
+    )
     machine = Machine(
         facts, capability=secrets.token_hex(16), local_capability=secrets.token_hex(16) if facts.local else ""
     )
