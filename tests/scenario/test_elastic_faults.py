@@ -361,9 +361,9 @@ class SlowFile:
     async def served(self) -> AsyncGenerator[None]:
         app = web.Application()
         app.router.add_get("/slow", self._answer)
-        runner = web.AppRunner(app)
+        runner = web.AppRunner(app, shutdown_timeout=0.1)
         await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0, shutdown_timeout=0.0)
+        site = web.TCPSite(runner, "127.0.0.1", 0)
         await site.start()
         self._port = runner.addresses[0][1]
         try:
@@ -398,7 +398,7 @@ queue
 async def test_a_machine_that_is_taken_back_while_files_are_moved(
     peer: str, on_cloud: Case, on_pilots: Case, tmp_path: Path
 ) -> None:
-    """It has half of an input file: the job has all of it on the next machine, and begins once."""
+    """It has half of an input file: the job has all of it on the next machine."""
     on, file = on_cloud if peer == "cloud" else on_pilots, SlowFile()
     async with file.served():
         await on.applied(most=1)

@@ -47,6 +47,8 @@ class SubmitterAd(msgspec.Struct, frozen=True, kw_only=True):
     """How many slots of this pool it has, with those that are being asked for; 0 also from an older schedd."""
     flocked: int = 0
     """How many of its jobs run in other pools; they are not among the `running` ones."""
+    flocks: bool = False
+    """Whether other pools may take its jobs."""
     tag: str = ""
     """
     In another pool than the schedd's own: the name under which its schedd calls that pool (SubmitterTag).

@@ -122,7 +122,7 @@ class OfferStanding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     offer: str
     provider: str
     leases: int = 0
-    """Machines of it that are not gone."""
+    """Machines of it that are not gone; of a static pool those that it names."""
     closed_until: float = 0.0
     """No machine of it is ordered before, seconds since the epoch; 0: it is open, -1: until somebody opens it."""
     error: ErrorClass | None = None

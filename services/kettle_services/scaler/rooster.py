@@ -101,6 +101,12 @@ class Rooster:
         pools = self._record.state.pools.states
         return list(members((pools[name] for name in sorted(pools)), self._record.state.hosts.states))
 
+    def unseen(self, member: Member) -> float:
+        """
+        Since when a machine that counts as awake shows no slot, seconds since the epoch; 0: it does, or does not count so.
+        """
+        return self._missing.get(member.name, 0.0)
+
     def planned(self, made: PlanMade) -> tuple[Changes, list[HostAct]]:
         """What a plan comes to: what is recorded with it, and what is done after that."""
         changes, acts = Changes(), list[HostAct]()

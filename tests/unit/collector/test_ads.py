@@ -188,3 +188,14 @@ def test_forwarded_keys_that_are_none(key: str) -> None:
         adverts.put(key, encode({"Name": "x"}), NOW)
     assert 2 == len(query(adverts, "Machine"))
     adverts.drop(key)
+
+
+def test_a_machine_that_sleeps_is_seen_among_the_machines() -> None:
+    """Its slots are ads of machines, of which no updates are counted: it says nothing."""
+    adverts = Adverts(lifetime=900.0)
+    ad: Ad = {"Name": "slot1@desk1", "Machine": "desk1", "Offline": True, "MyType": "Machine"}
+    adverts.put("Offline.slot1=40desk1", msgspec.msgpack.encode(ad), 10.0)
+    query = Query(kind="Machine", constraint=parse("Offline =?= true"), projection=[], limit=10)
+    [found] = page(adverts, query, 10.0, lambda: 0.0).ads
+    assert ("slot1@desk1", None) == (found["Name"], found.get("UpdatesTotal"))
+    assert {"machine": 1} == adverts.counts()

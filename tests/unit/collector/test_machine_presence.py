@@ -38,6 +38,7 @@ def test_whose_ad() -> None:
     assert Sighting("a", 8, 2048) == sighting("Machine.x", slot)
     assert sighting("Machine.x", {"Name": "slot1@a"}) is None
     assert sighting("Absent.x", slot) is None
+    assert sighting("Offline.x", slot) is None
     assert sighting("Scheduler.a", {"Name": "a", "Machine": "a"}) is None
 
 

@@ -105,3 +105,11 @@ def test_a_map_says_the_same_as_columns() -> None:
     assert ["ada", "ada", ""] == [found.owners[at] for at in found.owner]
     assert (["ada", ""], ["X86_64", "aarch64"]) == (found.owners, found.arches)
     assert [[8.0, 1.0, 0.0], [2000, 2000, 1000]] == [found.used, found.since]
+
+
+def test_a_machine_that_sleeps_is_not_free() -> None:
+    """Its last ads are there to be seen, and nothing of it can be used."""
+    assert ["a"] == [
+        use.name
+        for use in machine_uses([slot("slot1@b", Offline=True, Machine="b"), slot("slot1@a", Machine="a")])
+    ]

@@ -105,6 +105,8 @@ class Lab:
         self.spent: dict[str, float] = {}
         self.slots: dict[str, Ad] = {}
         self.requests: dict[str, list[ResourceRequest]] = {}
+        self.flocks: set[str] = set()
+        """Submitters whose jobs other pools may take."""
         self.rights = Rights()
         self.patience = Patience()
         self.max_actions = 1000
@@ -151,7 +153,15 @@ class Lab:
         submitters = [
             (
                 name,
-                SubmitterAd(name=name, schedd="s", idle=0, running=0, held=0, requests=requests),
+                SubmitterAd(
+                    name=name,
+                    schedd="s",
+                    idle=0,
+                    running=0,
+                    held=0,
+                    requests=requests,
+                    flocks=name in self.flocks,
+                ),
             )
             for name, requests in sorted(self.requests.items())
         ]

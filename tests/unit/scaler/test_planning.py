@@ -381,6 +381,18 @@ def test_nobody_waits_for_what_never_comes() -> None:
     assert {"small": 1} == machines(lab.plan())
 
 
+def test_what_other_pools_may_take_waits_for_them() -> None:
+    """Although nothing that is there could ever take it."""
+    lab = Lab(pool(waits=5.0))
+    lab.flocks.add("ann")
+    lab.queue(1)
+    assert {} == machines(lab.plan())
+    lab.now += 4.0
+    assert {} == machines(lab.plan())
+    lab.now += 1.0
+    assert {"small": 1} == machines(lab.plan())
+
+
 def test_a_job_that_has_just_got_a_slot_is_no_reason_for_a_machine() -> None:
     """Its schedd still shows it as idle, and its slot is taken already."""
     lab = Lab(pool(waits=0.0))

@@ -28,6 +28,10 @@ def leases(arguments: argparse.Namespace, screen: Screen) -> int:
     if screen.as_json:
         screen.json(found)
         return 0
+    if not found.leases:
+        of = f"of the pool {arguments.pool}" if arguments.pool else "of any pool"
+        screen.say(f"No machine {of} is {' or '.join(each.value for each in states) or 'there now'}.")
+        return 0
     now = time.time()
     rows = [_row(each, now=now) for each in found.leases]
     screen.table(
@@ -78,7 +82,7 @@ def _state(text: str) -> LeaseState:
     known = [state.value for state in LeaseState]
     if text not in known:
         raise UsageError(
-            f"no lease is ever '{text}'{did_you_mean(text, known)}; its states are: {', '.join(known)}"
+            f"no lease is ever '{text}': its states are {', '.join(known)}{did_you_mean(text, known)}"
         )
     return LeaseState(text)
 

@@ -35,6 +35,9 @@ def pools(arguments: argparse.Namespace, screen: Screen) -> int:
     if screen.as_json:
         screen.json(found)
         return 0
+    if not found:
+        screen.say("There is no pool of workers.  An administrator begins one with: kettle pool example")
+        return 0
     rows = [
         (
             each.name,

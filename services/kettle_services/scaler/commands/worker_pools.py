@@ -140,7 +140,11 @@ class PoolCommands:
             digest=state.digest,
             applied_by=state.by,
             offers=[self._offer(state, offer) for offer in state.pool.offers],
-            hosts=[_host(each) for each in self._rooster.members() if each.pool.name == state.pool.name],
+            hosts=[
+                _host(each, self._rooster.unseen(each))
+                for each in self._rooster.members()
+                if each.pool.name == state.pool.name
+            ],
         )
 
     async def explain(self, request: wire.ExplainPlan, caller: Identity) -> wire.PlanExplained:
@@ -269,7 +273,8 @@ class PoolCommands:
             leases=sum(
                 lease.requested.pool == pool and lease.offer.name == offer.name
                 for lease in book.leases.values()
-            ),
+            )
+            or len(offer.machines),
             closed_until=(closure.until or _FOR_GOOD) if closure is not None else 0.0,
             error=closure.error if closure is not None else None,
             words=closure.words if closure is not None else "",
@@ -278,8 +283,10 @@ class PoolCommands:
         )
 
 
-def _host(member: Member) -> HostShown:
+def _host(member: Member, unseen: float) -> HostShown:
+    """A machine; `unseen`: since when it is missing although it counts as awake, 0: it is not."""
     host = member.host
+    words = "it shows no slot" if unseen and not host.words else host.words
     return HostShown(
         machine=member.name,
         offer=member.offer.name,
@@ -288,7 +295,7 @@ def _host(member: Member) -> HostShown:
         deadline=host.until,
         again=host.again,
         failures=host.failures,
-        words=host.words,
+        words=words,
     )
 
 

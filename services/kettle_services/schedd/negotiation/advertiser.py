@@ -177,6 +177,7 @@ class ScheddAdvertiser:
             idle=tally.get("idle", 0),
             running=max(tally.get("running", 0) - elsewhere, 0),
             flocked=flocked,
+            flocks=bool(self._settings.flock_to),
             held=tally.get("held", 0),
             requests=self._demand.requests(submitter),
             machine=str(self._facts["Machine"]),

@@ -320,6 +320,7 @@ class _VisitedPool:
             cycle=self._cycles.get(submitter, 0),
             claims=running + self._flock.asked(submitter),
             tag=self._visit.name,
+            flocks=True,
         )
 
     async def matched(self, request: Matched, caller: Identity) -> Done:

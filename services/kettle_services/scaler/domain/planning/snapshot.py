@@ -74,6 +74,8 @@ class Snapshot:
         longest = max([inputs.settles, *(state.pool.waits for state in inputs.pools)])
         patience.note(found.groups, inputs.now, longest)
         helpless = unable(self._table, self._staying(inputs), found.groups, context)
+        away = {(ad.name, ad.schedd) for _, ad in self._submitters if ad.flocks}
+        helpless = frozenset(key for key in helpless if key[:2] not in away)  # another pool has its chance
         needed = frozenset(self._lease(row) for row in found.needed)
         demand = Demand(
             groups=found.groups,
