@@ -26,6 +26,10 @@ class BatchKind(StrEnum):
     LSF = "lsf"
     HTCONDOR = "htcondor"
     """HTCondor, or another Kettle pool, by their commands."""
+    KETTLE = "kettle"
+    """Another Kettle pool, by its own client."""
+    LOCAL = "local"
+    """This machine itself: the entrypoint starts the jobs."""
 
 
 class BatchState(StrEnum):

@@ -386,6 +386,8 @@ class RefusalCode(StrEnum):
     """The compute entrypoint takes no jobs: an administrator drains it."""
     CE_VO_FULL = "ce.vo_full"
     """The VO has as many jobs as it may."""
+    CE_VO_SPOOL_FULL = "ce.vo_spool_full"
+    """The files of the VO's jobs take more of the spool than they may."""
     CE_VO_NOT_ALLOWED = "ce.vo_not_allowed"
     """The compute entrypoint takes no jobs of the caller's VO, or nobody has said of which it is."""
     CHANGED = "changed"

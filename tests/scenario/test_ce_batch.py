@@ -3,7 +3,7 @@ What befalls jobs on their way to a batch system: kills of the entrypoint, of th
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any, Final
@@ -51,8 +51,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def fake(place: Path) -> FakeSlurm:
-    return FakeSlurm(place / "slurm")
+def fake(place: Path) -> Generator[FakeSlurm]:
+    with FakeSlurm(place / "slurm") as programs:
+        yield programs
 
 
 @pytest.fixture(scope="module")
@@ -141,6 +142,7 @@ async def test_a_job_survives_all_deaths_of_its_entrypoint(
     assert 3 == done.exit.code
     assert "ran\n" == (tmp_path / "ran").read_text()
     assert 1 == len(fake.jobs())
+    await until(lambda: not fake.running(), fake.running)
 
 
 async def test_a_hundred_jobs_that_the_site_removes_become_what_their_routes_say(

@@ -77,11 +77,11 @@ async def test_diracs_pilots_come_through_the_entrypoint(tmp_path: Path, place: 
     home.mkdir()
     with tempfile.TemporaryDirectory(prefix="kettle-dirac-", dir="/tmp") as open_to_all:
         os.chmod(open_to_all, 0o755)  # noqa: PTH101 - a string
-        fake = FakeSlurm(Path(open_to_all, "slurm"))
-        fake.set_mode("runs")
-        for path in (fake.place, *fake.place.iterdir()):
-            shutil.chown(path, another)
-        await _submitted_by_dirac(python, place, home, Path(open_to_all), fake, another)
+        with FakeSlurm(Path(open_to_all, "slurm")) as fake:
+            fake.set_mode("runs")
+            for path in (fake.place, *fake.place.iterdir()):
+                shutil.chown(path, another)
+            await _submitted_by_dirac(python, place, home, Path(open_to_all), fake, another)
 
 
 async def _submitted_by_dirac(

@@ -100,7 +100,7 @@ _SET_LATER: Final = frozenset({
     "JobCurrentStartExecutingDate", "JobLastStartDate", "JobPid", "JobStartDate", "KeptInQueue", "KettleSteps", "LastCkptTime", "LastHoldReason", "LastHoldReasonCode", "LastHoldReasonSubCode", "LastJobLeaseRenewal", "LastJobStatus",
     "LastMatchTime", "LastPublicClaimId", "LastRemoteHost", "LastRemoteHosts", "LastRemotePool", "LastRemoteWallClockTime", "LastVacateTime",
     "NumHoldsByReason", "NumChirpUpdates", "NumEdits", "NumJobCoolDowns", "NumJobReconnects", "NumRouted", "NumVacatesByReason", "ReleaseReason", "RemoveReason", "RouteName", "RoutedFromJobId", "RoutedToJobId", "ShadowBday",
-    "StageInFinish", "StageInStart", "TransferOutFinished", "UncommittedSuspensionTime", "UnroutedReason", "VacateReason", "VacateReasonCode", "VacateReasonSubCode",
+    "SpooledInputBytes", "StageInFinish", "StageInStart", "TransferOutFinished", "UncommittedSuspensionTime", "UnroutedReason", "VacateReason", "VacateReasonCode", "VacateReasonSubCode",
 })  # fmt: skip
 """Attributes that no submitter may set, because they record what has happened to the job."""
 
@@ -176,6 +176,8 @@ def _acted(ad: Ad, event: _Wanted, now: int) -> None:
         case JobReleased():
             if ad.get("HoldReasonCode") == HoldCode.SpoolingInput:
                 ad["StageInFinish"] = now
+            if event.spooled is not None:
+                ad["SpooledInputBytes"] = event.spooled
             _no_longer_held(ad)
             _become(ad, JobStatus.IDLE, now)
             ad["ReleaseReason"] = event.reason

@@ -46,6 +46,8 @@ def failing(clauses: Sequence[Clause], my: ClassAd, context: Context) -> str:
             return f"{each.text} has no value: {error}"
         if is_true(value):
             continue
+        if value is False:  # most are
+            return f"{each.text} is false"
         if value is Exceptional.UNDEFINED:
             missing = [name for name in each.names if name.lower() not in my.stored]
             if missing:

@@ -170,6 +170,8 @@ def names_used(text: str) -> Iterator[str]:
 
 def substitute_self(name: str, text: str, current: str) -> str:
     """The one expansion at assignment: a macro that names itself means the value it had so far."""
+    if "$" not in text:
+        return text
     own = re.compile(rf"(?<!\$)\$\(\s*{re.escape(name)}\s*(?::([^()]*))?\)", re.IGNORECASE)
     return own.sub(lambda found: current or found[1] or "", text)
 

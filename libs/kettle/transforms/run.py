@@ -155,14 +155,9 @@ class Run:
 
     def _move_all(self, each: Statement, protected: frozenset[str]) -> None:
         """The whole set of names is taken before anything changes."""
-        pattern = re.compile(each.name, re.IGNORECASE)
         word = each.word.removesuffix("/")
-        for name in list(self.ad):
-            found = pattern.search(name)
-            if found is None or name.lower() in protected:
-                continue
-            new = _filled(each.text, found)
-            if new.lower() not in protected:
+        for name, new in [(name, _reached(each.name, each.text, name)) for name in self.ad]:
+            if new is not None and name.lower() not in protected and new.lower() not in protected:
                 self._move(word, name, new)
 
 
@@ -194,6 +189,15 @@ class _Macros(Mapping[str, str]):
 def _written(text: str) -> Scalar:
     """An expression as it travels."""
     return wire(parse(text))
+
+
+@lru_cache(maxsize=1 << 16)
+def _reached(pattern: str, text: str, name: str) -> str | None:
+    """
+    What a pattern makes of a name; None: it does not match.  Job after job has the same names, and most patterns match few of them.
+    """
+    found = re.search(pattern, name, re.IGNORECASE)
+    return None if found is None else _filled(text, found)
 
 
 def _filled(text: str, found: re.Match[str]) -> str:

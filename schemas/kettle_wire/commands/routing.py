@@ -73,6 +73,9 @@ class VoCount(msgspec.Struct, frozen=True, kw_only=True):
     """None, here and below: it has no limits."""
     max_idle: int | None = None
     max_running: int | None = None
+    spooled: int = 0
+    """Bytes of the files that its jobs have in the spool."""
+    max_spool: int | None = None
 
 
 class Unrouted(msgspec.Struct, frozen=True, kw_only=True):

@@ -38,7 +38,7 @@ from kettle_wire.commands.startd import Done, Occupied
 from kettle_wire.endpoint import Caller, CommandId, Endpoint, Position, Repeat
 from kettle_wire.job_tokens import NeededToken
 from kettle_wire.jobs import JobId, Name, Number
-from kettle_wire.spooling import Procs
+from kettle_wire.spooling import Procs, Size
 from kettle_wire.tasks import MOST_STEPS, Step
 
 __all__ = [
@@ -417,10 +417,11 @@ class SpoolFound(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReleaseSpooled(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The input files of jobs are on the access point's disk, all of them. A repeat changes nothing."""
+    """The input files of jobs are on our disk, `size` bytes if each counts once. A repeat changes nothing."""
 
     cluster: Number
     jobs: list[Procs]
+    size: Size = 0
 
 
 class SpooledReleased(msgspec.Struct, frozen=True, kw_only=True):

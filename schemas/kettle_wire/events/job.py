@@ -221,6 +221,8 @@ class JobReleased(Event, frozen=True, tag="job.released/1"):
 
     reason: str = ""
     by: str = ""
+    spooled: int | None = None
+    """Of one that was held for its input files: the bytes of its share of them in the spool; None: nobody has counted them."""
 
 
 class JobRemoved(Event, frozen=True, tag="job.removed/1"):

@@ -51,6 +51,9 @@ class VoOf(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Absent, here and below: it has no limits."""
     max_idle: int | None = None
     max_running: int | None = None
+    spooled: int = 0
+    """Bytes of the files that its jobs have in the spool."""
+    max_spool: int | None = None
     full: str = ""
     """Why none of its jobs gets a route now; absent: they do."""
 

@@ -195,5 +195,7 @@ def _vo_state(told: VoCount) -> VoState:
         max_jobs=told.max_jobs,
         max_idle=told.max_idle,
         max_running=told.max_running,
+        spooled=told.spooled,
+        max_spool=told.max_spool,
         full=count_of_vo(told).full,
     )

@@ -6,7 +6,7 @@ import msgspec
 
 from kettle.runtime import OwnerSettings
 from kettle.runtime.setting_types import Pause, Seconds
-from kettle_services.ce.batch.settings import BatchSettings
+from kettle_services.ce.batch.settings import BatchSettings, FilesSettings
 
 
 class CeSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -24,6 +24,8 @@ class CeSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_fields
     """Jobs that are asked for at once."""
     batch: tuple[BatchSettings, ...] = ()
     """The batch systems, tables `[[ce.batch]]`, by names that routes and jobs use: `GridResource = "batch NAME"`."""
+    files: FilesSettings | None = None
+    """Where nodes that share no file system with this service fetch the files of their jobs: a table `[ce.files]`."""
     checkpoint_interval: Seconds = 1.0
     """Seconds between two savings of what is decided."""
     administrators: tuple[str, ...] = ()

@@ -1,6 +1,8 @@
 """How the parts of a compute entrypoint hang together."""
 
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kettle import VERSION
 from kettle.accounts.lookup import own_name
@@ -15,6 +17,7 @@ from kettle.runtime.shard_ownership import own_shard
 from kettle.storage import PgWorkingSet
 from kettle_services.ce.attempts.follower import Follower
 from kettle_services.ce.attempts.wiring import following
+from kettle_services.ce.batch.settings import FilesSettings
 from kettle_services.ce.commands import CeCommands
 from kettle_services.ce.domain.state import CeState
 from kettle_services.ce.forgetting import forget_departed
@@ -23,6 +26,9 @@ from kettle_services.ce.route_file import RouteFile
 from kettle_services.ce.routing import Router
 from kettle_services.ce.settings import CeSettings
 from kettle_wire.commands import ce as commands
+
+if TYPE_CHECKING:
+    from kettle_services.ce.attempts.node_files import NodeFiles
 
 
 async def serve(rt: Runtime, settings: CeSettings) -> None:
@@ -66,13 +72,23 @@ async def serve(rt: Runtime, settings: CeSettings) -> None:
     )
     async with AsyncExitStack() as stack:
         if settings.batch:
-            await stack.enter_async_context(_batch_jobs(bus, record, settings))
+            home = settings.home_path / shard_of(settings.name)
+            files = _node_files(settings.files, home) if settings.files is not None else None
+            await stack.enter_async_context(_batch_jobs(bus, record, settings, home, files))
+            if files is not None:
+                await stack.enter_async_context(files.running(rt))
         rt.ready()
         await rt.stopping.wait()
 
 
+def _node_files(settings: FilesSettings, home: Path) -> "NodeFiles":
+    from kettle_services.ce.attempts.node_files import NodeFiles  # a web server: only who needs it has it
+
+    return NodeFiles(settings, home)
+
+
 def _batch_jobs(
-    bus: Bus, record: Record, settings: CeSettings
+    bus: Bus, record: Record, settings: CeSettings, home: Path, files: "NodeFiles | None"
 ) -> AbstractAsyncContextManager[dict[str, Follower]]:
     return following(
         bus,
@@ -81,5 +97,6 @@ def _batch_jobs(
         record.record,
         pool=settings.pool,
         schedd=settings.name,
-        home=settings.home_path / shard_of(settings.name),
+        home=home,
+        node_files=files,
     )

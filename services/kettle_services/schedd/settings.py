@@ -134,7 +134,7 @@ class ScheddSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_fi
 
     vos: dict[Annotated[str, msgspec.Meta(pattern=VO)], VoLimits] = {}
     """
-    The virtual organisations whose jobs it gives a route, each with the limits of a table: `max_jobs`, `max_idle`, `max_running`.
+    The virtual organisations whose jobs it gives a route, each with the limits of a table: `max_jobs`, `max_idle`, `max_running`, `max_spool`.
     Rules of `[authorization]` say who comes for which. None: everybody's, without such limits.
     """
 

@@ -15,6 +15,7 @@ from kettle import VERSION
 from kettle.bus.ports import Bus
 from kettle.execution.input_files.cache import InputCache
 from kettle.execution.input_files.download import Fetcher
+from kettle.execution.input_files.kept_outputs import KeptOutputs, advertised
 from kettle.execution.sandbox.directory import release_execute
 from kettle.execution.system.cgroup_layout import probe_cgroups, remove_layout
 from kettle.execution.system.linux import boot_id
@@ -97,6 +98,21 @@ def _counted(cache: InputCache) -> Callable[[], Ad]:
     return lambda: cache.ad() | duty.facts()
 
 
+def _kept_outputs(
+    cache: InputCache, machine: Machine, settings: StartdSettings, advertise: Callable[[], None]
+) -> KeptOutputs:
+    def changed(said: str) -> None:
+        machine.kept_outputs = advertised(said)
+        advertise()
+
+    return KeptOutputs(
+        cache,
+        limit_bytes=settings.kept_outputs_mib << 20,
+        lifetime=settings.kept_outputs_lifetime,
+        changed=changed,
+    )
+
+
 @asynccontextmanager
 async def running(
     bus: Bus,
@@ -126,6 +142,7 @@ async def running(
         find_isolation(settings, execute),
     )
     attributes = isolated | plugin_attributes(plugins, bus=settings.nats_url, ca=settings.nats_ca)
+    attributes |= {"CanHibernate": True} if settings.can_hibernate else {}
     facts = msgspec.structs.replace(facts, attributes={**attributes, **facts.attributes})
     machine = Machine(
         facts, capability=secrets.token_hex(16), local_capability=secrets.token_hex(16) if facts.local else ""
@@ -139,6 +156,18 @@ async def running(
     starter_pool = starters or ZygoteStarterPool(state, execute, lifeline_fd=lifeline_fd)
     try:
         async with asyncio.TaskGroup() as tasks:
+            cache = InputCache(
+                state / "cache",
+                Fetcher(bus, subjects, patience=settings.input_patience),
+                limit_bytes=settings.input_cache_mib << 20,
+            )
+
+            kept_outputs = _kept_outputs(
+                cache,
+                machine,
+                settings,
+                lambda: advertiser.now(),  # noqa: PLW0108 - it is made below
+            )
             reporter = ReportDelivery(
                 bus,
                 subjects,
@@ -147,11 +176,7 @@ async def running(
                 state=state,
                 execute=execute,
                 repeat=settings.report_repeat,
-            )
-            cache = InputCache(
-                state / "cache",
-                Fetcher(bus, subjects, patience=settings.input_patience),
-                limit_bytes=settings.input_cache_mib << 20,
+                kept_outputs=kept_outputs if settings.kept_outputs_mib else None,
             )
             advertiser = Advertiser(
                 bus,
@@ -188,7 +213,9 @@ async def running(
             try:
                 await startd.take_over()
                 handlers = Handlers(
-                    startd, administrators=host.administrators(settings), leased=bool(settings.lease_ends)
+                    startd,
+                    administrators=host.administrators(settings),
+                    scaled=bool(settings.lease_ends) or settings.can_hibernate,
                 )
                 await bus.serve("startd", machine.facts.name, handlers.served(), version=VERSION)
                 _offer_local_slot(machine, settings)
@@ -198,6 +225,7 @@ async def running(
                     trial.run(startd.probed),
                     starter_pool.keep(),
                     reporter.repeat(),
+                    kept_outputs.watch(),
                     startd.watch_leases(),
                     startd.watch_disk(),
                     startd.overseer.evaluate_forever(),

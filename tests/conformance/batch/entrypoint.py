@@ -18,6 +18,7 @@ from kettle.eventsourcing.memory import MemoryLog, MemoryWorkingSet
 from kettle.eventsourcing.shard import Shard
 from kettle.testing.patience import PATIENCE_S
 from kettle_services.ce.attempts.follower import Follower
+from kettle_services.ce.attempts.node_files import NodeFiles
 from kettle_services.ce.attempts.wiring import following
 from kettle_services.ce.batch.settings import BatchSettings
 from kettle_services.ce.domain.attempts.attempt import BatchClaim, Run, Stage
@@ -62,6 +63,8 @@ class World:
     working_set: WorkingSet | None = None
     """None: that of a log in memory."""
     number: int = 0
+    files: NodeFiles | None = None
+    """Where nodes fetch the files of jobs."""
 
     def __post_init__(self) -> None:
         self.bus = MemoryBus(self.server, subjects=_SUBJECTS, identity=daemon("schedd"))
@@ -88,6 +91,7 @@ class World:
                     pool=POOL,
                     schedd=SCHEDD,
                     home=self.home / "ce",
+                    node_files=self.files,
                 ) as followers:
                     yield Entrypoint(self, claims, followers[self.settings.name])
             finally:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 import pytest
 
@@ -26,6 +26,15 @@ from kettle_wire.batch import BatchEnd, BatchRequest, BatchState, EndCause
 
 _LOOK_S: Final = 0.4
 UNENDED: Final = frozenset({BatchState.QUEUED, BatchState.HELD, BatchState.RUNNING, BatchState.SUSPENDED})
+
+
+class Named(Protocol):
+    """What was asked, one name for each question."""
+
+    @property
+    def names(self) -> list[str]:
+        """In this order."""
+        ...
 
 
 class Counted:
@@ -74,7 +83,7 @@ class World:
     system: BatchSystem
     hasty: BatchSystem
     """With little patience, for questions that can have no answer."""
-    commands: Counted
+    commands: Named
     """Of `system`."""
     place: Path
     """Where sandboxes are made."""

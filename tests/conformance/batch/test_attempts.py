@@ -3,7 +3,7 @@ Jobs at a batch system from their claim to the end of their sandbox, in front of
 """
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Generator
 from functools import partial
 from pathlib import Path
 
@@ -36,8 +36,9 @@ STARTD = batch_startd(SCHEDD)
 
 
 @pytest.fixture
-def fake(tmp_path: Path) -> FakeSlurm:
-    return FakeSlurm(tmp_path / "slurm")
+def fake(tmp_path: Path) -> Generator[FakeSlurm]:
+    with FakeSlurm(tmp_path / "slurm") as programs:
+        yield programs
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@ Jobs of batch systems that cannot be had here: programs stand for OpenPBS, Torqu
 """
 
 import os
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
@@ -33,9 +33,14 @@ _SYSTEMS = [
 
 
 @pytest.fixture(params=_SYSTEMS)
-def world(request: pytest.FixtureRequest, tmp_path: Path) -> World:
-    kind = BatchKind(request.param)
-    fake = FakeBatch(tmp_path / "programs", kind)
+def fake(request: pytest.FixtureRequest, tmp_path: Path) -> Generator[FakeBatch]:
+    with FakeBatch(tmp_path / "programs", request.param) as programs:
+        yield programs
+
+
+@pytest.fixture
+def world(fake: FakeBatch, tmp_path: Path) -> World:
+    kind = BatchKind(fake.kind)
     (sandboxes := tmp_path / "sandboxes").mkdir()
     settings = BatchSettings(name="site", kind=kind, directory=str(sandboxes))
     commands = Counted(LocalCommands(fake.environment, Accounts()))

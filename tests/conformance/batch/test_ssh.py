@@ -196,13 +196,18 @@ class Counting(SshHost):
             self._now -= 1
 
 
+@pytest.fixture
+def fake(tmp_path: Path) -> Generator[FakeSlurm]:
+    with FakeSlurm(tmp_path / "slurm") as programs:
+        yield programs
+
+
 async def test_a_job_runs_on_a_site_that_shares_no_files(
-    server: SshServer, between: Line, tmp_path: Path
+    server: SshServer, between: Line, fake: FakeSlurm, tmp_path: Path
 ) -> None:
     """
     Inputs go to a login, the job is submitted there, and its results come back, over one connection; nothing stays there.
     """
-    fake = FakeSlurm(tmp_path / "slurm")
     fake.set_mode("runs", "motd")
     settings = BatchSettings(
         name="site",

@@ -8,9 +8,13 @@ They are forked from a process that has read all modules.  How a job was at its 
 
 import asyncio
 import os
+import secrets
 import signal
 import sys
 import traceback
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -18,12 +22,17 @@ import msgspec
 from tests.conformance.batch.entrypoint import STARTD, Entrypoint, World, until
 
 from kettle import faults
+from kettle.pool.processes import end_all, mark, of_pool
 from kettle.storage import PgLog, PgWorkingSet
 from kettle.testing.patience import PATIENCE_S
 from kettle.testing.services import Backend
-from kettle_services.ce.batch.settings import BatchSettings
+from kettle_services.ce.attempts.node_files import NodeFiles
+from kettle_services.ce.batch.local import LocalJobs
+from kettle_services.ce.batch.port import Submission
+from kettle_services.ce.batch.settings import BatchSettings, FilesSettings
 from kettle_services.ce.domain.attempts.attempt import Stage
 from kettle_wire.attempts import Ending
+from kettle_wire.batch import BatchId, BatchKind
 from kettle_wire.codes import HoldCode
 from kettle_wire.commands.startd import CONFIRM, DEACTIVATE, ClaimKey, Confirm, Deactivate, Deactivation
 from kettle_wire.worker_reports import FinalReport, Report
@@ -76,25 +85,47 @@ async def deaths(settings: BatchSettings, backend: Backend, place: Path) -> Ends
         settings, hook=str(hook), poll_least=0.1, poll_most=0.2, settling=0.1, patience=_SETTLING_S
     )
     words = [backend.dsn, msgspec.json.encode(settings).decode(), str(place)]
-    made = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "tests.integration.ce.deaths",
-        *words,
-        env={**os.environ, "PYTHONPATH": str(_ROOT)},
-        cwd=_ROOT,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    async with asyncio.timeout(3 * PATIENCE_S):
-        _, errors = await made.communicate()
+    name = f"deaths{secrets.token_hex(6)}"
+    try:
+        made = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "tests.integration.ce.deaths",
+            *words,
+            env={**os.environ, **mark(name), "PYTHONPATH": str(_ROOT)},
+            cwd=_ROOT,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        async with asyncio.timeout(3 * PATIENCE_S):
+            _, errors = await made.communicate()
+    finally:
+        left = end_all(partial(of_pool, name, place / "none of theirs"), deadline_s=PATIENCE_S)
     assert 0 == made.returncode, errors.decode()
+    assert not left, left
     return Ends(place)
+
+
+class _Standing:
+    def on_reread(self, reread: Callable[[], None]) -> None:
+        """It never is told to."""
+
+
+@asynccontextmanager
+async def _files(place: Path) -> AsyncGenerator[NodeFiles | None]:
+    """What nodes fetch their files from, if `PLACE/files` has settings of it."""
+    said = place / "files"
+    if not said.exists():
+        yield None
+        return
+    files = NodeFiles(msgspec.json.decode(said.read_bytes(), type=FilesSettings), place)
+    async with files.running(_Standing()):
+        yield files
 
 
 async def look_after(dsn: str, settings: BatchSettings, place: Path, name: str) -> None:
     """Begin a job, or go on with it, until its end is reported."""
-    async with PgLog.connect(dsn, patience=PATIENCE_S) as log:
-        world = World(settings, place, log=log, working_set=PgWorkingSet(log.database))
+    async with PgLog.connect(dsn, patience=PATIENCE_S) as log, _files(place) as files:
+        world = World(settings, place, log=log, working_set=PgWorkingSet(log.database), files=files)
         async with world.running() as entrypoint:
             await entrypoint.well()
             if not entrypoint.claims:
@@ -146,8 +177,22 @@ def _end(dsn: str, settings: BatchSettings, place: Path, name: str, fault: str) 
         os._exit(1)
 
 
+def _count(place: Path) -> None:
+    """Submissions to this machine, which asks no hook."""
+    submit = LocalJobs.submit
+
+    async def counted(self: LocalJobs, submission: Submission) -> BatchId:
+        with (place / "submissions").open("a") as submissions:
+            submissions.write((place / "job").read_text())
+        return await submit(self, submission)
+
+    LocalJobs.submit = counted  # type: ignore[method-assign]
+
+
 def main(dsn: str, settings: BatchSettings, place: Path) -> None:
     """One after the other."""
+    if settings.kind is BatchKind.LOCAL:
+        _count(place)
     for name, (_, steps) in STEPS.items():
         (place / "job").write_text(f"{name}\n")
         for fault in steps:

@@ -10,22 +10,31 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Final
 
+import msgspec
 import pytest
+from tests.conformance.batch.entrypoint import until
 from tests.integration.ce.deaths import deaths
 from tests.scenario.accounts import people
 
 from kettle.testing.servers.fake_batch import FakeBatch
+from kettle.testing.servers.fake_programs import FakePrograms
 from kettle.testing.servers.fake_slurm import FakeSlurm
 from kettle.testing.servers.grid_engine import ENVIRONMENT, grid_engine, no_grid_engine
+from kettle.testing.servers.held_port import held_port
 from kettle.testing.servers.slurm import no_slurm, slurm
 from kettle.testing.services import Backend
 from kettle.testing.throwaway_pool import throwaway_pool
-from kettle_services.ce.batch.settings import BatchSettings
+from kettle_services.ce.batch.settings import BatchSettings, FilesSettings
 from kettle_services.condor import launchers
 from kettle_wire.batch import BatchKind
 
 LONG: Final = "KETTLE_TEST_LONG"
 _MORE: Final = pytest.mark.skipif(LONG not in os.environ, reason=f"it takes minutes: set {LONG}")
+
+
+async def _until_none_runs(fake: FakePrograms) -> None:
+    """The entrypoint has ended what it started there: it, and not the end of the test."""
+    await until(lambda: not fake.running(), lambda: f"{fake.running()} run on")
 
 
 def _settings(kind: BatchKind, place: Path, environment: dict[str, str]) -> BatchSettings:
@@ -35,9 +44,10 @@ def _settings(kind: BatchKind, place: Path, environment: dict[str, str]) -> Batc
 @asynccontextmanager
 async def slurm_programs(place: Path) -> AsyncGenerator[BatchSettings]:
     """Programs that stand for Slurm."""
-    fake = FakeSlurm(place / "programs")
-    fake.set_mode("runs")
-    yield _settings(BatchKind.SLURM, place, fake.environment)
+    with FakeSlurm(place / "programs") as fake:
+        fake.set_mode("runs")
+        yield _settings(BatchKind.SLURM, place, fake.environment)
+        await _until_none_runs(fake)
 
 
 def programs(kind: BatchKind) -> Callable[[Path], AbstractAsyncContextManager[BatchSettings]]:
@@ -45,7 +55,9 @@ def programs(kind: BatchKind) -> Callable[[Path], AbstractAsyncContextManager[Ba
 
     @asynccontextmanager
     async def opened(place: Path) -> AsyncGenerator[BatchSettings]:
-        yield _settings(kind, place, FakeBatch(place / "programs", kind).environment)
+        with FakeBatch(place / "programs", kind) as fake:
+            yield _settings(kind, place, fake.environment)
+            await _until_none_runs(fake)
 
     return opened
 
@@ -97,6 +109,31 @@ async def pool(place: Path) -> AsyncGenerator[BatchSettings]:
             yield _settings(BatchKind.HTCONDOR, place, environment)
 
 
+@asynccontextmanager
+async def other_pool(place: Path) -> AsyncGenerator[BatchSettings]:
+    """Another pool, by its own client."""
+    own = {"startd": {"job_account": "own"}}
+    with tempfile.TemporaryDirectory(prefix="kettle-") as directory:
+        async with throwaway_pool(Path(directory), cpus=4, settings=own) as running:
+            yield _settings(BatchKind.KETTLE, place, {**running.environ, "KETTLE_HOME": str(running.home)})
+
+
+@asynccontextmanager
+async def apart(place: Path) -> AsyncGenerator[BatchSettings]:
+    """Programs that stand for Slurm, and nodes that fetch the files of their jobs."""
+    port = held_port()
+    files = FilesSettings(url=f"http://127.0.0.1:{port}", port=port)
+    (place / "files").write_bytes(msgspec.json.encode(files))
+    async with slurm_programs(place) as settings:
+        yield msgspec.structs.replace(settings, shared=False)
+
+
+@asynccontextmanager
+async def this_machine(place: Path) -> AsyncGenerator[BatchSettings]:
+    """The machine of the entrypoint."""
+    yield _settings(BatchKind.LOCAL, place, {})
+
+
 _SYSTEMS: Final = {
     "programs of Slurm": slurm_programs,
     "programs of LSF": programs(BatchKind.LSF),
@@ -106,8 +143,11 @@ _SYSTEMS: Final = {
     "Slurm": real_slurm,
     "Grid Engine": real_grid_engine,
     "a pool": pool,
+    "a pool by its client": other_pool,
+    "this machine": this_machine,
+    "nodes that share nothing": apart,
 }
-_ALWAYS: Final = ("programs of Slurm", "programs of LSF")
+_ALWAYS: Final = ("programs of Slurm", "this machine")
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import pwd
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from itertools import count
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -25,14 +26,20 @@ from kettle_services.schedd.queue.limits import QueueLimits
 from kettle_services.schedd.queue.recorder import QueueRecorder, restore
 from kettle_services.schedd.settings import ScheddSettings
 from kettle_wire.ads import Ad
+from kettle_wire.attempts import ExitRecord, Usage
 from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.schedd import Submit
-from kettle_wire.events import ClusterSubmitted
+from kettle_wire.events import ClusterSubmitted, JobCompleted, JobKept, JobReleased, JobRemoved
 from kettle_wire.identity import user
 from kettle_wire.people import Shown
 
 ACCOUNTS = Accounts(
     privileged=True, directory=lambda name: pwd.struct_passwd((name, "x", 70_000, 70_000, "", "/", ""))
+)
+SENT = [("1.0", 3000), ("1.1", 3000), ("2.0", 4000)]
+QUOTA = (
+    "the files of the VO cms take 12.5 kB of the spool, and may take 10 kB (max_spool of [schedd.vos.cms]): fetch the results of its jobs "
+    "that have ended (condor_transfer_data), or remove jobs (condor_rm); its largest clusters are 2 (6.5 kB), 1 (6 kB)"
 )
 RULE = "rules.toml:1: when issuer = https://cms.example.org/: vo cms"
 CMS = Shown(
@@ -80,24 +87,27 @@ class Entrance:
             door=self.door if settings.entrypoint else None,
         )
 
-    async def submit(self, owner: str, jobs: int = 1, ad: Ad | None = None) -> Ad:
-        """The ad with which jobs are recorded."""
+    async def submit(self, owner: str, jobs: int = 1, ad: Ad | None = None, *, spool: bool = False) -> Ad:
+        """The ad with which jobs are recorded; `spool`: their files are to be sent."""
         request = Submit(
             id=str(next(self._numbers)),
             ad={"Cmd": "/bin/true", "JobUniverse": 5, **(ad or {})},
             columns=[],
             rows=[[] for _ in range(jobs)],
+            spool=spool,
         )
         decision = await self._submissions.submit(request, user(owner))
         await self.recorder.record(decision.changes)
-        ((_, event),) = decision.changes
+        _, event = decision.changes[0]
         assert isinstance(event, ClusterSubmitted)
         return event.ad
 
-    async def refusal(self, owner: str, jobs: int = 1, ad: Ad | None = None) -> tuple[str, str]:
+    async def refusal(
+        self, owner: str, jobs: int = 1, ad: Ad | None = None, *, spool: bool = False
+    ) -> tuple[str, str]:
         """Why jobs are refused."""
         with pytest.raises(RefusedError) as refused:
-            await self.submit(owner, jobs, ad)
+            await self.submit(owner, jobs, ad, spool=spool)
         return refused.value.code, str(refused.value)
 
 
@@ -110,7 +120,14 @@ async def entrance(**settings: object) -> AsyncGenerator[Entrance]:
         "vos": {"cms": {"max_jobs": 3}},
         **settings,
     }
-    log, queue = MemoryLog(), Queue("ap")
+    async with opened(MemoryLog(), said) as ce:
+        yield ce
+
+
+@asynccontextmanager
+async def opened(log: MemoryLog, said: dict[str, object]) -> AsyncGenerator[Entrance]:
+    """One that remembers what is in the log."""
+    queue = Queue("ap")
     async with Shard.own(log, "schedd.ap", owner="me") as shard, asyncio.TaskGroup() as tasks:
         committing = tasks.create_task(shard.run())
         recorder = QueueRecorder(
@@ -182,6 +199,35 @@ async def test_a_vo_has_only_so_many_jobs() -> None:
             "the VO cms has 2 jobs here; 2 more would exceed 3" in why,
         )
         await ce.submit("ada")
+
+
+async def test_a_vo_has_only_so_much_of_the_spool(tmp_path: Path) -> None:
+    """
+    What was sent and what is left to be fetched counts, also after a restart; who is over it hears of how much, and what to delete.
+    """
+    said: dict[str, object] = {
+        "entrypoint": True,
+        "route_jobs": "true",
+        "vos": {"cms": {"max_spool": 10_000}},
+        "home": str(tmp_path),
+    }
+    log = MemoryLog()
+    async with opened(log, said) as ce:
+        await ce.submit("ada", 2, spool=True)
+        await ce.submit("ada", spool=True)
+        sent = [(f"job/{job}", JobReleased(reason="Data files spooled", spooled=size)) for job, size in SENT]
+        await ce.recorder.record(sent)
+        await ce.submit("ada", spool=True)  # as much as it may have is not more
+        done = JobCompleted(attempt=1, exit=ExitRecord(code=0), usage=Usage(sent=2500))
+        await ce.recorder.record([("job/2.0", JobKept()), ("job/2.0", done)])
+        assert {1: 6000, 2: 6500} == dict(ce.recorder.queue.routing.vos["cms"].spooled_by)
+    async with opened(log, said) as ce:
+        code, why = await ce.refusal("ada", spool=True)
+        assert (RefusalCode.CE_VO_SPOOL_FULL, QUOTA) == (code, why)
+        await ce.submit("ada")  # one that sends nothing
+        await ce.recorder.record([("job/1.0", JobRemoved(reason="too large"))])
+        await ce.submit("ada", spool=True)
+        assert 9500 == ce.recorder.queue.routing.vos["cms"].spooled
 
 
 async def test_a_drained_entrypoint_takes_nothing() -> None:

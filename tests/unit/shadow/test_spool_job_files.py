@@ -59,10 +59,10 @@ def test_a_file_is_there_when_all_of_it_is(files: SpooledFiles) -> None:
     assert 4 == keep(7, data[7:])
     assert 4 == keep(0)
     announced_one = announced(files, {"x": data})
-    assert ([name], []) == files.settle(7, announced_one, ALL)
+    assert ([name], [], 0) == files.settle(7, announced_one, ALL)
     assert 10 == keep(4, data[4:])
     assert 10 == keep(0)
-    assert ([], [Procs(0, 1)]) == files.settle(7, announced_one, ALL)
+    assert ([], [Procs(0, 1)], 10) == files.settle(7, announced_one, ALL)
 
 
 def test_a_file_begins_anew_after_a_restart(files: SpooledFiles) -> None:
@@ -111,7 +111,7 @@ def test_a_size_that_is_not_true_is_refused(files: SpooledFiles, part: Part, cod
 
 def test_an_empty_file_is_a_file(files: SpooledFiles) -> None:
     sent(files, b"")
-    assert ([], [Procs(0, 1)]) == files.settle(7, announced(files, {"empty": b""}), ALL)
+    assert ([], [Procs(0, 1)], 0) == files.settle(7, announced(files, {"empty": b""}), ALL)
 
 
 def test_jobs_have_what_the_manifest_says(files: SpooledFiles) -> None:
@@ -119,7 +119,7 @@ def test_jobs_have_what_the_manifest_says(files: SpooledFiles) -> None:
     sent(files, b"one")
     sent(files, b"two")
     first = announced(files, {"a": b"one", "d/b": b"two"}, shares=[Share(Procs(0, 10), 0)])
-    assert ([], [Procs(2, 3), Procs(8, 2)]) == files.settle(7, first, [Procs(2, 3), Procs(8, 100)])
+    assert ([], [Procs(2, 3), Procs(8, 2)], 6) == files.settle(7, first, [Procs(2, 3), Procs(8, 100)])
     wanted = files.wanted(JobId(7, 3))
     assert [("a", b"one", 0o644), ("d/b", b"two", 0o644)] == [
         (one.name, Path(one.path).read_bytes(), one.mode) for one in wanted
@@ -127,7 +127,7 @@ def test_jobs_have_what_the_manifest_says(files: SpooledFiles) -> None:
     with pytest.raises(ValueError, match=r"the files of job 7\.0 are not in the spool"):
         files.wanted(JobId(7, 0))
     second = announced(files, {"other": b"two"}, shares=[Share(Procs(0, 10), 0)])
-    assert ([], [Procs(0, 2)]) == files.settle(7, second, [Procs(0, 2)])
+    assert ([], [Procs(0, 2)], 3) == files.settle(7, second, [Procs(0, 2)])
     again = SpooledFiles(files.root, most=1000)
     assert (["other"], ["a", "d/b"]) == tuple([one.name for one in again.wanted(JobId(7, p))] for p in (1, 9))
 

@@ -3,11 +3,12 @@ A batch system of programs with the names of OpenPBS's, Torque's, LSF's or HTCon
 """
 
 import json
-import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
+
+from kettle.testing.servers.fake_programs import FakePrograms
 
 _SOURCE: Final = Path(__file__).with_name("fake_batch_commands.py")
 _NAMES: Final[Mapping[str, tuple[str, ...]]] = {
@@ -19,12 +20,13 @@ _NAMES: Final[Mapping[str, tuple[str, ...]]] = {
 }  # fmt: skip
 
 
-class FakeBatch:
+class FakeBatch(FakePrograms):
     """One in a directory of its own."""
 
     def __init__(self, place: Path, kind: str) -> None:
         """`kind`: `pbs`, `torque`, `lsf` or `htcondor`."""
-        self.place: Final = place
+        super().__init__(place, "FAKE_BATCH")
+        self.kind: Final = kind
         programs = place / "bin"
         programs.mkdir(parents=True)
         for name in _NAMES["pbs" if kind == "torque" else kind]:
@@ -33,11 +35,6 @@ class FakeBatch:
             program.chmod(0o755)
         (place / "kind").write_text(kind)
         self.set_mode("")
-
-    @property
-    def environment(self) -> dict[str, str]:
-        """With which its commands are found."""
-        return {"PATH": f"{self.place / 'bin'}:{os.environ['PATH']}", "FAKE_BATCH": str(self.place)}
 
     def set_mode(self, word: str) -> None:
         """`down`: it does not answer; empty: it does."""

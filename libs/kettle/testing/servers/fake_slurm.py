@@ -1,21 +1,22 @@
 """A batch system of shell programs with Slurm's names, for what a real one cannot be made to do."""
 
-import os
 import shutil
 import stat
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
+from kettle.testing.servers.fake_programs import FakePrograms
+
 _NAMES: Final = ("sbatch", "squeue", "sacct", "scancel", "scontrol")
 _SOURCE: Final = Path(__file__).with_name("fake_slurm.sh")
 
 
-class FakeSlurm:
+class FakeSlurm(FakePrograms):
     """One in a directory of its own; jobs wait until they are changed, unless it `runs` them."""
 
     def __init__(self, place: Path) -> None:
-        self.place: Final = place
+        super().__init__(place, "FAKE_SLURM")
         place.mkdir(parents=True, exist_ok=True)
         programs = place / "bin"
         programs.mkdir()
@@ -25,11 +26,6 @@ class FakeSlurm:
             target.chmod(target.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
         (place / "journal").touch()
         (place / "asked").touch()
-
-    @property
-    def environment(self) -> dict[str, str]:
-        """With which its commands are found."""
-        return {"PATH": f"{self.place / 'bin'}:{os.environ['PATH']}", "FAKE_SLURM": str(self.place)}
 
     def set_mode(self, *words: str) -> None:
         """How it behaves from now on."""

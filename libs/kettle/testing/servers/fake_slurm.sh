@@ -2,7 +2,7 @@
 # Stands for the commands of Slurm, under their names: a journal of jobs in $FAKE_SLURM, which tests read and write.
 #
 # A line of the journal: number|name|state|reason|wait status|script.  The last line of a number counts.
-# $FAKE_SLURM/mode: words that say how it misbehaves.
+# $FAKE_SLURM/mode: words that say how it misbehaves.  $FAKE_SLURM_NODE: a program behind which jobs run.
 mode=
 [ ! -e "$FAKE_SLURM/mode" ] || read -r mode <"$FAKE_SLURM/mode"
 me=${0##*/}
@@ -43,11 +43,14 @@ sbatch)
     if is runs; then
         tell "$number" "$name" RUNNING None 0 "$script"
         (
-            setsid sh -c 'SLURM_JOB_ID=$1 sh "$2" >/dev/null 2>&1; s=$?
+            # Its number is known before it looks whether it was cancelled, and it is cancelled before its number is looked
+            # for: one of the two sees the other, however late this process comes to its group of its own.
+            setsid sh -c 'echo $$ >"$2.pid"
+                [ ! -e "$2.cancelled" ] || exit
+                SLURM_JOB_ID=$1 $FAKE_SLURM_NODE sh "$2" >/dev/null 2>&1; s=$?
                 w=$((s << 8)); word=COMPLETED; [ $s = 0 ] || word=FAILED
                 [ -e "$2.cancelled" ] || echo "$1|$3|$word|None|$w|$2" >>"$4"' \
                 sh "$number" "$script" "$name" "$FAKE_SLURM/journal" </dev/null >/dev/null 2>&1 &
-            echo $! >"$script.pid"
         )
     fi
     while is deaf && kill -0 "$PPID" 2>/dev/null; do sleep 0.2; done # it ends with who waits for it
@@ -86,7 +89,7 @@ END
     [ -z "$wanted" ] || [ "$wanted" = "$name" ] || exit 0
     case $state in PENDING | RUNNING | SUSPENDED) ;; *) exit 0 ;; esac
     : >"$script.cancelled"
-    runs_still && kill -KILL -- "-$pid" 2>/dev/null
+    runs_still && kill -KILL "-$pid" 2>/dev/null # dash takes no `--`
     tell "$number" "$name" CANCELLED None 15 "$script"
     ;;
 scontrol)

@@ -9,6 +9,7 @@ import logging
 import math
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Final
 
@@ -78,6 +79,7 @@ class Follower:
         self._absent: dict[str, progress.Absence] = {}
         self._pace: Final = Pace(settings.poll_least, settings.poll_most)
         self._wake: Final = asyncio.Event()
+        self._hint: Final = asyncio.Event()
         book.changed.append(self._changed)
 
     @property
@@ -185,7 +187,7 @@ class Follower:
             submission = Submission(
                 intent=run.intent,
                 owner=run.owner,
-                directory=self.sandboxes.path(run.intent),
+                **self._place(run),
                 script=await self.sandboxes.script(run),
                 request=run.request,
             )
@@ -201,6 +203,18 @@ class Follower:
             _log.warning("in doubt", extra={"system": self.name, "job": str(run.job), "cause": str(error)})
             events = progress.in_doubt(run, str(error), now())
         await self._book.of(claim, events)
+
+    def _place(self, run: Run) -> dict[str, str]:
+        if self.settings.shared:
+            return {"directory": self.sandboxes.path(run.intent)}
+        return {"directory": self.settings.directory, "log": "/dev/null"}
+
+    def heard(self) -> None:
+        """
+        One of its nodes has asked something: a job begins, or is over, and the batch system will say so.
+        """
+        self._pace.happened(time.monotonic())
+        self._hint.set()
 
     async def _report(self, claim: str) -> None:
         """Tell how it ended, with what it left; its sandbox stays until that is recorded."""
@@ -234,9 +248,17 @@ class Follower:
                 await asyncio.sleep(_TRY_AGAIN_S)
                 continue
             ended = time.monotonic()
-            await asyncio.sleep(self._pace.pause(ended - began, ended))
+            await self._hinted(ended - began, ended)
             if not asked:
                 await self._woken(self._rest())
+
+    async def _hinted(self, took: float, ended: float) -> None:
+        """Wait until it is asked again: sooner, if a node gives the word."""
+        self._hint.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._pace.pause(took, ended)):
+                await self._hint.wait()
+                await asyncio.sleep(self.settings.poll_least)
 
     def _rest(self) -> float:
         """Seconds until something is due."""

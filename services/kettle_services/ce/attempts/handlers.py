@@ -146,7 +146,7 @@ class Handlers:
 
     def _owner(self, claim: BatchClaim | None, activation: Activation) -> str:
         """The account that runs it; empty: ours, or the one that the batch system's host lets in."""
-        if claim is None or self._followers[claim.system].settings.host:
+        if claim is None or self._followers[claim.system].settings.is_one_login:
             return ""
         owner = jobs.owner_of(activation.ad)
         return "" if owner == self._accounts.own else owner

@@ -10,7 +10,6 @@ import binascii
 import errno
 import io
 import re
-import shlex
 import tarfile
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -22,7 +21,8 @@ from kettle.commands.port import CommandError, Commands, Ran
 from kettle.execution.attempts.job_spec import Input
 from kettle.execution.job_environment.job_ad import JobAd
 from kettle.execution.sandbox.directory import Sandbox, remove_tree
-from kettle.execution.sandbox.output_files import STDERR, STDOUT, Results, collect
+from kettle.execution.sandbox.output_files import Results, collect
+from kettle_services.ce.attempts.packing import add_inputs, listing_of, unpack
 from kettle_services.ce.attempts.sandboxes import AwayError, Kept, code_of, read_in
 from kettle_services.ce.domain.attempts.attempt import Run
 from kettle_services.ce.domain.batch.said import cleaned
@@ -39,13 +39,10 @@ umask 077
 mkdir "$1" && cd "$1" && base64 -d | tar -xzf - && : >.kettle/before
 """
 _PACK: Final = f"tar -czhf - --null -T - | head -c {_MOST_BYTES + 1} | base64"
-_CHANGED: Final = f"find . -maxdepth 1 -type f -newer .kettle/before -print0 | {_PACK}"
 _END: Final = 'if [ -f "$1" ]; then head -c 4096 "$1"; fi'
 _BEGUN: Final = 'if [ -d "$1" ]; then echo; if [ -f "$1/by" ]; then head -c 4096 "$1/by"; fi; fi'
 _INTENT: Final = re.compile(r"k[a-z2-7]{14}")
 """What sandboxes are called; any other name is one that a job has made there, such as `..`."""
-_TIME: Final = 0
-"""When all inputs were changed last: what the job changes is newer."""
 
 
 class RemoteSandboxes:
@@ -143,30 +140,13 @@ def _size(file: Input) -> int:
 def _packed(inputs: Sequence[Input]) -> str:
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w:gz", compresslevel=1) as archive:
-        ours = tarfile.TarInfo(OURS)
-        ours.type, ours.mode = tarfile.DIRTYPE, 0o700
-        archive.addfile(ours)
-        for file in inputs:
-            about = tarfile.TarInfo(file.name)
-            about.mode, about.mtime = (file.mode & 0o777) | 0o600, _TIME
-            if file.directory:
-                about.type, about.mode = tarfile.DIRTYPE, 0o755
-                archive.addfile(about)
-                continue
-            data = file.data if file.data is not None else Path(file.path).read_bytes()
-            about.size = len(data)
-            archive.addfile(about, io.BytesIO(data))
+        add_inputs(archive, inputs)
     return base64.encodebytes(buffer.getvalue()).decode()
 
 
 def _pack(job: JobAd) -> str:
     """What packs the results of a job, as far as they are there."""
-    listed = job.items("TransferOutput")
-    if listed is None:
-        return _CHANGED
-    wanted = [STDOUT, STDERR, *listed, *(job.items("FailureFiles") or [])]
-    there = " ".join(shlex.quote(f"./{name}") for name in wanted)
-    return f'for each in {there}; do [ -e "$each" ] && printf "%s\\0" "$each"; done | {_PACK}'
+    return f"{{ {listing_of(job)}; }} | {_PACK}"
 
 
 def _unpacked(text: str, place: Path) -> None:
@@ -176,17 +156,4 @@ def _unpacked(text: str, place: Path) -> None:
         raise OSError(errno.EBADMSG, f"the results came broken: {error}") from None
     if len(data) > _MOST_BYTES:
         raise OSError(errno.EFBIG, f"the results have more than {_MOST_BYTES >> 20} MiB together")
-    draft, room = place.with_suffix(".draft"), _MOST_BYTES
-    if draft.exists():
-        remove_tree(str(draft))
-    draft.mkdir(mode=0o700, parents=True)
-    try:
-        with tarfile.open(fileobj=io.BytesIO(data), mode="r:gz") as archive:
-            for each in archive:
-                room -= each.size
-                if room < 0:
-                    raise OSError(errno.EFBIG, f"the results have more than {_MOST_BYTES >> 20} MiB together")
-                archive.extract(each, draft, filter="data")
-    except (tarfile.TarError, EOFError) as error:
-        raise OSError(errno.EBADMSG, f"the results came broken: {error}") from None
-    draft.rename(place)
+    unpack(io.BytesIO(data), place, most=_MOST_BYTES)

@@ -135,7 +135,7 @@ class LocalSandboxes:
 
     async def left(self, run: Run) -> BatchEnd | None:
         """As the port says."""
-        return await self._as_owner(run, partial(_left, self.path(run.intent)))
+        return await self._as_owner(run, partial(left_in, self.path(run.intent)))
 
     async def begun(self, run: Run) -> str | None:
         """As the port says."""
@@ -187,7 +187,8 @@ def _place(path: str, file: Input, rights: Rights | None) -> None:
         os.fchmod(sink.fileno(), (file.mode & 0o777) | 0o600)
 
 
-def _left(path: str) -> BatchEnd | None:
+def left_in(path: str) -> BatchEnd | None:
+    """How the job of a sandbox ended by its own word; None: it has left none.  Raises OSError."""
     try:
         return left(_read(path, f"{OURS}/end", _END_BYTES).decode(errors="replace"))
     except FileNotFoundError:

@@ -3,15 +3,18 @@
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kettle import VERSION
 from kettle.accounts.lookup import Accounts
 from kettle.bus.ports import Bus
 from kettle.execution.input_files.cache import InputCache
 from kettle.execution.input_files.download import Fetcher
+from kettle.runtime import SettingsError
 from kettle_services.ce.attempts.book import Book, Recorder, grid_job_id, now
+from kettle_services.ce.attempts.carried_sandboxes import CarriedSandboxes
 from kettle_services.ce.attempts.follower import Follower
 from kettle_services.ce.attempts.handlers import Handlers
 from kettle_services.ce.attempts.remote_sandboxes import RemoteSandboxes
@@ -23,6 +26,9 @@ from kettle_services.ce.domain.attempts.attempt import BatchClaim, Run
 from kettle_services.ce.domain.attempts.claims import expire
 from kettle_wire.commands.ce import batch_startd
 from kettle_wire.subjects import Subjects
+
+if TYPE_CHECKING:
+    from kettle_services.ce.attempts.node_files import NodeFiles
 
 _CACHE_BYTES: Final = 1 << 30
 _PATIENCE_S: Final = 60.0
@@ -43,6 +49,7 @@ async def following(
     schedd: str,
     home: Path,
     accounts: Accounts | None = None,
+    node_files: "NodeFiles | None" = None,
 ) -> AsyncGenerator[dict[str, Follower]]:
     """Look after the jobs of batch systems while the context lasts; `claims` are what `record` folds."""
     accounts = accounts or Accounts()
@@ -51,7 +58,7 @@ async def following(
     cache = InputCache(home / "cache", Fetcher(bus, subjects, patience=_PATIENCE_S), limit_bytes=_CACHE_BYTES)
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     cache.restore()
-    systems = {each.name: opened(each, accounts) for each in settings}
+    systems = {each.name: opened(each, accounts, home) for each in settings}
 
     def names(run: Run, system: str) -> str:
         of = systems[system].settings
@@ -64,7 +71,7 @@ async def following(
                 name: Follower(
                     each.settings,
                     each.system,
-                    _sandboxes(each, f"{pool}.{schedd}", home, accounts),
+                    _sandboxes(each, f"{pool}.{schedd}", home, accounts, node_files),
                     book,
                     cache,
                     tasks,
@@ -76,6 +83,8 @@ async def following(
                 tasks.create_task(loop) for loop in (reporting.run(), reporting.repeat(), _watch_leases(book))
             ]
             for each in followers.values():
+                if node_files is not None and isinstance(each.sandboxes, CarriedSandboxes):
+                    node_files.serve(each.name, each.sandboxes, each.heard)
                 await each.take_up()
                 running.append(tasks.create_task(each.follow(), name=f"follow {each.name}"))
             handlers = Handlers(book, followers, reporting, accounts, schedd=schedd, pool=pool)
@@ -92,9 +101,16 @@ async def following(
         await _close(systems)
 
 
-def _sandboxes(of: Opened, name: str, home: Path, accounts: Accounts) -> Sandboxes:
+def _sandboxes(
+    of: Opened, name: str, home: Path, accounts: Accounts, node_files: "NodeFiles | None"
+) -> Sandboxes:
     directory = f"{of.settings.directory}/{name}"
-    if not of.settings.host:
+    if not of.settings.shared:
+        if node_files is None:
+            raise SettingsError(f"batch system {of.settings.name}: shared = false wants a table [ce.files]")
+        way = partial(node_files.way, of.settings.name)
+        return CarriedSandboxes(directory, home / "carried" / of.settings.name, way)
+    if of.commands is None or not of.settings.host:
         return LocalSandboxes(directory, accounts)
     here = home / "results" / of.settings.name
     return RemoteSandboxes(of.commands, directory, here, patience=_TRANSFER_S)
@@ -102,7 +118,7 @@ def _sandboxes(of: Opened, name: str, home: Path, accounts: Accounts) -> Sandbox
 
 async def _close(systems: Mapping[str, Opened]) -> None:
     for each in systems.values():
-        await each.commands.close()
+        await each.close()
 
 
 async def _watch_leases(book: Book) -> None:

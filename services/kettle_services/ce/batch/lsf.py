@@ -26,7 +26,9 @@ class Lsf:
 
     async def submit(self, submission: Submission) -> BatchId:
         """The script reaches the daemon by standard input."""
-        directives = words_of.directives(submission.intent, submission.directory, submission.request)
+        directives = words_of.directives(
+            submission.intent, submission.directory, submission.request, log=submission.log
+        )
         script = await self._asking.script(submission, "#BSUB", directives)
         words = ["bsub", *self._asking.arguments(submission, script, extra_arguments.LSF)]
         ran = await self._asking.submit(words, script.text, owner=submission.owner)

@@ -34,6 +34,7 @@ class Pbs:
             submission.request,
             torque=self._torque,
             gpus=self._gpus,
+            log=submission.log,
         )
         script = await self._asking.script(submission, "#PBS", directives)
         words = ["qsub", *self._asking.arguments(submission, script, extra_arguments.PBS)]

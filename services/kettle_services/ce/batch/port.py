@@ -38,7 +38,9 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     owner: str
     """The account that submits it; empty: that of this service."""
     directory: str
-    """Its sandbox: where it runs."""
+    """Its sandbox: where it runs.  Of one whose files travel with it: a directory that its node has."""
+    log: str = ""
+    """Where what the batch system itself prints goes; empty: into its sandbox."""
     script: str
     """What it runs, for `sh`, without directives."""
     request: BatchRequest

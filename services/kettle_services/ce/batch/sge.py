@@ -43,6 +43,7 @@ class GridEngine:
             submission.request,
             environment=self._environment,
             gpus=self._gpus,
+            log=submission.log,
         )
         script = await self._asking.script(submission, "#$", directives)
         words = ["qsub", "-terse", *self._asking.arguments(submission, script, extra_arguments.GRID_ENGINE)]

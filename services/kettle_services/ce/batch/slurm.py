@@ -32,7 +32,9 @@ class Slurm:
 
     async def submit(self, submission: Submission) -> BatchId:
         """The script reaches the controller by standard input."""
-        directives = words_of.directives(submission.intent, submission.directory, submission.request)
+        directives = words_of.directives(
+            submission.intent, submission.directory, submission.request, log=submission.log
+        )
         script = await self._asking.script(submission, "#SBATCH", directives)
         words = ["sbatch", "--parsable", *self._asking.arguments(submission, script, extra_arguments.SLURM)]
         ran = await self._asking.submit(words, script.text, owner=submission.owner)

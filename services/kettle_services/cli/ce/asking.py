@@ -64,15 +64,16 @@ def _vos(vos: Sequence[VoState], screen: Screen) -> None:
             _of(each.idle, each.max_idle),
             _of(each.running, each.max_running),
             str(each.held),
+            _of(each.spooled, each.max_spool),
             each.full or "open",
         )
         for each in vos
     ]
     screen.table(
-        ("VO", "JOBS", "IDLE", "RUNNING", "HELD", "IS"),
+        ("VO", "JOBS", "IDLE", "RUNNING", "HELD", "SPOOL BYTES", "IS"),
         rows,
         styles=["bad" if each.full else "" for each in vos],
-        right=frozenset({"JOBS", "IDLE", "RUNNING", "HELD"}),
+        right=frozenset({"JOBS", "IDLE", "RUNNING", "HELD", "SPOOL BYTES"}),
     )
 
 

@@ -40,6 +40,7 @@ _STATUSES: Final[Mapping[str, int]] = {
     RefusalCode.DENIED: 403,
     RefusalCode.CE_VO_NOT_ALLOWED: 403,
     RefusalCode.CE_VO_FULL: 429,
+    RefusalCode.CE_VO_SPOOL_FULL: 429,
     RefusalCode.CE_DRAINING: 503,
     RefusalCode.MALFORMED: 422,
     RefusalCode.UNACCEPTABLE: 422,

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from kettle.bus.ports import RefusedError
 from kettle.jobs.routed_attributes import awaits_route
 from kettle_services.schedd.domain.queue.fold import Queue
+from kettle_services.schedd.domain.queue.routing import VoTally
 from kettle_services.schedd.domain.submission import vo_limits
 from kettle_services.schedd.domain.submission.admission import Admitted
 from kettle_services.schedd.domain.submission.vo_limits import VoLimits
@@ -27,8 +28,12 @@ class EntrypointDoor:
         self.draining = ""
         """Why it takes no jobs, by the last word of the entrypoint; empty: it does."""
 
-    def require_welcome(self, owner: str, shown: Shown | None, admitted: Admitted) -> None:
-        """Raise RefusedError for jobs that would be routed and that it does not take."""
+    def require_welcome(
+        self, owner: str, shown: Shown | None, admitted: Admitted, *, spool: bool = False
+    ) -> None:
+        """
+        Raise RefusedError for jobs that would be routed and that it does not take; `spool`: their files are to be sent.
+        """
         if not (awaits_route(admitted.ad) or awaits_route(admitted.columns)):
             return
         if self.draining:
@@ -38,7 +43,12 @@ class EntrypointDoor:
         if why := vo_limits.refusal(owner, shown, self._vos):
             raise RefusedError(RefusalCode.CE_VO_NOT_ALLOWED, why)
         vo = "" if shown is None else shown.vo
-        there = self._queue.routing.vos[vo].jobs if vo in self._queue.routing.vos else 0
+        tally = self._queue.routing.vos.get(vo, VoTally())
+        if spool and (
+            why := vo_limits.over_quota(vo, tally.spooled, tally.spooled_by, self._vos[vo].max_spool)
+        ):
+            raise RefusedError(RefusalCode.CE_VO_SPOOL_FULL, why)
+        there = tally.jobs
         more, most = len(admitted.rows), self._vos[vo].max_jobs
         if there + more > most:
             raise RefusedError(

@@ -137,6 +137,8 @@ class RoutingCommands:
             max_jobs=limits.max_jobs if limits else None,
             max_idle=limits.max_idle if limits else None,
             max_running=limits.max_running if limits else None,
+            spooled=tally.spooled,
+            max_spool=limits.max_spool or None if limits else None,
         )
 
     def _unrouted(self, job: JobId) -> UnroutedJob:

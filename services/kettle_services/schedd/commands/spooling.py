@@ -76,12 +76,13 @@ class SpoolCommands:
         Release jobs whose input files are all there; others stay as they are. Piece by piece: a repeat does the rest.
         """
         pieces = ChunkedRecording(self._recorder, most=self._settings.max_backlog // 2)
+        each = -(-request.size // max(1, sum(procs.count for procs in request.jobs)))
         for procs in request.jobs:
             for job in self._jobs(request.cluster, procs):
                 if pieces.full:
                     await pieces.record_chunk()
                 entry = self._queue.jobs.get(job)
-                if entry is not None and (event := released(entry.job)) is not None:
+                if entry is not None and (event := released(entry.job, each)) is not None:
                     pieces.add(job, entry.job, [event])
         return Decision(lambda position: SpooledReleased(position=position), pieces.take_rest())
 

@@ -122,7 +122,7 @@ class Submissions:
         shown = None if self._door is None else await self._door.shown_by(owner)
         admitted = await self._admitted(request, owner, shown, members=members)
         if self._door is not None:
-            self._door.require_welcome(owner, shown, admitted)
+            self._door.require_welcome(owner, shown, admitted, spool=request.spool)
         if by_job:
             _refuse_at_home(admitted, owner)
         elif caller.bearer:

@@ -141,16 +141,19 @@ class SpooledFiles:
             self._sums.popitem(last=False)
         return have
 
-    def settle(self, cluster: int, manifest: str, waiting: Sequence[Procs]) -> tuple[list[str], list[Procs]]:
+    def settle(
+        self, cluster: int, manifest: str, waiting: Sequence[Procs]
+    ) -> tuple[list[str], list[Procs], int]:
         """
-        Have the waiting jobs of a manifest use the files that it says: what is missing, and else which jobs they are.
+        Have the waiting jobs of a manifest use the files that it says: what is missing, and else which jobs they are, and the bytes of
+        their files on the disk.
 
         When it returns without anything missing, it outlives a failure of power.  Raises SpoolError or OSError.
         """
         place = self._cluster(cluster)
         size = _size(place / "objects" / manifest)
         if size is None:
-            return [manifest], []
+            return [manifest], [], 0
         if size > MANIFEST_BYTES:
             raise SpoolError(
                 RefusalCode.TOO_LARGE, f"the list of files has more than {MANIFEST_BYTES >> 20} MiB"
@@ -162,11 +165,12 @@ class SpooledFiles:
         for files in said.lists:
             self._check(files)
         if missing := _missing(place / "objects", said):
-            return missing, []
+            return missing, [], 0
         shares = list(_among(said, waiting))
         if shares:
             self._remember(cluster, said, shares)
-        return [], [share.jobs for share in shares]
+        sizes = {file.sha256: file.size for share in shares for file in said.lists[share.files]}
+        return [], [share.jobs for share in shares], sum(sizes.values())
 
     def _check(self, files: list[SpooledFile]) -> None:
         if len(files) > MAX_FILES:

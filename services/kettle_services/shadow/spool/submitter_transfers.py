@@ -111,9 +111,9 @@ class Spooling:
         async with self._turn(cluster):
             found = await self._call(FIND_SPOOL, asked)
             settle = partial(self._files.settle, cluster, request.manifest, found.waiting)
-            missing, ready = await self._on_disk(settle)
+            missing, ready, size = await self._on_disk(settle)
             if ready:
-                await self._call(RELEASE_SPOOLED, ReleaseSpooled(cluster=cluster, jobs=ready))
+                await self._call(RELEASE_SPOOLED, ReleaseSpooled(cluster=cluster, jobs=ready, size=size))
         return JobsSpooled(missing=missing)
 
     async def results(self, request: ListSpooled, caller: Identity) -> SpooledResults:

@@ -4,7 +4,7 @@ What is written for HTCondor, and what its commands say: those of HTCondor itsel
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -136,6 +136,11 @@ def jobs(output: str) -> Iterator[ListedJob]:
         ads = msgspec.json.decode(output[start:], type=list[dict[str, object]])
     except msgspec.MsgspecError as error:
         raise BrokenAnswerError(f"condor_q wrote no whole list: {error}") from None
+    yield from listed(ads)
+
+
+def listed(ads: Iterable[Mapping[str, object]]) -> Iterator[ListedJob]:
+    """Our jobs among ads."""
     for ad in ads:
         if isinstance(ad.get(NAME), str) and isinstance(ad.get("ClusterId"), int):
             yield _job(ad)

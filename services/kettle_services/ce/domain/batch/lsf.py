@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from kettle_services.ce.domain.batch.listed import BrokenAnswerError, ListedJob
+from kettle_services.ce.domain.batch.script import BATCH_LOG
 from kettle_wire.batch import BatchEnd, BatchRequest, BatchState, EndCause
 
 STATES: Final = {
@@ -38,7 +39,7 @@ COLUMNS: Final = (
 _SIGNALLED: Final = 128
 
 
-def directives(intent: str, directory: str, request: BatchRequest) -> list[str]:
+def directives(intent: str, directory: str, request: BatchRequest, *, log: str = "") -> list[str]:
     """Arguments of `bsub`."""
     words = [
         f"-J {intent}",
@@ -46,7 +47,7 @@ def directives(intent: str, directory: str, request: BatchRequest) -> list[str]:
         f'-R "span[{f"ptile={request.cpus}" if request.nodes > 1 else "hosts=1"}]"',
         "-rn",
         f"-cwd {directory}",
-        f"-o {directory}/.kettle/batch.log",
+        f"-o {log or directory + BATCH_LOG}",
     ]
     if request.whole_node:
         words.append("-x")

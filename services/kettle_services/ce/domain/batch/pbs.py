@@ -8,6 +8,7 @@ from xml.etree import ElementTree as ET
 import msgspec
 
 from kettle_services.ce.domain.batch.listed import BrokenAnswerError, ListedJob
+from kettle_services.ce.domain.batch.script import BATCH_LOG
 from kettle_wire.batch import BatchEnd, BatchRequest, BatchState, EndCause
 
 STATES: Final = {
@@ -31,9 +32,11 @@ _TERMINATED: Final = 271
 _ID: Final = re.compile(r"(\d+(?:\[\])?)(?:\.[\w.-]+)?")
 
 
-def directives(intent: str, directory: str, request: BatchRequest, *, torque: bool, gpus: str) -> list[str]:
+def directives(
+    intent: str, directory: str, request: BatchRequest, *, torque: bool, gpus: str, log: str = ""
+) -> list[str]:
     """Arguments of `qsub`; `gpus` is the resource of GPUs."""
-    words = [f"-N {intent}", "-S /bin/sh", "-r n", "-j oe", f"-o {directory}/.kettle/batch.log"]
+    words = [f"-N {intent}", "-S /bin/sh", "-r n", "-j oe", f"-o {log or directory + BATCH_LOG}"]
     if torque:
         chunk = f"nodes={request.nodes}:ppn={request.cpus}"
         words.append(f"-l {chunk}" + (f":{gpus}={request.gpus}" if request.gpus else ""))

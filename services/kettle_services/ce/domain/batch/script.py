@@ -17,6 +17,8 @@ from kettle_wire.batch import BatchEnd, EndCause
 OURS: Final = ".kettle"
 """The directory of the sandbox for what is not the job's own."""
 _END: Final = f"{OURS}/end"
+BATCH_LOG: Final = f"/{OURS}/batch.log"
+"""In the sandbox: what the batch system itself prints."""
 BEGUN: Final = f"{OURS}/begun"
 """The directory that the first job makes which begins the script; its number is in the file `by`."""
 _NUMBER: Final = re.compile(r"[0-9][0-9A-Za-z._\[\]-]{0,100}")

@@ -8,6 +8,7 @@ from typing import Final
 from xml.etree import ElementTree as ET
 
 from kettle_services.ce.domain.batch.listed import BrokenAnswerError, ListedJob
+from kettle_services.ce.domain.batch.script import BATCH_LOG
 from kettle_wire.batch import BatchEnd, BatchRequest, BatchState, EndCause
 
 _KILLED: Final = 100
@@ -18,7 +19,7 @@ _FIRST_RUN: Final = 100
 
 
 def directives(
-    intent: str, directory: str, request: BatchRequest, *, environment: str, gpus: str
+    intent: str, directory: str, request: BatchRequest, *, environment: str, gpus: str, log: str = ""
 ) -> list[str]:
     """Arguments of `qsub`; `environment` is the parallel environment, `gpus` the resource of GPUs."""
     words = [
@@ -26,7 +27,7 @@ def directives(
         "-S /bin/sh",
         f"-wd {directory}",
         "-r n",
-        f"-o {directory}/.kettle/batch.log",
+        f"-o {log or directory + BATCH_LOG}",
         "-j y",
     ]
     slots = request.cpus * request.nodes

@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from kettle_services.ce.domain.batch.listed import ListedJob
+from kettle_services.ce.domain.batch.script import BATCH_LOG
 from kettle_wire.batch import BatchEnd, BatchRequest, BatchState, EndCause
 
 _FIELDS: Final = {
@@ -60,14 +61,14 @@ _ORDER: Final = (
 """Of a job of several parts: what the first of these is that one of its parts is."""
 
 
-def directives(intent: str, directory: str, request: BatchRequest) -> list[str]:
+def directives(intent: str, directory: str, request: BatchRequest, *, log: str = "") -> list[str]:
     """Arguments of `sbatch`, as they may stand in a script as well."""
     words = [
         f"--job-name={intent}",
         f"--comment={intent}",
         "--no-requeue",
         "--open-mode=append",
-        f"--output={directory}/.kettle/batch.log",
+        f"--output={log or directory + BATCH_LOG}",
         f"--chdir={directory}",
         f"--nodes={request.nodes}",
         "--ntasks-per-node=1",

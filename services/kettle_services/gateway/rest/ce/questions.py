@@ -70,6 +70,8 @@ class EntrypointQuestions:
                         max_jobs=each.max_jobs,
                         max_idle=each.max_idle,
                         max_running=each.max_running,
+                        spooled=each.spooled,
+                        max_spool=each.max_spool,
                         full=each.full,
                     )
                     for each in found.vos

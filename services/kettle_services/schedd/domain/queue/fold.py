@@ -378,7 +378,7 @@ class Queue:
         if state.kept and state.ended:
             self.staying.kept.update(jobs)
         if cluster.routed:
-            self.routing.count(self.jobs[jobs[0]], len(jobs), cluster.vo)
+            self.routing.count(self.jobs[jobs[0]], len(jobs), cluster.vo, jobs[0].cluster)
         for submitter, theirs in self._by_submitter(cluster, jobs):
             self.owners[submitter] = owner
             tally = self.tally.setdefault(submitter, {})
@@ -412,7 +412,7 @@ class Queue:
             cluster.waiting -= len(jobs)
         self.staying.kept.difference_update(jobs if state.kept else ())
         if cluster.routed:
-            self.routing.count(self.jobs[jobs[0]], -len(jobs), cluster.vo)
+            self.routing.count(self.jobs[jobs[0]], -len(jobs), cluster.vo, jobs[0].cluster)
         for submitter, theirs in self._by_submitter(cluster, jobs):
             self.tally[submitter][state.status] -= len(theirs)
         if state.runnable:

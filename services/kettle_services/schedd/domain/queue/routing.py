@@ -5,6 +5,7 @@ A job is one of them because its submission says so (`AwaitsRoute`). It has a ro
 is offered to nobody.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
@@ -20,6 +21,9 @@ from kettle_wire.jobs import JobId
 
 _ROUTE: Final = "RouteName"
 _UNIVERSE: Final = "JobUniverse"
+SPOOLED: Final = "SpooledInputBytes"
+_RESULTS: Final = "BytesSent"
+"""Of a job that is over: its results, which are in the spool until they are fetched."""
 
 
 class RouteTally(msgspec.Struct):
@@ -45,6 +49,19 @@ class VoTally(msgspec.Struct):
     """With a route, as those that run and are held."""
     running: int = 0
     held: int = 0
+    spooled: int = 0
+    """Bytes of the files of its jobs in the spool: what was sent for those in the queue, and the results of those that are over."""
+    spooled_by: Counter[int] = msgspec.field(default_factory=Counter)
+    """How much of it each cluster has."""
+
+
+def spooled_by(entry: QueuedJob) -> int:
+    """Bytes that the files of a job have in the spool."""
+    sent = entry.changed.get(SPOOLED)
+    if not isinstance(sent, int):
+        return 0
+    left = entry.changed.get(_RESULTS) if entry.job.ended else 0
+    return sent + (int(left) if isinstance(left, int | float) else 0)
 
 
 def route_of(entry: QueuedJob) -> str:
@@ -134,8 +151,10 @@ class Routing:
         self.left.clear()
         return found
 
-    def count(self, entry: QueuedJob, number: int, vo: str) -> None:
-        """So many jobs like this one are there more, or fewer."""
+    def count(self, entry: QueuedJob, number: int, vo: str, cluster: int) -> None:
+        """So many jobs of a cluster like this one are there more, or fewer."""
+        if SPOOLED in entry.changed:
+            self._count_spooled(spooled_by(entry) * number, vo, cluster)
         if entry.job.ended:
             return
         of_vo = self.vos.setdefault(vo, VoTally())
@@ -154,6 +173,13 @@ class Routing:
                     case _:
                         pass
             self.news += 1
+
+    def _count_spooled(self, size: int, vo: str, cluster: int) -> None:
+        of_vo = self.vos.setdefault(vo, VoTally())
+        of_vo.spooled += size
+        of_vo.spooled_by[cluster] += size
+        if of_vo.spooled_by[cluster] <= 0:
+            del of_vo.spooled_by[cluster]
 
     def fail(self, route: str, jobs: int, failure: str) -> None:
         """Jobs have failed on a route."""

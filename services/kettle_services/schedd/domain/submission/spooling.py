@@ -36,13 +36,13 @@ def held() -> JobHeld:
 
 def all_there() -> JobReleased:
     """What is recorded of each that has no files to be sent, right after that."""
-    return JobReleased(reason=RELEASED_FOR)
+    return JobReleased(reason=RELEASED_FOR, spooled=0)
 
 
-def released(job: Job) -> JobReleased | None:
-    """What is recorded of one whose files are there; None if it does not wait for them."""
+def released(job: Job, size: int = 0) -> JobReleased | None:
+    """What is recorded of one whose files, so many bytes, are there; None if it does not wait for them."""
     waits = job.status == "held" and job.hold_code == HoldCode.SpoolingInput
-    return JobReleased(reason=RELEASED_FOR) if waits else None
+    return JobReleased(reason=RELEASED_FOR, spooled=size) if waits else None
 
 
 def placed(submission: Submission, root: Path) -> Submission:

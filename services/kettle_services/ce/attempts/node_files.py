@@ -1,0 +1,152 @@
+"""The HTTPS server from which nodes fetch the files of their jobs, and to which they send the results."""
+
+import asyncio
+import hashlib
+import hmac
+import os
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from aiohttp import web
+
+from kettle.http.problems import document_of, problem_response
+from kettle.http.requests import bearer_token
+from kettle.runtime.http_server import serving
+from kettle.runtime.settings_problems import SettingsError
+from kettle.runtime.tls_listener import Rereading, tls_context
+from kettle_services.ce.attempts.carried_sandboxes import MOST_BYTES, CarriedSandboxes
+from kettle_services.ce.batch.settings import FilesSettings
+from kettle_services.ce.domain.batch.carried import NUMBER, Way
+from kettle_services.ce.domain.batch.script import number_in
+from kettle_wire.codes import RefusalCode
+
+_PIECE: Final = 1 << 20
+
+
+class NodeFiles:
+    """
+    Files by tokens that are each one job's, made from a key that never leaves this machine: nothing is kept of them, and the token of a
+    job that is over opens nothing.
+    """
+
+    def __init__(self, settings: FilesSettings, home: Path) -> None:
+        """Raises SettingsError: the key, or the authority's certificate, cannot be had."""
+        self._settings: Final = settings
+        self._key: Final = _key(home / "node-files.key")
+        self._authority: Final = _authority(settings.authority)
+        self._served: Final[dict[str, tuple[CarriedSandboxes, Callable[[], None]]]] = {}
+
+    def way(self, system: str, intent: str) -> Way:
+        """By which the files of one job go."""
+        return Way(
+            url=f"{self._settings.url.rstrip('/')}/files/{system}/{intent}",
+            token=self._token(system, intent),
+            authority=self._authority,
+        )
+
+    def serve(self, system: str, sandboxes: CarriedSandboxes, heard: Callable[[], None]) -> None:
+        """From now on also those of this batch system; `heard`: one of its nodes has asked something."""
+        self._served[system] = sandboxes, heard
+
+    def _token(self, system: str, intent: str) -> str:
+        return hmac.new(self._key, f"{system}/{intent}".encode(), hashlib.sha256).hexdigest()
+
+    @asynccontextmanager
+    async def running(self, rt: Rereading) -> AsyncGenerator[int]:
+        """Answer while the context lasts; yields the port.  Raises SettingsError."""
+        settings = self._settings
+        encryption = None
+        if settings.certificate:
+            encryption = tls_context(rt, certificate=settings.certificate, key=settings.key)
+        async with serving(self.application(), settings.address, settings.port, encryption) as port:
+            yield port
+
+    def application(self) -> web.Application:
+        """Its routes."""
+        application = web.Application()
+        application.router.add_get("/files/{system}/{intent}/in", self._inputs)
+        application.router.add_put("/files/{system}/{intent}/out", self._results)
+        return application
+
+    def _asked(self, request: web.Request) -> tuple[CarriedSandboxes, Callable[[], None], str] | None:
+        """Of which job a request is; None: its token is not of that one."""
+        system, intent = request.match_info["system"], request.match_info["intent"]
+        proven = hmac.compare_digest(bearer_token(request).encode(), self._token(system, intent).encode())
+        served = self._served.get(system)
+        return (*served, intent) if proven and served is not None else None
+
+    async def _inputs(self, request: web.Request) -> web.StreamResponse:
+        asked = self._asked(request)
+        if asked is None:
+            return _refused(401, RefusalCode.DENIED, "the token opens no files of this job")
+        sandboxes, heard, intent = asked
+        if not (number := number_in(request.headers.get(NUMBER, ""))):
+            return _refused(400, RefusalCode.MALFORMED, f"the header {NUMBER} says no job of a batch system")
+        try:
+            found = await asyncio.to_thread(sandboxes.inputs, intent, number)
+        except FileNotFoundError:
+            return _refused(404, RefusalCode.NOT_FOUND, "the job is over")
+        if found is None:
+            return _refused(409, RefusalCode.REFUSED, "another job of the batch system runs for it")
+        heard()
+        return web.FileResponse(found, headers={"Content-Type": "application/gzip"})
+
+    async def _results(self, request: web.Request) -> web.StreamResponse:
+        asked = self._asked(request)
+        if asked is None:
+            return _refused(401, RefusalCode.DENIED, "the token opens no files of this job")
+        sandboxes, heard, intent = asked
+        size = 0
+        try:
+            with await asyncio.to_thread(sandboxes.draft, intent) as file:
+                async for piece in request.content.iter_chunked(_PIECE):
+                    size += len(piece)
+                    if size > MOST_BYTES:
+                        return _refused(
+                            413, RefusalCode.TOO_LARGE, f"the results have more than {MOST_BYTES >> 30} GiB"
+                        )
+                    await asyncio.to_thread(file.write, piece)
+                await asyncio.to_thread(partial(_settle, file.fileno(), file.flush))
+            await asyncio.to_thread(sandboxes.arrived, intent)
+        except FileNotFoundError:
+            return _refused(404, RefusalCode.NOT_FOUND, "no job has begun with these files, or it is over")
+        heard()
+        return web.Response(status=204)
+
+
+def _settle(fd: int, flush: Callable[[], None]) -> None:
+    flush()
+    os.fsync(fd)
+
+
+def _refused(status: int, code: RefusalCode, detail: str) -> web.Response:
+    return problem_response(document_of(status, code, detail))
+
+
+def _key(path: Path) -> bytes:
+    """The key that tokens are made from; made when there is none."""
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not path.exists():
+            draft = path.with_suffix(".new")
+            fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            with open(fd, "wb") as file:  # noqa: PTH123 - a descriptor
+                file.write(os.urandom(32))
+                file.flush()
+                os.fsync(fd)
+            draft.rename(path)
+        return path.read_bytes()
+    except OSError as error:
+        raise SettingsError(f"[ce.files]: its key cannot be kept in {path}: {error.strerror}") from None
+
+
+def _authority(path: str) -> str:
+    if not path:
+        return ""
+    try:
+        return Path(path).read_text(encoding="ascii")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"[ce.files]: authority {path} cannot be read: {error}") from None
