@@ -84,7 +84,9 @@ async def test_what_a_page_has_already_is_not_sent_again() -> None:
 
 
 async def test_many_who_come_together_ask_the_tables_once() -> None:
-    """A look that began after all of them tells where the tables are; who comes later is told by another one."""
+    """
+    A look that began after all of them tells where the tables are; who comes later is told by another one.
+    """
     tables = Tables(ap=4)
     watch = TableWatch(cast("JobTables", tables))
     assert {'"ap:4"'} == set(await asyncio.gather(*(watch.place() for _ in range(500))))

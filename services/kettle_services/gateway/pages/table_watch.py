@@ -91,7 +91,9 @@ class TableWatch:
 
     async def place(self) -> str:
         """
-        A name for where the tables are now; empty while nobody can say it.  Many who ask together are answered by one look that begins after all of them.
+        A name for where the tables are now; empty while nobody can say it.
+
+        Many who ask together are answered by one look, which begins after all of them.
         """
         asked = self._clock()
         async with self._placing:

@@ -123,7 +123,9 @@ class Recording:
                 pass
 
     def _told(self, event: Event) -> Event:
-        """An event of the period without what is looked at no more: of the slot of a claim, all but what it counts for."""
+        """
+        An event of the period without what is looked at no more: of the slot of a claim, all but what it counts for.
+        """
         if not isinstance(event, ClaimGranted):
             return event
         counts = tuple((name, event.slot_ad[name]) for name in _COUNTS if name in event.slot_ad)
