@@ -46,7 +46,7 @@ def test_a_route_says_why_it_takes_no_jobs() -> None:
         draining="of a disk",
     )
     text = page(found)
-    assert "<td>this pool</td>" in text
+    assert '<th scope="row">Here</th><td>this pool</td>\n<td>yes</td>' in text
     assert "10 of 100" in text
     assert '<b class="bad">no</b>: it is full' in text
     assert "too many failed: again" in text
