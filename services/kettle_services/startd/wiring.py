@@ -7,12 +7,14 @@ import os
 import secrets
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from kettle import VERSION
 from kettle.bus.ports import Bus
+from kettle.execution.attempts.job_spec import Isolation
 from kettle.execution.input_files.cache import InputCache
 from kettle.execution.input_files.download import Fetcher
 from kettle.execution.input_files.kept_outputs import KeptOutputs, advertised
@@ -26,10 +28,11 @@ from kettle.runtime.expression_budgets import watch_budgets
 from kettle.runtime.lifeline import OF_JOBS, inherited
 from kettle.runtime.local_startd import LocalStartd, leave_word, take_back
 from kettle.runtime.pool_connections import join_bus
+from kettle.transfer.plugin import Plugin
 from kettle_services.startd.access_point.reports import ReportDelivery
 from kettle_services.startd.advertiser import Advertiser
 from kettle_services.startd.commands.handlers import Handlers
-from kettle_services.startd.domain.state.machine import Machine
+from kettle_services.startd.domain.state.machine import Facts, Machine
 from kettle_services.startd.file_transfer.plugins import find_plugins, plugin_attributes
 from kettle_services.startd.machine import host
 from kettle_services.startd.machine.container_offer import ContainerTrial
@@ -113,6 +116,18 @@ def _kept_outputs(
     )
 
 
+async def _surveyed(settings: StartdSettings, execute: Path) -> tuple[Facts, list[Plugin], Isolation]:
+    """What there is on this machine, and what of it is for jobs; each part waits for programs of its own most of the time."""
+    facts, plugins, (isolation, isolated) = await asyncio.gather(
+        asyncio.to_thread(survey, settings, execute),
+        find_plugins(settings),
+        find_isolation(settings, execute),
+    )
+    attributes = isolated | plugin_attributes(plugins, bus=settings.nats_url, ca=settings.nats_ca)
+    attributes |= {"CanHibernate": True} if settings.can_hibernate else {}
+    return msgspec.structs.replace(facts, attributes={**attributes, **facts.attributes}), plugins, isolation
+
+
 @asynccontextmanager
 async def running(
     bus: Bus,
@@ -135,15 +150,7 @@ async def running(
     except BlockingIOError as error:
         raise SettingsError(f"{state}: another startd works with this directory.") from error
     journal = Journal(state / "journal", boot_id())
-    # Each waits for programs of its own most of the time.
-    facts, plugins, (isolation, isolated) = await asyncio.gather(
-        asyncio.to_thread(survey, settings, execute),
-        find_plugins(settings),
-        find_isolation(settings, execute),
-    )
-    attributes = isolated | plugin_attributes(plugins, bus=settings.nats_url, ca=settings.nats_ca)
-    attributes |= {"CanHibernate": True} if settings.can_hibernate else {}
-    facts = msgspec.structs.replace(facts, attributes={**attributes, **facts.attributes})
+    facts, plugins, isolation = await _surveyed(settings, execute)
     machine = Machine(
         facts, capability=secrets.token_hex(16), local_capability=secrets.token_hex(16) if facts.local else ""
     )
