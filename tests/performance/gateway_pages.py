@@ -15,6 +15,7 @@ import tempfile
 from pathlib import Path
 from typing import Any, Final
 
+import aiohttp
 from tests.performance.gateway import ask, fill, front
 
 from kettle.projections import Jobs
@@ -23,6 +24,7 @@ from kettle.storage import Database, PgLog
 from kettle.storage.migration import migrate
 from kettle.testing.measurements import summary
 from kettle.testing.servers.embedded import servers
+from kettle_services.gateway.pages.assets import Assets
 from kettle_services.gateway.rest.job_tables import session_settings
 
 ME: Final = getpass.getuser()
@@ -37,6 +39,8 @@ SHOWN: Final = {
     "history": "/history",
     "history_filter": "/history?filter=ExitCode+%3D%3D+3",
 }
+TERMINAL: Final = ("xterm", "terminal")
+"""Beginnings of the names of files that only the page of a terminal has."""
 
 
 async def _hold(database: Database) -> None:
@@ -63,7 +67,22 @@ async def measure(directory: Path, queued: int, history: int, rounds: int) -> di
             for _ in range(rounds):
                 for name, path in SHOWN.items():
                     times[name].append(await ask(session, path))
-        return {f"{name}_ms": summary(values, 2) for name, values in times.items()}
+            sizes = {name: await _size(session, path) for name, path in SHOWN.items()}
+        return {
+            **{f"{name}_ms": summary(values, 2) for name, values in times.items()},
+            "largest_page_bytes": max(sizes.values()),
+            "all_files_compressed_bytes": sum(
+                len(each.compressed)
+                for name, each in Assets().by_name.items()
+                if not name.startswith(TERMINAL)
+            ),
+        }
+
+
+async def _size(session: aiohttp.ClientSession, path: str) -> int:
+    """Bytes of HTML, not compressed."""
+    async with session.get(path) as response:
+        return len(await response.read())
 
 
 def main() -> int:

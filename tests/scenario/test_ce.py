@@ -152,6 +152,10 @@ async def test_people_see_what_was_decided(pool: ThrowawayPool, tmp_path: Path) 
     async with gateway_of(pool) as session:
         async with session.get("/ce/v1/routes") as response:
             assert ["Here"] == [each["name"] for each in (await response.json())["routes"]]
+        async with session.get("/routes") as response:
+            page = await response.text()
+            assert '<th scope="row">Here</th><td>this pool</td>\n<td>yes</td>' in page
+            assert "kettle ce trace JOB" in page
         async with session.get(f"/ce/v1/jobs/{job}") as response:
             chain = await response.json()
             assert ("ended", "Here") == (chain["state"], chain["route"])

@@ -30,6 +30,7 @@ PAGES: Final = (
     "/negotiations",
     "/own-machines",
     "/pools",
+    "/routes",
     "/log",
     "/usage",
     "/failures",

@@ -29,6 +29,7 @@ class Tables:
     def __init__(self, **frames: int) -> None:
         self.now: Mapping[str, int] = frames
         self.looked_at = asyncio.Event()
+        self.looks = 0
 
     @asynccontextmanager
     async def read(self) -> AsyncGenerator[Self]:
@@ -36,6 +37,8 @@ class Tables:
 
     async def frames(self) -> Mapping[str, int]:
         self.looked_at.set()
+        self.looks += 1
+        await asyncio.sleep(0)  # others come meanwhile
         return self.now
 
 
@@ -78,6 +81,18 @@ async def test_what_a_page_has_already_is_not_sent_again() -> None:
         assert b'id: "ap:5"\ndata: a list\n\n' == await later
         assert b'id: "ap:5"\ndata: a list\n\n' == await first('"ap:4"')
     assert ['"ap:4"', '"ap:5"', '"ap:5"'] == made
+
+
+async def test_many_who_come_together_ask_the_tables_once() -> None:
+    """
+    A look that began after all of them tells where the tables are; who comes later is told by another one.
+    """
+    tables = Tables(ap=4)
+    watch = TableWatch(cast("JobTables", tables))
+    assert {'"ap:4"'} == set(await asyncio.gather(*(watch.place() for _ in range(500))))
+    assert tables.looks < 3
+    tables.now = {"ap": 5}
+    assert '"ap:5"' == await watch.place()
 
 
 async def test_one_person_watches_so_many_pages() -> None:

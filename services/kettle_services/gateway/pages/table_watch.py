@@ -57,6 +57,10 @@ class TableWatch:
         self._late: dict[str, float] = {}
         """By queue the time since when the tables have a frame of which no event has come."""
         self._read_in: tuple[int, int] | None = None
+        self._placing = asyncio.Lock()
+        self._placed_at = 0.0
+        """When the last look at where the tables are has begun."""
+        self._place = ""
         if hub is not None:
             hub.hear(self.heard)
 
@@ -86,12 +90,22 @@ class TableWatch:
             self._rest()
 
     async def place(self) -> str:
-        """A name for where the tables are now; empty while nobody can say it."""
-        try:
-            async with self._tables.read() as reading:
-                return frames_tag(await reading.frames())
-        except RequestRefused:
-            return ""
+        """
+        A name for where the tables are now; empty while nobody can say it.
+
+        Many who ask together are answered by one look, which begins after all of them.
+        """
+        asked = self._clock()
+        async with self._placing:
+            if self._placed_at <= asked:
+                begun, place = self._clock(), ""
+                try:
+                    async with self._tables.read() as reading:
+                        place = frames_tag(await reading.frames())
+                except RequestRefused as refusal:
+                    _log.info("nobody can say where the tables are: %s", refusal)
+                self._placed_at, self._place = begun, place
+            return self._place
 
     def _rest(self) -> None:
         if not self._waiting and not self._parts:

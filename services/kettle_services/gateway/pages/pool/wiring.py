@@ -13,6 +13,7 @@ from kettle_services.gateway.pages.pool.administration import (
     AdministrationPages,
 )
 from kettle_services.gateway.pages.pool.alerts import ALERTS, AlertPages
+from kettle_services.gateway.pages.pool.entrypoint_routes import ROUTES_PAGE, RoutePages
 from kettle_services.gateway.pages.pool.failures import FAILURES, FailurePages
 from kettle_services.gateway.pages.pool.log import LOG, LogPages
 from kettle_services.gateway.pages.pool.machines import MACHINE, MACHINES, ORDER, MachinePages
@@ -36,6 +37,7 @@ POOL_PAGES: Final = (
     OWN_MACHINES,
     POOL,
     POOLS,
+    ROUTES_PAGE,
     SERVICES,
     SUBMITTERS,
     USAGE,
@@ -70,6 +72,7 @@ def pool_handlers(questions: Questions, documentation: str) -> Mapping[Page | Fo
         POOLS: worker_pools.pools,
         REMOVE: own_machines.remove,
         REVOKE: own_machines.revoke,
+        ROUTES_PAGE: RoutePages(questions).routes,
         SERVICES: administration.services,
         SUBMITTERS: shares.submitters,
         UNBAN: administration.unban,
