@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """
 Makes what follows from the code: the pages of `docs/reference` on attributes, codes, settings, commands and events,
-the picture of the imports, the dashboards of `infra/grafana`, the templates of `infra/opensearch`, `schemas/json` and
+the pictures of the imports and of the starter's states, the dashboards of `infra/grafana`, the templates of `infra/opensearch`, `schemas/json` and
 `schemas/telemetry`.
 
     .venv/bin/python docs/generate.py            writes them
@@ -55,6 +55,7 @@ TELEMETRY: Final = TOP / "schemas" / "telemetry" / "telemetry.json"
 OPENSEARCH: Final = TOP / "infra" / "opensearch"
 GRAFANA: Final = TOP / "infra" / "grafana"
 _DRAWING: Final = TOP / "docs" / "draw_imports.py"
+_STARTER: Final = TOP / "docs" / "draw_starter.py"
 _PACKAGES: Final = TOP / "docs" / "list_packages.py"
 _DOCUMENTS: Final = TOP / "docs" / "list_documents.py"
 _REQUESTS: Final = TOP / "docs" / "list_requests.py"
@@ -100,6 +101,7 @@ _WRITERS: Final[Mapping[str, tuple[str, str, str]]] = {
     "batch": ("ce", "ce.<name of the schedd>", "batch/<claim>"),
     "lease": ("scaler", "scaler", "lease/<id>"),
     "orphan": ("scaler", "scaler", "orphan/<provider>.<digest of its handle>.<second>"),
+    "host": ("scaler", "scaler", "host/<machine>"),
     "offer": ("scaler", "scaler", "offer/<pool>.<offer>"),
     "template": ("scaler", "scaler", "template/<pool>.<key>"),
     "provider": ("scaler", "scaler", "provider/<name>"),
@@ -686,6 +688,7 @@ def pages() -> dict[str, str]:
         "documents.md": _MADE + "\n" + runpy.run_path(str(_DOCUMENTS))["documents_page"](),
         "rest.md": _MADE + "\n" + runpy.run_path(str(_ROUTES))["rest_page"](),
         "telemetry.md": _MADE + "\n" + runpy.run_path(str(_SIGNALS))["telemetry_page"](),
+        "starter-machine.md": _MADE + "\n" + runpy.run_path(str(_STARTER))["starter_page"](),
         "requests.md": _MADE + "\n" + runpy.run_path(str(_REQUESTS))["requests_page"](),
     }
 
@@ -693,7 +696,8 @@ def pages() -> dict[str, str]:
 def pictures() -> dict[str, str]:
     """File name -> text."""
     draw = runpy.run_path(str(_DRAWING))["imports_picture"]
-    return {"imports.svg": draw(_DRAWING.parents[1])}
+    starter = runpy.run_path(str(_STARTER))["starter_picture"]
+    return {"imports.svg": draw(_DRAWING.parents[1]), "starter-machine.svg": starter()}
 
 
 def schemas() -> dict[str, Document]:

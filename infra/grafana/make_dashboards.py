@@ -402,6 +402,11 @@ POOLS: Final = Dashboard(
             empty="no machine is leased",
         ),
         Panel(
+            title="Machines of static pools, by how they are",
+            queries={"{{worker_pool}} {{state}}": "kettle_scaler_static_machines{POOL}"},
+            empty="no static pool hibernates",
+        ),
+        Panel(
             title="Jobs that wait, by what becomes of them",
             queries={"{{state}}": "sum by (state) (kettle_scaler_demand{POOL})"},
         ),

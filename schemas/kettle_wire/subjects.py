@@ -230,6 +230,12 @@ class Subjects:
         return f"{self._prefix}.notice.{kind}.*"
 
 
+OFFLINE: Final = "Offline"
+"""
+Under this stand the slots of machines that sleep in the bucket of ads, so that only collectors see them; the scaler puts them there.
+"""
+
+
 def submitters_key(schedd: str, submitter: str) -> str:
     """
     The key of the ad of a submitter of a schedd that visits, or has joined: under its name, so that it can write no other.

@@ -55,6 +55,56 @@ class ScaleDown(StrEnum):
     """Machines are removed with what runs on them, when their pool is to be smaller."""
 
 
+class Hibernation(StrEnum):
+    """What an idle machine of a static pool is put into: HTCondor's words (HIBERNATE)."""
+
+    NONE = "NONE"
+    """It stays awake."""
+    S3 = "S3"
+    """Suspended to memory."""
+    S4 = "S4"
+    """Suspended to disk."""
+    S5 = "S5"
+    """Switched off."""
+
+    @property
+    def level(self) -> int:
+        """HibernationLevel."""
+        return 0 if self is Hibernation.NONE else int(self.value[1:])
+
+
+class HostState(StrEnum):
+    """How far a machine of a static pool is."""
+
+    AWAKE = "awake"
+    HIBERNATING = "hibernating"
+    """It takes no more jobs, and is being put to sleep."""
+    ASLEEP = "asleep"
+    """It does not answer, and can be woken."""
+    WAKING = "waking"
+    """It is being woken."""
+    BROKEN = "broken"
+    """It did not wake again and again: nobody counts on it."""
+
+
+MachineName = Annotated[str, msgspec.Meta(max_length=255, pattern=r"^[A-Za-z0-9][A-Za-z0-9._@-]*$")]
+"""The name that a startd has in the pool."""
+HardwareAddress = Annotated[str, msgspec.Meta(pattern=r"^([0-9a-f]{2}(:[0-9a-f]{2}){5})?$")]
+Address = Annotated[str, msgspec.Meta(max_length=255, pattern=r"^([A-Za-z0-9][A-Za-z0-9.:-]*)?$")]
+
+
+class StaticMachine(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
+):
+    """A machine that is there, whether it is awake or not."""
+
+    name: MachineName
+    mac: HardwareAddress = ""
+    """Of the network card that hears the magic packet (HardwareAddress); empty: a command of the site wakes it."""
+    address: Address = ""
+    """Where the packet goes, or what commands are told; empty: to all on the provider's network."""
+
+
 class Offer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """One kind of machine that a provider can make, and what its slot would be."""
 
@@ -97,6 +147,8 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
     """What its machines prove of themselves before they take jobs."""
     notices: Notices = Notices()
     """Where its machines learn that they will be taken away."""
+    machines: Annotated[list[StaticMachine], msgspec.Meta(max_length=4096)] = []
+    """Of a static pool: the machines themselves, which are alike."""
 
 
 class WorkerPool(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -134,4 +186,13 @@ class WorkerPool(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     """A job that needs more than this part of the largest offer gets a machine for itself."""
     waits: Seconds = 5.0
     """A job asks for machines when it has waited so long."""
+    hibernate: Hibernation = Hibernation.NONE
+    """Of a static pool: what machines are put into after `idle` without a job; a job that one could run wakes it."""
+    waking: Count = 10
+    """So many wake at the same time at most (ROOSTER_MAX_UNHIBERNATE); 0: as many as are wanted."""
     offers: Annotated[list[Offer], msgspec.Meta(min_length=1, max_length=256)]
+
+    @property
+    def hibernates(self) -> bool:
+        """Whether its machines are put to sleep and woken."""
+        return self.kind is PoolKind.STATIC and self.hibernate is not Hibernation.NONE

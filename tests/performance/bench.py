@@ -139,6 +139,9 @@ SCRIPTS: Final = {
         ("--rounds=1",),
         ("restart", "--nodes", "100000"),
     ),
+    "workflow_tasks": Script(
+        "workflow_runs.py", "a job of 100 tasks", ("--rounds=1",), ("tasks", "--nodes", "100")
+    ),
     "routes": Script(
         "routes.py", "routes of a compute entrypoint: decisions a second", ("--rounds=3", "--jobs=500")
     ),
@@ -167,7 +170,10 @@ SCRIPTS: Final = {
     "simulator": Script(
         "simulator.py",
         "simulated pools of 10,000 cores: jobs a second and bytes a job, beside a bare heap",
-        ("--rounds=1", "--jobs=20000", "--kettle-jobs=3000", "--million=2000", "--day=2000"),
+        (
+            *("--rounds=1", "--heap=20000", "--wrench=20000", "--batch=20000", "--kettle=3000"),
+            *("--million=2000", "--day=2000"),
+        ),
     ),
 }
 PARTS: Final = ("classads", "append", "event_log", "jobs", "memory", "queueing", "commands")
@@ -197,6 +203,7 @@ OPTIONAL: Final = (
     "workflow_chain",
     "workflow_fan_out",
     "workflow_restart",
+    "workflow_tasks",
     "workflows",
 )
 """
@@ -207,7 +214,7 @@ TOGETHER: Final[dict[str, tuple[str, ...]]] = {
     "ce": ("routes",),
     "identity": ("logins", "identity_pool"),
     "gateway": ("streams", "pages", "live_pages", "gateway_pool"),
-    "workflows": ("workflow_chain", "workflow_fan_out", "workflow_restart"),
+    "workflows": ("workflow_chain", "workflow_fan_out", "workflow_restart", "workflow_tasks"),
 }
 """Parts that are run with another one, because they are about the same."""
 TABLE: Final[dict[str, tuple[str, ...]]] = {

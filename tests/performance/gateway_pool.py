@@ -3,8 +3,10 @@ What the gateway of a whole pool takes for what goes through its services: JSON 
 
     python -m tests.performance.gateway_pool --jobs=10000 --changes=20000
 
-One request submits all jobs.  The past is asked for a moment before all of them were held and released, again and again, until so many
-changes were recorded: about what an hour of a busy pool has.  Reads of the past are of the whole list, of one job and of the page.
+One request submits all jobs, none of which can run, when the pool has nothing else to do: its tables have what was before.
+
+The past is asked for a moment before all of them were held and released, again and again, until so many changes were recorded: about what
+an hour of a busy pool has.  Reads of the past are of the whole list, of one job and of the page.
 """
 
 import argparse
@@ -32,7 +34,7 @@ SETTINGS: Final = {
         "all_request_burst": 1e5,
     }
 }
-JOBS: Final = "executable = /bin/sleep\narguments = $(Process)\nhold = true\nqueue {jobs}\n"
+JOBS: Final = "executable = /bin/sleep\narguments = $(Process)\nrequirements = false\nqueue {jobs}\n"
 
 
 async def submitted(session: aiohttp.ClientSession, jobs: int) -> tuple[int, str, float]:
@@ -72,7 +74,9 @@ async def measured(
         cluster, position, took = await submitted(session, arguments.jobs)
         found["submit"].append(took * 1000)
         await settled(session, position)
-        await pool.client.remove(select(cluster))
+        removed = await pool.client.remove(select(cluster))
+        assert removed.position is not None
+        await settled(session, f"{removed.position.shard}:{removed.position.frame}")
     cluster, position, _ = await submitted(session, arguments.jobs)
     await settled(session, position)
     moment = datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -4,10 +4,13 @@ How fast DAGs run: JSON on standard output, each figure with its median and spre
     python -m tests.performance.workflow_runs chain --nodes 100
     python -m tests.performance.workflow_runs fan-out --nodes 1000 3000
     python -m tests.performance.workflow_runs restart --nodes 100000
+    python -m tests.performance.workflow_runs tasks --nodes 100
 
 `chain` and `fan-out` run `/bin/true` on a pool of their own, from `condor_submit_dag` to the end of the DAG job.  `fan-out` runs as
 many jobs of one cluster on the same pool by turns, without and with a job event log (which nodes have, too): its rate is a share of
-theirs, and so is what a node costs of processor time, by service, on a machine that has other work, too.  `restart` is processor time: to read the events of a workflow that is half done, and decide again.
+theirs, and so is what a node costs of processor time, by service, on a machine that has other work, too.  `restart` is processor
+time: to read the events of a workflow that is half done, and decide again.  `tasks` is one job with so many tasks, one after the
+other, beside a job with one.  What is demanded stands beside its figure.
 """
 
 import argparse
@@ -24,18 +27,25 @@ from tests.performance.jobs import sentence, spent
 
 from kettle.client import select
 from kettle.testing.commands.running import run
-from kettle.testing.measurements import accounted, say, summary
+from kettle.testing.measurements import accounted, barred, say, summary
 from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 from kettle_services.condor import launchers
 from kettle_services.dagman.domain.decisions import react
 from kettle_services.dagman.domain.workflow import Workflow
 from kettle_wire.codes import NodeJobKind
 from kettle_wire.events import WorkflowEvent, WorkflowStarted, decode, encode
-from kettle_wire.events.workflow import NodeJobFact, NodeJobsSeen
+from kettle_wire.events.workflow import NodeJobFact, NodeJobsSeen, NodesChanged
 from kettle_wire.workflows import Plan, WorkflowOptions, packed
 
 TRUE = "executable = /bin/true\ntransfer_executable = false\nrequest_memory = 16\nrequest_disk = 1024\n"
+TASKS = "executable = tasks\ntransfer_executable = false\nshould_transfer_files = yes\nrequest_memory = 16\nrequest_disk = 1024\n"
 AT_ONCE = 500
+AT_MOST = {"chain": {"dag_s": 6.0}, "restart": {"restart_cpu_s": 3.0}}
+AT_LEAST = {"fan-out": {"share": 0.95}, "restart": {"changes": 50_000.0}}
+"""
+What is demanded of 100 nodes in a chain, 10,000 beside each other, and 100,000 half done; a record of more changes than 50,000 is
+what engines refuse that keep a workflow's record as one.
+"""
 
 
 def restart(nodes: int) -> dict[str, float]:
@@ -75,7 +85,19 @@ def restart(nodes: int) -> dict[str, float]:
         "decided_nodes_per_cpu_s": nodes // 2 / decided,
         "restart_cpu_s": time.process_time() - began,
         "bytes": sum(map(len, data)),
+        "changes": sum(_changes(event) for event in events),
     }
+
+
+def _changes(event: WorkflowEvent) -> int:
+    """How many changes of nodes and their jobs it records."""
+    match event:
+        case NodesChanged():
+            return len(event.changes)
+        case NodeJobsSeen():
+            return len(event.facts)
+        case _:
+            return 1
 
 
 async def on_a_pool(shape: str, sizes: list[int], rounds: int) -> dict[str, Any]:
@@ -90,15 +112,18 @@ async def on_a_pool(shape: str, sizes: list[int], rounds: int) -> dict[str, Any]
                 measured = _Measured(pool, place, commands, group)
                 for nodes in sizes:
                     say(f"{shape} of {nodes} nodes")
-                    one = measured.chain if shape == "chain" else measured.fan_out
+                    one = {"chain": measured.chain, "fan-out": measured.fan_out, "tasks": measured.tasks}[
+                        shape
+                    ]
                     runs = [await one(nodes) for _ in range(rounds)]
-                    found[f"{nodes}_nodes"] = summaries(runs)
+                    found[f"{nodes}_nodes"] = summaries(shape, runs)
     return found
 
 
-def summaries(runs: list[dict[str, float]]) -> dict[str, Any]:
-    """Each figure of several rounds."""
-    return {name: summary((run[name] for run in runs), 3) for name in runs[0]}
+def summaries(shape: str, runs: list[dict[str, float]]) -> dict[str, Any]:
+    """Each figure of several rounds, with what is demanded of it."""
+    figures = {name: summary((run[name] for run in runs), 3) for name in runs[0]}
+    return barred(figures, at_most=AT_MOST.get(shape, {}), at_least=AT_LEAST.get(shape, {}))
 
 
 class _Measured:
@@ -131,6 +156,12 @@ class _Measured:
             "processor_ms_per_plain_job": plain_ms,
             "processor_ms_per_logged_job": logged_ms,
         }
+
+    async def tasks(self, tasks: int) -> dict[str, float]:
+        """They are of one job, each a process of its own."""
+        one = await _tasks(self._pool, 1)
+        all_of_them = await _tasks(self._pool, tasks)
+        return {"job_s": all_of_them, "ms_per_task": 1000 * (all_of_them - one) / (tasks - 1)}
 
     async def _cost(self, jobs: int, run: Awaitable[float]) -> tuple[float, float]:
         """Seconds of a run, and milliseconds of processor time for each of its jobs."""
@@ -167,16 +198,25 @@ async def _plain(pool: ThrowawayPool, jobs: int, more: str) -> float:
     return time.monotonic() - began
 
 
+async def _tasks(pool: ThrowawayPool, tasks: int) -> float:
+    listed = json.dumps({"tasks": [{"cmd": ["/bin/true"]}] * tasks})
+    began = time.monotonic()
+    submitted = await pool.client.submit(f"{TASKS}+KettleTasks = {json.dumps(listed)}\nqueue\n")
+    await pool.client.wait(select(submitted.cluster))
+    return time.monotonic() - began
+
+
 def main() -> int:
     """Run one, and print what came of it."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("shape", choices=("chain", "fan-out", "restart"))
+    parser.add_argument("shape", choices=("chain", "fan-out", "restart", "tasks"))
     parser.add_argument("--nodes", type=int, nargs="+", default=[100])
     parser.add_argument("--rounds", type=int, default=3)
     said = parser.parse_args()
     if said.shape == "restart":
         found = {
-            f"{nodes}_nodes": summaries([restart(nodes) for _ in range(said.rounds)]) for nodes in said.nodes
+            f"{nodes}_nodes": summaries("restart", [restart(nodes) for _ in range(said.rounds)])
+            for nodes in said.nodes
         }
     else:
         found = asyncio.run(on_a_pool(said.shape, said.nodes, said.rounds))

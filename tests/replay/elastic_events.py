@@ -2,7 +2,7 @@
 Everything that a scaler ever records: a plan of its planner with the leases of it, and each other event in an order in which they may
 happen.
 
-    .venv/bin/python -m tests.replay.elastic_events 0.1.28     its frames become tests/replay/0.1.28
+    .venv/bin/python -m tests.replay.elastic_events 0.1.188     its frames become tests/replay/0.1.188
 """
 
 import sys

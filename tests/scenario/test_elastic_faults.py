@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import pytest
 import pytest_asyncio
+from aiohttp import web
 from tests.conformance.providers.fault_proxy import (
     Answer,
     Asked,
@@ -339,6 +340,75 @@ async def test_a_machine_that_is_taken_back_gives_its_job_to_another(
     (handle,) = [each.handle for each in await on.leases()]
     await asyncio.to_thread(on.peer.take_back, handle)
     await on.done(cluster)
+    handles = {each.handle for each in await on.over() if each.handle}
+    assert 2 == len(handles)
+    assert handle in handles
+
+
+class SlowFile:
+    """A file on a server that gives who asks first only the half of it."""
+
+    def __init__(self) -> None:
+        self.content: Final = os.urandom(1 << 20)
+        self.halfway: Final = asyncio.Event()
+        self._port = 0
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._port}/slow"
+
+    @asynccontextmanager
+    async def served(self) -> AsyncGenerator[None]:
+        app = web.Application()
+        app.router.add_get("/slow", self._answer)
+        runner = web.AppRunner(app)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0, shutdown_timeout=0.0)
+        await site.start()
+        self._port = runner.addresses[0][1]
+        try:
+            yield
+        finally:
+            await runner.cleanup()
+
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Length": str(len(self.content))})
+        await response.prepare(request)
+        half = len(self.content) // 2
+        await response.write(self.content[:half])
+        if request.method == "GET" and not self.halfway.is_set():
+            self.halfway.set()
+            await asyncio.Event().wait()  # until nobody listens any more
+        await response.write(self.content[half:])
+        return response
+
+
+MOVING: Final = """\
+executable = /bin/cat
+arguments = slow
+transfer_input_files = {url}
+output = out
+requirements = TARGET.KettlePool == "{name}"
+request_memory = 128
+queue
+"""
+
+
+@pytest.mark.parametrize("peer", ["cloud", "pilots"])
+async def test_a_machine_that_is_taken_back_while_files_are_moved(
+    peer: str, on_cloud: Case, on_pilots: Case, tmp_path: Path
+) -> None:
+    """It has half of an input file: the job has all of it on the next machine, and begins once."""
+    on, file = on_cloud if peer == "cloud" else on_pilots, SlowFile()
+    async with file.served():
+        await on.applied(most=1)
+        submitted = await on.pool.client.submit(MOVING.format(url=file.url, name=on.name), cwd=tmp_path)
+        async with asyncio.timeout(2 * PATIENCE_S):
+            await file.halfway.wait()
+        (handle,) = [each.handle for each in await on.leases()]
+        await asyncio.to_thread(on.peer.take_back, handle)
+        await on.done(submitted.cluster)
+    assert file.content == (tmp_path / "out").read_bytes()
     handles = {each.handle for each in await on.over() if each.handle}
     assert 2 == len(handles)
     assert handle in handles

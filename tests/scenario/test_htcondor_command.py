@@ -1,5 +1,6 @@
 """The `htcondor` command of nouns and verbs, which is HTCondor's own, runs on Kettle's modules."""
 
+import asyncio
 import json
 import sys
 from importlib.util import find_spec
@@ -7,9 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from kettle.client import select
 from kettle.testing.commands.running import Said, execute
+from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_services.condor import launchers
+from kettle_wire.commands.queue import Select
 
 pytestmark = [
     pytest.mark.skipif(
@@ -59,6 +63,46 @@ async def test_a_job_is_submitted_and_told_about(environ: dict[str, str], tmp_pa
     read = await htcondor(environ, tmp_path, "eventlog", "read", "-json", "job.log")
     [summary] = json.loads(read.out)
     assert (f"{cluster}.0", 1, 0) == (summary["Job ID"], summary["starts"], summary["Return Value"])
+
+
+async def test_a_dag_is_submitted_halted_slowed_down_and_resumed(
+    environ: dict[str, str], pool: ThrowawayPool, tmp_path: Path
+) -> None:
+    """
+    `dag submit`, `halt`, `throttle`, `status` while its first node runs, and `resume`, after which it comes to its end.
+    """
+    (tmp_path / "waits.sub").write_text(
+        "executable = /bin/sh\n"
+        f"arguments = \"-c 'until test -e {tmp_path}/go; do sleep 0.1; done'\"\n"
+        "transfer_executable = false\nqueue\n"
+    )
+    (tmp_path / "ends.sub").write_text("executable = /bin/true\ntransfer_executable = false\nqueue\n")
+    (tmp_path / "x.dag").write_text("JOB first waits.sub\nJOB second ends.sub\nPARENT first CHILD second\n")
+    submitted = await htcondor(environ, tmp_path, "dag", "submit", "x.dag")
+    assert 0 == submitted.status, submitted
+    number = submitted.err.split()[1]
+    assert f"DAG {number} was submitted.\n" == submitted.err
+    await until(pool, f"DAGManJobId == {number} && JobStatus == 2")
+    halted = await htcondor(environ, tmp_path, "dag", "halt", number, "--reason", "the disk is full")
+    assert f"Halted DAG {number}\n" == halted.err
+    await until(pool, f"ClusterId == {number} && DAG_Status == 6")
+    told = await htcondor(environ, tmp_path, "dag", "status", number)
+    assert told.err.startswith(f"DAG {number} [x.dag] has been halted for "), told
+    assert "DAG contains 2 node(s) total, of which:" in told.err
+    slowed = await htcondor(environ, tmp_path, "dag", "throttle", number, "--idle", "7")
+    assert "Maximum Idle Jobs-------------: 7" in slowed.out, slowed
+    resumed = await htcondor(environ, tmp_path, "dag", "resume", number)
+    assert f"Resumed DAG {number}\n" == resumed.err
+    (tmp_path / "go").touch()
+    await pool.client.wait(select(int(number)))
+    assert 0 == (await pool.client.workflows.show(int(number))).exit_code
+
+
+async def until(pool: ThrowawayPool, constraint: str) -> None:
+    """Wait until there is a job in the queue of which this is true."""
+    async with asyncio.timeout(PATIENCE_S):
+        while not await pool.client.jobs(Select(constraint=constraint), projection=["ClusterId"]):
+            await asyncio.sleep(0.1)
 
 
 async def test_a_job_set_is_submitted_listed_and_removed(environ: dict[str, str], tmp_path: Path) -> None:

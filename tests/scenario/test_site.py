@@ -239,6 +239,7 @@ def carried_out(here: Site) -> None:
             if "leave" in step.command and "w3" == step.machine:
                 looked_at(here)
                 secrets_seen(here)
+                audited(here)
             here.do(step)
             continue
         kind, rest, body = step
@@ -250,6 +251,13 @@ def carried_out(here: Site) -> None:
         assert not list((here.machines[name].home / "credentials").glob("*.creds")), name
     listed = here.machines["server"].run("kettle", "worker", "list").said
     assert ("w1" in listed, "w3" in listed) == (True, False), listed
+
+
+def audited(here: Site) -> None:
+    """The logs of the server and of an access point are whole, and the bus has nothing else."""
+    for name in ("server", "ap1"):
+        done = here.machines[name].run("kettle", "log", "check")
+        assert not done.status, done.said
 
 
 def secrets_seen(here: Site) -> None:

@@ -58,7 +58,10 @@ async def test_an_owner_that_was_paused_finds_that_it_was_overtaken(
     """
     A schedd that is suspended loses its queue to the one that stands by, and when it goes on it writes nothing and ends.
     """
-    settings: Tables = {"master": {"daemon_list": TWICE}, "schedd": SHORT_LEASE}
+    settings: Tables = {
+        "master": {"daemon_list": TWICE},
+        "schedd": {**SHORT_LEASE, "owner_lease": 2.0},
+    }
     async with throwaway_pool(tmp_path, cpus=8, template=template, settings=settings) as pool:
         serving, standing = await stands_by(pool, "schedd", "schedd#2")
         submitted = await pool.client.submit(evidence.sweep([0.3] * JOBS), cwd=evidence.work)

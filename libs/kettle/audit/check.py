@@ -15,7 +15,7 @@ from kettle.audit.scope import AuditScope
 from kettle.audit.shard import ShardWalk, Told
 from kettle.audit.usage import UsageSums
 from kettle.audit.working_set import WorkingSetFold
-from kettle.bus.ports import Bus
+from kettle.bus.ports import Bus, BusError
 from kettle.eventsourcing.log import IMPORTED, LogError, Tenure
 from kettle.storage.database import Database
 from kettle_wire.subjects import Subjects
@@ -40,7 +40,7 @@ async def check(
     Audit the shards in these databases, and the bus if there is one (then `subjects` says which pool's).
 
     Raises:
-        AuditError: a database cannot be read, or holds no log, or a shard that is wanted is in none of them.
+        AuditError: a database or the bus cannot be read, or there is no log, or no shard that is wanted.
     """
     addresses = [databases] if isinstance(databases, str) else databases
     auditor = _Auditor(addresses, bus, subjects, wanted or AuditScope(), told)
@@ -48,6 +48,8 @@ async def check(
         return await auditor.run()
     except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, LogError) as error:
         raise AuditError(f"the log cannot be read: {error}") from error
+    except BusError as error:
+        raise AuditError(f"the bus cannot be compared with the log: {error}") from error
 
 
 class _Auditor:

@@ -24,6 +24,7 @@ from kettle_wire.commands.submissions import SUBMIT_MANY_FROM_JOB
 from kettle_wire.endpoint import Caller
 from kettle_wire.identity import Identity, bearer, daemon
 from kettle_wire.subjects import (
+    OFFLINE,
     Subjects,
     ad_key,
     forwarded_key,
@@ -49,6 +50,7 @@ SHARDS: Final[Mapping[str, Sequence[str]]] = {
 _ADS: Final[Mapping[str, Sequence[str]]] = {
     "schedd": ("Scheduler", "Submitter"),
     "collector": ("Collector", "Absent"),
+    "scaler": (OFFLINE,),
     "negotiator": ("Negotiator",),
     "accounting": ("Accounting",),
     "master": ("DaemonMaster",),

@@ -33,7 +33,8 @@ from kettle_wire.frames import decode as decode_frame
 from kettle_wire.subjects import Subjects
 
 LOOK_S: Final = 1.0
-"""If the bus was silent for so long, the log is asked whether there is something."""
+"""If the bus was silent for so long, the log is asked whether there is something; again after twice the time, as long as it stays silent."""
+LONGEST_LOOK_S: Final = 5.0
 FRAMES: Final = 256
 """The most frames that one transaction applies, and about the most events."""
 EVENTS: Final = 10_000
@@ -209,13 +210,16 @@ async def run_projection(
         tasks.create_task(
             _fetch(bus, subjects, shard, runner.frame, progress.gather, arrived), name=f"fetch-{shard}"
         )
+        pause = LOOK_S
         while True:
             try:
-                async with asyncio.timeout(LOOK_S):
+                async with asyncio.timeout(pause):
                     batch = await arrived.get()
             except TimeoutError:
+                pause = min(2 * pause, LONGEST_LOOK_S)
                 await runner.look()
             else:
+                pause = LOOK_S
                 await runner.take([decode_frame(message.data) for message in batch.messages])
 
 

@@ -96,10 +96,21 @@ async def missing_frames(bus: Bus, shard: str, after: int, until: int) -> AsyncG
 async def followed_frames(
     bus: Bus, subjects: Subjects, shard: str, *, after: int, gather: BatchingDelay | None = None
 ) -> AsyncGenerator[Frame, None]:
-    """
-    The frames of a shard behind one, in order and without a gap, as they are recorded; never ends. Use it with `aclosing`.
+    """The frames of `followed_batches`, one after the other; never ends. Use it with `aclosing`."""
+    async with aclosing(followed_batches(bus, subjects, shard, after=after, gather=gather)) as batches:
+        async for batch in batches:
+            for frame in batch:
+                yield frame
 
-    What the bus does not have comes from the owner of the shard. `gather`: how long frames may be gathered.
+
+async def followed_batches(
+    bus: Bus, subjects: Subjects, shard: str, *, after: int, gather: BatchingDelay | None = None
+) -> AsyncGenerator[list[Frame], None]:
+    """
+    The frames of a shard behind one, in order and without a gap, as they are recorded, those together that have come together.
+
+    Never ends; use it with `aclosing`. What the bus does not have comes from the owner of the shard. `gather`: how long frames may
+    be gathered.
     """
     reading = bus.consume(
         subjects.event_stream(shard),
@@ -112,16 +123,22 @@ async def followed_frames(
     )
     async with aclosing(reading) as batches:
         async for batch in batches:
+            together: list[Frame] = []
             for message in batch.messages:
                 arrived = decode(message.data)
                 if arrived.number <= after:
                     continue
                 if isinstance(arrived, Frame) and arrived.number == after + 1:
-                    yield arrived
+                    together.append(arrived)
                 else:
                     async for frame in missing_frames(bus, shard, after, arrived.number):
-                        yield frame
+                        together.append(frame)
+                        if len(together) >= FOLLOWED:  # very many may be missing
+                            yield together
+                            together = []
                 after = arrived.number
+            if together:
+                yield together
 
 
 async def head_frame(bus: Bus, shard: str) -> int:

@@ -31,7 +31,14 @@ _FIRST_SLOT_UID: Final = 1_900_000_000
 _SLOT_UIDS: Final = 1000
 _POOLS: Final = 100_000
 
+_OWNER_LEASE: Final = SettingLine(
+    "owner_lease",
+    10.0,
+    "before a standby takes over from an owner that is silent; one that has ended is noticed at once; default 2",
+)
+
 PERSONAL: Final[Mapping[str, tuple[SettingLine, ...]]] = {
+    **dict.fromkeys(("ce", "dagman", "iam", "scaler", "sessions"), (_OWNER_LEASE,)),
     "master": (
         SettingLine("backoff_constant", 0.1, "before a service that ended is started again; default 9"),
         SettingLine("backoff_unit", 0.05, "added, doubled at each further failure; default 1"),
@@ -49,18 +56,21 @@ PERSONAL: Final[Mapping[str, tuple[SettingLine, ...]]] = {
         SettingLine("update_interval", 10.0, "default 300"),
     ),
     "collector": (
+        _OWNER_LEASE,
         SettingLine(
             "classad_lifetime", 30.0, "an ad that is not repeated is forgotten after this; default 900"
         ),
         SettingLine("ad_interval", 10.0, "default 300"),
     ),
     "negotiator": (
+        _OWNER_LEASE,
         SettingLine(
             "interval", 10.0, "a cycle starts at each change, and after this without one; default 60"
         ),
         SettingLine("ad_interval", 10.0, "default 300"),
     ),
     "schedd": (
+        _OWNER_LEASE,
         SettingLine("alive_interval", 2.0, "between renewals of a claim; default 300"),
         SettingLine("sync_interval", 2.0, "default 5"),
         SettingLine("ad_interval", 10.0, "default 300"),

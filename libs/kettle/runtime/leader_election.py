@@ -23,7 +23,7 @@ from kettle_wire.subjects import Subjects, token
 
 STALLED: Final = 30.0
 """Seconds without a turn of the service's event loop after which it does not ask to be elected any more."""
-_SIGN: Final = 0.5
+_SIGN: Final = 2.0
 """Seconds between signs of life of the service's event loop, and between looks for them."""
 _KEPT: Final = 60.0
 """Seconds: a bucket that was lost is taken for empty after this, if nobody writes his lease into it again."""

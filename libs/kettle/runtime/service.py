@@ -65,6 +65,11 @@ _STOPS: Final[Mapping[signal.Signals, How]] = {
     signal.SIGQUIT: "fast",
     signal.SIGUSR1: "peaceful",
 }
+_COLLECTED_AFTER: Final = 5_000
+"""
+New objects before those that refer to each other are looked for: Python's 700 are those of a few messages, and most of them are still
+in use then.
+"""
 _STDERR: Final = 2
 
 _log: Final = logging.getLogger(__name__)
@@ -312,6 +317,7 @@ def run(
     # Our memory holds tokens and keys: it is not to be left behind in a file.
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     gc.freeze()  # the modules stay: no collection has to look at them again, not even those at the end
+    gc.set_threshold(_COLLECTED_AFTER)
     notifier = Notifier.from_environ(environ)
     if refused:
         _log.error("goes on with the settings that it had: %s", refused)

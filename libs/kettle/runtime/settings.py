@@ -45,6 +45,7 @@ RESERVED: Final[Mapping[str, str]] = {
     "KETTLE_LIFELINE_FD": "set by the master: end of a pipe that breaks when the master dies",
     IN_USE: "set by the master: file of the settings with which the service last did its work",
     "KETTLE_JOBS_LIFELINE_FD": "set by the master: end of a pipe with which the jobs of a throw-away pool end",
+    "KETTLE_STARTER_STIMULI": "directory in which each starter records what its state machine was fed, a file for each attempt",
     "KETTLE_COMMAND_SERVER": "off: each command is carried out by an interpreter of its own",
     "KETTLE_COLOR": "always or never; otherwise colours are used on a terminal",
 }

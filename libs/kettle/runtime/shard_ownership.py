@@ -25,8 +25,6 @@ from kettle.runtime.service import Runtime
 from kettle.runtime.settings import OwnerSettings
 from kettle_wire.subjects import Subjects
 
-GUARD: Final = 1.0
-"""Seconds between looks whether the shard is still ours."""
 HESITATION: Final = 1.0
 """Seconds of waiting for the lease after which a process says that it stands by."""
 
@@ -50,7 +48,7 @@ async def own_shard(rt: Runtime, settings: OwnerSettings, bus: Bus, log: Log, na
     await not_ahead(bus, shard, Subjects(settings.pool))
     _log.info("owns %s", name, extra={"epoch": shard.tenure.epoch, "frame": shard.frame})
     rt.loop(shard.run(), name="commit")
-    rt.loop(shard.guard(GUARD), name="guard")
+    rt.loop(shard.guard(settings.owner_lease / 2), name="guard")
     rt.loop(relay(bus, log, shard, Subjects(settings.pool)), name="relay")
     await bus.serve(replay.ROLE, name, [replay.served_frames(log, name)], version=VERSION)
     return shard

@@ -3,6 +3,17 @@
 from typing import Final
 
 from kettle_wire.events.codec import Recorded
+from kettle_wire.events.host import (
+    HostAsleep,
+    HostAwake,
+    HostBroken,
+    HostFenced,
+    HostForgotten,
+    HostHibernating,
+    HostMended,
+    HostNotWoken,
+    HostWaking,
+)
 from kettle_wire.events.lease import (
     Demand,
     LeaseAccepted,
@@ -42,7 +53,7 @@ from kettle_wire.events.lease import (
 from kettle_wire.events.plan import PlanMade
 from kettle_wire.events.pool import PoolChanged, PoolPaused, PoolResumed, PoolRetired
 from kettle_wire.leases import ErrorClass, MachineState
-from kettle_wire.worker_pools import Offer, WorkerPool
+from kettle_wire.worker_pools import Hibernation, Offer, WorkerPool
 
 _UNTIL: Final = 1_700_000_600.0
 _OFFER: Final = Offer(
@@ -50,6 +61,7 @@ _OFFER: Final = Offer(
 )
 _LEASE: Final = "lease/lab-7-1"
 _TEMPLATE: Final = "template/lab.0f1e2d3c4b5a6978"
+_HOST: Final = "host/desk1"
 _ORPHAN: Final = "orphan/cloud.4b5a.1700000000"
 _FULL: Final = "InsufficientInstanceCapacity"
 
@@ -110,4 +122,28 @@ ELASTIC: Final[list[tuple[str, Recorded]]] = [
     ("provider/cloud", ProviderOpened(why="grace has opened it")),
     ("provider/cloud", ProviderFrozen(missing=12, of=30, until=_UNTIL)),
     ("provider/cloud", ProviderThawed(why="they are there again")),
+    (
+        _HOST,
+        HostHibernating(
+            machine="desk1",
+            pool="desks",
+            offer="desk",
+            level=Hibernation.S3,
+            attempt=1,
+            until=_UNTIL,
+            why="plan 8: it was idle for as long as its pool lets it",
+            slots=[{"Name": "slot1@desk1", "Cpus": 4, "PartitionableSlot": True}],
+        ),
+    ),
+    (_HOST, HostFenced(attempt=1)),
+    (_HOST, HostAsleep(machine="desk1", pool="desks", offer="desk")),
+    (_HOST, HostWaking(attempt=2, until=_UNTIL, demand=[Demand("ann@pool", "schedd", "3", 2)], why="plan 9")),
+    (
+        _HOST,
+        HostNotWoken(words="it did not answer within 180 s after it was woken", failures=1, again=_UNTIL),
+    ),
+    (_HOST, HostBroken(words="it did not answer within 180 s after it was woken", failures=3)),
+    (_HOST, HostMended(by="grace")),
+    (_HOST, HostAwake(words="it woke without us")),
+    (_HOST, HostForgotten(why="its pool has it no more")),
 ]

@@ -6,7 +6,7 @@ import os
 import statistics
 import sys
 import time
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -31,6 +31,18 @@ def summary(values: Iterable[float], digits: int = 3) -> dict[str, Any]:
         "max": round(sample[-1], digits),
         "n": len(sample),
     }
+
+
+def barred(
+    figures: dict[str, Any], *, at_most: Mapping[str, float] = {}, at_least: Mapping[str, float] = {}
+) -> dict[str, Any]:
+    """Summaries of figures, with what is demanded of them beside them, and whether their medians are so."""
+    told = {name: dict(figure) for name, figure in figures.items()}
+    for name, bar in at_most.items():
+        told[name] |= {"at_most": bar, "met": told[name]["median"] <= bar}
+    for name, bar in at_least.items():
+        told[name] |= {"at_least": bar, "met": told[name]["median"] >= bar}
+    return told
 
 
 def processor_seconds(pid: int, *, ended_children: bool = False) -> float:

@@ -1,17 +1,18 @@
 """What is different between two forms of a pool, and whether anything is."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import msgspec
 
 from kettle.worker_pools.texts import money_text, size_text, span_text
-from kettle_wire.worker_pools import Offer, WorkerPool
+from kettle_wire.worker_pools import Offer, StaticMachine, WorkerPool
 
 _SPANS: Final = frozenset({"boot", "consolidate", "idle", "least_life", "life", "waits"})
 _SIZES: Final = frozenset({"disk", "memory"})
 _MONEY: Final = frozenset({"budget", "price"})
+_NAMED: Final = 5
 _encode: Final = msgspec.json.Encoder(order="deterministic").encode
 
 
@@ -41,11 +42,27 @@ def changes(before: WorkerPool | None, after: WorkerPool) -> list[str]:
 def _differences(before: msgspec.Struct, after: msgspec.Struct, beginning: str) -> Iterator[str]:
     for name in before.__struct_fields__:
         was, now = getattr(before, name), getattr(after, name)
-        if name not in {"offers", "currency"} and (was, _currency(before, name)) != (
+        if name == "machines":
+            yield from (f"{beginning}{said}" for said in _machines(was, now))
+        elif name not in {"offers", "currency"} and (was, _currency(before, name)) != (
             now,
             _currency(after, name),
         ):
             yield f"{beginning}{name}: {_shown(before, name, was)} -> {_shown(after, name, now)}"
+
+
+def _machines(before: Sequence[StaticMachine], after: Sequence[StaticMachine]) -> Iterator[str]:
+    """Machines of an offer of a static pool: there may be hundreds."""
+    was, now = {each.name: each for each in before}, {each.name: each for each in after}
+    for names, said in (
+        ([name for name in now if name not in was], "new"),
+        ([name for name in was if name not in now], "gone"),
+        ([name for name in now if name in was and now[name] != was[name]], "changed"),
+    ):
+        if names:
+            more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+            verb = "is" if len(names) == 1 else "are"
+            yield f"machines: {', '.join(names[:_NAMED])}{more} {verb} {said}"
 
 
 def _currency(of: msgspec.Struct, name: str) -> str:

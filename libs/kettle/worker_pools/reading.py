@@ -16,6 +16,7 @@ from kettle.worker_pools.values import (
     attributes,
     condition,
     currency,
+    machines,
     megabytes,
     money,
     name,
@@ -53,6 +54,7 @@ _OFFER: Final[Mapping[str, Reader]] = {
     "currency": currency,
     "disk": megabytes,
     "life": span,
+    "machines": machines,
     "memory": megabytes,
     "name": name,
     "price": money,
@@ -62,7 +64,8 @@ _OFFER: Final[Mapping[str, Reader]] = {
 OFFER: Final = "offer"
 """The list of tables in a file: `[[offer]]`."""
 _LIKELY: Final = {"cpu": "cpus", "gpu": "gpus", "ram": "memory", "mem": "memory", "flavor": "flavour", "maximum": "max",
-                  "minimum": "min", "image": "template", "user": "owners", "users": "owners", "requirements": "start"}  # fmt: skip
+                  "minimum": "min", "image": "template", "user": "owners", "users": "owners", "requirements": "start",
+                  "machine": "machines", "host": "machines", "hosts": "machines"}  # fmt: skip
 """What else people call a key."""
 
 

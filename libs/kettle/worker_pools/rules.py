@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from kettle.worker_pools.texts import money_text, size_text, span_text
-from kettle_wire.worker_pools import Offer, PoolKind, WorkerPool
+from kettle_wire.worker_pools import Hibernation, Offer, PoolKind, WorkerPool
 
 LONGEST_SCRIPT: Final = 8192
 """Clouds take 16 KiB of what a machine is told; the rest of it needs room, too."""
@@ -51,6 +51,7 @@ def pool_faults(pool: WorkerPool) -> Iterator[tuple[tuple[str, ...], str]]:
     """What is wrong with a pool whose offers are sound: the keys, and a sentence."""
     yield from _bounds(pool)
     yield from _names(pool)
+    yield from _machines(pool)
     yield from _costs(pool)
     if pool.kind is PoolKind.USER and not (pool.owners or pool.groups):
         yield ("kind",), "kind: a pool of kind user needs owners or groups, whose jobs alone it runs"
@@ -79,6 +80,33 @@ def count_faults(min: int = 0, spare: int = 0, max: int = _MAX) -> Iterator[tupl
     for name, count in (("min", min), ("spare", spare)):
         if count > max:
             yield name, f"{name}: {count} machines are more than max allows ({max})"
+
+
+def _machines(pool: WorkerPool) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Machines that are there belong to static pools, and each to one offer."""
+    static = pool.kind is PoolKind.STATIC
+    if pool.hibernate is not Hibernation.NONE and not static:
+        yield (
+            ("hibernate",),
+            f'hibernate: only machines that are there sleep, and a pool of kind {pool.kind} has its own made: kind = "static"',
+        )
+    seen: dict[str, str] = {}
+    for number, offer in enumerate(pool.offers):
+        keys = ("offer", str(number), "machines")
+        if offer.machines and not static:
+            yield (
+                keys,
+                f'machines: a pool of kind {pool.kind} has its machines made: kind = "static" has them there',
+            )
+        if pool.hibernates and not offer.machines:
+            yield (
+                (*keys[:2], "name"),
+                f"machines: say which machines {offer.name} has, by name: else none could be woken",
+            )
+        for machine in offer.machines:
+            if machine.name in seen:
+                yield keys, f"machines: {machine.name} is one of {seen[machine.name]} already"
+            seen.setdefault(machine.name, offer.name)
 
 
 def _names(pool: WorkerPool) -> Iterator[tuple[tuple[str, ...], str]]:

@@ -10,7 +10,9 @@ from typing import Final, cast
 import msgspec
 
 from kettle.submit.units import amount
+from kettle.terminal.nearest_names import did_you_mean
 from kettle.worker_pools.faults import ValueRefused
+from kettle_wire.worker_pools import StaticMachine
 
 _UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _SPAN: Final = re.compile(r"(?:\d+(?:\.\d+)?\s*[smhdw]\s*)+")
@@ -70,6 +72,41 @@ def name(value: object) -> str:
     raise ValueRefused(
         f"{shown(value)} is no name: it has small letters, digits and -, begins with a letter, and is no longer than 32"
     )
+
+
+def machines(value: object) -> list[dict[str, str]]:
+    """The machines of a static pool, each with its name, and what wakes it."""
+    if not isinstance(value, list) or not all(isinstance(each, dict) for each in cast("list[object]", value)):
+        raise ValueRefused('machines is a list of tables, as [{ name = "desk1", mac = "52:54:00:12:34:56" }]')
+    found: list[dict[str, str]] = []
+    known = [field.name for field in msgspec.structs.fields(StaticMachine)]
+    for each in cast("list[dict[str, object]]", value):
+        for key, said in each.items():
+            if key not in known:
+                raise ValueRefused(f"a machine has no key '{key}'{did_you_mean(key, known)}")
+            if not isinstance(said, str):
+                raise ValueRefused(f"{key} of a machine is a text, and {shown(said)} is none")
+        if not each.get("name"):
+            raise ValueRefused("a machine has a name: that of its startd in the pool")
+        found.append({key: str(said) for key, said in each.items()} | _mac(each))
+        try:
+            msgspec.convert(found[-1], StaticMachine)
+        except msgspec.ValidationError as error:
+            key = str(error).rpartition("$.")[2].rstrip("`")
+            raise ValueRefused(f"{shown(each.get(key))} cannot be the {key} of a machine") from None
+    return found
+
+
+def _mac(machine: Mapping[str, object]) -> dict[str, str]:
+    """The hardware address in one form, however it is written."""
+    if not (mac := str(machine.get("mac", ""))):
+        return {}
+    digits = re.sub(r"[:.-]", "", mac).lower()
+    if not re.fullmatch(r"[0-9a-f]{12}", digits):
+        raise ValueRefused(
+            f"{shown(mac)} is no hardware address: write six pairs of hexadecimal digits, as 52:54:00:12:34:56"
+        )
+    return {"mac": ":".join(digits[place : place + 2] for place in range(0, 12, 2))}
 
 
 def attributes(value: object) -> dict[str, str]:

@@ -25,6 +25,8 @@ class OutlookKind(StrEnum):
 
     PLANNED = "planned"
     """Machines come, or are there."""
+    WAKING = "waking"
+    """A machine of it that sleeps is being woken."""
     YOUNG = "young"
     """They have not waited long enough to be a reason for machines."""
     CLOSED = "closed"
@@ -50,10 +52,14 @@ class PoolOutlook(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     words: str = ""
     leases: list[str] = []
     """The machines that come, some of them if they are many."""
+    machines: list[str] = []
+    """Of a static pool: the machines that are being woken, some of them if they are many."""
+    since: float = 0.0
+    """Since when the first of them is being woken, seconds since the epoch."""
     state: str = ""
     """How far the first of them is: the word of a `kettle_wire.leases.LeaseState`."""
     next_try: float = 0.0
-    """When a closed offer is tried again, or the first machine is expected to be ready, seconds since the epoch; 0: it is not known."""
+    """When a closed offer is tried again, or the first machine is expected to be ready, or has to be awake, seconds since the epoch; 0: it is not known."""
 
 
 class PoolOutlooks(msgspec.Struct, frozen=True, kw_only=True):

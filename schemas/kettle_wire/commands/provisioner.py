@@ -5,13 +5,13 @@ A provisioner keeps nothing: everything here may be asked after a restart of eit
 never made twice.
 """
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
 from kettle_wire.endpoint import Caller, CommandId, Endpoint, Repeat
 from kettle_wire.leases import ErrorClass, Handle, LeaseId, MachineFound, Order, Words
-from kettle_wire.worker_pools import Name, Offer
+from kettle_wire.worker_pools import Hibernation, Name, Offer, StaticMachine
 
 ORDERS = 50
 """So many machines are made by one command at most."""
@@ -144,6 +144,29 @@ class MachinesRemoved(msgspec.Struct, frozen=True, kw_only=True):
     machines: list[MachineRemoved]
 
 
+class SwitchMachine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """
+    Put a machine of a static pool to sleep, or wake it.  It is sent once: who does not hear the answer looks at the machine.
+    """
+
+    id: CommandId
+    provider: Name
+    machine: StaticMachine
+    to: Literal["sleep", "wake"]
+    level: Hibernation
+    """What it is put into, or is in."""
+
+
+class MachineSwitched(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """
+    Its provider did it, which says nothing about whether the machine follows; or trouble, and nothing was done.
+    """
+
+    trouble: Trouble | None = None
+    words: Words = ""
+    """Why nobody knows whether it was done."""
+
+
 class AskAboutOffers(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is wrong with these offers, as their provider sees it? Nothing is made."""
 
@@ -204,6 +227,9 @@ LOOK_AT_MACHINES = Endpoint(
 )
 REMOVE_MACHINES = Endpoint(
     "provisioner", "remove", RemoveMachines, MachinesRemoved, callers=_CALLERS, repeat=Repeat.HARMLESS
+)
+SWITCH_MACHINE = Endpoint(
+    "provisioner", "switch", SwitchMachine, MachineSwitched, callers=_CALLERS, repeat=Repeat.FIRST_ANSWER
 )
 CHECK_OFFERS = Endpoint(
     "provisioner", "check", AskAboutOffers, OffersLookedAt, callers=_CALLERS, repeat=Repeat.QUERY

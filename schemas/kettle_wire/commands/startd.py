@@ -273,7 +273,7 @@ FETCH_OUTPUT = Endpoint(
 )
 
 _DRAINS: Final = (Caller.ADMINISTRATOR, Caller.SCALER)
-"""A scaler does so with machines of leases only."""
+"""A scaler does so with machines of leases, and with those that may hibernate."""
 DRAIN = Endpoint("startd", "drain", Drain, Done, callers=_DRAINS, repeat=Repeat.HARMLESS)
 """`refused`: it is drained already, or is not as it has to be; nothing has changed."""
 CANCEL_DRAIN = Endpoint("startd", "cancel_drain", CancelDrain, Done, callers=_DRAINS, repeat=Repeat.HARMLESS)

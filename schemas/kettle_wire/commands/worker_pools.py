@@ -10,7 +10,7 @@ from kettle_wire.commands.iam import Recorded
 from kettle_wire.endpoint import Caller, CommandId, Endpoint, Position, Repeat
 from kettle_wire.events.plan import PlanMade, PlannedMachines
 from kettle_wire.leases import ErrorClass, LeaseId, LeaseState
-from kettle_wire.worker_pools import Name, Offer, WorkerPool
+from kettle_wire.worker_pools import HostState, Name, Offer, WorkerPool
 
 MOST_LEASES: Final = 1000
 """Leases in one answer."""
@@ -86,6 +86,8 @@ class PoolSummary(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """
     waiting: int = 0
     """Idle jobs for which machines of it come, and those that are left over and could run on some."""
+    hosts: dict[str, int] = {}
+    """Of a static pool that hibernates: how many machines there are, by `HostState`."""
     planned: list[PlannedMachines] = []
     """What the last plan asks for, or would ask for if it could."""
     closed: int = 0
@@ -132,6 +134,24 @@ class OfferStanding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """Which part of the orders is expected to end as a machine that works."""
 
 
+class HostShown(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A machine of a static pool; times are seconds since the epoch, 0: there is none."""
+
+    machine: str
+    offer: str
+    state: HostState
+    since: float = 0.0
+    """0: nothing was ever done about it."""
+    deadline: float = 0.0
+    """When something is done about it if it does not follow."""
+    again: float = 0.0
+    """It is not tried before."""
+    failures: int = 0
+    """So often in a row it was not woken."""
+    words: str = ""
+    """Why it is as it is."""
+
+
 class PoolShown(msgspec.Struct, frozen=True, kw_only=True):
     """A pool, what it has, and how its offers do."""
 
@@ -140,6 +160,8 @@ class PoolShown(msgspec.Struct, frozen=True, kw_only=True):
     digest: str
     applied_by: str
     offers: list[OfferStanding]
+    hosts: list[HostShown] = []
+    """Machines of a static pool that hibernate."""
 
 
 class ExplainPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

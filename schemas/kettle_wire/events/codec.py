@@ -12,6 +12,7 @@ from kettle_wire.events.claim import ClaimEvent
 from kettle_wire.events.cluster import ClusterSubmitted, FactorySubmitted
 from kettle_wire.events.cycle import CycleNegotiated
 from kettle_wire.events.factory import FactoryEvent
+from kettle_wire.events.host import HostEvent
 from kettle_wire.events.iam import IdentityEvent
 from kettle_wire.events.interactive import InteractiveEvent
 from kettle_wire.events.job import JobCompletedV1, JobEvent, JobVacatedV1
@@ -40,6 +41,7 @@ Recorded = (
     | LeaseEvent
     | OrphanEvent
     | BreakerEvent
+    | HostEvent
     | PlanMade
     | PoolEvent
     | BatchEvent

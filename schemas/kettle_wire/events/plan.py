@@ -10,7 +10,7 @@ from enum import StrEnum
 import msgspec
 
 from kettle_wire.events.base import Event
-from kettle_wire.events.lease import Shape
+from kettle_wire.events.lease import Demand, Shape
 
 
 class Bound(StrEnum):
@@ -34,6 +34,10 @@ class Bound(StrEnum):
     """The rest comes with the next plan."""
     GANG = "gang"
     """There is not room for all machines of a job, so none is made."""
+    AWAKE = "all awake"
+    """Of a static pool: none of its machines is asleep any more that could be woken."""
+    WAKING = "waking"
+    """Of a static pool: as many are being woken as may be at the same time."""
 
 
 class Obstacle(StrEnum):
@@ -149,6 +153,24 @@ class Removal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """With what runs there; else it takes no more jobs, and goes when nothing is claimed."""
 
 
+class PlannedWake(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A machine of a static pool that is to be woken."""
+
+    pool: str
+    machine: str
+    demand: list[Demand] = []
+    """Because of whom."""
+
+
+class PlannedSleep(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    A machine of a static pool that is to sleep: it had no job for as long as its pool lets it, and none would run there.
+    """
+
+    pool: str
+    machine: str
+
+
 class PlanMade(Event, frozen=True, tag="plan.made/1"):
     """The scaler has looked at the demand, and something is different from the plan before."""
 
@@ -163,5 +185,7 @@ class PlanMade(Event, frozen=True, tag="plan.made/1"):
     """In the order in which they are served."""
     machines: list[PlannedMachines] = []
     removals: list[Removal] = []
+    wakes: list[PlannedWake] = []
+    sleeps: list[PlannedSleep] = []
     took: float = 0.0
     """Seconds that it took to be made."""

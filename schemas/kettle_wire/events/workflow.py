@@ -82,9 +82,10 @@ class NodeJobFact(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class NodeJobsSeen(Event, frozen=True, tag="workflow.jobs_seen/1"):
-    """What a frame of the schedd's shard says of the jobs of the workflow, in its order."""
+    """What frames of the schedd's shard say of the jobs of the workflow, in their order."""
 
     frame: int
+    """The last of them."""
     facts: list[NodeJobFact]
     reasons: dict[int, str] = {}
     """Why a job was held or removed, by the place of the fact in the list."""

@@ -5,10 +5,10 @@ from typing import Annotated, Literal
 import msgspec
 
 from kettle_wire.commands.worker_pools import MOST_LEASES
-from kettle_wire.events.plan import PlannedMachines, Removal, WaitingJobs
+from kettle_wire.events.plan import PlannedMachines, PlannedSleep, PlannedWake, Removal, WaitingJobs
 from kettle_wire.leases import LeaseId, LeaseState
 from kettle_wire.rest.route import Moment, Route
-from kettle_wire.worker_pools import Name, WorkerPool
+from kettle_wire.worker_pools import HostState, Name, WorkerPool
 
 _Reason = Annotated[str, msgspec.Meta(max_length=512)]
 
@@ -36,6 +36,8 @@ class PoolAtAGlance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     `wanted`, `coming`, `ready`, `leaving`; wanted are those that come and are ready, and those that a bound keeps the last plan from
     asking for.
     """
+    hosts: dict[str, int] = {}
+    """Of a static pool that hibernates: how many machines there are, by state."""
     waiting: int = 0
     """Idle jobs for which machines of it come, and those that are left over and could run on some."""
     planned: list[PlannedMachines] = []
@@ -101,12 +103,32 @@ class OfferStanding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     success: float = 0.0
 
 
+class StaticMachineAtAGlance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A machine that is there, whether it sleeps or not."""
+
+    machine: str
+    offer: str
+    state: HostState
+    since: Moment | None = None
+    """Absent: nothing was ever done about it."""
+    deadline: Moment | None = None
+    """When something is done about it if it does not follow."""
+    again: Moment | None = None
+    """It is not tried before."""
+    failures: int = 0
+    """So often in a row it was not woken."""
+    words: str = ""
+    """Why it is as it is."""
+
+
 class Pool(msgspec.Struct, frozen=True, kw_only=True):
     """A pool."""
 
     summary: PoolAtAGlance
     pool: WorkerPool
     offers: list[OfferStanding]
+    hosts: list[StaticMachineAtAGlance] = []
+    """The machines of a static pool that hibernates."""
 
 
 class GetPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -154,6 +176,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     waiting: list[WaitingJobs]
     machines: list[PlannedMachines]
     removals: list[Removal]
+    wakes: list[PlannedWake] = []
+    sleeps: list[PlannedSleep] = []
 
 
 class GetReport(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -37,6 +37,23 @@ POOL_MACHINES: Final = Metric(
     most=1000,
     when=_A_POOL,
 )
+HOSTS: Final = Metric(
+    name="kettle.scaler.static_machines",
+    kind="gauge",
+    unit="{machine}",
+    meaning="Machines of a static pool that are put to sleep and woken.",
+    services=("scaler",),
+    attributes=(
+        _WORKER_POOL,
+        Attribute(
+            name="state",
+            meaning="`broken`: it did not wake again and again.",
+            values=("awake", "hibernating", "asleep", "waking", "broken"),
+        ),
+    ),
+    most=1000,
+    when=_A_POOL,
+)
 OPEN_OFFERS: Final = Metric(
     name="kettle.scaler.offers",
     kind="gauge",
@@ -158,7 +175,7 @@ PROVIDER_CALLS: Final = Metric(
         Attribute(
             name="call",
             meaning="What it was asked.",
-            values=("check", "console", "create", "delete", "find", "get", "room"),
+            values=("check", "console", "create", "delete", "find", "get", "room", "switch"),
         ),
         Attribute(
             name="outcome",

@@ -6,13 +6,14 @@ from it.
 import asyncio
 import logging
 import time
+from collections.abc import Sequence
 from contextlib import aclosing, suppress
 from typing import Final
 
 from kettle.bus.batching import Pacing
 from kettle.bus.ports import Bus
 from kettle.bus.retryable import retryable
-from kettle.eventsourcing.replay import followed_frames, head_frame
+from kettle.eventsourcing.replay import followed_batches, head_frame
 from kettle.jobs.ad import over
 from kettle.retry.loop import retry
 from kettle_services.dagman.domain.decisions import next_time, react
@@ -28,9 +29,9 @@ from kettle_wire.subjects import Subjects
 DAG_JOB: Final = ["ClusterId", "Owner", "JobUniverse", "JobStatus", "CurrentHosts", "RemoveReason"]
 """What is asked of a DAG job."""
 _WITHIN_S: Final = 10.0
-_GATHER_S: Final = 0.2
+_GATHER_S: Final = 0.5
 """So long frames may be gathered while many jobs wait: what costs is the turn, not the frame."""
-_MANY: Final = 250
+_MANY: Final = 600
 """More than a large pool takes in that time."""
 
 _log: Final = logging.getLogger(__name__)
@@ -84,20 +85,29 @@ class Following:
 
     async def follow(self) -> None:
         """Follow whenever there is something to follow; never returns."""
+        self.decide_again()
         while True:
             self._wake.clear()
             if self._live and self._frame is not None:
                 await self._follow_while_needed(self._frame)
             await self._wake.wait()
 
+    def decide_again(self) -> None:
+        """
+        Decide what follows from what is recorded, and is not: a process may have been killed between the two.
+        """
+        for number, workflow in list(self._live.items()):
+            if decided := react(workflow, [], time.time()):
+                self.changed(number, decided)
+
     async def _follow_while_needed(self, after: int) -> None:
         _log.info("follows %s from frame %s on", self._shard, after)
         await self.end_left(list(self._live))
         gather = Pacing(_GATHER_S, wanted=self._many_wait)
-        following = followed_frames(self._bus, self._subjects, self._shard, after=after, gather=gather)
-        async with aclosing(following) as frames:
-            async for frame in frames:
-                if removed := self.take(frame):
+        following = followed_batches(self._bus, self._subjects, self._shard, after=after, gather=gather)
+        async with aclosing(following) as batches:
+            async for frames in batches:
+                if removed := self.take(frames):
                     await self.end_left(removed)
                 if not self._live:
                     self._frame = None
@@ -120,14 +130,18 @@ class Following:
                 workflow.apply(ended)
                 self.changed(number, [ended])
 
-    def take(self, frame: Frame) -> list[int]:
-        """Record what a frame says, and what follows; the workflows whose DAG jobs were removed."""
-        self._frame = frame.number
-        said = self._reader.read(frame)
+    def take(self, frames: Sequence[Frame]) -> list[int]:
+        """
+        Record what frames that follow each other say, and what follows from all of it; the workflows whose DAG jobs were removed.
+
+        What has come together is one event for each workflow: a job has several of its own already, and what costs are the rows.
+        """
+        self._frame = frames[-1].number
+        said = self._reader.read(frames)
         decided: dict[int, list[WorkflowEvent]] = {}
         for number, about in said.items():
             workflow = self._live.get(number)
-            if workflow is not None and (facts := _facts(frame.number, about)):
+            if workflow is not None and (facts := _facts(self._frame, about)):
                 decided[number] = react(workflow, facts, time.time())
             if workflow is not None and about.over and workflow.ended is None:
                 ended = _left(workflow)

@@ -9,6 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from itertools import takewhile
 from typing import Final
 
 import msgspec
@@ -26,6 +27,7 @@ from kettle_wire.events.workflow import (
     NodesChanged,
     WorkflowEnded,
     WorkflowEvent,
+    WorkflowRemoved,
     WorkflowStarted,
 )
 from kettle_wire.frames import Entry, Frame
@@ -33,8 +35,12 @@ from kettle_wire.frames import Entry, Frame
 STREAM: Final = "workflow/"
 _ENDED: Final = WorkflowEnded.__struct_config__.tag
 _ORDERED: Final = frozenset({NodeState.PRE, NodeState.QUEUED, NodeState.POST})
+_SAID: Final = (NodeJobsSeen, WorkflowRemoved)
+"""What frames of the schedd say, before anything is decided because of it."""
 _AT_ONCE: Final = 50
-"""Events that go into the log together at most: each may have thousands of changes, and a frame is read as a whole."""
+"""
+Decisions that go into the log together at most: each may have thousands of changes, and a frame is read as a whole.
+"""
 
 
 _OVER: Final = 20
@@ -88,8 +94,8 @@ class Record:
         """By their numbers. What is decided about them is in them before it is committed."""
         self.histories: dict[int, History] = {}
         """What is committed."""
-        self._gathered: list[tuple[str, WorkflowEvent]] = []
-        """What is decided, and recorded in a moment."""
+        self._gathered: list[list[tuple[str, WorkflowEvent]]] = []
+        """What is decided, and recorded in a moment; what is one commit is one list."""
         self._flushing: asyncio.TimerHandle | None = None
         self._checkpointer = checkpointer
         shard.on_commit(self._committed)
@@ -161,10 +167,20 @@ class Record:
 
         If nothing is to be done because of it, it waits a moment for more: it follows from the frames of the schedd, and a process
         that never recorded it decides it again.
+
+        What the schedd has said of all workflows is one commit: a process that begins again goes on behind the last frame of which
+        it finds something. What follows from that is decided again if it is missing.
         """
-        changes = [(f"{STREAM}{number}", event) for number, events in decided.items() for event in events]
-        self._gathered += changes
-        if any(asks_for_something(event) for _, event in changes):
+        said: list[tuple[str, WorkflowEvent]] = []
+        others: list[tuple[str, WorkflowEvent]] = []
+        for number, events in decided.items():
+            changes = [(f"{STREAM}{number}", event) for event in events]
+            first = [*takewhile(lambda change: isinstance(change[1], _SAID), changes)]
+            said += first
+            others += changes[len(first) :]
+        pieces = [said, *(others[start : start + _AT_ONCE] for start in range(0, len(others), _AT_ONCE))]
+        self._gathered += filter(None, pieces)
+        if any(asks_for_something(event) for _, event in (*said, *others)):
             self.flush()
         elif self._flushing is None:
             self._flushing = asyncio.get_running_loop().call_later(GATHERED_S, self.flush)
@@ -174,9 +190,9 @@ class Record:
         if self._flushing is not None:
             self._flushing.cancel()
             self._flushing = None
-        changes, self._gathered = self._gathered, []
-        for start in range(0, len(changes), _AT_ONCE):
-            self._record(changes[start : start + _AT_ONCE])
+        gathered, self._gathered = self._gathered, []
+        for changes in gathered:
+            self._record(changes)
 
     def record(
         self, changes: Recording, *, command: str = "", reply: Callable[[int], bytes] | None = None

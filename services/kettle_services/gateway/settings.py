@@ -105,6 +105,16 @@ class GatewaySettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields
     """Streams of events that are open at once, and as many pages that are watched."""
     rest_streams_of_one: Count = 20
     """Of one person."""
+    simulations_of_one: Annotated[int, msgspec.Meta(ge=0)] = 4
+    """Simulations of one person that wait or run, each a job of the pool; 0: none are begun."""
+    simulation_memory: Annotated[int, msgspec.Meta(ge=64)] = 2048
+    """MiB that the job of a simulation asks for."""
+    simulation_time: Annotated[float, msgspec.Meta(ge=1.0)] = 3600.0
+    """Seconds that it may run."""
+    simulation_kept: Annotated[float, msgspec.Meta(ge=0)] = 7 * 86400.0
+    """Seconds for which its result is kept."""
+    simulation_python: str = ""
+    """Path of a Python on the machines that has this package; default: that of the gateway itself."""
     issuers: dict[str, tuple[str, ...]] = {}
     """Whose tokens are accepted over HTTP, each with the audiences that they must have."""
     issuer_hosts: tuple[str, ...] = ()

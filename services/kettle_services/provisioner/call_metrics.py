@@ -10,7 +10,7 @@ from kettle_services.provisioner.hosted import Hosted
 from kettle_services.provisioner.port import ProviderError
 from kettle_wire.telemetry.worker_pool_metrics import PROVIDER_CALLS, PROVIDER_RATE, PROVIDERS_USABLE
 
-Call = Literal["check", "console", "create", "delete", "find", "get", "room"]
+Call = Literal["check", "console", "create", "delete", "find", "get", "room", "switch"]
 
 
 class CallMetrics:

@@ -7,13 +7,13 @@ the deployment that it wrote into it.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 import msgspec
 
 from kettle_wire.bootstrap import Bootstrap
 from kettle_wire.leases import ErrorClass, Handle, MachineFound, Order
-from kettle_wire.worker_pools import Offer
+from kettle_wire.worker_pools import Hibernation, Offer, StaticMachine
 
 
 class ProviderError(Exception):
@@ -57,6 +57,21 @@ class TellsOfEnds(Protocol):
 
     async def tell_of_ends(self, told: Callable[[Handle], None]) -> None:
         """Have somebody told; it is a reason to look at the machine, and no proof of anything."""
+        ...
+
+
+@runtime_checkable
+class SwitchesMachines(Protocol):
+    """Some providers put machines that are there to sleep, and wake them."""
+
+    async def switch(self, machine: StaticMachine, to: Literal["sleep", "wake"], level: Hibernation) -> None:
+        """
+        Put a machine to sleep, or wake it; whether it follows is seen at the machine.
+
+        Raises:
+            ProviderError: it refuses; nothing was done.
+            InDoubtError, UnavailableError: nobody knows.  Cancelled, it is in doubt as well.
+        """
         ...
 
 

@@ -16,7 +16,7 @@ from kettle_services.provisioner.domain.bootstraps import bootstrap_of
 from kettle_services.provisioner.domain.words import without_join_tokens
 from kettle_services.provisioner.hosted import Hosted
 from kettle_services.provisioner.join_tokens import JoinTokens
-from kettle_services.provisioner.port import InDoubtError, ProviderError, UnavailableError
+from kettle_services.provisioner.port import InDoubtError, ProviderError, SwitchesMachines, UnavailableError
 from kettle_wire.codes import RefusalCode
 from kettle_wire.commands import provisioner as commands
 from kettle_wire.commands.provisioner import (
@@ -35,11 +35,13 @@ from kettle_wire.commands.provisioner import (
     MachinesFound,
     MachinesLooked,
     MachinesRemoved,
+    MachineSwitched,
     OffersLookedAt,
     Providers,
     ProviderShown,
     RemoveMachines,
     RoomLeft,
+    SwitchMachine,
     Trouble,
 )
 from kettle_wire.identity import Identity
@@ -81,6 +83,7 @@ class Provisioner:
             Served(commands.FIND_MACHINES, self.find),
             Served(commands.LOOK_AT_MACHINES, self.look),
             Served(commands.REMOVE_MACHINES, self.remove),
+            Served(commands.SWITCH_MACHINE, self.switch),
             Served(commands.CHECK_OFFERS, self.check),
             Served(commands.ASK_ROOM, self.room),
             Served(commands.READ_CONSOLE, self.console),
@@ -110,12 +113,8 @@ class Provisioner:
         )
 
     async def _created(self, hosted: Hosted, order: Order) -> Created:
-        key = (order.lease, order.attempt)
-        if key in self._taken:
+        if not self._takes((order.lease, order.attempt)):
             return _unsure(order, "this order was taken before")
-        self._taken[key] = None
-        if len(self._taken) > _REMEMBERED:
-            self._taken.popitem(last=False)
         deadline = Deadline(self._deadline)
         try:
             provider = hosted.use()
@@ -137,6 +136,15 @@ class Provisioner:
         except TimeoutError:
             return _unsure(order, f"the provider did not answer within {self._deadline:.0f} s")
         return Created(lease=order.lease, attempt=order.attempt, handle=handle)
+
+    def _takes(self, key: tuple[str, int]) -> bool:
+        """Whether an order has come for the first time."""
+        if key in self._taken:
+            return False
+        self._taken[key] = None
+        if len(self._taken) > _REMEMBERED:
+            self._taken.popitem(last=False)
+        return True
 
     async def find(self, request: FindMachines, caller: Identity) -> MachinesFound:
         """All of ours."""
@@ -186,6 +194,29 @@ class Provisioner:
             return MachineRemoved(handle=handle, machine=machine, console=said)
 
         return MachinesRemoved(machines=await asyncio.gather(*map(one, request.handles)))
+
+    async def switch(self, request: SwitchMachine, caller: Identity) -> MachineSwitched:
+        """Put a machine to sleep, or wake it, once."""
+        del caller
+        hosted = self._of(request.provider)
+        if not self._takes((request.id, 0)):
+            return MachineSwitched(words="this order was taken before")
+
+        async def switched() -> None:
+            provider = hosted.use()
+            if not isinstance(provider, SwitchesMachines):
+                raise ProviderError(
+                    ErrorClass.CONFIG,
+                    f"{hosted.name} is a provider of kind {hosted.kind}, which puts no machines to sleep: use one of kind power",
+                )
+            fault_point("machine.switched")
+            await provider.switch(request.machine, request.to, request.level)
+
+        said = await self._asked(hosted, "switch", switched)
+        fault_point("machine.was_switched")
+        if not isinstance(said, Trouble):
+            return MachineSwitched()
+        return MachineSwitched(words=said.words) if said.error is None else MachineSwitched(trouble=said)
 
     async def check(self, request: AskAboutOffers, caller: Identity) -> OffersLookedAt:
         """What is wrong with some offers."""

@@ -27,6 +27,7 @@ from kettle_services.scaler.domain.planning.templates import learned_from
 from kettle_services.scaler.provisioning import Provisioning
 from kettle_services.scaler.record import Record
 from kettle_services.scaler.rights import AskedRights
+from kettle_services.scaler.rooster import Rooster
 from kettle_services.scaler.settings import ScalerSettings
 from kettle_services.scaler.watching import Watching, machine_of
 from kettle_wire.ads.types import Scalar
@@ -64,6 +65,7 @@ class Planner:
         record: Record,
         provisioning: Provisioning,
         watching: Watching,
+        rooster: Rooster,
         settings: ScalerSettings,
         telemetry: Telemetry,
     ) -> None:
@@ -71,9 +73,12 @@ class Planner:
         self._record = record
         self._provisioning = provisioning
         self._watching = watching
+        self._rooster = rooster
         self._settings = settings
         self._rights = AskedRights(bus, settings.negotiator)
         self._patience = Patience()
+        self._idle: dict[str, float] = {}
+        """Machines of static pools without a job, and since when."""
         self._sparse: dict[str, float] = {}
         """Machines with few jobs, for which others have room, and since when."""
         self._rooms: dict[str, Room] = {}
@@ -147,9 +152,14 @@ class Planner:
             await asyncio.sleep(_GATHERED_S)
 
     def _until_idle(self) -> float:
-        return next_idle(
-            self._provisioning.book.leases.values(), self._record.state.pools.states, time.time()
-        )
+        pools, now = self._record.state.pools.states, time.time()
+        ends = [
+            self._idle[each.name] + each.pool.idle - now
+            for each in self._rooster.members()
+            if each.name in self._idle
+        ]
+        leases = next_idle(self._provisioning.book.leases.values(), pools, now)
+        return min([leases, *(seconds for seconds in ends if seconds > 0)])
 
     async def watch_rooms(self) -> None:
         """Ask the providers of all pools how much more we may have, again and again; never returns."""
@@ -178,6 +188,7 @@ class Planner:
         began, used = time.monotonic(), time.thread_time()
         plan = self._plan(self._patience)
         used = time.thread_time() - used
+        self._idle = {machine: self._idle.get(machine, time.time()) for machine in plan.idle}
         self._sparse = {lease: self._sparse.get(lease, time.time()) for lease in plan.sparse}
         made = msgspec.structs.replace(plan.made, took=time.monotonic() - began)
         self._latest = made
@@ -191,14 +202,17 @@ class Planner:
             else:
                 release(decision, lease, why, force=removal.force)
         last = self._record.state.plans.states.get(plans.NAME)
-        if plan.leases or decision.changes or plans.is_news(made, last, now=time.time()):
+        changes, acts = self._rooster.planned(made)
+        if plan.leases or decision.changes or changes or plans.is_news(made, last, now=time.time()):
             more = [
                 (plans.STREAM, made),
                 *((f"lease/{lease.lease}", lease) for lease in plan.leases),
+                *changes,
             ]
             await self._provisioning.carry_out(decision, more=more)
         else:
             self._provisioning.act(decision.acts)
+        self._rooster.act(acts)
         return used
 
     def plan_now(self) -> PlanMade:
@@ -237,6 +251,8 @@ class Planner:
             max_actions=self._settings.max_actions,
             settles=_SETTLES_S,
             sparse=self._sparse,
+            hosts=self._record.state.hosts.states,
+            idle=self._idle,
             sound=self._provisioning.seen.sound is not None,
         )
 

@@ -2,6 +2,7 @@
 
 import time
 from collections import Counter
+from collections.abc import Mapping
 from typing import Final
 
 from kettle.runtime import Telemetry
@@ -11,21 +12,26 @@ from kettle_services.scaler.domain.pools import PoolState
 from kettle_services.scaler.planner import Planner
 from kettle_services.scaler.provisioning import Provisioning
 from kettle_services.scaler.record import Record
+from kettle_services.scaler.rooster import Rooster
 from kettle_wire.events.lease import LeaseBusy, LeaseReady, OrphanFound
 from kettle_wire.frames import Frame
 from kettle_wire.telemetry import worker_pool_metrics as metrics
+from kettle_wire.worker_pools import HostState
 
 _READY: Final = frozenset({LeaseReady.__struct_config__.tag, LeaseBusy.__struct_config__.tag})
 _FOUND: Final = OrphanFound.__struct_config__.tag
 
 
-def measure_pools(telemetry: Telemetry, record: Record, provisioning: Provisioning, planner: Planner) -> None:
+def measure_pools(
+    telemetry: Telemetry, record: Record, provisioning: Provisioning, planner: Planner, rooster: Rooster
+) -> None:
     """Measure from now on what pools of workers have, want and cost, and what becomes of orders."""
     if telemetry.measurements is None:
         return
     measured = _Pools(record, provisioning, planner)
     telemetry.observe(metrics.LEASES, measured.leases)
     telemetry.observe(metrics.POOL_MACHINES, measured.machines)
+    telemetry.observe(metrics.HOSTS, lambda: _hosts(rooster))
     telemetry.observe(metrics.OPEN_OFFERS, measured.offers)
     telemetry.observe(metrics.PROVIDER_BREAKERS, measured.providers)
     telemetry.observe(
@@ -39,6 +45,17 @@ def measure_pools(telemetry: Telemetry, record: Record, provisioning: Provisioni
     telemetry.observe(metrics.SPENT, measured.spent)
     telemetry.observe(metrics.BUDGET, measured.budgets)
     record.on_commit(_Outcomes(telemetry, provisioning).note)
+
+
+def _hosts(rooster: Rooster) -> Mapping[tuple[str, ...], float]:
+    """How many machines of each static pool are how."""
+    there = rooster.members()
+    found: dict[tuple[str, ...], float] = {
+        (each.pool.name, state.value): 0.0 for each in there for state in HostState
+    }
+    for each in there:
+        found[each.pool.name, each.host.state.value] += 1
+    return found
 
 
 class _Pools:

@@ -40,6 +40,10 @@ class ScalerSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_fi
     """Seconds after which a machine ends itself without us, and one that no lease wants is removed."""
     removal_interval: Seconds = 5.0
     """Seconds from the first request to remove a machine to the second; each pause is twice the one before."""
+    sleep_deadline: Seconds = 120.0
+    """Seconds after which a machine of a static pool that was put to sleep and still answers stays awake."""
+    wake_pause: Seconds = 300.0
+    """Seconds from a machine that did not wake to the next try; each pause is twice the one before, and the third failure is the last."""
     interval: Seconds = 15.0
     """Seconds after which a plan is made even if nothing is known to have changed."""
     min_interval: Pause = 0.3

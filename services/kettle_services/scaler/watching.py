@@ -2,10 +2,12 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 from typing import Final, TypeVar
 
 import msgspec
+import numpy as np
 
 from kettle.bus.ports import Bus, KeyChange
 from kettle.classad.columnar import Table
@@ -40,6 +42,8 @@ class Watching:
         self.listed: Final = asyncio.Event()
         """Set when everything has come that there was at the start."""
         self._awaited = {_MACHINE, _SUBMITTER}
+        self.heard: Final[dict[str, float]] = {}
+        """When the last ad of a machine came, by the token of its name; of those that were there at the start none did."""
         self._owners = MachineOwners()
         self._owners_known = asyncio.Event()
         self._unreadable: set[str] = set()
@@ -70,12 +74,19 @@ class Watching:
                 continue
             key, before = change.key.removeprefix(_MACHINE), self.slots.news
             ad = self._read(change, _slot)
+            if ad is not None and self.listed.is_set():
+                self.heard[key.partition(".")[0]] = time.time()
             if ad is not None:
                 self.slots.put(key, self._owners.bound(key, ad))
             elif key in self.slots:
                 self.slots.remove(key)
             if self.slots.news != before:
                 self._changed()
+
+    def drained_by(self, request: str) -> set[str]:
+        """The machines that say that they are drained by a request, by the tokens of their names."""
+        drained = self.slots.says("DrainingRequestId", request)
+        return {self.slots.keys[row].partition(".")[0] for row in np.flatnonzero(drained).tolist()}
 
     async def watch_submitters(self) -> None:
         """Follow the demand; never returns."""

@@ -2,7 +2,6 @@
 
 from kettle import VERSION
 from kettle.accounts.lookup import own_name
-from kettle.bus.ports import Bus
 from kettle.eventsourcing.command_pipeline import CommandPipeline
 from kettle.eventsourcing.log import Log
 from kettle.faults import fault_point
@@ -18,11 +17,13 @@ from kettle_services.scaler.commands.renewals import Renewals
 from kettle_services.scaler.commands.worker_pools import PoolCommands
 from kettle_services.scaler.domain.state import ScalerState
 from kettle_services.scaler.lease_views import LeaseLog
+from kettle_services.scaler.offline_ads import OfflineAds
 from kettle_services.scaler.plan_views import PlanLog
 from kettle_services.scaler.planner import Planner
 from kettle_services.scaler.provisioning import Provisioning
 from kettle_services.scaler.reconciling import Reconciling
 from kettle_services.scaler.record import SHARD, Record
+from kettle_services.scaler.rooster import Rooster
 from kettle_services.scaler.scaler_metrics import measure_pools
 from kettle_services.scaler.settings import ScalerSettings
 from kettle_services.scaler.watching import Watching
@@ -48,11 +49,18 @@ async def serve(rt: Runtime, settings: ScalerSettings) -> None:
     rt.loop(provisioning.run(), name="provisioning")
     rt.loop(reconciling.run(), name="reconciling")
     rt.loop(reconciling.listen(), name="listening")
-    planner = await _planner(rt, settings, bus, log, record, provisioning)
-    measure_pools(rt.telemetry, record, provisioning, planner)
+    subjects = Subjects(settings.pool)
+    watching = Watching(bus, subjects)
+    rooster = Rooster(bus, record, watching, provisioning.seen, settings, provisioning.book.timers)
+    rt.loop(rooster.run(), name="rooster")
+    rt.loop(OfflineAds(bus, subjects, rooster).keep(), name="offline ads")
+    planner = Planner(bus, record, provisioning, watching, rooster, settings, rt.telemetry)
+    await _plan(rt, log, watching, planner)
+    measure_pools(rt.telemetry, record, provisioning, planner, rooster)
     pipeline = CommandPipeline(record, administrators=lambda: {*settings.administrators, own_name()})
     renewals = Renewals(provisioning, settings)
-    pools = PoolCommands(record, provisioning, planner, AskedPlans(planner.plan_now), PlanLog(log))
+    asked = AskedPlans(planner.plan_now)
+    pools = PoolCommands(record, provisioning, planner, rooster, asked, PlanLog(log))
     lease_log = LeaseLog(log)
     record.on_commit(lease_log.committed)
     leases = LeaseCommands(record, lease_log, pools, provisioning, bus, settings)
@@ -62,16 +70,11 @@ async def serve(rt: Runtime, settings: ScalerSettings) -> None:
     await rt.stopping.wait()
 
 
-async def _planner(
-    rt: Runtime, settings: ScalerSettings, bus: Bus, log: Log, record: Record, provisioning: Provisioning
-) -> Planner:
-    """A planner that works."""
-    watching = Watching(bus, Subjects(settings.pool))
-    planner = Planner(bus, record, provisioning, watching, settings, rt.telemetry)
+async def _plan(rt: Runtime, log: Log, watching: Watching, planner: Planner) -> None:
+    """Follow the ads and plan."""
     await planner.recall(log)
     rt.loop(watching.watch_owners(), name="owners of machines")
     rt.loop(watching.watch_slots(), name="slots")
     rt.loop(watching.watch_submitters(), name="submitters")
     rt.loop(planner.watch_rooms(), name="rooms")
     rt.loop(planner.run(), name="plan")
-    return planner

@@ -9,6 +9,7 @@ from kettle_services.simulator.domain.period import Period, really
 from kettle_services.simulator.domain.pool_rules import PoolRules
 from kettle_services.simulator.domain.simulation import PeriodSimulation
 from kettle_services.simulator.domain.submitter_sums import Sums, Tally
+from kettle_services.simulator.garbage import seldom_collected
 from kettle_wire.events import Event, JobCompleted
 
 
@@ -32,6 +33,7 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
     trust: Trust
 
 
+@seldom_collected()
 def calibrate(first: Period, held_out: Period, rules: PoolRules, *, step: int = US) -> Calibration:
     """Fit delays to the first period, and play the second one with them; `step` are microseconds."""
     found = fitted(first)

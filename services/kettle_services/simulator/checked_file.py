@@ -21,11 +21,12 @@ _STEP: Final = re.compile(r"\.([^.\[]+)|\[(\d+)\]")
 class CheckedFile:
     """One that is being read, for what is wrong in it to be found; `refusal` is the type of all errors."""
 
-    def __init__(self, path: Path, refusal: type[Exception]) -> None:
+    def __init__(self, path: Path, refusal: type[Exception], *, text: str | None = None) -> None:
+        """`text`: what is in it, where that has come without a file."""
         self.path = path
         self._refusal = refusal
         try:
-            self.text = path.read_text(encoding="utf-8")
+            self.text = path.read_text(encoding="utf-8") if text is None else text
         except OSError as error:
             raise refusal(f"{path}: cannot be read: {error.strerror}") from error
         except UnicodeDecodeError as error:

@@ -14,6 +14,7 @@ from kettle_services.simulator.domain.period import Period, really
 from kettle_services.simulator.domain.pool_rules import PoolRules
 from kettle_services.simulator.domain.simulation import PeriodSimulation, Watch, nobody
 from kettle_services.simulator.domain.submitter_sums import Sums, Tally, quantile
+from kettle_services.simulator.garbage import seldom_collected
 
 _POINTS = 240
 
@@ -86,6 +87,7 @@ class WhatIf(msgspec.Struct, frozen=True, kw_only=True):
     """recorded, replayed, changed -> submitter -> what it had at these times, in slot weights."""
 
 
+@seldom_collected()
 def compare(
     period: Period,
     rules: PoolRules,

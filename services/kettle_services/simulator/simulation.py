@@ -8,9 +8,10 @@ import numpy as np
 
 from kettle_services.simulator.domain.claims import Record, forget
 from kettle_services.simulator.domain.pool_rules import PoolRules
+from kettle_services.simulator.garbage import seldom_collected
 from kettle_services.simulator.invented.never_fits import first_refused, first_too_large, machines_of
 from kettle_services.simulator.invented.period_of_workload import END
-from kettle_services.simulator.invented.play import Course, play
+from kettle_services.simulator.invented.play import LOOKS, Course, Watch, play, unwatched
 from kettle_services.simulator.platforms.host_changes import changes
 from kettle_services.simulator.platforms.network import TCP, Correction, Network
 from kettle_services.simulator.platforms.platform import Platform
@@ -25,6 +26,8 @@ from kettle_services.simulator.wrench.job_runs import NO_DATA
 from kettle_services.simulator.wrench.pool import WrenchPool
 from kettle_services.simulator.wrench.transfers import Transfers
 
+_PROGRAM: Final = 60 << 20
+"""Bytes of the program without any job."""
 _AT_ONCE: Final = 1 << 14
 """Jobs whose columns are turned into lists, which take several times the memory."""
 
@@ -61,9 +64,10 @@ class Simulation(msgspec.Struct, frozen=True, kw_only=True):
     until: int = END
     """It ends then, in microseconds, whatever still waits or runs."""
 
-    def run(self, record: Record = forget) -> Result:
+    @seldom_collected()
+    def run(self, record: Record = forget, watch: Watch = unwatched) -> Result:
         """
-        Play it to its end; `record` receives what Kettle's own queue would have recorded.
+        Play it to its end; `record` receives what Kettle's own queue would have recorded, and `watch` how far it is.
 
         Raises:
             JobTooLargeError: no host can ever hold a job.
@@ -79,12 +83,16 @@ class Simulation(msgspec.Struct, frozen=True, kw_only=True):
                 seed=self.seed,
                 until=self.until,
                 record=record,
+                watch=watch,
                 correction=self.correction,
             )
         if self.workload.waits is not None:
             return self._run_dependent(self.workload.waits)
         pool = self._empty_pool()
         self._submit_all(pool)
+        for moment in self._looks:
+            pool.run(until=moment)
+            watch(len(self.workload) - pool.open, len(self.workload))
         pool.run(until=self.until)
         hosts = pool.places if self._one_host_each else None
         return Result(
@@ -97,6 +105,17 @@ class Simulation(msgspec.Struct, frozen=True, kw_only=True):
             lost=pool.lost,
             stopped=self._stopped(pool),
         )
+
+    @property
+    def memory(self) -> int:
+        """About how many bytes it takes to play it, by what runs of up to a million jobs and cores took."""
+        jobs, hosts = len(self.workload), len(self.platform.hosts)
+        if self.rules is None:
+            return _PROGRAM + jobs * 300 + hosts * 2_000
+        cores = self.platform.cores + sum(
+            pool.max * max((offer.cpus for offer in pool.offers), default=0) for pool in self.course.pools
+        )
+        return _PROGRAM + jobs * 2_000 + min(jobs, cores) * 3_500 + hosts * 6_000
 
     @property
     def members(self) -> dict[str, list[str]]:
@@ -127,7 +146,9 @@ class Simulation(msgspec.Struct, frozen=True, kw_only=True):
         if job is not None:
             cores, memory = int(self.workload.cores[job]), int(self.workload.memory[job])
             raise JobTooLargeError(job, f"no host has {cores} cores and {memory} MiB of memory for a job")
-        refused = first_refused(platform, self.workload, self.rules.groups.tree, self.course.said)
+        refused = first_refused(
+            platform, self.workload, self.rules.groups.tree, self.course.said, self.course.routes
+        )
         if refused is not None:
             raise JobTooLargeError(*refused)
 
@@ -147,8 +168,18 @@ class Simulation(msgspec.Struct, frozen=True, kw_only=True):
             self.workload, self.platform, starts, ends, reported, submitted, hosts, lost, self._stopped(pool)
         )
 
+    @property
+    def _looks(self) -> Sequence[int]:
+        """When somebody is told how far it is, in the time in which jobs come."""
+        if not len(self.workload):
+            return ()
+        first, last = int(self.workload.submitted[0]), min(int(self.workload.submitted[-1]), self.until)
+        return (
+            [first + (last - first) * number // LOOKS for number in range(1, LOOKS)] if last > first else ()
+        )
+
     def _stopped(self, pool: WrenchPool) -> int | None:
-        return self.until if self.until < END and pool.is_open else None
+        return self.until if self.until < END and pool.open else None
 
     @property
     def _one_host_each(self) -> bool:

@@ -13,18 +13,20 @@ from typing import Annotated, Any, Final, cast
 import msgspec
 
 from kettle.classad import ClassAdParseError, parse
+from kettle.routes import RouteFileError, read_routes
 from kettle.worker_pools.faults import PoolFileRefused
 from kettle.worker_pools.reading import pool_of
 from kettle_services.negotiator.settings import NegotiatorSettings
 from kettle_services.simulator.checked_file import CheckedFile, closest
 from kettle_services.simulator.domain.pool_rules import PoolRules
+from kettle_services.simulator.invented.machines_on_demand import Spot
 from kettle_services.simulator.invented.period_of_workload import END
 from kettle_services.simulator.invented.play import Course
 from kettle_services.simulator.platforms.platform import Platform
 from kettle_services.simulator.platforms.quantities import Quantity, QuantityError, microseconds, seconds
 from kettle_services.simulator.simulation import Simulation
 from kettle_services.simulator.tables.platform import Hosts, platform_of
-from kettle_services.simulator.tables.workload import JobsTable, workload_of
+from kettle_services.simulator.tables.workload import JobsTable, files_of, workload_of
 from kettle_services.simulator.what_if_file import WORKLIFE, negotiator_settings, priority_factors, rules
 from kettle_services.simulator.workloads.job_kinds import PLAIN
 from kettle_services.simulator.workloads.swf import BadLine
@@ -87,6 +89,15 @@ class Deciders(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """So many jobs move what they write at once."""
 
 
+class SpotTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[spot]`: how machines on demand are taken back by who lends them."""
+
+    mtbf: Quantity
+    """Mean time from when one is there until it is taken back."""
+    notice: Quantity = 0.0
+    """So long before, it is told, and takes no more jobs."""
+
+
 class AllMachines(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`[machines]`: what all of them say of themselves, for the model with Kettle's own deciders."""
 
@@ -97,8 +108,64 @@ class AllMachines(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 RULES: Final = ("negotiator", "factors", "kettle")
 """Tables that say what a real pool has in its settings."""
-_WRENCH, _KETTLE = ("delays", "queue"), (*RULES, "machines", "pool")
+_WRENCH, _KETTLE = ("delays", "queue"), (*RULES, "machines", "pool", "spot", "routes")
 _TABLES: Final = ("seed", "model", "until", "platform", "workload", *_WRENCH, *_KETTLE)
+
+
+class Tables(msgspec.Struct, frozen=True, kw_only=True):
+    """What a file says, as its keys have it: no file that it names has been opened, and no job made."""
+
+    tables: dict[str, Any]
+    seed: int
+    queue: Queue
+    delays: DelaysTable
+    platforms: list[tuple[tuple[str, ...], Hosts]]
+    workloads: list[tuple[tuple[str, ...], JobsTable]]
+    until: int
+    rules: PoolRules | None
+    course: Course
+    routes: str
+    """The name of the file of an entrypoint's routes; empty: no jobs come by one."""
+
+    @property
+    def names(self) -> list[tuple[tuple[str, ...], str]]:
+        """The files that it names, and where it does."""
+        outages = [((*keys, "outages"), hosts.outages) for keys, hosts in self.platforms]
+        outages.append((("routes",), self.routes))
+        jobs = [
+            ((*keys, kind), name) for keys, each in self.workloads for kind, name in files_of(each).items()
+        ]
+        return [each for each in (*outages, *jobs) if each[1]]
+
+
+def tables_of(file: CheckedFile) -> Tables:
+    """
+    The tables of a file, each as it has to be.
+
+    Raises:
+        SimulationFileError: one of them is not.
+    """
+    tables = file.tables()
+    file.only(tables, _TABLES, ())
+    model: str = file.convert(tables.get("model", "wrench"), str, ("model",))
+    if model not in ("wrench", "kettle"):
+        raise file.refuse(("model",), f"the model is wrench or kettle{closest(model, ('wrench', 'kettle'))}")
+    for name in _KETTLE if model == "wrench" else _WRENCH:
+        if name in tables:
+            raise file.refuse((name,), f"this table says nothing to the model {model}")
+    has_hosts = "platform" in tables or "pool" not in tables
+    return Tables(
+        tables=tables,
+        seed=file.convert(tables.get("seed", 0), int, ("seed",)),
+        queue=_table(file, tables, "queue", Queue),
+        delays=_table(file, tables, "delays", DelaysTable),
+        platforms=_list(file, tables, "platform", Hosts) if has_hosts else [],
+        workloads=_list(file, tables, "workload", JobsTable),
+        until=_until(file, tables),
+        rules=None if model == "wrench" else rules_of(file, tables),
+        course=_course(file, tables),
+        routes=file.convert(tables.get("routes", ""), str, ("routes",)),
+    )
 
 
 def read(path: Path, *, seed: int | None = None, skip_bad: bool = False) -> Described:
@@ -109,45 +176,35 @@ def read(path: Path, *, seed: int | None = None, skip_bad: bool = False) -> Desc
         SimulationFileError: it cannot be read, or says what cannot be.
     """
     file = CheckedFile(path, SimulationFileError)
-    tables = file.tables()
-    file.only(tables, _TABLES, ())
-    model: str = file.convert(tables.get("model", "wrench"), str, ("model",))
-    if model not in ("wrench", "kettle"):
-        raise file.refuse(("model",), f"the model is wrench or kettle{closest(model, ('wrench', 'kettle'))}")
-    for name in _KETTLE if model == "wrench" else _WRENCH:
-        if name in tables:
-            raise file.refuse((name,), f"this table says nothing to the model {model}")
-    first: int = file.convert(tables.get("seed", 0), int, ("seed",)) if seed is None else seed
-    queue: Queue = _table(file, tables, "queue", Queue)
+    said = tables_of(file)
+    queue = said.queue
+    first = said.seed if seed is None else seed
     skipped: list[BadLine] = []
     workloads = [
-        workload_of(file, keys, said, first + place, skipped, grid=queue.batch, skip_bad=skip_bad)
-        for place, (keys, said) in enumerate(_list(file, tables, "workload", JobsTable))
+        workload_of(file, keys, each, first + place, skipped, grid=queue.batch, skip_bad=skip_bad)
+        for place, (keys, each) in enumerate(said.workloads)
     ]
-    has_hosts = "platform" in tables or "pool" not in tables
-    hosts = _list(file, tables, "platform", Hosts) if has_hosts else []
-    platforms = [platform_of(file, keys, said) for keys, said in hosts]
-    delays: DelaysTable = _table(file, tables, "delays", DelaysTable)
+    platforms = [platform_of(file, keys, each) for keys, each in said.platforms]
     try:
         workload = reduce(add, workloads)
     except ValueError as error:
         raise file.refuse(("workload",), f"{error}; [queue] batch = true has all of them there") from error
-    if model == "wrench":
-        _only_for_kettle(file, workload)
+    if said.rules is None:
+        _only_for_kettle(file, workload, platforms)
     else:
-        _only_for_wrench(file, platforms, workload, pools="pool" in tables)
+        _only_for_wrench(file, platforms, workload, pools="pool" in said.tables)
     return Described(
         Simulation(
             platform=reduce(add, platforms, Platform(hosts=())),
             workload=workload,
-            delays=_delays(file, delays),
+            delays=_delays(file, said.delays),
             discipline=queue.discipline,
             oddities=Oddities(unstable_sort=queue.unstable_sort, priorities_ignored=queue.priorities_ignored),
             messages=queue.messages,
             seed=first,
-            until=_until(file, tables),
-            rules=None if model == "wrench" else rules_of(file, tables),
-            course=_course(file, tables),
+            until=said.until,
+            rules=said.rules,
+            course=_with_routes(file, said, workload),
         ),
         tuple(skipped),
     )
@@ -227,11 +284,52 @@ def _course(file: CheckedFile, tables: dict[str, Any]) -> Course:
             raise file.refuse(("kettle", name), str(error)) from error
     return Course(
         said=ad,
+        spot=_spot(file, tables),
         pools=_pools(file, tables.get("pool", [])),
         max_concurrent_uploads=said.max_concurrent_uploads,
         max_concurrent_downloads=said.max_concurrent_downloads,
         **times,
     )
+
+
+def _spot(file: CheckedFile, tables: Mapping[str, Any]) -> Spot | None:
+    if "spot" not in tables:
+        return None
+    if "pool" not in tables:
+        raise file.refuse(("spot",), "machines of [[pool]] are taken back, and there is none")
+    said: SpotTable = _table(file, tables, "spot", SpotTable)
+    try:
+        mean, notice = microseconds(said.mtbf), microseconds(said.notice)
+    except QuantityError as error:
+        raise file.refuse(("spot",), str(error)) from error
+    if not mean:
+        raise file.refuse(("spot", "mtbf"), "machines are there for some time, on average")
+    return Spot(mean=mean, notice=notice)
+
+
+def _with_routes(file: CheckedFile, said: Tables, workload: Workload) -> Course:
+    """With the routes of the file that is named, which lead to the pool itself."""
+    if not said.routes:
+        if any(kind.routed for kind in workload.kinds):
+            raise file.refuse(
+                ("workload",), "routed jobs need an entrypoint's routes: routes = FILE, above the tables"
+            )
+        return said.course
+    path = file.path.parent / said.routes
+    try:
+        table = read_routes(path.read_text(encoding="utf-8"), said.routes)
+    except OSError as error:
+        raise file.refuse(("routes",), f"{said.routes}: {error.strerror}") from error
+    except (UnicodeDecodeError, RouteFileError) as error:
+        raise file.refuse(("routes",), f"{said.routes}: {error}") from error
+    for each in table.routes:
+        if not each.is_of_this_pool:
+            raise file.refuse(
+                ("routes",),
+                f"{said.routes}:{each.line}: the route {each.name} leads to a batch system, and simulated ones lead to the pool "
+                "itself: UNIVERSE VANILLA",
+            )
+    return msgspec.structs.replace(said.course, routes=table)
 
 
 def _place(file: CheckedFile, table: tuple[str, ...], keys: Sequence[str]) -> str:
@@ -265,10 +363,12 @@ def _until(file: CheckedFile, tables: dict[str, Any]) -> int:
         raise file.refuse(("until",), str(error)) from error
 
 
-def _only_for_kettle(file: CheckedFile, workload: Workload) -> None:
+def _only_for_kettle(file: CheckedFile, workload: Workload, platforms: list[Platform]) -> None:
     if any(kind != PLAIN for kind in workload.kinds):
-        what = "requirements, rank and concurrency_limits are looked at by"
+        what = "requirements, rank, concurrency_limits and routed are looked at by"
         raise file.refuse(("workload",), f'{what} the model kettle only: model = "kettle"')
+    if any(host.notice for platform in platforms for host in platform.hosts):
+        raise file.refuse(("platform",), 'notice is for the model kettle only: model = "kettle"')
 
 
 def _only_for_wrench(

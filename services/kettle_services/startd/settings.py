@@ -84,6 +84,10 @@ class StartdSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     """Devices below `/dev`, as patterns, whose use counts as use of the console (CONSOLE_DEVICES)."""
     administrators: tuple[str, ...] = ()
     """Who may drain this machine, beside the account that the startd runs as."""
+    can_hibernate: bool = False
+    """
+    The scaler may have this machine put to sleep while it has no job, and woken when one waits (HIBERNATE); its pool says when.
+    """
     slot_types: list[SlotType] = []
     """How the machine is divided into slots (SLOT_TYPE_N); none: one partitionable slot with everything."""
     slot_weight: NumberText = "Cpus"
@@ -256,6 +260,12 @@ class StartdSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     """To the first repeat of a final report that nobody confirmed; later ones wait longer."""
     input_cache_mib: MiB = 1024
     """Size of the cache of input files."""
+    kept_outputs_mib: MiB = 256
+    """
+    How much of that cache may be results of jobs that want them kept for the next ones (`KeepOutputsOnMachine`); 0: none are.
+    """
+    kept_outputs_lifetime: Seconds = 600.0
+    """So long these are kept."""
     url_cache_mib: MiB = 1024
     """
     Size of the cache of what jobs fetch by http, https and s3, if the server can say that it is the same; 0: no cache.

@@ -7,14 +7,17 @@ import os
 import secrets
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from kettle import VERSION
 from kettle.bus.ports import Bus
+from kettle.execution.attempts.job_spec import Isolation
 from kettle.execution.input_files.cache import InputCache
 from kettle.execution.input_files.download import Fetcher
+from kettle.execution.input_files.kept_outputs import KeptOutputs, advertised
 from kettle.execution.sandbox.directory import release_execute
 from kettle.execution.system.cgroup_layout import probe_cgroups, remove_layout
 from kettle.execution.system.linux import boot_id
@@ -25,10 +28,11 @@ from kettle.runtime.expression_budgets import watch_budgets
 from kettle.runtime.lifeline import OF_JOBS, inherited
 from kettle.runtime.local_startd import LocalStartd, leave_word, take_back
 from kettle.runtime.pool_connections import join_bus
+from kettle.transfer.plugin import Plugin
 from kettle_services.startd.access_point.reports import ReportDelivery
 from kettle_services.startd.advertiser import Advertiser
 from kettle_services.startd.commands.handlers import Handlers
-from kettle_services.startd.domain.state.machine import Machine
+from kettle_services.startd.domain.state.machine import Facts, Machine
 from kettle_services.startd.file_transfer.plugins import find_plugins, plugin_attributes
 from kettle_services.startd.machine import host
 from kettle_services.startd.machine.container_offer import ContainerTrial
@@ -97,6 +101,33 @@ def _counted(cache: InputCache) -> Callable[[], Ad]:
     return lambda: cache.ad() | duty.facts()
 
 
+def _kept_outputs(
+    cache: InputCache, machine: Machine, settings: StartdSettings, advertise: Callable[[], None]
+) -> KeptOutputs:
+    def changed(said: str) -> None:
+        machine.kept_outputs = advertised(said)
+        advertise()
+
+    return KeptOutputs(
+        cache,
+        limit_bytes=settings.kept_outputs_mib << 20,
+        lifetime=settings.kept_outputs_lifetime,
+        changed=changed,
+    )
+
+
+async def _surveyed(settings: StartdSettings, execute: Path) -> tuple[Facts, list[Plugin], Isolation]:
+    """What there is on this machine, and what of it is for jobs; each part waits for programs of its own most of the time."""
+    facts, plugins, (isolation, isolated) = await asyncio.gather(
+        asyncio.to_thread(survey, settings, execute),
+        find_plugins(settings),
+        find_isolation(settings, execute),
+    )
+    attributes = isolated | plugin_attributes(plugins, bus=settings.nats_url, ca=settings.nats_ca)
+    attributes |= {"CanHibernate": True} if settings.can_hibernate else {}
+    return msgspec.structs.replace(facts, attributes={**attributes, **facts.attributes}), plugins, isolation
+
+
 @asynccontextmanager
 async def running(
     bus: Bus,
@@ -119,14 +150,7 @@ async def running(
     except BlockingIOError as error:
         raise SettingsError(f"{state}: another startd works with this directory.") from error
     journal = Journal(state / "journal", boot_id())
-    # Each waits for programs of its own most of the time.
-    facts, plugins, (isolation, isolated) = await asyncio.gather(
-        asyncio.to_thread(survey, settings, execute),
-        find_plugins(settings),
-        find_isolation(settings, execute),
-    )
-    attributes = isolated | plugin_attributes(plugins, bus=settings.nats_url, ca=settings.nats_ca)
-    facts = msgspec.structs.replace(facts, attributes={**attributes, **facts.attributes})
+    facts, plugins, isolation = await _surveyed(settings, execute)
     machine = Machine(
         facts, capability=secrets.token_hex(16), local_capability=secrets.token_hex(16) if facts.local else ""
     )
@@ -139,6 +163,18 @@ async def running(
     starter_pool = starters or ZygoteStarterPool(state, execute, lifeline_fd=lifeline_fd)
     try:
         async with asyncio.TaskGroup() as tasks:
+            cache = InputCache(
+                state / "cache",
+                Fetcher(bus, subjects, patience=settings.input_patience),
+                limit_bytes=settings.input_cache_mib << 20,
+            )
+
+            kept_outputs = _kept_outputs(
+                cache,
+                machine,
+                settings,
+                lambda: advertiser.now(),  # noqa: PLW0108 - it is made below
+            )
             reporter = ReportDelivery(
                 bus,
                 subjects,
@@ -147,11 +183,7 @@ async def running(
                 state=state,
                 execute=execute,
                 repeat=settings.report_repeat,
-            )
-            cache = InputCache(
-                state / "cache",
-                Fetcher(bus, subjects, patience=settings.input_patience),
-                limit_bytes=settings.input_cache_mib << 20,
+                kept_outputs=kept_outputs if settings.kept_outputs_mib else None,
             )
             advertiser = Advertiser(
                 bus,
@@ -188,7 +220,9 @@ async def running(
             try:
                 await startd.take_over()
                 handlers = Handlers(
-                    startd, administrators=host.administrators(settings), leased=bool(settings.lease_ends)
+                    startd,
+                    administrators=host.administrators(settings),
+                    scaled=bool(settings.lease_ends) or settings.can_hibernate,
                 )
                 await bus.serve("startd", machine.facts.name, handlers.served(), version=VERSION)
                 _offer_local_slot(machine, settings)
@@ -198,6 +232,7 @@ async def running(
                     trial.run(startd.probed),
                     starter_pool.keep(),
                     reporter.repeat(),
+                    kept_outputs.watch(),
                     startd.watch_leases(),
                     startd.watch_disk(),
                     startd.overseer.evaluate_forever(),

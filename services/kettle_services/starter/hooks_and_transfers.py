@@ -27,6 +27,14 @@ class EndedError(Exception):
     """The job was ordered to end: nothing more is done for it; why is in the starter's ending."""
 
 
+class StartRefusedError(Exception):
+    """The job is not to be started here, or not any more."""
+
+    def __init__(self, ending: Ending) -> None:
+        super().__init__(ending.reason)
+        self.ending = ending
+
+
 class Orders(msgspec.Struct, frozen=True):
     """How requests are received meanwhile."""
 
@@ -103,21 +111,22 @@ class HooksAndTransfers:
         if self._orders.ending() is not None:
             raise EndedError
 
-    def run_prepare_hook(self, hook: hooks.Hook) -> Ending | None:
+    def run_prepare_hook(self, hook: hooks.Hook) -> None:
         """
         Have a program of the machine's owner prepare the job, if there is one; what it says changes the job's ad.
 
-        Why the job is not to run here; None: it is, or was ordered to end. Raises OSError or QuotingError.
+        Raises:
+            StartRefusedError: it says that the job is not to run here, or has failed.
+            EndedError: the job was ordered to end before.
+            OSError, QuotingError: it cannot be run.
         """
         if not hooks.has(self._spec.hooks, hook):
-            return None
+            return
         told = self._ran(run := hooks.HookRun(hook, self._spec, self._job, self._cgroup, {}))
-        if self._orders.ending() is not None:
-            return None
-        refusal = hooks.verdict(run, told)
-        if refusal is None:
-            self._job.change(told.changes)
-        return refusal
+        self._heed()
+        if (refusal := hooks.verdict(run, told)) is not None:
+            raise StartRefusedError(refusal)
+        self._job.change(told.changes)
 
     def run_exit_hook(self, code: int, usage: Usage) -> None:
         """Have the hook of the job's end run, if there is one. It changes nothing for the job."""

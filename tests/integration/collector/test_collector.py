@@ -250,7 +250,7 @@ async def _complete(bus: NatsBus) -> bool:
 
 async def test_an_ad_that_is_not_updated(backend: Backend) -> None:
     """It is not answered any more after its lifetime, and its machine has left."""
-    async with hosted("collector", settings(backend, lifetime=1.0), serve), backend.bus(user("test")) as bus:
+    async with hosted("collector", settings(backend, lifetime=2.0), serve), backend.bus(user("test")) as bus:
         await put_slot(backend, bus, "slot1@a", "a")
         await eventually(lambda: _count(backend, 2))
         assert [] == await names(bus)
@@ -261,7 +261,7 @@ async def test_an_absent_machine_is_seen_until_it_is_back(backend: Backend) -> N
     """
     Of a machine that fell silent the slots that are expected back stay, also when another collector comes.
     """
-    absent = settings(backend, lifetime=1.0, absent_requirements="Memory > 1024")
+    absent = settings(backend, lifetime=2.0, absent_requirements="Memory > 1024")
 
     async def seen(bus: NatsBus, *expected: tuple[str, bool]) -> bool:
         return list(expected) == [(ad["Name"], "Absent" in ad) for ad in (await ask(bus, "Machine")).ads]

@@ -1,10 +1,11 @@
 """Reports on their way to a schedd: one that cannot be sent must not stop the others."""
 
 import asyncio
+import hashlib
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -13,6 +14,8 @@ from kettle.bus.memory import MemoryBus
 from kettle.bus.memory_server import MemoryServer
 from kettle.execution.attempts.job_spec import StoredReport
 from kettle.execution.attempts.stored_reports import load_all, store
+from kettle.execution.input_files.cache import InputCache
+from kettle.execution.input_files.kept_outputs import KeptOutputs
 from kettle.testing.patience import PATIENCE_S
 from kettle.testing.submit_side import POOL
 from kettle_services.startd.access_point.reports import ReportDelivery
@@ -205,3 +208,34 @@ async def test_in_a_rush_reports_share_messages(tmp_path: Path, monkeypatch: pyt
         assert [1, 98, 3] == bus.sizes
         reporter.close()
         bus.close()
+
+
+async def test_results_of_a_job_that_wants_it_stay_when_they_have_arrived(tmp_path: Path) -> None:
+    """The machine says so from the end of the job on; its sandbox goes as always."""
+    said: list[str] = []
+    cache = InputCache(tmp_path / "cache", cast("Any", None), limit_bytes=1 << 20)
+    cache.restore()
+    kept = KeptOutputs(cache, limit_bytes=1 << 20, lifetime=60.0, changed=said.append)
+    (tmp_path / "reports").mkdir()
+    one = msgspec.structs.replace(stored(1, names=1, sandbox=True), keeps=True)
+    assert isinstance(one.report.body, FinalReport)
+    (result,) = one.report.body.outputs
+    sandbox = tmp_path / one.id.sandbox
+    sandbox.mkdir()
+    (sandbox / result.name).write_bytes(b"result")
+    bus = MemoryBus(MemoryServer(), subjects=Subjects(POOL), identity=daemon("startd"))
+    async with asyncio.TaskGroup() as tasks:
+        reporter = ReportDelivery(
+            bus, Subjects(POOL), tasks, startd="host", state=tmp_path, execute=tmp_path, repeat=60.0, kept_outputs=kept,
+        )  # fmt: skip
+        reporter.store_and_send(one)
+        assert ["schedd#1"] == said
+        assert hashlib.sha256(b"result").hexdigest() not in cache
+        reporter.confirm([one.key])
+        async with asyncio.timeout(PATIENCE_S):
+            while sandbox.exists():
+                await asyncio.sleep(0.01)
+        reporter.close()
+        bus.close()
+    assert hashlib.sha256(b"result").hexdigest() in cache
+    assert ["schedd#1"] == said

@@ -92,6 +92,20 @@ async def test_a_link_of_somebody_else_waits_for_the_button(gateway: Gateway, tm
 
 
 @pytest.mark.parametrize(
+    ("site", "encoding"),
+    [("same-origin", "gzip"), ("none", "gzip"), ("same-site", None), ("cross-site", None)],
+)
+async def test_how_small_a_page_becomes_is_nothing_for_others(
+    gateway: Gateway, site: str, encoding: str | None
+) -> None:
+    """A page is compressed, but not for another origin, which could learn from that what is on it."""
+    async with gateway.browser() as browser:
+        status, response = await sent(browser, "GET", "/login", headers={"Sec-Fetch-Site": site})
+        assert (200, encoding) == (status, response.headers.get("Content-Encoding"))
+        assert "Accept-Encoding" in response.headers["Vary"]
+
+
+@pytest.mark.parametrize(
     ("headers", "status"),
     [
         ({}, 403),

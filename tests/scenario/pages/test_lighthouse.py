@@ -1,12 +1,13 @@
 """Pages as Lighthouse judges them, in the browser that all these tests have."""
 
 import json
+import logging
 import os
 import shutil
 from pathlib import Path
-from statistics import median
 from typing import Any, Final
 
+import msgspec
 import pytest
 from tests.scenario.client_environments import program_of_node
 
@@ -23,12 +24,32 @@ ROUNDS: Final = 3
 WITHIN_S: Final = 300.0
 FLAGS: Final = "--headless --no-sandbox --disable-gpu --disable-dev-shm-usage"
 BARS: Final = {"performance": 95, "accessibility": 100}
+PERFECT: Final = 0.9
+"""The score of an audit from which on Lighthouse itself calls it good."""
+_log: Final = logging.getLogger(__name__)
 
 
-async def judged(program: str, url: str, token: str, directory: Path) -> dict[str, float]:
-    """
-    What Lighthouse gives a page of each kind, of 100, as somebody sees it with a telephone over a slow line.
-    """
+class Judged(msgspec.Struct, frozen=True):
+    """What Lighthouse says of a page, as somebody sees it with a telephone over a slow line."""
+
+    scores: dict[str, float]
+    """Of each kind, of 100."""
+    found: dict[str, str]
+    """What is not as it should be, by its audit."""
+
+    @property
+    def is_below(self) -> bool:
+        """Whether a score is less than it must be."""
+        return any(self.scores[name] < bar for name, bar in BARS.items())
+
+    @property
+    def least(self) -> float:
+        """How far the worst score is from its bar."""
+        return min(self.scores[name] - bar for name, bar in BARS.items())
+
+
+async def judged(program: str, url: str, token: str, directory: Path) -> Judged:
+    """Have Lighthouse look at a page once."""
     report = directory / "report.json"
     headers = directory / "headers.json"
     headers.write_text(json.dumps({"Authorization": f"Bearer {token}"}))
@@ -40,7 +61,14 @@ async def judged(program: str, url: str, token: str, directory: Path) -> dict[st
     assert 0 == said.status, said
     found: dict[str, Any] = json.loads(report.read_bytes())
     assert "runtimeError" not in found, found["runtimeError"]
-    return {name: round(each["score"] * 100) for name, each in found["categories"].items()}
+    return Judged(
+        {name: round(each["score"] * 100) for name, each in found["categories"].items()},
+        {
+            name: each.get("displayValue") or each["title"]
+            for name, each in found["audits"].items()
+            if each["score"] is not None and each["score"] < PERFECT
+        },
+    )
 
 
 async def test_lighthouse_finds_pages_quick_and_accessible(
@@ -55,7 +83,7 @@ async def test_lighthouse_finds_pages_quick_and_accessible(
     text = "executable = /bin/sleep\narguments = 600\nqueue 60\n"
     cluster = (await pool.client.submit(text, cwd=tmp_path)).cluster
     token = (pool.home / "gateway" / "token").read_text().strip()
-    scores: dict[str, dict[str, float]] = {}
+    below: dict[str, Judged] = {}
     for path in (
         "/",
         "/jobs",
@@ -67,9 +95,8 @@ async def test_lighthouse_finds_pages_quick_and_accessible(
         "/fairshare",
     ):
         rounds = [await judged(program, look.address + path, token, tmp_path) for _ in range(ROUNDS)]
-        scores[path] = {name: median(each[name] for each in rounds) for name in BARS}
-    assert {} == {
-        path: of_page
-        for path, of_page in scores.items()
-        if any(of_page[name] < bar for name, bar in BARS.items())
-    }
+        middle = sorted(rounds, key=lambda each: each.least)[ROUNDS // 2]
+        _log.info("%s: %s", path, middle)
+        if middle.is_below:
+            below[path] = middle
+    assert {} == below

@@ -92,8 +92,8 @@ async def test_queues_of_the_past_have_jobs_and_counts(
     session: aiohttp.ClientSession, pool: ThrowawayPool, tmp_path: Path
 ) -> None:
     """
-    The page of the queues shows the jobs of a moment as they were, also what has left since, with the same filters; counts have each
-    grouping, and say which filters they leave out.
+    The page of the queues shows the jobs of a moment as they were, also what has left since, with the same filters, and so do the first
+    page and that of their cluster; counts have each grouping, and say which filters they leave out.
     """
     held = await pool.client.submit("executable = /bin/true\nhold = true\nqueue 2\n", cwd=tmp_path)
     least = f"/v2/jobs?limit=1&at_least={held.position.shard}:{held.position.frame}"
@@ -108,6 +108,14 @@ async def test_queues_of_the_past_have_jobs_and_counts(
     )
     assert (200, True, False) == (status, f">{held.cluster}.1</a>" in text, f">{held.cluster}.0</a>" in text)
     assert "without cluster, filter" in text
+    status, text = await page(session, f"/clusters/{held.cluster}?as_of={moment}")
+    assert (200, True) == (status, "<b>0</b> of 2 have ended" in text)
+    assert "2 jobs that are held" in text
+    status, text = await page(session, f"/?as_of={moment}")
+    then = text.partition("In the queues then")[2]
+    assert (200, True) == (status, f'">{held.cluster}.1</a></th><td><span class="state held">' in then)
+    before = (datetime.now(UTC) - timedelta(hours=1)).isoformat().replace("+00:00", "Z")
+    assert 404 == (await page(session, f"/clusters/{held.cluster}?as_of={before}"))[0]
     moment = (datetime.now(UTC) - timedelta(hours=1)).isoformat().replace("+00:00", "Z")
     for query in ("", "&group_by=state", "&group_by=cluster", "&cluster=3&filter=true&state=held"):
         status, text = await page(session, f"/jobs?as_of={moment}{query}")

@@ -58,6 +58,11 @@ async def until(look: Looks, path: str, holds: Callable[[Any], bool], **query: A
     return found
 
 
+def on_claims(found: Any, job: str) -> list[Any]:
+    """The claims on which a job runs."""
+    return [each for each in found["claims"] if each.get("job", {}).get("id") == job]
+
+
 async def the_machine(look: Looks) -> str:
     """The name of the pool's machine, when it has told of itself."""
     found = await until(look, "/v2/machines:use", lambda found: bool(found["machines"]))
@@ -99,7 +104,7 @@ async def test_a_machine_says_what_runs_there_and_what_ran(
 ) -> None:
     """
     Wish 9: the page of a machine has the jobs that run there now, those that ran there lately with how each ended, and its ads, in
-    which attributes are searched.
+    which attributes are searched; of the past the pages have which slots were claimed, and for which jobs.
     """
     machine = await the_machine(look)
     over = await pool.client.submit("executable = /bin/true\nqueue\n", cwd=tmp_path)
@@ -123,6 +128,13 @@ async def test_a_machine_says_what_runs_there_and_what_ran(
         await seen.page.wait_for_url("**search=enteredcurrent*")
         names = await seen.page.locator("details.ad[open] tbody th").all_inner_texts()
         assert {"EnteredCurrentState", "EnteredCurrentActivity"} == set(names)
+        claims = await until(look, "/v2/claims", lambda found: bool(on_claims(found, there)))
+        [claim] = on_claims(claims, there)
+        moment = datetime.now(UTC).isoformat().replace("+00:00", "Z")
+        await seen.go(f"/machines?as_of={moment}")
+        assert f"{machine} {claim['slot']}" in await seen.text(f"tbody tr:has-text('{on.cluster}.0')")
+        await seen.go(f"/machines?as_of={moment}&owner=nobody")
+        assert "No slot was claimed then by nobody" == await seen.text(".empty h2")
 
 
 async def test_a_machine_is_emptied_from_its_page(look: Looks, pool: ThrowawayPool) -> None:

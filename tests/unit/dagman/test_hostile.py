@@ -49,7 +49,7 @@ def test_a_strangers_job_is_of_no_node(owner: str, counts: bool) -> None:
     text = f"7/{step.node}/{step.attempt}/{step.part}/{step.run}"
     event = ClusterSubmitted(cluster=9, owner=owner, ad={STEP: text}, columns=[], rows=[[]])
     entry = Entry("cluster/9", 1, "cluster.submitted/1", encode(event))
-    assert counts == (7 in Reader({7: workflow}).read(Frame("schedd.ap", 1, 4, 9, 1, [entry])))
+    assert counts == (7 in Reader({7: workflow}).read([Frame("schedd.ap", 1, 4, 9, 1, [entry])]))
 
 
 async def test_a_workflow_is_its_owners_alone() -> None:
@@ -99,7 +99,7 @@ def test_what_somebody_writes_into_the_attribute_of_nodes_stops_nobody(said: str
     reader = Reader({7: Workflow(started(Plan(names=["A"])))})
     event = ClusterSubmitted(cluster=9, owner="eve", ad={STEP: said}, columns=[], rows=[[]])
     entry = Entry("cluster/9", 1, "cluster.submitted/1", encode(event))
-    assert {} == reader.read(Frame("schedd.ap", 1, 4, 9, 1, [entry]))
+    assert {} == reader.read([Frame("schedd.ap", 1, 4, 9, 1, [entry])])
 
 
 def test_joins_that_nobody_waits_for_take_no_memory() -> None:

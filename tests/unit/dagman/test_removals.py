@@ -39,7 +39,7 @@ async def test_the_end_of_a_process_ends_a_removed_workflow_after_a_restart(apar
         react(begun, [WorkflowRemoved(by="ann")], time.time())
     ended = JobVacated(attempt=1, ending=GONE)
     asked = await dagman(dag_job(JobStatus.REMOVED, runs=False), begun)
-    asked.following.take(frame(ended) if apart else frame(JobRemoved(by="ann"), ended))
+    asked.following.take([frame(ended) if apart else frame(JobRemoved(by="ann"), ended)])
     assert begun.ended is not None
     assert DagStatus.REMOVED == begun.ended.status
 
@@ -49,7 +49,7 @@ async def test_the_end_of_an_attempt_that_nobody_removed_ends_nothing() -> None:
     begun = Workflow(started(PLAN))
     react(begun, [], time.time())
     asked = await dagman(dag_job(JobStatus.IDLE, runs=False), begun)
-    asked.following.take(frame(JobVacated(attempt=1, ending=GONE)))
+    asked.following.take([frame(JobVacated(attempt=1, ending=GONE))])
     assert begun.ended is None
 
 

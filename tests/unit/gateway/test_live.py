@@ -1,21 +1,83 @@
 """Parts of pages that are sent again."""
 
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
 from types import SimpleNamespace
-from typing import cast
+from typing import Self, cast
 
 import pytest
-from aiohttp.test_utils import make_mocked_request
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer, make_mocked_request
 
-from kettle_services.gateway.pages.live import LiveParts
+from kettle_services.gateway.pages.live import LiveParts, SharedSubject, part_event
+from kettle_services.gateway.pages.live_subject import LiveSubject
 from kettle_services.gateway.pages.pacing import Costs, Pace
 from kettle_services.gateway.pages.table_watch import TableWatch
 from kettle_services.gateway.pages.watched_part import MadePart
 from kettle_services.gateway.rest.admission import Admission
 from kettle_services.gateway.rest.application import Asked
-from kettle_services.gateway.rest.job_tables import JobTables
+from kettle_services.gateway.rest.job_tables import JobTables, frames_tag
 from kettle_services.gateway.rest.persons import Person
 from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_services.gateway.rest.streams import Streams
+
+
+class Tables:
+    """Tables of jobs, as far as somebody asks where they are."""
+
+    def __init__(self, **frames: int) -> None:
+        self.now: Mapping[str, int] = frames
+        self.looked_at = asyncio.Event()
+
+    @asynccontextmanager
+    async def read(self) -> AsyncGenerator[Self]:
+        yield self
+
+    async def frames(self) -> Mapping[str, int]:
+        self.looked_at.set()
+        return self.now
+
+
+async def test_what_a_page_has_already_is_not_sent_again() -> None:
+    """
+    Who says at which place of the tables he has a part is sent it at the next change, and at once if the tables are not there any more.
+    """
+    tables = Tables(ap=4)
+    watch = TableWatch(cast("JobTables", tables))
+    live = LiveParts(watch, Streams(9, 9))
+    subject = SharedSubject(LiveSubject(public=True), "jobs")
+    made: list[str] = []
+
+    async def make() -> MadePart:
+        made.append(frames_tag(tables.now))
+        return MadePart(part_event("a list", place=made[-1]))
+
+    async def still() -> None:
+        pass
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        person = cast("Person", SimpleNamespace(name="ada", expires=None))
+        asked = Asked(person, None, None, request, admission=Admission(still))
+        return await live.send(asked, make, lambda: True, subject)
+
+    application = web.Application()
+    application.router.add_get("/live", answer)
+    async with TestClient(TestServer(application)) as client:
+
+        async def first(place: str) -> bytes:
+            async with client.get("/live", headers={"Last-Event-ID": place} if place else {}) as response:
+                return await response.content.readuntil(b"\n\n")
+
+        assert b'id: "ap:4"\ndata: a list\n\n' == await first("")
+        tables.looked_at.clear()
+        later = asyncio.create_task(first('"ap:4"'))
+        await tables.looked_at.wait()
+        tables.now = {"ap": 5}
+        await watch.look(tables.now)
+        assert b'id: "ap:5"\ndata: a list\n\n' == await later
+        assert b'id: "ap:5"\ndata: a list\n\n' == await first('"ap:4"')
+    assert ['"ap:4"', '"ap:5"', '"ap:5"'] == made
 
 
 async def test_one_person_watches_so_many_pages() -> None:

@@ -2,6 +2,8 @@
 
 from datetime import UTC, datetime, timedelta
 
+import msgspec
+
 from kettle_services.gateway.pages.assets import Assets
 from kettle_services.gateway.pages.frame import Frame
 from kettle_services.gateway.pages.pool.worker_pools import (
@@ -25,8 +27,9 @@ from kettle_wire.rest.worker_pools import (
     Plan,
     Pool,
     PoolAtAGlance,
+    StaticMachineAtAGlance,
 )
-from kettle_wire.worker_pools import Offer, WorkerPool
+from kettle_wire.worker_pools import HostState, Offer, PoolKind, WorkerPool
 
 NOON = datetime(2026, 11, 26, 12, tzinfo=UTC)
 EVIL = "<script>alert(1)</script>"
@@ -157,6 +160,7 @@ def test_a_pool_is_shown_with_its_machines_and_reasons() -> None:
         more_kinds=0,
         machines=["1 machine of lab.small (shared)"],
         removals=[],
+        powered=[],
         leases=Leases(leases=[lease], more=2),
         picture=drawn(MachinesOverTime(times=[NOON, NOON], wanted=[1, 1], coming=[1, 1], ready=[0, 0])),
         trouble="",
@@ -174,3 +178,45 @@ def test_a_pool_is_shown_with_its_machines_and_reasons() -> None:
     ):
         assert said in html, said
     assert "other" not in html
+
+
+def test_machines_that_are_there_are_shown_with_their_states() -> None:
+    """
+    A static pool has its machines instead of leases; one that is broken is an alarm, with its reason as text.
+    """
+    desks = [
+        StaticMachineAtAGlance(
+            machine="desk1", offer="desk", state=HostState.WAKING, since=NOON, deadline=NOON
+        ),
+        StaticMachineAtAGlance(machine="desk2", offer="desk", state=HostState.BROKEN, words=EVIL, failures=3),
+    ]
+    summary = msgspec.structs.replace(
+        glance(), kind="static", hosts={"waking": 1, "broken": 1}, planned=[planned(1, 1)]
+    )
+    offer = Offer(name="desk", provider="power", cpus=2, memory=4096)
+    pool = Pool(
+        summary=summary,
+        pool=WorkerPool(name="desks", kind=PoolKind.STATIC, offers=[offer]),
+        offers=[OfferStanding(offer="desk", provider="power", leases=0, closed=False)],
+        hosts=desks,
+    )
+    view = PoolView(
+        asked=AskedPool(pool="desks"),
+        pool=pool,
+        row=row_of(summary),
+        offers=[OfferRow(offer=offer, standing=pool.offers[0], price="")],
+        plan=None,
+        kinds=[],
+        more_kinds=0,
+        machines=[],
+        removals=[],
+        powered=["desk1 is woken: a job waits that it could run"],
+        leases=Leases(leases=[], more=0),
+        picture=None,
+        trouble="",
+    )
+    html = Templates().render("pool/worker_pool.html", frame(), view)
+    assert "<script>alert" not in html
+    for said in ("1 waking, 1 broken", "desk1</a></th><td>desk</td><td>waking", 'class="alarm"', "1 woken"):
+        assert said in html, said
+    assert "It has no machine now" not in html

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from kettle.classad import Context
+from kettle_services.condor.dagman.kept_outputs import preference
 from kettle_services.negotiator.domain.cycle import fresh, negotiate
 from kettle_services.negotiator.domain.pool import Pool
 from kettle_services.negotiator.domain.rejections import BUSY, NO_MATCH, NO_SLOTS, Reasons
@@ -215,6 +216,17 @@ def test_rank_chooses_the_slot() -> None:
     outcome = negotiate(pool(slots, submitter("alice", (1, 1, ranked))), Reasons(), now=0.0, trust=2.0)
 
     assert ["slot1@fast"] == [m.slot for m in outcome.matches]
+
+
+@pytest.mark.parametrize(("free", "chosen"), [(8, "slot1@near"), (0, "slot1@far")])
+def test_a_job_goes_where_the_results_are_that_it_reads(free: int, chosen: str) -> None:
+    """If there is room; otherwise it goes elsewhere at once."""
+    near = slot("slot1@near", free, KeptOutputsOf="ap#3,ap#7")
+    reads = job(Rank=preference("ap", [7]))
+    outcome = negotiate(
+        pool([slot("slot1@far"), near], submitter("alice", (1, 1, reads))), Reasons(), now=0.0, trust=2.0
+    )
+    assert [chosen] == [match.slot for match in outcome.matches]
 
 
 def test_a_slot_is_known_by_the_key_of_its_ad() -> None:

@@ -7,6 +7,7 @@ import msgspec
 
 from kettle.classad import Context
 from kettle.classad.columnar import Table
+from kettle_services.scaler.domain.hosts.host import Host
 from kettle_services.scaler.domain.leases.book import Book
 from kettle_services.scaler.domain.leases.breakers import OfferRecord, TemplateRecord, template_of
 from kettle_services.scaler.domain.leases.lease import Lease, fold
@@ -98,6 +99,8 @@ class Lab:
             for each in pools
             for one in each.offers
         }
+        self.hosts: dict[str, Host] = {}
+        self.idle: dict[str, float] = {}
         self.rooms: dict[str, Room] = {}
         self.spent: dict[str, float] = {}
         self.slots: dict[str, Ad] = {}
@@ -138,6 +141,8 @@ class Lab:
             sound=self.sound,
             settles=self.settles,
             sparse=self.sparse,
+            hosts=self.hosts,
+            idle=self.idle,
         )
 
     def snapshot(self) -> Snapshot:

@@ -25,6 +25,7 @@ from kettle_services.scaler.domain.state import ScalerState
 from kettle_services.scaler.planner import Planner
 from kettle_services.scaler.provisioning import Provisioning
 from kettle_services.scaler.record import SHARD, Record
+from kettle_services.scaler.rooster import Rooster
 from kettle_services.scaler.scaler_metrics import measure_pools
 from kettle_services.scaler.settings import ScalerSettings
 from kettle_services.scaler.watching import Watching
@@ -173,8 +174,10 @@ async def test_a_scaler_measures_what_becomes_of_its_orders() -> None:
     async with Shard.own(log, SHARD, owner="me") as shard:
         record = await Record.recall(log, MemoryWorkingSet(log), shard, ScalerState(), interval=60.0)
         provisioning = Provisioning(bus, record, settings, telemetry)
-        planner = Planner(bus, record, provisioning, Watching(bus, world.subjects), settings, telemetry)
-        measure_pools(telemetry, record, provisioning, planner)
+        watching = Watching(bus, world.subjects)
+        rooster = Rooster(bus, record, watching, provisioning.seen, settings, provisioning.book.timers)
+        planner = Planner(bus, record, provisioning, watching, rooster, settings, telemetry)
+        measure_pools(telemetry, record, provisioning, planner, rooster)
         settled = asyncio.Event()
         record.on_commit(lambda _frame: settled.set() if _answered(provisioning) else None)
         running = [asyncio.create_task(each) for each in (shard.run(), provisioning.run())]

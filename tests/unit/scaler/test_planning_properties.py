@@ -8,13 +8,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kettle_services.scaler.domain.hosts.host import Host
 from kettle_services.scaler.domain.planning.bounds import bill, day_of
 from kettle_services.scaler.domain.planning.inputs import Room
 from kettle_services.scaler.domain.planning.spending import Spending
 from kettle_wire.ads import Expr
 from kettle_wire.events.lease import LeaseGone
 from kettle_wire.examination import Examination, Notices
-from kettle_wire.worker_pools import Market, Offer, PoolKind, ScaleDown, WorkerPool
+from kettle_wire.worker_pools import (
+    Hibernation,
+    HostState,
+    Market,
+    Offer,
+    PoolKind,
+    ScaleDown,
+    StaticMachine,
+    WorkerPool,
+)
 
 from .planning_lab import REQUIREMENTS, Lab, job, machine_slot, machines, offer, pool
 
@@ -154,6 +164,21 @@ def few_jobs(lab: Lab) -> None:
     lab.now += 300
 
 
+def sleeping_machine(lab: Lab) -> None:
+    """A static pool, whatever it was, has machines that sleep, and a job waits."""
+    pool = lab.pools["p"].pool
+    one, *others = pool.offers
+    if pool.kind is PoolKind.STATIC:
+        one = msgspec.structs.replace(one, machines=[StaticMachine(name=f"desk{n}") for n in (1, 2)])
+        pool = msgspec.structs.replace(pool, offers=[one, *others])
+    else:
+        pool = msgspec.structs.replace(pool, kind=PoolKind.STATIC, hibernate=Hibernation.S3)
+    lab.pools["p"] = msgspec.structs.replace(lab.pools["p"], pool=pool)
+    for name in ("desk1", "desk2"):
+        lab.hosts[name] = Host(machine=name, pool="p", offer="one", state=HostState.ASLEEP)
+    lab.queue(1)
+
+
 OF_POOLS: Final[dict[str, tuple[Callable[[Lab], None], dict[str, Any], dict[str, Any]]]] = {
     "name": (small_jobs, {}, {"name": "q"}),
     "kind": (mixed_jobs, {}, {"kind": PoolKind.DEDICATED}),
@@ -171,6 +196,12 @@ OF_POOLS: Final[dict[str, tuple[Callable[[Lab], None], dict[str, Any], dict[str,
     "scale_down": (queued_machines, {}, {"scale_down": ScaleDown.STOP_ASKING}),
     "packing": (small_jobs, {}, {"packing": 0.5}),
     "dedicated_fraction": (mixed_jobs, {}, {"dedicated_fraction": 1.0}),
+    "hibernate": (sleeping_machine, {"kind": PoolKind.STATIC}, {"hibernate": Hibernation.S3}),
+    "waking": (
+        sleeping_machine,
+        {"kind": PoolKind.STATIC, "hibernate": Hibernation.S3, "min": 2},
+        {"waking": 1},
+    ),
     "waits": (more_than_there_is, {}, {"waits": 60.0}),
     "offers": (small_jobs, {}, {"offers": [offer("other", price=1.0, currency="EUR")]}),
 }
@@ -199,6 +230,7 @@ OF_OFFERS: Final[dict[str, tuple[Callable[[Lab], None], dict[str, Any]]]] = {
     "options": (small_jobs, {"options": {"image": "x"}}),
     "administrators": (small_jobs, {"administrators": ["eve"]}),
     "examination": (small_jobs, {"examination": Examination(gpus=1)}),
+    "machines": (sleeping_machine, {"machines": [StaticMachine(name="desk1")]}),
     "notices": (small_jobs, {"notices": Notices(file="/run/gone")}),
 }
 
@@ -206,7 +238,7 @@ OF_OFFERS: Final[dict[str, tuple[Callable[[Lab], None], dict[str, Any]]]] = {
 def outcome(lab: Lab) -> object:
     """What is planned, but for what is the same in all plans."""
     plan = lab.plan()
-    return plan.leases, plan.made.removals
+    return plan.leases, plan.made.removals, plan.made.wakes
 
 
 def lab_of(said: dict[str, Any], first: dict[str, Any]) -> Lab:

@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from kettle_services.simulator.results.differences import changed, differences
-from kettle_services.simulator.results.result import Figures
 from kettle_services.simulator.results.student import t_within
+from kettle_wire.simulations import Figures
 
 _NOTHING = Figures(
     jobs=1,

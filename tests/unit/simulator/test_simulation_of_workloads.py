@@ -1,4 +1,4 @@
-"""Simulations as people ask for them: files, traces and generated jobs; and what formulas say of queues."""
+"""Simulations as people ask for them: files, traces and generated jobs."""
 
 import math
 from pathlib import Path
@@ -9,7 +9,6 @@ import pytest
 from kettle_services.simulator.platforms.network import Link
 from kettle_services.simulator.platforms.platform import Platform
 from kettle_services.simulator.platforms.quantities import QuantityError, bytes_per_second, mebibytes, seconds
-from kettle_services.simulator.results.result import Result
 from kettle_services.simulator.simulation import JobTooLargeError, Simulation
 from kettle_services.simulator.simulation_file import SimulationFileError, read
 from kettle_services.simulator.workloads.distributions import (
@@ -21,28 +20,6 @@ from kettle_services.simulator.workloads.distributions import (
 )
 from kettle_services.simulator.workloads.swf import TraceError, read_swf
 from kettle_services.simulator.workloads.workload import Workload
-
-
-def _queue(servers: int, load: float, jobs: int = 120_000) -> Result:
-    """Jobs of a second on average, that come and go at random."""
-    work = Workload.generated(
-        jobs, duration=Exponential(1.0), every=1.0 / (servers * load), poisson=True, seed=4
-    )
-    return Simulation(platform=Platform.star(hosts=1, cores=servers), workload=work).run()
-
-
-def _erlang_c(servers: int, load: float) -> float:
-    """The probability that a job waits (A. K. Erlang, 1917)."""
-    offered = servers * load
-    others = sum(offered**n / math.factorial(n) for n in range(servers))
-    waits = offered**servers / math.factorial(servers) / (1 - load)
-    return waits / (others + waits)
-
-
-@pytest.mark.parametrize(("servers", "load"), [(1, 0.6), (5, 0.8)])
-def test_jobs_wait_as_long_as_queueing_theory_says(servers: int, load: float) -> None:
-    wanted = _erlang_c(servers, load) / (servers * (1 - load))
-    assert _queue(servers, load).figures().wait_mean == pytest.approx(wanted, rel=0.04)
 
 
 def test_one_seed_gives_the_same_jobs_and_another_one_others() -> None:

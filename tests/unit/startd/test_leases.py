@@ -1,15 +1,23 @@
 """What a machine of a lease does beside what others do."""
 
+from types import SimpleNamespace
+from typing import cast
+
 import pytest
 
+from kettle.bus.ports import RefusedError
 from kettle.classad import ClassAd, evaluate, parse
+from kettle_services.startd.commands.handlers import Handlers
 from kettle_services.startd.domain.policy import draining, failing
 from kettle_services.startd.domain.policy.draining import DrainRefused
 from kettle_services.startd.domain.state.claim import DrainInForce
 from kettle_services.startd.settings import StartdSettings
+from kettle_services.startd.startd import Startd
 from kettle_wire.ads import Ad
 from kettle_wire.attempts import AttemptResult, Ending, ExitRecord, Usage
 from kettle_wire.codes import VacateCode
+from kettle_wire.commands.startd import CancelDrain, Drain
+from kettle_wire.identity import daemon, user
 from kettle_wire.jobs import JobId
 
 from .hosts import NOW, claimed, machine
@@ -93,3 +101,42 @@ def test_a_job_that_may_outlive_the_machine_is_not_taken(job: Ad, *, taken: bool
     mine, other = ClassAd.from_wire({"TimeToLive": 300}), ClassAd.from_wire({"Owner": "ada", **job})
     assert taken is evaluate(parse(start), mine, other)
     assert evaluate(parse(start), mine, ClassAd.from_wire(job)) is False
+
+
+class Overseer:
+    """Drains whatever it is told to."""
+
+    def __init__(self) -> None:
+        self.drained: list[str] = []
+
+    def drain(self, wish: DrainInForce, check: str) -> None:
+        assert not check
+        self.drained.append(wish.id)
+
+    def cancel(self, request: str) -> None:
+        self.drained.remove(request)
+
+
+@pytest.mark.parametrize("scaled", [True, False], ids=["scaled", "of nobody"])
+async def test_who_may_drain_a_machine(*, scaled: bool) -> None:
+    """
+    The scaler those of leases and those that may hibernate, and no service any other one; administrators all.
+    """
+    overseer = Overseer()
+    startd = SimpleNamespace(machine=machine(), overseer=overseer, reporter=SimpleNamespace(unconfirmed=0))
+    handlers = Handlers(cast("Startd", startd), scaled=scaled)
+    fence, release = Drain(id="hibernate", idle=True), CancelDrain(request="hibernate")
+    if scaled:
+        await handlers.drain(fence, daemon("scaler"))
+        assert ["hibernate"] == overseer.drained
+        await handlers.cancel_drain(release, daemon("scaler"))
+    else:
+        for asked in (
+            handlers.drain(fence, daemon("scaler")),
+            handlers.cancel_drain(release, daemon("scaler")),
+        ):
+            with pytest.raises(RefusedError, match="may not hibernate"):
+                await asked
+    assert [] == overseer.drained
+    await handlers.drain(fence, user("root"))
+    assert ["hibernate"] == overseer.drained

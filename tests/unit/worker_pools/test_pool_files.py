@@ -244,3 +244,66 @@ def test_mistakes_within_tables_of_an_offer_have_their_lines() -> None:
     assert ["p.toml:8: notices: 3 is no table: write [offer.notices] above its keys"] == faults_of(
         EXAMINED.split("[offer.examination]", maxsplit=1)[0] + "notices = 3\n"
     )
+
+
+DESKS = """\
+name = "desks"
+kind = "static"
+hibernate = "S3"
+[[offer]]
+name = "desk"
+provider = "site"
+cpus = 4
+memory = "8 GB"
+machines = [{ name = "desk1", mac = "52-54-00-AB-34-56" }, { name = "desk2.example.org", address = "10.1.2.255" }]
+"""
+
+
+def test_machines_that_are_there_are_read_with_what_wakes_them() -> None:
+    """Hardware addresses are written in one form."""
+    [offer] = read_pool(DESKS, "desks.toml").offers
+    first, second = offer.machines
+    assert ("desk1", "52:54:00:ab:34:56", "") == (first.name, first.mac, first.address)
+    assert ("desk2.example.org", "", "10.1.2.255") == (second.name, second.mac, second.address)
+
+
+@pytest.mark.parametrize(
+    ("line", "instead", "expected"),
+    [
+        ('hibernate = "S3"', 'hibernate = "suspend"', '"suspend" is none of NONE, S3, S4, S5'),
+        ('kind = "static"', 'kind = "shared"', "hibernate: only machines that are there sleep"),
+        ('kind = "static"', 'kind = "shared"', "machines: a pool of kind shared has its machines made"),
+        ("machines = ", "hosts = ", "an offer has no key 'hosts'; did you mean machines?"),
+        ('name = "desk2.example.org"', 'name = "desk1"', "machines: desk1 is one of desk already"),
+        ('name = "desk2.example.org"', 'nmae = "desk2"', "a machine has no key 'nmae'; did you mean name?"),
+        ('name = "desk2.example.org"', 'name = "-o x"', '"-o x" cannot be the name of a machine'),
+        ('address = "10.1.2.255"', 'address = "a b"', '"a b" cannot be the address of a machine'),
+        ('address = "10.1.2.255"', "address = 10", "address of a machine is a text, and 10 is none"),
+        ("52-54-00-AB-34-56", "52-54-00-AB-34", '"52-54-00-AB-34" is no hardware address'),
+        ('{ name = "desk1", mac', "{ mac", "a machine has a name"),
+    ],
+)  # fmt: skip
+def test_mistakes_about_machines_that_are_there_are_told(line: str, instead: str, expected: str) -> None:
+    """Before anything depends on them."""
+    with pytest.raises(PoolFileRefused) as refused:
+        read_pool(DESKS.replace(line, instead), "desks.toml")
+    assert expected in str(refused.value)
+
+
+def test_a_static_pool_that_hibernates_names_its_machines() -> None:
+    """Else nothing could be woken."""
+    with pytest.raises(PoolFileRefused, match="say which machines desk has"):
+        read_pool(
+            "".join(line for line in DESKS.splitlines(keepends=True) if "machines" not in line), "d.toml"
+        )
+
+
+def test_changes_of_machines_are_told_by_their_names() -> None:
+    """However many there are."""
+    before = read_pool(DESKS, "desks.toml")
+    other = DESKS.replace('name = "desk1", mac', 'name = "desk3", mac').replace("10.1.2.255", "10.1.3.255")
+    assert [
+        "offer desk: machines: desk3 is new",
+        "offer desk: machines: desk1 is gone",
+        "offer desk: machines: desk2.example.org is changed",
+    ] == changes(before, read_pool(other, "desks.toml"))

@@ -2,7 +2,20 @@
 
 from typing import assert_never
 
+from kettle.client.events.host_sentences import host_sentence
 from kettle.terminal.quantities import counted, duration
+from kettle_wire.events.host import (
+    HostAsleep,
+    HostAwake,
+    HostBroken,
+    HostEvent,
+    HostFenced,
+    HostForgotten,
+    HostHibernating,
+    HostMended,
+    HostNotWoken,
+    HostWaking,
+)
 from kettle_wire.events.lease import (
     BreakerEvent,
     LeaseAccepted,
@@ -44,7 +57,7 @@ from kettle_wire.events.lease import (
 from kettle_wire.events.plan import PlanMade
 from kettle_wire.events.pool import PoolChanged, PoolEvent, PoolPaused, PoolResumed, PoolRetired
 
-ElasticEvent = LeaseEvent | OrphanEvent | BreakerEvent | PoolEvent | PlanMade
+ElasticEvent = HostEvent | LeaseEvent | OrphanEvent | BreakerEvent | PoolEvent | PlanMade
 
 _PLAIN = {
     LeaseBooting: ("its provider says that it runs", ""),
@@ -65,6 +78,18 @@ def elastic_sentence(event: ElasticEvent) -> tuple[str, str]:
         case OrphanFound() | OrphanRemoving() | OrphanGone():
             return _of_orphan(event)
         case (
+            HostHibernating()
+            | HostFenced()
+            | HostAsleep()
+            | HostWaking()
+            | HostNotWoken()
+            | HostBroken()
+            | HostAwake()
+            | HostMended()
+            | HostForgotten()
+        ):
+            return host_sentence(event)
+        case (
             OfferClosed()
             | OfferOpened()
             | OfferMeasured()
@@ -84,10 +109,12 @@ def elastic_sentence(event: ElasticEvent) -> tuple[str, str]:
 
 def _plan(event: PlanMade) -> str:
     waiting = sum(each.jobs for each in event.waiting)
-    ordered = sum(each.machines for each in event.machines)
+    ordered = sum(each.machines for each in event.machines) - len(event.wakes)
     return (
         f"plan {event.number}: {counted(waiting, 'job')} waited, {counted(ordered, 'machine')} ordered, "
         f"{counted(len(event.removals), 'machine')} to go"
+        + (f", {len(event.wakes)} woken" if event.wakes else "")
+        + (f", {len(event.sleeps)} to sleep" if event.sleeps else "")
     )
 
 

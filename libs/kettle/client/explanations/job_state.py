@@ -117,7 +117,7 @@ def _with_outlooks(told: Answer, report: WhyReport, now: float) -> Answer:
     more = [f"{sentence[0].upper()}{sentence[1:]}." for sentence in
             (outlook_sentence(each, now=now) for each in report.outlooks)]  # fmt: skip
     first, *others = told.sentences
-    if any(each.kind is OutlookKind.PLANNED and each.leases for each in report.outlooks):
+    if any(each.machines or (each.leases and each.kind is OutlookKind.PLANNED) for each in report.outlooks):
         # A machine is on its way: that is the answer, and how it is without it comes after.
         sentences = [first, *more, *(each for each in others if each != _NO_SLOT)]
     else:

@@ -10,6 +10,8 @@ from kettle_wire.events.plan import (
     Obstacle,
     OfferObstacle,
     PlannedMachines,
+    PlannedSleep,
+    PlannedWake,
     Removal,
     RemovalCause,
     WaitingJobs,
@@ -26,6 +28,8 @@ BOUNDS: Final[Mapping[Bound, str]] = {
     Bound.CANARY: "its template is tried with one machine first",
     Bound.RAMP: "machines of it failed lately, so that few are tried at a time",
     Bound.ACTIONS: "the rest comes with the next plan",
+    Bound.AWAKE: "none of its machines is asleep any more that could be woken",
+    Bound.WAKING: "as many of its machines wake as may at the same time (waking)",
     Bound.GANG: "there is not room for all machines of a job, so none is made",
 }
 REMOVALS: Final[Mapping[RemovalCause, str]] = {
@@ -72,6 +76,8 @@ def outlook_sentence(outlook: PoolOutlook, *, now: float) -> str:
     match outlook.kind:
         case OutlookKind.PLANNED:
             return f"{pool}: {_coming(outlook, now=now)}"
+        case OutlookKind.WAKING:
+            return f"{pool}: {_waking(outlook, now=now)}"
         case OutlookKind.YOUNG:
             return f"{pool}: it has not waited long enough to be a reason for new machines"
         case OutlookKind.CLOSED:
@@ -87,6 +93,15 @@ def outlook_sentence(outlook: PoolOutlook, *, now: float) -> str:
             return f"{pool}: its submitter has as much as it may have, so machines would not help"
         case OutlookKind.IMPOSSIBLE:
             return f"{pool}: no machine of its offers could run it: {outlook.words}"
+
+
+def _waking(outlook: PoolOutlook, *, now: float) -> str:
+    """Which sleeping machines are woken for a job."""
+    others = f" or {len(outlook.machines) - 1} more" if len(outlook.machines) > 1 else ""
+    return (
+        f"{outlook.machines[0]}{others} was asleep and is being woken for it since {clock(outlook.since, now=now)},"
+        f" and has to answer by {clock(outlook.next_try, now=now)}"
+    )
 
 
 def _coming(outlook: PoolOutlook, *, now: float) -> str:
@@ -160,6 +175,16 @@ def machines_sentence(planned: PlannedMachines) -> str:
 def removal_sentence(removal: Removal) -> str:
     """Which machine is to go, and why."""
     return f"{removal.lease} is to go: {REMOVALS[removal.cause]}{', with what runs there' * removal.force}"
+
+
+def wake_sentence(wake: PlannedWake) -> str:
+    """Which machine is woken."""
+    return f"{wake.machine} is woken: a job waits that it could run"
+
+
+def sleep_sentence(sleep: PlannedSleep) -> str:
+    """Which machine goes to sleep, and why."""
+    return f"{sleep.machine} goes to sleep: it was idle for as long as its pool lets it"
 
 
 def ago(at: float, *, now: float) -> str:

@@ -117,7 +117,7 @@ def handed_down(options: SubmitDagOptions) -> list[str]:
     found += ["-UseDagDir"] * options.use_dag_dir
     if options.order:
         found += ["-Order", options.order]
-    found += ["-Memo"] * (options.memo is True)
+    found += ["-Memo"] * (options.memo is True) + ["-keep_outputs"] * (options.keep_outputs is True)
     if options.outfile_dir:
         found += ["-outfile_dir", options.outfile_dir]
     found += ["-AutoRescue", f"{0 if options.auto_rescue == 0 else 1}"]

@@ -67,6 +67,8 @@ class SubmitDagOptions(msgspec.Struct):
     get_from_env: list[str] = []
     memo: bool | None = None
     """Whether nodes are left out that are the same as ones that have run; None: as it is configured."""
+    keep_outputs: bool | None = None
+    """Whether results of nodes stay on machines for the nodes that come next; None: as it is configured."""
     order: str = ""
     """One of `ORDERS`; empty: as it is configured."""
     reruns: int | None = None
@@ -139,6 +141,9 @@ FLAGS: Final = {
         "add_to_env", "texts", "NAME=VALUE", "give it these variables with these values; ; separates"
     ),
     "-insert_sub_file": Flag("append_file", "text", "FILE", "lines for its description, from a file"),
+    "-keep_outputs": Flag(
+        "keep_outputs", "switch", help="keep results of nodes on their machines for the nodes that come next"
+    ),
     "-load_save": Flag("save_file", "text", "FILE", "begin where a save file was written"),
     "-Lockfile": Flag("lock_file", "text", "FILE", "another name for the lock file"),
     "-MaxIdle": Flag("max_idle", "number", "N", "submit no more nodes while this many jobs are idle"),

@@ -203,6 +203,8 @@ class StoredReport(msgspec.Struct, frozen=True, kw_only=True):
     report: Report
     sandbox: bool = False
     """The sandbox is kept, because it holds outputs that are still to be fetched."""
+    keeps: bool = False
+    """These stay on the machine for the jobs that come next, when they have been fetched."""
 
     @property
     def id(self) -> AttemptId:

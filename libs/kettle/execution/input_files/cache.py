@@ -9,8 +9,8 @@ import asyncio
 import hashlib
 import os
 from collections import Counter, OrderedDict
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -45,6 +45,8 @@ class InputCache:
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
         self._pins: Counter[str] = Counter()
         self._locks: dict[str, asyncio.Lock] = {}
+        self._awaited: dict[int, list[asyncio.Event]] = {}
+        """By size, files that are about to come from elsewhere, each with what is set when it is here."""
         self._fetched = 0
         self._hits = 0
 
@@ -68,6 +70,43 @@ class InputCache:
             "InputBytesFetched": self._fetcher.bytes,
             "InputBytesFromStore": self._fetcher.stored_bytes,
         }
+
+    def __contains__(self, digest: str) -> bool:
+        return digest in self._kept
+
+    def place(self, digest: str) -> Path:
+        """Where a file is, or is to be."""
+        return self._directory / digest
+
+    def draft(self, number: int) -> Path:
+        """Where a file is as long as its contents are not known."""
+        return self._directory / f"{number}.kept"
+
+    @contextmanager
+    def awaited(self, size: int) -> Generator[None]:
+        """While a file of this size comes from elsewhere: jobs that want one of this size wait for it."""
+        here = asyncio.Event()
+        self._awaited.setdefault(size, []).append(here)
+        try:
+            yield
+        finally:
+            here.set()
+            self._awaited[size].remove(here)
+            if not self._awaited[size]:
+                del self._awaited[size]
+
+    def add(self, digest: str, size: int) -> None:
+        """A file has come into its place from elsewhere."""
+        with suppress(OSError):
+            self._kept[digest] = _Kept(size, _mark(self.place(digest).stat()))
+            self._kept.move_to_end(digest)
+            self._shrink()
+
+    def remove(self, digest: str) -> None:
+        """A file is not kept any longer; one that is about to be copied leaves with others later."""
+        if digest in self._kept and not self._pins[digest]:
+            del self._kept[digest]
+            self.place(digest).unlink(missing_ok=True)
 
     @asynccontextmanager
     async def gathered(self, activation: Activation) -> AsyncGenerator[list[Input]]:
@@ -113,6 +152,8 @@ class InputCache:
         digest = file.sha256
         if len(digest) != 64 or not digest.isalnum():
             raise InputError(file.name, f"{digest!r} is no SHA-256")
+        for other in list(self._awaited.get(file.size, ())):
+            await other.wait()
         waits = Waits(BACKOFF)
         while not await self._had(activation, file):
             await waits.wait()

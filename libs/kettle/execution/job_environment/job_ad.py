@@ -135,6 +135,11 @@ class JobAd:
         return self.transfers and self.flag("TransferExecutable", default=True)
 
     @property
+    def keeps_outputs(self) -> bool:
+        """Whether its results stay on the machine for a while, for jobs that come next."""
+        return self.flag("KeepOutputsOnMachine", default=False)
+
+    @property
     def proxy(self) -> str:
         """
         Path of the proxy certificate, as a transferred file its name in the sandbox; empty: the job has none.

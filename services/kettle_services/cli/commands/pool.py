@@ -51,7 +51,8 @@ examples:
 """
 _SHOW: Final = """\
 A pool: what it may have and has, and how each of its offers does: whether it is open, what its provider said, how long its machines
-take to come, and which part of the orders is expected to work.
+take to come, and which part of the orders is expected to work.  Of a static pool that hibernates also each machine: awake, asleep,
+being woken until when, or broken and why.
 
 examples:
   kettle pool show cloud
@@ -70,7 +71,8 @@ _PAUSE: Final = """\
 Make no more machines for a pool until kettle pool resume; those that are there go on.  Jobs that wait are told so by kettle why.
 """
 _RESUME: Final = """\
-Let a pool have machines again, and try at once what is closed after failures: its offers, their templates and providers.
+Let a pool have machines again, and try at once what is closed after failures: its offers, their templates and
+providers, and machines that did not wake.
 """
 _DRAIN: Final = """\
 Have the machines of a pool go when their jobs have ended, and make no more until kettle pool resume; or have one machine go, by

@@ -48,6 +48,7 @@ FILE is TOML (or JSON, named *.json):
   joins = "2 h"                  # and boot = "2 min" on top of it, and leaves = "10 h" for good
   mtbf = "10 d"                  # fail so often, or as outages = "outages.csv" says (host, from, until in seconds)
   repair = "4 h"
+  notice = "2 min"               # told so long before they go, they take no more jobs (model kettle)
 
   [[workload]]
   jobs = 10000
@@ -116,7 +117,11 @@ With model = "kettle", Kettle's own queue, negotiator and accountant decide.  In
   memory = "16 GB"
   boot = "90s"
   price = "0.4 EUR"
+  [spot]                         # these machines are taken back, on average after so long, and told before
+  mtbf = "6 h"
+  notice = "2 min"
 
+routes = "site.routes", above the tables, is a compute entrypoint's file; jobs with routed = true come by it,
 and users can be in groups (user = "physics.alice"), and jobs can have
 requirements, rank and concurrency_limits, as in submit files.
 
@@ -259,6 +264,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         type=float,
         metavar="FACTOR",
         help="no faster than so many times as fast as a clock, to watch it (model kettle)",
+    )
+    run_it.add_argument(
+        "--progress",
+        action="store_true",
+        help="say on standard error how far it is, in lines of JSON, for programs",
     )
     run_it.add_argument(
         "--jobs", type=Path, metavar="TABLE", help="write a row for each job: *.csv or *.parquet"

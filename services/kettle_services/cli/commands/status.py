@@ -228,8 +228,8 @@ def _slot(ad: Ad, now: float) -> list[Cell]:
     since = number(ad, "EnteredCurrentState")
     return [
         str(ad.get("Name", "?")),
-        str(ad.get("State", "?")),
-        str(ad.get("Activity", "?")),
+        "Offline" if ad.get("Offline") is True else str(ad.get("State", "?")),
+        str(ad.get("KettlePower") or ad.get("Activity", "?")),
         _of(ad, "Cpus", "TotalSlotCpus", _plain_number),
         _of(ad, "Memory", "TotalSlotMemory", _mebibytes),
         size(number(ad, "Disk")),

@@ -9,6 +9,7 @@ from typing import Final
 
 import msgspec
 
+from kettle.bus.credentials import service_identity
 from kettle.bus.nats import NatsBus
 from kettle.client import PoolFile
 from kettle.pool.home import Home
@@ -27,13 +28,16 @@ LOOK_S: Final = 1.0
 async def audit_bus(home: Path, *, patience: float) -> AsyncGenerator[NatsBus]:
     """A connection to the pool's bus that may read frames."""
     pool = PoolFile.load(home)
-    own = Home(home).credential(ROLE)
-    # A site's own servers may know the audit by a key, by that of the person, or nobody by anything.
-    usual = str(own) if own.exists() else pool.credentials
+    audit, shadow = (Home(home).credential(name) for name in (ROLE, "shadow"))
+    if audit.exists() or not shadow.exists():
+        # A site's own servers may know the audit by a key, by that of the person, or nobody by anything.
+        usual, identity = str(audit) if audit.exists() else pool.credentials, daemon(ROLE)
+    else:  # an access point that has joined: its shadow may read its frames
+        usual, identity = str(shadow), service_identity("shadow", str(shadow))
     async with NatsBus.connect(
         pool.nats_url,
         subjects=Subjects(pool.pool),
-        identity=daemon(ROLE),
+        identity=identity,
         credentials=os.environ.get("KETTLE_NATS_CREDENTIALS") or usual,
         ca=pool.ca,
         name="kettle log",

@@ -13,6 +13,8 @@ from kettle.client.explanations.worker_pools import (
     machines_sentence,
     obstacle_sentence,
     removal_sentence,
+    sleep_sentence,
+    wake_sentence,
 )
 from kettle.terminal.quantities import counted
 from kettle_services.cli.errors import CommandError, UsageError
@@ -63,20 +65,25 @@ async def _of_job(client: Client, explained: PlanExplained, job: JobId) -> PlanE
         raise CommandError(
             f"plan {explained.plan.number} did not look at job {job}, which is {found.status}: only jobs that wait ask for machines"
         )
-    plan = msgspec.structs.replace(explained.plan, waiting=waiting, machines=[], removals=[])
+    plan = msgspec.structs.replace(
+        explained.plan, waiting=waiting, machines=[], removals=[], wakes=[], sleeps=[]
+    )
     return msgspec.structs.replace(explained, plan=plan)
 
 
 def _show(explained: PlanExplained, pool: str, screen: Screen, *, now: float) -> None:
     plan = explained.plan
     waiting = sum(each.jobs for each in plan.waiting)
-    ordered = sum(each.machines for each in plan.machines)
+    ordered = sum(each.machines for each in plan.machines) - len(plan.wakes)
     when = ago(explained.at, now=now) if explained.carried_out else "not carried out"
     screen.say(
         screen.paint(f"Plan {plan.number}", "strong")
         + f" ({when}): {counted(waiting, 'job')} of {counted(len(plan.waiting), 'kind')} waited, "
         f"{counted(plan.slots, 'slot')} and {counted(plan.leases, 'lease')} were looked at, "
-        f"{counted(ordered, 'machine')} ordered, {counted(len(plan.removals), 'machine')} to go."
+        f"{counted(ordered, 'machine')} ordered, {counted(len(plan.removals), 'machine')} to go"
+        + (f", {len(plan.wakes)} woken" if plan.wakes else "")
+        + (f", {len(plan.sleeps)} to sleep" if plan.sleeps else "")
+        + "."
     )
     _show_waiting(plan.waiting, pool, screen, now=now)
     _show_machines(plan, screen)
@@ -122,7 +129,9 @@ def _show_machines(plan: PlanMade, screen: Screen) -> None:
         screen.say()
     for planned in plan.machines:
         screen.say(f"{machines_sentence(planned)}{f'; score {planned.score:.4g}' if planned.score else ''}")
-    if plan.removals:
+    if plan.removals or plan.wakes or plan.sleeps:
         screen.say()
     for removal in plan.removals:
         screen.say(removal_sentence(removal))
+    for said in (*map(wake_sentence, plan.wakes), *map(sleep_sentence, plan.sleeps)):
+        screen.say(said)

@@ -6,13 +6,14 @@ from importlib.resources import files
 from pathlib import Path
 
 from kettle.client import Client
+from kettle.client.errors import PoolNotFoundError
 from kettle.worker_pools.comparison import changes
 from kettle.worker_pools.faults import Fault, PoolFileRefused
 from kettle.worker_pools.reading import OFFER, read_pool
 from kettle_services.cli.errors import CommandError
 from kettle_services.cli.options import with_pool
 from kettle_services.cli.output.screen import Screen
-from kettle_wire.worker_pools import WorkerPool
+from kettle_wire.worker_pools import PoolKind, WorkerPool
 
 
 def example(arguments: argparse.Namespace, screen: Screen) -> int:
@@ -27,14 +28,21 @@ def check(arguments: argparse.Namespace, screen: Screen) -> int:
     pool = _read(arguments, screen)
     if pool is None:
         return 1
-    found = [] if arguments.offline else with_pool(arguments, lambda client: client.worker_pools.check(pool))
+    offline = arguments.offline or (pool.kind is PoolKind.STATIC and not pool.hibernates)
+    try:
+        found = [] if offline else with_pool(arguments, lambda client: client.worker_pools.check(pool))
+    except PoolNotFoundError as error:
+        raise CommandError(
+            f"nothing is wrong in {arguments.file} itself, and its providers cannot be asked: {error}; look at the file alone with --offline"
+        ) from error
     if screen.as_json:
         screen.json({"faults": [], "offers": found, "pool": pool})
     for each in found if not screen.as_json else ():
         offer = f"offer {each.offer}: "
         screen.trouble(f"{arguments.file}: {offer}{each.sentence.removeprefix(offer)}")
     if not found and not screen.as_json:
-        looked = "" if arguments.offline else ", and its providers could make such machines"
+        could = "put its machines to sleep and wake them" if pool.hibernates else "make such machines"
+        looked = "" if offline else f", and its providers could {could}"
         screen.say(screen.paint(f"{arguments.file}: nothing is wrong{looked}.", "good"))
     return 1 if found else 0
 

@@ -23,7 +23,11 @@ def resume(arguments: argparse.Namespace, screen: Screen) -> int:
 
 def drain(arguments: argparse.Namespace, screen: Screen) -> int:
     """Have machines go when their jobs have ended."""
-    if bool(arguments.pool) == bool(arguments.lease):
+    if arguments.pool and arguments.lease:
+        raise UsageError(
+            f"all machines of {arguments.pool}, or only {arguments.lease}? Name the pool, or the machine with --lease"
+        )
+    if not arguments.pool and not arguments.lease:
         raise UsageError("name a pool, or one machine with --lease")
     if arguments.lease:
         with_pool(

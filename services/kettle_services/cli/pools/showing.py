@@ -8,8 +8,8 @@ from kettle.terminal.quantities import duration
 from kettle.worker_pools.texts import money_text, size_text, span_text
 from kettle_services.cli.options import with_pool
 from kettle_services.cli.output.screen import Screen
-from kettle_wire.commands.worker_pools import OfferStanding, PoolShown, PoolStanding, PoolSummary
-from kettle_wire.worker_pools import Offer, WorkerPool
+from kettle_wire.commands.worker_pools import HostShown, OfferStanding, PoolShown, PoolStanding, PoolSummary
+from kettle_wire.worker_pools import HostState, Offer, PoolKind, WorkerPool
 
 _STYLES: dict[PoolStanding, str] = {
     "active": "",
@@ -17,6 +17,15 @@ _STYLES: dict[PoolStanding, str] = {
     "draining": "idle",
     "retiring": "dim",
     "retired": "dim",
+}
+
+
+_HOST_STYLES: dict[HostState, str] = {
+    HostState.AWAKE: "good",
+    HostState.HIBERNATING: "idle",
+    HostState.ASLEEP: "dim",
+    HostState.WAKING: "running",
+    HostState.BROKEN: "bad",
 }
 
 
@@ -31,9 +40,9 @@ def pools(arguments: argparse.Namespace, screen: Screen) -> int:
             each.name,
             each.kind,
             _said(each),
-            sum(each.leases.values()),
-            each.max,
-            in_states(each.leases),
+            sum(each.leases.values()) + sum(each.hosts.values()),
+            each.max if each.kind != PoolKind.STATIC else "-",
+            in_states({**each.hosts, **each.leases}),
             money_text(round(each.spent, 4), each.currency) if each.currency else "-",
             f"{each.closed} closed" if each.closed else "open",
         )
@@ -71,7 +80,26 @@ def pool(arguments: argparse.Namespace, screen: Screen) -> int:
         styles=["bad" if each.closed_until else "" for each in found.offers],
         right=frozenset({"CPUS", "MEMORY", "GPUS", "PRICE/H", "MACHINES", "BOOT", "SUCCESS"}),
     )
+    if found.hosts:
+        screen.say()
+        screen.table(
+            ("MACHINE", "OFFER", "IS", "SINCE", "DEADLINE", "WHY"),
+            [_host_row(each, now=now) for each in found.hosts],
+            styles=[_HOST_STYLES[each.state] for each in found.hosts],
+        )
     return 0
+
+
+def _host_row(host: HostShown, *, now: float) -> tuple[str, ...]:
+    again = f"; tried again at {clock(host.again, now=now)}" if host.again > now else ""
+    return (
+        host.machine,
+        host.offer,
+        host.state.value,
+        clock(host.since, now=now) if host.since else "-",
+        clock(host.deadline, now=now) if host.deadline else "-",
+        f"{host.words}{again}" or "-",
+    )
 
 
 def _said(summary: PoolSummary) -> str:
@@ -81,12 +109,19 @@ def _said(summary: PoolSummary) -> str:
 
 def _facts(found: PoolShown) -> list[tuple[str, str]]:
     pool: WorkerPool = found.pool
-    facts = [
-        ("kind", pool.kind.value),
-        ("machines", f"{in_states(found.summary.leases)}; from {pool.min} to {pool.max}"),
-        ("idle", f"{span_text(pool.idle)}, then a machine goes ({pool.scale_down})"),
-        ("life", span_text(pool.life)),
-    ]
+    facts = [("kind", pool.kind.value)]
+    if pool.kind is PoolKind.STATIC:
+        facts.append(
+            ("machines", in_states(found.summary.hosts) if pool.hibernates else "nobody counts them")
+        )
+        sleeps = f"{span_text(pool.idle)}, then a machine goes to sleep ({pool.hibernate})"
+        facts.append(("idle", sleeps if pool.hibernates else "its machines are let be"))
+    else:
+        facts += [
+            ("machines", f"{in_states(found.summary.leases)}; from {pool.min} to {pool.max}"),
+            ("idle", f"{span_text(pool.idle)}, then a machine goes ({pool.scale_down})"),
+            ("life", span_text(pool.life)),
+        ]
     if pool.spare:
         facts.append(("spare", f"{pool.spare} idle machines are kept"))
     if pool.budget:

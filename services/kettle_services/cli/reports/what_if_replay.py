@@ -9,13 +9,14 @@ import msgspec
 
 from kettle.runtime.settings_problems import SettingsError
 from kettle_services.cli.errors import CommandError, UsageError
-from kettle_services.cli.log.databases import places
+from kettle_services.cli.log.databases import ShardLocation, places
 from kettle_services.cli.output.progress_bars import Bar
 from kettle_services.negotiator.settings import NegotiatorSettings
 from kettle_services.simulator.comparison import WhatIf, compare
 from kettle_services.simulator.domain.clock import US
 from kettle_services.simulator.domain.period import Period
 from kettle_services.simulator.domain.recording import KINDS, Recording
+from kettle_services.simulator.garbage import seldom_collected
 from kettle_services.simulator.what_if_file import WORKLIFE, Change, ChangeError, played, read, rules
 from kettle_wire.events import UnknownEventError
 
@@ -106,17 +107,22 @@ async def periods_of(
         named = [place for place in found.every if place.shard.partition(".")[0] in KINDS]
         shards = [place.shard for place in named]
         recordings = [Recording(since, until, shards, significant=significant) for since, until in times]
-        for place in named:
-            last = place.tenure.frame
-            async for frame in place.log.read(place.shard, until=last):
-                try:
-                    for recording in recordings:
-                        recording.feed(frame)
-                except UnknownEventError as error:
-                    raise CommandError(f"{place.shard}, frame {frame.number}: {error}") from error
-                if frame.number % _OFTEN == 0:
-                    bar(place.shard, frame.number, last)
-    return [recording.period() for recording in recordings]
+        with seldom_collected():
+            for place in named:
+                await _read(place, recordings, bar)
+            return [recording.period() for recording in recordings]
+
+
+async def _read(place: ShardLocation, recordings: Sequence[Recording], bar: Bar) -> None:
+    last = place.tenure.frame
+    async for frame in place.log.read(place.shard, until=last):
+        try:
+            for recording in recordings:
+                recording.feed(frame)
+        except UnknownEventError as error:
+            raise CommandError(f"{place.shard}, frame {frame.number}: {error}") from error
+        if frame.number % _OFTEN == 0:
+            bar(place.shard, frame.number, last)
 
 
 def answer(asked: WhatIfQuestion, period: Period, base: Change, changed: Change, bar: Bar) -> WhatIf:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kettle.terminal.quantities import counted, duration
+from kettle.terminal.quantities import counted, duration, size
 from kettle_services.cli.errors import CommandError
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
                 "users": list(work.users),
                 "core_hours": asked / 3600,
                 "span": span,
+                "memory": simulation.memory,
                 "skipped": described.skipped,
             }
         )
@@ -49,6 +50,7 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     )
     if asked and platform.cores:
         screen.say(f"All cores together need {duration(asked / platform.cores)} for that at speed 1.")
+    screen.say(f"It needs about {size(simulation.memory / 1024)} of memory.")
     for bad in described.skipped:
         screen.note(f"line {bad.line} is left out: {bad.why}")
     return 0

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from kettle_services.cli.output.screen import Cell, Screen
     from kettle_services.simulator.results.differences import Difference
-    from kettle_services.simulator.results.result import Figures
+    from kettle_wire.simulations import Figures
 
 _TITLES: Final = ("FIGURE", "FIRST", "THIS", "DIFFERENCE", "95% WITHIN", "RELATIVE", "")
 _WORDS: Final = {

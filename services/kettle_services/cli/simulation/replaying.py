@@ -7,7 +7,7 @@ from kettle_services.cli.errors import UsageError
 from kettle_services.cli.output.screen import Screen
 from kettle_services.cli.reports import what_if_command
 
-_OF_PLATFORMS: Final = ("seed", "events", "pace", "jobs", "svg", "png", "skip_bad")
+_OF_PLATFORMS: Final = ("seed", "events", "pace", "jobs", "svg", "png", "skip_bad", "progress")
 """Options that say nothing of a period."""
 
 

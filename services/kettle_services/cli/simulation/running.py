@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from kettle.terminal.quantities import counted, duration
+from kettle.terminal.quantities import counted, duration, size
 from kettle_services.cli.errors import CommandError, UsageError
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
-    from pathlib import Path
 
     from kettle_services.cli.output.progress_bars import Bar
     from kettle_services.cli.output.screen import Cell, Screen
     from kettle_services.simulator.domain.claims import Record
-    from kettle_services.simulator.results.result import Figures, Result
+    from kettle_services.simulator.invented.play import Watch
+    from kettle_services.simulator.results.result import Result
     from kettle_services.simulator.results.run_description import RunDescription
     from kettle_services.simulator.simulation import Simulation
+    from kettle_wire.simulations import Figures, SimulatedRun
 
 _TITLES: Final = (
     "", "JOBS", "ENDED", "MAKESPAN", "WAIT", "MEDIAN", "P95", "SLOWDOWN", "CORE HOURS", "IN USE",
@@ -28,16 +30,6 @@ _KINDS: Final = {"job": int, "user": str, "cores": int, "nodes": int, "memory": 
 """All other columns of the table of jobs are seconds."""
 _OF_PERIODS: Final = ("since", "until", "settings", "step")
 """Options that say nothing of a platform and a workload."""
-
-
-class Run(msgspec.Struct, frozen=True):
-    """One seed."""
-
-    seed: int | None
-    all: Figures
-    users: dict[str, Figures]
-    groups: dict[str, Figures]
-    """Of accounting groups with all groups below them, if there are any."""
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
@@ -79,21 +71,24 @@ def _check(arguments: argparse.Namespace) -> None:
 
 def _played(
     arguments: argparse.Namespace, seeds: Sequence[int | None], table: Path | None, screen: Screen
-) -> tuple[list[Run], int]:
+) -> tuple[list[SimulatedRun], int]:
     from kettle.archive import ArchiveError
     from kettle_services.cli.output.progress_bars import bars
     from kettle_services.cli.simulation.drawing import draw
     from kettle_services.simulator.simulation import JobTooLargeError
     from kettle_services.simulator.simulation_file import SimulationFileError, read
+    from kettle_wire.simulations import SimulatedRun
 
-    runs: list[Run] = []
+    runs: list[SimulatedRun] = []
     skipped = 0
-    with bars(screen, "runs") as bar:
-        for number, seed in enumerate(seeds):
-            bar("simulated", number, len(seeds))
+    with bars(screen, "jobs") as bar:
+        for number, seed in enumerate(seeds, 1):
+            watch = _watch(arguments, number, len(seeds), bar, screen)
             try:
                 described = read(arguments.file, seed=seed, skip_bad=arguments.skip_bad)
-                result = _result(described.simulation, arguments, bar)
+                _tell_memory(described.simulation, screen)
+                watch(0, len(described.simulation.workload))
+                result = _result(described.simulation, arguments, bar, watch)
             except SimulationFileError as error:
                 raise CommandError(str(error)) from error
             except JobTooLargeError as error:
@@ -104,7 +99,7 @@ def _played(
             users = {user: result.figures(user) for user in described.simulation.workload.users}
             members = described.simulation.members
             groups = {name: result.figures(*together) for name, together in members.items()}
-            runs.append(Run(seed, result.figures(), users, groups))
+            runs.append(SimulatedRun(seed=seed, all=result.figures(), users=users, groups=groups))
             if table is not None:
                 _write(table, result)
             if arguments.svg is not None:
@@ -112,10 +107,43 @@ def _played(
     return runs, skipped
 
 
-def _result(simulation: Simulation, arguments: argparse.Namespace, bar: Bar) -> Result:
+def _tell_memory(simulation: Simulation, screen: Screen) -> None:
+    """Before it begins, if this machine may have too little for it."""
+    needed, available = simulation.memory, _available()
+    if available is not None and needed > available:
+        screen.note(
+            f"It needs about {size(needed / 1024)} of memory, and this machine has {size(available / 1024)} left."
+        )
+
+
+def _available() -> int | None:
+    """Bytes that programs can still have, by the kernel; None: it does not say."""
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return None
+    found = next((line.split() for line in lines if line.startswith("MemAvailable:")), None)
+    return int(found[1]) * 1024 if found else None
+
+
+def _watch(arguments: argparse.Namespace, number: int, runs: int, bar: Bar, screen: Screen) -> Watch:
+    """What is told how far one run is."""
+    from kettle_wire.simulations import SimulationProgress
+
+    def lines(ended: int, jobs: int) -> None:
+        line = SimulationProgress(run=number, runs=runs, ended=ended, jobs=jobs)
+        print(msgspec.json.encode(line).decode(), file=screen.err, flush=True)
+
+    def bars(ended: int, jobs: int) -> None:
+        bar(f"run {number} of {runs}" if runs > 1 else "simulated", ended, jobs)
+
+    return lines if arguments.progress else bars
+
+
+def _result(simulation: Simulation, arguments: argparse.Namespace, bar: Bar, watch: Watch) -> Result:
     events: Path | None = arguments.events
     if events is None and arguments.pace is None:
-        return simulation.run()
+        return simulation.run(watch=watch)
     if simulation.rules is None:
         option = "--pace" if events is None else "--events"
         raise UsageError(
@@ -127,9 +155,9 @@ def _result(simulation: Simulation, arguments: argparse.Namespace, bar: Bar) -> 
     if events is None:
         return simulation.run(_paced(simulation, arguments.pace, bar, forget))
     with RecordedEvents(events, _described(simulation, arguments.file)) as recorded:
-        return simulation.run(
-            recorded if arguments.pace is None else _paced(simulation, arguments.pace, bar, recorded)
-        )
+        if arguments.pace is None:
+            return simulation.run(recorded, watch)
+        return simulation.run(_paced(simulation, arguments.pace, bar, recorded))
 
 
 def _described(simulation: Simulation, file: Path) -> RunDescription:
@@ -163,7 +191,7 @@ def _paced(simulation: Simulation, pace: float, bar: Bar, record: Record) -> Rec
     return Paced(pace, watch, record=record)
 
 
-def _show(each: Run, screen: Screen) -> None:
+def _show(each: SimulatedRun, screen: Screen) -> None:
     titles: tuple[str, ...] = _TITLES[1:]
     shown = {**each.users, **{f"<{name}>": figures for name, figures in each.groups.items()}}
     rows: list[list[Cell]] = [_row(name, figures) for name, figures in shown.items()]

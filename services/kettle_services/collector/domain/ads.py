@@ -11,7 +11,7 @@ from kettle_services.collector.domain.update_statistics import ADDED, Updates
 from kettle_wire.ads.daemon import SubmitterAd
 from kettle_wire.ads.types import Ad, Scalar
 from kettle_wire.flocking import domain_of, stranger
-from kettle_wire.subjects import FORWARDED, impostor, untoken
+from kettle_wire.subjects import FORWARDED, OFFLINE, impostor, untoken
 
 SUBMITTER: Final = "Submitter"
 SLOT: Final = "Machine"
@@ -126,8 +126,8 @@ class Adverts:
                 f"a {kind} is registered here under the name of its credential, {source} or SOMETHING@{source}, and this one says that it is "
                 f"{folded.get('name')}"
             )
-        # An absent slot is a picture that a collector made; what is forwarded was counted where it comes from.
-        counted = not forwarded and not key.startswith(f"{ABSENT}.")
+        # A slot that is absent or asleep is a picture that was made of it; what is forwarded was counted where it comes from.
+        counted = not forwarded and not is_picture(key)
         ours = _OURS if counted else _SOURCE
         if len(folded) < len(ad) or any(map(_is_private, folded)) or not ours.isdisjoint(folded):
             spelled = {name.lower(): name for name in ad}
@@ -199,7 +199,12 @@ def type_of(key: str) -> str:
     """The type of ad that stands under a key of the bucket, whichever pool it is of."""
     own = key.split(".", 2)[-1] if is_forwarded(key) else key
     kind = own.partition(".")[0]
-    return SLOT if kind == ABSENT else kind
+    return SLOT if kind in {ABSENT, OFFLINE} else kind
+
+
+def is_picture(key: str) -> bool:
+    """Whether what stands under a key was not said by the machine, which is absent or asleep."""
+    return key.startswith((f"{ABSENT}.", f"{OFFLINE}."))
 
 
 def is_forwarded(key: str) -> bool:

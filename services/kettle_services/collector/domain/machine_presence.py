@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from kettle_services.collector.domain.ads import ABSENT, SLOT, is_forwarded, type_of
+from kettle_services.collector.domain.ads import SLOT, is_forwarded, is_picture, type_of
 from kettle_wire.ads.types import Ad, Scalar
 from kettle_wire.events import MachineJoined, MachineLeft
 
@@ -34,7 +34,7 @@ def sighting_of(key: str, ad: Mapping[str, Scalar]) -> Sighting | None:
     The machine that an ad is of, whose attributes have lower-case names; None for ads that are of no machine.
     """
     kind = type_of(key)
-    if kind not in {STARTD, SLOT} or key.startswith(f"{ABSENT}.") or is_forwarded(key):
+    if kind not in {STARTD, SLOT} or is_picture(key) or is_forwarded(key):
         return None
     machine = ad.get("machine") or (ad.get("name") if kind == STARTD else None)
     if not isinstance(machine, str):

@@ -177,7 +177,13 @@ def _of_dag(
     names = [node.name for node in dag.nodes]
     parents = [",".join(names[parent] for parent in above.nodes_of(index)) for index in range(len(names))]
     common = _in_common(dag, parents, job, options, knobs)
-    return common, partial(DagNodes, sent=job.sent, by_token=job.by_token), rescued
+    keeps = (
+        knobs.flag("DAGMAN_KEEP_OUTPUTS", default=False)
+        if options.keep_outputs is None
+        else options.keep_outputs
+    )
+    keeps_at = job.schedd if keeps else ""
+    return common, partial(DagNodes, sent=job.sent, by_token=job.by_token, keeps_at=keeps_at), rescued
 
 
 def _of_document(

@@ -7,6 +7,7 @@ from kettle.client.errors import ClientError
 from kettle.dag.files.progress import Progress
 from kettle.dag.structure import Dag, NodeKind
 from kettle.submit.errors import SubmitError
+from kettle_services.condor.dagman.kept_outputs import with_kept_outputs
 from kettle_services.condor.dagman.macros import NodeSoFar
 from kettle_services.condor.dagman.node_jobs import NodesInCommon, node_submissions
 from kettle_services.condor.dagman.scripts import script_submission
@@ -14,6 +15,7 @@ from kettle_wire.codes import NodePart, Universe
 from kettle_wire.events.workflow import NodeStep
 
 if TYPE_CHECKING:
+    from kettle.dag.edges import Adjacency
     from kettle.submit import Submission
 
 
@@ -27,10 +29,15 @@ _UNIVERSE: Final = "jobuniverse"
 class DagNodes:
     """A `NodeSource`."""
 
-    def __init__(self, common: NodesInCommon, *, sent: bool = False, by_token: bool = False) -> None:
+    def __init__(
+        self, common: NodesInCommon, *, sent: bool = False, by_token: bool = False, keeps_at: str = ""
+    ) -> None:
         """
         `sent`: see `NodeSource.sent`; then those of the nodes are sent, too. `by_token`: nothing of it runs on the access point.
+        `keeps_at`: the name of the access point if results stay on machines for the nodes that come next; empty: none do.
         """
+        self._keeps_at = keeps_at
+        self._edges = (common.dag.edges.parents(), common.dag.edges.children()) if keeps_at else None
         self._by_token = by_token
         self._common = common
         self._above = common.dag.edges.parents() if sent else None
@@ -53,6 +60,11 @@ class DagNodes:
             failed=progress.counts.failed,
             status=int(progress.dag_status),
         )
+        if self._edges is not None:
+            prepared = {
+                step: self._near_its_parents(step, each, progress, *self._edges)
+                for step, each in prepared.items()
+            }
         for step in steps:
             if step.part != NodePart.JOB:
                 try:
@@ -60,6 +72,24 @@ class DagNodes:
                 except (SubmitError, ClientError) as error:
                     prepared[step] = error
         return {step: _away(each) for step, each in prepared.items()} if self._by_token else prepared
+
+    def _near_its_parents(
+        self,
+        step: NodeStep,
+        made: "Submission | SubmitError | ClientError",
+        progress: Progress,
+        parents: "Adjacency",
+        children: "Adjacency",
+    ) -> "Submission | SubmitError | ClientError":
+        if isinstance(made, Exception):
+            return made
+        there = progress.clusters
+        return with_kept_outputs(
+            made,
+            schedd=self._keeps_at,
+            parents=[there[node] for node in parents.nodes_of(step.node) if node in there],
+            has_children=next(children.nodes_of(step.node), None) is not None,
+        )
 
 
 def refuse_what_runs_here(dag: Dag) -> None:

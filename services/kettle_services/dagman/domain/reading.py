@@ -1,6 +1,6 @@
 """What the events of a schedd's shard say of workflows."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 import msgspec
@@ -50,7 +50,7 @@ def step_of(text: object) -> tuple[int, NodeStep] | None:
 
 
 class Said(msgspec.Struct):
-    """What one frame says of one workflow."""
+    """What frames say of one workflow."""
 
     facts: list[NodeJobFact] = []
     reasons: dict[int, str] = {}
@@ -78,19 +78,23 @@ class Reader:
         }
         """Of jobs of nodes, with the workflow of each."""
 
-    def read(self, frame: Frame) -> dict[int, Said]:
-        """What a frame says, by workflow. Raises UnknownEventError."""
+    def read(self, frames: Iterable[Frame]) -> dict[int, Said]:
+        """
+        What frames say together, by workflow: whatever was decided because of one of them happens after the last. Raises
+        UnknownEventError.
+        """
         said: dict[int, Said] = {}
-        for entry in frame.entries:
-            noun, _, name = entry.stream.partition("/")
-            if noun == "cluster":
-                self._read_submission(entry, said)
-            elif noun in {"job", "jobs", "factory"}:
-                cluster = int(name.partition(".")[0])
-                if cluster in self._clusters:
-                    self._read_node(entry, cluster, said)
-                elif cluster in self.workflows:
-                    self._read_dag_job(entry, cluster, said)
+        for frame in frames:
+            for entry in frame.entries:
+                noun, _, name = entry.stream.partition("/")
+                if noun == "cluster":
+                    self._read_submission(entry, said)
+                elif noun in {"job", "jobs", "factory"}:
+                    cluster = int(name.partition(".")[0])
+                    if cluster in self._clusters:
+                        self._read_node(entry, cluster, said)
+                    elif cluster in self.workflows:
+                        self._read_dag_job(entry, cluster, said)
         return said
 
     def forget(self, cluster: int) -> None:
@@ -159,7 +163,9 @@ class Reader:
 
 
 def _of(said: dict[int, Said], number: int) -> Said:
-    return said.setdefault(number, Said())
+    if number not in said:  # asked for each event: a new one has six parts
+        said[number] = Said()
+    return said[number]
 
 
 def _last_kind(known: Cluster | None, about: Said, cluster: int, proc: int) -> int:

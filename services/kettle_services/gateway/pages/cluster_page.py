@@ -1,7 +1,7 @@
 """The page of a cluster: how far it is, and its failures by cause."""
 
-from collections import defaultdict
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Final
 
@@ -21,6 +21,9 @@ from kettle_wire.rest.route import Moment
 
 _MOST: Final = 1000
 """Jobs whose causes are looked at."""
+_FIRST: Final = 10
+"""Jobs that are shown."""
+_FIELDS: Final = [*COMMAND_ATTRIBUTES, "JobBatchName"]
 
 
 class ShowCluster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -44,7 +47,6 @@ CLUSTER: Final = Page(
     parameters=ShowCluster,
     live="cluster_live.html",
     subject=_subject,
-    only_now=True,
 )
 
 
@@ -74,6 +76,27 @@ class ClusterView(msgspec.Struct, frozen=True, kw_only=True):
     looked_at: int
     """Jobs that were held or ended badly among which causes were searched; fewer than all if these are very many."""
     first: Sequence[JobRow]
+    cut: bool = False
+    """Whether there were more jobs in the queue then than are counted."""
+
+
+class _Which(msgspec.Struct, frozen=True, kw_only=True):
+    """Of which jobs the page is."""
+
+    cluster: list[int]
+    schedd: list[str]
+    as_of: datetime | None
+
+
+class _Queued(msgspec.Struct, frozen=True, kw_only=True):
+    """What is shown of those in the queue."""
+
+    counts: Mapping[str, int]
+    """By state."""
+    first: Sequence[Job]
+    held: Sequence[Job]
+    frames: Mapping[str, int]
+    cut: bool = False
 
 
 class ClusterPage:
@@ -83,38 +106,25 @@ class ClusterPage:
         self._questions = questions
 
     async def show(self, asked: Asked) -> Shown:
-        """Counts in the queue and in the history, causes, and the first jobs."""
-        number, _, schedd = asked.parameters.id.partition("@")
-        which: dict[str, list[int] | list[str]] = {"cluster": [int(number)]}
-        if schedd:
-            which["schedd"] = [schedd]
-
-        async def queued(**more: object) -> Jobs:
-            parameters = msgspec.convert({**which, **more}, ListJobs)
-            return await self._questions.ask(asked, LIST_JOBS, parameters, Jobs)
-
-        async def past(**more: object) -> Jobs:
-            parameters = msgspec.convert({**which, **more}, ListHistory)
-            return await self._questions.ask(asked, LIST_HISTORY, parameters, Jobs)
-
-        now = await queued(group_by=["state"], at_least=asked.parameters.at_least)
-        then = await past(group_by=["state"])
-        counts = {group.key["state"]: 0 for group in [*(now.groups or ()), *(then.groups or ())]}
-        for group in [*(now.groups or ()), *(then.groups or ())]:
-            counts[group.key["state"]] += group.count
-        fields = [*COMMAND_ATTRIBUTES, "JobBatchName"]
-        first = (await queued(limit=10, sort="entered", fields=fields)).jobs or []
-        some = first or (await past(limit=10, fields=fields)).jobs or []
+        """Counts in the queue and in the history, causes, and the first jobs, now or at a moment."""
+        wanted: ShowCluster = asked.parameters
+        number, _, schedd = wanted.id.partition("@")
+        which = _Which(cluster=[int(number)], schedd=[schedd] if schedd else [], as_of=wanted.as_of)
+        queued = await (self._queued if wanted.as_of is None else self._queued_then)(asked, which)
+        left = await self._left(asked, which, group_by=["state"])
+        counts = Counter(queued.counts)
+        counts.update({group.key["state"]: group.count for group in left.groups or ()})
+        some = queued.first or (await self._left(asked, which, limit=_FIRST, fields=_FIELDS)).jobs or []
         if not some:
             raise RequestRefused(
                 404,
                 ProblemCode.NOT_FOUND,
-                f"there is no cluster {asked.parameters.id}, neither in a queue nor in the history",
+                f"there is no cluster {wanted.id}, neither in a queue nor in the history"
+                if wanted.as_of is None
+                else f"there was no cluster {wanted.id} at that time: it was submitted later",
             )
-        held = (await queued(state=["held"], limit=_MOST)).jobs or []
-        failed = (await past(filter="ExitCode =!= 0", limit=_MOST)).jobs or []
+        failed = (await self._left(asked, which, filter="ExitCode =!= 0", limit=_MOST)).jobs or []
         rows = [row_of(job) for job in some]
-        total, ended = sum(counts.values()), sum(group.count for group in then.groups or ())
         view = ClusterView(
             cluster=int(number),
             schedd=schedd or some[0].schedd,
@@ -122,13 +132,53 @@ class ClusterPage:
             batch=rows[0].values.get("JobBatchName", ""),
             submitted=some[0].submitted,
             states=states_of(counts),
-            total=total,
-            ended=ended,
-            causes=_causes([*held, *failed]),
-            looked_at=len(held) + len(failed),
+            total=sum(counts.values()),
+            ended=sum(group.count for group in left.groups or ()),
+            causes=_causes([*queued.held, *failed]),
+            looked_at=len(queued.held) + len(failed),
             first=rows,
+            cut=queued.cut,
         )
-        return Shown(view, title=f"Cluster {number}", frames=now.frames)
+        return Shown(view, title=f"Cluster {number}", frames=queued.frames)
+
+    async def _queued(self, asked: Asked, which: _Which) -> _Queued:
+        async def listed(**more: object) -> Jobs:
+            parameters = ListJobs(cluster=which.cluster, schedd=which.schedd)
+            parameters = msgspec.structs.replace(parameters, **more)
+            return await self._questions.ask(asked, LIST_JOBS, parameters, Jobs)
+
+        counted = await listed(group_by=["state"], at_least=asked.parameters.at_least)
+        return _Queued(
+            counts={group.key["state"]: group.count for group in counted.groups or ()},
+            first=(await listed(limit=_FIRST, sort="entered", fields=_FIELDS)).jobs or [],
+            held=(await listed(state=["held"], limit=_MOST)).jobs or [],
+            frames=counted.frames,
+        )
+
+    async def _queued_then(self, asked: Asked, which: _Which) -> _Queued:
+        """By the jobs themselves: clusters of the past are counted nowhere."""
+        parameters = ListJobs(
+            cluster=which.cluster,
+            schedd=which.schedd,
+            as_of=which.as_of,
+            sort="submitted",
+            limit=_MOST,
+            fields=_FIELDS,
+        )
+        found = await self._questions.ask(asked, LIST_JOBS, parameters, Jobs)
+        jobs = found.jobs or []
+        return _Queued(
+            counts=Counter(job.state for job in jobs),
+            first=jobs[:_FIRST],
+            held=[job for job in jobs if job.state == "held"],
+            frames=found.frames,
+            cut=found.next is not None,
+        )
+
+    async def _left(self, asked: Asked, which: _Which, **more: object) -> Jobs:
+        parameters = ListHistory(cluster=which.cluster, schedd=which.schedd, as_of=which.as_of)
+        parameters = msgspec.structs.replace(parameters, **more)
+        return await self._questions.ask(asked, LIST_HISTORY, parameters, Jobs)
 
 
 def _causes(jobs: Sequence[Job]) -> list[Cause]:

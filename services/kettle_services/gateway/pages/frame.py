@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from kettle_services.gateway.pages.notices import Notice
 from kettle_services.gateway.pages.wording import ago, apart, clock, stamp
+from kettle_services.gateway.rest.job_tables import frames_tag
 from kettle_wire.rest.problem import FieldProblem
 
 Value = str | int | bool | datetime | Sequence[str] | Sequence[int] | None
@@ -90,6 +91,11 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
     def live(self) -> str:
         """Where this page's live part comes from."""
         return self._address(f"/live{self.path}", dict(self.query))
+
+    @property
+    def place(self) -> str:
+        """A name for where the tables were of which this page is made; empty: it is not of these alone."""
+        return frames_tag(self.frames) if self.frames else ""
 
     def asset(self, name: str) -> str:
         """The address of a file that pages need."""

@@ -74,15 +74,25 @@ class _FollowsWatch:
 
 
 class _FollowsPart:
-    """By what a part is told that others watch, too."""
+    """
+    By what a part is told that others watch, too.  Who has it already, with the page or from the connection before, waits for the next one.
+    """
 
-    def __init__(self, part: WatchedPart) -> None:
+    def __init__(self, part: WatchedPart, watch: TableWatch, has: str) -> None:
+        """`has`: the place of the tables at which the reader has the part; empty: it has none."""
         self._part = part
+        self._watch = watch
+        self._has = has
         self._seen: float | None = None
 
     async def changed(self) -> float:
-        seen = self._seen
-        self._seen = time.monotonic() if seen is None else await self._part.changed(seen)
+        if self._seen is None:
+            now = time.monotonic()
+            is_newest = self._has and self._has == await self._watch.place()
+            self._has, self._seen = "", now
+            if not is_newest:
+                return now
+        self._seen = await self._part.changed(self._seen)
         return self._seen
 
     def again(self) -> None:
@@ -123,7 +133,8 @@ class LiveParts:
             if isinstance(shown, SharedSubject):
                 watched = self.parts.watched(shown.key, shown.subject, asked.person.name)
                 part = stack.enter_context(watched)
-                following: _Following = _FollowsPart(part)
+                has = asked.header("Last-Event-ID")
+                following: _Following = _FollowsPart(part, self._watch, has)
             else:
                 part = self.parts.alone()
                 following = _FollowsWatch(shown if shown is not None else self._watch)
@@ -188,7 +199,8 @@ async def _written(response: web.StreamResponse, data: bytes) -> None:
         await response.write(data)
 
 
-def part_event(text: str, name: str = "") -> bytes:
-    """A text as a server-sent event."""
+def part_event(text: str, name: str = "", place: str = "") -> bytes:
+    """A text as a server-sent event; `place`: of the tables, by which its reader says later what he has."""
     lines = [f"event: {name}"] if name else []
+    lines += [f"id: {place}"] if place else []
     return "\n".join([*lines, *(f"data: {line}" for line in text.splitlines()), "", ""]).encode()

@@ -35,7 +35,7 @@ _HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
     "Cross-Origin-Opener-Policy": "same-origin",
-    "Vary": "Authorization, Cookie",
+    "Vary": "Accept-Encoding, Authorization, Cookie",
 }
 _PREFIX: Final = re.compile(r"(/[A-Za-z0-9._~-]+)*")
 _NO_ZONE: Final = re.compile(r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)Z?)?")
@@ -137,7 +137,7 @@ class Pages:
                 notice = notices.unpacked(request.cookies.get(notices.COOKIE, ""))
                 frame = msgspec.structs.replace(frame, notice=notice)
                 html = self._templates.render(answer.template or declared.template, frame, answer.view)
-                response = _html(html, answer.status)
+                response = _html(request, html, answer.status)
                 if notices.COOKIE in request.cookies:
                     self._carry(request, response, "", 0)
                 for name, value in answer.cookies.items():
@@ -188,7 +188,7 @@ class Pages:
                         person = asked.person.name if asked.person.name in shown.owners else ""
                         frame = msgspec.structs.replace(frame, person=person, csrf="")
                     text = self._templates.render(page.live, frame, shown.view)
-                    before = shown, MadePart(part_event(text), shown.owners)
+                    before = shown, MadePart(part_event(text, place=frame.place), shown.owners)
                 last = before
                 return before[1]
 
@@ -283,12 +283,12 @@ class Pages:
             as_of=_moment_of(request),
             has_past=True,
         )
-        return _html(self._templates.render("problem.html", frame, problem), problem.status)
+        return _html(request, self._templates.render("problem.html", frame, problem), problem.status)
 
     def login(self, request: web.Request, view: LoginView, status: int) -> web.Response:
         """Where somebody signs in."""
         frame = self._frame(request, title=view.title, path="/login", visible=lambda _page: False)
-        response = _html(self._templates.render("login.html", frame, view), status)
+        response = _html(request, self._templates.render("login.html", frame, view), status)
         response.headers["Cache-Control"] = "no-store"
         return response
 
@@ -296,8 +296,14 @@ class Pages:
         return self._led(request, self._assets.addresses["kettle.svg"])
 
 
-def _html(text: str, status: int) -> web.Response:
-    return web.Response(text=text, status=status, content_type="text/html", headers=_HEADERS)
+def _html(request: web.Request, text: str, status: int) -> web.Response:
+    """A page, compressed where its own address or another page of ours has led to it."""
+    response = web.Response(text=text, status=status, content_type="text/html", headers=_HEADERS)
+    # Another origin that may choose what the page repeats could learn from its size what else is in it: the token of forms.
+    own = request.headers.get("Sec-Fetch-Site") in {"same-origin", "none"}
+    if own and "gzip" in request.headers.get("Accept-Encoding", ""):
+        response.enable_compression(web.ContentCoding.gzip)
+    return response
 
 
 def _plainer(request: web.Request) -> str | None:

@@ -16,7 +16,7 @@ from kettle_services.gateway.pages.live_subject import ChangedThings
 from kettle_services.gateway.pages.watched_part import WatchedPart
 from kettle_services.gateway.rest.event_hub import EventHub, Happening
 from kettle_services.gateway.rest.job_rows import SCHEDD
-from kettle_services.gateway.rest.job_tables import JobTables
+from kettle_services.gateway.rest.job_tables import JobTables, frames_tag
 from kettle_services.gateway.rest.refusals import RequestRefused
 
 LOOK_S: Final = 0.1
@@ -84,6 +84,14 @@ class TableWatch:
         finally:
             self._waiting -= 1
             self._rest()
+
+    async def place(self) -> str:
+        """A name for where the tables are now; empty while nobody can say it."""
+        try:
+            async with self._tables.read() as reading:
+                return frames_tag(await reading.frames())
+        except RequestRefused:
+            return ""
 
     def _rest(self) -> None:
         if not self._waiting and not self._parts:

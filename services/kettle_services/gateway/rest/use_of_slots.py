@@ -12,6 +12,7 @@ ATTRIBUTES: Final = (
     "Machine",
     "State",
     "Draining",
+    "Offline",
     "SlotType",
     "Cpus",
     "TotalCpus",
@@ -29,6 +30,8 @@ def machine_uses(slots: Iterable[Ad]) -> list[MachineUse]:
     """One for each machine that has a slot, by name."""
     machines: dict[str, list[Ad]] = defaultdict(list)
     for slot in slots:
+        if slot.get("Offline") is True:  # it sleeps
+            continue
         if slot.get("SlotType") != "Local":  # its jobs belong to the access point and take none of the cores
             machines[str(slot.get("Machine", ""))].append(slot)
     return [_use(name, machines[name]) for name in sorted(machines)]

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import os
 import ssl
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -60,6 +61,8 @@ from kettle_services.gateway.rest.past import PastQuestions
 from kettle_services.gateway.rest.persons import Persons, own_token
 from kettle_services.gateway.rest.pool import PoolQuestions
 from kettle_services.gateway.rest.sessions import SessionQuestions
+from kettle_services.gateway.rest.simulation_jobs import SimulationTerms
+from kettle_services.gateway.rest.simulations import Simulations
 from kettle_services.gateway.rest.spooling import SpoolCommands
 from kettle_services.gateway.rest.standings import StandingQuestions
 from kettle_services.gateway.rest.streams import Streams
@@ -89,6 +92,7 @@ from kettle_wire.rest import (
     own_workers,
     pool,
     sessions,
+    simulations,
     spooling,
     standings,
     usage,
@@ -211,6 +215,7 @@ async def rest_parts(rt: Runtime, settings: GatewaySettings, bus: Bus, said: Peo
         **_of_credentials(people),
         **_of_worker_pools(people),
         **_of_sessions(people, streams),
+        **_of_simulations(people, access_points, streams, settings),
         **entrypoint_handlers(bus, settings.collector, people, access_points, hub),
         **_of_the_pool(bus, settings, tables, filters, freshness, seal),
     }
@@ -329,6 +334,27 @@ def _of_sessions(people: PersonConnections, streams: Streams) -> dict[Route, Han
         sessions.RESTART_WORK_SESSION: asked.restart,
         sessions.SIGN_SESSION_CERTIFICATE: asked.certificate,
         sessions.STOP_WORK_SESSION: asked.stop,
+    }
+
+
+def _of_simulations(
+    people: PersonConnections, access_points: AccessPoints, streams: Streams, settings: GatewaySettings
+) -> dict[Route, Handler]:
+    """What plays pools that nobody has."""
+    terms = SimulationTerms(
+        python=settings.simulation_python or sys.executable,
+        of_one=settings.simulations_of_one,
+        memory=settings.simulation_memory,
+        seconds=round(settings.simulation_time),
+        kept=round(settings.simulation_kept),
+    )
+    asked = Simulations(people, access_points, streams, terms)
+    return {
+        simulations.BEGIN_SIMULATION: asked.create,
+        simulations.FOLLOW_SIMULATION: asked.follow,
+        simulations.GET_SIMULATION: asked.get,
+        simulations.LIST_SIMULATIONS: asked.list,
+        simulations.REMOVE_SIMULATION: asked.remove,
     }
 
 

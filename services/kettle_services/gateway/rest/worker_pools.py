@@ -55,7 +55,8 @@ class WorkerPoolQuestions:
         async with self._pools(asked) as pools:
             found = await pools.show(parameters.pool)
         offers = [_offer(each) for each in found.offers]
-        return Answer(rest.Pool(summary=_glance(found.summary), pool=found.pool, offers=offers))
+        hosts = [_host(each) for each in found.hosts]
+        return Answer(rest.Pool(summary=_glance(found.summary), pool=found.pool, offers=offers, hosts=hosts))
 
     async def apply(self, asked: Asked) -> Answer:
         """Have a pool be as it is said, or say what would be different."""
@@ -111,6 +112,8 @@ class WorkerPoolQuestions:
                 waiting=plan.waiting,
                 machines=plan.machines,
                 removals=plan.removals,
+                wakes=plan.wakes,
+                sleeps=plan.sleeps,
             )
         )
 
@@ -252,6 +255,7 @@ def _glance(summary: wire.PoolSummary) -> rest.PoolAtAGlance:
         min=summary.min,
         max=summary.max,
         leases=summary.leases,
+        hosts=summary.hosts,
         machines=summary.machines,
         waiting=summary.waiting,
         planned=summary.planned,
@@ -262,6 +266,19 @@ def _glance(summary: wire.PoolSummary) -> rest.PoolAtAGlance:
         currency=summary.currency,
         version=summary.version,
         changed=_moment(summary.changed),
+    )
+
+
+def _host(host: wire.HostShown) -> rest.StaticMachineAtAGlance:
+    return rest.StaticMachineAtAGlance(
+        machine=host.machine,
+        offer=host.offer,
+        state=host.state,
+        since=_maybe(host.since),
+        deadline=_maybe(host.deadline),
+        again=_maybe(host.again),
+        failures=host.failures,
+        words=host.words,
     )
 
 

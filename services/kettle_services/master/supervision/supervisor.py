@@ -23,7 +23,10 @@ from kettle_services.master.supervision.processes import Daemon
 _log: Final = logging.getLogger(__name__)
 
 _DID_NOT_START: Final = 1
-_LOOK_S: Final = 1.0
+_LOOK_S: Final = 5.0
+"""Between looks for the signs that a daemon gives."""
+_SERVER_LOOK_S: Final = 1.0
+"""Between looks for what ails a server, which gives none."""
 _KILLED_S: Final = 5.0
 
 _STATUS: Final[Mapping[Phase, Status]] = {
@@ -163,7 +166,8 @@ class Supervisor:
 
     async def _turn(self) -> None:
         """Wait for the next thing to happen to the daemon, and do what follows."""
-        period = min(_LOOK_S, self.settings.not_responding_timeout / 4)
+        look = _LOOK_S if self.daemon.notifies else _SERVER_LOOK_S
+        period = min(look, self.settings.not_responding_timeout / 4)
         wake = asyncio.ensure_future(self._wake.wait())
         try:
             waited: set[asyncio.Future[Any]] = {wake} if self._ended is None else {wake, self._ended}

@@ -62,7 +62,7 @@ machine=$base/$lease
 if alive "$machine"; then
     now=$(date +%s)
     asked=$(cat "$machine/ending" 2>/dev/null || { echo "$now" >"$machine/ending"; echo "$now"; })
-    if [ $((now - asked)) -ge "$grace" ]; then kill -KILL -- "-$pid"; else kill -TERM "$pid"; fi
+    if [ $((now - asked)) -ge "$grace" ]; then kill -KILL "-$pid"; else kill -TERM "$pid"; fi
 else
     rm -rf "$machine"
 fi

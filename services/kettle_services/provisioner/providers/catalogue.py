@@ -16,6 +16,7 @@ KINDS: Final[Mapping[str, str]] = {
     "ec2": "kettle_services.provisioner.providers.ec2:Ec2Settings",
     "kubernetes": "kettle_services.provisioner.providers.kubernetes:KubernetesSettings",
     "openstack": "kettle_services.provisioner.providers.openstack:OpenStackSettings",
+    "power": "kettle_services.provisioner.providers.power:PowerSettings",
     "im": "kettle_services.provisioner.providers.im:ImSettings",
 }
 """Each kind with the settings of its table; no module of a provider that nobody uses is imported."""

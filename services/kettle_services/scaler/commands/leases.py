@@ -28,7 +28,7 @@ from kettle_wire.endpoint import Endpoint
 from kettle_wire.events.lease import LeaseRequested
 from kettle_wire.identity import Identity
 from kettle_wire.leases import LeaseState
-from kettle_wire.worker_pools import Offer
+from kettle_wire.worker_pools import Offer, PoolKind
 
 _OVER: Final = frozenset({LeaseState.GONE, LeaseState.FAILED})
 _UNASKED_S: Final = 600.0
@@ -80,6 +80,11 @@ class LeaseCommands:
             require_growing(state)
         except PoolRefused as refused:
             raise RefusedError(RefusalCode.REFUSED, str(refused)) from refused
+        if state.pool.kind is PoolKind.STATIC:
+            raise RefusedError(
+                RefusalCode.REFUSED,
+                f"the pool {request.pool} is static: its machines are there, and none is made; see kettle pool show {request.pool}",
+            )
         there = [lease for lease in self._leases() if lease.requested.pool == request.pool]
         of_offer = sum(lease.offer.name == offer.name for lease in there)
         if len(there) >= state.pool.max or (offer.max and of_offer >= offer.max):

@@ -10,6 +10,7 @@ from kettle.eventsourcing.command_pipeline import CommandPipeline, Decision
 from kettle.worker_pools.comparison import changes, digest
 from kettle_services.scaler.asked_plans import AskedPlans
 from kettle_services.scaler.domain import figures, plans
+from kettle_services.scaler.domain.hosts.census import Member, pool_with
 from kettle_services.scaler.domain.leases.book import Book, standing
 from kettle_services.scaler.domain.leases.breakers import Closure, template_of
 from kettle_services.scaler.domain.leases.wishes import reopen
@@ -28,14 +29,15 @@ from kettle_services.scaler.plan_views import PlanLog
 from kettle_services.scaler.planner import Planner
 from kettle_services.scaler.provisioning import Provisioning
 from kettle_services.scaler.record import Record
+from kettle_services.scaler.rooster import Rooster
 from kettle_wire.codes import RefusalCode
 from kettle_wire.commands import worker_pools as wire
 from kettle_wire.commands.iam import Recorded
 from kettle_wire.commands.outlooks import EXPLAIN_WAIT, ExplainWait, PoolOutlooks
-from kettle_wire.commands.worker_pools import OfferStanding, PoolStanding, PoolSummary
+from kettle_wire.commands.worker_pools import HostShown, OfferStanding, PoolStanding, PoolSummary
 from kettle_wire.events import Event
 from kettle_wire.identity import Identity
-from kettle_wire.worker_pools import Offer
+from kettle_wire.worker_pools import Offer, WorkerPool
 
 _FOR_GOOD: Final = -1.0
 """A closed offer that only somebody opens."""
@@ -49,12 +51,14 @@ class PoolCommands:
         record: Record,
         provisioning: Provisioning,
         planner: Planner,
+        rooster: Rooster,
         asked: AskedPlans,
         log: PlanLog,
     ) -> None:
         self._record: Final = record
         self._provisioning: Final = provisioning
         self._planner: Final = planner
+        self._rooster: Final = rooster
         self._changed: Final = planner.wake
         """Somebody has decided something, so that another plan is due."""
         self._asked: Final = asked
@@ -77,6 +81,7 @@ class PoolCommands:
     async def apply(self, request: wire.ApplyPool, caller: Identity) -> Decision[wire.PoolApplied]:
         """Have a pool be as its file says; `refused`: two of its offers have one name."""
         before, now = self._record.state.pools.states.get(request.pool.name), time.time()
+        self._require_own_machines(request.pool)
         try:
             events = decide_apply(before, request.pool, digest(request.pool), by=caller.name, now=now)
         except PoolRefused as refused:
@@ -110,7 +115,10 @@ class PoolCommands:
             raise RefusedError(RefusalCode.REFUSED, str(refused)) from refused
         decision = self._provisioning.decision()
         reopen(decision, state.pool, caller.name)
-        return self._recorded([*((stream(request.pool), event) for event in events), *decision.changes])
+        mended = self._rooster.mended(request.pool, caller.name)
+        return self._recorded(
+            [*((stream(request.pool), event) for event in events), *decision.changes, *mended]
+        )
 
     async def retire(self, request: wire.RetirePool, caller: Identity) -> Decision[Recorded]:
         """Give a pool up; `not_found`."""
@@ -132,6 +140,7 @@ class PoolCommands:
             digest=state.digest,
             applied_by=state.by,
             offers=[self._offer(state, offer) for offer in state.pool.offers],
+            hosts=[_host(each) for each in self._rooster.members() if each.pool.name == state.pool.name],
         )
 
     async def explain(self, request: wire.ExplainPlan, caller: Identity) -> wire.PlanExplained:
@@ -181,7 +190,10 @@ class PoolCommands:
             return PoolOutlooks(outlooks=[])
         waiting = waiting_jobs(last.plan, request.submitter, request.schedd, request.autocluster)
         pools = {name: state for name, state in self._record.state.pools.states.items() if not state.retired}
-        found = outlooks(waiting, pools, self._record.state.leases.states) if waiting is not None else []
+        state = self._record.state
+        found = (
+            outlooks(waiting, pools, state.leases.states, state.hosts.states) if waiting is not None else []
+        )
         return PoolOutlooks(outlooks=found, plan=last.plan.number)
 
     def _last(self) -> LastPlan | None:
@@ -197,11 +209,25 @@ class PoolCommands:
             )
         return state
 
+    def _require_own_machines(self, pool: WorkerPool) -> None:
+        """Raises RefusedError: a machine of it is one of another pool."""
+        others = self._record.state.pools.states.values()
+        for offer in pool.offers:
+            for machine in offer.machines:
+                if other := pool_with(others, machine.name, besides=pool.name):
+                    raise RefusedError(
+                        RefusalCode.REFUSED,
+                        f"the machine {machine.name} is one of the pool {other}: it can be put to sleep by one pool only",
+                    )
+
     def _recorded(self, recorded: Iterable[tuple[str, Event]]) -> Decision[Recorded]:
         return Decision(lambda position: Recorded(position=position), list(recorded), effect=self._changed)
 
     def _summary(self, state: PoolState) -> PoolSummary:
         pool, now = state.pool, time.time()
+        hosts = Counter(
+            each.host.state.value for each in self._rooster.members() if each.pool.name == pool.name
+        )
         counts = Counter(
             lease.state.value
             for lease in self._record.state.leases.states.values()
@@ -219,7 +245,8 @@ class PoolCommands:
             min=pool.min,
             max=pool.max,
             leases=dict(counts),
-            machines=figures.machines(pool.name, book.leases.values(), plan),
+            hosts=dict(hosts),
+            machines=figures.with_hosts(figures.machines(pool.name, book.leases.values(), plan), hosts),
             waiting=figures.waiting_for(pool.name, book.leases.values(), plan),
             planned=[each for each in plan.machines if each.pool == pool.name] if plan is not None else [],
             closed=len(closed),
@@ -249,6 +276,20 @@ class PoolCommands:
             boot=boots[len(boots) // 2] if boots else 0.0,
             success=measured.success(now) if measured is not None else 0.0,
         )
+
+
+def _host(member: Member) -> HostShown:
+    host = member.host
+    return HostShown(
+        machine=member.name,
+        offer=member.offer.name,
+        state=host.state,
+        since=host.since,
+        deadline=host.until,
+        again=host.again,
+        failures=host.failures,
+        words=host.words,
+    )
 
 
 def _standing(state: PoolState, *, has_machines: bool) -> PoolStanding:

@@ -10,7 +10,7 @@ from kettle_services.scaler.domain.leases.lease import COMING, SERVING, Lease
 from kettle_services.scaler.domain.pools import PoolState
 from kettle_wire.events.plan import Obstacle, PlanMade, PlannedMachines, WaitingJobs
 from kettle_wire.leases import LeaseState
-from kettle_wire.worker_pools import WorkerPool
+from kettle_wire.worker_pools import HostState, WorkerPool
 
 Phase = Literal["wanted", "coming", "ready", "leaving"]
 OfferState = Literal["open", "trial", "closed"]
@@ -34,6 +34,14 @@ def machines(pool: str, leases: Iterable[Lease], plan: PlanMade | None) -> dict[
             found[phase_of(lease)] += 1
     more = kept_back(pool, plan.machines) if plan is not None else 0
     return {**found, "wanted": found["coming"] + found["ready"] + more}
+
+
+def with_hosts(counted: Mapping[str, int], hosts: Mapping[str, int]) -> dict[str, int]:
+    """How many machines a pool has and wants, with those that are there, by their states."""
+    coming, ready = hosts.get(HostState.WAKING, 0), hosts.get(HostState.AWAKE, 0)
+    more = {"coming": coming, "ready": ready, "wanted": coming + ready}
+    more["leaving"] = hosts.get(HostState.HIBERNATING, 0)
+    return {phase: count + more.get(phase, 0) for phase, count in counted.items()}
 
 
 def kept_back(pool: str, planned: Iterable[PlannedMachines]) -> int:

@@ -1,12 +1,16 @@
 """What comes of it that jobs of one kind wait: the last plan and the leases, for each pool of workers."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Final
 
+from kettle_services.scaler.domain.hosts.host import Host
 from kettle_services.scaler.domain.leases.lease import COMING, Lease
 from kettle_services.scaler.domain.pools import PoolState
 from kettle_wire.commands.outlooks import OutlookKind, PoolOutlook
+from kettle_wire.events.lease import Demand
 from kettle_wire.events.plan import Bound, Obstacle, OfferObstacle, PlanMade, WaitingJobs
+from kettle_wire.worker_pools import HostState
 
 _MOST_LEASES: Final = 10
 """So many of the machines that come are named."""
@@ -36,10 +40,13 @@ def waiting_jobs(plan: PlanMade, submitter: str, schedd: str, autocluster: int) 
 
 
 def outlooks(
-    waiting: WaitingJobs, pools: Mapping[str, PoolState], leases: Mapping[str, Lease]
+    waiting: WaitingJobs,
+    pools: Mapping[str, PoolState],
+    leases: Mapping[str, Lease],
+    hosts: Mapping[str, Host] = MappingProxyType({}),
 ) -> list[PoolOutlook]:
     """What each pool does about them, the most promising first."""
-    found = [*_coming(waiting, leases)]
+    found = [*_coming(waiting, leases), *_waking(waiting, hosts)]
     planned = {each.pool for each in found}
     by_pool: dict[str, list[OfferObstacle]] = {}
     for obstacle in waiting.obstacles:
@@ -69,11 +76,33 @@ def _coming(waiting: WaitingJobs, leases: Mapping[str, Lease]) -> Iterator[PoolO
         )
 
 
+def _waking(waiting: WaitingJobs, hosts: Mapping[str, Host]) -> Iterator[PoolOutlook]:
+    """The machines of static pools that are being woken for them."""
+    by_pool: dict[str, list[Host]] = {}
+    for host in hosts.values():
+        if host.state is HostState.WAKING and _is_among(host.demand, waiting):
+            by_pool.setdefault(host.pool, []).append(host)
+    for pool, waking in by_pool.items():
+        waking.sort(key=lambda host: (host.until, host.machine))
+        yield PoolOutlook(
+            pool=pool,
+            kind=OutlookKind.WAKING,
+            offer=waking[0].offer,
+            machines=[host.machine for host in waking[:_MOST_LEASES]],
+            since=waking[0].since,
+            next_try=waking[0].until,
+        )
+
+
 def _is_for(lease: Lease, waiting: WaitingJobs) -> bool:
-    return lease.id in waiting.leases or any(
+    return lease.id in waiting.leases or _is_among(lease.requested.demand, waiting)
+
+
+def _is_among(demand: Iterable[Demand], waiting: WaitingJobs) -> bool:
+    return any(
         (each.submitter, each.schedd, each.autocluster)
         == (waiting.submitter, waiting.schedd, str(waiting.autocluster))
-        for each in lease.requested.demand
+        for each in demand
     )
 
 

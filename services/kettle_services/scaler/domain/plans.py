@@ -30,7 +30,7 @@ def fold(before: LastPlan | None, event: PlanMade, at: float) -> LastPlan:
 def is_news(made: PlanMade, last: LastPlan | None, *, now: float) -> bool:
     """Whether a plan that changes nothing says something that the one before does not."""
     if last is None:
-        return bool(made.waiting or made.machines or made.removals)
+        return bool(made.waiting or made.machines or made.removals or made.wakes or made.sleeps)
     if _without_figures(made) != _without_figures(last.plan):
         return True
     return now - last.at >= _FIGURES_S and _without_moment(made) != _without_moment(last.plan)
@@ -68,4 +68,6 @@ def of_pool(plan: PlanMade, pool: str) -> PlanMade:
         plan,
         machines=[each for each in plan.machines if each.pool == pool],
         removals=[each for each in plan.removals if each.pool == pool],
+        wakes=[each for each in plan.wakes if each.pool == pool],
+        sleeps=[each for each in plan.sleeps if each.pool == pool],
     )

@@ -4,6 +4,7 @@ from typing import Final
 
 from kettle.eventsourcing.stream_states import Streams, StreamStates
 from kettle_services.scaler.domain import plans, pools
+from kettle_services.scaler.domain.hosts import host
 from kettle_services.scaler.domain.leases import breakers, lease
 from kettle_services.scaler.domain.leases.book import Book
 from kettle_services.scaler.domain.leases.timers import Timers
@@ -19,6 +20,7 @@ class ScalerState(StreamStates):
         self.orphans: Final = Streams(lease.Orphan, lease.fold_orphan)
         self.offers: Final = Streams(breakers.OfferRecord, breakers.fold_offer)
         self.templates: Final = Streams(breakers.TemplateRecord, breakers.fold_template)
+        self.hosts: Final = Streams(host.Host, host.fold)
         self.providers: Final = Streams(breakers.ProviderRecord, breakers.fold_provider)
         super().__init__(
             {
@@ -26,6 +28,7 @@ class ScalerState(StreamStates):
                 pools.KIND: self.pools,
                 lease.KIND: self.leases,
                 lease.ORPHAN: self.orphans,
+                host.KIND: self.hosts,
                 breakers.OFFER: self.offers,
                 breakers.TEMPLATE: self.templates,
                 breakers.PROVIDER: self.providers,

@@ -23,7 +23,9 @@ from kettle_wire.events import (
     JobHeld,
     JobReleased,
     JobRemoved,
+    JobRouted,
     JobStarted,
+    JobUnrouted,
     JobVacated,
 )
 from kettle_wire.jobs import JobId
@@ -156,6 +158,12 @@ class Running:
             self._reuse(shard, claim)
         self.undefer(shard)
         self.changed(shard, submitter)
+        self._stir()
+
+    def routed(self, shard: str, job: JobId, event: JobRouted | JobUnrouted) -> None:
+        """An entrypoint has given a job a route, or said why it has none."""
+        self._record(shard, job_stream(job), event)
+        self.changed(shard, self.schedds[shard].queue.submitter(job))
         self._stir()
 
     def undefer(self, shard: str) -> None:

@@ -12,10 +12,10 @@ from typing import Final
 US: Final = 1_000_000
 """Microseconds in a second."""
 
-ENDS, COMES, CHARGES, CYCLE, PLANS = 0, 1, 2, 3, 4
+ENDS, COMES, ROUTES, CHARGES, CYCLE, PLANS = range(6)
 """
-What comes first of all that is due at one moment: what ends makes room, what comes is there, what was used is charged, a
-cycle sees all that, and machines are planned for what it has left over.
+What comes first of all that is due at one moment: what ends makes room, what comes is there and gets a route, what was used is
+charged, a cycle sees all that, and machines are planned for what it has left over.
 """
 
 Action = Callable[[], None]

@@ -7,13 +7,15 @@ Up to the period's begin it is the fold that the services themselves would make;
 from collections.abc import Sequence
 from typing import Final
 
+import msgspec
+
 from kettle_services.negotiator.domain.principals import Principal, fold_into
 from kettle_services.schedd.domain.queue.replay import Replay
 from kettle_services.simulator.domain.machine import Machine, bare, recorded
 from kettle_services.simulator.domain.period import Happening, Period, latency
 from kettle_services.simulator.domain.run_times import RunTimes
 from kettle_services.simulator.domain.submitter_sums import Arrivals
-from kettle_wire.ads import Ad
+from kettle_wire.ads import Ad, Scalar
 from kettle_wire.event_expansion import expanded
 from kettle_wire.events import (
     ClaimGranted,
@@ -28,6 +30,8 @@ from kettle_wire.events import (
 )
 from kettle_wire.frames import Entry, Frame
 
+_COUNTS: Final = ("SlotType", "Cpus", "SlotWeight")
+"""What of a claimed slot its owner is charged for."""
 KINDS: Final = ("schedd", "collector", "negotiator")
 """Of shards of which something is to be known."""
 
@@ -49,6 +53,9 @@ class Recording:
         self._there: dict[str, None] = {}
         self._slots: dict[str, dict[int, Ad]] = {}
         self._happenings: list[Happening] = []
+        self._streams: dict[str, str] = {}
+        """Each name once, however many events have it."""
+        self._worths: dict[tuple[tuple[str, Scalar], ...], Ad] = {}
 
     def feed(self, frame: Frame) -> None:
         """
@@ -77,17 +84,19 @@ class Recording:
             self._begun.add(shard)
             self._works[shard].forget()
         for entry in expanded(frame).entries:
+            stream = entry.stream
             if frame.at <= self.since:
                 event = self._known(entry)
             elif frame.at <= self.until:
                 event = decode(entry.data)
-                self._happenings.append(Happening(frame.at, shard, entry.stream, event))
+                stream = self._streams.setdefault(entry.stream, entry.stream)
+                self._happenings.append(Happening(frame.at, shard, stream, self._told(event)))
             else:
                 event = self._known(entry)
             if event is not None:
                 self._learn(frame, event)
             number = event.number if isinstance(event, JobCheckpointed) else 0
-            self._works[shard].note(entry.type.partition("/")[0], entry.stream, frame.at, number)
+            self._works[shard].note(entry.type.partition("/")[0], stream, frame.at, number)
 
     @staticmethod
     def _known(entry: Entry) -> Event | None:
@@ -112,6 +121,13 @@ class Recording:
                     slots[number] = ad
             case _:
                 pass
+
+    def _told(self, event: Event) -> Event:
+        """An event of the period without what is looked at no more: of the slot of a claim, all but what it counts for."""
+        if not isinstance(event, ClaimGranted):
+            return event
+        counts = tuple((name, event.slot_ad[name]) for name in _COUNTS if name in event.slot_ad)
+        return msgspec.structs.replace(event, slot_ad=self._worths.setdefault(counts, dict(counts)))
 
     # -- of machines and of the accountant ---------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ from kettle_services.negotiator.domain.rejections import Reasons, Unasked
 from kettle_services.negotiator.domain.verdicts import Verdicts
 from kettle_services.schedd.domain.queue.fold import job_of_stream
 from kettle_services.simulator.domain.claims import Record, Running, forget
-from kettle_services.simulator.domain.clock import CHARGES, COMES, CYCLE, US, Clock
+from kettle_services.simulator.domain.clock import CHARGES, COMES, CYCLE, ROUTES, US, Clock
 from kettle_services.simulator.domain.machine import Machine
 from kettle_services.simulator.domain.period import Happening, Period
 from kettle_services.simulator.domain.pool_rules import PoolRules
@@ -187,6 +187,12 @@ class PeriodSimulation:
                 self._administered(one.event)
             case _:
                 pass
+
+    def notice(self, machine: str, moment: int) -> None:
+        """
+        A machine is to be taken away: from a moment on it takes no more jobs, and those that run there go on.
+        """
+        self.clock.at(moment, partial(self.startds.drain, machine), turn=ROUTES)
 
     def _joins(self, machine: Machine) -> None:
         self.startds.join(machine)

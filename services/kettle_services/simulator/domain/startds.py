@@ -120,9 +120,11 @@ class Startds:
             self._withdraw(self._slots.pop(slot).key)
 
     def drain(self, name: str) -> None:
-        """A machine takes no more jobs; those that run there go on."""
+        """A machine takes no more jobs, if it is there; those that run there go on."""
+        if name not in self._of:
+            return
         self._draining.add(name)
-        for slot in self._of.get(name, []):
+        for slot in self._of[name]:
             self._say(self._slots[slot])
 
     def drains(self, claim: str) -> bool:
@@ -331,8 +333,9 @@ def _sizes(found: _Slot, job: ClassAd, whole: ClassAd, context: Context) -> list
     rounded: dict[str, int] = {}
     exact: dict[str, int] = {}
     for name in found.slot.amounts:
-        try:
-            value = evaluate_attribute(f"Request{name}", job, whole, context)
+        said = job.stored.get(f"request{name.lower()}")
+        try:  # most jobs say a number, which takes no evaluation
+            value = said if type(said) is int else evaluate_attribute(f"Request{name}", job, whole, context)
         except EvaluationFailed:
             return []
         asked = _DEFAULT.get(name, 0) if value is UNDEFINED else amount(value)

@@ -36,6 +36,8 @@ class FailingHosts:
             at, there = change
             if there:
                 self.last = max(self.last, at)
+            elif host.notice:
+                self._simulation.notice(host.name, at - host.notice)
             self._simulation.clock.at(at, partial(self._change, host, found, at, there), turn=COMES)
 
     def _change(self, host: Host, found: Changes, at: int, there: bool) -> None:  # noqa: FBT001 - whether it comes

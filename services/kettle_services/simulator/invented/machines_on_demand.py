@@ -5,9 +5,12 @@ A provider of a simulation makes all that it is asked for, each in the time that
 until the planner gives it up.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
+
+import msgspec
 
 from kettle.classad import FOREIGN_STEPS, Context
 from kettle.classad.columnar import Table
@@ -27,6 +30,7 @@ from kettle_services.simulator.domain.machine import Machine, Slot
 from kettle_services.simulator.domain.simulation import PeriodSimulation
 from kettle_services.simulator.invented.period_of_workload import comes, goes
 from kettle_services.simulator.platforms.hosts import STAYS, Host
+from kettle_services.simulator.workloads.distributions import Randomness
 from kettle_wire.ads import Scalar
 from kettle_wire.events.lease import (
     LeaseAccepted,
@@ -54,6 +58,14 @@ _MOST: Final = 250
 _AMOUNTS: Final = ("Cpus", "Memory", "Disk", "GPUs")
 
 
+class Spot(msgspec.Struct, frozen=True, kw_only=True):
+    """How machines are taken back by who lends them, at random without memory; in microseconds."""
+
+    mean: int
+    notice: int = 0
+    """So long before, a machine is told, and takes no more jobs."""
+
+
 class MachinesOnDemand:
     """All pools of machines of one simulation."""
 
@@ -62,8 +74,15 @@ class MachinesOnDemand:
         pools: Sequence[WorkerPool],
         simulation: PeriodSimulation,
         joined: Callable[[str], None],
+        *,
+        spot: Spot | None = None,
+        seed: int = 0,
     ) -> None:
-        """`joined` is told the name of a machine before it takes jobs."""
+        """
+        `joined` is told the name of a machine before it takes jobs; `seed` is that of when machines are taken back.
+        """
+        self._spot = spot
+        self._chance = Randomness(seed, "machines that are taken back")
         self._simulation, self._joined = simulation, joined
         self._pools = {
             pool.name: PoolState(pool=pool, digest="", version=1, by="simulated", at=0.0) for pool in pools
@@ -148,9 +167,7 @@ class MachinesOnDemand:
         for name in sorted(self._draining):
             if not self._simulation.startds.claims_on(name):
                 self._draining.remove(name)
-                self._left[name] = self._simulation.clock.now
-                host = Host(name=name)
-                self._simulation.happens(goes(host, self._simulation.clock.now))
+                self._goes(name)
 
     # -- plans -------------------------------------------------------------------------------------------------------
 
@@ -203,6 +220,22 @@ class MachinesOnDemand:
         )
         end = self._simulation.clock.now + round(max(0.0, request.life - MARGIN_S) * US)
         self._simulation.clock.at(end, partial(self._give_up, name))
+        if self._spot is not None:
+            lives = round(-self._spot.mean * math.log(self._chance.one()))
+            taken = self._simulation.clock.now + lives
+            self._simulation.clock.at(taken - self._spot.notice, partial(self._give_up, name))
+            self._simulation.clock.at(taken, partial(self._taken_back, name))
+
+    def _taken_back(self, name: str) -> None:
+        """It goes, with whatever still runs there."""
+        self._give_up(name)
+        if name in self._draining:
+            self._draining.remove(name)
+            self._goes(name)
+
+    def _goes(self, name: str) -> None:
+        self._left[name] = self._simulation.clock.now
+        self._simulation.happens(goes(Host(name=name), self._simulation.clock.now))
 
     def _give_up(self, name: str) -> None:
         """It takes no more jobs, and goes when it has none."""

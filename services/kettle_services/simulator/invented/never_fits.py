@@ -7,6 +7,8 @@ import numpy as np
 
 from kettle.classad import FOREIGN_STEPS, ClassAd, Context
 from kettle.matchmaking import Explainer, Tree
+from kettle.routes import RouteTable, route
+from kettle_services.ce.domain.decisions import counters_of
 from kettle_services.negotiator.domain.pool import Pool
 from kettle_services.simulator.domain.startds import Startds
 from kettle_services.simulator.invented.period_of_workload import job_ad, machine_of
@@ -39,7 +41,11 @@ def first_too_large(platform: Platform, workload: Workload) -> int | None:
 
 
 def first_refused(
-    platform: Platform, workload: Workload, groups: Tree, said: Ad | None = None
+    platform: Platform,
+    workload: Workload,
+    groups: Tree,
+    said: Ad | None = None,
+    routes: RouteTable | None = None,
 ) -> tuple[int, str] | None:
     """
     The first job that none of the hosts would take even if it was free, and which conditions refuse it, as `kettle why` says it.
@@ -57,7 +63,14 @@ def first_refused(
     _, firsts = np.unique(columns, axis=1, return_index=True)
     for job in sorted(firsts.tolist()):
         user = workload.users[int(workload.user[job])]
-        ad = ClassAd.from_wire({"Owner": user, "User": user, **job_ad(workload, job, groups)})
+        its: Ad = {"Owner": user, "User": user, **job_ad(workload, job, groups)}
+        if routes is not None and workload.kinds[int(workload.kind[job])].routed:
+            decision = route(its, routes, counters_of(routes, (), {}, 0), 0)
+            if not decision.route:
+                return job, "; ".join(["no route takes it", *(one.sentence for one in decision.refusals)])
+            gone = {name.lower() for name in (*decision.set, *decision.removed)}
+            its = {name: value for name, value in its.items() if name.lower() not in gone} | decision.set
+        ad = ClassAd.from_wire(its)
         found = explainer.explain(ad)
         if found.able or explainer.later(ad).any():
             continue

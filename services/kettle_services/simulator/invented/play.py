@@ -1,12 +1,13 @@
 """A workload on a platform, decided by Kettle's own queue, negotiator and accountant."""
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Final
 
 import msgspec
 
+from kettle.routes import RouteTable
 from kettle_services.schedd.domain.queue.fold import job_of_stream
 from kettle_services.simulator.domain.claims import Record, forget
 from kettle_services.simulator.domain.clock import US
@@ -14,10 +15,12 @@ from kettle_services.simulator.domain.period import Period
 from kettle_services.simulator.domain.pool_rules import PoolRules
 from kettle_services.simulator.domain.simulation import PeriodSimulation
 from kettle_services.simulator.invented.failing_hosts import FailingHosts
-from kettle_services.simulator.invented.machines_on_demand import MachinesOnDemand
+from kettle_services.simulator.invented.machines_on_demand import MachinesOnDemand, Spot
 from kettle_services.simulator.invented.moved_files import MovedFiles
 from kettle_services.simulator.invented.period_of_workload import END, SHARD, KnownDurations, period_of
+from kettle_services.simulator.invented.routed_jobs import RoutedJobs
 from kettle_services.simulator.invented.waiting_jobs import WaitingJobs
+from kettle_services.simulator.platforms.hosts import STAYS
 from kettle_services.simulator.platforms.network import TCP, Correction
 from kettle_services.simulator.platforms.platform import Platform
 from kettle_services.simulator.results.result import Result
@@ -34,6 +37,17 @@ _IN_VAIN: Final = 1_000
 """Nor will one in which hosts have failed so often, and nothing has ever run meanwhile."""
 
 
+LOOKS: Final = 100
+"""How often somebody is told how far a simulation is."""
+
+Watch = Callable[[int, int], None]
+"""Receives how many jobs have ended, and how many there are."""
+
+
+def unwatched(ended: int, jobs: int) -> None:
+    """Nobody looks."""
+
+
 class Course(msgspec.Struct, frozen=True, kw_only=True):
     """How a simulation by Kettle's deciders is played; times in microseconds."""
 
@@ -47,10 +61,16 @@ class Course(msgspec.Struct, frozen=True, kw_only=True):
     """What all machines say of themselves."""
     pools: tuple[WorkerPool, ...] = ()
     """Of machines that are made when jobs wait."""
+    spot: Spot | None = None
+    """How these are taken back by who lends them; None: they are not."""
+    routes: RouteTable | None = None
+    """Of the compute entrypoint, by which some jobs come."""
     max_concurrent_uploads: int = 100
     """So many jobs move what they read at once, over the links of a platform; 0: all."""
     max_concurrent_downloads: int = 100
     """So many jobs move what they write at once."""
+    explained: bool = True
+    """Where events are recorded, those that only explain are, too: why jobs wait, which takes time."""
 
 
 def play(
@@ -62,6 +82,7 @@ def play(
     seed: int = 0,
     until: int = END,
     record: Record = forget,
+    watch: Watch = unwatched,
     correction: Correction = TCP,
 ) -> Result:
     """
@@ -74,9 +95,13 @@ def play(
     period, durations = period_of(platform, workload, groups=rules.groups.tree, until=until, said=course.said)
     period = msgspec.structs.replace(period, latency=course.latency)
     durations.before = course.start
-    played = _Play(platform, workload, period, durations, record)
+    played = _Play(platform, workload, period, durations, record, watch)
     simulation = PeriodSimulation(
-        period, rules, step=course.step, record=played.note, explained=record is not forget
+        period,
+        rules,
+        step=course.step,
+        record=played.note,
+        explained=course.explained and record is not forget,
     )
     if platform.links and (workload.reads.any() or workload.writes.any()):
         if course.pools:
@@ -90,7 +115,7 @@ def play(
             downloads=course.max_concurrent_downloads,
         )
     if len(workload):
-        played.begin(simulation, rules, seed, course.pools)
+        played.begin(simulation, rules, seed, course)
         simulation.run()
     return Result(
         workload,
@@ -117,7 +142,9 @@ class _Play:
         period: Period,
         durations: KnownDurations,
         record: Record,
+        watch: Watch,
     ) -> None:
+        self._told, self._every = watch, max(1, len(workload) // LOOKS)
         self._workload, self._platform = workload, platform
         self._period, self._durations, self._record = period, durations, record
         self._explained = record is not forget
@@ -130,15 +157,14 @@ class _Play:
         self.lost: list[tuple[int, int, int]] = []
         self.waiting: WaitingJobs | None = None
         self._failing: FailingHosts | None = None
+        self._routed: RoutedJobs | None = None
         self.on_demand: MachinesOnDemand | None = None
         self.left = len(workload)
         """Jobs that have not ended."""
         self._noted = 0
         self._seen = -1
 
-    def begin(
-        self, simulation: PeriodSimulation, rules: PoolRules, seed: int, pools: Sequence[WorkerPool]
-    ) -> None:
+    def begin(self, simulation: PeriodSimulation, rules: PoolRules, seed: int, course: Course) -> None:
         """Everything is there."""
         self.simulation = simulation
         if self._workload.waits is not None:
@@ -147,8 +173,15 @@ class _Play:
             )
         if any(host.failures is not None for host in self._platform.hosts):
             self._failing = FailingHosts(self._platform, simulation, seed)
-        if pools:
-            self.on_demand = MachinesOnDemand(pools, simulation, self._joined)
+        for host in self._platform.hosts:
+            if host.notice and host.leaves != STAYS and host.failures is None:
+                simulation.notice(host.name, max(host.joins, host.leaves - host.notice))
+        if course.pools:
+            self.on_demand = MachinesOnDemand(
+                course.pools, simulation, self._joined, spot=course.spot, seed=seed
+            )
+        if course.routes is not None:
+            self._routed = RoutedJobs(course.routes, simulation)
         self.watch()
 
     def _joined(self, machine: str) -> None:
@@ -160,6 +193,8 @@ class _Play:
         if shard != SHARD:
             return  # machines that come and go and charges of what is in use start no job
         self._noted += 1
+        if self._routed is not None:
+            self._routed.look()
         match event:
             case JobAssigned(startd=startd, attempt=attempt):
                 place = self._durations.place(job_of_stream(stream))
@@ -181,6 +216,8 @@ class _Play:
         place = self._durations.place(job)
         self.ends[place] = at
         self.left -= 1
+        if self.left % self._every == 0:
+            self._told(len(self.ends) - self.left, len(self.ends))
         if not self.left:
             self.simulation.clock.stop()
         elif self.waiting is not None:

@@ -32,6 +32,8 @@ class Host(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """When it comes, in microseconds."""
     leaves: int = STAYS
     """When it goes, with whatever runs on it."""
+    notice: Annotated[int, msgspec.Meta(ge=0)] = 0
+    """So many microseconds before it goes it takes no more jobs."""
     failures: Failures | None = None
     """How it is away in between."""
     price: Annotated[float, msgspec.Meta(ge=0)] = 0.0

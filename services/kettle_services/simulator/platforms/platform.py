@@ -126,6 +126,16 @@ class Platform(msgspec.Struct, frozen=True, kw_only=True):
         hosts = tuple(msgspec.structs.replace(host, joins=begin, leaves=end) for host in self.hosts)
         return msgspec.structs.replace(self, hosts=hosts)
 
+    def noticed(self, notice: float | str) -> "Platform":
+        """
+        The platform if each host is told so long before it goes, and takes no more jobs from then on.
+
+        Raises QuantityError: it is no duration.
+        """
+        before = microseconds(notice)
+        hosts = tuple(msgspec.structs.replace(host, notice=before) for host in self.hosts)
+        return msgspec.structs.replace(self, hosts=hosts) if before else self
+
     def priced(self, price: float) -> "Platform":
         """The platform if each host costs so much for an hour."""
         hosts = (

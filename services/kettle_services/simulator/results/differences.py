@@ -7,8 +7,8 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from kettle_services.simulator.results.result import Figures
 from kettle_services.simulator.results.student import t_within
+from kettle_wire.simulations import Figures
 
 CONFIDENCE: Final = 0.95
 MEASURES: Final = (

@@ -3,13 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from kettle_services.simulator.platforms.hosts import STAYS
 from kettle_services.simulator.platforms.platform import Platform
 from kettle_services.simulator.workloads.workload import Column, Workload
+from kettle_wire.simulations import Figures
 
 _US: Final = 1e6
 _NEVER: Final = -1
@@ -17,31 +17,6 @@ _SHORT_US: Final = 10_000_000
 """Shorter jobs count as this long in a bounded slowdown (Feitelson and others, 1997)."""
 
 Cells = NDArray[np.float64]
-
-
-class Figures(msgspec.Struct, frozen=True, kw_only=True):
-    """In seconds, but for what has no unit; None: no job began."""
-
-    jobs: int
-    ended: int
-    makespan: float
-    """From the first submission until the last end was reported, or it was stopped."""
-    wait_mean: float | None
-    wait_median: float | None
-    wait_p95: float | None
-    """From submission to start."""
-    slowdown_mean: float | None
-    """Bounded: time from submission to end over duration, of which 10 s is the least."""
-    core_hours: float
-    """Also of those that still ran when it was stopped."""
-    lost_core_hours: float
-    """
-    Of runs that ended with their hosts, or made room for others; they are not among `core_hours`, and are among what was in use.
-    """
-    utilisation: float
-    """The part of all cores' time, as long as their hosts were there over the makespan, in which jobs ran."""
-    cost: float | None = None
-    """What all hosts cost that have a price, over the makespan; None: it is told of all users together only, and if there is a price."""
 
 
 class Result:

@@ -28,6 +28,8 @@ class Hosts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Mean time between a repair and the next failure; without one they do not fail."""
     repair: Quantity = 0.0
     """Mean time until a failure is repaired."""
+    notice: Quantity = 0.0
+    """How long before it goes, for good or for a while, a host is told, and takes no more jobs; for the model kettle."""
     outages: str = ""
     """Path of a CSV file in the place of failures at random: host, from, until (seconds)."""
     name: str = ""
@@ -49,6 +51,7 @@ def platform_of(file: CheckedFile, keys: tuple[str, ...], said: Hosts) -> Platfo
         )
     try:
         platform = _hosts(said, name).between(_joins(said), said.leaves).priced(said.price)
+        platform = platform.noticed(said.notice)
         if said.mtbf or said.outages:
             return platform.failing(_failures(file, keys, said, platform))
         return platform

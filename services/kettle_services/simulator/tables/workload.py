@@ -63,6 +63,8 @@ class JobsTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Jobs of the trace work as long as they asked for."""
     requirements: str = ""
     rank: str = ""
+    routed: bool = False
+    """They come by a compute entrypoint, whose `routes` the file names; for the model kettle."""
     concurrency_limits: str = ""
     """As in submit files; for the model kettle."""
 
@@ -86,6 +88,8 @@ def workload_of(
         names = ", ".join(("jobs", "swf", *_paths(said)))
         raise file.refuse(keys, f"only one of these says what the jobs are: {names}")
     work = _jobs(file, keys, said, seed, skipped, grid=grid, skip_bad=skip_bad)
+    if said.routed:
+        work = work.routed()
     try:
         after = microseconds(said.after)
     except QuantityError as error:
@@ -154,6 +158,11 @@ def _trace(file: CheckedFile, keys: tuple[str, ...], said: JobsTable, *, skip_ba
         raise file.refuse((*keys, "swf"), f"{said.swf}: {error.strerror}") from error
     except TraceError as error:
         raise file.refusal(str(error)) from error
+
+
+def files_of(said: JobsTable) -> dict[str, str]:
+    """The files in which the jobs are, each by what it is; empty names are of none."""
+    return {"swf": said.swf, **_paths(said)}
 
 
 def _paths(said: JobsTable) -> dict[str, str]:

@@ -5,6 +5,7 @@ from typing import Final
 import msgspec
 
 from kettle.classad import ClassAdParseError, parse
+from kettle.jobs.routed_attributes import AWAITS
 from kettle_wire.ads import Ad, Expr
 
 
@@ -15,6 +16,8 @@ class JobKind(msgspec.Struct, frozen=True, kw_only=True):
     """An expression, besides that there has to be room."""
     rank: str = ""
     concurrency_limits: str = ""
+    routed: bool = False
+    """It comes by a compute entrypoint, and is offered to nobody before that has given it a route."""
 
     def __post_init__(self) -> None:
         for name in ("requirements", "rank"):
@@ -32,6 +35,8 @@ class JobKind(msgspec.Struct, frozen=True, kw_only=True):
             ad["Rank"] = Expr(self.rank)
         if self.concurrency_limits:
             ad["ConcurrencyLimits"] = self.concurrency_limits
+        if self.routed:
+            ad[AWAITS] = True
         return ad
 
 

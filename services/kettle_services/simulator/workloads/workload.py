@@ -1,8 +1,10 @@
 """The jobs of a simulation, in columns."""
 
 from collections.abc import Sequence
+from copy import copy
 from typing import Final
 
+import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -207,6 +209,12 @@ class Workload:
         if work is not None:
             columns["work"] = np.asarray(work, dtype=np.int64)
         return Workload(users=self.users, kinds=self.kinds, grid=self.grid, waits=waits, **columns)
+
+    def routed(self) -> "Workload":
+        """These jobs, if they come by a compute entrypoint."""
+        twin = copy(self)
+        twin.kinds = tuple(msgspec.structs.replace(kind, routed=True) for kind in self.kinds)
+        return twin
 
     def __add__(self, other: "Workload") -> "Workload":
         """

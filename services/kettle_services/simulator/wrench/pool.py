@@ -166,9 +166,9 @@ class WrenchPool:
         return self._add(at, work, shape, priority, data, limit)
 
     @property
-    def is_open(self) -> bool:
-        """Whether there are jobs whose ends have not been reported."""
-        return bool(self._open)
+    def open(self) -> int:
+        """How many jobs there are whose ends have not been reported."""
+        return self._open
 
     def run(self, submitter: Submitter | None = None, *, until: int = _LATEST) -> None:
         """

@@ -15,6 +15,7 @@ from kettle.bus.ports import Bus, BusError, RefusedError, StreamSpec
 from kettle.execution.attempts import stored_reports
 from kettle.execution.attempts.job_spec import AttemptId, StoredReport
 from kettle.execution.attempts.report_batches import cut, encoded, shortened
+from kettle.execution.input_files.kept_outputs import KeptOutputs
 from kettle.execution.sandbox.directory import remove_tree
 from kettle.retry.backoff import Backoff
 from kettle.retry.loop import Waits
@@ -64,7 +65,10 @@ class ReportDelivery:
         state: Path,
         execute: Path,
         repeat: float,
+        kept_outputs: KeptOutputs | None = None,
     ) -> None:
+        """`kept_outputs`: where results stay of jobs that want that; None: none do."""
+        self._kept_outputs = kept_outputs
         self._bus = bus
         self._subjects = subjects
         self._tasks = tasks
@@ -115,6 +119,8 @@ class ReportDelivery:
         if stored.key not in self._unconfirmed:
             self._unconfirmed[stored.key] = _Waiting(stored)
             self._all_confirmed.clear()
+            if stored.keeps and self._kept_outputs is not None:
+                self._kept_outputs.expect(stored.schedd, stored.report.job)
             self.send_once(stored.schedd, stored.report)
 
     def store_and_send(self, stored: StoredReport) -> None:
@@ -153,10 +159,18 @@ class ReportDelivery:
             self._all_confirmed.set()
 
     def _discard(self, stored: StoredReport) -> None:
-        """Remove the outputs that were kept."""
+        """Remove the outputs that were kept, but for those that stay for other jobs."""
         if stored.sandbox:
-            tree = str(self._execute / stored.id.sandbox)
-            self._tasks.create_task(asyncio.to_thread(_remove, tree), name=f"remove {tree}")
+            tree = self._execute / stored.id.sandbox
+            self._tasks.create_task(self._remove(stored, tree), name=f"remove {tree}")
+
+    async def _remove(self, stored: StoredReport, tree: Path) -> None:
+        body = stored.report.body
+        if stored.keeps and self._kept_outputs is not None:
+            outputs = body.outputs if isinstance(body, FinalReport) else ()
+            names = [file.name for file in outputs if file.data is None]
+            await self._kept_outputs.keep(stored.schedd, stored.report.job, tree, names)
+        await asyncio.to_thread(_remove, str(tree))
 
     def knows(self, claim: str, job: JobId, attempt: int, secret: str) -> bool:
         """Whether the attempt's final report waits here; the claim may be gone since."""

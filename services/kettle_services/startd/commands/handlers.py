@@ -61,9 +61,9 @@ _PIECE_BYTES: Final = 512 * 1024
 class Handlers:
     """What schedds, shadows and administrators ask of this machine."""
 
-    def __init__(self, startd: Startd, *, administrators: Collection[str] = (), leased: bool = False) -> None:
-        """`administrators` may drain it, and if it is `leased` the pool's scaler may."""
-        self._leased = leased
+    def __init__(self, startd: Startd, *, administrators: Collection[str] = (), scaled: bool = False) -> None:
+        """`administrators` may drain it; `scaled`: the pool's scaler may, too."""
+        self._scaled = scaled
         self._administrators = lambda: administrators
         self._startd = startd
         self._machine = startd.machine
@@ -168,10 +168,10 @@ class Handlers:
         return Done()
 
     def _may_drain(self, caller: Identity) -> None:
-        if caller.kind == "daemon" and not self._leased:
+        if caller.kind == "daemon" and not self._scaled:
             raise RefusedError(
                 RefusalCode.DENIED,
-                "this machine is of no lease: its administrators drain it, no service does",
+                "this machine is of no lease and may not hibernate (can_hibernate): its administrators drain it, no service does",
             )
 
     async def cancel_drain(self, command: CancelDrain, caller: Identity) -> Done:

@@ -213,6 +213,7 @@ def _common(machine: Machine, name: str, resources: Resources, *, now: float) ->
         **machine.tried,
         **facts.attributes,
         **machine.probed,
+        **machine.kept_outputs,
     }
     return ad
 

@@ -2,6 +2,8 @@
 
 import os
 import posixpath
+from collections.abc import Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -11,6 +13,7 @@ from kettle.execution.containers.policy import ContainerError
 from kettle.execution.job_environment.job_ad import JobAd
 from kettle.execution.job_environment.quoting import split_arguments_v1, split_arguments_v2_raw
 from kettle.execution.job_environment.variables import job_environment
+from kettle.execution.processes.ancestry import MARK
 from kettle.execution.processes.isolation import Enclosure
 from kettle.execution.processes.launch import Program
 from kettle.execution.sandbox.output_files import STDERR, STDOUT
@@ -22,6 +25,12 @@ if TYPE_CHECKING:
 
 _NONE: Final = Isolation()
 _CONTAINER: Final = ("ContainerImage", "DockerImage", "WantContainer", "WantDocker")
+
+
+@cache
+def _marks() -> Mapping[str, str]:
+    """The pool's marks in the environment of this process, which are all that a job has of it."""
+    return {name: value for name, value in os.environ.items() if name.startswith(MARK)}
 
 
 def container_of(spec: JobSpec, job: JobAd, sandbox: str) -> "tuple[ContainerRequest, JobContainer] | None":
@@ -67,7 +76,7 @@ def program_of(spec: JobSpec, job: JobAd, sandbox: str, inside: str = "") -> Pro
         if job.command or not inside
         else "",
         arguments=_arguments(job),
-        environment=job_environment(spec, job, inside or sandbox, os.environ, contained=bool(inside)),
+        environment=job_environment(spec, job, inside or sandbox, _marks(), contained=bool(inside)),
         directory=_working(job, inside or sandbox),
         stdin=posixpath.join(sandbox, stdin) if stdin else os.devnull,
         stdout=stdout,
@@ -121,7 +130,7 @@ def _in_place(spec: JobSpec, job: JobAd, sandbox: str) -> Program:
     return Program(
         path=posixpath.join(iwd, job.command),
         arguments=_arguments(job),
-        environment=job_environment(spec, job, sandbox, os.environ),
+        environment=job_environment(spec, job, sandbox, _marks()),
         directory=_working(job, iwd),
         stdin=stdin,
         stdout=out,

@@ -31,11 +31,12 @@ from kettle.tasks.sequence import (
     next_action,
 )
 from kettle.transfer.file_lists import shown
+from kettle_services.starter.domain import stimuli
 from kettle_services.starter.execution.core_files import cores_of
 from kettle_services.starter.execution.process_tree import empty_process_tree
 from kettle_services.starter.execution.stack_limit import stack_of
 from kettle_services.starter.file_transfer.plugin_process import TransferError
-from kettle_services.starter.hooks_and_transfers import EndedError
+from kettle_services.starter.hooks_and_transfers import EndedError, StartRefusedError
 from kettle_services.starter.reports.endings import after_starting
 from kettle_services.starter.starter import Starter
 from kettle_services.starter.tasks.file_steps import FileSteps
@@ -81,8 +82,8 @@ class TaskStarter(Starter):
     """
 
     def __init__(self, supervisor: "StarterProcess", order: messages.RunJob, *, last: bool) -> None:
-        super().__init__(supervisor, order, last=last)
-        self._good = False  # what containers and sidecars have left in this process, no other job is to meet
+        # What containers and sidecars have left in this process, no other job is to meet.
+        super().__init__(supervisor, order, last=True)
         self._steps = StepLog(
             lambda body: self._line.send(messages.ReportMessage(self._reporter.report(body)))
         )
@@ -97,16 +98,17 @@ class TaskStarter(Starter):
                 listed = on_node(listed, int(node))
         except TasksError as error:  # it was edited, or comes from an access point that does not look
             reason = f"cannot start the job: {error}"
-            self._ending = Ending(code=HoldCode.FailedToCreateProcess, subcode=errno.EINVAL, reason=reason)
+            ending = Ending(code=HoldCode.FailedToCreateProcess, subcode=errno.EINVAL, reason=reason)
+            self._feed(stimuli.AttemptFailed(ending))
             return
         try:
             self._carry_out(listed)
-        except TransferError as error:
-            self._ending = self._ending or error.ending
+        except (TransferError, StartRefusedError) as error:
+            self._feed(stimuli.AttemptFailed(error.ending))
         except (ContainerError, LaunchError, QuotingError, OSError) as error:
-            self._ending = self._ending or after_starting(error)
+            self._feed(stimuli.AttemptFailed(after_starting(error)))
         except EndedError:
-            pass
+            self._feed(stimuli.WorkAbandoned())
 
     def _carry_out(self, listed: TaskList) -> None:
         """
@@ -114,12 +116,13 @@ class TaskStarter(Starter):
 
         Raises:
             TransferError, ContainerError, LaunchError, QuotingError, OSError: not the tasks, but what is around them failed.
+            StartRefusedError: a hook says that the job is not to run here, or it is too late for its time.
             EndedError: the job was ordered to end.
         """
         self._limit = TimeLimit(listed.wall_time, boottime())
         refuse_shared(self._job)
-        self._open()
-        self._prepare(self._first_container(listed))
+        self._preparation.make_sandbox()
+        self._before = self._preparation.fill(self._first_container(listed))
         self._have_streams()
         progress = Progress()
         while not isinstance(action := next_action(listed, progress), Exit):
@@ -128,6 +131,7 @@ class TaskStarter(Starter):
                 raise EndedError
         self._tree = self._family()
         self._tree.status = action.code << _CONCLUDED
+        self._feed(stimuli.TasksFinished())
 
     def _do(self, listed: TaskList, action: Fetch | RunTask | StartSidecar | Send) -> Happened:
         match action:
@@ -171,7 +175,7 @@ class TaskStarter(Starter):
 
     def _files(self) -> FileSteps:
         path = self._sandbox.path
-        files = TaskFiles(self._spec, self._cgroup, path, self._watch)
+        files = TaskFiles(self._spec, self._cgroup, path, self._follow_helper)
         return FileSteps(path, files, self._hooks_and_transfers, self._steps, self._heed_orders)
 
     # -- tasks -------------------------------------------------------------------------------------------------------
@@ -202,13 +206,14 @@ class TaskStarter(Starter):
         began = msgspec.structs.replace(began, began=time.time())
         self._steps.add(began)
         self._tree = self._processes = processes
-        self._begin_task(processes)
-        late = self._follow(processes)
+        first = self._machine.started is None
+        self._feed(stimuli.ProgramStarted() if first else stimuli.TaskStarted())
+        late = self._follow_task(processes)
         if self._ending is not None:
             self._steps.add(at_end(began, processes, self._ending.reason))
             raise EndedError
-        self._access_requests.close()
-        self._suspension.pause(processes)
+        self._parts.access.close()
+        self._feed(stimuli.TaskEnded())
         processes.end_task(self._sidecars.living(processes))
         if launched.container is not None:
             launched.container.clear()
@@ -218,15 +223,7 @@ class TaskStarter(Starter):
         self._steps.add(ended)
         return "late" if late else "done" if ended.outcome == "done" else "failed"
 
-    def _begin_task(self, processes: TaskProcesses) -> None:
-        """What may be taken counts from the first one on."""
-        if self._started is None:
-            self._begin(processes)
-        else:
-            self._suspension.begin(processes)
-            self._repeat()
-
-    def _follow(self, processes: TaskProcesses) -> bool:
+    def _follow_task(self, processes: TaskProcesses) -> bool:
         """Return when the task's process has ended and was reaped; whether its time was over before."""
         handle, late, kill_at = os.pidfd_open(processes.pid), False, float("inf")
         try:
@@ -281,7 +278,7 @@ class TaskStarter(Starter):
             program = program_of_task(self._spec, ad, listed, number, path)
             program = msgspec.structs.replace(program, appends=True)
             if task.type != "sidecar":
-                self._access_requests.program = program
+                self._parts.access.program = program
             self._remains.enclosed(program.enclosure)
             self._check()
             forget_peak()

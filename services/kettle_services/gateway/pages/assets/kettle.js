@@ -25,21 +25,27 @@
   function age() {
     if (document.hidden || document.querySelector(".moment.past")) return;
     for (const each of all("time[datetime]")) {
-      const there = new Date(each.dateTime);
-      if (!each.title) each.title = `${there.toLocaleString()} on your clock`;
       const part = each.querySelector(".ago");
-      if (part) part.textContent = ago((Date.now() - there) / 1000);
+      const said = part && ago((Date.now() - new Date(each.dateTime)) / 1000);
+      if (part && part.textContent !== said) part.textContent = said;
     }
   }
-  age();
-  setInterval(age, 5000);
+  setInterval(age, 5000);  // not at once: it is as old as it says
+  document.addEventListener("visibilitychange", age);
+  let clock;  // made when it is wanted: to make one takes longer than all that a page does else
+  document.addEventListener("pointerover", (event) => {
+    const there = event.target.closest?.("time[datetime]");
+    if (!there || there.title) return;
+    clock ??= new Intl.DateTimeFormat(undefined, { dateStyle: "short", timeStyle: "medium" });
+    there.title = `${clock.format(new Date(there.dateTime))} on your clock`;
+  });
 
   if (matchMedia("(max-width: 50rem)").matches) all(".menu").forEach((menu) => { menu.open = false; menu.dataset.closed = ""; });
 
   const live = document.querySelector("[data-live-state]");
   const says = (state, text) => { if (live) { live.dataset.liveState = state; live.textContent = text; } };
   document.addEventListener("htmx:sse:after:connection", () => says("on", "Live"));
-  document.addEventListener("htmx:sse:after:message", () => { says("on", "Live"); age(); });
+  document.addEventListener("htmx:sse:after:message", () => says("on", "Live"));
   const lost = (status, why) => {
     says("off", status === 401 ? "You are signed out: " : `Not live: ${why}, trying again`);
     if (status !== 401 || !live) return;

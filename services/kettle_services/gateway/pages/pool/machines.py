@@ -8,6 +8,7 @@ import msgspec
 from kettle_services.gateway.pages.notices import Notice
 from kettle_services.gateway.pages.page import Form, Led, Link, Page, Shown
 from kettle_services.gateway.pages.pool.parameters import narrowed
+from kettle_services.gateway.pages.pool.past_use import machines_then
 from kettle_services.gateway.pages.questions import Questions
 from kettle_services.gateway.rest.application import Asked
 from kettle_services.gateway.rest.refusals import RequestRefused
@@ -113,7 +114,6 @@ MACHINES: Final = Page(
     template="pool/machines.html",
     parameters=AskedMachines,
     link=Link("Pool", 10),
-    only_now=True,
 )
 MACHINE: Final = Page("/machines/{name}", "Machine", template="pool/machine.html", parameters=AskedMachine)
 
@@ -153,8 +153,11 @@ class MachinePages:
         self._questions = questions
 
     async def machines(self, asked: Asked) -> Shown:
-        """All machines."""
+        """All machines, or those that were claimed at a moment."""
         parameters: AskedMachines = asked.parameters
+        if (moment := parameters.as_of) is not None:
+            owner, limit, page = parameters.owner, parameters.limit, parameters.page
+            return await machines_then(self._questions, asked, moment, owner, limit, page)
         found = await self._questions.ask(
             asked, LIST_MACHINE_USE, narrowed(parameters, ListMachineUse), MachinesInUse
         )

@@ -6,6 +6,7 @@ import msgspec
 
 from kettle_services.gateway.pages.page import Link, Page, Shown
 from kettle_services.gateway.pages.pool.parameters import narrowed
+from kettle_services.gateway.pages.pool.past_use import owners_then
 from kettle_services.gateway.pages.questions import Questions
 from kettle_services.gateway.pages.wording import stamp
 from kettle_services.gateway.rest.application import Asked
@@ -102,7 +103,6 @@ SUBMITTERS: Final = Page(
     template="pool/submitters.html",
     parameters=AskedSubmitters,
     link=Link("Pool", 30),
-    only_now=True,
 )
 
 
@@ -127,8 +127,10 @@ class SharePages:
         return Shown(SharesView(asked=parameters, found=found, rows=group_rows(found), past=past))
 
     async def submitters(self, asked: Asked) -> Shown:
-        """A page of submitters."""
+        """A page of submitters, or those who had jobs at a moment."""
         parameters: AskedSubmitters = asked.parameters
+        if parameters.as_of is not None:
+            return await owners_then(self._questions, asked, parameters.as_of, parameters.name)
         found = await self._questions.ask(asked, LIST_USERS, narrowed(parameters, ListUsers), Users)
         return Shown(SubmittersView(asked=parameters, found=found))
 

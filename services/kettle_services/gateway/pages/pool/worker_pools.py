@@ -14,6 +14,8 @@ from kettle.client.explanations.worker_pools import (
     machines_sentence,
     obstacle_words,
     removal_sentence,
+    sleep_sentence,
+    wake_sentence,
 )
 from kettle.worker_pools.texts import money_text
 from kettle_services.gateway.pages.page import FromThePast, Link, Page, Shown
@@ -40,7 +42,7 @@ from kettle_wire.rest.worker_pools import (
     PoolAtAGlance,
     Pools,
 )
-from kettle_wire.worker_pools import Name, Offer
+from kettle_wire.worker_pools import Name, Offer, PoolKind
 
 Series = Literal["wanted", "coming", "ready"]
 
@@ -129,6 +131,8 @@ class PoolView(msgspec.Struct, frozen=True, kw_only=True):
     more_kinds: int
     machines: Sequence[str]
     removals: Sequence[str]
+    powered: Sequence[str]
+    """Which sleeping machines are woken, and which idle ones go to sleep."""
     leases: Leases
     picture: Picture | None
     """None: nobody knows."""
@@ -201,6 +205,10 @@ class WorkerPoolPages:
                 for each in (plan.removals if plan is not None else ())
                 if each.pool == name
             ],
+            powered=[
+                *(wake_sentence(each) for each in (plan.wakes if plan is not None else ())),
+                *(sleep_sentence(each) for each in (plan.sleeps if plan is not None else ())),
+            ],
             leases=leases,
             picture=drawn(past) if past is not None else None,
             trouble=trouble,
@@ -223,11 +231,12 @@ def decision(pool: PoolAtAGlance) -> str:
             f"{pool.standing}{f' by {pool.by}' if pool.by else ''}{f': {pool.reason}' if pool.reason else ''}"
         )
     ordered = sum(each.machines for each in pool.planned)
+    verb = "woken" if pool.kind == PoolKind.STATIC else "ordered"
     kept_back = sum(max(0, each.wanted - each.machines) for each in pool.planned)
     bounds = dict.fromkeys(BOUNDS[each.bound] for each in pool.planned if each.bound is not Bound.NEED)
     if not ordered and not kept_back:
         return "no more machines are needed"
-    said = [f"{ordered} ordered"] if ordered else []
+    said = [f"{ordered} {verb}"] if ordered else []
     said += [f"{kept_back} more wanted"] if kept_back else []
     return ", ".join(said) + (f": {'; '.join(bounds)}" if bounds else "")
 

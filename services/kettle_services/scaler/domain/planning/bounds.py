@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from kettle_wire.events.plan import Bound
+from kettle_wire.worker_pools import HostState, PoolKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -80,12 +81,17 @@ def _hard(inputs: Inputs) -> Iterable[_Limit]:
     of_offer = Counter((lease.requested.pool, lease.offer.name) for lease in inputs.leases)
     for state in inputs.pools:
         pool = state.pool
+        if pool.kind is PoolKind.STATIC:
+            continue
         mine = [number for number, one in offers if one.pool.name == pool.name]
         yield _Limit(Bound.POOL_MAX, pool.max - held[pool.name], dict.fromkeys(mine, 1.0))
         if pool.budget:
             prices = {number: committed(one) for number, one in offers if one.pool.name == pool.name}
             yield _Limit(Bound.BUDGET, pool.budget - bill(inputs, pool.name).committed, prices)
     for number, one in offers:
+        if one.asleep is not None:
+            yield _Limit(Bound.AWAKE, float(one.asleep), {number: 1.0})
+            continue
         if one.offer.max:
             left = one.offer.max - of_offer[one.pool.name, one.offer.name]
             yield _Limit(Bound.OFFER_MAX, left, {number: 1.0})
@@ -124,6 +130,14 @@ def _soft(inputs: Inputs) -> Iterable[_Limit]:
     for numbers in templates.values():
         one = inputs.offers[numbers[0]]
         yield _Limit(Bound.CANARY, float((one.limit or 0) - one.coming), dict.fromkeys(numbers, 1.0))
+    for state in inputs.pools:
+        pool = state.pool
+        if pool.hibernates and pool.waking:
+            mine = [number for number, one in enumerate(inputs.offers) if one.pool.name == pool.name]
+            now = sum(
+                each.host.state is HostState.WAKING for each in inputs.members if each.pool.name == pool.name
+            )
+            yield _Limit(Bound.WAKING, float(pool.waking - now), dict.fromkeys(mine, 1.0))
     yield _Limit(Bound.ACTIONS, inputs.max_actions, dict.fromkeys(range(len(inputs.offers)), 1.0))
 
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 _HOUR_S: Final = 3600.0
 _WISH: Final = 0.2
 """What is liked best may cost so much more."""
+_THERE: Final = 1e-6
+"""What is there already, and only sleeps, is woken before anything is bought."""
 _SIZE: Final = 0.01
 """Of offers that cost the same the smaller one is better."""
 
@@ -34,11 +36,12 @@ def machine_costs(offers: Sequence[OfferInput], fits: Sequence[Fit], capacity: R
     with np.errstate(divide="ignore", invalid="ignore"):
         sizes = np.where(largest > 0, capacity / largest, 0.0).max(axis=1, initial=0.0)
     known = prices[prices > 0]
+    there = np.array([1.0 if one.asleep is None else _THERE for one in offers])
     base = prices + _SIZE * known.mean() * sizes if len(known) else sizes
     boots = np.array([one.boot for one in offers]) / _HOUR_S
     success = np.array([one.success for one in offers])
     preferred = np.array([one.offer.preference for one in offers]) / 100
-    general: Reals = base * (1 + boots) / success * (1 - _WISH * preferred)
+    general: Reals = base * there * (1 + boots) / success * (1 - _WISH * preferred)
     liked = (
         np.array([fit.liked for fit in fits]).reshape(len(fits), len(offers))
         if fits

@@ -11,7 +11,7 @@ from kettle.classad import NOTHING, Context, EvaluationFailed, evaluate_attribut
 from kettle.classad.columnar import Evaluator, Table
 from kettle.matchmaking import Amounts, Explainer, Request
 from kettle.matchmaking.request import QUANTA, RESOURCES
-from kettle_services.scaler.domain.planning.templates import MARGIN_S, RUN_TIME, slot_ad, start_of
+from kettle_services.scaler.domain.planning.templates import MARGIN_S, RUN_TIME, as_free, slot_ad, start_of
 from kettle_wire.events.lease import Shape
 from kettle_wire.events.plan import Obstacle, OfferObstacle
 from kettle_wire.worker_pools import PoolKind
@@ -73,7 +73,9 @@ class Market:
         self._table.put_many(
             (
                 f"{one.pool.name}.{one.offer.name}",
-                slot_ad(
+                as_free(one.slot)
+                if one.slot is not None
+                else slot_ad(
                     f"{one.pool.name}-{one.offer.name}",
                     one.pool,
                     one.offer,

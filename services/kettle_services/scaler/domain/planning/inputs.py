@@ -1,16 +1,19 @@
 """What a plan follows from, besides slots and demand: pools, leases, and how their offers stand."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
 import msgspec
 
+from kettle_services.scaler.domain.hosts.census import Member, members
+from kettle_services.scaler.domain.hosts.host import Host
 from kettle_services.scaler.domain.leases.book import Book, standing
 from kettle_services.scaler.domain.leases.breakers import OfferRecord, template_of
 from kettle_services.scaler.domain.leases.lease import COMING, SERVING, Lease
 from kettle_services.scaler.domain.pools import PoolState
+from kettle_wire.ads.types import Ad
 from kettle_wire.worker_pools import Offer, PoolKind, WorkerPool
 
 LATELY_S: Final = 600.0
@@ -49,6 +52,10 @@ class OfferInput(msgspec.Struct, frozen=True, kw_only=True):
     coming: int
     """Of its template, those that are being made or are planned."""
     ready_lately: int
+    asleep: int | None = None
+    """Of a static pool: so many of its machines could be woken; None: machines are made."""
+    slot: Ad | None = None
+    """What the slot of such a machine said when it was awake."""
 
     @property
     def life(self) -> float:
@@ -80,6 +87,10 @@ class Inputs(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds until what is said of jobs and of slots agrees: a job may be shown as idle that has just got a slot."""
     sparse: dict[str, float] = {}
     """Machines with few jobs, for which others have room, and since when."""
+    members: list[Member] = []
+    """Machines of static pools that hibernate."""
+    idle: dict[str, float] = {}
+    """Machines of static pools that have no job, and since when."""
     sound: bool = True
     """Whether what is said on the bus is heard: else that nothing waits, or nothing runs, means nothing."""
 
@@ -99,6 +110,8 @@ def gathered(
     max_actions: int,
     settles: float = 0.0,
     sparse: Mapping[str, float] = MappingProxyType({}),
+    hosts: Mapping[str, Host] = MappingProxyType({}),
+    idle: Mapping[str, float] = MappingProxyType({}),
     sound: bool = True,
 ) -> Inputs:
     """The inputs, from what is recorded."""
@@ -110,15 +123,18 @@ def gathered(
         (lease.requested.pool, lease.offer.name) for lease in leases if lease.ready > now - LATELY_S
     )
     kept = [pools[name] for name in sorted(pools)]
+    known = list(members(kept, hosts))
     return Inputs(
         now=now,
         number=number,
         pools=kept,
         leases=leases,
         offers=[
-            _offer(book, state, offer, coming, lately, now)
+            _sleeping(state, offer, known, now)
+            if state.pool.hibernates
+            else _offer(book, state, offer, coming, lately, now)
             for state in kept
-            if not state.retired and state.pool.kind is not PoolKind.STATIC
+            if not state.retired and (state.pool.kind is not PoolKind.STATIC or state.pool.hibernates)
             for offer in state.pool.offers
         ],
         rooms=dict(rooms),
@@ -126,6 +142,8 @@ def gathered(
         max_actions=max_actions,
         settles=settles,
         sparse=dict(sparse),
+        members=known,
+        idle=dict(idle),
         sound=sound,
     )
 
@@ -153,6 +171,28 @@ def _offer(
         boot=usual_boot(record, offer),
         coming=coming.get(template, 0),
         ready_lately=lately.get((pool, offer.name), 0),
+    )
+
+
+def _sleeping(state: PoolState, offer: Offer, known: Sequence[Member], now: float) -> OfferInput:
+    """Machines of a static pool that sleep are an offer that costs nothing, of as many as there are."""
+    mine = [each for each in known if (each.pool.name, each.offer.name) == (state.pool.name, offer.name)]
+    asleep = [each for each in mine if each.may_be_woken(now)]
+    said = [slot for each in [*asleep, *mine] for slot in each.host.slots]
+    return OfferInput(
+        pool=state.pool,
+        offer=offer,
+        grows=state.may_grow,
+        limit=None,
+        words="",
+        until=0.0,
+        template=template_of(state.pool.name, offer),
+        success=1.0,
+        boot=offer.boot,
+        coming=0,
+        ready_lately=0,
+        asleep=len(asleep),
+        slot=said[0] if said else None,
     )
 
 

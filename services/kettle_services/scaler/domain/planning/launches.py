@@ -52,6 +52,15 @@ def _each(launches: Iterable[Launch]) -> Iterator[Launch]:
             yield launch
 
 
+def demand_of(launch: Launch, fits: Sequence[Fit]) -> list[Demand]:
+    """Because of which jobs a machine is asked for."""
+    return [
+        Demand(group.submitter, group.schedd, str(group.autocluster), jobs)
+        for number, jobs in launch.jobs
+        for group in (fits[number].group,)
+    ]
+
+
 def _requested(inputs: Inputs, launch: Launch, fits: Sequence[Fit], ordinal: int) -> LeaseRequested:
     one = inputs.offers[launch.offer]
     pool, offer = one.pool, one.offer
@@ -68,11 +77,7 @@ def _requested(inputs: Inputs, launch: Launch, fits: Sequence[Fit], ordinal: int
         plan=inputs.number,
         ordinal=ordinal,
         shape=launch.shape,
-        demand=[
-            Demand(group.submitter, group.schedd, str(group.autocluster), jobs)
-            for number, jobs in launch.jobs
-            for group in (fits[number].group,)
-        ],
+        demand=demand_of(launch, fits),
         owner=pool.owners[0] if len(pool.owners) == 1 else "",
         groups=pool.groups,
         gang=gang,

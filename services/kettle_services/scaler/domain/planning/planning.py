@@ -21,6 +21,7 @@ from kettle_services.scaler.domain.planning.owner_bounds import OwnerBounds, per
 from kettle_services.scaler.domain.planning.packing import Budget, Packed, Packing, Unlimited
 from kettle_services.scaler.domain.planning.reserves import reserves
 from kettle_services.scaler.domain.planning.shrinking import removals
+from kettle_services.scaler.domain.planning.sleepers import sleeps, wakes
 from kettle_wire.events.lease import LeaseRequested, Shape
 from kettle_wire.events.plan import Bound, Obstacle, OfferObstacle, PlanMade, PlannedMachines, WaitingJobs
 from kettle_wire.leases import LeaseState
@@ -55,6 +56,8 @@ class Demand(msgspec.Struct, frozen=True, kw_only=True):
     slots: int
     sparse: frozenset[str] = frozenset()
     """Leases with few jobs, for which others have room."""
+    idle: frozenset[str] = frozenset()
+    """Machines of static pools that are awake and have no job."""
     digest: bytes = b""
     """Of the slots that were looked at."""
 
@@ -66,6 +69,8 @@ class Plan(msgspec.Struct, frozen=True):
     leases: list[LeaseRequested]
     sparse: frozenset[str] = frozenset()
     """Machines with few jobs, for which others have room: to be given to the next plan, with when they were so first."""
+    idle: frozenset[str] = frozenset()
+    """Machines of static pools without a job: the same."""
 
 
 def plan(inputs: Inputs, demand: Demand, market: Market) -> Plan:
@@ -78,10 +83,12 @@ def plan(inputs: Inputs, demand: Demand, market: Market) -> Plan:
     general = machine_costs(inputs.offers, (), market.capacity)[0].tolist()
     kept = reserves(inputs, launches, demand.needed, general, bounds)
     asked, kinds = _asked(bounds, [*launches, *kept])
-    leases = requested(inputs, asked, fits)
-    growing = {lease.pool for lease in leases}
+    made = [launch for launch in asked if inputs.offers[launch.offer].asleep is None]
+    leases = requested(inputs, made, fits)
+    woken = wakes(inputs, [launch for launch in asked if launch not in made], fits)
+    growing = {lease.pool for lease in leases} | {each.pool for each in woken}
     planned = _planned(fits, asked)
-    made = PlanMade(
+    found = PlanMade(
         number=inputs.number,
         inputs=_digest(inputs, demand),
         slots=demand.slots,
@@ -89,8 +96,10 @@ def plan(inputs: Inputs, demand: Demand, market: Market) -> Plan:
         waiting=_waiting(demand, market, fits, planned, leases, bounds, owners),
         machines=_machines(inputs, [*wanted, *kept], asked, kinds, bounds, general),
         removals=removals(inputs, demand.needed, growing, demand.sparse),
+        wakes=woken,
+        sleeps=sleeps(inputs, demand.idle, demand.needed, growing),
     )
-    return Plan(made, leases, demand.sparse)
+    return Plan(found, leases, demand.sparse, demand.idle)
 
 
 class _Filling:

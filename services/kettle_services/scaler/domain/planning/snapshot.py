@@ -13,17 +13,21 @@ from kettle_services.scaler.domain.planning.fitting import Market
 from kettle_services.scaler.domain.planning.inputs import is_coming, serves
 from kettle_services.scaler.domain.planning.matching import COMING, Key, Rights
 from kettle_services.scaler.domain.planning.planning import Demand, Plan, plan, slots_digest
-from kettle_services.scaler.domain.planning.templates import slot_ad
+from kettle_services.scaler.domain.planning.sleepers import SHOWN_S, idle_members
+from kettle_services.scaler.domain.planning.templates import as_free, slot_ad, start_of
 from kettle_wire.leases import LeaseState
+from kettle_wire.worker_pools import HostState, PoolKind
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import numpy.typing as npt
 
     from kettle.classad.columnar import Table
+    from kettle_services.scaler.domain.hosts.census import Member
     from kettle_services.scaler.domain.leases.lease import Lease
     from kettle_services.scaler.domain.planning.inputs import Inputs
+    from kettle_wire.ads import Ad
     from kettle_wire.ads.daemon import SubmitterAd
     from kettle_wire.ads.types import Scalar
 
@@ -83,20 +87,26 @@ class Snapshot:
             sparse=frozenset()
             if any(group.left or group.free for group in found.groups)
             else sparse(self._table, inputs),
+            idle=idle_members(self._table, inputs),
             digest=self._digest(rows),
         )
         return plan(inputs, demand, market)
 
     def _announce(self, inputs: Inputs) -> None:
         """Have the slots of machines in the table that are on their way, and no others of these."""
-        there = {self._table.keys[row].partition(".")[0] for row in range(len(self._table))}
+        there = {key.partition(".")[0] for key in self._table.keys}
+        waking = {key: ad for each in inputs.members for key, ad in self._of_waking(each, inputs)}
         expected = {
             f"{COMING}{lease.id}": lease
             for lease in inputs.leases
             if lease.id not in there and _is_expected(lease, inputs.now)
         }
-        for key in [key for key in self._table.keys if key.startswith(COMING) and key not in expected]:
-            self._table.remove(key)
+        for key in [key for key in self._table.keys if key.startswith(COMING)]:
+            if key not in expected and key not in waking:
+                self._table.remove(key)
+        for key, ad in waking.items():
+            if key not in self._table:
+                self._table.put(key, ad)
         templates = {(one.pool.name, one.offer.name): one.template for one in inputs.offers}
         pools = {state.pool.name: state.pool for state in inputs.pools}
         for key, lease in expected.items():
@@ -116,6 +126,31 @@ class Snapshot:
                     ),
                 )
 
+    def _of_waking(self, member: Member, inputs: Inputs) -> Iterator[tuple[str, Ad]]:
+        """The slots that a machine will have that wakes, or has just woken and does not show them yet."""
+        host = member.host
+        lately = host.state is HostState.AWAKE and host.since > 0 and inputs.now - host.since < SHOWN_S
+        if host.state is not HostState.WAKING and not (lately and not self._takes_jobs(member.token)):
+            return
+        slots = [as_free(ad) for ad in host.slots] or [
+            slot_ad(
+                member.name,
+                member.pool,
+                member.offer,
+                life=_MOST,
+                start=start_of(member.pool, member.offer),
+            )
+        ]
+        for number, ad in enumerate(slots):
+            yield f"{COMING}{member.token}.{number}", ad
+
+    def _takes_jobs(self, machine: str) -> bool:
+        """Whether it shows a slot, by the token of its name, and is not drained."""
+        drained = self._table.truths("Draining")
+        return any(
+            key.partition(".")[0] == machine and not drained[row] for row, key in enumerate(self._table.keys)
+        )
+
     def _rows(self, inputs: Inputs) -> npt.NDArray[np.int64]:
         """Slots that take jobs, of machines that are to stay."""
         free = self._table.says("State", "Unclaimed") | self._table.says("State", "Backfill")
@@ -126,6 +161,11 @@ class Snapshot:
     def _promised(self, inputs: Inputs, rows: npt.NDArray[np.int64]) -> dict[int, dict[Key, int]]:
         """For which jobs the machines were ordered that are on their way, by the rows of their slots."""
         ordered = {f"{COMING}{lease.id}": lease.requested.demand for lease in inputs.leases}
+        for each in inputs.members:
+            if each.host.demand:
+                ordered |= {
+                    f"{COMING}{each.token}.{n}": each.host.demand for n in range(max(1, len(each.host.slots)))
+                }
         numbers: list[int] = rows.tolist()
         return {
             row: {(one.submitter, one.schedd, int(one.autocluster)): one.jobs for one in jobs}
@@ -140,11 +180,19 @@ class Snapshot:
             stays &= ~(self._table.numbers(amount) > _MOST)
         of_pools = np.zeros(len(self._table), np.bool_)
         for state in inputs.pools:
+            if state.pool.kind is PoolKind.STATIC:
+                continue
             of_pools |= self._table.says("KettlePool", state.pool.name)
         stay = {lease.id: is_coming(lease) or serves(lease) for lease in inputs.leases}
+        # A machine that sleeps cannot take its ads back either.
+        stay |= {each.token: each.host.state is HostState.AWAKE for each in inputs.members}
         # A machine that was taken back cannot say so: its slots are shown for minutes after its lease is over.
         stays &= np.array(
-            [stay.get(self._lease(row), not leased) for row, leased in enumerate(of_pools.tolist())], np.bool_
+            [
+                self._table.keys[row].startswith(COMING) or stay.get(self._lease(row), not leased)
+                for row, leased in enumerate(of_pools.tolist())
+            ],
+            np.bool_,
         )
         return np.flatnonzero(stays)
 
@@ -179,7 +227,11 @@ def _lasting(group: Group, helpless: frozenset[Key], patience: Patience, longest
 def _potential(inputs: Inputs) -> float:
     """What the machines count for that may still be made."""
     total = 0.0
+    for one in inputs.offers:
+        total += one.offer.cpus * (one.asleep or 0)
     for state in inputs.pools:
+        if state.pool.kind is PoolKind.STATIC:
+            continue
         largest = max((offer.cpus for offer in state.pool.offers), default=0)
         total += largest * max(0, state.pool.max - len(inputs.of_pool(state.pool.name)))
     return total

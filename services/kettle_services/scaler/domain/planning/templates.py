@@ -95,6 +95,11 @@ def slot_ad(
     }
 
 
+def as_free(ad: Ad) -> Ad:
+    """The slot of a machine as it will be when that one has woken."""
+    return {**ad, "State": "Unclaimed", "Activity": "Idle", "Draining": False}
+
+
 def learned_from(slot: Mapping[str, Scalar]) -> dict[str, Scalar] | None:
     """
     What the slot of a machine tells about others of its template: what they run, and what they are able to do.  None: it is

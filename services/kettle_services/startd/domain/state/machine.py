@@ -124,6 +124,8 @@ class Machine:
         """Why nothing new is accepted although the machine is not draining; empty: it is well."""
         self.unfit = ""
         """Which probe that the machine requires fails, and why; it is for the pool's jobs. Empty: none does."""
+        self.kept_outputs: Ad = {}
+        """Of whose jobs there are results here, for those that come next."""
         self.probed: Ad = {}
         """What probes make slots say."""
         self.tried: Ad = {}
@@ -354,6 +356,7 @@ class Machine:
         twin.claims, twin.waiting = dict(self.claims), dict(self.waiting)
         twin.drain, twin.trouble = self.drain, self.trouble
         twin.unfit, twin.probed, twin.tried = self.unfit, self.probed, self.tried
+        twin.kept_outputs = self.kept_outputs
         twin.stopping, twin.owned, twin.conditions = self.stopping, self.owned, self.conditions
         return twin
 

@@ -1,0 +1,57 @@
+"""What a starter is to do: at once, or next."""
+
+from enum import StrEnum
+
+
+class Instruction(StrEnum):
+    """Carried out at once, in the order in which they are given."""
+
+    ASK_TO_END = "ask to end"
+    """Send the signal that the job wants, and begin to count the time that it has to end."""
+    KILL = "kill"
+    """Kill every process; there is no more time to count."""
+    SUSPEND = "suspend"
+    """Stop every process, and report that."""
+    RESUME = "resume"
+    """Have every process go on, without a word."""
+    CONTINUE = "continue"
+    """Have every process go on, and report that."""
+    SAY_CONTINUED = "say continued"
+    """Report that the job is not suspended any more; no process is stopped."""
+    REPEAT_SUSPENSION = "repeat suspension"
+    """Say again what was last reported of the suspension, if anything was: a report that is not final may be lost."""
+    SAY_STARTED = "say started"
+    """Report that the program runs."""
+    COUNT_EXECUTION = "count execution"
+    """Begin to count the time that the program may take."""
+    STOP_COUNTING = "stop counting"
+    """Only the time that the whole attempt may take counts from now on."""
+    PUBLISH = "publish"
+    """Have the ports of the job reached that it publishes."""
+    END_PROCESSES = "end processes"
+    """End every process of the job to the last one, and what worked beside them."""
+
+
+class Work(StrEnum):
+    """Done next, until it ends with a stimulus of its own."""
+
+    START = "start"
+    """Make the sandbox, prepare the job and start it."""
+    START_AGAIN = "start again"
+    """Start the program in the sandbox as it is."""
+    NEXT_TASK = "next task"
+    """Do what comes next in a job of several tasks."""
+    WATCH = "watch"
+    """Look after the program until it has ended."""
+    SAVE_CHECKPOINT = "save checkpoint"
+    """Have the files of the checkpoint saved, and pause."""
+    COLLECT = "collect"
+    """Find what is to be reported, and send the results."""
+    REPORT = "report"
+    """Remove what is left, and write the final report to disk."""
+    END = "end"
+    """Tell the startd that the attempt is over; this process ends."""
+    REST = "rest"
+    """Tell the startd that the attempt is over, and wait for another job."""
+    END_WITH_LIFELINE = "end with lifeline"
+    """Remove everything and end, without a report."""
