@@ -192,7 +192,9 @@ def test_a_registry_takes_ads_under_the_name_of_their_credential(name: str) -> N
     "name", ["ce.other.example", "xce.site.example", "ce.site.example@ce.other.example", "", 7]
 )
 def test_a_registry_refuses_ads_of_other_names(name: str | int) -> None:
-    """One site cannot pass for another; the last ad that was right stays, and other types and own ads are not its matter."""
+    """
+    One site cannot pass for another; the last ad that was right stays, and other types and own ads are not its matter.
+    """
     adverts = Adverts(lifetime=900.0, own_names={"scheduler"})
     key = forwarded_key("view@ce.site.example", "Scheduler.x")
     adverts.put(key, encode({"Name": "ce.site.example"}), NOW)

@@ -222,7 +222,9 @@ def _shelf_of(key: str) -> tuple[bool, str]:
 
 
 def _is_named(name: Scalar | None, source: str) -> bool:
-    """Whether an ad has the name with which its sender has come, or one below it; names of hosts have no case."""
+    """
+    Whether an ad has the name with which its sender has come, or one below it; names of hosts have no case.
+    """
     if not isinstance(name, str):
         return False
     return name.lower() == source.lower() or name.lower().endswith(f"@{source.lower()}")
