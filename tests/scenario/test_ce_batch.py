@@ -13,6 +13,7 @@ import pytest
 from kettle.client import select
 from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers.fake_slurm import FakeSlurm
+from kettle.testing.servers.held_port import held_port
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_services.cli.ce.accounting import runs_of
 from kettle_wire.ads import Ad
@@ -23,7 +24,7 @@ from kettle_wire.jobs import JobId
 SERVICES: Final = ["collector", "negotiator", "schedd", "shadow", "startd", "accounting", "ce"]
 FAULTS: Final = ("ce.decided", "batch.taken", "batch.ended")
 ROUTES: Final = """\
-JOB_ROUTER_ROUTE_NAMES = Held Failed
+JOB_ROUTER_ROUTE_NAMES = Held Failed Apart
 JOB_ROUTER_ROUTE_Held @=end
     REQUIREMENTS Fate == "hold"
     GridResource = "batch cluster"
@@ -37,6 +38,10 @@ JOB_ROUTER_ROUTE_Failed @=end
     OnLocalRemove = fail
     MaxIdleJobs = 500
     FailureRateThreshold = 1000
+@end
+JOB_ROUTER_ROUTE_Apart @=end
+    REQUIREMENTS Fate == "apart"
+    GridResource = "batch apart"
 @end
 """
 
@@ -74,12 +79,20 @@ def configuration(place: Path, fake: FakeSlurm) -> dict[str, Any]:
         "settling": 0.1,
         "patience": 20.0,
     }
+    apart = {**batch, "name": "apart", "directory": str(place / "scratch"), "shared": False}
+    port = held_port()
+    files = {"url": f"http://127.0.0.1:{port}", "port": port}
     return {
         "settings": {
             "master": {"daemon_list": SERVICES, "environment": {"ce": faults}},
             "schedd": {"entrypoint": True, "route_jobs": "Fate isnt undefined"},
             # It reads its routes when it is told to, so that a test knows when.
-            "ce": {"routes": str(place / "routes"), "routes_interval": 600.0, "batch": [batch]},
+            "ce": {
+                "routes": str(place / "routes"),
+                "routes_interval": 600.0,
+                "batch": [batch, apart],
+                "files": files,
+            },
         }
     }
 
@@ -172,6 +185,24 @@ async def test_a_hundred_jobs_that_the_site_removes_become_what_their_routes_say
     assert 100 == len(fake.jobs().keys() - before)
     await pool.client.remove(select(holds))
     assert not (tmp_path / "ran").exists()
+
+
+async def test_files_go_to_nodes_that_share_nothing_and_come_back(
+    pool: ThrowawayPool, place: Path, fake: FakeSlurm, tmp_path: Path
+) -> None:
+    """From the submitter to the node and back, without a directory that the node shares with anybody."""
+    fake.set_mode("runs")
+    (tmp_path / "in").write_text("what it reads\n")
+    said = await pool.client.submit(
+        "executable = /bin/sh\ntransfer_executable = false\narguments = \"-c 'cat in; echo made >made'\"\n"
+        'transfer_input_files = in\nshould_transfer_files = YES\noutput = out\n+Fate = "apart"\nqueue\n',
+        cwd=tmp_path,
+    )
+    await pool.client.wait(select(said.cluster))
+    (ad,) = await pool.client.history(select(said.cluster))
+    assert 0 == ad["ExitCode"]
+    assert ("what it reads\n", "made\n") == tuple((tmp_path / name).read_text() for name in ("out", "made"))
+    await until(lambda: not list((place / "scratch").rglob("*.kettle")), lambda: "the node keeps files")
 
 
 async def _started(pool: ThrowawayPool, job: JobId, times: int) -> None:

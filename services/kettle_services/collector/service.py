@@ -44,7 +44,9 @@ class Collector:
         self._bus = bus
         self._subjects = subjects
         self._settings = settings
-        self.adverts: Final = Adverts(settings.classad_lifetime)
+        self.adverts: Final = Adverts(
+            settings.classad_lifetime, {each.lower() for each in settings.registered_types}
+        )
         self.slots: Final = SlotStates()
         self._sightings: dict[str, Sighting] = {}
         self._registrar: Registrar | None = None

@@ -34,6 +34,11 @@ class CollectorSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown
     Other pools to which the ads of this one are forwarded, to be seen there (CONDOR_VIEW_HOST), by the names under
     which their passes were installed with `kettle flock use`.
     """
+    registered_types: tuple[str, ...] = ()
+    """
+    Types of ads, such as `Scheduler`, that this collector is a registry of: other pools may forward here only those whose Name is theirs,
+    the domain of the name under which they were admitted (`view_from`), or has it behind an `@`. Others are refused; none: all are taken.
+    """
     forward_types: tuple[str, ...] = ()
     """Of which types ads are forwarded, such as `Machine` and `Scheduler`; none: of all."""
     forward_interval: Seconds = 300.0

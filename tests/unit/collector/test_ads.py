@@ -178,6 +178,34 @@ def test_nobody_says_of_itself_that_it_is_forwarded() -> None:
     assert [3, 3] == [ad["IdleJobs"] for ad in found]
 
 
+@pytest.mark.parametrize("name", ["ce.site.example", "CE.site.example", "second@ce.site.example"])
+def test_a_registry_takes_ads_under_the_name_of_their_credential(name: str) -> None:
+    """As it is, or behind the name of one of several."""
+    adverts = Adverts(lifetime=900.0, own_names={"scheduler"})
+    key = forwarded_key("view@ce.site.example", "Scheduler.x")
+    adverts.put(key, encode({"Name": name, "ComputeEntrypoint": True}), NOW)
+    (found,) = page(adverts, Query(kind="Scheduler", forwarded=True), NOW, lambda: 0.0).ads
+    assert (name, "ce.site.example") == (found["Name"], found["ForwardedFrom"])
+
+
+@pytest.mark.parametrize(
+    "name", ["ce.other.example", "xce.site.example", "ce.site.example@ce.other.example", "", 7]
+)
+def test_a_registry_refuses_ads_of_other_names(name: str | int) -> None:
+    """
+    One site cannot pass for another; the last ad that was right stays, and other types and own ads are not its matter.
+    """
+    adverts = Adverts(lifetime=900.0, own_names={"scheduler"})
+    key = forwarded_key("view@ce.site.example", "Scheduler.x")
+    adverts.put(key, encode({"Name": "ce.site.example"}), NOW)
+    with pytest.raises(NotAnAdError, match=r"under the name of its credential, ce\.site\.example"):
+        adverts.put(key, encode({"Name": name}), NOW)
+    adverts.put(forwarded_key("view@ce.site.example", "Machine.x"), encode({"Name": name}), NOW)
+    adverts.put("Scheduler.own", encode({"Name": "own"}), NOW)
+    found = page(adverts, Query(kind="Scheduler", forwarded=True), NOW, lambda: 0.0).ads
+    assert {"ce.site.example", "own"} == {ad["Name"] for ad in found}
+
+
 @pytest.mark.parametrize(
     "key", ["Forwarded", "Forwarded.", "Forwarded.view=40physics", "Forwarded.=ZZ.Machine.a"]
 )

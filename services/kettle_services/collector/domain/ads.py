@@ -1,7 +1,7 @@
 """The ads of the pool: one table for each type, in which each value is kept once."""
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -96,10 +96,12 @@ class Adverts:
     All ads by type and key.
 
     `lifetime`: seconds after which the bus ends an ad; an ad may say that it lives shorter.
+    `own_names`: types, in lower case, of which other pools may forward only ads of their own name.
     """
 
-    def __init__(self, lifetime: float) -> None:
+    def __init__(self, lifetime: float, own_names: Collection[str] = ()) -> None:
         self._lifetime = lifetime
+        self._own_names = own_names
         self._shelves: dict[tuple[bool, str], Shelf] = {}
         """By whether another pool forwards the ads, and their type in lower case."""
         self._updates = Updates()
@@ -119,6 +121,11 @@ class Adverts:
         folded = {name.lower(): value for name, value in ad.items()}
         if strange := impostor(key, folded.get("name")):
             raise NotAnAdError(strange)
+        if forwarded and kind.lower() in self._own_names and not _is_named(folded.get("name"), source):
+            raise NotAnAdError(
+                f"a {kind} is registered here under the name of its credential, {source} or SOMETHING@{source}, and this one says that it is "
+                f"{folded.get('name')}"
+            )
         # A slot that is absent or asleep is a picture that was made of it; what is forwarded was counted where it comes from.
         counted = not forwarded and not is_picture(key)
         ours = _OURS if counted else _SOURCE
@@ -212,6 +219,15 @@ def source_of(key: str) -> str:
 
 def _shelf_of(key: str) -> tuple[bool, str]:
     return is_forwarded(key), type_of(key).lower()
+
+
+def _is_named(name: Scalar | None, source: str) -> bool:
+    """
+    Whether an ad has the name with which its sender has come, or one below it; names of hosts have no case.
+    """
+    if not isinstance(name, str):
+        return False
+    return name.lower() == source.lower() or name.lower().endswith(f"@{source.lower()}")
 
 
 def _is_private(name: str) -> bool:

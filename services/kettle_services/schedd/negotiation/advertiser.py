@@ -8,7 +8,7 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 import msgspec
@@ -203,6 +203,7 @@ class ScheddAdvertiser:
             "TotalRemovedJobs": total["removed"],
             "NumClaims": len(self._queue.claims),
             **totals(self._queue),
+            **(entrypoint_facts(self._queue, self._settings.vos) if self._settings.entrypoint else {}),
             **self._facts,
             **self._more(),
         }
@@ -211,3 +212,13 @@ class ScheddAdvertiser:
         """Take all ads back: the schedd stops."""
         for key in self._published:
             await self._bus.delete(self._subjects.ads, key)
+
+
+def entrypoint_facts(queue: Queue, vos: Iterable[str]) -> Ad:
+    """What the ad of an entrypoint's schedd says besides, for a registry of entrypoints."""
+    return {
+        "ComputeEntrypoint": True,
+        "EntrypointVOs": ",".join(sorted(vos)),
+        "TotalRoutedJobs": sum(tally.jobs for tally in queue.routing.routes.values()),
+        "TotalUnroutedJobs": len(queue.routing.awaiting),
+    }
