@@ -29,6 +29,9 @@ MemberStatus = Literal["ordered", "idle", "matched", "running", "held", "removin
 `removing`: somebody has removed its job, whose program is being ended.
 """
 
+InteractiveMembers = Literal["none", "head", "all"]
+"""Which members are interactive jobs, for which machines may keep room."""
+
 MOST_WORKERS: Final = 10_000
 SessionId = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9]{8,32}$")]
 SessionName = Annotated[
@@ -91,6 +94,9 @@ class SessionPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """Workers are not bound to the site of the head."""
     worker_life: float = 0.0
     """Seconds after which a worker is replaced; 0: never."""
+    interactive: InteractiveMembers = "none"
+    local: bool = False
+    """Its scheduler is a program of its owner's, and no job: there is no head."""
     files: list[str] = []
     """The names of the files that its owner has given to it."""
     tokens: list[NeededToken] = []

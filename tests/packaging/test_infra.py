@@ -5,6 +5,7 @@ What infra/ says about images and the compose files is true of the tree, and kee
 import re
 import shutil
 import subprocess
+import tomllib
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
@@ -17,7 +18,7 @@ yaml: Any = import_module("yaml")  # it has no types
 
 ONCE: Final = {"volumes", "database", "join-token", "client", "acceptance"}
 """What ends by itself."""
-OTHERS: Final = {"nats", "postgres", "worker", "prometheus", "alertmanager", "node-exporter"}
+OTHERS: Final = {"nats", "postgres", "worker", "prometheus", "alertmanager", "node-exporter", "hub", "xcache"}
 LAYERS: Final = ("compose.yaml", "compose.observability.yaml", "compose.facility.yaml", "compose.tests.yaml")
 
 
@@ -67,11 +68,12 @@ def test_every_service_is_watched_and_limited(top: Path) -> None:
         assert "no-new-privileges:true" in service["security_opt"], name
 
 
-def test_nothing_but_the_gateway_is_reached_from_outside(top: Path) -> None:
-    """And that on the machine's own address, unless it is told another."""
+def test_nothing_but_gateway_and_hub_is_reached_from_outside(top: Path) -> None:
+    """And these on the machine's own address, unless they are told another."""
     published = {name: service["ports"] for name, service in merged(top).items() if service.get("ports")}
-    assert ["gateway"] == list(published)
-    assert published["gateway"][0].startswith("${KETTLE_GATEWAY_ADDRESS:-127.0.0.1}:")
+    assert ["gateway", "hub"] == sorted(published)
+    for name, (port,) in published.items():
+        assert port.startswith(f"${{KETTLE_{name.upper()}_ADDRESS:-127.0.0.1}}:")
 
 
 def test_the_database_is_reached_by_those_who_have_a_role_of_it(top: Path) -> None:
@@ -94,7 +96,13 @@ def test_jobs_reach_nothing_that_believes_everybody(top: Path) -> None:
         for name, each in services.items()
         if {*each.get("networks", [])} & {*services["worker"]["networks"]}
     }
-    assert {"nats", "prometheus"} == near & OTHERS - {"worker"}
+    # A hub asks for the token of its servers, and the cache serves all who read, and writes for nobody.
+    assert {"nats", "prometheus", "hub", "xcache"} == near & OTHERS - {"worker"}
+    assert all(
+        line.endswith(" r/o")
+        for line in (top / "infra/kubernetes/overlays/af/xcache.cfg").read_text().splitlines()
+        if line.startswith("all.export")
+    )
     assert "--web.listen-address=127.0.0.1:9090" in services["prometheus"]["command"]
     said = services["join-token"]["entrypoint"]
     assert ["--lifetime", "1h", "--into", "/run/join/token"] == said[-4:]
@@ -119,6 +127,17 @@ def test_secrets_are_files_and_each_service_has_its_own(top: Path) -> None:
                 secret for secret in secrets if secret.endswith(".creds") and secret != "sentinel.creds"
             ]
             assert [f"{name}.creds"] == credentials, name
+
+
+def test_the_hub_has_the_settings_that_it_reads(top: Path) -> None:
+    """
+    What its configuration needs is in the file that a site copies, and each of its secrets is one that it is given.
+    """
+    text = (top / "infra/images/jupyterhub_config.py").read_text()
+    needed = set(re.findall(r'SETTINGS\["(\w+)"\]', text))
+    assert needed <= tomllib.loads((top / "infra/kubernetes/overlays/af/hub.toml").read_text()).keys()
+    read = set(re.findall(r'secret\("([\w.]+)"\)', text)) | set(re.findall(r"/run/secrets/([\w.]+)", text))
+    assert read == set(layer(top, "compose.facility.yaml")["services"]["hub"]["secrets"])
 
 
 def test_docker_compose_reads_them(top: Path) -> None:

@@ -21,6 +21,9 @@ RECORD: Final = joined_files._RECORD  # pyright: ignore[reportPrivateUsage]
 OVERLAYS: Final = ("personal", "site", "ha", "workers", "ce", "af")
 OLDEST, NEWEST = "1.25", "1.37"
 ONCE: Final = {"database"}
+WITHOUT_SECRETS: Final = {"worker", "xcache"}
+OF_THE_SITE: Final = {"kettle-join-token", "kettle-hub"}
+"""Secrets that no command makes with the files of the pool."""
 KINDS: Final = {"Deployment", "StatefulSet", "DaemonSet", "Job"}
 
 
@@ -120,7 +123,7 @@ def test_policies_begin_with_nobody(found: list[dict[str, Any]]) -> None:
     reached = {
         name for name, spec in policies.items() if any("from" not in rule for rule in spec.get("ingress", []))
     }
-    assert {"gateway", "iam"} == reached
+    assert {"gateway", "hub", "iam"} == reached
 
 
 def test_each_container_has_its_own_secret(pods: dict[str, dict[str, Any]]) -> None:
@@ -134,7 +137,7 @@ def test_each_container_has_its_own_secret(pods: dict[str, dict[str, Any]]) -> N
             given = [
                 volumes[mount["name"]] for mount in container["volumeMounts"] if volumes.get(mount["name"])
             ]
-            wanted = [f"kettle-{container['name']}"] if container["name"] != "worker" else []
+            wanted = [f"kettle-{container['name']}"] if container["name"] not in WITHOUT_SECRETS else []
             assert wanted == given, name
 
 
@@ -216,4 +219,4 @@ def test_overlays_are_rendered_with_what_a_pool_has(top: Path, tmp_path: Path) -
                     for volume in each["spec"]["template"]["spec"]["volumes"]
                     if "secret" in volume
                 ]
-                assert set(named) - {"kettle-join-token"} <= there, (overlay, each["metadata"]["name"])
+                assert set(named) - OF_THE_SITE <= there, (overlay, each["metadata"]["name"])

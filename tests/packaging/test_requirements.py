@@ -11,7 +11,7 @@ _PIN = re.compile(
 )
 _NAME = re.compile(r"^[A-Za-z0-9-]+")
 LOCKS = ["run.txt", "services.txt", "dev.txt", "tools.txt", "docs.txt"]
-_OF_OTHERS = frozenset({"dask", "jupyterhub", "png"})
+_OF_OTHERS = frozenset({"dask", "facility", "jupyterhub", "png"})
 """
 Extras that are installed into the environment of another program, or of a person who wants drawings in another form: their releases are
 the site's to choose, and no service has them.

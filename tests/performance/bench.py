@@ -158,7 +158,17 @@ SCRIPTS: Final = {
     "facility": Script(
         "facility.py",
         "services of jobs through tunnel and gateway: one stream, answers, 1,100 connections",
-        ("--rounds=3", "--mib=128", "--answers=200", "--idle=50", "--busy=10", "--seconds=2"),
+        (
+            "--rounds=3",
+            "--mib=128",
+            "--answers=200",
+            "--idle=50",
+            "--busy=10",
+            "--seconds=2",
+            "--rounds-of-clusters=1",
+            "--workers=12",
+            "--gigabytes=0.2",
+        ),
     ),
     "queued": Script("queued.py", "memory of a schedd by what waits in its queue"),
     "cycle": Script("cycle.py", "negotiation cycles through the real service"),

@@ -1,6 +1,8 @@
 """
 How long Dask clusters take on a pool: to begin, to grow, to shrink, and to be whole again after something was killed; and beside them
-dask-jobqueue on the same pool, if it is installed, and Dask's own cluster of local processes, which is the lower bound.
+dask-jobqueue on the same pool, if it is installed, and Dask's own cluster of local processes, which is the lower bound.  `reserve_s`: to
+the first worker on a pool that is full of batch jobs, with a reserve for interactive ones; `histogram_of_local`: the rate at which two
+workers make a histogram, as a part of that of two local processes.
 
     python -m tests.performance.dask_clusters
 """
@@ -21,17 +23,29 @@ from typing import Any, Final, cast
 import distributed
 import numpy as np
 from tests.scenario.dask_pools import SETTINGS, cluster_in, jobs_left, kill
+from tests.scenario.test_interactive_jobs import BATCH, SLEEP
+from tests.scenario.test_interactive_jobs import settings as reserve
 
+from kettle.client import prepare, select
 from kettle.dask.comm import KettleBackend
 from kettle.dask.placement import Placement
 from kettle.testing.measurements import say, summary
 from kettle.testing.throwaway_pool import ThrowawayPool, merged, throwaway_pool
+from kettle_services.cli.facility.analysis import ROWS, histogram, total
 from kettle_services.condor import launchers
 
 WITHIN_S: Final = 600.0
 FEW: Final = 4
 SMALL: Final = {"cores": 1, "memory": "200 MB"}
 BYTES: Final = 100_000_000
+RESERVED: Final = """\
+[reserved]
+kind = "dask"
+python = {python}
+memory = 200
+head_memory = 200
+interactive = "all"
+"""
 client_of: Final = cast("Any", distributed.Client)
 """Dask has no types."""
 
@@ -149,6 +163,63 @@ async def jobqueue(pool: ThrowawayPool, directory: Path, many: int) -> float:
         return time.monotonic() - began
 
 
+async def histogram_rate(cluster: Any, parts: int) -> float:
+    """Parts a second of which two workers make a histogram."""
+    async with client_of(cluster, asynchronous=True) as client:
+        await client.wait_for_workers(2, timeout=WITHIN_S)
+        await client.gather(client.map(histogram, range(2), pure=False))  # what is imported is imported once
+        began = time.monotonic()
+        counts = client.map(histogram, range(parts), pure=False)
+        await client.submit(total, counts, pure=False)
+        return parts / (time.monotonic() - began)
+
+
+async def histograms(pool: ThrowawayPool, gigabytes: float) -> dict[str, float]:
+    """The rate on jobs of the pool, and on processes of this machine."""
+    parts = max(4, round(gigabytes * 1e9 / (ROWS * 6 * 8)))
+    cluster: Any = cluster_in(pool, 2, cores=1, memory="600 MB")
+    async with cluster:
+        there = await histogram_rate(cluster, parts)
+    cluster_of = cast("Any", distributed.LocalCluster)
+    async with cluster_of(
+        2, threads_per_worker=1, processes=True, asynchronous=True, dashboard_address=":0"
+    ) as processes:
+        here = await histogram_rate(processes, parts)
+    of_part = ROWS * 6 * 8 / 1e6
+    return {
+        "histogram_mb_per_s": there * of_part,
+        "local_histogram_mb_per_s": here * of_part,
+        "histogram_of_local": there / here,
+    }
+
+
+async def on_a_full_pool(directory: Path, rounds: int) -> list[float]:
+    """
+    Seconds to the first worker of a session, beside 200 batch jobs, with the reserve of the page about it.
+    """
+    directory.mkdir()
+    profiles = directory / "profiles.toml"
+    profiles.write_text(RESERVED.format(python=json.dumps(sys.executable)))
+    own: dict[str, dict[str, Any]] = {"sessions": {"profiles": str(profiles)}}
+    settings = merged(merged(SETTINGS, reserve("A reserve")), own)
+    found: list[float] = []
+    async with throwaway_pool(directory, cpus=8, memory_mib=16 * 1024, settings=settings) as pool:
+        batch = (await pool.client.submit(prepare(f"{SLEEP}queue {BATCH}\n"))).cluster
+        async with asyncio.timeout(WITHIN_S):
+            while sum(ad["JobStatus"] == 2 for ad in await pool.client.jobs(select(batch))) < 6:
+                await asyncio.sleep(0.05)
+        for _ in range(rounds):
+            began = time.monotonic()
+            cluster: Any = cluster_in(pool, 1, profile="reserved")
+            async with cluster, client_of(cluster, asynchronous=True) as client:
+                await client.wait_for_workers(1, timeout=WITHIN_S)
+                found.append(time.monotonic() - began)
+            while len(await jobs_left(pool)) > BATCH:
+                await asyncio.sleep(0.05)
+        await pool.client.remove(select(batch))
+    return found
+
+
 async def run(arguments: argparse.Namespace) -> dict[str, Any]:
     """
     In a pool of its own, with more slots than the machine has cores: what the workers do here is little.
@@ -164,6 +235,7 @@ async def run(arguments: argparse.Namespace) -> dict[str, Any]:
                     **await one_round(pool, many),
                     "local_begin_s": await local(),
                     "gather_mb_per_s": await gathered(pool),
+                    **await histograms(pool, arguments.gigabytes),
                 }
                 if find_spec("dask_jobqueue") is not None:
                     place = Path(name) / f"jobqueue{number}"
@@ -171,6 +243,8 @@ async def run(arguments: argparse.Namespace) -> dict[str, Any]:
                     one[f"jobqueue_scale_{many}_s"] = await jobqueue(pool, place, many)
                 for what, value in one.items():
                     found.setdefault(what, []).append(value)
+        say("a session on a full pool")
+        found["reserve_s"] = await on_a_full_pool(Path(name) / "full", arguments.rounds)
     return {what: summary(values) for what, values in found.items()}
 
 
@@ -179,6 +253,9 @@ def main(words: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--workers", type=int, default=50, help="to which a cluster grows")
+    parser.add_argument(
+        "--gigabytes", type=float, default=10.0, help="of columns of which a histogram is made"
+    )
     report = asyncio.run(run(parser.parse_args(words)))
     sys.stdout.write(f"{json.dumps(report, indent=2)}\n")
     return 0

@@ -7,11 +7,14 @@ What services of jobs cost on their way through tunnel and gateway of a whole po
 /v2/jobs/ID/services/raw/connect`.  `added`: one byte forth and back, beside the same directly.  `connections`: memory of the gateway's
 process and of the job's, with 1,000 that are idle and 100 that send all the time.  `gateway_back_s`: from the death of the gateway to the
 next connection to the service.  `dask`: clusters, see `tests.performance.dask_clusters`; with --rounds-of-clusters 0 there are none.
+`notebook`: from the wish for a server of JupyterHub to the first cell that is run, by `kettle demo facility`; where KETTLE_TEST_CLIENTS has a
+hub installed.  `bars`: what is expected, beside it.
 """
 
 import argparse
 import asyncio
 import json
+import os
 import shutil
 import socket
 import statistics
@@ -22,8 +25,13 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+from tests.performance.facility_bars import beside
+from tests.scenario.client_environments import ORDER
+
 from kettle.client import prepare, select
 from kettle.execution.system.linux import children_of, parent_of
+from kettle.testing.commands.running import execute
 from kettle.testing.measurements import processor_seconds, proportional_kib, say, summary
 from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers.held_port import held_port
@@ -165,6 +173,7 @@ def connections(
         sock.sendall(b".")
         sock.recv(1)
     report["mib_idle"] = memory()
+    report["mib_added_idle"] = round(report["mib_idle"]["gateway"] - report["mib_without"]["gateway"], 1)
     working = [service.tunnelled() for _ in range(busy_)]
     used = {name: processor_seconds(pid) for name, pid in processes.items()}
     began = time.perf_counter()
@@ -258,6 +267,31 @@ async def run(arguments: argparse.Namespace) -> dict[str, Any]:
             return await measured(pool, Path(name), arguments)
 
 
+async def notebooks(rounds: int) -> dict[str, Any]:
+    """
+    How long somebody waits who wants a notebook, in the pool of a demonstration; nothing where no hub is to be installed.
+    """
+    if ORDER not in os.environ:
+        return {"missing": f"{ORDER} is not set: no JupyterHub is installed"}
+    from tests.scenario.hub_programs import installed
+
+    from kettle_services.cli.facility.figures import FacilityFigures
+
+    found: dict[str, list[float]] = {}
+    with tempfile.TemporaryDirectory() as name:
+        programs = await installed(Path(name))
+        environ = {**os.environ, "PATH": programs.path}
+        for number in range(rounds):
+            say(f"a notebook, round {number + 1}")
+            words = [programs.python, "-m", "kettle_services.cli", "demo", "facility", "--jobs=4", "--json"]
+            said = await execute(words, Path(name), environ, within_s=600.0)
+            assert said.status == 0, said
+            figures = msgspec.json.decode(said.out, type=FacilityFigures)
+            for what, value in (("server_s", figures.server), ("kernel_s", figures.kernel)):
+                found.setdefault(what, []).append(value)
+    return {what: summary(values) for what, values in found.items()}
+
+
 def main(words: list[str]) -> int:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -269,13 +303,20 @@ def main(words: list[str]) -> int:
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--rounds-of-clusters", type=int, default=3)
     parser.add_argument("--workers", type=int, default=50, help="to which a Dask cluster grows")
+    parser.add_argument(
+        "--gigabytes", type=float, default=10.0, help="of columns of which a histogram is made"
+    )
     arguments = parser.parse_args(words)
     report = asyncio.run(run(arguments))
     if arguments.rounds_of_clusters:
         from tests.performance import dask_clusters  # Dask, which the rest has no use for
 
-        of_clusters = argparse.Namespace(rounds=arguments.rounds_of_clusters, workers=arguments.workers)
+        of_clusters = argparse.Namespace(
+            rounds=arguments.rounds_of_clusters, workers=arguments.workers, gigabytes=arguments.gigabytes
+        )
         report["dask"] = asyncio.run(dask_clusters.run(of_clusters))
+        report["notebook"] = asyncio.run(notebooks(arguments.rounds_of_clusters))
+    report["bars"] = beside(report)
     sys.stdout.write(f"{json.dumps(report, indent=2)}\n")
     return 0
 

@@ -10,7 +10,7 @@ from kettle.testing.commands.running import execute
 from .client_environments import INSTALLED_WITHIN_S, python_with
 
 TOP: Final = Path(__file__).parents[2]
-PACKAGES: Final = (f"{TOP}[jupyterhub]", "notebook>=7", "oauthenticator>=17", "requests")
+PACKAGES: Final = (f"{TOP}[embedded,facility]", "notebook>=7", "requests")
 PROXY: Final = "configurable-http-proxy"
 
 
@@ -28,10 +28,11 @@ class HubPrograms(NamedTuple):
 
 def install(place: Path) -> HubPrograms:
     """It needs package registries and a minute, and therefore an order."""
-    return asyncio.run(_installed(place))
+    return asyncio.run(installed(place))
 
 
-async def _installed(place: Path) -> HubPrograms:
+async def installed(place: Path) -> HubPrograms:
+    """What `install` does, in an event loop."""
     python = await python_with(PACKAGES, "jupyterhub", place)
     words = [
         "npm",

@@ -149,6 +149,28 @@ async def test_a_client_in_another_network(pool: ThrowawayPool, elsewhere: None)
         assert {platform.python_version()} == set((await client.run(platform.python_version)).values())
 
 
+async def test_a_scheduler_in_a_program(pool: ThrowawayPool) -> None:
+    """
+    Its workers are jobs, of which it has as many as it wants; a killed one is replaced; with the object all of it ends.
+    """
+    async with (
+        cluster_in(pool, 1, scheduler="local", cores=1, memory="256 MB") as cluster,
+        Client(cluster, asynchronous=True) as client,
+    ):
+        await client.wait_for_workers(1, timeout=PATIENCE_S)
+        assert 45 == await client.submit(sum, client.map(lambda n: n + 1, range(9)))
+        (victim,) = await jobs_left(pool)
+        kill(victim)
+        async with asyncio.timeout(PATIENCE_S):
+            while {victim} >= {each["name"] for each in cluster.scheduler_info["workers"].values()}:
+                await asyncio.sleep(0.05)
+        assert 10 == await client.submit(sum, [1, 2, 3, 4], pure=False)
+        assert cluster.why().startswith(("ready", "degraded")), cluster.why()
+    async with asyncio.timeout(PATIENCE_S):
+        while await jobs_left(pool):
+            await asyncio.sleep(0.05)
+
+
 async def test_clusters_at_a_terminal(pool: ThrowawayPool) -> None:
     """`kettle dask` begins, lists, scales and stops them, and shows what their jobs have written."""
 

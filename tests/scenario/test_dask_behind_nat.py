@@ -28,7 +28,7 @@ from kettle.testing.commands.running import execute
 from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers import selection
 from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
-from kettle_services.cli.facility_demo import columns, histogram
+from kettle_services.cli.facility.analysis import columns, histogram
 
 from .dask_pools import cluster_in, jobs_left
 from .machines_behind_nat import behind_nat, joined

@@ -18,11 +18,17 @@ import pytest_asyncio
 from kettle.client import Client, CommandRefusedError, select
 from kettle.pki.certificates import make_request
 from kettle.testing.patience import PATIENCE_S
-from kettle.testing.throwaway_pool import ThrowawayPool
+from kettle.testing.shared_pool import SharedPool
+from kettle.testing.throwaway_pool import ThrowawayPool, merged
 from kettle_wire.commands.sessions import NewSession, SessionView
 from kettle_wire.events import decode
 from kettle_wire.events.interactive import InteractiveWorkersRetired
 from kettle_wire.sessions import SessionSize
+
+from .persons import somebody
+from .test_interactive_jobs import BATCH, SLEEP, submitted, until_running
+from .test_interactive_jobs import running as running_of
+from .test_interactive_jobs import settings as reserve
 
 EventT = TypeVar("EventT")
 AGENT = """
@@ -54,6 +60,15 @@ worker_command = ["/bin/sleep", "1000"]
 head_memory = 16
 memory = 16
 grace = "10m"
+
+[at-once]
+kind = "dask"
+python = "{python}"
+command = ["{{python}}", "-c", {agent}]
+worker_command = ["/bin/sleep", "1000"]
+head_memory = 16
+memory = 16
+interactive = "all"
 
 [program]
 kind = "process"
@@ -205,7 +220,7 @@ async def test_profiles_that_are_wrong_are_told_with_their_lines(client: Client,
         file.write_text(good)
     line = good.count("\n") + 4
     assert [f"{file}:{line}: a profile has no 'cores'; did you mean 'cpus'?"] == found.problems
-    assert ["program", "small"] == [each.name for each in found.profiles]
+    assert ["at-once", "program", "small"] == [each.name for each in found.profiles]
     async with asyncio.timeout(PATIENCE_S):
         while (await client.sessions.profiles()).problems:
             await asyncio.sleep(0.05)
@@ -248,3 +263,33 @@ async def test_a_certificate_is_of_the_session(client: Client) -> None:
     signed = await client.sessions.certificate(made.id, request)
     assert signed.certificate.startswith(b"-----BEGIN CERTIFICATE-----")
     assert signed.authority.startswith(b"-----BEGIN CERTIFICATE-----")
+
+
+async def test_a_session_begins_on_a_pool_that_is_full_of_batch_jobs(
+    shared_pool: SharedPool, configuration: dict[str, Any], tmp_path: Path
+) -> None:
+    """
+    Beside 200 jobs of another person: where the profile has all jobs be interactive, workers begin in the room that is kept for such jobs;
+    where it has only the head be so, that runs and says why its worker waits.  No batch job is ended for it.
+    """
+    own = merged(configuration["settings"], {"startd": {"num_cpus": 7}})
+    settings = merged(own, reserve("A reserve"))
+    async with (
+        shared_pool.lent(cpus=7, settings=settings) as pool,
+        somebody(pool, "ada", tmp_path) as ada,
+    ):
+        await submitted(ada, f"{SLEEP}queue {BATCH}\n", tmp_path)
+        await until_running(pool.client, "ada", 5)
+        made = NewSession(kind="dask", profile="at-once", name="at-once", size=SessionSize(workers=1))
+        await pool.client.sessions.create(made)
+        await until(pool.client, "at-once", lambda now: (now.state, now.running) == ("ready", 1))
+        assert 5 == await running_of(pool.client, "ada")
+        await pool.client.sessions.stop("at-once")
+        await until(pool.client, "at-once", lambda now: now.ended)
+        made = NewSession(kind="dask", profile="small", name="patient", size=SessionSize(workers=1))
+        await pool.client.sessions.create(made)
+        waits = await until(pool.client, "patient", lambda now: now.state == "ready" and now.waits)
+        assert (0, 1) == (waits.running, waits.waiting)
+        assert 5 == await running_of(pool.client, "ada")
+        await pool.client.sessions.stop("patient")
+        await until(pool.client, "patient", lambda now: now.ended)

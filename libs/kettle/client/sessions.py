@@ -129,6 +129,13 @@ class SessionClient:
         request = wire.FollowInteractive(session=session, after=after, wait=wait)
         return await self.ask(wire.FOLLOW_INTERACTIVE, request, deadline=wait + _SLACK_S)
 
+    async def report(self, session: str, report: AgentReport) -> AgentOrders:
+        """
+        Say how the scheduler of a session is that is this program; waits up to `report.wait` seconds for something to do.
+        """
+        request = wire.ReportScheduler(session=session, report=report)
+        return await self.ask(wire.REPORT_SCHEDULER, request, deadline=report.wait + _SLACK_S)
+
     async def wait(self, session: str, *states: SessionState) -> SessionView:
         """
         How a session is when it has come into one of these states; without time limit, which the caller sets.

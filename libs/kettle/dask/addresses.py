@@ -12,6 +12,8 @@ from urllib.parse import quote, unquote
 import msgspec
 
 SCHEME: Final = "kettle"
+NO_JOB: Final = "0.0"
+"""Stands for the job of a scheduler that is none: only those of its network come to it."""
 _JOB: Final = re.compile(r"\d+\.\d+")
 _SERVICE: Final = re.compile(r"[a-z][a-z0-9-]{0,31}")
 _LOOPBACK: Final = frozenset({"127.0.0.1", "::1"})

@@ -27,6 +27,7 @@ from kettle.dask.connection import Connect, SessionLink
 from kettle.dask.description import html_of, read_limits, read_wish, said_of
 from kettle.dask.errors import NotReadyError, NotStoppedError, SessionEndedError, VersionMismatchError
 from kettle.dask.scheduler.job_scheduler import LIST_KEPT
+from kettle.dask.scheduler.local import local_scheduler
 from kettle.dask.security import security_of
 from kettle.dask.session_service import Limits, SessionService, Situation
 from kettle.dask.versions import mismatch, own_versions
@@ -71,6 +72,9 @@ class KettleCluster(Cluster):
     load between these; `life`, `idle`: after how long the cluster ends, at all and without work; `share`: people and
     groups who may use it.  What is left out is as the profile says.
 
+    `scheduler`: `"job"`, which goes on when this program ends and serves workers wherever they are; or `"local"`: this program is the
+    scheduler, and workers of its machine come to it, with `site` those of that site, whose machines have to reach this one.
+
     `wait`: how many seconds starting may take before this object is handed out without a scheduler, as a panel
     wants it; None: until there is one.  `connect`: another way to the pool than the one that `kettle` takes.
     """
@@ -82,6 +86,7 @@ class KettleCluster(Cluster):
         name: str = "",
         minimum: int | None = None,
         maximum: int | None = None,
+        scheduler: str = "job",
         wait: float | None = None,
         shutdown_on_close: bool | None = None,
         connect: Connect | None = None,
@@ -97,7 +102,9 @@ class KettleCluster(Cluster):
             ClusterError: the session ended before there was a scheduler, or its versions are others.
             TypeError, ValueError: of arguments that there are not, or that say nothing that is to be had.
         """
-        self._wish: Final = read_wish(n, name=name, minimum=minimum, maximum=maximum, **wish)
+        self._wish: Final = read_wish(
+            n, name=name, minimum=minimum, maximum=maximum, scheduler=scheduler, **wish
+        )
         self._existing: Final = existing
         self._wait = wait
         self._stops: Final = not existing if shutdown_on_close is None else shutdown_on_close
@@ -227,22 +234,32 @@ class KettleCluster(Cluster):
         async with SessionLink.opened(self._connect, self._first) as link:
             self._link = link
             self.name = link.situation.name
-            waits = Waits(_AGAIN)
-            while True:
-                situation = await link.until(lambda now: now.over or bool(now.contact))
-                if situation.over:
-                    raise SessionEndedError(
-                        f"the session {situation.name} is over: {situation.reason or situation.state}"
-                    )
-                try:
-                    await self._attach(link.service, situation)
-                except (OSError, ClientError) as error:
-                    link.trouble = f"the scheduler is not reached: {error}"
-                    await waits.wait()
-                    continue
-                waits.reset()
-                link.trouble = ""
-                await self._stay(link, situation.contact)
+            if not self._wish.local:
+                await self._follow(link)
+                return
+            async with local_scheduler(link.service, link.situation.id, site=self._wish.site) as scheduler:
+                dashboard: Any = scheduler.http_server
+                self._dashboard = f"http://127.0.0.1:{dashboard.port}/status"
+                await self._follow(link)
+
+    async def _follow(self, link: SessionLink) -> None:
+        """Be attached to the scheduler of the session, whichever that is, until the session is over."""
+        waits = Waits(_AGAIN)
+        while True:
+            situation = await link.until(lambda now: now.over or bool(now.contact))
+            if situation.over:
+                raise SessionEndedError(
+                    f"the session {situation.name} is over: {situation.reason or situation.state}"
+                )
+            try:
+                await self._attach(link.service, situation)
+            except (OSError, ClientError) as error:
+                link.trouble = f"the scheduler is not reached: {error}"
+                await waits.wait()
+                continue
+            waits.reset()
+            link.trouble = ""
+            await self._stay(link, situation.contact)
 
     async def _first(self, service: SessionService) -> Situation:
         if self._existing:
@@ -260,7 +277,8 @@ class KettleCluster(Cluster):
             situation.contact, connection_args=self.security.get_connection_args("client")
         )
         self.scheduler_info = await self._asked_scheduler()
-        self._dashboard = await service.link(situation.scheduler_job, "dashboard")
+        if situation.scheduler_job:
+            self._dashboard = await service.link(situation.scheduler_job, "dashboard")
         self.status = Status.running
         self._ready.set()
 

@@ -14,10 +14,17 @@ from dask.utils import parse_bytes, parse_timedelta
 from kettle.dask.session_service import Limits, Situation, Wish
 
 _WORDS: Final = frozenset({"profile", "cores", "memory", "gpus", "image", "site", "life", "idle", "share"})
+_SCHEDULERS: Final = ("job", "local")
 
 
 def read_wish(
-    workers: int | None, *, name: str, minimum: int | None, maximum: int | None, **others: Any
+    workers: int | None,
+    *,
+    name: str,
+    minimum: int | None,
+    maximum: int | None,
+    scheduler: str = "job",
+    **others: Any,
 ) -> Wish:
     """
     What the arguments of a cluster ask for.
@@ -28,7 +35,11 @@ def read_wish(
     """
     if unknown := sorted(others.keys() - _WORDS):
         raise TypeError(
-            f"a cluster has no '{unknown[0]}': there are n, name, minimum, maximum, {', '.join(sorted(_WORDS))}"
+            f"a cluster has no '{unknown[0]}': there are n, name, minimum, maximum, scheduler, {', '.join(sorted(_WORDS))}"
+        )
+    if scheduler not in _SCHEDULERS:
+        raise ValueError(
+            f"scheduler is 'job' (one of the pool's) or 'local' (this program), not {scheduler!r}"
         )
     memory = others.get("memory") or 0
     share = others.get("share") or ()
@@ -47,6 +58,7 @@ def read_wish(
         life_s=_seconds(others.get("life")),
         idle_s=_seconds(others.get("idle")),
         share=[share] if isinstance(share, str) else list(share),
+        local=scheduler == "local",
     )
 
 

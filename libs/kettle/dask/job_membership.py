@@ -8,20 +8,17 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Final, TypeVar
 
-import msgspec
-
 from kettle.bus.ports import BusError, RefusedError
 from kettle.client.errors import ClientError, PoolUnreachableError
 from kettle.client.published import GatewayAccess, open_stream
 from kettle.client.sessions import OwnSession
 from kettle.dask.credentials import Credentials, CredentialsError, OpenStream
-from kettle.dask.reports import Orders, Report, Superior
+from kettle.dask.reports import Dismissed, Orders, Report, Superior
 from kettle.execution.job_environment.condor_chirp import Chirp, ChirpError
 from kettle.pki.certificates import make_request
 from kettle.retry.backoff import Backoff
 from kettle.retry.deadline import Deadline
 from kettle.retry.loop import Waits, retry
-from kettle_wire.commands.sessions import AgentReport, AgentWorker
 
 T = TypeVar("T")
 _LOOK: Final = Backoff(first=0.2, longest=2.0)
@@ -32,13 +29,6 @@ _FIRST_S: Final = 60.0
 log = logging.getLogger("distributed.kettle")
 
 
-class _Dismissed(msgspec.Struct, frozen=True):
-    """Orders for a job with which its session has nothing more to do."""
-
-    retire: list[str] = []
-    closing: bool = True
-
-
 class OwnSuperior:
     """The session of a job, for the agent of its scheduler."""
 
@@ -47,22 +37,10 @@ class OwnSuperior:
 
     async def report(self, report: Report) -> Orders:
         """See `kettle.dask.reports.Superior`."""
-        workers = [
-            AgentWorker(name=each.name, state=each.state, idle_s=each.idle_s, memory=each.memory)
-            for each in report.workers
-        ]
-        said = AgentReport(
-            workers=workers,
-            target=report.target,
-            idle_s=report.idle_s,
-            contact=report.contact,
-            versions=dict(report.versions),
-            wait=report.wait,
-        )
         try:
-            return await self._own.agent(said)
+            return await self._own.agent(report.sent())
         except RefusedError:
-            return _Dismissed()
+            return Dismissed()
         except BusError as error:
             raise PoolUnreachableError(str(error)) from error
 

@@ -16,6 +16,7 @@ from kettle.client import Client
 from kettle.client.errors import ClientError, CommandRefusedError
 from kettle.client.published import GatewayAccess, StreamNotOpenedError, open_stream
 from kettle.dask.credentials import Credentials
+from kettle.dask.reports import Dismissed, Orders, Report
 from kettle.dask.session_service import Limits, Situation, Wish
 from kettle.pki.certificates import make_request
 from kettle_wire.codes import RefusalCode
@@ -24,6 +25,8 @@ from kettle_wire.events import decode
 from kettle_wire.sessions import SessionAdapt, SessionSize
 
 KIND: Final = "dask"
+_OVER: Final = frozenset({RefusalCode.NOT_FOUND, RefusalCode.DENIED})
+"""A session that is forgotten, or that is no longer ours."""
 
 
 @asynccontextmanager
@@ -66,6 +69,7 @@ class PoolSessions:
             life=wish.life_s,
             idle=wish.idle_s,
             share=list(wish.share),
+            local=wish.local,
         )
         return situation_of(await self._client.sessions.create(new))
 
@@ -93,6 +97,15 @@ class PoolSessions:
     async def stop(self, session: str) -> Situation:
         """End it, and its jobs."""
         return situation_of(await self._client.sessions.stop(session))
+
+    async def report_scheduler(self, session: str, report: Report) -> Orders:
+        """Say how a scheduler is that is no job, and hear what it is to do."""
+        try:
+            return await self._client.sessions.report(session, report.sent())
+        except CommandRefusedError as error:
+            if error.code in _OVER:
+                return Dismissed()
+            raise
 
     async def credentials(self, session: str) -> Credentials:
         """A certificate of the session, for a key that is made here."""

@@ -5,6 +5,8 @@ from typing import Protocol
 
 import msgspec
 
+from kettle_wire.commands.sessions import AgentReport, AgentWorker
+
 
 class WorkerReport(msgspec.Struct, frozen=True, kw_only=True):
     """Of a worker, as the service is told of it."""
@@ -28,6 +30,28 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     versions: Mapping[str, str]
     wait: float
     """How long the answer may take if there is nothing to do, in seconds."""
+
+    def sent(self) -> AgentReport:
+        """As it travels."""
+        workers = [
+            AgentWorker(name=each.name, state=each.state, idle_s=each.idle_s, memory=each.memory)
+            for each in self.workers
+        ]
+        return AgentReport(
+            workers=workers,
+            target=self.target,
+            idle_s=self.idle_s,
+            contact=self.contact,
+            versions=dict(self.versions),
+            wait=self.wait,
+        )
+
+
+class Dismissed(msgspec.Struct, frozen=True):
+    """Orders for a scheduler with which its session has nothing more to do."""
+
+    retire: list[str] = []
+    closing: bool = True
 
 
 class Orders(Protocol):

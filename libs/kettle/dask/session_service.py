@@ -12,6 +12,7 @@ from typing import Protocol
 import msgspec
 
 from kettle.dask.credentials import Credentials
+from kettle.dask.reports import Orders, Report
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -36,6 +37,8 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     life_s: float | None = None
     idle_s: float | None = None
     share: Sequence[str] = ()
+    local: bool = False
+    """Its scheduler is a program of ours, and no job."""
 
 
 class Situation(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,6 +98,10 @@ class SessionService(Protocol):
 
     async def stop(self, session: str) -> Situation:
         """End it, and its jobs."""
+        ...
+
+    async def report_scheduler(self, session: str, report: Report) -> Orders:
+        """Say how a scheduler is that is no job, and hear what it is to do."""
         ...
 
     async def credentials(self, session: str) -> Credentials:

@@ -198,6 +198,7 @@ def job_ad(order: ServerOrder, profile: ServerProfile) -> Ad:
     size = order.size
     environment = [f"{name}={value}" for name, value in order.environment.items()]
     ad: Ad = {
+        "InteractiveJob": True,
         **profile.attributes,
         "Cmd": PROGRAM,
         "Arguments": join_v2(list(order.command)),

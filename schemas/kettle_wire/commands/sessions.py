@@ -56,6 +56,11 @@ class NewSession(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """Of the head; empty: that of the profile."""
     services: _Text = ""
     """Of the head, in the words of the submit command `services`; empty: those of the profile."""
+    local: bool = False
+    """
+    Of the kind `dask`: its scheduler is a program of who begins it, and no job. That program reports (`ReportScheduler`), and workers come
+    to it within its own network.
+    """
     environment: Annotated[dict[_Variable, Word], msgspec.Meta(max_length=100)] = {}
     """Recorded, and shown to who may look at the session: secrets belong into `files`."""
     files: Annotated[dict[_FileName, Text64], msgspec.Meta(max_length=20)] = {}
@@ -311,6 +316,13 @@ class AgentReport(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds that the answer may wait for something to do."""
 
 
+class ReportScheduler(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the scheduler of a session says that is a program of its owner's, and no job."""
+
+    session: _Which
+    report: AgentReport
+
+
 class AgentOrders(msgspec.Struct, frozen=True, kw_only=True):
     """What it is to do."""
 
@@ -388,6 +400,9 @@ SIGN_CERTIFICATE = Endpoint(
     callers=_PEOPLE,
     repeat=Repeat.QUERY,
     reads=False,
+)
+REPORT_SCHEDULER = Endpoint(
+    "sessions", "report", ReportScheduler, AgentOrders, callers=_PEOPLE, repeat=Repeat.HARMLESS
 )
 MEMBER_ASKS = Endpoint(
     "sessions", "member", MemberAsks, MemberAnswer, callers=(Caller.SHADOW,), repeat=Repeat.HARMLESS

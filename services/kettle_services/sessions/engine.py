@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from kettle_services.sessions.domain.ages import next_time
-from kettle_services.sessions.domain.decisions import NOTHING, Heard, decided
+from kettle_services.sessions.domain.decisions import Heard, decided, silent_at
 from kettle_services.sessions.domain.session import InteractiveSession, evolve
 from kettle_services.sessions.domain.state import STREAM
 from kettle_services.sessions.record import Record
@@ -39,6 +39,8 @@ class Engine:
         self._keep = keep
         self._most = most
         self._heard: dict[str, Heard] = {}
+        self._nothing: Final = Heard(at=time.time())
+        """Of who has not spoken since this began to listen."""
         self._looked: dict[str, _Looked] = {}
         self._tick = asyncio.Event()
         self.todo: Final = asyncio.Event()
@@ -59,7 +61,7 @@ class Engine:
 
     def heard(self, session: str) -> Heard:
         """What the program of its head said last."""
-        return self._heard.get(session, NOTHING)
+        return self._heard.get(session, self._nothing)
 
     def following(
         self, session: str, facts: Sequence[InteractiveEvent]
@@ -154,8 +156,10 @@ class Engine:
         if session.ended:
             return session.ended + self._keep
         times = [at for at in (next_time(session),) if at is not None]
-        idle_since = self.heard(session.id).idle_since
-        if session.target.idle and idle_since:
-            times.append(idle_since + session.target.idle)
+        heard = self.heard(session.id)
+        if session.target.idle and heard.idle_since:
+            times.append(heard.idle_since + session.target.idle)
+        if session.plan.local:
+            times.append(silent_at(session, heard))
         now = time.time()
         return min((at for at in times if at > now), default=0.0)

@@ -1,6 +1,6 @@
 """
 What the jobs of sessions ask, by way of their shadows: the program of a head reports and hears what to do, members have certificates
-and files.
+and files.  A scheduler that is no job reports as its owner.
 
 A shadow says which job asks, and the record which session that is of: what a job says of itself does not count.
 """
@@ -15,6 +15,7 @@ import msgspec
 from kettle.bus.ports import Asks, RefusedError
 from kettle.bus.retryable import UNHEARD
 from kettle.eventsourcing.command_pipeline import Decision
+from kettle_services.sessions.access import SessionAccess
 from kettle_services.sessions.certificates import Certificates
 from kettle_services.sessions.domain.decisions import Heard
 from kettle_services.sessions.domain.members import Member
@@ -29,6 +30,7 @@ from kettle_wire.commands.sessions import (
     AgentReport,
     MemberAnswer,
     MemberAsks,
+    ReportScheduler,
     SessionFiles,
     SignCertificate,
 )
@@ -47,9 +49,16 @@ class MemberQuestions:
     """Answers them."""
 
     def __init__(
-        self, engine: Engine, kept: KeptFiles, certificates: Certificates, bus: Asks, schedd: str
+        self,
+        engine: Engine,
+        access: SessionAccess,
+        kept: KeptFiles,
+        certificates: Certificates,
+        bus: Asks,
+        schedd: str,
     ) -> None:
         """`schedd`: whose jobs the members are."""
+        self._rights = access
         self._engine = engine
         self._kept = kept
         self._certificates = certificates
@@ -90,6 +99,20 @@ class MemberQuestions:
             raise RefusedError(
                 RefusalCode.DENIED, f"job {member.job} is not the head of session {session.name}"
             )
+        return await self._reported(session, report)
+
+    async def report(self, request: ReportScheduler, caller: Identity) -> Decision[AgentOrders]:
+        """A scheduler that is a program of its owner's reports, as those that are jobs do."""
+        session = self._rights.owned(request.session, caller)
+        if not session.plan.local:
+            raise RefusedError(
+                RefusalCode.DENIED, f"the scheduler of session {session.name} is a job: nobody speaks for it"
+            )
+        orders = await self._reported(session, request.report)
+        return Decision(lambda _position: orders)
+
+    async def _reported(self, session: InteractiveSession, report: AgentReport) -> AgentOrders:
+        """What a scheduler has to do, when there is something, or when the time that it waits is over."""
         now = time.time()
         own = {each.job for each in session.workers.values()}
         workers = [each for each in report.workers if each.name in own]
@@ -98,8 +121,11 @@ class MemberQuestions:
             retired=frozenset(each.name for each in workers if each.state == _RETIRED),
             target=report.target,
             idle_since=now - report.idle_s if report.idle_s else 0.0,
+            at=now,
         )
         said = report.contact, report.versions
+        if session.ended:
+            return _orders(session)
         if report.contact and said != (session.contact, session.versions) and self._may_say(session.id, now):
             seen = InteractiveSchedulerSeen(contact=report.contact, versions=report.versions)
             self._engine.settle(session.id, [seen])

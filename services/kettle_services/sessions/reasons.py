@@ -82,11 +82,16 @@ class Reasons:
 
 
 def _sentence(explanation: Explanation, verdict: Verdict | None) -> str:
-    """What `kettle why` says, without what somebody could do by hand."""
+    """
+    What `kettle why` says, without for how long it has waited, which is the first of what it says of one that does, and without what
+    somebody could do by hand.
+    """
     from kettle.client import WhyReport
     from kettle.client.explanations.job_state import answer  # only where something waits
 
     said = answer(
         WhyReport(job=explanation.job, explanation=explanation, verdict=verdict), now=time.time(), files=False
     )
+    if said.status == "idle" and len(said.sentences) > 1:
+        return " ".join(said.sentences[1:4])
     return " ".join(said.sentences[:2]) or explanation.reason or "it waits"

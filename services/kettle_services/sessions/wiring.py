@@ -65,7 +65,7 @@ async def serve(rt: Runtime, settings: SessionsSettings) -> None:
     asked = SessionCommands(
         engine, following, access, profiles, reasons, histories, kept, limit=settings.limit
     )
-    members = MemberQuestions(engine, kept, certificates, bus, settings.name)
+    members = MemberQuestions(engine, access, kept, certificates, bus, settings.name)
     pipeline = CommandPipeline(record)
     await bus.serve(
         "sessions",
@@ -80,6 +80,7 @@ async def serve(rt: Runtime, settings: SessionsSettings) -> None:
             pipeline.query(commands.FOLLOW_INTERACTIVE, asked.follow),
             pipeline.query(commands.LIST_PROFILES, asked.profiles),
             pipeline.query(commands.SIGN_CERTIFICATE, certificates.signed),
+            pipeline.command(commands.REPORT_SCHEDULER, members.report),
             pipeline.command(commands.MEMBER_ASKS, members.asks),
         ],
         version=VERSION,

@@ -83,7 +83,8 @@ class SessionsHere:
         self._answers()
         self.wish = wish
         await self.change(name=wish.name or "dask-1", wanted=wish.workers or 0, adapt=wish.adapt)
-        await self.start_scheduler()
+        if not wish.local:
+            await self.start_scheduler()
         return self.situation
 
     async def show(self, session: str) -> Situation:
@@ -116,6 +117,10 @@ class SessionsHere:
         self._answers()
         await self.end()
         return self.situation
+
+    async def report_scheduler(self, session: str, report: Report) -> Ordered:
+        assert self.wish.local
+        return await self.report(report)
 
     async def credentials(self, session: str) -> Credentials:
         return issued(session)
@@ -177,7 +182,7 @@ class SessionsHere:
 
     def start_workers(self) -> None:
         alive = [job for job, (task, _) in self.jobs.items() if not task.done()]
-        for _ in range(self.situation.wanted - (len(alive) - 1)):
+        for _ in range(self.situation.wanted - (len(alive) - (not self.wish.local))):
             place, end = self.place(), asyncio.Event()
             program = WorkerProgram(Member(self, leads=False), place, death_timeout_s=20)
             self.jobs[place.job] = asyncio.create_task(program.run(end)), end

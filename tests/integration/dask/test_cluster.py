@@ -85,6 +85,23 @@ async def test_a_cluster_computes_and_grows_and_shrinks(service: SessionsHere) -
     assert "ended" == service.situation.state
 
 
+async def test_a_scheduler_in_this_program_has_workers_that_are_jobs(service: SessionsHere) -> None:
+    """It publishes nothing, computes, gives workers up without losing a result, and ends with the object."""
+    async with cluster(service, 2, scheduler="local") as mine, Client(mine, asynchronous=True) as client:
+        await client.wait_for_workers(2, timeout=PATIENCE_S)
+        futures = client.map(lambda n: n * n, range(30), pure=False)
+        assert sum(n * n for n in range(30)) == sum(await client.gather(futures))
+        await mine.scale(1)
+        async with asyncio.timeout(PATIENCE_S):
+            while len(mine.scheduler_info["workers"]) != 1:
+                await asyncio.sleep(0.02)
+        assert sum(n * n for n in range(30)) == sum(await client.gather(futures))
+        assert {("worker", "tcp")} == set(service.published)
+        assert mine.scheduler_address.startswith("kettle://0.0/dask@127.0.0.1:")
+        assert mine.dashboard_link.startswith("http://127.0.0.1:")
+    assert "ended" == service.situation.state
+
+
 async def test_a_load_has_workers(service: SessionsHere) -> None:
     """Adapting starts at the minimum, and the scheduler asks for more when there is work."""
     async with cluster(service, minimum=0, maximum=2) as mine, Client(mine, asynchronous=True) as client:

@@ -33,6 +33,7 @@ from .published_parts import (
     upgraded,
     web_server,
 )
+from .smuggling import LAST, PASSED_ON, REFUSED
 
 HEAD = "Host: g\r\nAuthorization: Bearer alice\r\n"
 VISIT = Visit("alice", "192.0.2.1", "https", "g.example:8443", "/jobs/12.0/web", strips=True)
@@ -96,6 +97,43 @@ async def test_what_can_be_read_in_two_ways_never_reaches_the_job(request_text: 
         assert answer.startswith((b"HTTP/1.1 ", b"HTTP/1.0 ")), answer
         assert answer[9:10] == b"4", answer
         assert seen.data == b""
+
+
+def framed(data: bytes) -> int:
+    """How many requests these bytes are, each with a body as long as its head says."""
+    count = 0
+    while data:
+        head, end, data = data.partition(b"\r\n\r\n")
+        assert end, head
+        lines = dict(line.lower().split(b": ", 1) for line in head.split(b"\r\n")[1:])
+        assert not {b"transfer-encoding", b"content-length"} <= lines.keys(), head
+        if b"transfer-encoding" in lines:
+            assert b"chunked" == lines[b"transfer-encoding"], head
+            while (size := int(data.partition(b"\r\n")[0], 16)) > 0:
+                data = data.partition(b"\r\n")[2][size + 2 :]
+            data = data.removeprefix(b"0\r\n\r\n")
+        else:
+            data = data[int(lines.get(b"content-length", b"0")) :]
+        count += 1
+    return count
+
+
+async def test_no_request_is_smuggled_by_another_one() -> None:
+    """
+    Of a corpus of heads and bodies: what is ambiguous does not get to the job, and the rest is one request there.
+    """
+    places = {"p": "/jobs/12.0/web/", "h": HEAD, "l": HEAD.replace("\r\n", "\n")}
+    async with watched() as (made, seen):
+        for name, text in REFUSED.items():
+            answer = await ask(made.port, text.format(**places) + LAST)
+            assert b"4" == answer[9:10], (name, answer)
+            assert b"" == seen.data, (name, seen.data)
+        for name, text in PASSED_ON.items():
+            seen.data = b""
+            await ask(made.port, text.format(**places) + LAST)
+            await until(lambda: not len(made.uses))
+            assert 1 == framed(seen.data), (name, seen.data)
+            assert b"transfer_encoding" not in seen.data.lower(), name
 
 
 BAD_PATHS = [

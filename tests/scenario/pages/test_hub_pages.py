@@ -5,30 +5,24 @@ the token of the login in them.
 
 import asyncio
 import os
-import secrets
-import signal
-import socket
-import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-import aiohttp
 import pytest
 import pytest_asyncio
 from playwright.async_api import Browser
-from tests.integration.iam.issuer import TokenIssuer, signing_key, token_issuer
+from tests.integration.iam.issuer import TokenIssuer
 from tests.scenario.hub_programs import HubPrograms
 
 from kettle.client import select
 from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers import selection
-from kettle.testing.servers.held_port import held_port
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.jobs import JobId
 
 from .browser import DESKTOP
+from .hubs import IssuerHere, running_hub
 
 pytestmark = [
     pytest.mark.scenario,
@@ -40,50 +34,9 @@ pytestmark = [
     ),
 ]
 
-PORT: Final = held_port()
-ISSUER: Final = f"http://127.0.0.1:{PORT}"
-POOL: Final = "https://pool.example.org"
 LIFE_S: Final = 20
 LIVES: Final = 3
-SERVICES: Final = ("collector", "negotiator", "schedd", "shadow", "startd", "accounting", "iam", "gateway")
-RULES: Final = f"""
-[[rules]]
-when.issuer = "{ISSUER}"
-when.subject = '/^([a-z0-9_-]+)$/'
-owner = '\\1'
-"""
-CONFIG: Final = """
-c = get_config()
-c.JupyterHub.bind_url = {url!r}
-c.JupyterHub.hub_port = {hub}
-c.ConfigurableHTTPProxy.command = [{proxy!r}]
-c.ConfigurableHTTPProxy.api_url = "http://127.0.0.1:{api}"
-c.JupyterHub.authenticator_class = "generic-oauth"
-c.Authenticator.enable_auth_state = True
-c.Authenticator.auth_refresh_age = 0
-c.Authenticator.allow_all = True
-c.GenericOAuthenticator.login_service = "the laboratory"
-c.GenericOAuthenticator.client_id = "hub"
-c.GenericOAuthenticator.client_secret = "secret-of-the-hub"
-c.GenericOAuthenticator.authorize_url = "{issuer}/authorize"
-c.GenericOAuthenticator.token_url = "{issuer}/token"
-c.GenericOAuthenticator.userdata_from_id_token = True
-c.GenericOAuthenticator.username_claim = "sub"
-c.GenericOAuthenticator.scope = ["openid", "offline_access"]
-c.GenericOAuthenticator.extra_authorize_params = {{"resource": {pool!r}}}
-c.GenericOAuthenticator.oauth_callback_url = "{url}/hub/oauth_callback"
-c.JupyterHub.spawner_class = "kettle"
-c.KettleSpawner.gateway = {gateway!r}
-c.KettleSpawner.login_credential = "lab"
-c.KettleSpawner.profiles = [
-    {{"name": "notebook", "title": "Notebook", "about": "for everybody", "memory": 256}},
-    {{"name": "large", "title": "Large", "memory": 300}},
-]
-c.Spawner.cmd = ["/bin/sh", "-c", {command!r}, "sh"]
-c.Spawner.args = ["--allow-root"]
-c.Spawner.default_url = "/tree"
-c.Spawner.env_keep = ["PATH", "LANG"]
-"""
+HERE: Final = IssuerHere()
 WATCHES: Final = """
 import base64, json, os, sys, time
 with open(sys.argv[1], "w", 1) as seen:
@@ -98,75 +51,13 @@ with open(sys.argv[1], "w", 1) as seen:
 
 @pytest.fixture(scope="module")
 def configuration(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    rules = tmp_path_factory.mktemp("rules") / "rules.toml"
-    rules.write_text(RULES)
-    return {
-        "settings": {
-            "master": {"daemon_list": list(SERVICES)},
-            "iam": {"issuers": {ISSUER: [POOL]}},
-            "gateway": {"rest": True, "issuers": {ISSUER: [POOL]}},
-            "authorization": {"domain": "pool", "rules": str(rules)},
-            "startd": {"job_account": "own"},
-        }
-    }
+    return {"settings": HERE.settings(tmp_path_factory.mktemp("rules"))}
 
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def issuer() -> AsyncIterator[TokenIssuer]:
-    listener = socket.create_server(("127.0.0.1", PORT))
-    async with token_issuer(ISSUER, listener, key=signing_key()) as made:
-        made.expires_in, made.person = LIFE_S, "grace"
+    async with HERE.serving(life_s=LIFE_S) as made:
         yield made
-
-
-@asynccontextmanager
-async def hub(programs: HubPrograms, pool: ThrowawayPool, work: Path) -> AsyncGenerator[str]:
-    """A hub whose people come by the issuer; its address."""
-    url = f"http://127.0.0.1:{held_port()}"
-    (work / "watches.py").write_text(WATCHES)
-    single = Path(programs.python).parent / "jupyterhub-singleuser"
-    text = CONFIG.format(
-        url=url,
-        hub=held_port(),
-        api=held_port(),
-        proxy=programs.proxy,
-        issuer=ISSUER,
-        pool=POOL,
-        gateway=f"http://127.0.0.1:{(pool.home / 'gateway' / 'port').read_text()}",
-        command=f'{programs.python} {work}/watches.py {work}/seen & exec {single} "$@"',
-    )
-    (work / "jupyterhub_config.py").write_text(text)
-    environ = {**os.environ, "JUPYTERHUB_CRYPT_KEY": secrets.token_hex(32), "HOME": str(work)}
-    with (work / "hub.log").open("w") as log:
-        process = await asyncio.create_subprocess_exec(
-            programs.python,
-            "-m",
-            "jupyterhub",
-            cwd=work,
-            env=environ,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
-        try:
-            async with asyncio.timeout(PATIENCE_S), aiohttp.ClientSession() as session:
-                while True:
-                    assert process.returncode is None, (work / "hub.log").read_text()
-                    try:
-                        async with session.get(f"{url}/hub/login") as answer:
-                            if answer.status == 200:
-                                break
-                    except aiohttp.ClientError:
-                        pass
-                    await asyncio.sleep(0.1)
-            yield url
-        except BaseException:
-            sys.stderr.write((work / "hub.log").read_text())
-            raise
-        finally:
-            if process.returncode is None:
-                os.killpg(process.pid, signal.SIGTERM)
-                await process.wait()
 
 
 def files(place: Path) -> Iterator[tuple[str, bytes]]:
@@ -214,7 +105,11 @@ async def test_from_the_login_to_a_server_with_the_token_of_the_login(
         return signed[-1]
 
     issuer.signed = remembered  # type: ignore[method-assign]
-    async with hub(hub_programs, pool, tmp_path) as url:
+    (tmp_path / "watches.py").write_text(WATCHES)
+    watching = f'{hub_programs.python} {tmp_path}/watches.py {tmp_path}/seen & exec "$@"'
+    single = str(Path(hub_programs.python).parent / "jupyterhub-singleuser")
+    command = ["/bin/sh", "-c", watching, "sh", single]
+    async with running_hub(hub_programs, pool, issuer, tmp_path, page="/tree", command=command) as url:
         context = await seeing.new_context(viewport={"width": DESKTOP[0], "height": DESKTOP[1]})
         context.set_default_timeout(120_000)
         page = await context.new_page()

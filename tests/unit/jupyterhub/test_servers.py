@@ -58,7 +58,10 @@ def test_a_server_is_a_job_without_a_secret() -> None:
     assert "canary" not in msgspec.json.encode(ad).decode()
     assert "canary" not in repr(order)
     assert ad["WantSandboxImage"]
+    assert ad["InteractiveJob"]
     assert "Requirements" not in ad
+    patient = msgspec.structs.replace(PROFILE, attributes={"InteractiveJob": False})
+    assert not job_ad(order, patient)["InteractiveJob"]
     elsewhere = msgspec.structs.replace(PROFILE, requirements='SiteName == "X"', gpus=1, image="docker://lab")
     ad = job_ad(order, elsewhere)
     assert (ad["RequestGPUs"], ad["ContainerImageSource"]) == (1, "docker")

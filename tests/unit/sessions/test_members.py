@@ -7,11 +7,12 @@ import msgspec
 import pytest
 
 from kettle.bus.ports import RefusedError
+from kettle_services.sessions.access import SessionAccess
 from kettle_services.sessions.domain.session import InteractiveSession
 from kettle_services.sessions.members import MemberQuestions
-from kettle_wire.commands.sessions import AgentReport, MemberAsks
+from kettle_wire.commands.sessions import AgentReport, MemberAsks, ReportScheduler
 from kettle_wire.events.interactive import InteractiveEvent
-from kettle_wire.identity import daemon
+from kettle_wire.identity import Identity, daemon
 from kettle_wire.jobs import JobId
 
 from .one_session import OneSession, created
@@ -35,10 +36,14 @@ def running() -> tuple[Recorded, MemberQuestions, InteractiveSession]:
     one = OneSession(created("dask", workers=1))
     one.start_all()
     one.start_all()
-    engine = Recorded(one.session)
-    nothing = cast("Any", None)
-    questions = MemberQuestions(cast("Any", engine), nothing, nothing, nothing, "s")
+    engine, questions = asked(one.session)
     return engine, questions, one.session
+
+
+def asked(session: InteractiveSession) -> tuple[Recorded, MemberQuestions]:
+    engine, nothing = cast("Any", Recorded(session)), cast("Any", None)
+    access = SessionAccess(engine, lambda _caller: False, lambda _name: frozenset())
+    return engine, MemberQuestions(engine, access, nothing, nothing, nothing, "s")
 
 
 def asks(session: InteractiveSession, role: str, verb: str = "agent", **said: Any) -> MemberAsks:
@@ -73,3 +78,22 @@ async def test_only_the_head_is_a_head() -> None:
             await questions.asks(each, daemon("shadow"))
         assert refused.value.code == "denied"
     assert not engine.facts
+
+
+async def test_a_program_of_its_owners_speaks_for_a_session_without_a_head() -> None:
+    """Nobody else does, also not who may use the session; and nobody for a scheduler that is a job."""
+    one = OneSession(created("dask", workers=1))
+    plan = msgspec.structs.replace(one.session.plan, local=True)
+    target = msgspec.structs.replace(one.session.target, shared_with=["bob"])
+    engine, questions = asked(msgspec.structs.replace(one.session, plan=plan, target=target))
+    says = ReportScheduler(session=one.session.id, report=AgentReport(contact="kettle://0.0/dask"))
+    for name, code in (("bob", "denied"), ("eve", "not_found")):
+        with pytest.raises(RefusedError) as refused:
+            await questions.report(says, Identity("user", name))
+        assert code == refused.value.code
+    assert not engine.facts
+    await questions.report(says, Identity("user", "ann"))
+    assert 1 == len(engine.facts)
+    engine, questions = asked(one.session)
+    with pytest.raises(RefusedError, match="is a job"):
+        await questions.report(says, Identity("user", "ann"))

@@ -39,7 +39,8 @@ async def test_a_gateway_that_does_not_answer_is_no_failure_of_the_service(error
     session = msgspec.structs.replace(OneSession(created()).session, members={1: head})
     engine = SimpleNamespace(living={session.id: session})
     nothing = cast("Any", None)
-    members = MemberQuestions(cast("Any", engine), nothing, nothing, cast("Any", Silence(error)), "schedd")
+    silence = cast("Any", Silence(error))
+    members = MemberQuestions(cast("Any", engine), nothing, nothing, nothing, silence, "schedd")
     asks = MemberAsks(session=session.id, job=JobId(7, 0), attempt=1, verb="access", body=b"")
     with pytest.raises(RefusedError, match="the gateway does not answer") as refused:
         await members.asks(asks, daemon("shadow"))

@@ -5,7 +5,10 @@ It listens at free ports, publishes them as the services `dask` and `dashboard`,
 """
 
 import asyncio
-from typing import Final
+import re
+from typing import Any, Final
+
+from tornado.web import RedirectHandler
 
 from kettle.dask.comm import listen_as
 from kettle.dask.membership import Membership
@@ -18,6 +21,16 @@ from kettle.dask.versions import own_versions
 DASK: Final = "dask"
 DASHBOARD: Final = "dashboard"
 """The names of its services."""
+
+
+def lead_to_status(scheduler: JobScheduler, prefix: str) -> None:
+    """
+    Have the address of the service lead to the first page of the dashboard: Dask does that at the root of the server alone, whatever prefix
+    its pages have.
+    """
+    application: Any = scheduler.http_application
+    to_status = {"url": f"{prefix}/status", "permanent": False}
+    application.add_handlers(r".*", [(rf"{re.escape(prefix)}/?", RedirectHandler, to_status)])
 
 
 async def run_scheduler(
@@ -38,6 +51,7 @@ async def run_scheduler(
         dashboard_address=f"127.0.0.1:{dashboard_port}",
         http_prefix=f"/jobs/{placement.job}/{DASHBOARD}",
     ) as scheduler:
+        lead_to_status(scheduler, f"/jobs/{placement.job}/{DASHBOARD}")
         await membership.announce(scheduler.address)
         async with asyncio.TaskGroup() as tasks:
             published = [

@@ -44,8 +44,12 @@ def require_plain(request: web.Request) -> None:
     """
     if request.method in _FORBIDDEN:
         raise RequestRefused(405, ProblemCode.METHOD, f"{request.method} is not passed on to jobs")
+    if request.version not in {aiohttp.HttpVersion10, aiohttp.HttpVersion11}:
+        raise _ambiguous("a request on this connection is one of HTTP/1.0 or HTTP/1.1")
     if len(request.headers.getall(hdrs.HOST, ())) != 1:
         raise _ambiguous("a request has one header Host")
+    if len(request.headers.getall(hdrs.AUTHORIZATION, ())) > 1:
+        raise _ambiguous("who asks is said once: there are several headers Authorization")
     lengths = request.headers.getall(hdrs.CONTENT_LENGTH, ())
     codings = request.headers.getall(hdrs.TRANSFER_ENCODING, ())
     if len(lengths) + len(codings) > 1:

@@ -11,7 +11,7 @@ from kettle_wire.sessions import SessionPlan
 _RETRY_S: Final = 1.0
 _LONGEST_RETRY_S: Final = 120.0
 _IN_A_ROW: Final = 2
-_RELEASE_S: Final = 30.0
+_RELEASE_S: Final = 5.0
 _LONGEST_RELEASE_S: Final = 600.0
 _LEAD_S: Final = 120.0
 """A successor is ordered so long before a worker's time is over."""

@@ -61,6 +61,8 @@ def planned(new: NewSession, name: str, profile: Profile, session: str) -> tuple
         gpus=_size(profile, name, "gpus", new.size.gpus),
     )
     workers = _workers(new, name, profile)
+    if new.local and new.kind != "dask":
+        raise NotPossible(f"a session of the kind {new.kind} cannot be local: only schedulers of Dask are")
     if refusal := services_refusal(new.services) or sharing_refusal(new.share):
         raise NotPossible(refusal)
     command = new.command or profile.command or _COMMANDS.get(new.kind, [])
@@ -76,7 +78,7 @@ def planned(new: NewSession, name: str, profile: Profile, session: str) -> tuple
     of_head = usual if worker_command else sizes
     head = MemberPlan(
         command=words(command),
-        services=new.services or profile.services,
+        services="" if new.local else new.services or profile.services,
         environment=environment,
         cpus=of_head.cpus,
         memory=of_head.memory,
@@ -100,6 +102,8 @@ def planned(new: NewSession, name: str, profile: Profile, session: str) -> tuple
         site=new.site or profile.site,
         spread=profile.spread if new.spread is None else new.spread,
         worker_life=profile.worker_life,
+        interactive=profile.interactive,
+        local=new.local,
         grace=profile.grace,
         files=sorted(new.files),
         tokens=new.tokens,

@@ -27,6 +27,8 @@ from kettle_wire.events.interactive import (
     InteractiveWorkersRetiring,
 )
 
+SILENT_S: Final = 60.0
+"""A scheduler that is no job, and that says nothing for so long, is gone."""
 SHORT_RUNS: Final = 3
 """Heads in a row that run for a moment only, after which a session is given up."""
 _TURNS: Final = 50
@@ -42,6 +44,8 @@ class Heard(msgspec.Struct, frozen=True, kw_only=True):
     target: int | None = None
     idle_since: float = 0.0
     """Since when nobody has used the session, seconds since the epoch; 0: it is in use, or has not said."""
+    at: float = 0.0
+    """When it said that, or since when it is listened to; seconds since the epoch."""
 
 
 NOTHING: Final = Heard()
@@ -97,11 +101,21 @@ def _over(session: InteractiveSession, now: float, heard: Heard) -> list[Interac
         return [InteractiveClosing(outcome="expired", reason=f"its life of {_span(target.life)} is over")]
     if target.idle and heard.idle_since and now >= heard.idle_since + target.idle:
         return [InteractiveClosing(outcome="idle", reason=f"nobody has used it for {_span(target.idle)}")]
+    if session.plan.local and now >= silent_at(session, heard):
+        said = (
+            f"its scheduler, which is a program of {session.owner}'s, has said nothing for {_span(SILENT_S)}"
+        )
+        return [InteractiveClosing(outcome="failed", reason=said)]
     return []
 
 
+def silent_at(session: InteractiveSession, heard: Heard) -> float:
+    """When a scheduler that is no job is given up unless it says something."""
+    return max(session.created, heard.at) + SILENT_S
+
+
 def _head(session: InteractiveSession, now: float, _heard: Heard) -> list[InteractiveEvent]:
-    if session.head is not None:
+    if session.head is not None or session.plan.local:
         return []
     if (end := session.head_end) is not None and (closing := _end_of(session, end)) is not None:
         return [closing]
@@ -174,7 +188,11 @@ def _workers(session: InteractiveSession, now: float, _heard: Heard) -> list[Int
 
 
 def _may_begin(session: InteractiveSession) -> bool:
-    """Workers wait for their head: they run where it does, and find it by its job."""
+    """
+    Workers wait for their head: they run where it does, and find it by its job, or by what it says if it is none.
+    """
+    if session.plan.local:
+        return bool(session.contact)
     head = session.head
     return head is not None and (head.status == "running" or bool(head.job and session.head_ran))
 

@@ -49,6 +49,8 @@ def member_ad(session: InteractiveSession, role: MemberRole, site: str) -> Ad:
     }
     if plan.gpus:
         ad["RequestGPUs"] = plan.gpus
+    if session.plan.interactive in {"all", role}:
+        ad["InteractiveJob"] = True
     if session.plan.image:
         ad["ContainerImage"] = session.plan.image
     if session.plan.files:

@@ -20,7 +20,7 @@ from kettle.published.services import ServiceError, parse_services
 from kettle.runtime.toml_lines import TomlLines
 from kettle.terminal.nearest_names import did_you_mean
 from kettle.worker_pools.faults import Fault, PoolFileRefused, ValueRefused
-from kettle_wire.sessions import MOST_WORKERS, SessionKind
+from kettle_wire.sessions import MOST_WORKERS, InteractiveMembers, SessionKind
 
 _KINDS: Final = ("dask", "notebook", "process")
 _NAME_LONGEST: Final = 64
@@ -47,6 +47,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """What the head publishes, in the words of the submit command `services`."""
     environment: dict[str, str] = {}
     requirements: str = ""
+    interactive: InteractiveMembers = "head"
+    """Which of its jobs are interactive, as by `interactive = true` of a submission: a machine that keeps room for such jobs takes them."""
     site: str = ""
     spread: bool = False
     """Workers may run at other sites than the head."""

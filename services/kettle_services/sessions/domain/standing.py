@@ -17,6 +17,8 @@ def standing(session: InteractiveSession) -> tuple[SessionState, str]:
         return "ended", session.over
     if session.closing:
         return "stopping", session.over
+    if session.plan.local:
+        return _local(session)
     head, what = session.head, HEADS[session.kind]
     if head is None or head.status == "ordered":
         return _without_head(session, what)
@@ -32,6 +34,14 @@ def standing(session: InteractiveSession) -> tuple[SessionState, str]:
         return "starting", f"its {what} has the slot{place}: files and image are brought there"
     if session.kind == "dask" and not session.contact:
         return "starting", f"its {what} runs as job {head.job}, and has not said yet where it is reached"
+    return _with_workers(session)
+
+
+def _local(session: InteractiveSession) -> tuple[SessionState, str]:
+    """Of a session whose scheduler is no job."""
+    if not session.contact:
+        whose = f"a program of {session.owner}'s"
+        return "starting", f"its scheduler, which is {whose}, has not said yet where it is reached"
     return _with_workers(session)
 
 

@@ -1,0 +1,126 @@
+"""
+Clusters that cannot start: they say why at once, in the pool's own words, and start when the cause is gone, without another request.
+"""
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import pytest_asyncio
+
+from kettle.client import Client, prepare, select
+from kettle.retry.deadline import Deadline
+from kettle.testing.container_images import busybox_root
+from kettle.testing.patience import PATIENCE_S
+from kettle.testing.throwaway_pool import ThrowawayPool, merged
+from kettle_wire.commands.sessions import NewSession, SessionView
+from kettle_wire.sessions import SessionSize
+
+from .evidence import Evidence
+from .test_containers import WORKING
+
+pytestmark = [pytest.mark.scenario, pytest.mark.embedded]
+
+CPUS: Final = 2
+SLEEP: Final = (
+    "executable = /bin/sleep\narguments = 3600\ntransfer_executable = false\nrequest_memory = 16\nqueue 2\n"
+)
+SAYS_WHERE: Final = """
+import asyncio
+from kettle.client.sessions import OwnSession
+from kettle_wire.commands.sessions import AgentReport
+
+async def main():
+    own = OwnSession.of_job()
+    while True:
+        await own.agent(AgentReport(contact="test://here", wait=10.0))
+
+asyncio.run(main())
+"""
+PROFILES: Final = """
+[small]
+kind = "dask"
+python = {python}
+command = ["{{python}}", "-c", {says_where}]
+worker_command = ["/bin/sleep", "1000"]
+head_memory = 16
+memory = 16
+
+[program]
+kind = "process"
+memory = 16
+"""
+SLEEPS: Final = ["/bin/sleep", "1000"]
+
+
+@pytest.fixture(scope="module")
+def configuration(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    profiles = tmp_path_factory.mktemp("profiles") / "profiles.toml"
+    text = PROFILES.format(python=json.dumps(sys.executable), says_where=json.dumps(SAYS_WHERE))
+    profiles.write_text(text)
+    startd = {"job_account": "own", "container_runtimes": WORKING}
+    return {"cpus": CPUS, "settings": {"sessions": {"profiles": str(profiles)}, "startd": startd}}
+
+
+@pytest_asyncio.fixture
+async def client(pool: ThrowawayPool) -> AsyncIterator[Client]:
+    yield pool.client
+    for each in await pool.client.sessions.list():
+        await pool.client.sessions.stop(each.id)
+    async with asyncio.timeout(PATIENCE_S):
+        while await pool.client.sessions.list():
+            await asyncio.sleep(0.05)
+
+
+async def said(client: Client, session: str, sentence: str) -> SessionView:
+    """How it is when it says this of itself."""
+    patience = Deadline(PATIENCE_S)
+    while sentence not in f"{(shown := await client.sessions.show(session)).reason} {shown.summary}":
+        assert not patience.passed, (shown.reason, shown.summary)
+        await asyncio.sleep(0.02)
+    return shown
+
+
+async def test_a_full_pool_is_said_and_waited_for(client: Client, tmp_path: Path) -> None:
+    """Jobs of somebody have all slots; when they end the same session is ready with its worker."""
+    batch = (await client.submit(prepare(SLEEP, cwd=tmp_path))).cluster
+    async with asyncio.timeout(PATIENCE_S):
+        while {2} != {ad["JobStatus"] for ad in await client.jobs(select(batch))}:
+            await asyncio.sleep(0.02)
+    new = NewSession(kind="dask", profile="small", name="full", size=SessionSize(workers=1))
+    made = await client.sessions.create(new)
+    waits = await said(client, "full", "its scheduler waits as job")
+    assert ("queued", 0) == (waits.state, waits.running)
+    await said(client, "full", "those that could run it are taken")
+    await client.remove(select(batch))
+    async with asyncio.timeout(PATIENCE_S):
+        await client.sessions.wait(made.id, "ready")
+
+
+@pytest.mark.skipif(not WORKING, reason="needs bubblewrap or, as root, runc, and busybox")
+async def test_an_image_that_there_is_not_is_said_and_waited_for(client: Client, evidence: Evidence) -> None:
+    """The head is held, with the sentence of the machine, and runs when the image has come."""
+    tree = evidence.directory / "image"
+    new = NewSession(kind="process", profile="program", name="bare", command=SLEEPS, image=str(tree))
+    made = await client.sessions.create(new)
+    held = await said(client, "bare", "is held")
+    assert "queued" == held.state
+    assert str(tree) in held.reason
+    busybox_root(evidence.directory / "made").rename(tree)
+    async with asyncio.timeout(PATIENCE_S):
+        await client.sessions.wait(made.id, "ready")
+
+
+async def test_a_site_that_there_is_not_is_said_and_waited_for(client: Client, pool: ThrowawayPool) -> None:
+    """The requirement that no machine meets is told, with what there is; a machine of that site takes it."""
+    new = NewSession(kind="process", profile="program", name="far", command=SLEEPS, site="T2_New")
+    made = await client.sessions.create(new)
+    waits = await said(client, "far", "SiteName")
+    assert ("queued", True) == (waits.state, "T2_New" in waits.reason)
+    await pool.reconfigure(merged(pool.settings, {"startd": {"attributes": {"SiteName": "T2_New"}}}))
+    async with asyncio.timeout(PATIENCE_S):
+        await client.sessions.wait(made.id, "ready")
