@@ -20,10 +20,8 @@ from kettle.client import select
 from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers import selection
 from kettle.testing.throwaway_pool import ThrowawayPool, merged
-from kettle_wire.commands.sessions import NewSession
-from kettle_wire.sessions import SessionSize
 
-from .browser import DESKTOP, Looks
+from .browser import DESKTOP
 from .hubs import PERSON, POOL, SERVICES, IssuerHere, running_hub
 
 pytestmark = [
@@ -168,29 +166,3 @@ async def test_from_the_hub_to_a_notebook_and_the_dashboard_of_its_cluster(
             while (await pool.client.queue()).jobs:
                 await asyncio.sleep(0.1)
         await context.close()
-
-
-async def test_a_dashboard_is_a_click_away_from_the_page_of_its_session(
-    look: Looks, pool: ThrowawayPool, drawn: None
-) -> None:
-    """
-    From the list of sessions to one of them, which is scaled there, and to the dashboard of its scheduler, which draws its workers.
-    """
-    size = SessionSize(workers=1, cpus=1, memory=300)
-    await pool.client.sessions.create(NewSession(kind="dask", profile="drawn", name="fits", size=size))
-    async with look.at("/sessions") as seen:
-        await seen.page.click("th a:text-is('fits')")
-        await seen.page.wait_for_selector(".title .session-ready")
-        await seen.page.wait_for_selector("dd:has-text('1 of 1')")
-        await seen.page.wait_for_selector("[data-live-state=on]")
-        await seen.page.click("text=Scale, restart or stop it")
-        await seen.page.fill("[name=workers]", "2")
-        await seen.page.click("button[value=scale]")
-        await seen.page.wait_for_selector("dd:has-text('2 of 2')")
-        await seen.page.click(".services a:text-is('dashboard')")
-        await seen.page.click("a:text-is('Workers')")
-        await seen.page.wait_for_selector(".slick-row >> nth=2")
-    await pool.client.sessions.stop("fits")
-    async with asyncio.timeout(PATIENCE_S):
-        while (await pool.client.queue()).jobs:
-            await asyncio.sleep(0.1)
