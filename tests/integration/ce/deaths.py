@@ -125,7 +125,9 @@ async def _files(place: Path) -> AsyncGenerator[NodeFiles | None]:
 async def look_after(dsn: str, settings: BatchSettings, place: Path, name: str) -> None:
     """Begin a job, or go on with it, until its end is reported."""
     async with PgLog.connect(dsn, patience=PATIENCE_S) as log, _files(place) as files:
-        world = World(settings, place, log=log, working_set=PgWorkingSet(log.database), files=files)
+        known = PgWorkingSet(log.database)
+        # No claim is another's, or a job would have the name of one before it.
+        world = World(settings, place, log=log, working_set=known, files=files, number=[*STEPS].index(name))
         async with world.running() as entrypoint:
             await entrypoint.well()
             if not entrypoint.claims:
@@ -155,7 +157,7 @@ async def _remove(world: World, entrypoint: Entrypoint) -> None:
     run = entrypoint.claims[claim].run
     assert run is not None
     order = Deactivation(
-        key=ClaimKey(claim, "secret 1"),
+        key=ClaimKey(claim, f"secret {claim.rpartition('#')[2]}"),
         job=run.job,
         attempt=run.attempt,
         ending=Ending(code=HoldCode.UserRequest, reason="somebody said so"),
