@@ -203,7 +203,7 @@ def example(kind: inspect.Type, *, number: int = 1, text: str = "x") -> Any:  # 
             return fields if kind.tag_field is None else {kind.tag_field: kind.tag} | fields
         case inspect.StrType(pattern=str(pattern)) if not re.search(pattern, text):
             longest = 64 if kind.max_length is None else min(kind.max_length, 64)
-            tries = ("0" * 64, "X" * longest, "0" * 8)
+            tries = ("0" * 64, "X" * longest, "0" * 8, "00:00:00:00:00:00")
             fits = (each for each in tries if len(each) <= longest and re.search(pattern, each))
             return next(fits, tries[1])
         case _:

@@ -67,8 +67,9 @@ def queue(place: Path) -> LocalQueue:
 def world(queue: LocalQueue, place: Path, person: str, tmp_path: Path) -> World:
     sandboxes = tmp_path / "sandboxes"
     sandboxes.mkdir()
-    for each in (sandboxes, *list(sandboxes.parents)[:3]):
-        each.chmod(0o755)
+    for each in (sandboxes, *sandboxes.parents):
+        if not each.stat().st_mode & 0o001:  # jobs of another account have to get there
+            each.chmod(0o755)
     system, hasty = Watched(queue, Accounts()), Watched(queue, Accounts())
 
     @asynccontextmanager
