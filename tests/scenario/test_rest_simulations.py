@@ -55,6 +55,7 @@ async def followed(rest: Rest, name: str) -> list[Any]:
     """All that is told of one until it is over."""
     async with rest.session.get(f"/v2/simulations/{name}/events") as stream:
         lines = [line async for line in stream.content]
+        assert 200 == stream.status, lines
     found = [json.loads(line.removeprefix(b"data: ")) for line in lines if line.startswith(b"data: ")]
     assert found.pop() == {"reason": "the simulation is over, and that was its last event"}
     return found

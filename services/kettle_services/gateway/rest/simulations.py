@@ -62,6 +62,8 @@ _TAIL: Final = 4096
 _LARGEST_RESULT: Final = 8 << 20
 _OVER: Final = ("held", "done", "failed", "removed")
 _AGAIN_S: Final = 60.0
+_NOTHING_THERE: Final = frozenset({RefusalCode.NOT_FOUND, RefusalCode.NOT_RUNNING, RefusalCode.UNREADABLE})
+"""Of a file: the job has left none, does not run any more, or its sandbox has none yet or any more."""
 
 
 class Simulations:
@@ -243,7 +245,7 @@ async def _with_files(view: SimulationView, source: JobSource) -> SimulationView
             return msgspec.structs.replace(view, runs=result.runs, skipped=result.skipped)
         said = (await source.open(STDERR, -_TAIL, _TAIL)).data
     except CommandRefusedError as error:
-        if error.code not in {RefusalCode.NOT_FOUND, RefusalCode.NOT_RUNNING}:
+        if error.code not in _NOTHING_THERE:
             raise
         return view  # it has written nothing yet, or its end is about to be recorded
     except msgspec.MsgspecError:
