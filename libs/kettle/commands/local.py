@@ -95,10 +95,6 @@ class LocalCommands:
         """There is nothing to give up."""
 
 
-class _TooMuchError(Exception):
-    """More than anybody needs, from a program that others have written."""
-
-
 class _Spoken(asyncio.SubprocessProtocol):
     """What a command writes until its end, and that of everything which has its pipes."""
 

@@ -43,6 +43,7 @@ ACTED_ON: Final = frozenset({
     "onlocalremove", "onlocalremoveretries",
     "commoninputfiles", "dagnodename", "failurefiles", "islinux", "iswindows", "jobaccount", "otherjobremoverequirements", "suspendjobatexec", "recentdaemoncoredutycycle", "startd",
     "jobrequiressandbox", "machinecount", "nodecount", "parallelhosts", "parallelschedulinggroup", "parallelshutdownpolicy",
+    "canhibernate", "computeentrypoint", "entrypointvos", "keepoutputsonmachine", "keptoutputsof", "totalroutedjobs", "totalunroutedjobs",
     "returnvalue", "scitokensfile", "terminatedbysignal", "timetolive", "tryingcontainers",
 })  # fmt: skip
 """In lower case. Some are only words in the code, which a job does not need."""

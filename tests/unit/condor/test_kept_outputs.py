@@ -1,6 +1,6 @@
 """What jobs of nodes say so that results stay on machines and are found there."""
 
-from typing import Any
+from collections.abc import Sequence
 
 import pytest
 
@@ -8,10 +8,11 @@ from kettle.classad import ClassAd, evaluate_attribute
 from kettle.submit.expansion import Submission
 from kettle_services.condor.dagman.kept_outputs import with_kept_outputs
 from kettle_wire.ads import Ad
+from kettle_wire.ads.types import Scalar
 
 
-def made(ad: Ad, **more: Any) -> Submission:
-    return Submission(**{"ad": ad, "columns": [], "rows": [[]], **more})
+def made(ad: Ad, columns: Sequence[str] = (), row: Sequence[Scalar] = ()) -> Submission:
+    return Submission(ad=ad, columns=[*columns], rows=[[*row]])
 
 
 def rank(submission: Submission, machine: Ad) -> object:
@@ -42,5 +43,5 @@ def test_a_node_that_nobody_waits_for_keeps_nothing_and_a_rank_of_its_own_stays(
     assert own is with_kept_outputs(own, schedd="ap", parents=[7], has_children=True)
     first = with_kept_outputs(made({"Rank": 0.0}), schedd="ap", parents=[], has_children=True)
     assert {"Rank": 0.0, "KeepOutputsOnMachine": True} == first.ad
-    in_a_column = made({}, columns=["Rank"], rows=[[1]])
+    in_a_column = made({}, columns=["Rank"], row=[1])
     assert in_a_column is with_kept_outputs(in_a_column, schedd="ap", parents=[7], has_children=False)

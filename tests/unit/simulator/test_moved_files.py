@@ -157,7 +157,7 @@ def test_machines_on_demand_have_no_links(tmp_path: Path) -> None:
     study = tmp_path / "study.toml"
     study.write_text(
         'model = "kettle"\n[platform]\nlink = "1 Gbit/s"\n[workload]\njobs = 1\nduration = 1\nreads = 5\n'
-        '[[pool]]\nname = "cloud"\nmax = 2\n[[pool.offer]]\nname = "large"\nprovider = "any"\ncpus = 8\n'
+        '[[pool]]\nname = "cloud"\nmax = 2\n[[pool.offer]]\nname = "large"\nprovider = "any"\ncpus = 8\nmemory = 8192\n'
     )
     with pytest.raises(SimulationFileError, match="pool: machines on demand have no links"):
         read(study)

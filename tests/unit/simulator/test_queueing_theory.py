@@ -136,10 +136,11 @@ def _estimate(work: Workload, waits: NDArray[np.float64], name: str) -> tuple[fl
         beyond.append(np.array(_waits(work, 1, speed=servers)) / _US - load / (1.0 - load) / servers)
     means, *controls = (column.reshape(BATCHES, -1).mean(axis=1) for column in (waits, *beyond))
     known = np.column_stack([np.ones(BATCHES), *(each for each in controls if each.std() > 1e-9)])
-    solved, *_ = np.linalg.lstsq(known, means, rcond=None)
+    covariance = np.linalg.inv(known.T @ known)
+    solved = covariance @ (known.T @ means)
     left = means - known @ solved
     freedom = BATCHES - known.shape[1]
-    spread = float(left @ left) / freedom * float(np.linalg.inv(known.T @ known)[0, 0])
+    spread = float(left @ left) / freedom * float(covariance[0, 0])
     return float(solved[0]), t_within(CONFIDENCE, freedom) * math.sqrt(spread)
 
 
