@@ -56,7 +56,12 @@ async def judged(program: str, url: str, token: str, directory: Path) -> Judged:
     headers = directory / "headers.json"
     headers.write_text(json.dumps({"Authorization": f"Bearer {token}"}))
     words = [program, url, "--quiet", f"--only-categories={','.join(BARS)}", f"--chrome-flags={FLAGS}"]
-    words += [f"--max-wait-for-load={LOADED_MS}", "--output=json", f"--output-path={report}", f"--extra-headers={headers}"]
+    words += [
+        f"--max-wait-for-load={LOADED_MS}",
+        "--output=json",
+        f"--output-path={report}",
+        f"--extra-headers={headers}",
+    ]
     chromium = next(filter(None, map(shutil.which, PROGRAMS)))
     environ = {**os.environ, "CHROME_PATH": str(chromium)}
     said = await execute(words, directory, environ, within_s=WITHIN_S)
