@@ -24,6 +24,8 @@ KINDS: Final[Mapping[str, str]] = {
 """In the order in which a reader wants them: what he has to act on first."""
 _NOTHING: Final = "\nNo release has been made yet.\n"
 _VERSION: Final = re.compile(r"\d+\.\d+\.\d+")
+_LINK: Final = re.compile(r"\]\(\.\./(?!\.\./)")
+"""A fragment is in docs/changes, the changelog at the top."""
 _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d")
 
 
@@ -42,7 +44,8 @@ def section(version: str, day: str, directory: Path) -> str:
     """The text of one release; each sentence of a fragment is a line of its own, and a fragment one entry."""
     by_kind: dict[str, list[str]] = {kind: [] for kind in KINDS}
     for kind, path in fragments(directory):
-        lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+        text = _LINK.sub("](docs/", path.read_text(encoding="utf-8"))
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
         by_kind[kind].append("- " + "\n  ".join(lines))
     parts = [f"## {version} ({day})"]
     parts += [f"### {KINDS[kind]}\n\n" + "\n".join(entries) for kind, entries in by_kind.items() if entries]

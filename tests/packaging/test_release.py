@@ -34,10 +34,10 @@ def test_fragments_become_a_section(top: Path, tmp_path: Path) -> None:
     changelog = script(top, "changelog")
     (tmp_path / "README.md").write_text("no fragment")
     (tmp_path / "b.added.md").write_text("It does more.\nMuch more.\n")
-    (tmp_path / "24-a.security.md").write_text("It is safe.\n")
+    (tmp_path / "24-a.security.md").write_text("It is [safe](../how-to/safe.md).\n")
     text = changelog.section("0.2.0", "2026-12-01", tmp_path)
     assert (
-        "## 0.2.0 (2026-12-01)\n\n### Security\n\n- It is safe.\n\n### Added\n\n- It does more.\n  Much more.\n"
+        "## 0.2.0 (2026-12-01)\n\n### Security\n\n- It is [safe](docs/how-to/safe.md).\n\n### Added\n\n- It does more.\n  Much more.\n"
         == text
     )
     first = changelog.with_section("# Changelog\n\nWords.\n\nNo release has been made yet.\n", text)
@@ -54,7 +54,7 @@ def test_every_fragment_is_in_the_changelog(top: Path) -> None:
     changelog = script(top, "changelog")
     text = changelog.section("0.2.0", "2026-12-01", top / "docs" / "changes")
     for _, path in changelog.fragments(top / "docs" / "changes"):
-        assert path.read_text().splitlines()[0].strip() in text, path
+        assert path.read_text().splitlines()[0].strip().replace("](../", "](docs/") in text, path
 
 
 def test_the_bill_of_materials_is_the_lock(top: Path, pyproject: dict[str, Any]) -> None:

@@ -15,6 +15,7 @@ import msgspec
 import pytest
 
 from kettle.execution.system.linux import start_time
+from kettle.matchmaking.machine_abilities import UNLESS_TOLD
 from kettle.testing.processes import KnownProcess, end_parent
 from kettle.testing.submit_side import SubmitSide, inline, job_ad, output, script
 from kettle.testing.transfer_plugin import install
@@ -445,7 +446,9 @@ async def test_xrootd_is_advertised_where_its_program_works(
 
     methods = str(ad["HasFileTransferPluginMethods"]).split(",")
     assert expected is ("root" in methods)
-    assert "s3" in methods
+    usual = str(UNLESS_TOLD["HasFileTransferPluginMethods"]).split(",")
+    assert usual == [method for method in methods if "root" not in method]
+    assert UNLESS_TOLD["HasPerFileEncryption"] is ad["HasPerFileEncryption"]
 
 
 @pytest.fixture

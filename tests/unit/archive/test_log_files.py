@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from kettle.archive import (
@@ -12,6 +13,7 @@ from kettle.archive import (
     archived_frames,
     archived_shards,
 )
+from kettle.archive.manifest import NAME, Manifest
 from kettle.eventsourcing.log import IMPORTED, LogError
 from kettle.eventsourcing.memory import MemoryLog
 from kettle_services.cli.log.importing import imported
@@ -105,6 +107,20 @@ async def test_a_changed_file_is_refused(tmp_path: Path) -> None:
     (events,) = (tmp_path / SHARD).glob("*.events.parquet")
     events.write_bytes(events.read_bytes()[:-1] + b"x")
     with pytest.raises(DamagedArchiveError, match="SHA-256"):
+        await _frames(tmp_path)
+
+
+@pytest.mark.parametrize(("lost", "after"), [(0, 0), (1, 1)])
+async def test_a_log_with_a_gap_is_refused_with_its_place(tmp_path: Path, lost: int, after: int) -> None:
+    """Nobody who reads it gets what comes behind the gap, the simulator neither."""
+    _written(tmp_path, piece_events=2)
+    path = tmp_path / SHARD / NAME
+    manifest = msgspec.json.decode(path.read_bytes(), type=Manifest)
+    del manifest.pieces[lost]
+    path.write_bytes(msgspec.json.encode(manifest))
+    with pytest.raises(
+        DamagedArchiveError, match=f"does not follow position {after}: it is not the whole log"
+    ):
         await _frames(tmp_path)
 
 

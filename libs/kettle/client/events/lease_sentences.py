@@ -4,18 +4,7 @@ from typing import assert_never
 
 from kettle.client.events.host_sentences import host_sentence
 from kettle.terminal.quantities import counted, duration
-from kettle_wire.events.host import (
-    HostAsleep,
-    HostAwake,
-    HostBroken,
-    HostEvent,
-    HostFenced,
-    HostForgotten,
-    HostHibernating,
-    HostMended,
-    HostNotWoken,
-    HostWaking,
-)
+from kettle_wire.events.host import HostEvent
 from kettle_wire.events.lease import (
     BreakerEvent,
     LeaseAccepted,
@@ -70,41 +59,17 @@ _PLAIN = {
 
 def elastic_sentence(event: ElasticEvent) -> tuple[str, str]:
     """What an event says, and its meaning for colours."""
-    match event:
-        case PlanMade():
-            return _plan(event), ""
-        case PoolChanged() | PoolPaused() | PoolResumed() | PoolRetired():
-            return _of_pool(event), "strong"
-        case OrphanFound() | OrphanRemoving() | OrphanGone():
-            return _of_orphan(event)
-        case (
-            HostHibernating()
-            | HostFenced()
-            | HostAsleep()
-            | HostWaking()
-            | HostNotWoken()
-            | HostBroken()
-            | HostAwake()
-            | HostMended()
-            | HostForgotten()
-        ):
-            return host_sentence(event)
-        case (
-            OfferClosed()
-            | OfferOpened()
-            | OfferMeasured()
-            | TemplateClosed()
-            | TemplateOpened()
-            | ProviderClosed()
-            | ProviderOpened()
-            | ProviderFrozen()
-            | ProviderThawed()
-        ):
-            return _of_breaker(event)
-        case LeaseBooting() | LeaseJoining() | LeaseValidating() | LeaseReady() | LeaseBusy():
-            return _PLAIN[type(event)]
-        case _:
-            return _of_lease(event)
+    if isinstance(event, PlanMade):
+        return _plan(event), ""
+    if isinstance(event, PoolEvent):
+        return _of_pool(event), "strong"
+    if isinstance(event, OrphanEvent):
+        return _of_orphan(event)
+    if isinstance(event, HostEvent):
+        return host_sentence(event)
+    if isinstance(event, BreakerEvent):
+        return _of_breaker(event)
+    return _of_lease(event)
 
 
 def _plan(event: PlanMade) -> str:

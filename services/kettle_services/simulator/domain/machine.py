@@ -10,6 +10,7 @@ from typing import Final
 
 import msgspec
 
+from kettle.matchmaking.machine_abilities import UNLESS_TOLD
 from kettle_wire.ads import Ad, Expr, Scalar
 
 _DISK_KIB: Final = 1 << 40
@@ -57,7 +58,7 @@ def bare(name: str, cpus: int, memory: int, like: Machine | None = None) -> Mach
     ad: Ad = {
         "Arch": "X86_64",
         "OpSys": "LINUX",
-        "HasFileTransfer": True,
+        **UNLESS_TOLD,
         "Start": True,
         "Requirements": Expr("Start && WithinResourceLimits"),
         "WithinResourceLimits": Expr(_LIMITS),

@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Final
 
 from kettle.classad import NOTHING, ClassAd, EvaluationFailed, Node, evaluate, parse, unparse
+from kettle.matchmaking.machine_abilities import ALWAYS
 from kettle_services.startd.domain.expression_rewriting import rewritten
 from kettle_services.startd.domain.slots.resources import STANDARD, Resources
 from kettle_services.startd.domain.slots.slot import Slot, attribute_of
@@ -205,9 +206,7 @@ def _common(machine: Machine, name: str, resources: Resources, *, now: float) ->
         "Draining": machine.draining,
         **({"DrainingRequestId": drain.id, "DrainReason": drain.reason} if drain is not None else {}),
         **machine.conditions,
-        "HasFileTransfer": True,
-        "HasSelfCheckpointTransfers": True,
-        "HasJobDeferral": True,
+        **ALWAYS,
         "DaemonStartTime": facts.started,
         "MyCurrentTime": int(now),
         **machine.tried,

@@ -52,7 +52,6 @@ def plugin_attributes(plugins: list[Plugin], *, bus: str, ca: str = "") -> Ad:
     methods = dict.fromkeys(method for plugin in plugins for method in plugin.methods)
     return {
         "HasFileTransferPluginMethods": ",".join(methods),
-        "HasJobTransferPlugins": True,
         "HasPerFileEncryption": is_wanted(bus, ca) or all(_private(url.strip()) for url in bus.split(",")),
     }
 

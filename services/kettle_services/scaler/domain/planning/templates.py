@@ -9,6 +9,7 @@ from typing import Final
 
 from kettle.classad.printing import quoted_string
 from kettle.matchmaking import Amounts
+from kettle.matchmaking.machine_abilities import UNLESS_TOLD
 from kettle.matchmaking.machine_owners import of_group
 from kettle_wire.ads import Ad, Expr
 from kettle_wire.ads.types import Scalar
@@ -72,7 +73,7 @@ def slot_ad(
     return {
         "Arch": "X86_64",
         "OpSys": "LINUX",
-        "HasFileTransfer": True,
+        **UNLESS_TOLD,
         **(learned or {}),
         "MyType": "Machine",
         "Name": f"slot1@{name}",
