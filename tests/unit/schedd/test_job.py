@@ -28,6 +28,7 @@ from kettle_wire.events import (
     JobCompleted,
     JobContinued,
     JobDisconnected,
+    JobEdited,
     JobEvent,
     JobHeld,
     JobReconnected,
@@ -113,6 +114,14 @@ def test_a_removed_job_that_finishes_stays_removed() -> None:
     assert not job.over
     assert [JobVacated] == [type(event) for event in decide(job, finish())]
     assert given(assign, remove, finish()).over
+
+
+def test_a_removed_job_asks_for_nothing_more() -> None:
+    """It leaves the queue with the end of its attempt, however this ended: nothing can be recorded of it after that."""
+    ending = Ending(code=34, reason="it ran out of memory")
+    ran_out = End(attempt=1, claim="c", result=AttemptResult(ending=ending), more={"RequestMemory": 64})
+    assert [JobVacated] == [type(event) for event in decide(given(assign, remove), ran_out)]
+    assert [JobVacated, JobEdited] == [type(event) for event in decide(given(assign, hold), ran_out)]
 
 
 def test_a_held_job_that_finishes_is_completed() -> None:

@@ -385,7 +385,8 @@ def _failed(job: Job, command: End, ending: Ending) -> list[JobEvent]:
     )
     if hold:
         return [vacated, JobHeld(code=ending.code, subcode=ending.subcode, reason=ending.reason)]
-    return [vacated, JobEdited(attributes=command.more)] if command.more else [vacated]
+    more = command.more if job.status != "removed" else {}  # this one leaves the queue now
+    return [vacated, JobEdited(attributes=more)] if more else [vacated]
 
 
 def _cool_down(job: Job, command: End, ending: Ending) -> float:
