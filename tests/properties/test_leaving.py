@@ -151,7 +151,7 @@ def test_all_agree_on_who_is_in_the_queue(
         assert kept == queue.staying.kept
         assert all(queue.jobs[job].job.kept and queue.ad(job)["KeptInQueue"] is True for job in kept)
         live = sum(not entry.job.ended and entry.job.runnable for entry in queue.jobs.values())
-        assert live == sum(count for *_, count in queue.requests("alice"))
+        assert live == sum(count for *_, count in queue.demand.requests("alice"))
     again = Queue("ap")
     restore(again, world.rows.items())
     for other in (again, world.replay.queue()):

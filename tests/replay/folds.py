@@ -65,14 +65,14 @@ def shown(folded: Queue) -> Folded:
     """A queue in full."""
     return {
         "newest_cluster": folded.newest_cluster,
-        "tally": folded.tally,
+        "tally": folded.tally.by_submitter,
         "clusters": {number: [each.size, _mask(each), each.at] for number, each in folded.clusters.items()},
         "jobs": {str(job): [entry.job, folded.ad(job)] for job, entry in folded.jobs.items()},
         "claims": {
             name: [claim.granted.startd, claim.granted.slot, claim.granted.lease, claim.at, str(claim.job)]
             for name, claim in folded.claims.items()
         },
-        "requests": {submitter: folded.requests(submitter) for submitter in folded.demand},
+        "requests": {submitter: folded.demand.requests(submitter) for submitter in folded.demand.on_machines},
     }
 
 

@@ -86,12 +86,12 @@ def test_an_offer_is_made_when_it_is_due_and_taken_back_when_time_moves() -> Non
         ClusterSubmitted(cluster=1, owner="anna", ad={"CronMinute": "*"}, columns=[], rows=[[]]),
         1,
     )
-    assert [] == queue.requests("anna")
+    assert [] == queue.demand.requests("anna")
     queue.due(JOB)
-    assert [JOB] == [request[1] for request in queue.requests("anna")]
+    assert [JOB] == [request[1] for request in queue.demand.requests("anna")]
     (event,) = decide(queue.jobs[JOB].job, Defer(MINUTE))
     queue.apply("job/1.0", event, 2)
-    assert ([], {JOB: False}) == (queue.requests("anna"), queue.deferred)
+    assert ([], {JOB: False}) == (queue.demand.requests("anna"), queue.waiting.deferred)
     assert MINUTE == queue.ad(JOB)["DeferralTime"]
 
 
@@ -113,15 +113,15 @@ def test_the_next_time_of_a_job_that_cooled_down_is_not_missed() -> None:
         ),
     ):
         queue.apply("job/1.0", event, 2)
-    assert ({JOB}, {}) == (queue.cooling, queue.deferred)
+    assert ({JOB}, {}) == (queue.waiting.cooling, queue.waiting.deferred)
     queue.cooled(JOB)
 
     (deferred,) = decide(queue.jobs[JOB].job, Defer(MINUTE))
     queue.apply("job/1.0", deferred, 3)
 
-    assert (set(), {JOB: False}) == (queue.cooling, queue.deferred)
+    assert (set(), {JOB: False}) == (queue.waiting.cooling, queue.waiting.deferred)
     queue.due(JOB)
-    assert [JOB] == [request[1] for request in queue.requests("anna")]
+    assert [JOB] == [request[1] for request in queue.demand.requests("anna")]
 
 
 def test_a_running_job_is_not_deferred() -> None:
@@ -190,14 +190,14 @@ async def test_a_job_that_has_cooled_is_offered_at_once() -> None:
             ("job/1.0", JobVacated(attempt=1, ending=Ending(code=1007, reason=""), cool_down=0.05)),
         ):
             queue.apply(stream, event, 1)
-        assert ({JOB}, {}) == (queue.cooling, queue.deferred)
+        assert ({JOB}, {}) == (queue.waiting.cooling, queue.waiting.deferred)
         running = tasks.create_task(clock.watch_times())
         await asyncio.sleep(0)
         recorder.start_cooldown(JOB)
         async with asyncio.timeout(PATIENCE_S):
             await offered.wait()
         running.cancel()
-    assert [JOB] == [request[1] for request in queue.requests("anna")]
+    assert [JOB] == [request[1] for request in queue.demand.requests("anna")]
 
 
 @pytest.mark.parametrize(

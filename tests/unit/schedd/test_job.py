@@ -117,7 +117,9 @@ def test_a_removed_job_that_finishes_stays_removed() -> None:
 
 
 def test_a_removed_job_asks_for_nothing_more() -> None:
-    """It leaves the queue with the end of its attempt, however this ended: nothing can be recorded of it after that."""
+    """
+    It leaves the queue with the end of its attempt, however this ended: nothing can be recorded of it after that.
+    """
     ending = Ending(code=34, reason="it ran out of memory")
     ran_out = End(attempt=1, claim="c", result=AttemptResult(ending=ending), more={"RequestMemory": 64})
     assert [JobVacated] == [type(event) for event in decide(given(assign, remove), ran_out)]

@@ -166,9 +166,9 @@ async def test_measured_use_is_seen_while_the_attempt_lives() -> None:
         await ap.policies.evaluate_all()
         assert ["the job was held"] == [stop.ending.reason for stop in await ap.stops()]
         await ap.told(Ended(result=AttemptResult(ending=Ending(code=1022, reason="held"))))
-        assert {} == ap.queue.measured
+        assert {} == ap.queue.live.measured
         await ap.told(Used(usage=Usage(memory_kib=1)))
-        assert {} == ap.queue.measured
+        assert {} == ap.queue.live.measured
 
 
 async def test_a_vacate_is_ordered_until_the_attempt_is_over() -> None:
@@ -392,7 +392,7 @@ async def test_jobs_without_a_policy_are_not_looked_at(monkeypatch: pytest.Monke
                 if not held:
                     patched.setattr("kettle_services.schedd.jobs.policies.QueuedJobAds", None)
                 await ap.policies.evaluate_all()
-            assert held == ap.queue.tally["eve"].get("held", 0)
+            assert held == ap.queue.tally.by_submitter["eve"].get("held", 0)
 
 
 async def test_looks_take_a_small_share_of_the_time() -> None:

@@ -96,9 +96,9 @@ def filled() -> Queue:
     )
     do(5, Hold("stop", "anna"))
     do(6, Remove("gone", "anna"))
-    queue.measured[JobId(1, 2)] = Usage(wall=3.0, user_cpu=2.0)
-    queue.renewed["m2"] = 3 * 10**6
-    queue.reconnecting[JobId(1, 3)] = 4
+    queue.live.measured[JobId(1, 2)] = Usage(wall=3.0, user_cpu=2.0)
+    queue.live.renewed["m2"] = 3 * 10**6
+    queue.live.reconnecting[JobId(1, 3)] = 4
     return queue
 
 

@@ -74,8 +74,8 @@ def picture(queue: Queue) -> object:
     return (
         {str(job): (entry.job, queue.ad(job)) for job, entry in queue.jobs.items()},
         {name: (c.granted, c.job) for name, c in queue.claims.items()},
-        {s: [(str(job), a, n) for _, job, a, n in queue.requests(s)] for s in ("alice", "bob")},
-        {s: {k: n for k, n in t.items() if n} for s, t in queue.tally.items()},
+        {s: [(str(job), a, n) for _, job, a, n in queue.demand.requests(s)] for s in ("alice", "bob")},
+        {s: {k: n for k, n in t.items() if n} for s, t in queue.tally.by_submitter.items()},
     )
 
 
@@ -110,21 +110,21 @@ def test_jobs_come_in_order_of_priority_and_age() -> None:
     """A higher JobPrio goes first, then the older job."""
     queue = Queue("ap")
     queue.apply("cluster/1", cluster(1, [[0], [5], [5]], ["JobPrio"]), 0)
-    (_, first, autocluster, count), *rest = queue.requests("alice")
+    (_, first, autocluster, count), *rest = queue.demand.requests("alice")
 
     assert (JobId(1, 1), 3, []) == (first, count, rest)
     (assigned,) = decide(queue.jobs[first].job, Assign("c", "s", "m"))
     queue.apply(job_stream(first), assigned, 0)
-    assert JobId(1, 2) == queue.next_job("alice", autocluster)
+    assert JobId(1, 2) == queue.demand.next_job("alice", autocluster)
 
 
 def test_jobs_that_a_machine_can_tell_apart_are_in_different_autoclusters() -> None:
     """A row that changes what Requirements looks at makes another autocluster, any other row does not."""
     queue = Queue("ap")
     queue.apply("cluster/1", cluster(1, [["x"], ["y"]], ["Args"]), 0)
-    assert 1 == len(queue.requests("alice"))
+    assert 1 == len(queue.demand.requests("alice"))
     queue.apply("cluster/2", cluster(2, [[100], [200], [200]], ["RequestMemory"]), 0)
-    assert [2, 1, 2] == [count for *_, count in queue.requests("alice")]
+    assert [2, 1, 2] == [count for *_, count in queue.demand.requests("alice")]
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_a_job_was_renewed_when_it_began_or_later() -> None:
     recorder.run(JobId(1, 0), "c1", at=7)
     seen: list[object] = []
     for heard in (3, 9):
-        recorder.queue.renewed["m"] = heard
+        recorder.queue.live.renewed["m"] = heard
         seen.append(recorder.queue.ad(JobId(1, 0))["LastJobLeaseRenewal"])
     assert [7, 9] == seen
 
@@ -208,8 +208,8 @@ def test_a_cooling_job_is_offered_when_its_time_has_come() -> None:
         recorder.apply(job_stream(job), *decide(recorder.queue.jobs[job].job, command))
 
     for queue in (recorder.restored(), recorder.queue):
-        assert ([], {job}) == (queue.requests("alice"), queue.cooling)
+        assert ([], {job}) == (queue.demand.requests("alice"), queue.waiting.cooling)
         queue.cooled(job)
-        assert [1] == [count for *_, count in queue.requests("alice")]
+        assert [1] == [count for *_, count in queue.demand.requests("alice")]
         queue.cooled(job)
-        assert [1] == [count for *_, count in queue.requests("alice")]
+        assert [1] == [count for *_, count in queue.demand.requests("alice")]

@@ -80,7 +80,7 @@ async def test_a_hundred_that_were_removed_there_are_removed(more: Ad) -> None:
             await ended(ap, gone, 1)
         assert {stays} == set(ap.queue.jobs)
         assert (1, 0, 0, 0) == counted(ap.recorder)
-        assert not ap.queue.in_batch.get("eve")
+        assert not ap.queue.demand.in_batch.get("eve")
 
 
 async def test_a_hundred_that_were_removed_there_are_held() -> None:
@@ -97,7 +97,7 @@ async def test_a_hundred_that_were_removed_there_are_held() -> None:
             (ad["HoldReasonCode"], ad["HoldReason"]) for ad in map(ap.queue.ad, jobs)
         }
         assert (100, 0, 100, 0) == counted(ap.recorder)
-        assert not ap.queue.in_batch.get("eve")
+        assert not ap.queue.demand.in_batch.get("eve")
         assert not ap.queue.routing.awaiting
 
 

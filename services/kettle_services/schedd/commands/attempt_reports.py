@@ -192,7 +192,7 @@ class AttemptReports:
         """Remember what an attempt uses, if it lives."""
         entry = self._queue.jobs.get(report.job)
         if entry is not None and (entry.job.attempt, entry.job.claim) == (report.attempt, report.claim):
-            self._queue.measured[report.job] = _sane_usage(used.usage)
+            self._queue.live.measured[report.job] = _sane_usage(used.usage)
 
     def _hold_failing(self, report: AttemptReport, ending: Ending, stream: str) -> None:
         """Hold a job whose attempts fail again and again."""

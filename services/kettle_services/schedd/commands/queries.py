@@ -105,8 +105,8 @@ class Queries:
         if not (select.jobs or select.clusters) and parsed(select.constraint) is None:
             owners = set(select.owners)
             counts = Counter()
-            for owner in owners or set(queue.owners.values()):
-                counts.update(queue.owned(owner))
+            for owner in owners or set(queue.tally.owners.values()):
+                counts.update(queue.tally.of_owner(owner))
             attended = (
                 claim.job
                 for claim in queue.claims.values()

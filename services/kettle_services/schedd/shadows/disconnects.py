@@ -34,7 +34,7 @@ class Disconnects:
             silent = Disconnect(attempt=state.attempt, claim=claim, reason=reason)
             self._recorder.record([(job_stream(job), event) for event in decide(state, silent)])
             if self._queue.jobs[job].job.disconnected:
-                self._queue.reconnecting[job] = times - MISSED + 1
+                self._queue.live.reconnecting[job] = times - MISSED + 1
 
     def record_answer(self, claims: Iterable[str]) -> None:
         """The machine answers and has these claims."""

@@ -105,9 +105,9 @@ class Running:
         """Take a queue over as it was."""
         schedd = self.schedds[shard]
         queue = schedd.queue
-        for submitter in list(queue.tally):
+        for submitter in list(queue.tally.by_submitter):
             self.changed(shard, submitter)
-        for job in sorted(queue.cooling):
+        for job in sorted(queue.waiting.cooling):
             queue.cooled(job)
         self.undefer(shard)
         for claim in sorted(queue.claims):
@@ -169,9 +169,9 @@ class Running:
     def undefer(self, shard: str) -> None:
         """Jobs that start at a time of their own start when they can."""
         queue = self.schedds[shard].queue
-        for job in sorted(queue.unplanned):
+        for job in sorted(queue.waiting.unplanned):
             queue.due(job)
-        queue.unplanned.clear()
+        queue.waiting.unplanned.clear()
 
     def changed(self, shard: str, submitter: str) -> None:
         """Its demand differs from the published one."""
@@ -195,7 +195,7 @@ class Running:
                 slot = self._startds.whole(claim)
                 self.lost(claim, VacateCode.StartdPreemptingClaimUserPrio, "the pool prefers another")
         for _ in range(match.count):
-            job = schedd.queue.next_job(match.submitter, match.autocluster)
+            job = schedd.queue.demand.next_job(match.submitter, match.autocluster)
             if job is None or not self._claim(shard, slot, job, match):
                 break
         self.changed(shard, match.submitter)

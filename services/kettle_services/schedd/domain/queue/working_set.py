@@ -35,7 +35,7 @@ def restore(queue: Queue, rows: Iterable[tuple[str, bytes]]) -> None:
     for stream, state in kinds["claim"]:
         granted, at = _recorded(state)
         assert isinstance(granted, ClaimGranted), stream
-        queue.claimed(granted, at)
+        queue.claim_use.granted(granted, at)
     alike: dict[bytes, QueuedJob] = {}  # jobs that have been through the same have one entry between them
     for _, state in kinds["job"]:
         if state not in alike:
