@@ -7,7 +7,9 @@ from typing import Final
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kettle_services.schedd.domain.jobs.job import Hold, Job, Refused, Release, Remove, decide
+from kettle_services.schedd.domain.jobs.commands import Hold, Release, Remove
+from kettle_services.schedd.domain.jobs.decide import Refused, decide
+from kettle_services.schedd.domain.jobs.job import Job
 from kettle_services.schedd.domain.negotiation.reclustering import mark_significant
 from kettle_services.schedd.domain.queue.fold import Queue, job_stream
 from kettle_services.schedd.domain.queue.grouped_events import group_events

@@ -13,17 +13,9 @@ from kettle.audit.report import AuditReport
 from kettle.eventsourcing.projection import decoded_events
 from kettle.jobs.history import JobHistory
 from kettle.userlog import UserLogProjector
-from kettle_services.schedd.domain.jobs.job import (
-    Assign,
-    Command,
-    End,
-    Hold,
-    Job,
-    Refused,
-    Release,
-    Remove,
-    decide,
-)
+from kettle_services.schedd.domain.jobs.commands import Assign, Command, End, Hold, Release, Remove
+from kettle_services.schedd.domain.jobs.decide import Refused, decide
+from kettle_services.schedd.domain.jobs.job import Job
 from kettle_services.schedd.domain.queue.fold import Queue, job_stream
 from kettle_services.schedd.domain.queue.grouped_events import group_events
 from kettle_services.schedd.domain.queue.replay import Replay

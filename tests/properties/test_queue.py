@@ -3,8 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kettle_services.schedd.domain.jobs.factory import Factory
-from kettle_services.schedd.domain.jobs.job import (
+from kettle_services.schedd.domain.jobs.commands import (
     Assign,
     Begin,
     Checkpoint,
@@ -13,15 +12,14 @@ from kettle_services.schedd.domain.jobs.job import (
     Disconnect,
     End,
     Hold,
-    Job,
     Reconnect,
-    Refused,
     Release,
     Remove,
     Suspend,
-    decide,
-    evolve,
 )
+from kettle_services.schedd.domain.jobs.decide import Refused, decide
+from kettle_services.schedd.domain.jobs.factory import Factory
+from kettle_services.schedd.domain.jobs.job import Job, evolve
 from kettle_services.schedd.domain.queue.fold import Queue, job_stream
 from kettle_services.schedd.domain.queue.replay import Replay
 from kettle_services.schedd.domain.queue.rows import Change
@@ -122,7 +120,7 @@ def test_attempts_never_overlap(said: list[Command]) -> None:
                     pass
             job = evolve(job, event)
             still &= job.status == "running"
-        assert (bool(job.claim), job.suspended) == (bool(live), still)
+        assert (bool(job.claim), job.attempt.suspended) == (bool(live), still)
 
 
 @given(st.lists(commands, max_size=30))

@@ -69,12 +69,13 @@ def recounted(queue: Queue, cooled: set[JobId], due: set[JobId]) -> dict[str, An
     }
     found |= {"kept": set(), "awaiting": {}, "demand": {}, "cooling": set(), "deferred": {}}
     found["on claims"] = dict.fromkeys(queue.claims)
-    found["routes"], found["vos"] = {}, {}
+    routes, vos = dict[str, list[Any]](), dict[str, list[Any]]()
+    found["routes"], found["vos"] = routes, vos
     for job in sorted(queue.jobs):
         _add(found, queue, job, cooled, due)
     found["of clusters"] = {number: found["of clusters"][number] for number in queue.clusters}
-    found["vos"] = {name: tuple(of_vo) for name, of_vo in found["vos"].items() if of_vo[0] or of_vo[4]}
-    found["routes"] = {name: tuple(of_route) for name, of_route in found["routes"].items() if of_route[0]}
+    found["vos"] = {name: tuple(of_vo) for name, of_vo in vos.items() if of_vo[0] or of_vo[4]}
+    found["routes"] = {name: tuple(of_route) for name, of_route in routes.items() if of_route[0]}
     found["demand"] = {key: sorted(places) for key, places in found["demand"].items()}
     found["abroad"] = {
         name: pool for name, claim in queue.claims.items() if (pool := pool_of(claim.granted.startd))
@@ -105,7 +106,7 @@ def _add(found: dict[str, Any], queue: Queue, job: JobId, cooled: set[JobId], du
         found["attendance"][submitter, universe] += 1
     if state.kept and state.ended:
         found["kept"].add(job)
-    for claim in state.claims:
+    for claim in state.attempt.claims:
         if claim in found["on claims"]:
             found["on claims"][claim] = job
     if "AwaitsRoute" in cluster.submitted.ad:

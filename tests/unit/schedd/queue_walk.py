@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Final
 
-from kettle_services.schedd.domain.jobs.job import (
+from kettle_services.schedd.domain.jobs.commands import (
     Assign,
     Begin,
     Checkpoint,
@@ -16,16 +16,15 @@ from kettle_services.schedd.domain.jobs.job import (
     Disconnect,
     End,
     Hold,
-    Job,
     Reconnect,
-    Refused,
     Release,
     Remove,
     RemoveX,
     Suspend,
     Tell,
-    decide,
 )
+from kettle_services.schedd.domain.jobs.decide import Refused, decide
+from kettle_services.schedd.domain.jobs.job import Job
 from kettle_services.schedd.domain.jobs.orders import Defer, Order
 from kettle_services.schedd.domain.negotiation.reclustering import mark_significant
 from kettle_services.schedd.domain.queue.fold import Queue, job_stream
@@ -167,7 +166,7 @@ class LivingQueue:
             not state.claim and any(isinstance(event, JobRemoved) for event in events)
         )
         over = state.status == "removed" and any(isinstance(event, JobVacated) for event in events)
-        return [JobKept(), *events] if (ends or over) and not state.kept and not state.left else events
+        return [JobKept(), *events] if (ends or over) and not state.kept and state.stay != "left" else events
 
     def _command(self, job: JobId, state: Job) -> Command | None:
         chance, now = self._chance, _attempt(state)
@@ -277,7 +276,7 @@ class LivingQueue:
 
 
 def _attempt(state: Job) -> tuple[int, str]:
-    return state.attempt, state.claim
+    return state.attempt.number, state.claim
 
 
 def lived(seed: int, steps: int) -> Iterator[LivingQueue]:

@@ -8,8 +8,11 @@ import pytest
 from kettle.eventsourcing.memory import MemoryLog, MemoryWorkingSet
 from kettle.eventsourcing.shard import Shard
 from kettle.testing.patience import PATIENCE_S
+from kettle_services.schedd.domain.jobs.attempt import AttemptPhase, AttemptState
+from kettle_services.schedd.domain.jobs.commands import Assign
+from kettle_services.schedd.domain.jobs.decide import decide
 from kettle_services.schedd.domain.jobs.deferral import Move, Senseless, Wait, plan, settled, timed
-from kettle_services.schedd.domain.jobs.job import Assign, Job, decide
+from kettle_services.schedd.domain.jobs.job import Job
 from kettle_services.schedd.domain.jobs.orders import Defer
 from kettle_services.schedd.domain.queue.fold import Queue
 from kettle_services.schedd.jobs import deferrals
@@ -127,7 +130,7 @@ def test_the_next_time_of_a_job_that_cooled_down_is_not_missed() -> None:
 def test_a_running_job_is_not_deferred() -> None:
     """The time of a job that has begun does not move."""
     assert [JobDeferred(until=5)] == decide(Job(), Defer(5))
-    assert [] == decide(Job(status="running", claim="c"), Defer(5))
+    assert [] == decide(Job("running", AttemptState(1, AttemptPhase.STARTING, "c")), Defer(5))
     assert decide(Job(), Assign(claim="c", slot="s", startd="n"))
 
 

@@ -4,7 +4,8 @@ import pytest
 
 from kettle.jobs import apply
 from kettle.jobs.editable_attributes import refusal
-from kettle_services.schedd.domain.jobs.job import Assign, End, decide
+from kettle_services.schedd.domain.jobs.commands import Assign, End
+from kettle_services.schedd.domain.jobs.decide import decide
 from kettle_services.schedd.domain.queue.fold import Queue, job_stream
 from kettle_services.schedd.domain.queue.working_set import restore
 from kettle_services.schedd.domain.submission import job_edits

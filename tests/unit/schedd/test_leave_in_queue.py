@@ -2,7 +2,8 @@
 
 import pytest
 
-from kettle_services.schedd.domain.jobs.job import Refused, Remove, RemoveX, decide
+from kettle_services.schedd.domain.jobs.commands import Remove, RemoveX
+from kettle_services.schedd.domain.jobs.decide import Refused, decide
 from kettle_services.schedd.domain.queue.fold import Queue
 from kettle_services.schedd.domain.queue.leave_in_queue import keeps, settled
 from kettle_wire.ads import Ad, Expr, Scalar

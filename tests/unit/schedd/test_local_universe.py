@@ -8,7 +8,8 @@ import pytest
 
 from kettle.runtime.local_startd import LocalStartd, leave_word
 from kettle_services.schedd.domain.claims.claim import Claim
-from kettle_services.schedd.domain.jobs.job import Assign, End, decide
+from kettle_services.schedd.domain.jobs.commands import Assign, End
+from kettle_services.schedd.domain.jobs.decide import decide
 from kettle_services.schedd.domain.jobs.universes import universe_with_all_rights
 from kettle_services.schedd.domain.queue.at_home import in_order, totals
 from kettle_services.schedd.domain.queue.fold import Queue, job_stream

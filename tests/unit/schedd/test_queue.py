@@ -3,7 +3,8 @@
 import msgspec
 import pytest
 
-from kettle_services.schedd.domain.jobs.job import Assign, End, Hold, decide
+from kettle_services.schedd.domain.jobs.commands import Assign, End, Hold
+from kettle_services.schedd.domain.jobs.decide import decide
 from kettle_services.schedd.domain.negotiation.autoclusters import Autoclusters
 from kettle_services.schedd.domain.queue.fold import Queue, job_stream
 from kettle_services.schedd.domain.queue.rows import NEWEST
@@ -55,7 +56,7 @@ class Recorder:
         self.apply(job_stream(job), *decide(self.queue.jobs[job].job, Assign(claim, "slot1_1@m", "m")), at=at)
 
     def finish(self, job: JobId, claim: str) -> None:
-        attempt = self.queue.jobs[job].job.attempt
+        attempt = self.queue.jobs[job].job.attempt.number
         command = End(
             attempt=attempt,
             claim=claim,

@@ -10,7 +10,9 @@ import msgspec
 import pytest
 
 from kettle_services.schedd.domain.claims.claim import Claim
-from kettle_services.schedd.domain.jobs.job import Assign, End, Hold, Job, Remove, decide, evolve
+from kettle_services.schedd.domain.jobs.commands import Assign, End, Hold, Remove
+from kettle_services.schedd.domain.jobs.decide import decide
+from kettle_services.schedd.domain.jobs.job import Job, evolve
 from kettle_services.schedd.domain.jobs.leave_in_queue import LeaveInQueue
 from kettle_services.schedd.domain.queue.alike import JobsAlike, QueueIndex, alike, universe_of
 from kettle_services.schedd.domain.queue.attendance import Attendance

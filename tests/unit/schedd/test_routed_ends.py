@@ -91,7 +91,7 @@ async def test_a_hundred_that_were_removed_there_are_held() -> None:
         for _ in range(2):
             await ended(ap, jobs, 1)
         assert {("held", "", 1)} == {
-            (entry.job.status, entry.job.claim, entry.job.attempt) for entry in ap.queue.jobs.values()
+            (entry.job.status, entry.job.claim, entry.job.attempt.number) for entry in ap.queue.jobs.values()
         }
         assert {(HoldCode.GlobusGramError, WHY)} == {
             (ad["HoldReasonCode"], ad["HoldReason"]) for ad in map(ap.queue.ad, jobs)

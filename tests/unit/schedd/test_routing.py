@@ -12,6 +12,8 @@ from kettle_services.schedd.commands.deeds import DeedsForOthers
 from kettle_services.schedd.commands.entrypoint_door import EntrypointDoor
 from kettle_services.schedd.commands.job_edits import JobEdits
 from kettle_services.schedd.commands.routing import RoutingCommands
+from kettle_services.schedd.domain.jobs.attempt import AttemptPhase, AttemptState
+from kettle_services.schedd.domain.jobs.job import Job
 from kettle_services.schedd.domain.jobs.local_removal import fate
 from kettle_services.schedd.domain.queue.fold import Queue
 from kettle_services.schedd.domain.queue.routing import VoTally
@@ -318,6 +320,6 @@ async def test_a_job_is_taken_off_its_route_by_hand() -> None:
     assert 0 == found.routing.routes["Slurm"].jobs
     routed(found, FIRST)
     busy = msgspec.structs.replace(
-        found.jobs[FIRST], job=msgspec.structs.replace(found.jobs[FIRST].job, status="running", claim="c")
+        found.jobs[FIRST], job=Job("running", AttemptState(1, AttemptPhase.STARTING, "c"))
     )
     assert ((), "bad_status") == routes.taken_off(busy, "down", "ada")

@@ -25,7 +25,8 @@ from kettle_services.schedd.claims.requests import ClaimRequests
 from kettle_services.schedd.domain.claims.claim import ClaimLeases, LeaseTerms
 from kettle_services.schedd.domain.claims.renewal_schedule import RenewalSchedule
 from kettle_services.schedd.domain.claims.reuse import ClaimReuse
-from kettle_services.schedd.domain.jobs.job import End, decide
+from kettle_services.schedd.domain.jobs.commands import End
+from kettle_services.schedd.domain.jobs.decide import decide
 from kettle_services.schedd.domain.negotiation.concurrency_limits import LimitsInUse
 from kettle_services.schedd.domain.negotiation.flocking import may_flock
 from kettle_services.schedd.domain.queue.fold import job_stream
@@ -367,12 +368,12 @@ class ClaimLifecycle:
             state = self._queue.jobs[job].job
             if not self._shadows.all_lost(job, claim):
                 # The attempt may live on other claims: it ends when all of its nodes have.
-                if state.gang is not None and not state.gang.has_ended(claim):
+                if state.attempt.gang is not None and not state.attempt.gang.has_ended(claim):
                     self._shadows.order_vacate(job, ending)
                 return
-            lost = state.claims
+            lost = state.attempt.claims
             command = End(
-                attempt=state.attempt,
+                attempt=state.attempt.number,
                 claim=state.claim,
                 result=AttemptResult(ending=ending),
                 cool_down=self._settings.cooldown_duration,

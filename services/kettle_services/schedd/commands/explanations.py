@@ -127,7 +127,13 @@ class Explanations:
         if state.status == "held":
             return "held", changed.get("HoldReasonCode"), changed.get("HoldReasonSubCode")
         started = "JobCurrentStartExecutingDate" in changed
-        return state.status, state.orders.standing, state.suspended, started, "KeptInQueue" in changed
+        return (
+            state.status,
+            state.attempt.orders.standing,
+            state.attempt.suspended,
+            started,
+            "KeptInQueue" in changed,
+        )
 
     def _explained(self, job: JobId, caller: Identity) -> Explanation:
         entry, ad = self._queue.jobs[job], self._queue.ad(job)
@@ -141,7 +147,7 @@ class Explanations:
             submitter=self._queue.submitter(job),
             autocluster=self._queue.autocluster(job) if entry.job.runnable and not waits else None,
             ad=self._seal.opened(ad, self._queue.owner(job)) if own else for_others(ad),
-            ordered=entry.job.orders.standing,
+            ordered=entry.job.attempt.orders.standing,
             policies=policies if own else [],
         )
 

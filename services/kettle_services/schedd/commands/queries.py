@@ -115,9 +115,10 @@ class Queries:
         else:
             jobs = [job for job in await selected_jobs(queue, select) if job in queue.jobs]
             counts = Counter(queue.jobs[job].job.status for job in jobs)
-            attended = (job for job in jobs if queue.jobs[job].job.suspended)
+            attended = (job for job in jobs if queue.jobs[job].job.attempt.suspended)
         still = sum(
-            queue.jobs[job].job.status == "running" and queue.jobs[job].job.suspended for job in attended
+            queue.jobs[job].job.status == "running" and queue.jobs[job].job.attempt.suspended
+            for job in attended
         )
         counts.update(running=-still, suspended=still)
         return JobAds(

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import Final
 
+from kettle_services.schedd.domain.jobs.commands import Command, Hold
+from kettle_services.schedd.domain.jobs.decide import decide
 from kettle_services.schedd.domain.jobs.deferral import Move, Senseless, Wait, plan
-from kettle_services.schedd.domain.jobs.job import Command, Hold, decide
 from kettle_services.schedd.domain.jobs.orders import Defer
 from kettle_services.schedd.domain.queue.fold import job_stream
 from kettle_services.schedd.queue.recorder import QueueRecorder

@@ -44,6 +44,6 @@ class ClaimUse:
         self._use(alike, None)
 
     def _use(self, alike: JobsAlike, job: JobId | None) -> None:
-        for claim in alike.entry.job.claims:
+        for claim in alike.entry.job.attempt.claims:
             if (held := self._claims.get(claim)) is not None:
                 self._claims[claim] = msgspec.structs.replace(held, job=job)

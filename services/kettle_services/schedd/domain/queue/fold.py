@@ -26,6 +26,7 @@ from kettle_services.schedd.domain.queue.live_reports import LiveReports
 from kettle_services.schedd.domain.queue.routing import Routing, route_of
 from kettle_services.schedd.domain.queue.rows import LEFT, NEWEST, Change
 from kettle_services.schedd.domain.queue.runs import runs_alike
+from kettle_services.schedd.domain.queue.saved_jobs import row_of
 from kettle_services.schedd.domain.queue.tally import StatusTally
 from kettle_services.schedd.domain.queue.waiting import DelayedJobs
 from kettle_services.schedd.domain.submission.cluster import Cluster, cluster_of
@@ -236,7 +237,7 @@ class Queue:
         entry = self._become([job], self._known(job, event), event, at)
         if entry.job.over:
             return [Change(stream, None), *self._left(job)]
-        return [Change(stream, _encode(entry))]
+        return [Change(stream, row_of(entry))]
 
     def _jobs(self, stream: str, event: JobsChanged, at: int) -> list[Change]:
         """
@@ -263,7 +264,7 @@ class Queue:
                 rows += (Change(job_stream(job), None) for job in jobs)
                 pages.update((change.stream, change) for job in jobs for change in self._left(job))
             else:
-                state = _encode(entry)
+                state = row_of(entry)
                 rows += (
                     Change(job_stream(job), state, version)
                     for job, version in zip(jobs, versions, strict=True)
