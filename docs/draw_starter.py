@@ -11,18 +11,17 @@ import inspect
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
-from html import escape
 from itertools import groupby
 from typing import Final
 
 from kettle.schema_generation.field_descriptions import meanings
+from kettle.schema_generation.state_diagrams import Frame, Route, StateBox, cells, state_diagram
 from kettle_services.starter.domain.instructions import Instruction, Work
 from kettle_services.starter.domain.state import StarterPhase, StarterState, SuspensionState
 from kettle_services.starter.domain.table import TABLE, Transition
 
 _P: Final = StarterPhase
-_WIDTH, _HEIGHT = 1120, 640
-_BOX: Final = (132, 40)
+_SIZE: Final = (1120, 640)
 _PLACES: Final[Mapping[StarterPhase, tuple[int, int]]] = {
     _P.DEFERRED: (160, 140),
     _P.PREPARING: (160, 310),
@@ -35,13 +34,13 @@ _PLACES: Final[Mapping[StarterPhase, tuple[int, int]]] = {
     _P.OVER: (980, 550),
 }
 _GOES_ON: Final = (_P.PREPARING, _P.DEFERRED, _P.RUNNING, _P.SUSPENDED, _P.CHECKPOINTING)
-_FRAME: Final = (40, 84, 720, 440)
-"""Around these: left, top, width, height."""
+_FRAME: Final = Frame(40, 84, 720, 440, "the attempt goes on")
+"""Around these."""
 
 Edge = tuple[StarterPhase | None, StarterPhase]
 """From a phase, or from the frame (None), to a phase."""
 
-_ROUTES: Final[Mapping[Edge, tuple[str, tuple[int, int], str]]] = {
+_ROUTES: Final[Mapping[Edge, Route]] = {
     (_P.PREPARING, _P.DEFERRED): ("M145 290 V162", (138, 230), "end"),
     (_P.DEFERRED, _P.PREPARING): ("M175 160 V288", (183, 214), "start"),
     (_P.PREPARING, _P.RUNNING): ("M226 302 H492", (354, 262), "middle"),
@@ -63,21 +62,6 @@ _ROUTES: Final[Mapping[Edge, tuple[str, tuple[int, int], str]]] = {
     (_P.REPORTING, _P.OVER): ("M980 460 V528", (990, 500), "start"),
 }
 
-_STYLE: Final = """\
-text { font: 12.5px system-ui, "Segoe UI", Helvetica, Arial, sans-serif; fill: #1f2933; }
-.name { text-anchor: middle; font-size: 14px; font-weight: 600; }
-.note { fill: #616e7c; }
-.condition { font-style: italic; fill: #616e7c; }
-.arrow { fill: none; stroke: #6b7a89; stroke-width: 1.4; marker-end: url(#tip); }
-.frame { fill: #f5f7fa; stroke: #b8c4cf; stroke-dasharray: 5 4; }
-.on { fill: #dbeafe; stroke: #6b93c9; }
-.off { fill: #fdecc8; stroke: #c9a04e; }
-"""
-_TIP: Final = (
-    '<marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
-    '<path d="M0 0.8 L8 4 L0 7.2 Z" fill="#6b7a89"/></marker>'
-)
-_LINE: Final = 15
 _NOTE: Final = (
     "What leaves a phase as it is, and what is done in each case: docs/reference/starter-machine.md."
 )
@@ -116,56 +100,25 @@ def from_everywhere(table: Sequence[Transition]) -> list[tuple[str, StarterPhase
 
 def picture(table: Sequence[Transition]) -> str:
     """The text of the picture: the same for the same table."""
-    left, top, width, height = _FRAME
     notes = ", ".join(f"{name} leads to {to.value}" for name, to in from_everywhere(table))
-    return "\n".join(
-        [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-labelledby="title">',
-            '<title id="title">The phases of an attempt on its machine, and what leads from one to the next</title>',
-            f"<style>\n{_STYLE}</style>",
-            f"<defs>{_TIP}</defs>",
-            f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="#ffffff"/>',
-            f'<text class="note" x="{left}" y="34">{_NOTE}</text>',
-            f'<text class="note" x="{left}" y="54">From every phase: {escape(notes)}.</text>',
-            f'<rect class="frame" x="{left}" y="{top}" width="{width}" height="{height}" rx="10"/>',
-            f'<text class="note" x="{left + 12}" y="{top + 20}">the attempt goes on</text>',
-            *(_arrow(edge, rows) for edge, rows in edges(table).items()),
-            *(_box(phase) for phase in StarterPhase),
-            "</svg>\n",
-        ]
+    return state_diagram(
+        title="The phases of an attempt on its machine, and what leads from one to the next",
+        size=_SIZE,
+        notes=[_NOTE, f"From every phase: {notes}."],
+        frame=_FRAME,
+        arrows=[(_ROUTES[edge], _said(rows)) for edge, rows in edges(table).items()],
+        boxes=[
+            StateBox(phase.value, *_PLACES[phase], "on" if phase in _GOES_ON else "off")
+            for phase in StarterPhase
+        ],
     )
 
 
-def _box(phase: StarterPhase) -> str:
-    x, y = _PLACES[phase]
-    width, height = _BOX
-    kind = "on" if phase in _GOES_ON else "off"
-    return (
-        f'<rect class="{kind}" x="{x - width // 2}" y="{y - height // 2}" width="{width}" height="{height}" rx="8"/>'
-        f'<text class="name" x="{x}" y="{y + 5}">{phase.value}</text>'
-    )
-
-
-def _arrow(edge: Edge, rows: Sequence[Transition]) -> str:
-    path, (x, y), anchor = _ROUTES[edge]
+def _said(rows: Sequence[Transition]) -> dict[str, list[str]]:
     said: dict[str, list[str]] = {}
     for row in rows:
-        conditions = said.setdefault(row.stimulus.__name__, [])
-        conditions += [row.when.text] if row.when is not None else [""]
-    lines: list[tuple[str, str]] = []
-    for name, conditions in said.items():
-        lines.append(("", name))
-        if "" not in conditions:
-            lines += [("condition", text) for text in dict.fromkeys(conditions)]
-    if len({line for line in lines if line[0]}) == 1:  # one condition for all is said once
-        (condition,) = {line for line in lines if line[0]}
-        lines = [*(line for line in lines if line != condition), condition]
-    first = y - (len(lines) - 1) * _LINE // 2 if anchor != "middle" else y - max(0, len(lines) - 3) * _LINE
-    text = "".join(
-        f'<text class="{kind}" x="{x}" y="{first + number * _LINE}" text-anchor="{anchor}">{escape(line)}</text>'
-        for number, (kind, line) in enumerate(lines)
-    )
-    return f'<path class="arrow" d="{path}"/>{text}'
+        said.setdefault(row.stimulus.__name__, []).append(row.when.text if row.when is not None else "")
+    return said
 
 
 def starter_picture() -> str:
@@ -198,11 +151,11 @@ def _phases() -> Iterator[str]:
     rows = sorted(TABLE, key=lambda row: (order.index(row.phase), row.stimulus.__name__))
     for phase, group in groupby(rows, key=lambda row: row.phase):
         yield f"\n## {phase.value.capitalize()}\n\n{' '.join(said[phase.name].split())}\n\n"
-        yield _cells("stimulus", "if", "phase then", "what is done") + _cells("---", "---", "---", "---")
+        yield cells("stimulus", "if", "phase then", "what is done") + cells("---", "---", "---", "---")
         for row in group:
             when = row.when.text if row.when is not None else ""
             to = row.to.value if row.to is not row.phase else ""
-            yield _cells(f"`{row.stimulus.__name__}`", when, to, _done(row))
+            yield cells(f"`{row.stimulus.__name__}`", when, to, _done(row))
 
 
 def _done(row: Transition) -> str:
@@ -213,26 +166,22 @@ def _done(row: Transition) -> str:
 
 
 def _words() -> Iterator[str]:
-    yield "\n## Beside the phase\n\n" + _cells("fact", "meaning") + _cells("---", "---")
+    yield "\n## Beside the phase\n\n" + cells("fact", "meaning") + cells("---", "---")
     for name, text in meanings(StarterState).items():
-        yield _cells(f"`{name}`", " ".join(text.split()))
+        yield cells(f"`{name}`", " ".join(text.split()))
     for title, kind in (
         ("The suspension", SuspensionState),
         ("What is done at once", Instruction),
         ("What is done next", Work),
     ):
         yield from _kind(title, kind)
-    yield "\n## Stimuli\n\n" + _cells("stimulus", "meaning") + _cells("---", "---")
+    yield "\n## Stimuli\n\n" + cells("stimulus", "meaning") + cells("---", "---")
     for stimulus in sorted({row.stimulus for row in TABLE}, key=lambda each: each.__name__):
-        yield _cells(f"`{stimulus.__name__}`", " ".join((inspect.getdoc(stimulus) or "").split()))
+        yield cells(f"`{stimulus.__name__}`", " ".join((inspect.getdoc(stimulus) or "").split()))
 
 
 def _kind(title: str, kind: type[Enum]) -> Iterator[str]:
     said = meanings(kind)
-    yield f"\n## {title}\n\n" + _cells("word", "meaning") + _cells("---", "---")
+    yield f"\n## {title}\n\n" + cells("word", "meaning") + cells("---", "---")
     for one in kind:
-        yield _cells(str(one.value), " ".join(said[one.name].split()))
-
-
-def _cells(*texts: str) -> str:
-    return "| " + " | ".join(text.replace("|", r"\|") for text in texts) + " |\n"
+        yield cells(str(one.value), " ".join(said[one.name].split()))

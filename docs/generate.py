@@ -56,6 +56,7 @@ OPENSEARCH: Final = TOP / "infra" / "opensearch"
 GRAFANA: Final = TOP / "infra" / "grafana"
 _DRAWING: Final = TOP / "docs" / "draw_imports.py"
 _STARTER: Final = TOP / "docs" / "draw_starter.py"
+_JOB: Final = TOP / "docs" / "draw_job.py"
 _PACKAGES: Final = TOP / "docs" / "list_packages.py"
 _DOCUMENTS: Final = TOP / "docs" / "list_documents.py"
 _REQUESTS: Final = TOP / "docs" / "list_requests.py"
@@ -689,6 +690,7 @@ def pages() -> dict[str, str]:
         "rest.md": _MADE + "\n" + runpy.run_path(str(_ROUTES))["rest_page"](),
         "telemetry.md": _MADE + "\n" + runpy.run_path(str(_SIGNALS))["telemetry_page"](),
         "starter-machine.md": _MADE + "\n" + runpy.run_path(str(_STARTER))["starter_page"](),
+        "job-machine.md": _MADE + "\n" + runpy.run_path(str(_JOB))["job_page"](),
         "requests.md": _MADE + "\n" + runpy.run_path(str(_REQUESTS))["requests_page"](),
     }
 
@@ -697,7 +699,13 @@ def pictures() -> dict[str, str]:
     """File name -> text."""
     draw = runpy.run_path(str(_DRAWING))["imports_picture"]
     starter = runpy.run_path(str(_STARTER))["starter_picture"]
-    return {"imports.svg": draw(_DRAWING.parents[1]), "starter-machine.svg": starter()}
+    job = runpy.run_path(str(_JOB))
+    return {
+        "imports.svg": draw(_DRAWING.parents[1]),
+        "starter-machine.svg": starter(),
+        "job-phases.svg": job["job_picture"](),
+        "attempt-phases.svg": job["attempt_picture"](),
+    }
 
 
 def schemas() -> dict[str, Document]:

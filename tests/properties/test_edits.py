@@ -7,7 +7,9 @@ from typing import Final
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kettle_services.schedd.domain.jobs.job import Hold, Job, Refused, Release, Remove, decide
+from kettle_services.schedd.domain.jobs.commands import Hold, Release, Remove
+from kettle_services.schedd.domain.jobs.decide import Refused, decide
+from kettle_services.schedd.domain.jobs.job import Job
 from kettle_services.schedd.domain.negotiation.reclustering import mark_significant
 from kettle_services.schedd.domain.queue.fold import Queue, job_stream
 from kettle_services.schedd.domain.queue.grouped_events import group_events
@@ -69,8 +71,8 @@ def picture(queue: Queue) -> object:
     return (
         {job: (entry, queue.ad(job), queue.priority(job)) for job, entry in queue.jobs.items()},
         {job: queue.autocluster(job) for job in queue.jobs},
-        queue.requests("anna"),
-        queue.tally["anna"].get("idle", 0),
+        queue.demand.requests("anna"),
+        queue.tally.by_submitter["anna"].get("idle", 0),
     )
 
 
@@ -91,7 +93,7 @@ def test_what_becomes_significant_counts_as_if_it_always_had(
 
     if early.jobs:
         assert picture(early) == picture(late)
-    assert early.requests("anna") == late.requests("anna")
+    assert early.demand.requests("anna") == late.demand.requests("anna")
 
 
 @given(submissions, said_of)
@@ -127,7 +129,7 @@ def test_edits_are_the_same_however_they_are_folded(
     again = Queue("ap")
     restore(again, rows.items())
     assert picture(one) == picture(many) == picture(again) == picture(replay.queue())
-    offered = {request[2]: request for request in one.requests("anna")}
+    offered = {request[2]: request for request in one.demand.requests("anna")}
     idle = [job for job, entry in one.jobs.items() if entry.job == Job() or entry.job.status == "idle"]
     assert len(idle) == sum(count for *_, count in offered.values())
     for number, ((priority, _, _), first, _, count) in offered.items():

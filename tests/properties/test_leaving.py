@@ -13,19 +13,18 @@ from kettle.audit.report import AuditReport
 from kettle.jobs.history import JobHistory
 from kettle.userlog import Aborted, Terminated, parse
 from kettle.userlog.projector import UserLogProjector
-from kettle_services.schedd.domain.jobs.job import (
+from kettle_services.schedd.domain.jobs.commands import (
     Assign,
     Begin,
     Command,
     End,
     Hold,
-    Job,
-    Refused,
     Release,
     Remove,
     RemoveX,
-    decide,
 )
+from kettle_services.schedd.domain.jobs.decide import Refused, decide
+from kettle_services.schedd.domain.jobs.job import Job
 from kettle_services.schedd.domain.queue.fold import Queue, job_stream
 from kettle_services.schedd.domain.queue.leave_in_queue import release, settled
 from kettle_services.schedd.domain.queue.replay import Replay
@@ -41,7 +40,7 @@ WORDS = ("assign", "begin", "finish", "end", "hold", "release", "remove", "force
 
 def command_of(word: str, state: Job, job: JobId) -> Command:
     """What somebody says of a job in this state: workers speak of its newest attempt."""
-    attempt, claim = state.attempt, state.claim
+    attempt, claim = state.attempt.number, state.claim
     match word:
         case "assign":
             return Assign(claim=f"claim of {job}", slot="s", startd="m")
@@ -151,7 +150,7 @@ def test_all_agree_on_who_is_in_the_queue(
         assert kept == queue.staying.kept
         assert all(queue.jobs[job].job.kept and queue.ad(job)["KeptInQueue"] is True for job in kept)
         live = sum(not entry.job.ended and entry.job.runnable for entry in queue.jobs.values())
-        assert live == sum(count for *_, count in queue.requests("alice"))
+        assert live == sum(count for *_, count in queue.demand.requests("alice"))
     again = Queue("ap")
     restore(again, world.rows.items())
     for other in (again, world.replay.queue()):

@@ -13,18 +13,9 @@ from kettle.audit.report import AuditReport
 from kettle.eventsourcing.projection import decoded_events
 from kettle.jobs.history import JobHistory
 from kettle.userlog import UserLogProjector
-from kettle_services.schedd.domain.jobs.job import (
-    Assign,
-    Command,
-    End,
-    Hold,
-    Job,
-    Refused,
-    Release,
-    Remove,
-    decide,
-)
-from kettle_services.schedd.domain.queue.at_home import attended
+from kettle_services.schedd.domain.jobs.commands import Assign, Command, End, Hold, Release, Remove
+from kettle_services.schedd.domain.jobs.decide import Refused, decide
+from kettle_services.schedd.domain.jobs.job import Job
 from kettle_services.schedd.domain.queue.fold import Queue, job_stream
 from kettle_services.schedd.domain.queue.grouped_events import group_events
 from kettle_services.schedd.domain.queue.replay import Replay
@@ -114,17 +105,18 @@ def fold(queue: Queue, saved: Saved, frame: Frame) -> None:
 
 def picture(queue: Queue) -> dict[str, Any]:
     """Everything that can be asked of a queue."""
-    submitters = sorted(queue.owners)
+    submitters = sorted(queue.tally.owners)
     return {
         "jobs": {job: (entry, queue.ad(job)) for job, entry in queue.jobs.items()},
         "clusters": {number: (each.waiting, list(each.procs())) for number, each in queue.clusters.items()},
         "requests": [
-            (one, queue.requests(one), queue.owned("ann"), attended(queue, one)) for one in submitters
+            (one, queue.demand.requests(one), queue.tally.of_owner("ann"), queue.attendance.of(one))
+            for one in submitters
         ],
-        "tally": queue.tally,
+        "tally": queue.tally.by_submitter,
         "claims": queue.claims,
-        "cooling": queue.cooling,
-        "deferred": queue.deferred,
+        "cooling": queue.waiting.cooling,
+        "deferred": queue.waiting.deferred,
     }
 
 

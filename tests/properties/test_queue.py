@@ -3,8 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kettle_services.schedd.domain.jobs.factory import Factory
-from kettle_services.schedd.domain.jobs.job import (
+from kettle_services.schedd.domain.jobs.commands import (
     Assign,
     Begin,
     Checkpoint,
@@ -13,15 +12,14 @@ from kettle_services.schedd.domain.jobs.job import (
     Disconnect,
     End,
     Hold,
-    Job,
     Reconnect,
-    Refused,
     Release,
     Remove,
     Suspend,
-    decide,
-    evolve,
 )
+from kettle_services.schedd.domain.jobs.decide import Refused, decide
+from kettle_services.schedd.domain.jobs.factory import Factory
+from kettle_services.schedd.domain.jobs.job import Job, evolve
 from kettle_services.schedd.domain.queue.fold import Queue, job_stream
 from kettle_services.schedd.domain.queue.replay import Replay
 from kettle_services.schedd.domain.queue.rows import Change
@@ -122,7 +120,7 @@ def test_attempts_never_overlap(said: list[Command]) -> None:
                     pass
             job = evolve(job, event)
             still &= job.status == "running"
-        assert (bool(job.claim), job.suspended) == (bool(live), still)
+        assert (bool(job.claim), job.attempt.suspended) == (bool(live), still)
 
 
 @given(st.lists(commands, max_size=30))
@@ -174,7 +172,7 @@ def test_a_working_set_and_the_tail_are_the_whole_history(said: list[tuple[int, 
 
     assert queue.jobs == again.jobs
     assert {j: queue.ad(j) for j in queue.jobs} == {j: again.ad(j) for j in again.jobs}
-    assert queue.requests("alice") == again.requests("alice")
+    assert queue.demand.requests("alice") == again.demand.requests("alice")
 
 
 made = st.one_of(
@@ -227,7 +225,7 @@ def picture(queue: Queue) -> object:
     return (
         {job: (entry, queue.ad(job)) for job, entry in queue.jobs.items()},
         queue.unmade,
-        queue.requests("alice"),
+        queue.demand.requests("alice"),
         {number: (cluster.waiting, list(cluster.procs())) for number, cluster in queue.clusters.items()},
         present(queue),
     )
@@ -304,10 +302,10 @@ def test_a_replay_is_the_queue_that_lived_through_it_all(
     assert queue.clusters.keys() == again.clusters.keys()
     assert queue.newest_cluster == again.newest_cluster
     assert {j: queue.ad(j) for j in queue.jobs} == {j: again.ad(j) for j in again.jobs}
-    assert queue.requests("alice") == again.requests("alice")
+    assert queue.demand.requests("alice") == again.demand.requests("alice")
     assert present(queue) == present(again)
 
 
 def present(queue: Queue) -> dict[str, int]:
     """How many jobs there are in each status."""
-    return {status: count for status, count in queue.tally.get("alice", {}).items() if count}
+    return {status: count for status, count in queue.tally.by_submitter.get("alice", {}).items() if count}

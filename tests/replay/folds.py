@@ -25,6 +25,7 @@ from kettle_services.negotiator.domain.principals import Principal
 from kettle_services.negotiator.domain.verdicts import Verdicts
 from kettle_services.scaler.domain.state import ScalerState
 from kettle_services.schedd.domain.queue.fold import Queue
+from kettle_services.schedd.domain.queue.saved_jobs import saved
 from kettle_services.schedd.domain.submission.cluster import Cluster
 from kettle_services.sessions.domain.state import SessionsState
 from kettle_wire.commands.iam import AuditEntry
@@ -65,14 +66,14 @@ def shown(folded: Queue) -> Folded:
     """A queue in full."""
     return {
         "newest_cluster": folded.newest_cluster,
-        "tally": folded.tally,
+        "tally": folded.tally.by_submitter,
         "clusters": {number: [each.size, _mask(each), each.at] for number, each in folded.clusters.items()},
-        "jobs": {str(job): [entry.job, folded.ad(job)] for job, entry in folded.jobs.items()},
+        "jobs": {str(job): [saved(entry.job), folded.ad(job)] for job, entry in folded.jobs.items()},
         "claims": {
             name: [claim.granted.startd, claim.granted.slot, claim.granted.lease, claim.at, str(claim.job)]
             for name, claim in folded.claims.items()
         },
-        "requests": {submitter: folded.requests(submitter) for submitter in folded.demand},
+        "requests": {submitter: folded.demand.requests(submitter) for submitter in folded.demand.on_machines},
     }
 
 

@@ -105,7 +105,7 @@ async def serve(rt: Runtime, settings: ScheddSettings) -> None:
         home_jobs, batch_jobs = _without_match(recorder, claims, settings)
         claims.on_refused(adverts.wake)
         recorder.on_cooldown_over(adverts.wake)
-        for job in queue.cooling:
+        for job in queue.waiting.cooling:
             recorder.start_cooldown(job)
         claims.reuse_or_end_idle()
         policies = Policies(recorder, shadows, settings)

@@ -100,8 +100,8 @@ def test_jobs_of_one_submission_may_differ() -> None:
     queue = Queue("ap")
     queue.apply("cluster/1", event, 0)
     assert ["physics.ada", "chem.ada"] == [queue.submitter(JobId(1, proc)) for proc in (0, 1)]
-    assert {"physics.ada", "chem.ada"} == set(queue.demand)
-    assert (2, 0) == (queue.owned("ada").total(), queue.owned("physics.ada").total())
+    assert {"physics.ada", "chem.ada"} == set(queue.demand.on_machines)
+    assert (2, 0) == (queue.tally.of_owner("ada").total(), queue.tally.of_owner("physics.ada").total())
     with pytest.raises(Unacceptable, match="no accounting group"):
         completed({}, ["AcctGroup"], [["physics"], ["maths"]], owner="ada", members=MEMBERS)
 

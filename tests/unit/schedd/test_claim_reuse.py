@@ -7,7 +7,8 @@ import pytest
 from kettle.classad import ClassAd
 from kettle_services.schedd.domain.claims.claim import LeaseTerms
 from kettle_services.schedd.domain.claims.reuse import ClaimReuse, Fit, fit
-from kettle_services.schedd.domain.jobs.job import Assign, decide
+from kettle_services.schedd.domain.jobs.commands import Assign
+from kettle_services.schedd.domain.jobs.decide import decide
 from kettle_services.schedd.domain.queue.fold import Queue, job_stream
 from kettle_wire.ads import Ad, Expr
 from kettle_wire.events import ClaimGranted, ClusterSubmitted, Event

@@ -34,15 +34,15 @@ def test_the_record_says_what_is_used_also_after_a_restart() -> None:
         for change in queue.apply(f"claim/{event.claim}", event, 1):
             assert change.state is not None
             rows[change.stream] = change.state
-    assert {"matlab": 2.0, "a": 0.1} == queue.limits.of("ada")
+    assert {"matlab": 2.0, "a": 0.1} == queue.claim_use.limits.of("ada")
     again = Queue("ap")
     restore(again, rows.items())
     assert [{"matlab": 2.0, "a": 0.1}, {"matlab": 2.0}, {}] == [
-        again.limits.of(n) for n in ("ada", "bob", "eve")
+        again.claim_use.limits.of(n) for n in ("ada", "bob", "eve")
     ]
     for claim in ("2", "1", "1"):
         again.apply(f"claim/{claim}", ClaimEnded(claim=claim, reason="over"), 2)
-    assert {} == again.limits.of("ada")
+    assert {} == again.claim_use.limits.of("ada")
     assert {"a": 1.0, "b": 3.0} == added({"a": 1.0, "b": 1.0}, {"b": 2.0})
 
 

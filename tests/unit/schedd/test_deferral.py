@@ -8,8 +8,11 @@ import pytest
 from kettle.eventsourcing.memory import MemoryLog, MemoryWorkingSet
 from kettle.eventsourcing.shard import Shard
 from kettle.testing.patience import PATIENCE_S
+from kettle_services.schedd.domain.jobs.attempt import AttemptPhase, AttemptState
+from kettle_services.schedd.domain.jobs.commands import Assign
+from kettle_services.schedd.domain.jobs.decide import decide
 from kettle_services.schedd.domain.jobs.deferral import Move, Senseless, Wait, plan, settled, timed
-from kettle_services.schedd.domain.jobs.job import Assign, Job, decide
+from kettle_services.schedd.domain.jobs.job import Job
 from kettle_services.schedd.domain.jobs.orders import Defer
 from kettle_services.schedd.domain.queue.fold import Queue
 from kettle_services.schedd.jobs import deferrals
@@ -86,12 +89,12 @@ def test_an_offer_is_made_when_it_is_due_and_taken_back_when_time_moves() -> Non
         ClusterSubmitted(cluster=1, owner="anna", ad={"CronMinute": "*"}, columns=[], rows=[[]]),
         1,
     )
-    assert [] == queue.requests("anna")
+    assert [] == queue.demand.requests("anna")
     queue.due(JOB)
-    assert [JOB] == [request[1] for request in queue.requests("anna")]
+    assert [JOB] == [request[1] for request in queue.demand.requests("anna")]
     (event,) = decide(queue.jobs[JOB].job, Defer(MINUTE))
     queue.apply("job/1.0", event, 2)
-    assert ([], {JOB: False}) == (queue.requests("anna"), queue.deferred)
+    assert ([], {JOB: False}) == (queue.demand.requests("anna"), queue.waiting.deferred)
     assert MINUTE == queue.ad(JOB)["DeferralTime"]
 
 
@@ -113,21 +116,21 @@ def test_the_next_time_of_a_job_that_cooled_down_is_not_missed() -> None:
         ),
     ):
         queue.apply("job/1.0", event, 2)
-    assert ({JOB}, {}) == (queue.cooling, queue.deferred)
+    assert ({JOB}, {}) == (queue.waiting.cooling, queue.waiting.deferred)
     queue.cooled(JOB)
 
     (deferred,) = decide(queue.jobs[JOB].job, Defer(MINUTE))
     queue.apply("job/1.0", deferred, 3)
 
-    assert (set(), {JOB: False}) == (queue.cooling, queue.deferred)
+    assert (set(), {JOB: False}) == (queue.waiting.cooling, queue.waiting.deferred)
     queue.due(JOB)
-    assert [JOB] == [request[1] for request in queue.requests("anna")]
+    assert [JOB] == [request[1] for request in queue.demand.requests("anna")]
 
 
 def test_a_running_job_is_not_deferred() -> None:
     """The time of a job that has begun does not move."""
     assert [JobDeferred(until=5)] == decide(Job(), Defer(5))
-    assert [] == decide(Job(status="running", claim="c"), Defer(5))
+    assert [] == decide(Job("running", AttemptState(1, AttemptPhase.STARTING, "c")), Defer(5))
     assert decide(Job(), Assign(claim="c", slot="s", startd="n"))
 
 
@@ -190,14 +193,14 @@ async def test_a_job_that_has_cooled_is_offered_at_once() -> None:
             ("job/1.0", JobVacated(attempt=1, ending=Ending(code=1007, reason=""), cool_down=0.05)),
         ):
             queue.apply(stream, event, 1)
-        assert ({JOB}, {}) == (queue.cooling, queue.deferred)
+        assert ({JOB}, {}) == (queue.waiting.cooling, queue.waiting.deferred)
         running = tasks.create_task(clock.watch_times())
         await asyncio.sleep(0)
         recorder.start_cooldown(JOB)
         async with asyncio.timeout(PATIENCE_S):
             await offered.wait()
         running.cancel()
-    assert [JOB] == [request[1] for request in queue.requests("anna")]
+    assert [JOB] == [request[1] for request in queue.demand.requests("anna")]
 
 
 @pytest.mark.parametrize(

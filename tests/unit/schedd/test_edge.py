@@ -9,7 +9,7 @@ import pytest
 from kettle.classad import ClassAd, matches, parse
 from kettle_services.schedd.commands.attempt_reports import command_of
 from kettle_services.schedd.domain.evaluation import at, holds
-from kettle_services.schedd.domain.jobs.job import End
+from kettle_services.schedd.domain.jobs.commands import End
 from kettle_services.schedd.domain.submission.validation import JOB_BYTES, Unacceptable, check, check_values
 from kettle_services.schedd.shadows.dispatch import MESSAGE_BYTES, fitting
 from kettle_wire.ads import Ad, Expr

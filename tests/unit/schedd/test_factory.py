@@ -25,8 +25,9 @@ from kettle_services.schedd.commands.explanations import Explanations
 from kettle_services.schedd.commands.factory_edits import FactoryEdits
 from kettle_services.schedd.commands.queries import Queries
 from kettle_services.schedd.commands.submissions import LONG, Submissions
+from kettle_services.schedd.domain.jobs.commands import Assign, End, Hold, Remove
+from kettle_services.schedd.domain.jobs.decide import decide
 from kettle_services.schedd.domain.jobs.factory import Factory
-from kettle_services.schedd.domain.jobs.job import Assign, End, Hold, Remove, decide
 from kettle_services.schedd.domain.queue.fold import Queue, factory_stream, job_stream
 from kettle_services.schedd.domain.queue.working_set import restore as restore_queue
 from kettle_services.schedd.domain.submission.departed import PAGE, DepartedJobs

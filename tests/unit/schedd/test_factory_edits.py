@@ -4,7 +4,8 @@ import pytest
 
 from kettle.jobs import apply
 from kettle.jobs.editable_attributes import refusal
-from kettle_services.schedd.domain.jobs.job import Assign, End, decide
+from kettle_services.schedd.domain.jobs.commands import Assign, End
+from kettle_services.schedd.domain.jobs.decide import decide
 from kettle_services.schedd.domain.queue.fold import Queue, job_stream
 from kettle_services.schedd.domain.queue.working_set import restore
 from kettle_services.schedd.domain.submission import job_edits
@@ -138,13 +139,13 @@ def test_jobs_are_ordered_by_their_present_priority() -> None:
     """Raised, lowered below what it was, and after a restart."""
     queue, rows = queue_of({})
     edit(queue, rows, 2, {"JobPrio": 5})
-    assert JobId(1, 2) == queue.requests("anna")[0][1]
+    assert JobId(1, 2) == queue.demand.requests("anna")[0][1]
     edit(queue, rows, 2, {"JobPrio": -5})
     for each in (queue, restored(rows)):
-        (((priority, _, _), first, number, count),) = each.requests("anna")
+        (((priority, _, _), first, number, count),) = each.demand.requests("anna")
         assert (0, JobId(1, 0), 3) == (priority, first, count)
         assert [-5, 0] == [each.priority(JobId(1, proc)) for proc in (2, 1)]
-        assert JobId(1, 0) == each.next_job("anna", number)
+        assert JobId(1, 0) == each.demand.next_job("anna", number)
 
 
 def test_a_job_that_asks_for_something_else_is_in_another_autocluster() -> None:
@@ -157,20 +158,20 @@ def test_a_job_that_asks_for_something_else_is_in_another_autocluster() -> None:
         assert before != each.autocluster(JobId(1, 1))
         assert before == each.autocluster(JobId(1, 2)) == each.autocluster(JobId(1, 0))
         assert {before: 2, each.autocluster(JobId(1, 1)): 1} == {
-            number: count for _, _, number, count in each.requests("anna")
+            number: count for _, _, number, count in each.demand.requests("anna")
         }
     edit(queue, rows, 1, {"requestmemory": 5})
-    assert [before] == [number for _, _, number, _ in queue.requests("anna")]
+    assert [before] == [number for _, _, number, _ in queue.demand.requests("anna")]
     assert 1 == queue.priority(JobId(1, 1))
 
 
 def test_what_an_expression_of_an_edit_mentions_counts() -> None:
     """Also a column of the submission, in which the jobs differ."""
     queue, rows = queue_of({})
-    assert 1 == len(queue.requests("anna"))
+    assert 1 == len(queue.demand.requests("anna"))
     for proc in (0, 1):
         edit(queue, rows, proc, {"Requirements": Expr("TARGET.Name == MY.Args")})
-    assert 3 == len(queue.requests("anna")) == len(restored(rows).requests("anna"))
+    assert 3 == len(queue.demand.requests("anna")) == len(restored(rows).demand.requests("anna"))
 
 
 def test_a_policy_that_was_set_is_looked_at() -> None:
@@ -194,7 +195,7 @@ def test_a_job_that_waits_after_failures_may_run_once_it_was_edited() -> None:
     ):
         for event in decide(queue.jobs[job].job, command):
             fold(queue, rows, job_stream(job), event)
-    assert {job} == queue.cooling
+    assert {job} == queue.waiting.cooling
     edit(queue, rows, 0, {"Colour": 1})
-    assert not queue.cooling
-    assert 1 == len(queue.requests("anna"))
+    assert not queue.waiting.cooling
+    assert 1 == len(queue.demand.requests("anna"))

@@ -2,8 +2,10 @@
 
 import pytest
 
+from kettle_services.schedd.domain.jobs.commands import Assign, Command, End
+from kettle_services.schedd.domain.jobs.decide import decide
 from kettle_services.schedd.domain.jobs.gang import NodeBegin, NodeEnd
-from kettle_services.schedd.domain.jobs.job import Assign, Command, End, Job, decide, evolve
+from kettle_services.schedd.domain.jobs.job import Job, evolve
 from kettle_services.schedd.domain.submission.validation import Unacceptable, check
 from kettle_wire.ads import Ad, Scalar
 from kettle_wire.attempts import AttemptResult, Ending, ExitRecord
@@ -25,11 +27,11 @@ def after(job: Job, *commands: Command) -> Job:
 def test_it_has_all_of_its_claims_or_none() -> None:
     """From its assignment to the end of its attempt, however that ends."""
     running = after(Job(), ASSIGN)
-    assert ("c0", "c1", "c2") == running.claims
+    assert ("c0", "c1", "c2") == running.attempt.claims
     lost = AttemptResult(ending=Ending(code=VacateCode.ReconnectFailed, reason="gone"))
     for result in (ENDED, lost):
         over = after(running, End(1, "c0", result))
-        assert ((), None) == (over.claims, over.gang)
+        assert ((), None) == (over.attempt.claims, over.attempt.gang)
 
 
 def test_each_node_begins_and_ends_once() -> None:
@@ -39,7 +41,9 @@ def test_each_node_begins_and_ends_once() -> None:
     assert [JobNodeStarted(attempt=1, node=1, claim="c1", slot="s1", at=2.0)] == decide(running, begin)
     assert [JobNodeEnded(attempt=1, node=1, exit=ENDED.exit)] == decide(running, end)
     ended = after(running, begin, end)
-    assert [False, True, False] == [ended.gang is not None and ended.gang.has_ended(c) for c in ended.claims]
+    assert [False, True, False] == [
+        ended.attempt.gang is not None and ended.attempt.gang.has_ended(c) for c in ended.attempt.claims
+    ]
     for repeated in (begin, end):
         assert [] == decide(ended, repeated)
     assert [] == decide(running, NodeEnd(1, "c0", 3, ENDED))

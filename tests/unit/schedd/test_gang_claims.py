@@ -172,7 +172,7 @@ async def test_a_job_is_assigned_to_all_of_its_claims_at_once() -> None:
     async with schedd() as ap:
         ap.match()
         await so(lambda: ap.queue.jobs[JOB].job.status == "running")
-        claims = ap.queue.jobs[JOB].job.claims
+        claims = ap.queue.jobs[JOB].job.attempt.claims
         assert set(claims) == set(ap.queue.claims) == ap.machines[0].held | ap.machines[1].held
         assert {JOB} == {held.job for held in ap.queue.claims.values()}
         assignment = ap.shadows.assignment(JOB)
@@ -180,7 +180,7 @@ async def test_a_job_is_assigned_to_all_of_its_claims_at_once() -> None:
         assert ["slot1_0@one", "slot1_0@two", "slot1_1@two"] == places
         assert assignment.ad[HOSTS] == "one.example two.example two.example"
         after = await ap.replayed()
-        assert claims == after.jobs[JOB].job.claims
+        assert claims == after.jobs[JOB].job.attempt.claims
         assert {JOB} == {held.job for held in after.claims.values()}
 
 
@@ -226,7 +226,7 @@ async def test_a_job_runs_again_when_all_of_its_claims_are_over() -> None:
     async with schedd() as ap:
         ap.match()
         await so(lambda: ap.queue.jobs[JOB].job.status == "running")
-        first, second, third = ap.queue.jobs[JOB].job.claims
+        first, second, third = ap.queue.jobs[JOB].job.attempt.claims
         ap.claims.record_loss(second, LOST)
         sync = ShadowSync(shadow="s", attempts=[Attempt(JOB, 1)])
         [stop] = ap.shadows.sync(sync, [JOB]).stop

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kettle_services.schedd.domain.jobs.job import (
+from kettle_services.schedd.domain.jobs.commands import (
     Assign,
     Begin,
     Checkpoint,
@@ -11,16 +11,14 @@ from kettle_services.schedd.domain.jobs.job import (
     Disconnect,
     End,
     Hold,
-    Job,
     Pass,
     Reconnect,
-    Refused,
     Release,
     Remove,
     Suspend,
-    decide,
-    evolve,
 )
+from kettle_services.schedd.domain.jobs.decide import Refused, decide
+from kettle_services.schedd.domain.jobs.job import Job, evolve
 from kettle_wire.attempts import AttemptResult, Ending, ExitRecord
 from kettle_wire.events import (
     JobAssigned,
@@ -28,6 +26,7 @@ from kettle_wire.events import (
     JobCompleted,
     JobContinued,
     JobDisconnected,
+    JobEdited,
     JobEvent,
     JobHeld,
     JobReconnected,
@@ -115,6 +114,16 @@ def test_a_removed_job_that_finishes_stays_removed() -> None:
     assert given(assign, remove, finish()).over
 
 
+def test_a_removed_job_asks_for_nothing_more() -> None:
+    """
+    It leaves the queue with the end of its attempt, however this ended: nothing can be recorded of it after that.
+    """
+    ending = Ending(code=34, reason="it ran out of memory")
+    ran_out = End(attempt=1, claim="c", result=AttemptResult(ending=ending), more={"RequestMemory": 64})
+    assert [JobVacated] == [type(event) for event in decide(given(assign, remove), ran_out)]
+    assert [JobVacated, JobEdited] == [type(event) for event in decide(given(assign, hold), ran_out)]
+
+
 def test_a_held_job_that_finishes_is_completed() -> None:
     """The work was done before the hold reached the machine: it is not done again."""
     assert "completed" == given(assign, hold, finish()).status
@@ -189,9 +198,9 @@ def test_a_suspended_job_runs_and_says_so() -> None:
     assert [] == decide(running, on)
     assert [JobSuspended(attempt=1, processes=3, at=2.0)] == decide(running, still)
     suspended = given(assign, begin, still)
-    assert ("running", True, []) == (suspended.status, suspended.suspended, decide(suspended, still))
+    assert ("running", True, []) == (suspended.status, suspended.attempt.suspended, decide(suspended, still))
     assert [JobContinued(attempt=1, at=4.0)] == decide(suspended, on)
-    assert not given(assign, begin, still, on).suspended
+    assert not given(assign, begin, still, on).attempt.suspended
     assert [] == decide(suspended, Suspend(2, "c", 1, 9.0))
 
 
@@ -200,7 +209,7 @@ def test_no_suspension_outlasts_its_attempt(command: Command) -> None:
     """Held, removed, vacated or finished: what the worker still says of it is stale."""
     job = given(assign, begin, Suspend(1, "c", 3, 2.0), command)
 
-    assert not job.suspended
+    assert not job.attempt.suspended
     assert [] == decide(job, Continue(1, "c", 4.0))
     assert [] == decide(job, Suspend(1, "c", 3, 5.0))
 
@@ -223,11 +232,11 @@ def test_a_silent_machine_is_told_of_once_and_its_answer_too() -> None:
     disconnected = given(assign, begin, silent)
     assert ("running", True, []) == (
         disconnected.status,
-        disconnected.disconnected,
+        disconnected.attempt.disconnected,
         decide(disconnected, silent),
     )
     assert [JobReconnected(attempt=1)] == decide(disconnected, back)
-    assert not given(assign, begin, silent, back).disconnected
+    assert not given(assign, begin, silent, back).attempt.disconnected
     assert [JobReconnected(attempt=1)] == decide(given(assign, begin, silent, hold), back)
 
 
@@ -247,7 +256,7 @@ def test_a_report_ends_a_silence(said: Command, kinds: list[type]) -> None:
     """What the machine tells of itself shows that it is there; the end of its lease shows the opposite."""
     disconnected = given(assign, begin, silent)
     assert kinds == [type(event) for event in decide(disconnected, said)]
-    assert not given(assign, begin, silent, said).disconnected
+    assert not given(assign, begin, silent, said).attempt.disconnected
 
 
 def test_a_checkpoint_is_recorded_once() -> None:
@@ -284,4 +293,4 @@ def test_no_attempt_has_more_steps_than_an_ad_holds() -> None:
     full = given(assign, begin, Pass(1, "c", 1, [step] * MOST_STEPS))
 
     assert [] == decide(full, Pass(1, "c", MOST_STEPS, [step] * 2))
-    assert MOST_STEPS == full.checkpoint
+    assert MOST_STEPS == full.attempt.checkpoint

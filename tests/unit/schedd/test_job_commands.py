@@ -11,6 +11,8 @@ from kettle.jobs.editable_attributes import refusal
 from kettle.runtime.authorization import Authorization
 from kettle.runtime.authorizer import Authorizer, SettingPlaces
 from kettle_services.schedd.commands.pool_access import JobCommands
+from kettle_services.schedd.domain.jobs.attempt import AttemptPhase, AttemptState
+from kettle_services.schedd.domain.jobs.job import Job
 from kettle_services.schedd.domain.submission.in_session import SubmitInSession, in_session
 from kettle_services.schedd.domain.submission.validation import Unacceptable
 from kettle_services.schedd.settings import ScheddSettings
@@ -27,7 +29,7 @@ JOB = JobId(1, 0)
 class Queue:
     """One job of eve's that runs and may use the pool."""
 
-    jobs = {JOB: SimpleNamespace(job=SimpleNamespace(status="running", attempt=1, claim="c"))}
+    jobs = {JOB: SimpleNamespace(job=Job("running", AttemptState(1, AttemptPhase.STARTING, "c")))}
     claims = ("c",)
 
     def ad(self, job: JobId) -> dict[str, object]:

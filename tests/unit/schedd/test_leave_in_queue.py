@@ -2,7 +2,8 @@
 
 import pytest
 
-from kettle_services.schedd.domain.jobs.job import Refused, Remove, RemoveX, decide
+from kettle_services.schedd.domain.jobs.commands import Remove, RemoveX
+from kettle_services.schedd.domain.jobs.decide import Refused, decide
 from kettle_services.schedd.domain.queue.fold import Queue
 from kettle_services.schedd.domain.queue.leave_in_queue import keeps, settled
 from kettle_wire.ads import Ad, Expr, Scalar
@@ -65,9 +66,9 @@ def test_a_job_that_stays_takes_a_place_in_the_queue() -> None:
     )
     assert [JobAssigned, JobKept, JobCompleted] == recorded[2:]
     cluster = queue.clusters[1]
-    assert (2, 2, 1) == (queue.owned("alice").total(), cluster.present, cluster.waiting)
-    assert {"idle": 1, "completed": 1} == {s: n for s, n in queue.tally["alice"].items() if n}
-    assert [1] == [count for *_, count in queue.requests("alice")]
+    assert (2, 2, 1) == (queue.tally.of_owner("alice").total(), cluster.present, cluster.waiting)
+    assert {"idle": 1, "completed": 1} == {s: n for s, n in queue.tally.by_submitter["alice"].items() if n}
+    assert [1] == [count for *_, count in queue.demand.requests("alice")]
 
 
 def test_a_completed_job_that_is_removed_is_looked_at_again() -> None:

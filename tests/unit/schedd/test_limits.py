@@ -3,7 +3,8 @@
 import msgspec
 import pytest
 
-from kettle_services.schedd.domain.jobs.job import Assign, decide
+from kettle_services.schedd.domain.jobs.commands import Assign
+from kettle_services.schedd.domain.jobs.decide import decide
 from kettle_services.schedd.domain.queue.fold import Queue, job_stream
 from kettle_services.schedd.domain.submission.validation import Unacceptable, check
 from kettle_services.schedd.queue.limits import QueueLimits

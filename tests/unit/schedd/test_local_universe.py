@@ -8,9 +8,10 @@ import pytest
 
 from kettle.runtime.local_startd import LocalStartd, leave_word
 from kettle_services.schedd.domain.claims.claim import Claim
-from kettle_services.schedd.domain.jobs.job import Assign, End, decide
+from kettle_services.schedd.domain.jobs.commands import Assign, End
+from kettle_services.schedd.domain.jobs.decide import decide
 from kettle_services.schedd.domain.jobs.universes import universe_with_all_rights
-from kettle_services.schedd.domain.queue.at_home import attended, in_order, totals
+from kettle_services.schedd.domain.queue.at_home import in_order, totals
 from kettle_services.schedd.domain.queue.fold import Queue, job_stream
 from kettle_services.schedd.domain.submission.validation import Unacceptable, check
 from kettle_services.schedd.jobs.local_universe import LocalUniverse
@@ -45,8 +46,8 @@ def test_they_are_not_shown_to_the_negotiator() -> None:
     """Demand for machines is of vanilla jobs only; the others are found by who starts them here."""
     found = queue(5, 12, 7)
 
-    assert [JobId(1, 0)] == [job for _, job, _, _ in found.requests("alice")]
-    assert [JobId(1, 1), JobId(1, 2)] == [job for _, job, _, _ in found.requests("alice", at_home=True)]
+    assert [JobId(1, 0)] == [job for _, job, _, _ in found.demand.requests("alice")]
+    assert [JobId(1, 1), JobId(1, 2)] == [job for job, *_ in in_order(found.demand.at_home, {}, 100)]
 
 
 def test_they_start_by_priority_whatever_else_they_ask_for() -> None:
@@ -60,13 +61,13 @@ def test_they_start_by_priority_whatever_else_they_ask_for() -> None:
         event = ClusterSubmitted(cluster=number, owner="alice", ad=ad, columns=["JobPrio"], rows=rows)
         found.apply(f"cluster/{number}", event, number)
 
-    ordered = in_order(found.at_home, {}, 100)
+    ordered = in_order(found.demand.at_home, {}, 100)
     assert [(JobId(1, 1), 1), (JobId(2, 1), 1), (JobId(1, 2), 1), (JobId(2, 0), 1), (JobId(1, 0), 1)] == [
         (job, count) for job, _, _, count in ordered
     ]
     first = ordered[0][1:3]
     assert [JobId(2, 1), JobId(1, 2), JobId(2, 0), JobId(1, 0)] == [
-        job for job, *_ in in_order(found.at_home, {first: 1}, 100)
+        job for job, *_ in in_order(found.demand.at_home, {first: 1}, 100)
     ]
 
 
@@ -80,7 +81,7 @@ def test_they_are_counted_by_universe_while_an_attempt_may_live() -> None:
     for event in decide(found.jobs[job].job, Assign("c", "local_1@m", "m")):
         found.apply(job_stream(job), event, 3)
 
-    running = totals(found), attended(found, "alice")
+    running = totals(found), found.attendance.of("alice")
     for event in decide(
         found.jobs[job].job,
         End(attempt=1, claim="c", result=AttemptResult(ending=Ending(code=1022, reason=""))),

@@ -4,7 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kettle_services.schedd.domain.jobs.job import Assign, End, Hold, Job, Refused, decide, evolve
+from kettle_services.schedd.domain.jobs.commands import Assign, End, Hold
+from kettle_services.schedd.domain.jobs.decide import Refused, decide
+from kettle_services.schedd.domain.jobs.job import Job, evolve
 from kettle_services.schedd.domain.jobs.orders import NONE, Order, ordered
 from kettle_wire.attempts import AttemptResult, Ending
 from kettle_wire.codes import VacateCode
@@ -52,7 +54,7 @@ def test_the_first_reason_counts_and_the_last_speed() -> None:
     """What the machine was told first is what its report will say."""
     job = after(RUNNING, order("vacate", "first"), order("vacate_fast", "second"))
 
-    assert ("first", True, "vacating") == (job.orders.reason, job.orders.fast, job.shown)
+    assert ("first", True, "vacating") == (job.attempt.orders.reason, job.attempt.orders.fast, job.shown)
 
 
 def test_what_leaves_does_not_stand_still() -> None:
@@ -76,8 +78,8 @@ def test_an_order_ends_with_its_attempt(kind: OrderKind) -> None:
         ),
     )
 
-    assert ("idle", NONE) == (ended.status, ended.orders)
-    assert NONE == after(ended, Assign("c2", "slot1", "node")).orders
+    assert ("idle", NONE) == (ended.status, ended.attempt.orders)
+    assert NONE == after(ended, Assign("c2", "slot1", "node")).attempt.orders
 
 
 @given(st.lists(st.sampled_from(KINDS)))

@@ -100,7 +100,7 @@ class Schedd:
 
     async def stops(self) -> list[Stop]:
         """What a shadow that looks after job 1.0 is told to end."""
-        request = ShadowSync(shadow="s", attempts=[Attempt(JOB, self.queue.jobs[JOB].job.attempt)])
+        request = ShadowSync(shadow="s", attempts=[Attempt(JOB, self.queue.jobs[JOB].job.attempt.number)])
         return (await self.asked.ask(SYNC, request, SHADOW)).stop
 
 
@@ -166,9 +166,9 @@ async def test_measured_use_is_seen_while_the_attempt_lives() -> None:
         await ap.policies.evaluate_all()
         assert ["the job was held"] == [stop.ending.reason for stop in await ap.stops()]
         await ap.told(Ended(result=AttemptResult(ending=Ending(code=1022, reason="held"))))
-        assert {} == ap.queue.measured
+        assert {} == ap.queue.live.measured
         await ap.told(Used(usage=Usage(memory_kib=1)))
-        assert {} == ap.queue.measured
+        assert {} == ap.queue.live.measured
 
 
 async def test_a_vacate_is_ordered_until_the_attempt_is_over() -> None:
@@ -184,7 +184,7 @@ async def test_a_vacate_is_ordered_until_the_attempt_is_over() -> None:
         ]
         assert ap.queue.jobs[JOB].job.status == "running"
         await ap.told(Ended(result=AttemptResult(ending=Ending(code=1000, reason="it asked for it"))))
-        assert ("idle", 1) == (ap.queue.jobs[JOB].job.status, ap.queue.jobs[JOB].job.attempt)
+        assert ("idle", 1) == (ap.queue.jobs[JOB].job.status, ap.queue.jobs[JOB].job.attempt.number)
         assert 1000 == ap.queue.ad(JOB)["VacateReasonCode"]
 
 
@@ -224,7 +224,7 @@ async def test_an_exit_that_does_not_end_the_job(ad: Ad, status: str, completion
                 )
             )
         job = ap.queue.jobs[JOB].job
-        assert (status, "", 1) == (job.status, job.claim, job.attempt)
+        assert (status, "", 1) == (job.status, job.claim, job.attempt.number)
         assert (3, completions) == (ap.queue.ad(JOB)["ExitCode"], ap.queue.ad(JOB)["NumJobCompletions"])
 
 
@@ -392,7 +392,7 @@ async def test_jobs_without_a_policy_are_not_looked_at(monkeypatch: pytest.Monke
                 if not held:
                     patched.setattr("kettle_services.schedd.jobs.policies.QueuedJobAds", None)
                 await ap.policies.evaluate_all()
-            assert held == ap.queue.tally["eve"].get("held", 0)
+            assert held == ap.queue.tally.by_submitter["eve"].get("held", 0)
 
 
 async def test_looks_take_a_small_share_of_the_time() -> None:

@@ -20,7 +20,8 @@ from kettle.eventsourcing.shard import Shard
 from kettle.jobs.sealed_attributes import AttributeSeal
 from kettle_services.schedd.commands.queries import Queries
 from kettle_services.schedd.domain import evaluation
-from kettle_services.schedd.domain.jobs.job import Assign, Continue, Hold, Remove, Suspend, Tell, decide
+from kettle_services.schedd.domain.jobs.commands import Assign, Continue, Hold, Remove, Suspend, Tell
+from kettle_services.schedd.domain.jobs.decide import decide
 from kettle_services.schedd.domain.queue.fold import Queue, job_stream
 from kettle_services.schedd.domain.queue.job_ads import QueuedJobAds
 from kettle_services.schedd.jobs.factories import Factories
@@ -96,9 +97,9 @@ def filled() -> Queue:
     )
     do(5, Hold("stop", "anna"))
     do(6, Remove("gone", "anna"))
-    queue.measured[JobId(1, 2)] = Usage(wall=3.0, user_cpu=2.0)
-    queue.renewed["m2"] = 3 * 10**6
-    queue.reconnecting[JobId(1, 3)] = 4
+    queue.live.measured[JobId(1, 2)] = Usage(wall=3.0, user_cpu=2.0)
+    queue.live.renewed["m2"] = 3 * 10**6
+    queue.live.reconnecting[JobId(1, 3)] = 4
     return queue
 
 

@@ -3,7 +3,8 @@
 import msgspec
 import pytest
 
-from kettle_services.schedd.domain.jobs.job import Assign, End, Hold, decide
+from kettle_services.schedd.domain.jobs.commands import Assign, End, Hold
+from kettle_services.schedd.domain.jobs.decide import decide
 from kettle_services.schedd.domain.negotiation.autoclusters import Autoclusters
 from kettle_services.schedd.domain.queue.fold import Queue, job_stream
 from kettle_services.schedd.domain.queue.rows import NEWEST
@@ -55,7 +56,7 @@ class Recorder:
         self.apply(job_stream(job), *decide(self.queue.jobs[job].job, Assign(claim, "slot1_1@m", "m")), at=at)
 
     def finish(self, job: JobId, claim: str) -> None:
-        attempt = self.queue.jobs[job].job.attempt
+        attempt = self.queue.jobs[job].job.attempt.number
         command = End(
             attempt=attempt,
             claim=claim,
@@ -74,8 +75,8 @@ def picture(queue: Queue) -> object:
     return (
         {str(job): (entry.job, queue.ad(job)) for job, entry in queue.jobs.items()},
         {name: (c.granted, c.job) for name, c in queue.claims.items()},
-        {s: [(str(job), a, n) for _, job, a, n in queue.requests(s)] for s in ("alice", "bob")},
-        {s: {k: n for k, n in t.items() if n} for s, t in queue.tally.items()},
+        {s: [(str(job), a, n) for _, job, a, n in queue.demand.requests(s)] for s in ("alice", "bob")},
+        {s: {k: n for k, n in t.items() if n} for s, t in queue.tally.by_submitter.items()},
     )
 
 
@@ -110,21 +111,21 @@ def test_jobs_come_in_order_of_priority_and_age() -> None:
     """A higher JobPrio goes first, then the older job."""
     queue = Queue("ap")
     queue.apply("cluster/1", cluster(1, [[0], [5], [5]], ["JobPrio"]), 0)
-    (_, first, autocluster, count), *rest = queue.requests("alice")
+    (_, first, autocluster, count), *rest = queue.demand.requests("alice")
 
     assert (JobId(1, 1), 3, []) == (first, count, rest)
     (assigned,) = decide(queue.jobs[first].job, Assign("c", "s", "m"))
     queue.apply(job_stream(first), assigned, 0)
-    assert JobId(1, 2) == queue.next_job("alice", autocluster)
+    assert JobId(1, 2) == queue.demand.next_job("alice", autocluster)
 
 
 def test_jobs_that_a_machine_can_tell_apart_are_in_different_autoclusters() -> None:
     """A row that changes what Requirements looks at makes another autocluster, any other row does not."""
     queue = Queue("ap")
     queue.apply("cluster/1", cluster(1, [["x"], ["y"]], ["Args"]), 0)
-    assert 1 == len(queue.requests("alice"))
+    assert 1 == len(queue.demand.requests("alice"))
     queue.apply("cluster/2", cluster(2, [[100], [200], [200]], ["RequestMemory"]), 0)
-    assert [2, 1, 2] == [count for *_, count in queue.requests("alice")]
+    assert [2, 1, 2] == [count for *_, count in queue.demand.requests("alice")]
 
 
 @pytest.mark.parametrize(
@@ -165,7 +166,7 @@ def test_a_job_was_renewed_when_it_began_or_later() -> None:
     recorder.run(JobId(1, 0), "c1", at=7)
     seen: list[object] = []
     for heard in (3, 9):
-        recorder.queue.renewed["m"] = heard
+        recorder.queue.live.renewed["m"] = heard
         seen.append(recorder.queue.ad(JobId(1, 0))["LastJobLeaseRenewal"])
     assert [7, 9] == seen
 
@@ -208,8 +209,8 @@ def test_a_cooling_job_is_offered_when_its_time_has_come() -> None:
         recorder.apply(job_stream(job), *decide(recorder.queue.jobs[job].job, command))
 
     for queue in (recorder.restored(), recorder.queue):
-        assert ([], {job}) == (queue.requests("alice"), queue.cooling)
+        assert ([], {job}) == (queue.demand.requests("alice"), queue.waiting.cooling)
         queue.cooled(job)
-        assert [1] == [count for *_, count in queue.requests("alice")]
+        assert [1] == [count for *_, count in queue.demand.requests("alice")]
         queue.cooled(job)
-        assert [1] == [count for *_, count in queue.requests("alice")]
+        assert [1] == [count for *_, count in queue.demand.requests("alice")]

@@ -20,11 +20,11 @@ def test_jobs_are_told_apart_by_what_machines_ask() -> None:
     submitted(queue, 1, ["IsShort"], [[True], [False], [True]])
     submitted(queue, 2, ["Args"], [["a"], ["b"]])
     before = queue.autocluster(JobId(2, 0))
-    assert [5] == [count for *_, count in queue.requests("alice")]
+    assert [5] == [count for *_, count in queue.demand.requests("alice")]
 
     assert ["isshort"] == mark_significant(queue, ["ISSHORT", "isShort"])
 
-    assert [2, 1, 2] == [count for *_, count in queue.requests("alice")]
+    assert [2, 1, 2] == [count for *_, count in queue.demand.requests("alice")]
     assert before == queue.autocluster(JobId(2, 0)) == queue.autocluster(JobId(2, 1))
     assert queue.autocluster(JobId(1, 0)) == queue.autocluster(JobId(1, 2)) != queue.autocluster(JobId(1, 1))
     assert [] == mark_significant(queue, ["IsShort"])

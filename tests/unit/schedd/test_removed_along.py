@@ -2,7 +2,8 @@
 
 import pytest
 
-from kettle_services.schedd.domain.jobs.job import Assign, decide
+from kettle_services.schedd.domain.jobs.commands import Assign
+from kettle_services.schedd.domain.jobs.decide import decide
 from kettle_services.schedd.domain.queue.fold import Queue, job_stream
 from kettle_services.schedd.queue.removed_along import removed_along
 from kettle_wire.ads import Ad, Expr

@@ -80,7 +80,7 @@ async def test_a_hundred_that_were_removed_there_are_removed(more: Ad) -> None:
             await ended(ap, gone, 1)
         assert {stays} == set(ap.queue.jobs)
         assert (1, 0, 0, 0) == counted(ap.recorder)
-        assert not ap.queue.in_batch.get("eve")
+        assert not ap.queue.demand.in_batch.get("eve")
 
 
 async def test_a_hundred_that_were_removed_there_are_held() -> None:
@@ -91,13 +91,13 @@ async def test_a_hundred_that_were_removed_there_are_held() -> None:
         for _ in range(2):
             await ended(ap, jobs, 1)
         assert {("held", "", 1)} == {
-            (entry.job.status, entry.job.claim, entry.job.attempt) for entry in ap.queue.jobs.values()
+            (entry.job.status, entry.job.claim, entry.job.attempt.number) for entry in ap.queue.jobs.values()
         }
         assert {(HoldCode.GlobusGramError, WHY)} == {
             (ad["HoldReasonCode"], ad["HoldReason"]) for ad in map(ap.queue.ad, jobs)
         }
         assert (100, 0, 100, 0) == counted(ap.recorder)
-        assert not ap.queue.in_batch.get("eve")
+        assert not ap.queue.demand.in_batch.get("eve")
         assert not ap.queue.routing.awaiting
 
 

@@ -12,6 +12,8 @@ from kettle_services.schedd.commands.deeds import DeedsForOthers
 from kettle_services.schedd.commands.entrypoint_door import EntrypointDoor
 from kettle_services.schedd.commands.job_edits import JobEdits
 from kettle_services.schedd.commands.routing import RoutingCommands
+from kettle_services.schedd.domain.jobs.attempt import AttemptPhase, AttemptState
+from kettle_services.schedd.domain.jobs.job import Job
 from kettle_services.schedd.domain.jobs.local_removal import fate
 from kettle_services.schedd.domain.queue.fold import Queue
 from kettle_services.schedd.domain.queue.routing import VoTally
@@ -79,7 +81,7 @@ def counts(found: Queue) -> dict[str, tuple[int, int]]:
 def test_a_job_without_a_route_is_offered_to_nobody() -> None:
     """Others of its owner are."""
     found = queue()
-    assert [JobId(2, 0)] == [job for _, job, _, _ in found.requests("ada")]
+    assert [JobId(2, 0)] == [job for _, job, _, _ in found.demand.requests("ada")]
     assert {FIRST, SECOND} == set(found.routing.awaiting)
 
 
@@ -96,9 +98,9 @@ def test_a_route_changes_the_ad_the_universe_and_the_autocluster() -> None:
     assert "jobuniverse" not in ad
     assert before != found.autocluster(FIRST)
     assert {"Slurm": (1, 1)} == counts(found)
-    assert FIRST == found.next_job("ada", found.autocluster(FIRST))
-    assert found.in_batch["ada"]
-    assert [JobId(2, 0)] == [job for _, job, _, _ in found.requests("ada")]
+    assert FIRST == found.demand.next_job("ada", found.autocluster(FIRST))
+    assert found.demand.in_batch["ada"]
+    assert [JobId(2, 0)] == [job for _, job, _, _ in found.demand.requests("ada")]
 
 
 def test_what_a_route_changed_is_taken_back_with_it() -> None:
@@ -158,7 +160,7 @@ def test_a_restarted_queue_is_the_same() -> None:
     assert found.ad(FIRST) == again.ad(FIRST)
     assert counts(found) == counts(again)
     assert found.routing.awaiting == again.routing.awaiting
-    assert found.in_batch.keys() == again.in_batch.keys()
+    assert found.demand.in_batch.keys() == again.demand.in_batch.keys()
     assert routes.unroute(found.jobs[FIRST], "why", 2) == routes.unroute(again.jobs[FIRST], "why", 2)
 
 
@@ -318,6 +320,6 @@ async def test_a_job_is_taken_off_its_route_by_hand() -> None:
     assert 0 == found.routing.routes["Slurm"].jobs
     routed(found, FIRST)
     busy = msgspec.structs.replace(
-        found.jobs[FIRST], job=msgspec.structs.replace(found.jobs[FIRST].job, status="running", claim="c")
+        found.jobs[FIRST], job=Job("running", AttemptState(1, AttemptPhase.STARTING, "c"))
     )
     assert ((), "bad_status") == routes.taken_off(busy, "down", "ada")

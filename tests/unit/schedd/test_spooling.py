@@ -7,7 +7,9 @@ import pytest
 from kettle.jobs import apply
 from kettle.jobs.submitted_ad import job_ad
 from kettle.transfer.spooled_jobs import as_submitted, is_spooled
-from kettle_services.schedd.domain.jobs.job import Hold, Job, Refused, Release, Remove, decide, evolve
+from kettle_services.schedd.domain.jobs.commands import Hold, Release, Remove
+from kettle_services.schedd.domain.jobs.decide import Refused, decide
+from kettle_services.schedd.domain.jobs.job import Job, evolve
 from kettle_services.schedd.domain.submission.spooling import STAYS, held, placed, released
 from kettle_services.schedd.domain.submission.validation import Unacceptable
 from kettle_wire.ads import Ad, Expr, Scalar

@@ -236,7 +236,7 @@ class QueueThen:
             owner=self.queue.owner(job),
             status=state.status,
             since=since if isinstance(since, int) else 0,
-            attempt=state.attempt,
+            attempt=state.attempt.number,
             slot=claim.granted.slot if claim is not None else str(ad.get("RemoteHost", "")),
             cores=float(cores) if isinstance(cores, int | float) else 1.0,
         )

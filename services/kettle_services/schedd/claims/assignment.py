@@ -4,7 +4,8 @@ import time
 from collections.abc import Iterable
 
 from kettle_services.schedd.claims.idle import IdleClaims
-from kettle_services.schedd.domain.jobs.job import Assign, decide
+from kettle_services.schedd.domain.jobs.commands import Assign
+from kettle_services.schedd.domain.jobs.decide import decide
 from kettle_services.schedd.domain.jobs.machine_attrs import machine_notes
 from kettle_services.schedd.domain.queue.fold import Queue, job_stream
 from kettle_services.schedd.settings import ScheddSettings

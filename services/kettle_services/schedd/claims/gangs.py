@@ -75,8 +75,8 @@ class GangClaims:
             slots.setdefault((match.submitter, match.autocluster), []).extend([match] * match.count)
         for key, places in slots.items():
             nodes = places[0].nodes
-            room = self._claims.limits.room_for(self._queue.next_job(*key), self._claims.asked)
-            jobs = min(len(places) // nodes, self._queue.runnable(*key) - self._claims.asked[key], room)
+            room = self._claims.limits.room_for(self._queue.demand.next_job(*key), self._claims.asked)
+            jobs = min(len(places) // nodes, self._queue.demand.count(*key) - self._claims.asked[key], room)
             for first in range(0, jobs * nodes, nodes):
                 self._claims.asked[key] += 1
                 task = self._tasks.create_task(self._form(key, places[first : first + nodes]), name="gang")
@@ -100,7 +100,7 @@ class GangClaims:
         granted: list[_Granted] = []
         try:
             reason = await self._ask_for_all(key, places, granted)
-            job = self._queue.next_job(*key)
+            job = self._queue.demand.next_job(*key)
             if not reason and job is None:
                 reason = "no job is left for the claims"
             if not reason and any(each.event.claim not in self._queue.claims for each in granted):
@@ -127,7 +127,7 @@ class GangClaims:
 
     async def _ask_for_all(self, key: _Key, places: list[MatchedSlot], granted: list[_Granted]) -> str:
         """Ask all machines at once and record what they grant; why that is not all, or nothing if it is."""
-        job, most = self._queue.next_job(*key), self._settings.gang_deadline
+        job, most = self._queue.demand.next_job(*key), self._settings.gang_deadline
         if job is None:
             return "no job is left for the claims"
         ad = self._queue.ad(job)

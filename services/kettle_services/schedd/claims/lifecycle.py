@@ -25,7 +25,8 @@ from kettle_services.schedd.claims.requests import ClaimRequests
 from kettle_services.schedd.domain.claims.claim import ClaimLeases, LeaseTerms
 from kettle_services.schedd.domain.claims.renewal_schedule import RenewalSchedule
 from kettle_services.schedd.domain.claims.reuse import ClaimReuse
-from kettle_services.schedd.domain.jobs.job import End, decide
+from kettle_services.schedd.domain.jobs.commands import End
+from kettle_services.schedd.domain.jobs.decide import decide
 from kettle_services.schedd.domain.negotiation.concurrency_limits import LimitsInUse
 from kettle_services.schedd.domain.negotiation.flocking import may_flock
 from kettle_services.schedd.domain.queue.fold import job_stream
@@ -118,9 +119,9 @@ class ClaimLifecycle:
         `refused` is called with the reason if not all of them are granted.
         """
         key = (match.submitter, match.autocluster)
-        job = self._queue.next_job(*key)
+        job = self._queue.demand.next_job(*key)
         room = self.limits.room_for(job, self.asked)
-        count = min(match.count, self._queue.runnable(*key) - self.asked[key], room)
+        count = min(match.count, self._queue.demand.count(*key) - self.asked[key], room)
         crowded = match.limits and self.limits.crowded(match.submitter, self.asked_limits)
         if count <= 0 or job is None or crowded:
             self.wake()
@@ -135,7 +136,7 @@ class ClaimLifecycle:
 
     def count(self, submitter: str) -> int:
         """How many claims a submitter has anywhere, with those that are being asked for."""
-        return self._queue.limits.claims(submitter) + self.asked_limits.claims(submitter)
+        return self._queue.claim_use.limits.claims(submitter) + self.asked_limits.claims(submitter)
 
     def wake(self) -> None:
         """There may be something to ask for that nobody asks for yet."""
@@ -159,7 +160,7 @@ class ClaimLifecycle:
         """
         granted = self._queue.claims[claims[0]].granted
         key = submitter, autocluster = self._queue.submitter(job), self._queue.autocluster(job)
-        if self._queue.runnable(*key) <= self.asked[key]:
+        if self._queue.demand.count(*key) <= self.asked[key]:
             raise refused("all jobs like it are about to run already")
         if autocluster != granted.autocluster and (
             granted.limits or self._queue.clusters[job.cluster].limited
@@ -248,7 +249,7 @@ class ClaimLifecycle:
         """
         await asyncio.sleep(min(_ROOM_S, request.lease / 4))
         key = (match.submitter, match.autocluster)
-        spare = self.asked[key] - self._queue.runnable(*key)
+        spare = self.asked[key] - self._queue.demand.count(*key)
         why = "no job is left for the claim" if spare >= len(decided.waiting) else ""
         if not why and time.monotonic() >= until:
             why = f"nobody has made room within {self._settings.request_claim_timeout:g} s"
@@ -264,7 +265,7 @@ class ClaimLifecycle:
         unused: list[str] = []
         jobs: list[JobId] = []
         for grant in granted:
-            job = self._queue.next_job(match.submitter, match.autocluster)
+            job = self._queue.demand.next_job(match.submitter, match.autocluster)
             if (
                 first is not None
                 and (entry := self._queue.jobs.get(first)) is not None
@@ -367,12 +368,12 @@ class ClaimLifecycle:
             state = self._queue.jobs[job].job
             if not self._shadows.all_lost(job, claim):
                 # The attempt may live on other claims: it ends when all of its nodes have.
-                if state.gang is not None and not state.gang.has_ended(claim):
+                if state.attempt.gang is not None and not state.attempt.gang.has_ended(claim):
                     self._shadows.order_vacate(job, ending)
                 return
-            lost = state.claims
+            lost = state.attempt.claims
             command = End(
-                attempt=state.attempt,
+                attempt=state.attempt.number,
                 claim=state.claim,
                 result=AttemptResult(ending=ending),
                 cool_down=self._settings.cooldown_duration,
@@ -464,7 +465,7 @@ class ClaimLifecycle:
             _log.warning("claims not renewed", extra={"startd": startd, "cause": str(error)})
             return None
         self._leases.record_answer(startd, reply.clock, time.monotonic())
-        self._queue.renewed[startd] = int(time.time())
+        self._queue.live.renewed[startd] = int(time.time())
         return deadline, reply
 
     def _end_expired(self) -> None:
@@ -478,4 +479,4 @@ class ClaimLifecycle:
                 silent.add(startd)
         for startd in silent - {held.granted.startd for held in self._queue.claims.values()}:
             self._leases.forget(startd)
-            self._queue.renewed.pop(startd, None)
+            self._queue.live.renewed.pop(startd, None)

@@ -12,20 +12,20 @@ from kettle.jobs import chirp_updates
 from kettle_services.schedd.claims.gangs import GangClaims
 from kettle_services.schedd.claims.lifecycle import ClaimLifecycle
 from kettle_services.schedd.commands.reported_files import sane_files
-from kettle_services.schedd.domain.jobs.gang import NodeBegin, NodeEnd
-from kettle_services.schedd.domain.jobs.job import (
+from kettle_services.schedd.domain.jobs.commands import (
     Begin,
     Checkpoint,
     Command,
     Continue,
     End,
     Hold,
-    Job,
     Pass,
     Suspend,
     Tell,
-    decide,
 )
+from kettle_services.schedd.domain.jobs.decide import decide
+from kettle_services.schedd.domain.jobs.gang import NodeBegin, NodeEnd
+from kettle_services.schedd.domain.jobs.job import Job
 from kettle_services.schedd.domain.jobs.resource_retry import grown
 from kettle_services.schedd.domain.queue.fold import job_stream
 from kettle_services.schedd.jobs.policies import Policies
@@ -164,9 +164,9 @@ class AttemptReports:
         self._recorder.record([(stream, event) for event in events])
         if isinstance(report.news, Ended):
             self._shadows.drop_attempt(report.job)
-            if entry.job.gang is not None:
+            if entry.job.attempt.gang is not None:
                 self._gangs.give_back(
-                    entry.job.gang.claims, f"job {report.job} has ended on all of its nodes"
+                    entry.job.attempt.gang.claims, f"job {report.job} has ended on all of its nodes"
                 )
             if (ending := report.news.result.ending) is not None:
                 self._hold_failing(report, ending, stream)
@@ -191,8 +191,11 @@ class AttemptReports:
     def _keep_usage(self, report: AttemptReport, used: Used) -> None:
         """Remember what an attempt uses, if it lives."""
         entry = self._queue.jobs.get(report.job)
-        if entry is not None and (entry.job.attempt, entry.job.claim) == (report.attempt, report.claim):
-            self._queue.measured[report.job] = _sane_usage(used.usage)
+        if entry is not None and (entry.job.attempt.number, entry.job.claim) == (
+            report.attempt,
+            report.claim,
+        ):
+            self._queue.live.measured[report.job] = _sane_usage(used.usage)
 
     def _hold_failing(self, report: AttemptReport, ending: Ending, stream: str) -> None:
         """Hold a job whose attempts fail again and again."""
@@ -221,7 +224,7 @@ class AttemptReports:
 
     def _is_next(self, report: AttemptReport) -> bool:
         entry = self._queue.jobs.get(report.job)
-        return entry is not None and entry.job.attempt > report.attempt
+        return entry is not None and entry.job.attempt.number > report.attempt
 
 
 def command_of(report: AttemptReport, *, there: bool = False) -> Command:

@@ -118,20 +118,26 @@ class Explanations:
         """What jobs have in common that are where they are for one reason."""
         queue, entry = self._queue, self._queue.jobs[job]
         state, changed = entry.job, entry.changed
-        if job in queue.deferred or job in queue.cooling:
-            return "waits", job in queue.deferred
         if job in queue.routing.awaiting:
             return "unrouted", changed.get("UnroutedReason")
+        if queue.demand.waits(job):
+            return "waits", job in queue.waiting.deferred
         if state.runnable:
             return "idle", queue.submitter(job), queue.autocluster(job)
         if state.status == "held":
             return "held", changed.get("HoldReasonCode"), changed.get("HoldReasonSubCode")
         started = "JobCurrentStartExecutingDate" in changed
-        return state.status, state.orders.standing, state.suspended, started, "KeptInQueue" in changed
+        return (
+            state.status,
+            state.attempt.orders.standing,
+            state.attempt.suspended,
+            started,
+            "KeptInQueue" in changed,
+        )
 
     def _explained(self, job: JobId, caller: Identity) -> Explanation:
         entry, ad = self._queue.jobs[job], self._queue.ad(job)
-        status, waits = entry.job.status, self._waits(job)
+        status, waits = entry.job.status, self._queue.demand.waits(job)
         own = sees_all(caller, self._super_users) or self._queue.owner(job) == caller.name
         policies = outlook(ad, _STATUS[status], time.time(), self._system) if status in _STATUS else []
         return Explanation(
@@ -141,19 +147,15 @@ class Explanations:
             submitter=self._queue.submitter(job),
             autocluster=self._queue.autocluster(job) if entry.job.runnable and not waits else None,
             ad=self._seal.opened(ad, self._queue.owner(job)) if own else for_others(ad),
-            ordered=entry.job.orders.standing,
+            ordered=entry.job.attempt.orders.standing,
             policies=policies if own else [],
         )
 
-    def _waits(self, job: JobId) -> bool:
-        queue = self._queue
-        return job in queue.deferred or job in queue.cooling or job in queue.routing.awaiting
-
     def _reason(self, job: JobId, ad: Ad) -> str:
         state = self._queue.jobs[job].job
-        if job in self._queue.deferred:
+        if job in self._queue.waiting.deferred:
             return deferral.waits(ad, time.time())
-        if job in self._queue.cooling:
+        if job in self._queue.waiting.cooling:
             return (
                 f"its last {state.failures} attempts failed, so it waits {state.cooling:g} s; the last one because: "
                 f"{ad.get('VacateReason', 'unknown')}"

@@ -7,16 +7,9 @@ from typing import Final
 from kettle.eventsourcing.command_pipeline import Decision
 from kettle_services.schedd.commands.deeds import DeedsForOthers
 from kettle_services.schedd.commands.selected_jobs import DecideJob, decide_each
-from kettle_services.schedd.domain.jobs.job import (
-    Command,
-    Hold,
-    Job,
-    Refused,
-    Release,
-    Remove,
-    RemoveX,
-    decide,
-)
+from kettle_services.schedd.domain.jobs.commands import Command, Hold, Release, Remove, RemoveX
+from kettle_services.schedd.domain.jobs.decide import Refused, decide
+from kettle_services.schedd.domain.jobs.job import Job
 from kettle_services.schedd.domain.jobs.orders import Order
 from kettle_services.schedd.domain.queue.entry import QueuedJob
 from kettle_services.schedd.domain.submission.routes import taken_off

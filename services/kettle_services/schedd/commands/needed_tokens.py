@@ -21,7 +21,7 @@ class NeededTokens:
         job, known = request.job, self._queue.jobs.get(request.job)
         if (
             known is None
-            or (known.job.status, known.job.attempt) != ("running", request.attempt)
+            or (known.job.status, known.job.attempt.number) != ("running", request.attempt)
             or known.job.claim not in self._queue.claims
         ):
             raise RefusedError(

@@ -105,8 +105,8 @@ class Queries:
         if not (select.jobs or select.clusters) and parsed(select.constraint) is None:
             owners = set(select.owners)
             counts = Counter()
-            for owner in owners or set(queue.owners.values()):
-                counts.update(queue.owned(owner))
+            for owner in owners or set(queue.tally.owners.values()):
+                counts.update(queue.tally.of_owner(owner))
             attended = (
                 claim.job
                 for claim in queue.claims.values()
@@ -115,9 +115,10 @@ class Queries:
         else:
             jobs = [job for job in await selected_jobs(queue, select) if job in queue.jobs]
             counts = Counter(queue.jobs[job].job.status for job in jobs)
-            attended = (job for job in jobs if queue.jobs[job].job.suspended)
+            attended = (job for job in jobs if queue.jobs[job].job.attempt.suspended)
         still = sum(
-            queue.jobs[job].job.status == "running" and queue.jobs[job].job.suspended for job in attended
+            queue.jobs[job].job.status == "running" and queue.jobs[job].job.attempt.suspended
+            for job in attended
         )
         counts.update(running=-still, suspended=still)
         return JobAds(

@@ -11,7 +11,8 @@ import msgspec
 from kettle.eventsourcing.command_pipeline import Decision, Recording
 from kettle.jobs.sealed_attributes import AttributeSeal
 from kettle_services.schedd.commands.entrypoint_door import EntrypointDoor
-from kettle_services.schedd.domain.jobs.job import Hold, decide
+from kettle_services.schedd.domain.jobs.commands import Hold
+from kettle_services.schedd.domain.jobs.decide import decide
 from kettle_services.schedd.domain.queue.fold import job_stream
 from kettle_services.schedd.domain.queue.routing import VoTally
 from kettle_services.schedd.domain.submission import routes

@@ -39,7 +39,7 @@ class ServiceReports:
         job, known = request.job, self._queue.jobs.get(request.job)
         if known is None:
             raise RefusedError(RefusalCode.NOT_FOUND, f"job {job} is not in the queue any more")
-        if request.attempt > known.job.attempt:
+        if request.attempt > known.job.attempt.number:
             raise RefusedError(RefusalCode.NOT_RUNNING, f"job {job} has had no attempt {request.attempt}")
         event = JobServed(
             attempt=request.attempt,

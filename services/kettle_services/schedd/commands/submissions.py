@@ -18,8 +18,10 @@ from kettle.jobs.sealed_attributes import AttributeSeal
 from kettle.jobs.submitted_on_hold import REASON, on_hold
 from kettle.submit.submit_machine import machine_macros
 from kettle_services.schedd.commands.entrypoint_door import EntrypointDoor
+from kettle_services.schedd.domain.jobs.commands import Hold
+from kettle_services.schedd.domain.jobs.decide import decide
 from kettle_services.schedd.domain.jobs.factory import asked, begun, paused
-from kettle_services.schedd.domain.jobs.job import Hold, Job, decide
+from kettle_services.schedd.domain.jobs.job import Job
 from kettle_services.schedd.domain.jobs.universes import at_home, universe_at_home, universe_with_all_rights
 from kettle_services.schedd.domain.queue.fold import factory_stream
 from kettle_services.schedd.domain.submission import bearers, job_sets, spooling

@@ -45,7 +45,7 @@ class BatchUniverse:
         if self._refusals and isinstance(event, ClaimEnded):  # there may be room soon
             soon = time.monotonic() + _FLOOR_S
             self._refusals = {key: (why, min(until, soon)) for key, (why, until) in self._refusals.items()}
-        if self._queue.in_batch:
+        if self._queue.demand.in_batch:
             self._wake.set()
 
     def wake(self) -> None:
@@ -69,7 +69,9 @@ class BatchUniverse:
     def _ask(self) -> None:
         now, left = time.monotonic(), _MOST
         self._refusals = {key: said for key, said in self._refusals.items() if said[1] > now}
-        for job, submitter, autocluster, count in in_order(self._queue.in_batch, self._claims.asked, _MOST):
+        for job, submitter, autocluster, count in in_order(
+            self._queue.demand.in_batch, self._claims.asked, _MOST
+        ):
             if (submitter, autocluster) in self._refusals:
                 continue
             asked = min(count, left)

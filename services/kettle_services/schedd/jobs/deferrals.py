@@ -9,8 +9,9 @@ from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import Final
 
+from kettle_services.schedd.domain.jobs.commands import Command, Hold
+from kettle_services.schedd.domain.jobs.decide import decide
 from kettle_services.schedd.domain.jobs.deferral import Move, Senseless, Wait, plan
-from kettle_services.schedd.domain.jobs.job import Command, Hold, decide
 from kettle_services.schedd.domain.jobs.orders import Defer
 from kettle_services.schedd.domain.queue.fold import job_stream
 from kettle_services.schedd.queue.recorder import QueueRecorder
@@ -49,7 +50,7 @@ class Deferrals:
 
     def wake(self) -> None:
         """Perhaps a job has begun to wait for its time."""
-        if self._queue.unplanned:
+        if self._queue.waiting.unplanned:
             self._news.set()
 
     async def watch_times(self) -> None:
@@ -69,7 +70,7 @@ class Deferrals:
         turn = TimeSlice()
         for job in [*self._fresh(), *self._due(time.time())]:
             await turn.yield_if_over()
-            if job in self._queue.deferred:  # else something happened to it meanwhile
+            if job in self._queue.waiting.deferred:  # else something happened to it meanwhile
                 until = self._look_at(job, time.time())
                 if until is not None:
                     self._next[job] = until
@@ -77,8 +78,8 @@ class Deferrals:
         return self._agenda[0][0] if self._agenda else float("inf")
 
     def _fresh(self) -> list[JobId]:
-        fresh = sorted(self._queue.unplanned)
-        self._queue.unplanned.clear()
+        fresh = sorted(self._queue.waiting.unplanned)
+        self._queue.waiting.unplanned.clear()
         for job in fresh:
             self._next.pop(job, None)
         return fresh
@@ -104,7 +105,7 @@ class Deferrals:
             case Wait(until=until) if until > now:
                 return until
             case Wait():
-                if not self._queue.deferred[job]:
+                if not self._queue.waiting.deferred[job]:
                     self._queue.due(job)
                     self._urge()
                 return now + _LONGEST_S  # perhaps it misses its time

@@ -51,7 +51,7 @@ class LocalUniverse:
         if self._refusals and isinstance(event, ClaimEnded):  # our startd may have room soon
             soon = time.monotonic() + _FLOOR_S
             self._refusals = {key: (why, min(until, soon)) for key, (why, until) in self._refusals.items()}
-        if self._queue.at_home:
+        if self._queue.demand.at_home:
             self._wake.set()
 
     def wake(self) -> None:
@@ -75,7 +75,7 @@ class LocalUniverse:
 
     async def start_allowed(self) -> None:
         """Ask for claims for the jobs that may start now, the first ones if there are very many."""
-        if not self._queue.at_home:
+        if not self._queue.demand.at_home:
             return
         startd = find(self._settings.home_path)
         if (startd is None) != self._lacking:
@@ -123,14 +123,14 @@ class LocalUniverse:
     def _scheduler_jobs(self) -> Counter[str]:
         """By owner the jobs of the scheduler universe that run, or for which claims are being asked."""
         queue, running = self._queue, Counter[str]()
-        for (submitter, universe), count in queue.attendance.items():
+        for (submitter, universe), count in queue.attendance.jobs.items():
             if universe == Universe.SCHEDULER:
-                running[queue.owners.get(submitter, submitter)] += count
-        for submitter, autoclusters in queue.at_home.items():
+                running[queue.tally.owners.get(submitter, submitter)] += count
+        for submitter, autoclusters in queue.demand.at_home.items():
             for autocluster in autoclusters:
                 asked, job = (
                     self._claims.asked[submitter, autocluster],
-                    queue.next_job(submitter, autocluster),
+                    queue.demand.next_job(submitter, autocluster),
                 )
                 if asked and job is not None and queue.universe(job) == Universe.SCHEDULER:
                     running[queue.owner(job)] += asked
@@ -167,17 +167,19 @@ class LocalUniverse:
         """
         return [
             (job, autocluster, count)
-            for job, submitter, autocluster, count in in_order(self._queue.at_home, self._claims.asked, _MOST)
+            for job, submitter, autocluster, count in in_order(
+                self._queue.demand.at_home, self._claims.asked, _MOST
+            )
             if (submitter, autocluster) not in self._refusals
         ]
 
     def _under_way(self) -> Ad:
         """The numbers of running jobs with those for which claims are being asked."""
         ad = dict(totals(self._queue))
-        for submitter, autoclusters in self._queue.at_home.items():
+        for submitter, autoclusters in self._queue.demand.at_home.items():
             for autocluster in autoclusters:
                 asked = self._claims.asked[submitter, autocluster]
-                job = self._queue.next_job(submitter, autocluster)
+                job = self._queue.demand.next_job(submitter, autocluster)
                 if asked and job is not None:
                     name = f"Total{AT_HOME[self._queue.universe(job)]}JobsRunning"
                     ad[name] = int(str(ad[name])) + asked

@@ -12,7 +12,9 @@ import msgspec
 
 from kettle.jobs import exited, in_use
 from kettle_services.schedd.domain.jobs import policy
-from kettle_services.schedd.domain.jobs.job import Command, End, Hold, Job, Release, Remove, decide
+from kettle_services.schedd.domain.jobs.commands import Command, End, Hold, Release, Remove
+from kettle_services.schedd.domain.jobs.decide import decide
+from kettle_services.schedd.domain.jobs.job import Job
 from kettle_services.schedd.domain.jobs.policy import PolicyVerdict
 from kettle_services.schedd.domain.queue.fold import job_stream
 from kettle_services.schedd.domain.queue.job_ads import QueuedJobAds
@@ -113,7 +115,7 @@ class Policies:
         if not fired:
             await asyncio.sleep(0)
             return
-        attempts = {job: self._queue.jobs[job].job.attempt for job, _ in fired}
+        attempts = {job: self._queue.jobs[job].job.attempt.number for job, _ in fired}
         await self._recorder.record(
             [
                 (job_stream(job), event)
@@ -124,7 +126,7 @@ class Policies:
         )
         for job, verdict in fired:
             entry = self._queue.jobs.get(job)
-            if entry is None or not entry.job.claim or entry.job.attempt != attempts[job]:
+            if entry is None or not entry.job.claim or entry.job.attempt.number != attempts[job]:
                 continue  # nothing is to be ended (any more)
             if verdict.action != "vacate":
                 self._shadows.deliver_orders(job)
@@ -143,7 +145,7 @@ class Policies:
             not concerned
             or ran is None
             or state.status == "removed"
-            or (end.attempt, end.claim) != (state.attempt, state.claim)
+            or (end.attempt, end.claim) != (state.attempt.number, state.claim)
         ):
             return end
         # A hold or a release that came while it ran does not cancel its exit; and the time of its exit is the reported
@@ -174,7 +176,7 @@ def _status(job: Job) -> JobStatus | None:
 
 def _as_seen(ad: Ad, job: Job) -> Ad:
     """The ad without what is only known of an attempt before the present one."""
-    if not job.began:
+    if not job.attempt.began:
         ad.pop("JobCurrentStartExecutingDate", None)
     return ad
 

@@ -8,7 +8,9 @@ import msgspec
 from kettle.classad import ClassAd, EvaluationFailed, evaluate_attribute, is_true
 from kettle.jobs import exited
 from kettle_services.schedd.domain import evaluation
-from kettle_services.schedd.domain.jobs.job import End, Remove, decide, evolve
+from kettle_services.schedd.domain.jobs.commands import End, Remove
+from kettle_services.schedd.domain.jobs.decide import decide
+from kettle_services.schedd.domain.jobs.job import evolve
 from kettle_services.schedd.domain.jobs.local_removal import fate
 from kettle_services.schedd.domain.queue.fold import Queue
 from kettle_services.schedd.domain.queue.routing import route_of

@@ -19,7 +19,7 @@ from kettle.runtime.duty_cycle import DutyCycle
 from kettle_services.schedd.claims.lifecycle import ClaimLifecycle
 from kettle_services.schedd.domain.negotiation.concurrency_limits import added
 from kettle_services.schedd.domain.negotiation.flocking import flocked
-from kettle_services.schedd.domain.queue.at_home import attended, totals
+from kettle_services.schedd.domain.queue.at_home import totals
 from kettle_services.schedd.domain.queue.fold import Queue
 from kettle_services.schedd.negotiation.resource_requests import ResourceRequests
 from kettle_services.schedd.settings import ScheddSettings
@@ -133,11 +133,11 @@ class ScheddAdvertiser:
 
     async def _publish(self, *, everything: bool) -> None:
         self._flocked = flocked(self._queue)
-        for submitter in list(self._queue.tally):
+        for submitter in list(self._queue.tally.by_submitter):
             key = self._key(submitter)
             ad = self.submitter_ad(submitter)
             if ad is None:
-                del self._queue.tally[submitter]
+                self._queue.tally.forget(submitter)
                 self._published.pop(key, None)
                 await self._bus.delete(self._subjects.ads, key)
             else:
@@ -166,11 +166,11 @@ class ScheddAdvertiser:
 
     def submitter_ad(self, submitter: str) -> SubmitterAd | None:
         """The demand of a submitter; None if it has no jobs here."""
-        tally = self._queue.tally[submitter]
+        tally = self._queue.tally.by_submitter[submitter]
         if not any(tally.values()):
             return None
         flocked = self._flocked[submitter]
-        elsewhere = attended(self._queue, submitter) + flocked
+        elsewhere = self._queue.attendance.of(submitter) + flocked
         return SubmitterAd(
             name=submitter,
             schedd=self._queue.schedd,
@@ -181,7 +181,7 @@ class ScheddAdvertiser:
             held=tally.get("held", 0),
             requests=self._demand.requests(submitter),
             machine=str(self._facts["Machine"]),
-            limits=added(self._queue.limits.of(submitter), self._claims.asked_limits.of(submitter)),
+            limits=added(self._queue.claim_use.limits.of(submitter), self._claims.asked_limits.of(submitter)),
             cycle=self._claims.cycles.get(submitter, 0),
             claims=max(self._claims.count(submitter) - elsewhere, 0),
         )
@@ -189,13 +189,13 @@ class ScheddAdvertiser:
     def scheduler_ad(self) -> Ad:
         """The schedd's own ad."""
         total = {
-            s: sum(t.get(s, 0) for t in self._queue.tally.values())
+            s: sum(t.get(s, 0) for t in self._queue.tally.by_submitter.values())
             for s in ("idle", "running", "held", "removed")
         }
         return {
             "MyType": "Scheduler",
             "Name": self._queue.schedd,
-            "NumUsers": len(self._queue.tally),
+            "NumUsers": len(self._queue.tally.by_submitter),
             "TotalIdleJobs": total["idle"],
             "TotalRunningJobs": total["running"],
             "TotalFlockedJobs": self._flocked.total(),

@@ -72,7 +72,7 @@ class Flock:
     def use(self, claims: ClaimLifecycle) -> None:
         """What is matched there is asked of these; pools are visited from now on."""
         self._claims = claims
-        for pool in (*self._settings.flock_to, *self._queue.abroad.values()):
+        for pool in (*self._settings.flock_to, *self._queue.claim_use.abroad.values()):
             self._visits[pool]
 
     def named(self, pool: str) -> str:
@@ -92,7 +92,7 @@ class Flock:
 
     async def watch_demand(self) -> None:
         """Check which jobs wait, and notify the pools; never returns."""
-        while self._settings.flock_to or self._queue.abroad:
+        while self._settings.flock_to or self._queue.claim_use.abroad:
             self._stir.clear()
             self._look(time.monotonic())
             if (said := self.ad()) != self._said:
@@ -110,12 +110,12 @@ class Flock:
         await asyncio.Event().wait()
 
     def _look(self, now: float) -> None:
-        for gone in self._levels.keys() - self._queue.tally.keys():
+        for gone in self._levels.keys() - self._queue.tally.by_submitter.keys():
             del self._levels[gone]
-        for submitter in self._queue.tally:
+        for submitter in self._queue.tally.by_submitter:
             waiting = any(
                 count > self._claims.asked[submitter, autocluster] and self._goes_anywhere(job)
-                for _, job, autocluster, count in self._queue.requests(submitter)
+                for _, job, autocluster, count in self._queue.demand.requests(submitter)
             )
             level = self._levels.setdefault(submitter, Level())
             before = level.pools
@@ -235,7 +235,7 @@ class Flock:
 
     def matched(self, pool: str, submitter: str, match: MatchedSlot) -> None:
         """A pool offers a slot to a submitter."""
-        job = self._queue.next_job(submitter, match.autocluster)
+        job = self._queue.demand.next_job(submitter, match.autocluster)
         if job is None or not self._goes(job, pool):
             return
         self._levels.setdefault(submitter, Level()).offered(self._order.get(pool, 0))
@@ -257,7 +257,9 @@ class _VisitedPool:
         self._visit = visit
         self._bus = bus
         self._demand = flock.demand(visit.name)
-        self._guests: dict[str, str] = {guest(name, visit.visitor): name for name in flock.queue.tally}
+        self._guests: dict[str, str] = {
+            guest(name, visit.visitor): name for name in flock.queue.tally.by_submitter
+        }
         """How submitters are called there -> how at home."""
         # An ad of an earlier visit that is not repeated would be believed for its whole lifetime.
         self._published: dict[str, bytes] = {
@@ -294,7 +296,7 @@ class _VisitedPool:
         if everything:
             self._refreshed = now
         ads: dict[str, bytes] = {}
-        for submitter in list(self._flock.queue.tally):
+        for submitter in list(self._flock.queue.tally.by_submitter):
             asks = self._flock.is_asked(submitter, self._visit.name)
             if asks or running[submitter]:
                 ad = self._ad(submitter, running[submitter], asks=asks)

@@ -42,7 +42,7 @@ class ResourceRequests:
         requests: list[ResourceRequest] = []
         size, crowded = 0, self._claims.limits.crowded(submitter, self._claims.asked_limits)
         room = self._claims.limits.room_to_run(submitter, self._claims.asked)
-        for _, job, autocluster, count in self._shown(self._queue.requests(submitter)):
+        for _, job, autocluster, count in self._shown(self._queue.demand.requests(submitter)):
             open_count = min(count - self._claims.asked[submitter, autocluster], room)
             if (
                 open_count > 0

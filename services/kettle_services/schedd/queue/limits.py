@@ -5,7 +5,6 @@ from typing import Final
 
 from kettle_services.schedd.domain.jobs.universes import unmatched
 from kettle_services.schedd.domain.negotiation.concurrency_limits import MOST_NAMES, LimitsInUse
-from kettle_services.schedd.domain.queue.at_home import attended
 from kettle_services.schedd.domain.queue.fold import Queue
 from kettle_services.schedd.settings import ScheddSettings
 from kettle_wire.jobs import JobId
@@ -30,7 +29,7 @@ class QueueLimits:
 
     def refusal(self, owner: str, jobs: int) -> str:
         """Why so many jobs more of an owner may not be submitted, and what to do; empty: they may."""
-        mine = self._queue.owned(owner).total()
+        mine = self._queue.tally.of_owner(owner).total()
         if mine + jobs > (most := self._settings.max_jobs_per_owner):
             return (
                 f"{owner} has {mine} jobs in the queue; {jobs} more would exceed {most} (max_jobs_per_owner): "
@@ -68,7 +67,9 @@ class QueueLimits:
         most = self._settings.max_jobs_submitted
         kept = min(most - 1, max(1, most // _HEAD_ROOM))
         free = most - kept - len(self._queue.jobs) if most else _UNBOUNDED
-        return max(min(self._settings.max_jobs_per_owner - self._queue.owned(owner).total(), free), 0)
+        return max(
+            min(self._settings.max_jobs_per_owner - self._queue.tally.of_owner(owner).total(), free), 0
+        )
 
     def room_to_run(self, submitter: str, asked: Mapping[tuple[str, int], int]) -> int:
         """
@@ -77,7 +78,9 @@ class QueueLimits:
         """
         rooms = [_UNBOUNDED]
         if most := self._settings.max_jobs_running:
-            rooms.append(most - len(self._queue.claims) + attended(self._queue) - sum(asked.values()))
+            rooms.append(
+                most - len(self._queue.claims) + self._queue.attendance.jobs.total() - sum(asked.values())
+            )
         if most := self._settings.max_running_jobs_per_owner:
             same = self._same_owner(submitter)
             running = sum(map(self._running, same))
@@ -92,7 +95,7 @@ class QueueLimits:
 
     def _same_owner(self, submitter: str) -> set[str]:
         """All who are charged for jobs of the owner for whose jobs this one is."""
-        owners = self._queue.owners
+        owners = self._queue.tally.owners
         if len(owners) != self._grouped:  # there is a new submitter: rare, and then all are looked at
             self._grouped = len(owners)
             self._same.clear()
@@ -101,11 +104,11 @@ class QueueLimits:
         return self._same.get(owners.get(submitter, ""), {submitter})
 
     def _running(self, submitter: str) -> int:
-        return self._queue.tally.get(submitter, {}).get("running", 0) - attended(self._queue, submitter)
+        return self._queue.tally.of(submitter, "running") - self._queue.attendance.of(submitter)
 
     def crowded(self, submitter: str, asked: LimitsInUse) -> bool:
         """Whether its claims use so many concurrency limits that no more are `asked` for until some end."""
-        return len({*self._queue.limits.names(submitter), *asked.names(submitter)}) >= MOST_NAMES
+        return len({*self._queue.claim_use.limits.names(submitter), *asked.names(submitter)}) >= MOST_NAMES
 
     def limit_in_force(self, submitter: str) -> str:
         """Which limit keeps a submitter's jobs from running; empty: none does."""
@@ -114,6 +117,6 @@ class QueueLimits:
         total = self._settings.max_jobs_running
         if total and len(self._queue.claims) >= total:
             return f"as many jobs run as this access point looks after: {total} (max_jobs_running)"
-        owner = self._queue.owners.get(submitter, submitter)
+        owner = self._queue.tally.owners.get(submitter, submitter)
         most = self._settings.max_running_jobs_per_owner
         return f"as many jobs of {owner} run as may: {most} (max_running_jobs_per_owner)"

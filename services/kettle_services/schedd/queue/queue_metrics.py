@@ -46,7 +46,7 @@ def measure_queue(telemetry: Telemetry, recorder: QueueRecorder, *, owners: bool
             metrics.SUBMITTER_JOBS,
             lambda: {
                 (submitter, state): tally.get(state, 0)
-                for submitter, tally in queue.tally.items()
+                for submitter, tally in queue.tally.by_submitter.items()
                 for state in _STATES
             },
         )
@@ -56,7 +56,7 @@ def measure_queue(telemetry: Telemetry, recorder: QueueRecorder, *, owners: bool
 
 
 def _by_state(queue: Queue) -> dict[tuple[str, ...], float]:
-    tallies = list(queue.tally.values())
+    tallies = list(queue.tally.by_submitter.values())
     return {(state,): sum(tally.get(state, 0) for tally in tallies) for state in _STATES}
 
 

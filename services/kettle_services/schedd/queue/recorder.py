@@ -11,6 +11,7 @@ from kettle.eventsourcing.log import Log, WorkingSet
 from kettle.eventsourcing.shard import Shard
 from kettle.eventsourcing.working_set import Checkpointer
 from kettle.jobs import trace_meta
+from kettle_services.schedd.domain.queue import live_reports
 from kettle_services.schedd.domain.queue.fold import Queue, job_of_stream, job_stream
 from kettle_services.schedd.domain.queue.grouped_events import group_events
 from kettle_services.schedd.domain.queue.leave_in_queue import ENDINGS, concerned, settled
@@ -88,12 +89,10 @@ class QueueRecorder:
                 listener(event)
             for witness in self._witnesses:
                 witness(stream, event, at)
-            if (
-                self.queue.cooling
-                and isinstance(event, JobVacated)
-                and (job := job_of_stream(stream)) in self.queue.cooling
-            ):
-                self.start_cooldown(job)
+            if type(event) in live_reports.ENDINGS:
+                self.queue.live.forget(job := job_of_stream(stream), event)
+                if job in self.queue.waiting.cooling and isinstance(event, JobVacated):
+                    self.start_cooldown(job)
         return future
 
     def record_grouped(self, changes: Sequence[tuple[JobId, JobEvent]]) -> Recording:

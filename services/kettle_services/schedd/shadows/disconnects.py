@@ -7,7 +7,8 @@ Nothing is given up here: what may live, lives until its lease is over (see `ket
 from collections.abc import Iterable
 from typing import Final
 
-from kettle_services.schedd.domain.jobs.job import Disconnect, Reconnect, decide
+from kettle_services.schedd.domain.jobs.commands import Disconnect, Reconnect
+from kettle_services.schedd.domain.jobs.decide import decide
 from kettle_services.schedd.domain.queue.fold import job_stream
 from kettle_services.schedd.queue.recorder import QueueRecorder
 
@@ -31,10 +32,10 @@ class Disconnects:
             if held is None or (job := held.job) is None:
                 continue
             state = self._queue.jobs[job].job
-            silent = Disconnect(attempt=state.attempt, claim=claim, reason=reason)
+            silent = Disconnect(attempt=state.attempt.number, claim=claim, reason=reason)
             self._recorder.record([(job_stream(job), event) for event in decide(state, silent)])
-            if self._queue.jobs[job].job.disconnected:
-                self._queue.reconnecting[job] = times - MISSED + 1
+            if self._queue.jobs[job].job.attempt.disconnected:
+                self._queue.live.reconnecting[job] = times - MISSED + 1
 
     def record_answer(self, claims: Iterable[str]) -> None:
         """The machine answers and has these claims."""
@@ -42,10 +43,12 @@ class Disconnects:
             held = self._queue.claims.get(claim)
             if held is not None and held.job is not None and self.is_disconnected(claim):
                 state = self._queue.jobs[held.job].job
-                back = Reconnect(attempt=state.attempt, claim=claim)
+                back = Reconnect(attempt=state.attempt.number, claim=claim)
                 self._recorder.record([(job_stream(held.job), event) for event in decide(state, back)])
 
     def is_disconnected(self, claim: str) -> bool:
         """Whether the attempt on a claim counts as disconnected."""
         held = self._queue.claims.get(claim)
-        return held is not None and held.job is not None and self._queue.jobs[held.job].job.disconnected
+        return (
+            held is not None and held.job is not None and self._queue.jobs[held.job].job.attempt.disconnected
+        )

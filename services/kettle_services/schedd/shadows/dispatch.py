@@ -108,19 +108,19 @@ class ShadowDispatch:
         granted = self._queue.claims[state.claim].granted
         now = time.time()
         ad = self._seal.opened(self._queue.ad(job), self._queue.owner(job))
-        if state.gang is not None:
-            ad |= {HOSTS: " ".join(self._host(claim) for claim in state.claims)}
+        if state.attempt.gang is not None:
+            ad |= {HOSTS: " ".join(self._host(claim) for claim in state.attempt.claims)}
         settled = deferral.settled(ad, now)
         mine = matched(settled, granted.slot_ad, now)
         return Assignment(
             job=job,
-            attempt=state.attempt,
+            attempt=state.attempt.number,
             key=self._secrets.key(state.claim),
             startd=granted.startd,
             slot=granted.slot,
             ad=mine,
             trace=traceparent(self._queue.schedd, job),
-            nodes=[self._node(claim, settled, mine, now) for claim in state.claims[1:]],
+            nodes=[self._node(claim, settled, mine, now) for claim in state.attempt.claims[1:]],
         )
 
     def _node(self, claim: str, settled: Ad, first: Ad, now: float) -> NodeAssignment:
@@ -166,7 +166,7 @@ class ShadowDispatch:
 
     def order_vacate(self, job: JobId, why: Ending) -> None:
         """Have the live attempt of a running job ended; what was wanted first counts."""
-        attempt = self._queue.jobs[job].job.attempt
+        attempt = self._queue.jobs[job].job.attempt.number
         ordered = self._vacating.get(job)
         if ordered is None or ordered.attempt != attempt:
             self._vacating[job] = Stop(job=job, attempt=attempt, ending=why)
@@ -188,7 +188,7 @@ class ShadowDispatch:
 
     def all_lost(self, job: JobId, claim: str) -> bool:
         """A claim of a job is certainly over: whether all of its claims are."""
-        claims = self._queue.jobs[job].job.claims
+        claims = self._queue.jobs[job].job.attempt.claims
         if len(claims) > 1:
             self.lost.add(claim)
         return len(claims) == 1 or self.lost.issuperset(claims)
@@ -221,7 +221,7 @@ class ShadowDispatch:
         still: list[Still] = []
         current: set[Attempt] = set()
         for job in live:
-            attempt = self._queue.jobs[job].job.attempt
+            attempt = self._queue.jobs[job].job.attempt.number
             current.add(this := Attempt(job, attempt))
             has_it = listed.get(job) == attempt or this in on_their_way
             if has_it or not self._kept_elsewhere(job, request.shadow):
@@ -256,7 +256,9 @@ class ShadowDispatch:
     def _stop_order(self, job: JobId) -> Stop | None:
         order = self._wanted_end(job)
         lost = (
-            [claim for claim in self._queue.jobs[job].job.claims if claim in self.lost] if self.lost else []
+            [claim for claim in self._queue.jobs[job].job.attempt.claims if claim in self.lost]
+            if self.lost
+            else []
         )
         return msgspec.structs.replace(order, lost=lost) if order is not None and lost else order
 
@@ -270,19 +272,24 @@ class ShadowDispatch:
                 ending = Ending(code=VacateCode.JobRemoved, reason="the job was removed")
             case "idle":
                 ending = Ending(code=VacateCode.ScheddVacate, reason="the job was held and released")
-            case _ if state.orders.vacating:
-                ending = Ending(code=VacateCode.UserVacateJob, reason=state.orders.reason)
-                hard = state.orders.fast
+            case _ if state.attempt.orders.vacating:
+                ending = Ending(code=VacateCode.UserVacateJob, reason=state.attempt.orders.reason)
+                hard = state.attempt.orders.fast
             case _:
                 order = self._vacating.get(job)
-                return order if order is not None and order.attempt == state.attempt else None
-        return Stop(job=job, attempt=state.attempt, ending=ending, hard=hard)
+                return order if order is not None and order.attempt == state.attempt.number else None
+        return Stop(job=job, attempt=state.attempt.number, ending=ending, hard=hard)
 
     def _still_order(self, job: JobId) -> Still | None:
         state = self._queue.jobs[job].job
-        if not state.orders.count:
+        if not state.attempt.orders.count:
             return None
-        return Still(job=job, attempt=state.attempt, suspended=state.orders.still, number=state.orders.count)
+        return Still(
+            job=job,
+            attempt=state.attempt.number,
+            suspended=state.attempt.orders.still,
+            number=state.attempt.orders.count,
+        )
 
     def _alive(self, shadow: str) -> bool:
         seen = self._seen.get(shadow)

@@ -105,9 +105,9 @@ class Running:
         """Take a queue over as it was."""
         schedd = self.schedds[shard]
         queue = schedd.queue
-        for submitter in list(queue.tally):
+        for submitter in list(queue.tally.by_submitter):
             self.changed(shard, submitter)
-        for job in sorted(queue.cooling):
+        for job in sorted(queue.waiting.cooling):
             queue.cooled(job)
         self.undefer(shard)
         for claim in sorted(queue.claims):
@@ -169,9 +169,9 @@ class Running:
     def undefer(self, shard: str) -> None:
         """Jobs that start at a time of their own start when they can."""
         queue = self.schedds[shard].queue
-        for job in sorted(queue.unplanned):
+        for job in sorted(queue.waiting.unplanned):
             queue.due(job)
-        queue.unplanned.clear()
+        queue.waiting.unplanned.clear()
 
     def changed(self, shard: str, submitter: str) -> None:
         """Its demand differs from the published one."""
@@ -195,7 +195,7 @@ class Running:
                 slot = self._startds.whole(claim)
                 self.lost(claim, VacateCode.StartdPreemptingClaimUserPrio, "the pool prefers another")
         for _ in range(match.count):
-            job = schedd.queue.next_job(match.submitter, match.autocluster)
+            job = schedd.queue.demand.next_job(match.submitter, match.autocluster)
             if job is None or not self._claim(shard, slot, job, match):
                 break
         self.changed(shard, match.submitter)
@@ -234,7 +234,7 @@ class Running:
     def started(self, shard: str, job: JobId, attempt: int) -> None:
         """Record that the program of an attempt runs, unless the attempt is over by now."""
         entry = self.schedds[shard].queue.jobs.get(job)
-        if entry is not None and (entry.job.status, entry.job.attempt) == ("running", attempt):
+        if entry is not None and (entry.job.status, entry.job.attempt.number) == ("running", attempt):
             self._record(shard, job_stream(job), JobStarted(attempt=attempt, at=self._clock.seconds))
 
     def _record(self, shard: str, stream: str, event: Event) -> None:
@@ -245,7 +245,7 @@ class Running:
 
     def _assign(self, shard: str, claim: str, job: JobId) -> None:
         queue = self.schedds[shard].queue
-        granted, attempt = queue.claims[claim].granted, queue.jobs[job].job.attempt + 1
+        granted, attempt = queue.claims[claim].granted, queue.jobs[job].job.attempt.number + 1
         event = JobAssigned(attempt=attempt, claim=claim, slot=granted.slot, startd=granted.startd)
         self._record(shard, job_stream(job), event)
         self.changed(shard, granted.submitter)
@@ -260,7 +260,7 @@ class Running:
         if work is None:
             return
         left = max(0, work - self._saved.get((shard, job), 0))
-        attempt = queue.jobs[job].job.attempt
+        attempt = queue.jobs[job].job.attempt.number
 
         def ended() -> None:
             self._ended(shard, claim, job, attempt)
@@ -275,7 +275,7 @@ class Running:
     def _ended(self, shard: str, claim: str, job: JobId, attempt: int) -> None:
         queue = self.schedds[shard].queue
         entry = queue.jobs.get(job)
-        if entry is None or entry.job.claim != claim or entry.job.attempt != attempt:
+        if entry is None or entry.job.claim != claim or entry.job.attempt.number != attempt:
             return  # it was ended before
         self.changed(shard, queue.submitter(job))
         self._record(shard, job_stream(job), JobCompleted(attempt=attempt, exit=ExitRecord(code=0)))
@@ -291,7 +291,7 @@ class Running:
         elapsed = self._clock.now - self._began.pop((shard, job), self._clock.now)
         if saved := self._period.works[shard].saved(stream, elapsed):
             self._saved[shard, job] = self._saved.get((shard, job), 0) + saved
-        attempt = self.schedds[shard].queue.jobs[job].job.attempt
+        attempt = self.schedds[shard].queue.jobs[job].job.attempt.number
         self._record(shard, stream, JobVacated(attempt=attempt, ending=Ending(code=code, reason=reason)))
         self.undefer(shard)
 

@@ -11,7 +11,6 @@ from typing import Final
 from kettle_services.schedd.domain.claims.reuse import ClaimReuse
 from kettle_services.schedd.domain.negotiation.autoclusters import significant
 from kettle_services.schedd.domain.negotiation.concurrency_limits import added
-from kettle_services.schedd.domain.queue.at_home import attended
 from kettle_services.schedd.domain.queue.fold import Queue
 from kettle_wire.ads import Ad
 from kettle_wire.ads.daemon import ResourceRequest, SubmitterAd
@@ -41,23 +40,23 @@ class Schedd:
 
     def advert(self, submitter: str) -> SubmitterAd | None:
         """The demand of a submitter; None if it has no jobs here."""
-        tally = self.queue.tally.get(submitter, {})
+        tally = self.queue.tally.by_submitter.get(submitter, {})
         if not any(tally.values()):
             return None
         requests = [
             ResourceRequest(
                 autocluster=autocluster, count=count, ad=self._picture(submitter, job, autocluster)
             )
-            for _, job, autocluster, count in self.queue.requests(submitter)[:_LIST]
+            for _, job, autocluster, count in self.queue.demand.requests(submitter)[:_LIST]
         ]
         return SubmitterAd(
             name=submitter,
             schedd=self.name,
             idle=tally.get("idle", 0),
-            running=tally.get("running", 0) - attended(self.queue, submitter),
+            running=tally.get("running", 0) - self.queue.attendance.of(submitter),
             held=tally.get("held", 0),
             requests=requests,
-            limits=added(self.queue.limits.of(submitter), {}),
+            limits=added(self.queue.claim_use.limits.of(submitter), {}),
             cycle=self.cycles.get(submitter, 0),
         )
 

@@ -149,7 +149,7 @@ class Tally:
             self._freed(claim, self.until)
         for queue in queues:
             for job, entry in queue.jobs.items():
-                waits = entry.job.attempt == 0 and entry.job.status == "idle"
+                waits = entry.job.attempt.number == 0 and entry.job.status == "idle"
                 if waits and not universes.unmatched(queue.universe(job)):
                     self._of(queue.submitter(job)).waiting += 1
 

@@ -133,7 +133,7 @@ class RecordedAnswers:
             submitter=queue.submitter(job),
             autocluster=queue.autocluster(job) if state.runnable else None,
             ad=ad,
-            ordered=state.orders.standing,
+            ordered=state.attempt.orders.standing,
         )
 
     def _explain_jobs(self, request: ExplainJobs) -> JobsExplained:

@@ -74,11 +74,11 @@ class ClaimReuse:
         """
         Jobs for a claim, best first; of very many autoclusters its own comes first, because looking at all takes long.
         """
-        if len(self._queue.demand.get(granted.submitter, ())) > _MANY:
-            own = self._queue.next_job(granted.submitter, granted.autocluster)
+        if len(self._queue.demand.on_machines.get(granted.submitter, ())) > _MANY:
+            own = self._queue.demand.next_job(granted.submitter, granted.autocluster)
             if own is not None and not is_parallel(self._queue, own):
                 yield own, granted.autocluster
-        for _, job, autocluster, _ in self._queue.requests(granted.submitter):
+        for _, job, autocluster, _ in self._queue.demand.requests(granted.submitter):
             if not is_parallel(self._queue, job):  # these need their claims together
                 yield job, autocluster
 

@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 
 from kettle.jobs.lower_names import lower_names
+from kettle_services.schedd.domain.queue.alike import JobsAlike
 from kettle_wire.ads import Scalar
 from kettle_wire.jobs import JobId
 
@@ -28,3 +29,14 @@ class LeaveInQueue(msgspec.Struct):
         name = lower_names(ad).get(_LOWER)
         if (name is not None and ad[name] is not False) or _LOWER in map(str.lower, columns):
             self.clusters.add(cluster)
+
+    def enter(self, alike: JobsAlike) -> None:
+        """Keep jobs in mind that have ended and stay."""
+        state = alike.entry.job
+        if state.kept and state.ended:
+            self.kept.update(alike.jobs)
+
+    def leave(self, alike: JobsAlike) -> None:
+        """Inverse of `enter`."""
+        if alike.entry.job.kept:
+            self.kept.difference_update(alike.jobs)

@@ -70,7 +70,7 @@ class Level(msgspec.Struct):
 def flocked(queue: "Queue", pool: str = "") -> Counter[str]:
     """How many jobs of each submitter run in another pool, or in any."""
     found: Counter[str] = Counter()
-    for claim, where in queue.abroad.items():
+    for claim, where in queue.claim_use.abroad.items():
         job = queue.claims[claim].job
         if job is not None and where == (pool or where) and queue.jobs[job].job.status == "running":
             found[queue.submitter(job)] += 1

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator
 from itertools import groupby
 
 from kettle_services.schedd.domain.negotiation.autoclusters import Autoclusters
+from kettle_services.schedd.domain.queue.alike import alike
 from kettle_services.schedd.domain.queue.entry import QueuedJob
 from kettle_services.schedd.domain.queue.fold import Queue
 from kettle_services.schedd.domain.submission.cluster import Cluster
@@ -38,15 +39,16 @@ def _has(queue: Queue, cluster: Cluster, names: Collection[str]) -> bool:
 
 def _renumber(queue: Queue, cluster: Cluster) -> None:
     offered = [
-        (entry, [job for job in jobs if _is_offered(queue, job)]) for entry, jobs in _alike(queue, cluster)
+        alike(cluster, entry, waiting)
+        for entry, jobs in _alike(queue, cluster)
+        if entry.job.runnable and (waiting := [job for job in jobs if queue.demand.offers(job)])
     ]
-    waiting = [jobs for entry, jobs in offered if entry.job.runnable and jobs]
-    for jobs in waiting:
-        queue.withdraw(cluster, jobs)
+    for jobs in offered:
+        queue.demand.withdraw(jobs)
     submitted = cluster.submitted
     cluster.autoclusters = Autoclusters(submitted.ad, submitted.columns, queue.significant)
-    for jobs in waiting:
-        queue.offer(cluster, jobs)
+    for jobs in offered:
+        queue.demand.offer(jobs)
 
 
 def _alike(queue: Queue, cluster: Cluster) -> Iterator[tuple[QueuedJob, list[JobId]]]:
@@ -54,9 +56,3 @@ def _alike(queue: Queue, cluster: Cluster) -> Iterator[tuple[QueuedJob, list[Job
     for _, run in groupby(cluster.jobs(), key=lambda job: id(queue.jobs[job])):
         jobs = list(run)
         yield queue.jobs[jobs[0]], jobs
-
-
-def _is_offered(queue: Queue, job: JobId) -> bool:
-    if job in queue.cooling or job in queue.routing.awaiting:
-        return False
-    return queue.deferred.get(job) is not False

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from kettle_services.schedd.domain.jobs.universes import AT_HOME, UNMATCHED
+from kettle_services.schedd.domain.jobs.universes import AT_HOME
 from kettle_services.schedd.domain.queue.fold import Queue
 from kettle_services.schedd.domain.queue.runnable import Runnable
 from kettle_wire.ads import Ad
@@ -35,23 +35,16 @@ def in_order(
     return found
 
 
-def attended(queue: Queue, submitter: str = "") -> int:
-    """How many of a submitter's jobs, or of all, run without a match: here, or in batch systems."""
-    if not submitter:
-        return sum(queue.attendance.values())
-    return sum(queue.attendance[submitter, universe] for universe in UNMATCHED)
-
-
 def totals(queue: Queue) -> Ad:
     """How many jobs run, or could, on the machine of their schedd: as the schedd's ad says it."""
     ad: Ad = {}
     for universe, word in AT_HOME.items():
         ad[f"Total{word}JobsRunning"] = sum(
-            count for (_, other), count in queue.attendance.items() if other == universe
+            count for (_, other), count in queue.attendance.jobs.items() if other == universe
         )
         ad[f"Total{word}JobsIdle"] = sum(
             len(jobs)
-            for autoclusters in queue.at_home.values()
+            for autoclusters in queue.demand.at_home.values()
             for jobs in autoclusters.values()
             if (best := jobs.best()) is not None and queue.universe(best[1]) == universe
         )

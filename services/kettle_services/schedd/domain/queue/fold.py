@@ -5,27 +5,30 @@ The queue of one schedd: the fold of everything recorded in its shard, indexed f
 of the working set changed, so that start-up reads those rows instead of history; finished jobs have none.
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, cast, get_args
 
 import msgspec
 
 from kettle.jobs import apply as apply_to_ad
 from kettle_services.schedd.domain.claims.claim import Claim
-from kettle_services.schedd.domain.jobs import universes
 from kettle_services.schedd.domain.jobs.factory import Factory
 from kettle_services.schedd.domain.jobs.factory import evolve as evolve_factory
-from kettle_services.schedd.domain.jobs.gang import Gang
-from kettle_services.schedd.domain.jobs.job import Job, evolve
+from kettle_services.schedd.domain.jobs.job import evolve
 from kettle_services.schedd.domain.jobs.leave_in_queue import LeaveInQueue
-from kettle_services.schedd.domain.negotiation.concurrency_limits import LimitsInUse
+from kettle_services.schedd.domain.queue.alike import JobsAlike, QueueIndex, alike, submitter_of, universe_of
+from kettle_services.schedd.domain.queue.attendance import Attendance
+from kettle_services.schedd.domain.queue.claim_use import ClaimUse
+from kettle_services.schedd.domain.queue.demand import JobDemand
 from kettle_services.schedd.domain.queue.entry import FRESH, QueuedJob, after
 from kettle_services.schedd.domain.queue.job_ads import QueuedJobAds
-from kettle_services.schedd.domain.queue.routing import Routing, route_of, routed_universe
+from kettle_services.schedd.domain.queue.live_reports import LiveReports
+from kettle_services.schedd.domain.queue.routing import Routing, route_of
 from kettle_services.schedd.domain.queue.rows import LEFT, NEWEST, Change
-from kettle_services.schedd.domain.queue.runnable import Order, Runnable
 from kettle_services.schedd.domain.queue.runs import runs_alike
+from kettle_services.schedd.domain.queue.saved_jobs import row_of
+from kettle_services.schedd.domain.queue.tally import StatusTally
+from kettle_services.schedd.domain.queue.waiting import DelayedJobs
 from kettle_services.schedd.domain.submission.cluster import Cluster, cluster_of
 from kettle_services.schedd.domain.submission.departed import DepartedJobs
 from kettle_wire.ads import Ad
@@ -39,22 +42,33 @@ from kettle_wire.events import (
     FactoryClosed,
     FactoryEvent,
     FactoryMaterialized,
-    JobAssigned,
-    JobCompleted,
+    JobCheckpointed,
+    JobContinued,
+    JobDisconnected,
     JobEdited,
     JobEvent,
+    JobNodeEnded,
+    JobNodeStarted,
+    JobOrdered,
+    JobReconnected,
     JobRouted,
     JobsChanged,
+    JobServed,
+    JobStarted,
+    JobStepped,
+    JobSuspended,
+    JobTold,
     JobUnrouted,
-    JobVacated,
-    Usage,
     decode,
 )
-from kettle_wire.flocking import pool_of
 from kettle_wire.jobs import JobId
 
 JOB_EVENTS: Final[frozenset[type[JobEvent]]] = frozenset(get_args(JobEvent))
-_ENDS_OR_BEGINS: Final = frozenset({JobAssigned, JobVacated, JobCompleted})
+_DURING_ATTEMPT: Final = frozenset({
+    JobCheckpointed, JobContinued, JobDisconnected, JobNodeEnded, JobNodeStarted, JobOrdered, JobReconnected, JobServed,
+    JobStarted, JobStepped, JobSuspended, JobTold,
+})  # fmt: skip
+"""What happens in the life of an attempt: afterwards the job counts as what it was before."""
 
 
 class Unfit(Exception):  # noqa: N818 - says that the log and this code disagree; nothing catches it
@@ -63,8 +77,6 @@ class Unfit(Exception):  # noqa: N818 - says that the log and this code disagree
 
 _NOTHING: Final[Mapping[JobId, QueuedJob]] = {}
 _encode = msgspec.msgpack.Encoder().encode
-_WAITING: Final = frozenset({"idle", "held"})
-"""The statuses that a factory's `max_idle` counts."""
 
 
 def job_stream(job: JobId) -> str:
@@ -83,59 +95,46 @@ def job_of_stream(stream: str) -> JobId:
 
 
 class Queue:
-    """Clusters, jobs and claims of one schedd."""
+    """
+    Clusters, jobs and claims of one schedd, and what is asked of them so often that it is counted along.
+
+    An index is told of jobs that become what they are (`enter`), and that they are that no longer (`leave`).
+    """
 
     def __init__(self, schedd: str, *, significant: Iterable[str] = ()) -> None:
         self.schedd = schedd
+        self.significant: tuple[str, ...] = tuple(significant)
+        """Attributes that decide a job's autocluster, besides those that always do."""
         self.clusters: dict[int, Cluster] = {}
         self.jobs: dict[JobId, QueuedJob] = {}
         self.claims: dict[str, Claim] = {}
-        self.abroad: dict[str, str] = {}
-        """Claims of machines of other pools -> the pool."""
-        self.limits = LimitsInUse()
-        """Concurrency limits that claims use."""
         self.newest_cluster = 0
-        self.unmade: set[int] = set()
+        self.unmade: Final[set[int]] = set()
         """Clusters of which jobs are still to be made."""
-        self.demand: dict[str, dict[int, Runnable]] = {}
-        """Submitter -> autocluster -> jobs that may run now, on machines that are matched."""
-        self.at_home: dict[str, dict[int, Runnable]] = {}
-        """Submitter -> autocluster -> jobs that may run now, on the machine of the schedd."""
-        self.in_batch: dict[str, dict[int, Runnable]] = {}
-        """Submitter -> autocluster -> jobs that may run now, in a batch system."""
-        self._unmatched = {**dict.fromkeys(universes.AT_HOME, self.at_home), universes.GRID: self.in_batch}
-        self.routing: Final = Routing()
-        """Jobs that an entrypoint routes."""
-        self._owned: defaultdict[str, Counter[str]] = defaultdict(Counter)
-        self.owners: Final[dict[str, str]] = {}
-        """Submitter -> whose jobs are charged to it."""
-        self.attendance: Counter[tuple[str, int]] = Counter()
-        """(submitter, universe) -> jobs that run there."""
-        self.cooling: set[JobId] = set()
-        """Jobs that may run when `cooled` says so: their last attempts failed one after the other."""
-        self.deferred: dict[JobId, bool] = {}
-        """Jobs that could run but for the time; whether `due` has said that it has come."""
-        self.unplanned: set[JobId] = set()
-        """
-        Those that have just become deferred, and some that are no longer: the code that plans their times empties it.
-        """
-        self.tally: dict[str, dict[str, int]] = {}
-        """Submitter -> status -> number of jobs."""
-        self.measured: dict[JobId, Usage] = {}
-        """What live attempts use, as their workers said last. It is not recorded: a restart forgets it."""
-        self.reconnecting: dict[JobId, int] = {}
-        """How often it was tried to reach the workers of disconnected jobs. Neither is this."""
-        self.renewed: dict[str, int] = {}
-        """Startd -> when it last renewed the leases of its claims, seconds since 1970. Neither is this."""
+        self.claim_use: Final = ClaimUse(self.claims)
+        self.tally: Final = StatusTally()
+        self.attendance: Final = Attendance()
         self.staying: Final = LeaveInQueue()
         """Jobs that want to be in the queue after their end."""
-        self.significant: tuple[str, ...] = tuple(significant)
-        """Attributes that decide a job's autocluster, besides those that always do."""
+        self.routing: Final = Routing()
+        """Jobs that an entrypoint routes."""
+        self.waiting: Final = DelayedJobs()
+        self.demand: Final = JobDemand(self.waiting, self.routing)
+        self._indexes: Final[tuple[QueueIndex, ...]] = (
+            self.claim_use,
+            self.tally,
+            self.attendance,
+            self.staying,
+            self.routing,
+            self.demand,
+        )
+        self.live = LiveReports()
+        """Not recorded and not folded: it is only shown in ads."""
 
     # -- questions ---------------------------------------------------------------------------------------------------
 
     def ad(self, job: JobId) -> Ad:
-        """The whole ad of a job in the queue; who looks at many of them takes a `View`."""
+        """The whole ad of a job in the queue; who looks at many of them takes `QueuedJobAds`."""
         return QueuedJobAds(self).ad(job)
 
     def factory(self, number: int) -> Factory | None:
@@ -148,13 +147,7 @@ class Queue:
 
     def submitter(self, job: JobId) -> str:
         """Who is charged for the job: the owner, or the owner within an accounting group."""
-        cluster = self.clusters[job.cluster]
-        charged = cluster.charged
-        return charged if isinstance(charged, str) else charged(cluster.submitted.rows[job.proc])
-
-    def owned(self, owner: str) -> Counter[str]:
-        """Status -> how many jobs an owner has in the queue, no matter which name is charged."""
-        return self._owned.get(owner, Counter())
+        return submitter_of(self.clusters[job.cluster], job.proc)
 
     def autocluster(self, job: JobId) -> int:
         """The autocluster of a job in the queue."""
@@ -166,39 +159,7 @@ class Queue:
 
     def universe(self, job: JobId) -> int:
         """JobUniverse of a job in the queue."""
-        cluster = self.clusters[job.cluster]
-        if cluster.routed and (universe := routed_universe(self.jobs[job])) is not None:
-            return universe
-        return cluster.universe_of(job.proc)
-
-    def requests(self, submitter: str, *, at_home: bool = False) -> list[tuple[Order, JobId, int, int]]:
-        """(order, first job, autocluster, count) of each autocluster with runnable jobs, in order."""
-        demand = self.at_home if at_home else self.demand
-        found = [
-            (best[0], best[1], autocluster, len(jobs))
-            for autocluster, jobs in demand.get(submitter, {}).items()
-            if (best := jobs.best()) is not None
-        ]
-        return sorted(found)
-
-    def next_job(self, submitter: str, autocluster: int) -> JobId | None:
-        """The job of the autocluster that should run first."""
-        jobs = self._runnable(submitter, autocluster)
-        best = jobs.best() if jobs is not None else None
-        return best[1] if best is not None else None
-
-    def runnable(self, submitter: str, autocluster: int) -> int:
-        """How many jobs of the autocluster may run now."""
-        jobs = self._runnable(submitter, autocluster)
-        return len(jobs) if jobs is not None else 0
-
-    def _runnable(self, submitter: str, autocluster: int) -> Runnable | None:
-        demands = (self.demand, self.at_home, self.in_batch)
-        found = (demand.get(submitter, {}).get(autocluster) for demand in demands)
-        return next((jobs for jobs in found if jobs is not None), None)
-
-    def _demand_of(self, job: JobId) -> dict[str, dict[int, Runnable]]:
-        return self._unmatched.get(self.universe(job), self.demand)
+        return universe_of(self.clusters[job.cluster], self.jobs[job], job.proc)
 
     # -- changes -----------------------------------------------------------------------------------------------------
 
@@ -214,22 +175,13 @@ class Queue:
             case JobsChanged():
                 return self._jobs(stream, event, at)
             case ClaimGranted():
-                self.claimed(event, at)
+                self.claim_use.granted(event, at)
                 return [Change(stream, _encode((event, at)))]
             case ClaimEnded():
-                self.abroad.pop(event.claim, None)
-                if (ended := self.claims.pop(event.claim, None)) is not None:
-                    self.limits.count(ended.granted.submitter, ended.granted.limits, -1)
+                self.claim_use.ended(event.claim)
                 return [Change(stream, None)]
             case _:
                 raise Unfit(f"an event {type(event).__name__} does not belong into the shard of a schedd")
-
-    def claimed(self, event: ClaimGranted, at: int) -> None:
-        """Take a claim in."""
-        self.claims[event.claim] = Claim(event, at)
-        if pool := pool_of(event.startd):
-            self.abroad[event.claim] = pool
-        self.limits.count(event.submitter, event.limits, 1)
 
     def _submitted(self, stream: str, event: ClusterSubmitted, at: int) -> list[Change]:
         self.admit(event, at)
@@ -259,9 +211,9 @@ class Queue:
             else:
                 cluster.edit(entry.edited)
                 self.staying.note(event.cluster, entry.edited)
-                self._enter(cluster, [job], entry.job)
+                self._enter(alike(cluster, entry, [job]))
         if fresh:
-            self._enter(cluster, fresh, FRESH.job)
+            self._enter(alike(cluster, FRESH, fresh))
 
     def _factory(self, event: FactoryEvent) -> list[Change]:
         cluster = self.clusters.get(event.cluster)
@@ -276,7 +228,7 @@ class Queue:
         for proc in range(before.made, cluster.factory.made):
             job = JobId(event.cluster, proc)
             self.jobs[job] = FRESH
-            self._enter(cluster, [job], FRESH.job)
+            self._enter(alike(cluster, FRESH, [job]))
         stream = factory_stream(event.cluster)
         return self._forget(event.cluster) if cluster.empty else [Change(stream, _encode(cluster.factory))]
 
@@ -285,7 +237,7 @@ class Queue:
         entry = self._become([job], self._known(job, event), event, at)
         if entry.job.over:
             return [Change(stream, None), *self._left(job)]
-        return [Change(stream, _encode(entry))]
+        return [Change(stream, row_of(entry))]
 
     def _jobs(self, stream: str, event: JobsChanged, at: int) -> list[Change]:
         """
@@ -312,7 +264,7 @@ class Queue:
                 rows += (Change(job_stream(job), None) for job in jobs)
                 pages.update((change.stream, change) for job in jobs for change in self._left(job))
             else:
-                state = _encode(entry)
+                state = row_of(entry)
                 rows += (
                     Change(job_stream(job), state, version)
                     for job, version in zip(jobs, versions, strict=True)
@@ -335,22 +287,25 @@ class Queue:
             cluster.edit(event.attributes)
             self.staying.note(jobs[0].cluster, event.attributes)
         entry = after(before, evolve(before.job, event), changed, event)
-        if type(event) in _ENDS_OR_BEGINS or self.reconnecting:
-            for job in jobs:
-                if type(event) in _ENDS_OR_BEGINS:
-                    self.measured.pop(job, None)
-                if not entry.job.disconnected:
-                    self.reconnecting.pop(job, None)
-        self._leave(cluster, jobs, before.job)
+        if type(event) in _DURING_ATTEMPT and before.job.claim and not cluster.routed:
+            self.jobs.update(dict.fromkeys(jobs, entry))
+            return entry
+        were = alike(cluster, before, jobs)
+        for index in self._indexes:
+            index.leave(were)
         if entry.job.over:
             for job in jobs:
                 del self.jobs[job]
         else:
             self.jobs.update(dict.fromkeys(jobs, entry))
-            self._enter(cluster, jobs, entry.job)
+            self._enter(were.after(entry))
             if isinstance(event, JobUnrouted) and not route_of(before):
                 self.routing.told(jobs)
         return entry
+
+    def _enter(self, jobs: JobsAlike) -> None:
+        for index in self._indexes:
+            index.enter(jobs)
 
     def _left(self, job: JobId) -> list[Change]:
         cluster = self.clusters[job.cluster]
@@ -369,132 +324,12 @@ class Queue:
             rows.append(Change(stream_of_cluster(number), None))
         return rows if cluster.factory is None else [*rows, Change(factory_stream(number), None)]
 
-    def _enter(self, cluster: Cluster, jobs: list[JobId], state: Job) -> None:
-        """Count jobs of a cluster that are in the same state now, and offer them if they may run."""
-        owner = cluster.submitted.owner
-        self._owned[owner][state.status] += len(jobs)
-        if state.status in _WAITING:
-            cluster.waiting += len(jobs)
-        if state.kept and state.ended:
-            self.staying.kept.update(jobs)
-        if cluster.routed:
-            self.routing.count(self.jobs[jobs[0]], len(jobs), cluster.vo, jobs[0].cluster)
-        for submitter, theirs in self._by_submitter(cluster, jobs):
-            self.owners[submitter] = owner
-            tally = self.tally.setdefault(submitter, {})
-            tally[state.status] = tally.get(state.status, 0) + len(theirs)
-        if state.runnable and state.cooling:
-            self.cooling.update(jobs)
-        elif state.runnable:
-            self._ready(cluster, jobs)
-        elif state.gang is not None:
-            self._use(state.gang, jobs[-1])
-        elif state.claim in self.claims:
-            self.claims[state.claim] = msgspec.structs.replace(self.claims[state.claim], job=jobs[-1])
-        self._attend(jobs, state, 1)
-
-    def _use(self, gang: Gang, job: JobId | None) -> None:
-        """The claims of all nodes are those of this job, or of none any more."""
-        for claim in gang.claims:
-            if claim in self.claims:
-                self.claims[claim] = msgspec.structs.replace(self.claims[claim], job=job)
-
-    def _attend(self, jobs: list[JobId], state: Job, count: int) -> None:
-        for job in jobs if state.claim else ():
-            if universes.unmatched(universe := self.universe(job)):
-                self.attendance[self.submitter(job), universe] += count
-
-    def _leave(self, cluster: Cluster, jobs: list[JobId], state: Job) -> None:
-        """Inverse of `_enter`."""
-        self._attend(jobs, state, -1)
-        self._owned[cluster.submitted.owner][state.status] -= len(jobs)
-        if state.status in _WAITING:
-            cluster.waiting -= len(jobs)
-        self.staying.kept.difference_update(jobs if state.kept else ())
-        if cluster.routed:
-            self.routing.count(self.jobs[jobs[0]], -len(jobs), cluster.vo, jobs[0].cluster)
-        for submitter, theirs in self._by_submitter(cluster, jobs):
-            self.tally[submitter][state.status] -= len(theirs)
-        if state.runnable:
-            offered = self.cooling or self.deferred or self.routing.awaiting
-            self.withdraw(cluster, [job for job in jobs if self._offered(job)] if offered else jobs)
-        elif state.gang is not None:
-            self._use(state.gang, None)
-        elif state.claim in self.claims:
-            self.claims[state.claim] = msgspec.structs.replace(self.claims[state.claim], job=None)
-
-    def withdraw(self, cluster: Cluster, jobs: list[JobId]) -> None:
-        """Inverse of `offer`."""
-        for demand, submitter, number, theirs in self._by_request(cluster, jobs):
-            runnable = demand[submitter][number]
-            for some, priority in self._by_priority(cluster, theirs):
-                runnable.discard(some, priority)
-            if not runnable:
-                del demand[submitter][number]
-                if not demand[submitter]:
-                    del demand[submitter]
-
-    def _offered(self, job: JobId) -> bool:
-        """Whether a job that may run does not wait for its time; it waits no more."""
-        if job in self.cooling:
-            self.cooling.discard(job)
-            return False
-        if self.routing.leave(job):
-            return False
-        return self.deferred.pop(job, None) is not False
-
-    def _by_submitter(self, cluster: Cluster, jobs: list[JobId]) -> Iterable[tuple[str, list[JobId]]]:
-        if isinstance(cluster.charged, str):
-            return [(cluster.charged, jobs)]
-        groups = defaultdict[str, list[JobId]](list)
-        for job in jobs:
-            groups[self.submitter(job)].append(job)
-        return groups.items()
-
-    def _by_request(
-        self, cluster: Cluster, jobs: list[JobId]
-    ) -> Iterator[tuple[dict[str, dict[int, Runnable]], str, int, list[JobId]]]:
-        """(demand, submitter, autocluster, jobs) of jobs of one cluster."""
-        for submitter, theirs in self._by_submitter(cluster, jobs) if jobs else ():
-            # They are in the same state, so they were edited alike.
-            same = cluster.autoclusters.edited(self.jobs[theirs[0]].edited).same
-            if cluster.universe is not None and same is not None:
-                yield self._demand_of(theirs[0]), submitter, same, theirs
-            else:
-                for job in theirs:
-                    yield self._demand_of(job), submitter, self.autocluster(job), [job]
-
     def cooled(self, job: JobId) -> None:
         """The job has waited long enough after its failures."""
-        if job in self.cooling:
-            self.cooling.discard(job)
-            self._ready(self.clusters[job.cluster], [job])
+        if job in self.waiting.cooling:
+            self.demand.cooled(alike(self.clusters[job.cluster], self.jobs[job], [job]))
 
     def due(self, job: JobId) -> None:
         """The time of a job that waited for it has come."""
-        if self.deferred.get(job) is False:
-            self.deferred[job] = True
-            self.offer(self.clusters[job.cluster], [job])
-
-    def _ready(self, cluster: Cluster, jobs: list[JobId]) -> None:
-        if cluster.routed and not route_of(self.jobs[jobs[0]]):
-            jobs = self.routing.await_routes(cluster, jobs, self._by_priority)
-        if cluster.timed:
-            self.deferred.update(dict.fromkeys(jobs, False))
-            self.unplanned.update(jobs)
-        else:
-            self.offer(cluster, jobs)
-
-    def offer(self, cluster: Cluster, jobs: list[JobId]) -> None:
-        """Jobs of a cluster that are in the same state may run from now on."""
-        for demand, submitter, number, theirs in self._by_request(cluster, jobs):
-            runnable = demand.setdefault(submitter, {}).setdefault(number, Runnable())
-            for some, priority in self._by_priority(cluster, theirs):
-                runnable.add(some, priority)
-
-    def _by_priority(self, cluster: Cluster, jobs: list[JobId]) -> Iterator[tuple[list[JobId], int]]:
-        """Jobs of one cluster in the same state, with the priority that they have."""
-        if "JobPrio" in cluster.submitted.columns:
-            yield from (([job], self.priority(job)) for job in jobs)
-        else:
-            yield jobs, self.priority(jobs[0])
+        if job in self.waiting.deferred:
+            self.demand.due(alike(self.clusters[job.cluster], self.jobs[job], [job]))

@@ -9,9 +9,9 @@ from typing import Protocol, cast
 from kettle.jobs import in_use, job_ads
 from kettle_services.schedd.domain.claims.claim import Claim
 from kettle_services.schedd.domain.queue.entry import QueuedJob
+from kettle_services.schedd.domain.queue.live_reports import LiveReports
 from kettle_services.schedd.domain.submission.cluster import Cluster
 from kettle_wire.ads import Ad
-from kettle_wire.events import Usage
 from kettle_wire.jobs import JobId
 
 _RENEWED = "LastJobLeaseRenewal"
@@ -24,9 +24,7 @@ class Present(Protocol):
     clusters: dict[int, Cluster]
     jobs: dict[JobId, QueuedJob]
     claims: dict[str, Claim]
-    measured: dict[JobId, Usage]
-    reconnecting: dict[JobId, int]
-    renewed: dict[str, int]
+    live: LiveReports
 
 
 class QueuedJobAds:
@@ -59,7 +57,7 @@ class QueuedJobAds:
                     ad.pop(name, None)
         if cluster.factory is not None:
             self._add(ad, cluster.factory.attributes)
-        if entry.job.claim or job in queue.measured or job in queue.reconnecting:
+        if entry.job.claim:
             self._live(ad, job, entry)
         return ad
 
@@ -73,13 +71,13 @@ class QueuedJobAds:
                     ad[name] = more[name]
 
     def _live(self, ad: Ad, job: JobId, entry: QueuedJob) -> None:
-        queue = self._queue
-        if (usage := queue.measured.get(job)) is not None:
+        live = self._queue.live
+        if (usage := live.measured.get(job)) is not None:
             self._add(ad, in_use(usage))
-        if (tries := queue.reconnecting.get(job)) is not None:
+        if (tries := live.reconnecting.get(job)) is not None:
             self._add(ad, {"JobCurrentReconnectAttempt": tries})
-        claim = queue.claims.get(entry.job.claim)
-        if claim is not None and (renewed := queue.renewed.get(claim.granted.startd)) is not None:
+        claim = self._queue.claims.get(entry.job.claim)
+        if claim is not None and (renewed := live.renewed.get(claim.granted.startd)) is not None:
             self._add(ad, {_RENEWED: max(renewed, cast("int", entry.changed[_RENEWED]))})
 
 

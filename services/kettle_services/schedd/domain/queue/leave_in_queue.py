@@ -76,7 +76,7 @@ def _settled(queue: Queue, job: JobId, events: list[JobEvent], at: int) -> list[
     for event in events:
         state = evolve(state, event)
         apply(ad, event, at)
-    if not state.ended or state.left:
+    if not state.ended or state.stay == "left":
         return events
     stays = keeps(ad, at / _US)
     if stays == state.kept:

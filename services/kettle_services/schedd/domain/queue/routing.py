@@ -6,21 +6,20 @@ is offered to nobody.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import msgspec
 
 from kettle.jobs.routed_attributes import awaits_route
+from kettle_services.schedd.domain.queue.alike import JobsAlike
 from kettle_services.schedd.domain.queue.entry import QueuedJob
 from kettle_services.schedd.domain.queue.runnable import Runnable
-from kettle_services.schedd.domain.submission.cluster import Cluster
 from kettle_wire.ads import Scalar
 from kettle_wire.events import ClusterSubmitted
 from kettle_wire.jobs import JobId
 
 _ROUTE: Final = "RouteName"
-_UNIVERSE: Final = "JobUniverse"
 SPOOLED: Final = "SpooledInputBytes"
 _RESULTS: Final = "BytesSent"
 """Of a job that is over: its results, which are in the spool until they are fetched."""
@@ -70,12 +69,6 @@ def route_of(entry: QueuedJob) -> str:
     return route if isinstance(route, str) else ""
 
 
-def routed_universe(entry: QueuedJob) -> int | None:
-    """The universe that a job has by its route; None: its own."""
-    value = entry.changed.get(_UNIVERSE)
-    return value if isinstance(value, int) else None
-
-
 def awaiting_proc(submitted: ClusterSubmitted, proc: int) -> bool:
     """Whether one job of a submission is one of them."""
     row = dict(zip(submitted.columns, submitted.rows[proc], strict=True))
@@ -99,23 +92,19 @@ class Routing:
         self.news: int = 1
         """Counts what may be news to the entrypoint."""
 
-    def await_routes(
-        self,
-        cluster: Cluster,
-        jobs: list[JobId],
-        by_priority: Callable[[Cluster, list[JobId]], Iterable[tuple[list[JobId], int]]],
-    ) -> list[JobId]:
+    def hold(self, alike: JobsAlike) -> list[JobId]:
         """Have those wait that need a route, whose ads may be new; the others."""
-        waiting = [job for job in jobs if awaiting_proc(cluster.submitted, job.proc)]
+        submitted = alike.cluster.submitted
+        waiting = [job for job in alike.jobs if awaiting_proc(submitted, job.proc)]
         if not waiting:
-            return jobs
-        for some, priority in by_priority(cluster, waiting):
+            return alike.jobs
+        for some, priority in alike.priorities(waiting):
             self.awaiting.update(dict.fromkeys(some, priority))
             self.untold.add(some, priority)
         self.news += 1
-        return [job for job in jobs if job not in self.awaiting]
+        return [job for job in alike.jobs if job not in self.awaiting]
 
-    def leave(self, job: JobId) -> bool:
+    def release(self, job: JobId) -> bool:
         """Whether a job waited for a route; it does no more."""
         priority = self.awaiting.pop(job, None)
         if priority is None:
@@ -151,10 +140,20 @@ class Routing:
         self.left.clear()
         return found
 
-    def count(self, entry: QueuedJob, number: int, vo: str, cluster: int) -> None:
-        """So many jobs of a cluster like this one are there more, or fewer."""
+    def enter(self, alike: JobsAlike) -> None:
+        """Count jobs in."""
+        if alike.cluster.routed:
+            self._count(alike, len(alike.jobs))
+
+    def leave(self, alike: JobsAlike) -> None:
+        """Inverse of `enter`."""
+        if alike.cluster.routed:
+            self._count(alike, -len(alike.jobs))
+
+    def _count(self, alike: JobsAlike, number: int) -> None:
+        entry, vo = alike.entry, alike.cluster.vo
         if SPOOLED in entry.changed:
-            self._count_spooled(spooled_by(entry) * number, vo, cluster)
+            self._count_spooled(spooled_by(entry) * number, vo, alike.cluster.submitted.cluster)
         if entry.job.ended:
             return
         of_vo = self.vos.setdefault(vo, VoTally())

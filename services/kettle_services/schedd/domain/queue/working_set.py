@@ -10,11 +10,11 @@ from kettle_services.schedd.domain.jobs.factory import Factory
 from kettle_services.schedd.domain.queue.entry import QueuedJob
 from kettle_services.schedd.domain.queue.fold import Queue, Unfit, job_of_stream
 from kettle_services.schedd.domain.queue.rows import LEFT, NEWEST
+from kettle_services.schedd.domain.queue.saved_jobs import entry_of
 from kettle_services.schedd.domain.submission.departed import DepartedJobs
 from kettle_wire.event_expansion import STREAM
 from kettle_wire.events import ClaimGranted, ClusterSubmitted, Event, decode
 
-_decode_entry: Final = msgspec.msgpack.Decoder(QueuedJob).decode
 _decode_factory: Final = msgspec.msgpack.Decoder(Factory).decode
 _decode_row: Final = msgspec.msgpack.Decoder(tuple[msgspec.Raw, int]).decode
 
@@ -35,11 +35,11 @@ def restore(queue: Queue, rows: Iterable[tuple[str, bytes]]) -> None:
     for stream, state in kinds["claim"]:
         granted, at = _recorded(state)
         assert isinstance(granted, ClaimGranted), stream
-        queue.claimed(granted, at)
+        queue.claim_use.granted(granted, at)
     alike: dict[bytes, QueuedJob] = {}  # jobs that have been through the same have one entry between them
     for _, state in kinds["job"]:
         if state not in alike:
-            alike[state] = _decode_entry(state)
+            alike[state] = entry_of(state)
     known = {job_of_stream(stream): alike[state] for stream, state in kinds["job"]}
     for stream, state in kinds["cluster"]:
         event, at = _recorded(state)

@@ -85,7 +85,7 @@ def taken_off(entry: QueuedJob, reason: str, by: str) -> tuple[Sequence[JobEvent
     """
     if entry.routed is None:
         return (), "already_done" if entry.job.status in _WAITING else "bad_status"
-    if entry.job.status not in _WAITING or entry.job.claims:
+    if entry.job.status not in _WAITING or entry.job.claim:
         return (), "bad_status"
     event = unroute(entry, reason, said_before(entry) + 1, by)
     return [event] if event is not None else (), "done"
