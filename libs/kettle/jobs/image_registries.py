@@ -4,15 +4,12 @@ Registries of images that want a login: whose they are, and how the login of a t
 A login is stored as any credential for jobs is, as `user:secret` in base64; only the starter of a job has it, and no file.  Pure.
 """
 
-import base64
-import hashlib
 from typing import Final
 
 SERVICE: Final = "image_registry"
 """The service under which logins are stored; each has a handle."""
 DOCKER: Final = "docker.io"
 """The registry of images that name none."""
-_DIGITS: Final = 32
 
 
 def divided(name: str) -> tuple[str, str]:
@@ -23,11 +20,6 @@ def divided(name: str) -> tuple[str, str]:
     return DOCKER, name
 
 
-def handle_of(registry: str, user: str) -> str:
-    """What a login is stored under: a newer one of the same user takes its place."""
-    return hashlib.sha256(f"{registry}\0{user}".encode()).hexdigest()[:_DIGITS]
-
-
 def token_name(handle: str) -> str:
     """How it is called among the tokens of a job."""
     return f"{SERVICE}_{handle}"
@@ -36,8 +28,3 @@ def token_name(handle: str) -> str:
 def is_login(token: str) -> bool:
     """Whether a token of a job is a login, which no program is to find."""
     return token == SERVICE or token.startswith(f"{SERVICE}_")
-
-
-def login_text(user: str, secret: str) -> str:
-    """As it is stored, and as files of logins have it."""
-    return base64.b64encode(f"{user}:{secret}".encode()).decode()

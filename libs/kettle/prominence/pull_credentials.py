@@ -4,17 +4,20 @@ Logins of image registries in documents: taken out where a document comes in, an
 So nothing that keeps a document (the ad of a job, a file of a DAG job, what is copied from) has a secret.  Pure.
 """
 
+import base64
+import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
 from msgspec.structs import replace
 
-from kettle.jobs.image_registries import divided, handle_of, login_text
-from kettle_wire.prominence.job import Job, Task
+from kettle.jobs.image_registries import divided
+from kettle_wire.prominence.job import Credential, Job, Task
 
 STORED: Final = "***"
 """In the place of a secret: it has been stored."""
+_DIGITS: Final = 32
 _DOCKER: Final = "docker://"
 _IMAGE_FILES: Final = (".sif", ".simg", ".tar", ".tgz", ".tar.gz")
 
@@ -42,9 +45,13 @@ def is_of_registry(image: str) -> bool:
 
 
 def handle(task: Task) -> str:
-    """What the login of a task is stored under; empty: it has none."""
-    credential = task.image_pull_credential
-    return handle_of(_registry(task), credential.username) if credential is not None else ""
+    """
+    What the login of a task is stored under: a newer one of the same user takes its place; empty: it has none.
+    """
+    if (credential := task.image_pull_credential) is None:
+        return ""
+    whose = f"{_registry(task)}\0{credential.username}"
+    return hashlib.sha256(whose.encode()).hexdigest()[:_DIGITS]
 
 
 def taken_out(jobs: Sequence[Job]) -> tuple[list[Job], Logins]:
@@ -57,7 +64,7 @@ def taken_out(jobs: Sequence[Job]) -> tuple[list[Job], Logins]:
         if credential.token == STORED:
             named[handle(task)] = f"{credential.username} at {_registry(task)}"
         else:
-            given[handle(task)] = login_text(credential.username, credential.token)
+            given[handle(task)] = _text(credential)
     return [without_secrets(job) for job in jobs], Logins(given, named)
 
 
@@ -71,6 +78,11 @@ def _without_secret(task: Task) -> Task:
     if credential is None:
         return task
     return replace(task, image_pull_credential=replace(credential, token=STORED))
+
+
+def _text(credential: Credential) -> str:
+    """As it is stored, and as files of logins have it."""
+    return base64.b64encode(f"{credential.username}:{credential.token}".encode()).decode()
 
 
 def _registry(task: Task) -> str:
