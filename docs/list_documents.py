@@ -137,5 +137,11 @@ Dependencies mean exactly the job of that name; where it has a factory, all of i
 All of them have the same image; tasks of other types run on node 0 alone, with the results and the output.
 [How MPI programs run](../how-to/run-mpi-programs.md).
 
-**Not carried out yet**, and refused with its place: mounted storage, credentials for images, applications of SCIF images, `totalCpusRange`, `runSerialTasksOnAllNodes` and ranges of CPUs with several nodes.
+**As many nodes as there are**: with `totalCpusRange` a job has as many nodes of `cpus` CPUs each as are free when it is matched, within the range; all of them begin together.
+
+**Images of registries** may want a login (`imagePullCredential`). Its token is stored among [the credentials of who sends it](../how-to/store-credentials-for-jobs.md), for the service `image_registry`, and is in no description, ad, event or file of a job: only the machine that pulls the image has it, for as long as it does. `"token": "***"` is the one that was sent before for this `username` of this registry. An image that was pulled with a login runs in no job that the registry does not give it to.
+
+**SCIF images** have several applications: `app` names the one in which `cmd` runs, with its variables and its directories; without `cmd` it is what the application itself runs. For images with `/bin/sh`.
+
+**Not carried out**, and refused with its place: mounted storage ([why](../explanation/workflows-and-their-tests.md#what-is-refused-and-why)), `runSerialTasksOnAllNodes` and ranges of CPUs of each of several nodes.
 """

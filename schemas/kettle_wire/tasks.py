@@ -25,6 +25,7 @@ Line = Annotated[str, msgspec.Meta(max_length=4096, pattern=r"^[^\x00\n]*$")]
 Variable = Annotated[str, msgspec.Meta(min_length=1, max_length=256, pattern=r"^[^=\x00]+$")]
 Digest = Annotated[str, msgspec.Meta(pattern=r"^([0-9a-f]{64})?$")]
 Retries = Annotated[int, msgspec.Meta(ge=0, le=100)]
+Application = Annotated[str, msgspec.Meta(max_length=256, pattern=r"^([A-Za-z0-9_][A-Za-z0-9_.-]*)?$")]
 
 TaskKind = Literal["basic", "sidecar", "openmpi", "mpich", "intelmpi"]
 """The last three are MPI programs, each started by the launcher of that implementation on all nodes of the job."""
@@ -55,6 +56,10 @@ class Task(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
     """A file of the sandbox in which its output is, too."""
     sha256: Digest = ""
     """Of the image's file; empty: it is not compared."""
+    app: Application = ""
+    """The application of a SCIF image in which it runs; without `cmd`, what that application itself runs."""
+    login: Line = ""
+    """The token of the job with which its image is got from a registry, by its name; empty: that of the machine, if it has one."""
 
 
 class Artifact(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):

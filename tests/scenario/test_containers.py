@@ -171,6 +171,36 @@ async def test_each_task_has_a_container_of_its_own(pool: ThrowawayPool, tmp_pat
     assert 1 >= [step.outcome for step in steps if step.kind == "pull"].count("done")
 
 
+async def test_a_task_is_an_application_of_its_image(pool: ThrowawayPool, tmp_path: Path) -> None:
+    """
+    Of an image with applications: what one runs itself, and a program of another with its variables; one that is not there fails.
+    """
+    root = busybox_root(tmp_path / "root")
+    for name in ("one", "other"):
+        place = root / "scif" / "apps" / name
+        for directory in ("bin", "scif/env"):
+            (place / directory).mkdir(parents=True)
+        (place / "bin" / "greet").write_text('#!/bin/sh\necho "$GREETING from $SCIF_APPNAME: $*"\n')
+        (place / "scif" / "runscript").write_text("#!/bin/sh\ngreet by itself\n")
+        (place / "scif" / "env" / "90-environment.sh").write_text(f"GREETING={name}\n")
+        for program in ("bin/greet", "scif/runscript"):
+            (place / program).chmod(0o755)
+    (tmp_path / "box.tar").write_bytes(tar_of(root))
+    image = {"image": "box.tar"}
+    tasks = {
+        "tasks": [
+            {"app": "one", **image},
+            {"app": "other", "cmd": ["greet", "it's $me"], **image},
+            {"app": "none", **image},
+        ]
+    }
+    completed, steps = await run(pool, tmp_path, tasks, "transfer_input_files = box.tar\n")
+
+    assert "one from one: by itself\nother from other: it's $me\n" == (tmp_path / "out").read_text()
+    assert "the image has no application none" in (tmp_path / "err").read_text()
+    assert (1, ("task", 2, 0, "failed", 127)) == (completed.exit.code, ends(steps)[-1])
+
+
 @pytest.mark.skipif("runc" not in WORKING, reason="needs runc and busybox-static (Debian packages), and root")
 async def test_a_job_in_a_container_goes_on_from_its_checkpoint(
     evidence: Evidence, tmp_path: Path, shared_pool: SharedPool

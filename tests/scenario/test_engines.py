@@ -1,6 +1,7 @@
 """A person's jobs in containers of docker and podman, with images of a registry, in a whole pool."""
 
 import asyncio
+import base64
 import os
 import shutil
 from collections.abc import AsyncIterator, Iterator
@@ -16,8 +17,13 @@ from kettle.testing.servers.container_engines import engine
 from kettle.testing.servers.image_registry import ACCOUNT, PROGRAM, Registry, registry
 from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 from kettle_wire.ads import Ad
+from kettle_wire.jobs import JobId
 
 from .published_by_containers import page_of
+from .test_job_secrets import OURS, files, shown
+from .test_rest_v1 import SERVICES, client
+from .test_rest_v1_jobs import ended
+from .test_rest_v1_workflows import own_token
 from .test_tasks import ends, run, shell
 
 WITHIN_S = 120.0
@@ -44,12 +50,27 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
         yield running
 
 
+@pytest.fixture(scope="module")
+def closed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
+    """One of which the machine has no login."""
+    with registry(tmp_path_factory.mktemp("closed")) as running:
+        yield running
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def pool(
-    name: str, images: Registry, tmp_path_factory: pytest.TempPathFactory, template: Path
+    name: str,
+    images: Registry,
+    closed: Registry,
+    tmp_path_factory: pytest.TempPathFactory,
+    template: Path,
 ) -> AsyncIterator[ThrowawayPool]:
     directory = tmp_path_factory.mktemp("engines")
-    environ = {**os.environ, "CONTAINERS_REGISTRIES_CONF": str(images.logins.parent / "registries.conf")}
+    registries = directory / "registries.conf"
+    registries.write_text(
+        "".join((each.logins.parent / "registries.conf").read_text() for each in (images, closed))
+    )
+    environ = {**os.environ, "CONTAINERS_REGISTRIES_CONF": str(registries)}
     with engine(name) as options:
         settings: dict[str, dict[str, Any]] = {
             "startd": {
@@ -57,7 +78,8 @@ async def pool(
                 "container_engine_options": {name: options},
                 "container_auth_file": str(images.logins),
             },
-            "gateway": {"rest": True},
+            "gateway": {"rest": True, "prominence": True},
+            "master": {"daemon_list": list(SERVICES)},
         }
         async with throwaway_pool(
             directory, cpus=2, template=template, settings=settings, environ=environ
@@ -172,6 +194,52 @@ async def test_a_registry_that_is_away_holds_nobody(pool: ThrowawayPool, tmp_pat
 
     assert 1021 == ad["VacateReasonCode"]
     await pool.client.remove(select(submitted.cluster))
+
+
+async def test_an_image_is_pulled_with_the_login_of_its_job_and_for_nobody_else(
+    pool: ThrowawayPool, closed: Registry, tmp_path: Path
+) -> None:
+    """
+    A document brings it once, and a copy of the job has it; who shows none, or a wrong one, does not get an image that is there already.
+    The secret is nowhere: not in events, ads, tables and logs of the pool.
+    """
+    image = closed.push("group/box:1", busybox_root(tmp_path / "root"))
+    user, _, secret = ACCOUNT.partition(":")
+
+    def document(credential: dict[str, str] | None) -> dict[str, Any]:
+        task = {
+            "image": image,
+            "runtime": "udocker",
+            "cmd": "/bin/sh -c 'ls -A . $_CONDOR_CREDS; cat /etc/image'",
+        }
+        shown = {"imagePullCredential": credential} if credential else {}
+        return {"resources": {"cpus": 1, "memory": 0.1, "disk": 1}, "tasks": [task | shown]}
+
+    async with client(pool, own_token(pool)) as ada:
+        before = await ada.ask("POST", "/jobs", 400, json=document({"username": user, "token": "***"}))
+        assert f"no imagePullCredential of {user} at {closed.host} is stored" in before["error"]
+        given = document({"username": user, "token": secret})
+        number = (await ada.ask("POST", "/jobs", 201, json=given))["id"]
+        found = await ended(ada, number)
+        assert ("completed", 0) == (found["status"], found["exitCode"]), found
+        assert "***" == found["tasks"][0]["imagePullCredential"]["token"]
+        said = await ada.ask("GET", f"/jobs/{number}/stdout")
+        assert ["busybox"] == [line for line in said.split() if "cred" in line or line == "busybox"]
+        copied = (await ada.ask("PUT", f"/jobs/{number}/clone", 201))["id"]
+        assert "completed" == (await ended(ada, copied))["status"]
+        for credential in (None, {"username": "eve", "token": "guessed"}):
+            other = (await ada.ask("POST", "/jobs", 201, json=document(credential)))["id"]
+            failed = await ended(ada, other)
+            assert "failed" == failed["status"], failed
+            assert "does not give the image" in failed["statusReason"]
+    login = base64.b64encode(ACCOUNT.encode()).decode()
+    for name, text in {
+        **await shown(pool, [JobId(number, 0)]),
+        **{n: d.decode("latin-1") for n, d in files(pool)},
+    }.items():
+        if not name.startswith(OURS):
+            assert secret not in text, name
+            assert login not in text, name
 
 
 async def test_an_archive_comes_along(pool: ThrowawayPool, tmp_path: Path) -> None:

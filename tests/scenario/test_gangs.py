@@ -90,6 +90,27 @@ async def test_a_job_gets_all_of_its_slots_or_none(pool: ThrowawayPool, evidence
     assert (0, 0) == (ad["NumJobMatches"], ad["CurrentHosts"])
 
 
+async def test_a_job_takes_as_many_slots_as_there_are_within_its_range(
+    pool: ThrowawayPool, evidence: Evidence
+) -> None:
+    """
+    With three of four slots free it has three nodes of the two to nine that it may have, which know of each other.
+    """
+    other = await pool.client.submit(
+        f"executable = /bin/sleep\narguments = 600\ntransfer_executable = false\n{SMALL}queue\n",
+        cwd=evidence.work,
+    )
+    await happened(pool.client, JobId(other.cluster, 0), JobStarted)
+    done = await happened(
+        pool.client,
+        await submit(pool, evidence, MEET, nodes=9, more="My.MinHosts = 2\n"),
+        JobCompleted,
+    )
+    assert done.exit.code == 3
+    assert (evidence.work / "out.0").read_text() == "0 1 2 "
+    await pool.client.remove(select(other.cluster))
+
+
 async def test_a_job_that_waits_for_all_of_its_nodes_has_the_results_of_each(
     pool: ThrowawayPool, evidence: Evidence
 ) -> None:

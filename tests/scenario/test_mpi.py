@@ -223,6 +223,42 @@ echo "$PROMINENCE_NODE_NUM of $PROMINENCE_NODES, task $PROMINENCE_TASK_NUM: $WHA
     assert [f"{node} of 2, task 2: two, /there" for node in (0, 0, 1, 1)] == sorted(said[3:])
 
 
+HYDRA_AS_INTELS = """\
+#!/bin/sh
+test "$1" = -genvnone || { echo "no -genvnone: $*" >&2; exit 2; }
+unset HYDRA_ENV
+export HYDRA_HOST_FILE="${I_MPI_HYDRA_HOST_FILE:?}" HYDRA_LAUNCHER="${I_MPI_HYDRA_BOOTSTRAP:?}"
+export HYDRA_LAUNCHER_EXEC="${I_MPI_HYDRA_BOOTSTRAP_EXEC:?}"
+exec /usr/bin/mpiexec.hydra "$@"
+"""
+"""MPICH's launcher, from which Intel's comes, under the names that Intel's has for what it is told."""
+
+
+@pytest.mark.skipif(
+    shutil.which("mpiexec.hydra") is None, reason="mpiexec.hydra is not installed (Debian: mpich)"
+)
+async def test_intels_launcher_is_told_by_its_own_names(pool: ThrowawayPool, evidence: Evidence) -> None:
+    """
+    Its ranks are on all nodes, each with the variables of its node; Intel's own is not to be had for a test.
+    """
+    tools = evidence.directory / "tools"
+    tools.mkdir()
+    (tools / "mpiexec.hydra").write_text(HYDRA_AS_INTELS)
+    (tools / "mpiexec.hydra").chmod(0o755)
+    (evidence.work / "rank.sh").write_text(
+        '#!/bin/sh\necho "$PROMINENCE_NODE_NUM of $PROMINENCE_NODES: $WHAT"\n'
+    )
+    (evidence.work / "rank.sh").chmod(0o755)
+    environ = {"PATH": f"{tools}:/usr/bin:/bin", "WHAT": "it's me"}
+    tasks = [{"cmd": ["./rank.sh"], "type": "intelmpi", "env": environ, "ranks": 2}]
+    (evidence.work / "tasks.json").write_text(json.dumps({"tasks": tasks}))
+    submitted = await pool.client.submit(TASKS.format(inputs="rank.sh"), cwd=evidence.work)
+    done = await happened(pool.client, JobId(submitted.cluster, 0), JobCompleted)
+    assert done.exit.code == 0, (evidence.work / "err").read_text()
+    said = sorted((evidence.work / "out").read_text().splitlines())
+    assert [f"{node} of 2: it's me" for node in (0, 0, 1, 1)] == said
+
+
 @pytest.mark.skipif(
     not WORKING,
     reason="needs bubblewrap or, as root, runc, and busybox (Debian packages of these names; busybox-static)",

@@ -5,6 +5,7 @@ import hashlib
 import io
 import signal
 import socket
+import time
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Final
@@ -116,6 +117,30 @@ async def test_refusals_have_the_form_that_the_client_understands(
     async with client(pool, issuer.token("ada", POOL)) as ada:
         assert "error" in await ada.ask("POST", "/kv/" + "k" * 513, 400, data=b"1")
         assert "error" in await ada.ask("PATCH", "/kv/a", 404)
+
+
+async def test_tokens_of_the_issuer_are_believed_and_no_others(
+    pool: ThrowawayPool, issuer: TokenIssuer
+) -> None:
+    """
+    One for another audience, one that is over, not yet good, or of another issuer, and one whose claims were changed after it was signed,
+    open nothing.
+    """
+    good, now = issuer.token("ada", POOL), int(time.time())
+    head, _, signature = good.split(".")
+    claims = issuer.token("root", POOL).split(".")[1]
+    wrong = [
+        issuer.token("ada", "another"),
+        issuer.token("ada", POOL, exp=now - 3600),
+        issuer.token("ada", POOL, nbf=now + 3600),
+        issuer.token("ada", POOL, iss="https://issuer.elsewhere.example"),
+        f"{head}.{claims}.{signature}",
+    ]
+    async with client(pool, good) as ada:
+        await ada.ask("GET", "/kv?list")
+    for token in wrong:
+        async with client(pool, token) as stranger:
+            assert "error" in await stranger.ask("GET", "/kv?list", 401)
 
 
 async def test_values_are_ones_own_and_have_limits(pool: ThrowawayPool, issuer: TokenIssuer) -> None:

@@ -1,7 +1,8 @@
 """
 Jobs of several nodes: each node has a slot of its own, all run at the same time, and one exit decides for all.
 
-Pure. A job of the parallel universe has as many nodes as its `MaxHosts` says; every other job has one.
+Pure. A job of the parallel universe has as many nodes as its `MaxHosts` says, or fewer, but not less than `MinHosts`; every other job
+has one.
 """
 
 from collections.abc import Mapping
@@ -29,10 +30,15 @@ SAME_GROUP: Final = "WantParallelSchedulingGroups"
 
 def node_count(ad: Mapping[str, Scalar]) -> int:
     """How many slots a job needs at the same time."""
-    if ad.get("JobUniverse") != Universe.PARALLEL:
-        return 1
-    count = ad.get("MaxHosts")
-    return count if isinstance(count, int) and 1 <= count <= MOST_NODES else 1
+    return node_range(ad)[0]
+
+
+def node_range(ad: Mapping[str, Scalar]) -> tuple[int, int]:
+    """How many slots a job needs at the same time, and how many it takes if there are more."""
+    least, most = ad.get("MinHosts"), ad.get("MaxHosts")
+    if ad.get("JobUniverse") != Universe.PARALLEL or not isinstance(most, int) or not 1 <= most <= MOST_NODES:
+        return 1, 1
+    return (least if isinstance(least, int) and 1 <= least <= most else most), most
 
 
 def is_parallel(ad: Mapping[str, Scalar]) -> bool:

@@ -5,10 +5,11 @@ Slots are rows of a `kettle.classad.columnar.Table`.
 `Offer` is what may be given of them, `allocate` shares it out, `Explainer` says what refuses an autocluster.
 """
 
-from kettle.matchmaking.allocation import Allocation, Demand, Grant, Limit, Unmet, allocate
+from kettle.matchmaking.allocation import allocate
 from kettle.matchmaking.analysis import Analyst
 from kettle.matchmaking.candidates import NO_RANKS, Ranks, gives_way
 from kettle.matchmaking.concurrency_limits import Concurrency, LimitRules
+from kettle.matchmaking.demands import Allocation, Demand, Grant, Limit, Unmet
 from kettle.matchmaking.explanation import Explainer, Explanation, Refusal
 from kettle.matchmaking.groups import NO_GROUPS, ROOT, Group, GroupError, GroupRule, Tree
 from kettle.matchmaking.hierarchy import SORT, GroupShare, Policy

@@ -34,7 +34,11 @@ def checked_submitter(ad: SubmitterAd) -> SubmitterAd:
     if len(ad.name) > LONGEST_NAME:
         raise Excessive(f"the submitter's name has {len(ad.name)} characters, more than {LONGEST_NAME}")
     for request in ad.requests:
-        if not (0 <= request.count <= MOST_JOBS and 1 <= request.nodes <= MOST_JOBS):
+        if not (
+            0 <= request.count <= MOST_JOBS
+            and 1 <= request.nodes <= MOST_JOBS
+            and 0 <= request.more <= MOST_JOBS
+        ):
             raise Excessive(f"{request.count} jobs of {request.nodes} slots each are none that a queue has")
         checked(request.ad)
     return ad

@@ -10,18 +10,18 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-import msgspec
 import numpy as np
 
-from kettle.classad import NOTHING, ClassAd, Context
+from kettle.classad import NOTHING, Context
 from kettle.classad.columnar import Spending
 from kettle.matchmaking.candidates import NO_RANKS, Candidates, Ranking, Ranks, candidates
 from kettle.matchmaking.concurrency_limits import Concurrency, LimitRules, Uses, WantedLimits
+from kettle.matchmaking.demands import Allocation, Demand, Grant, Limit, Unmet
 from kettle.matchmaking.gangs import Place, Places
 from kettle.matchmaking.hierarchy import GroupShare, Hierarchy, Policy
-from kettle.matchmaking.request import Amounts, Request, quantized
+from kettle.matchmaking.request import Request, quantized
 from kettle.matchmaking.shares import Claimant, Purse, limits, ordered
 from kettle.matchmaking.slots import Offer
 
@@ -32,71 +32,6 @@ if TYPE_CHECKING:
 
     Integers: TypeAlias = npt.NDArray[np.int64]
     Reals: TypeAlias = npt.NDArray[np.float64]
-
-Limit: TypeAlias = Literal["", "share", "ceiling", "quota", "concurrency"]
-"""
-What keeps jobs from slots that there are: nothing, their submitter's share of those that others have, its ceiling, what its
-group may have, or that of what they use there are only so many.
-"""
-
-
-class Demand(msgspec.Struct, frozen=True, kw_only=True):
-    """Idle jobs of one autocluster of one submitter."""
-
-    submitter: str
-    schedd: str
-    autocluster: int
-    count: int
-    """Slots that they want."""
-    job: ClassAd
-    nodes: int = 1
-    """Slots that each of them needs at the same time: it gets as many, or none."""
-    near: bool = False
-    """Whether these are to be on machines of the same ParallelSchedulingGroup."""
-    key: str = ""
-    """The caller's key of the ad from which it came."""
-
-
-class Grant(msgspec.Struct, frozen=True, kw_only=True):
-    """So many jobs of a demand may go to the slot in a row of the table, each taking `amounts` of it."""
-
-    demand: Demand
-    row: int
-    count: int
-    amounts: Amounts
-    uses: dict[str, float] = {}
-    """How much of its concurrency limits each job uses there."""
-    instead: tuple[int, ...] = ()
-    """Rows of the parts of the slot whose jobs have to make room together."""
-
-
-class Unmet(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    How many jobs are left of a demand; `fault` says what is wrong with the demand itself, if that is the reason.
-    """
-
-    demand: Demand
-    count: int
-    fault: str | None = None
-    limit: Limit = ""
-    """There may be slots for it, which its submitter may not have."""
-    reached: tuple[str, ...] = ()
-    """Its concurrency limits that are reached, if it is that."""
-    there: int = 0
-    """How many slots there are for a job that needs several."""
-    kept: bool = False
-    """They are kept for it."""
-
-
-class Allocation(msgspec.Struct, frozen=True, kw_only=True):
-    """The outcome of one cycle."""
-
-    grants: list[Grant]
-    unmet: list[Unmet]
-    taken: dict[str, float] = {}
-    """What each submitter was given, in slot weights."""
-    groups: list[GroupShare] = []
-    """How the accounting groups stand, the one of those without a group first."""
 
 
 class _Open:
@@ -127,7 +62,7 @@ class _Open:
         """Take what the purse allows; `stuck` if nothing more is available, no matter what is allowed."""
         self.limited = purse.capped = False
         self._reached = ()
-        if self.demand.nodes > 1:
+        if self.demand.is_whole:
             self._serve_whole_jobs(offer, ranking, purse)
             return
         for found in self._candidates(offer, ranking):
@@ -161,41 +96,61 @@ class _Open:
         """Take all slots of a job that needs several, or none; then those of the next one."""
         if self.keeps:
             offer.let_go()
-        while self.left and (places := self._places(offer, ranking).whole) is not None:
-            cost = sum(map(partial(self._cost_of, offer), places))
-            if not purse.affords(np.array([cost]))[0]:
-                self.limited = True
-                purse.refuse(np.array([cost]))
-                break
-            purse.pay(cost)
+        while self.left and (places := self._places_of_one(offer, ranking, purse)) is not None:
+            nodes = sum(int(counts.sum()) for _, _, counts in places)
             for found, uses, counts in places:
-                self._grant(found, uses, offer, counts)
+                self._grant(found, uses, offer, counts, nodes)
                 self._concurrency.take(uses, int(counts.sum()))
+            self.left += nodes - self.demand.nodes  # what it takes besides was not counted
         self.stuck = bool(self.left) and not self.limited
         self.capped = self.limited and purse.capped
         if self.keeps and self.stuck:
             self.keep(offer, ranking)
 
+    def _places_of_one(self, offer: Offer, ranking: Ranking, purse: Purse) -> list[Place] | None:
+        """
+        The slots of the next job, paid for: as many as it takes, or else as it needs; None: it gets none.
+        """
+        needed, most = self.demand.nodes, self.demand.nodes + self.demand.more
+        places = self._places(offer, ranking, most)
+        if needed < places.there and not self._can_pay(places, offer, purse):
+            places = self._places(offer, ranking, needed)
+        if places.there < needed:
+            return None
+        cost = self._cost_of_all(places, offer)
+        if not self._can_pay(places, offer, purse):
+            self.limited = True
+            purse.refuse(np.array([cost]))
+            return None
+        purse.pay(cost)
+        return places.most
+
+    def _can_pay(self, places: Places, offer: Offer, purse: Purse) -> bool:
+        return bool(purse.affords(np.array([self._cost_of_all(places, offer)]))[0])
+
+    def _cost_of_all(self, places: Places, offer: Offer) -> float:
+        return sum(map(partial(self._cost_of, offer), places.most))
+
     def keep(self, offer: Offer, ranking: Ranking) -> None:
         """Have the slots of one more job kept, as far as there are any."""
         self.keeps = True
-        for found, _, counts in self._places(offer, ranking).most:
+        for found, _, counts in self._places(offer, ranking, self.demand.nodes).most:
             for position, (row, count) in enumerate(zip(found.rows.tolist(), counts.tolist(), strict=True)):
                 if count:
                     offer.keep(row, self.request.amounts(found.asked, position), count)
 
-    def _places(self, offer: Offer, ranking: Ranking) -> Places:
-        """The slots of one more job, as far as there are any."""
-        places = Places(self.demand.nodes, near=self.demand.near)
+    def _places(self, offer: Offer, ranking: Ranking, nodes: int) -> Places:
+        """The slots of one more job of so many nodes, as far as there are any."""
+        places = Places(nodes, near=self.demand.near)
         for found in self._candidates(offer, ranking):
             parts = self.uses.divided(
                 found, self.demand.job, offer, self._context, self._spending, self._concurrency.room
             )
             for part, uses in parts:
-                room = min(self._concurrency.room(uses), self.demand.nodes)
+                room = min(self._concurrency.room(uses), nodes)
                 if places.add(part, uses, int(room), offer):
                     break
-            if places.whole is not None:
+            if places.are_whole:
                 break
         self._there = places.there
         return places
@@ -292,7 +247,8 @@ class _Open:
             purse.refuse(refused)
         return counts
 
-    def _grant(self, found: Candidates, uses: Uses, offer: Offer, counts: Integers) -> None:
+    def _grant(self, found: Candidates, uses: Uses, offer: Offer, counts: Integers, nodes: int = 1) -> None:
+        """`nodes`: slots that a job gets together."""
         rows = found.rows[: len(counts)]
         if not self.request.varying:
             given = counts > 0
@@ -303,10 +259,12 @@ class _Open:
             amounts = self.request.amounts(found.asked, position)
             if self.request.varying:
                 offer.take(row, amounts, count)
-            key = row, *amounts.asked.values(), *uses.items()
+            key = row, nodes, *amounts.asked.values(), *uses.items()
             before = self._granted.get(key)
             total = count if before is None else before.count + count
-            self._granted[key] = Grant(demand=self.demand, row=row, count=total, amounts=amounts, uses=uses)
+            self._granted[key] = Grant(
+                demand=self.demand, row=row, count=total, amounts=amounts, uses=uses, nodes=nodes
+            )
         self.left -= int(counts.sum())
 
     @property

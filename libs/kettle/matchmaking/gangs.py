@@ -1,5 +1,5 @@
 """
-Slots for jobs that need several at the same time: as many as one job needs, in the order of its rank, or none.
+Slots for jobs that need several at the same time: as many as one job needs or takes, in the order of its rank, or none.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ class Places:
         self._picked: dict[str, list[Place]] = {}
 
     @property
-    def whole(self) -> list[Place] | None:
-        """All places of the job; None: there are not enough."""
-        return next((self._picked[group] for group, left in self._missing.items() if not left), None)
+    def are_whole(self) -> bool:
+        """Whether there are enough."""
+        return not all(self._missing.values())
 
     @property
     def most(self) -> list[Place]:

@@ -2,37 +2,69 @@
 What a document may say and no machine does: it is refused where it stands, instead of being passed over.
 """
 
+import math
 from collections.abc import Iterator
 
+from kettle.jobs.needed_tokens import MOST
 from kettle.jobs.nodes import MOST_NODES
 from kettle.prominence.faults import Fault, below
-from kettle_wire.prominence.job import Job
+from kettle.prominence.pull_credentials import handle, is_of_registry
+from kettle_wire.prominence.job import Job, Resources
 from kettle_wire.tasks import MPI
 
 
 def not_carried_out(job: Job, pointer: str = "") -> Iterator[Fault]:
     """A fault for each part of a sound job that would have no effect."""
-    if job.resources.total_cpus_range:
+    resources = job.resources
+    least, most = node_range(resources)
+    if resources.total_cpus_range and not resources.cpus:
         where = below(pointer, "resources", "totalCpusRange")
-        yield Fault(where, "the number of nodes is not chosen for a job yet: write nodes, and cpus of each")
-    if job.resources.nodes > 1:
+        yield Fault(where, "totalCpusRange is reached by the number of nodes: write cpus, those of each node")
+    elif resources.total_cpus_range and least > most:
+        first, last = resources.total_cpus_range
+        where = below(pointer, "resources", "totalCpusRange")
+        sentence = f"no number of nodes with {resources.cpus} CPUs each has from {first} to {last} CPUs"
+        yield Fault(where, f"{sentence}: write another cpus, or a wider range")
+    elif most > 1:
         yield from _of_nodes(job, pointer)
     if job.storage:
-        yield Fault(below(pointer, "storage"), "no machine mounts storage yet: name files as artifacts")
+        yield Fault(
+            below(pointer, "storage"),
+            "no machine mounts storage: name files that are read as artifacts, and results as outputFiles or outputDirs",
+        )
+    yield from _of_images(job, pointer)
+
+
+def node_range(resources: Resources) -> tuple[int, int]:
+    """
+    The least and the most nodes of a job, of which it gets as many as there are at a time; no number will do if the least is more.
+    """
+    if not resources.total_cpus_range:
+        return resources.nodes, resources.nodes
+    first, last = resources.total_cpus_range
+    each = resources.cpus or 1
+    least = math.ceil(first / each)
+    return least, min(last // each, max(least, MOST_NODES))
+
+
+def _of_images(job: Job, pointer: str) -> Iterator[Fault]:
+    handles = set[str]()
     for number, task in enumerate(job.tasks):
-        where = below(pointer, "tasks", number)
-        if task.app:
-            yield Fault(below(where, "app"), "applications of SCIF images are not run yet: write cmd")
-        if task.image_pull_credential:
-            sentence = "images are not pulled with credentials yet: use an image that is public, or upload it"
-            yield Fault(below(where, "imagePullCredential"), sentence)
+        if task.image_pull_credential is None:
+            continue
+        handles.add(handle(task))
+        where = below(pointer, "tasks", number, "imagePullCredential")
+        if not is_of_registry(task.image):
+            yield Fault(where, f"{task.image} is no image of a registry, and only these want credentials")
+        elif len(handles) > MOST:
+            yield Fault(where, f"a job has at most {MOST} different credentials")
 
 
 def _of_nodes(job: Job, pointer: str) -> Iterator[Fault]:
     """What several nodes do together: the ranks of MPI tasks, in one container on each."""
-    nodes, where = job.resources.nodes, below(pointer, "resources", "nodes")
-    if nodes > MOST_NODES:
-        yield Fault(where, f"nodes is {nodes}, and a job has at most {MOST_NODES}")
+    (least, nodes), where = node_range(job.resources), below(pointer, "resources", "nodes")
+    if least > MOST_NODES:
+        yield Fault(where, f"nodes is {least}, and a job has at most {MOST_NODES}")
     for name, choice in (
         ("cpusRange", job.resources.cpus_range),
         ("cpusOptions", job.resources.cpus_options),

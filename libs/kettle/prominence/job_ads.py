@@ -17,10 +17,13 @@ import msgspec
 from msgspec.structs import replace
 
 from kettle.classad.nodes import Literal, Logical, Node, Parentheses
-from kettle.prominence.carried_out import not_carried_out
+from kettle.jobs.image_registries import SERVICE, token_name
+from kettle.jobs.needed_tokens import HANDLE, SERVICES
+from kettle.prominence.carried_out import node_range, not_carried_out
 from kettle.prominence.expressions import all_of, between, call, choice, compare, my, one_of, said, target
 from kettle.prominence.faults import DocumentRefused, Fault, require_none
 from kettle.prominence.job_documents import artifact_of, encoded
+from kettle.prominence.pull_credentials import STORED, handle, is_of_registry, without_secrets
 from kettle.prominence.substitution import leads_outside, substituted, substituted_url
 from kettle.prominence.values import text_of_value
 from kettle.tasks.reading import RUNS_IMAGES, TasksError, image_form, read_tasks
@@ -56,8 +59,6 @@ _KEPT: Final = 90 * 24 * 3600
 """Seconds for which a job that has ended stays in the queue if nobody removes it."""
 MAIL_AT_THE_END: Final = 2
 """JobNotification of a job that is told of when it has ended."""
-_REDACTED: Final = "***"
-_IMAGE_FILES: Final = (".sif", ".simg", ".tar", ".tgz", ".tar.gz")
 
 
 class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,7 +100,8 @@ def submission(job: Job, around: Surroundings) -> JobSubmission:
     except TasksError as error:
         raise DocumentRefused([Fault("/tasks", str(error))]) from error
     ad: Ad = {
-        **_universe(job.resources.nodes),
+        **_universe(*node_range(job.resources)),
+        **_logins(job.tasks),
         "Cmd": _shown_program(job.tasks[0]),
         "TransferExecutable": False,
         "ShouldTransferFiles": "YES",
@@ -128,10 +130,16 @@ def submission(job: Job, around: Surroundings) -> JobSubmission:
     return JobSubmission(ad=ad, inputs=inputs)
 
 
-def _universe(nodes: int) -> Ad:
-    if nodes == 1:
+def _universe(least: int, most: int) -> Ad:
+    if most == 1:
         return {"JobUniverse": int(Universe.VANILLA)}
-    return {"JobUniverse": int(Universe.PARALLEL), "MinHosts": nodes, "MaxHosts": nodes}
+    return {"JobUniverse": int(Universe.PARALLEL), "MinHosts": least, "MaxHosts": most}
+
+
+def _logins(tasks: Iterable[Task]) -> Ad:
+    """By which the starter is given what the registries of images want to see."""
+    handles = dict.fromkeys(login for task in tasks if (login := handle(task)))
+    return {SERVICES: ",".join(f"{SERVICE}{HANDLE}{login}" for login in handles)} if handles else {}
 
 
 def _json(value: object) -> str:
@@ -145,21 +153,12 @@ def redacted(job: Job) -> Job:
     """The job as it is shown: without passwords, tokens and the content of its input files."""
     storage = job.storage and replace(
         job.storage,
-        b2drop=job.storage.b2drop and replace(job.storage.b2drop, app_password=_REDACTED),
-        onedata=job.storage.onedata and replace(job.storage.onedata, token=_REDACTED),
-        webdav=job.storage.webdav and replace(job.storage.webdav, password=_REDACTED),
+        b2drop=job.storage.b2drop and replace(job.storage.b2drop, app_password=STORED),
+        onedata=job.storage.onedata and replace(job.storage.onedata, token=STORED),
+        webdav=job.storage.webdav and replace(job.storage.webdav, password=STORED),
     )
-    tasks = [
-        replace(
-            task,
-            image_pull_credential=task.image_pull_credential
-            and replace(task.image_pull_credential, token=_REDACTED),
-        )
-        for task in job.tasks
-    ]
-    return replace(
-        job, storage=storage, tasks=tasks, inputs=[replace(file, content=b"") for file in job.inputs]
-    )
+    inputs = [replace(file, content=b"") for file in job.inputs]
+    return replace(without_secrets(job), storage=storage, inputs=inputs)
 
 
 # -- tasks -------------------------------------------------------------------------------------------------------------
@@ -195,14 +194,16 @@ def _task(task: Task, given: Mapping[str, str], around: Surroundings) -> wire.Ta
         ranks=task.procs_per_node or 0,
         stdout=task.stdout or "",
         sha256=(task.image_sha256 or "").lower(),
+        app=task.app or "",
+        login=token_name(login) if (login := handle(task)) else "",
     )
 
 
 def _image(image: str, around: Surroundings) -> str:
-    """A name in a registry is told from the name of an uploaded file by the suffix of that."""
+    """Where the starter gets it."""
     if "://" in image or image.startswith("/"):
         return image
-    return around.upload(image) if image.endswith(_IMAGE_FILES) else f"docker://{image}"
+    return f"docker://{image}" if is_of_registry(image) else around.upload(image)
 
 
 def _artifact(artifact: Artifact, around: Surroundings) -> wire.Artifact:
@@ -245,7 +246,7 @@ def _requests(resources: Resources) -> Ad:
     ad: Ad = {
         "RequestCpus": said(cpus),
         "RequestMemory": said(memory),
-        "RequestDisk": math.ceil(resources.disk / resources.nodes) * _KIB_PER_GIB,
+        "RequestDisk": math.ceil(resources.disk / node_range(resources)[0]) * _KIB_PER_GIB,
     }
     if resources.gpus:
         ad["RequestGPUs"] = resources.gpus

@@ -94,12 +94,21 @@ def _of_task(task: Task) -> str:
         return "has an empty program: cmd is a list of the program and its arguments"
     if task.stdout and not _is_own(task.stdout):
         return f"has stdout {task.stdout!r}, which is no name of a file in its sandbox"
+    if task.type == "sidecar" and task.retries:
+        return "is a sidecar, and these are not tried again: leave retries out"
+    return _of_image(task)
+
+
+def _of_image(task: Task) -> str:
+    """What is wrong with its image, or with what it says of that."""
+    if task.app and not task.image:
+        return "has app, an application of a SCIF image, and no image"
+    if task.login and image_form(task) != "docker":
+        return "has a login, which is for an image of a registry: docker://NAME"
     if task.sha256 and not fetched_image(task):
         return "has sha256, which is compared where its image is fetched from a URL"
     if (url := fetched_image(task)) and (complaint := _of_url(url)):
         return f"has an image that cannot be fetched: {complaint}"
-    if task.type == "sidecar" and task.retries:
-        return "is a sidecar, and these are not tried again: leave retries out"
     return ""
 
 

@@ -28,6 +28,8 @@ class ResourceRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     """The first job of the autocluster in queue order; it stands for all."""
     nodes: int = 1
     """Slots that each of these jobs needs at the same time: it gets all of them, or none."""
+    more: int = 0
+    """Slots that each of them takes besides, as many as there are at that time."""
 
 
 class SubmitterAd(msgspec.Struct, frozen=True, kw_only=True):

@@ -214,7 +214,7 @@ class MatchedSlot(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     """Parts of the same partitionable slot whose jobs make room together with the one on `slot`."""
     nodes: int = 1
     """
-    Slots that each of these jobs needs at the same time, of which `count` are here: the others are in the same message.
+    Slots that each of these jobs gets at the same time, of which `count` are here: the others are in the same message.
     """
 
 

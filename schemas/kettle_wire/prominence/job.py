@@ -60,8 +60,11 @@ class Resources(Document, frozen=True):
 class Credential(Document, frozen=True):
     """What a private registry asks for."""
 
-    username: str
-    token: str
+    username: Annotated[
+        str, msgspec.Meta(pattern=r"^[^:\x00-\x1f]+$", max_length=256, description="a name without a colon")
+    ]
+    token: Annotated[str, msgspec.Meta(min_length=1, max_length=8192)]
+    """`***`: the one that was sent before for this user of this registry."""
 
 
 class Task(Document, frozen=True):
@@ -79,7 +82,17 @@ class Task(Document, frozen=True):
     runtime: Literal["singularity", "udocker"]
     cmd: str | None = None
     """Its words are those of a shell, but no shell runs it; without it, the entry point of the image."""
-    app: str | None = None
+    app: (
+        Annotated[
+            str,
+            msgspec.Meta(
+                pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$",
+                max_length=256,
+                description="made of letters, digits, _ . and -",
+            ),
+        ]
+        | None
+    ) = None
     """The application of a SCIF image."""
     env: dict[VariableName, Value] = {}
     workdir: (

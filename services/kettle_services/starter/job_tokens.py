@@ -15,6 +15,7 @@ from kettle.execution.attempts.messages import Reply, Unanswered
 from kettle.execution.job_environment.job_ad import JobAd
 from kettle.execution.sandbox.directory import Sandbox, acting_as, remove_tree
 from kettle.execution.system.linux import boottime
+from kettle.jobs.image_registries import is_login
 from kettle.jobs.needed_tokens import DIRECTORY, SERVICES, file_of
 from kettle_services.starter.submit_side_questions import SubmitSideQuestions
 from kettle_wire.attempts import Ending
@@ -49,6 +50,8 @@ class TokenFiles:
         """When to ask (again), on `boottime`."""
         self.refusal: Ending | None = None
         """Why the job is not to start."""
+        self.logins: dict[str, str] = {}
+        """By name those with which images of registries are got: no program of the job is to find them."""
 
     @property
     def missing(self) -> bool:
@@ -88,9 +91,12 @@ class TokenFiles:
     def _take(self, tokens: list[JobToken]) -> None:
         shortest = min((token.left for token in tokens), default=_LATER_S)
         self.due = boottime() + max(shortest * _RENEWED, _SHORTEST_S)
+        self.logins = {token.name: token.text for token in tokens if is_login(token.name)}
+        files = [token for token in tokens if token.name not in self.logins]
         try:
-            with acting_as(self._sandbox.account):
-                _write(f"{self._sandbox.path}/{DIRECTORY}", tokens)
+            if files:
+                with acting_as(self._sandbox.account):
+                    _write(f"{self._sandbox.path}/{DIRECTORY}", files)
         except OSError as error:  # the job has put something else into their place
             if self._missing:
                 raise

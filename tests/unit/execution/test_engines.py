@@ -276,6 +276,36 @@ def test_each_pull_has_its_logins(tmp_path: Path) -> None:
     assert [] == list((tmp_path / "sandbox").iterdir())
 
 
+def test_what_was_pulled_with_a_login_is_not_there_for_others(tmp_path: Path) -> None:
+    """
+    A job's login is shown by a file that is nowhere; of its repository the registry is asked for each job, until it gives an image to
+    one without a login.
+    """
+    inspected = IMAGE.replace('{"/data": {}}', "null")
+    found = scripted(
+        tmp_path,
+        f"cd {tmp_path}; case $* in "
+        "*--config*pull*) readlink $2/config.json >> files; cat $2/config.json >> shown; touch there;; "
+        "*pull*) test -e public || { echo unauthorized >&2; exit 1; };; info*) echo /;; "
+        f"*) test -e there || {{ echo No such image >&2; exit 1; }}; echo '{inspected}';; esac",
+    )
+    (tmp_path / "sandbox").mkdir()
+    policy = ContainerPolicy(runtimes=[found], images=str(tmp_path / "images"), limit=1 << 20)
+    store = EngineStore(found, policy, str(tmp_path / "sandbox"))
+    store.pulled("hub.example/a/b:1", always=False, login="bG9naW4=")
+    assert '{"auths":{"hub.example":{"auth":"bG9naW4="}}}' == (tmp_path / "shown").read_text()
+    (shown,) = (tmp_path / "files").read_text().split()
+    assert shown.startswith("/proc/")
+    assert [] == list((tmp_path / "sandbox").iterdir())
+    for name in ("hub.example/a/b:1", f"hub.example/a/b@sha256:{'0' * 64}"):
+        with pytest.raises(ContainerError, match="does not give the image"):
+            store.pulled(name, always=False)
+    (tmp_path / "public").touch()
+    store.pulled("hub.example/a/b:1", always=False)
+    (tmp_path / "public").unlink()
+    store.pulled("hub.example/a/b:1", always=False)
+
+
 def test_a_pull_that_takes_too_long_is_ended(tmp_path: Path) -> None:
     """The job runs elsewhere."""
     found = scripted(

@@ -18,6 +18,11 @@ def gang(number: int, nodes: int, jobs: int = 1, submitter: str = "ada", **more:
     return msgspec.structs.replace(one, nodes=nodes, near=near)
 
 
+def moldable(number: int, nodes: int, more: int, jobs: int = 1) -> Demand:
+    """So many jobs of so many nodes, which take some more if there are."""
+    return msgspec.structs.replace(gang(number, nodes, jobs), more=more)
+
+
 def left(allocation: Allocation) -> dict[int, int]:
     return {unmet.demand.autocluster: unmet.count for unmet in allocation.unmet}
 
@@ -64,6 +69,31 @@ def test_a_ceiling_is_not_exceeded() -> None:
     allocation = allocate(offer(slot(8)), [gang(1, 4)], claimants=bounded)
     assert {} == given_to(allocation)
     assert ["ceiling"] == [unmet.limit for unmet in allocation.unmet]
+
+
+def test_a_job_takes_as_many_slots_as_there_are_within_its_range() -> None:
+    """
+    The first one has most, the next one what is left, if that is enough; all slots of one job say how many it has.
+    """
+    allocation = allocate(offer(slot(2), slot(4)), [moldable(1, 2, 2, 3)])
+    assert {1: 1} == left(allocation)
+    assert [(4, 4), (2, 2)] == [
+        (nodes, sum(each.count for each in allocation.grants if each.nodes == nodes)) for nodes in (4, 2)
+    ]
+    assert {} == given_to(allocate(offer(slot(1)), [moldable(1, 2, 2)]))
+
+
+def test_a_job_of_one_node_or_more_is_one_job() -> None:
+    """It takes what there is, and nobody counts its nodes as jobs."""
+    allocation = allocate(offer(slot(3)), [moldable(1, 1, 9, 2)])
+    assert ({1: 3}, {1: 1}) == (given_to(allocation), left(allocation))
+
+
+def test_what_is_not_paid_for_is_left_out_beyond_what_a_job_needs() -> None:
+    """A ceiling that the least number of nodes respects keeps nobody from these."""
+    bounded = [Claimant(name="ada", ceiling=3)]
+    allocation = allocate(offer(slot(8)), [moldable(1, 2, 6)], claimants=bounded)
+    assert {1: 2} == given_to(allocation)
 
 
 @given(

@@ -1,4 +1,5 @@
 import json
+from base64 import b64encode
 from typing import Any
 
 import msgspec
@@ -9,6 +10,7 @@ from kettle.jobs.match_references import unknown
 from kettle.prominence.faults import DocumentRefused
 from kettle.prominence.job_ads import Surroundings, submission
 from kettle.prominence.job_documents import read_job
+from kettle.prominence.pull_credentials import taken_out
 from kettle.tasks.reading import read_tasks
 from kettle_wire.ads import Ad, Expr
 from kettle_wire.tasks import Artifact, Output, Task
@@ -210,21 +212,66 @@ def test_the_document_in_the_ad_has_no_secrets_and_no_contents() -> None:
     assert [{"filename": "d/x", "content": ""}] == document["inputs"]
 
 
-def test_what_nothing_carries_out_is_refused_with_its_place() -> None:
-    """It is not passed over: storage, credentials, applications, a number of nodes that is to be chosen."""
+@pytest.mark.parametrize("kind", ["onedata", "webdav", "b2drop"])
+def test_what_nothing_carries_out_is_refused_with_its_place(kind: str) -> None:
+    """Storage is not passed over, with what to do instead; nor is a login for what comes from no registry."""
+    access = {
+        "onedata": {"provider": "p", "token": "t"},
+        "webdav": {"url": "https://s", "username": "u", "password": "p"},
+        "b2drop": {"app-username": "u", "app-password": "p"},
+    }
     document = {
-        "resources": {"cpus": 1, "memory": 1, "totalCpusRange": [2, 4]},
+        "resources": {"cpus": 1, "memory": 1},
         "tasks": [
-            {"image": "a", "runtime": "singularity", "app": "x"},
-            {"image": "a", "runtime": "udocker", "imagePullCredential": {"username": "u", "token": "t"}},
+            {"image": image, "runtime": "udocker", "imagePullCredential": {"username": "u", "token": "t"}}
+            for image in ("a.tar", "https://h/a.tar", "/a", "a")
         ],
-        "storage": {"type": "onedata", "mountpoint": "/m", "onedata": {"provider": "p", "token": "t"}},
+        "storage": {"type": kind, "mountpoint": "/m", kind: access[kind]},
     }
     with pytest.raises(DocumentRefused) as refusal:
         submission(read_job(json.dumps(document)), HERE)
-    assert [
-        "/resources/totalCpusRange", "/storage", "/tasks/0/app", "/tasks/1/imagePullCredential",
-    ] == [fault.pointer for fault in refusal.value.faults]  # fmt: skip
+    assert ["/storage", *(f"/tasks/{number}/imagePullCredential" for number in range(3))] == [
+        fault.pointer for fault in refusal.value.faults
+    ]
+    assert "name files that are read as artifacts" in refusal.value.faults[0].sentence
+
+
+def test_an_application_of_an_image_is_said_to_the_starter() -> None:
+    """With the command, or without one: then it runs what the application itself runs."""
+    tasks = [{"image": "a", "runtime": "singularity", "app": "x", "cmd": "b c"}]
+    tasks += [{"image": "a", "runtime": "singularity", "app": "y"}]
+    found = read_tasks(submitted(tasks=tasks)["KettleTasks"]).tasks
+    assert [("x", ("b", "c")), ("y", ())] == [(task.app, task.cmd) for task in found]
+
+
+def test_logins_of_registries_are_named_and_nowhere_said() -> None:
+    """
+    One for each user of a registry, however many tasks show it; the text that is stored is what files of logins have.
+    """
+    credential = {"username": "ada", "token": "se cret"}
+    images = ("docker://hub.example/a", "hub.example/b:1", "c")
+    document = {
+        "resources": {"cpus": 1, "memory": 1},
+        "tasks": [
+            {"image": image, "runtime": "udocker", "imagePullCredential": credential} for image in images
+        ],
+    }
+    (job,), logins = taken_out([read_job(json.dumps(document))])
+    made = submission(job, HERE)
+    assert not unknown(made.ad)
+    one, other = logins.given
+    assert {
+        one: b64encode(b"ada:se cret").decode(),
+        other: b64encode(b"ada:se cret").decode(),
+    } == logins.given
+    assert f"image_registry*{one},image_registry*{other}" == made.ad["OAuthServicesNeeded"]
+    assert [f"image_registry_{each}" for each in (one, one, other)] == [
+        task.login for task in read_tasks(made.ad["KettleTasks"]).tasks
+    ]
+    assert "cret" not in str(made) + str(logins)
+    (_,), again = taken_out([read_job(str(made.ad["ProminenceDocument"]))])
+    assert {} == again.given
+    assert {one: "ada at hub.example", other: "ada at docker.io"} == again.named
 
 
 def ranks(image: str = "a", **more: Any) -> dict[str, Any]:
@@ -248,8 +295,45 @@ def test_a_job_of_several_nodes_is_one_of_the_parallel_universe() -> None:
 
 
 @pytest.mark.parametrize(
+    ("cpus", "total", "expected"),
+    [
+        (4, [8, 16], (11, 2, 4)),
+        (4, [5, 15], (11, 2, 3)),
+        (1, [1, 5000], (11, 1, 1000)),
+        (8, [1, 15], (5, None, None)),
+    ],
+)
+def test_a_job_takes_as_many_nodes_as_its_cpus_allow(
+    cpus: int, total: list[int], expected: tuple[int, int | None, int | None]
+) -> None:
+    """
+    Each has as many CPUs as the document says, all of them together as many as are there within the range.
+    """
+    resources = {"cpus": cpus, "memory": 1, "totalCpusRange": total, "disk": 10}
+    ad = submitted(resources=resources, tasks=[ranks()])
+    assert not unknown(ad)
+    assert expected == tuple(ad.get(name) for name in ("JobUniverse", "MinHosts", "MaxHosts"))
+    assert cpus == ad["RequestCpus"]
+
+
+@pytest.mark.parametrize(
     ("parts", "pointer"),
     [
+        (
+            {"resources": {"cpus": 4, "memory": 1, "totalCpusRange": [5, 7]}},
+            "/resources/totalCpusRange",
+        ),
+        (
+            {"resources": {"cpusRange": [1, 2], "memory": 1, "totalCpusRange": [2, 4]}},
+            "/resources/totalCpusRange",
+        ),
+        (
+            {
+                "resources": {"cpus": 1, "memory": 1, "totalCpusRange": [2, 4]},
+                "tasks": [{"image": "a", "runtime": "udocker"}],
+            },
+            "/resources/nodes",
+        ),
         ({"tasks": [{"image": "a", "runtime": "udocker"}]}, "/resources/nodes"),
         ({"tasks": [ranks(), ranks("b")]}, "/tasks/1/image"),
         ({"policies": {"runSerialTasksOnAllNodes": True}}, "/policies/runSerialTasksOnAllNodes"),

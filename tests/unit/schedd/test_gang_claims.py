@@ -99,7 +99,7 @@ class Schedd:
         self.recorder, self.claims, self.gangs, self.shadows = recorder, claims, gangs, shadows
         self.log, self.machines, self.queue = log, machines, recorder.queue
 
-    def match(self, *, slots: int = 3) -> None:
+    def match(self, *, slots: int = 3, nodes: int = 3) -> None:
         """The negotiator offers one slot of the first machine, and the others of the second."""
         self.gangs.request_matched(
             MatchedSlot(
@@ -109,7 +109,7 @@ class Schedd:
                 slot=f"slot1@{one.name}",
                 startd=one.name,
                 capability="secret",
-                nodes=3,
+                nodes=nodes,
             )
             for one, count in zip(self.machines, (1, slots - 1), strict=True)
         )
@@ -182,6 +182,14 @@ async def test_a_job_is_assigned_to_all_of_its_claims_at_once() -> None:
         after = await ap.replayed()
         assert claims == after.jobs[JOB].job.attempt.claims
         assert {JOB} == {held.job for held in after.claims.values()}
+
+
+async def test_a_job_has_as_many_nodes_as_the_match_says() -> None:
+    """One that may have a number of them is given those that were found together."""
+    async with schedd() as ap:
+        ap.match(slots=2, nodes=2)
+        await so(lambda: ap.queue.jobs[JOB].job.status == "running")
+        assert 2 == len(ap.queue.jobs[JOB].job.claims)
 
 
 async def test_what_is_refused_in_part_is_given_back_as_a_whole() -> None:

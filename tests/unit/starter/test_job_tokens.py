@@ -41,6 +41,17 @@ class Job:
         return self.files.due - boottime()
 
 
+def test_a_login_of_a_registry_is_for_the_starter_alone(tmp_path: Path) -> None:
+    """It is no file, and no program is told of one."""
+    ad = {"OAuthServicesNeeded": "image_registry*a"}
+    job = Job(tmp_path, **ad)
+    job.hear(JobTokens([JobToken(name="image_registry_a", text="secret", left=90.0)]))
+    assert not job.files.missing
+    assert {"image_registry_a": "secret"} == job.files.logins
+    assert [] == list(tmp_path.iterdir())
+    job.files.remove()
+
+
 def test_a_job_waits_for_its_tokens_and_they_are_renewed(tmp_path: Path) -> None:
     """
     The next one is asked for when a third of the life is left; an answer to an older question counts for nothing.

@@ -77,10 +77,13 @@ class JobContainer:
         *,
         area: str = AREA,
         shown: Sequence[tuple[str, str]] = (),
+        login: str = "",
     ) -> None:
         """
-        `area`: where it is made, in the sandbox; `shown`: names of the sandbox, and where else they are in the container.
+        `area`: where it is made, in the sandbox; `shown`: names of the sandbox, and where else they are in the container; `login`: the
+        job's own, as files of logins have it, with which its image is got from a registry.
         """
+        self._login = login
         self._area = area
         self._shown = shown
         self._spec = spec
@@ -195,7 +198,7 @@ class JobContainer:
 
         store = EngineStore(found, policy, self._sandbox)
         if request.form == "docker":
-            return store.pulled(request.image, always=request.pull_always)
+            return store.pulled(request.image, always=request.pull_always, login=self._login)
         return image_of(self._spec, request, store, self._sandbox)
 
     def _box(

@@ -46,5 +46,11 @@ if [ "$nodes" -gt 1 ]; then
     # the names above.
     export HYDRA_ENV=none HYDRA_HOSTNAME_PROPAGATION=0
 fi
+# What is for all programs comes before what is for one.
+everywhere=
+if [ "${1:-}" = -genvnone ]; then
+    everywhere=$1
+    shift
+fi
 # To each process its own directory: that of this node has another name on others.
-exec "$launcher" -wdir /proc/self/cwd "$@"
+exec "$launcher" $everywhere -wdir /proc/self/cwd "$@"

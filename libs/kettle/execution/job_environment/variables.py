@@ -15,6 +15,7 @@ from kettle.execution.job_environment.node import node_variables
 from kettle.execution.job_environment.quoting import split_environment_v1, split_environment_v2_raw
 from kettle.execution.job_environment.site_caches import cache_variables
 from kettle.execution.processes.ancestry import MARK
+from kettle.jobs.image_registries import SERVICE as IMAGE_REGISTRY
 from kettle.jobs.match_references import SCRATCH
 from kettle.jobs.needed_tokens import DIRECTORY, SERVICES, bearer, file_of, needed_tokens
 from kettle.jobs.pool_access import ATTRIBUTE
@@ -90,7 +91,7 @@ def _tokens(job: JobAd, sandbox: str) -> dict[str, str]:
     where = f"{sandbox}/{DIRECTORY}"
     if not job.given(SERVICES):
         return {"_CONDOR_CREDS": where} if job.given(FILES) else {}
-    found = needed_tokens(job.whole)
+    found = [needed for needed in needed_tokens(job.whole) if needed.service != IMAGE_REGISTRY]
     return {"_CONDOR_CREDS": where, "BEARER_TOKEN_FILE": f"{where}/{file_of(bearer(found))}"} if found else {}
 
 

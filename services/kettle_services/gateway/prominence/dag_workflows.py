@@ -17,9 +17,11 @@ from kettle.prominence.instances import IDENTIFIER
 from kettle.prominence.job_ads import MAIL_AT_THE_END
 from kettle.prominence.job_documents import encoded
 from kettle.prominence.nodes import WorkflowNodes
+from kettle.prominence.pull_credentials import taken_out
 from kettle.prominence.workflow_orders import FILE, IDLE, OrderedWorkflow, WorkflowOrder
 from kettle_services.gateway.prominence.application import refused
 from kettle_services.gateway.prominence.job_lists import Written
+from kettle_services.gateway.prominence.pull_logins import store
 from kettle_services.gateway.prominence.submitting import Submitting, first_fault
 from kettle_services.gateway.prominence.workflow_states import RUNS, attributes_of
 from kettle_services.gateway.rest.dag_jobs import DagJob, DagJobs
@@ -61,6 +63,8 @@ class DagWorkflows:
         Raises RequestRefused: it is too large, or asks for what is not carried out, or there is no account to run it with.
         """
         count = len(WorkflowNodes(workflow))
+        jobs, logins = taken_out(workflow.jobs)
+        workflow = msgspec.structs.replace(workflow, jobs=jobs)
         if count > MOST:
             raise refused(
                 f"the workflow has {count:,} jobs, and one has {MOST:,} at most: submit it in parts"
@@ -80,6 +84,7 @@ class DagWorkflows:
             },
             max_idle=IDLE,
         )
+        await store(client, logins)
         await self._submitting.keep(person, identifier, workflow)
         submitted = await self._dag_jobs.submit(client, person, dag)
         self._written.note(person.name, f"{submitted.position.shard}:{submitted.position.frame}")

@@ -33,12 +33,14 @@ FIELDS: Final = (
     "JobStartDate",
     "LastHoldReasonCode",
     "LastRemoteHost",
+    "LastRemoteHosts",
     "LastRemoteWallClockTime",
     f"MachineAttr{CURRENCY}0",
     f"MachineAttr{PRICE}0",
     "MemoryProvisioned",
     "NumJobStarts",
     "RemoteHost",
+    "RemoteHosts",
     "RemoveReason",
     "ResidentSetSize",
 )
@@ -185,7 +187,7 @@ def _execution(ad: Ad, steps: Sequence[Step]) -> dict[str, Any]:
             "cpus": _amount(ad, "CpusProvisioned"),
             "memory": _amount(ad, "MemoryProvisioned") / _MIB_PER_GB,
             "disk": _amount(ad, "DiskProvisioned") / _KIB_PER_GIB,
-            "nodes": node_count(ad),
+            "nodes": _nodes(ad),
         },
     }
     if cost := _cost(ad):
@@ -210,11 +212,17 @@ def _cost(ad: Ad) -> dict[str, Any]:
     price, took = ad.get(f"MachineAttr{PRICE}0"), ad.get("LastRemoteWallClockTime")
     if not isinstance(price, int | float) or not isinstance(took, int | float):
         return {}
-    cores = max(1, _amount(ad, "CpusProvisioned")) * node_count(ad)
+    cores = max(1, _amount(ad, "CpusProvisioned")) * _nodes(ad)
     return {
         "amount": round(price * cores * took / _HOUR_S, 6),
         "currency": str(ad.get(f"MachineAttr{CURRENCY}0", "")),
     }
+
+
+def _nodes(ad: Ad) -> int:
+    """How many it has, or had: one that takes as many as there are says it by its slots."""
+    slots = ad.get("RemoteHosts") or ad.get("LastRemoteHosts")
+    return slots.count(",") + 1 if isinstance(slots, str) else node_count(ad)
 
 
 def _amount(ad: Ad, name: str) -> int:

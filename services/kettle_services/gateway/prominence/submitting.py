@@ -16,12 +16,14 @@ from kettle.prominence.instances import Permits, instance
 from kettle.prominence.job_ads import JobSubmission
 from kettle.prominence.job_documents import encoded, read_job
 from kettle.prominence.nodes import WorkflowNode
+from kettle.prominence.pull_credentials import Logins, taken_out
 from kettle.prominence.substitution import substituted_length
 from kettle.submit import Site
 from kettle_services.gateway.prominence.application import refused
 from kettle_services.gateway.prominence.data import groups_of
 from kettle_services.gateway.prominence.documents import Documents
 from kettle_services.gateway.prominence.job_lists import Written
+from kettle_services.gateway.prominence.pull_logins import store
 from kettle_services.gateway.prominence.signatures import Signer
 from kettle_services.gateway.rest.dag_jobs import taken_back
 from kettle_services.gateway.rest.persons import Person
@@ -71,10 +73,11 @@ class Submitting:
         Raises RequestRefused: the document has faults, of which the first is said, or names a file of somebody else.
         """
         try:
-            node = WorkflowNode(read_job(text), None, {})
+            (job,), logins = taken_out([read_job(text)])
         except DocumentRefused as error:
             raise refused(first_fault(error)) from error
-        return await self.submit_together(client, person, node.job, [node], [{}], now=now)
+        node = WorkflowNode(job, None, {})
+        return await self.submit_together(client, person, job, [node], [{}], logins, now=now)
 
     async def keep(self, person: Person, identifier: str, document: Job | Workflow) -> None:
         """Have a document that has input files be there if somebody wants to submit it again."""
@@ -89,11 +92,13 @@ class Submitting:
         document: Job | Workflow,
         nodes: Sequence[WorkflowNode],
         more: Sequence[Ad],
+        logins: Logins,
         *,
         now: float,
     ) -> int:
         """
-        The number of the cluster of these jobs of a document, all or none; `more`: attributes of each besides.
+        The number of the cluster of these jobs of a document, all or none; `more`: attributes of each besides; `logins`: what was
+        taken out of the document.
 
         Raises RequestRefused: one has a fault, or names a file of somebody else.
         """
@@ -103,6 +108,7 @@ class Submitting:
         except DocumentRefused as error:
             raise refused(first_fault(error)) from error
         ad, columns, rows = table_of([{**each.ad, **own} for each, own in zip(made, more, strict=True)])
+        await store(client, logins)
         await self.keep(person, identifier, document)
         request = Submit(id=new_id(), ad=ad, columns=columns, rows=rows, spool=True)
         reply = await client.requests.ask(SUBMIT, request)

@@ -22,6 +22,7 @@ from kettle.client.errors import CommandRefusedError
 from kettle.prominence.faults import DocumentRefused
 from kettle.prominence.instances import IDENTIFIER
 from kettle.prominence.nodes import WorkflowNode, WorkflowNodes, seeded
+from kettle.prominence.pull_credentials import taken_out
 from kettle.prominence.workflow_documents import read_workflow
 from kettle.prominence.workflow_orders import WorkflowOrder, node_names, stays
 from kettle_services.gateway.prominence.application import Asked, Route, refused, reply
@@ -117,15 +118,17 @@ class Workflows(Resource):
         )
 
     async def _number_of(self, client: Client, person: Person, workflow: Workflow) -> int:
-        nodes = WorkflowNodes(workflow)
-        size = len(nodes)
+        size = len(WorkflowNodes(workflow))
         told_of_its_end = workflow.notifications or workflow.policies.maximum_reruns
         if workflow.dependencies or told_of_its_end or size > MOST:
             return await self._dags.submit(client, person, workflow)
+        jobs, logins = taken_out(workflow.jobs)
+        workflow = msgspec.structs.replace(workflow, jobs=jobs)
         more = [attributes_of(workflow, size, is_first=not number) for number in range(size)]
-        treated = [_treated(node, workflow) for node in nodes]
-        now = time.time()
-        return await self._parts.submitting.submit_together(client, person, workflow, treated, more, now=now)
+        treated = [_treated(node, workflow) for node in WorkflowNodes(workflow)]
+        return await self._parts.submitting.submit_together(
+            client, person, workflow, treated, more, logins, now=time.time()
+        )
 
     async def find(self, asked: Asked) -> web.StreamResponse:
         """Workflows that are active, or have ended, or both."""

@@ -133,7 +133,7 @@ def negotiate(
                 capability=parts[0].capability if parts else secret.capability,
                 limits=grant.uses,
                 also=parts[1:],
-                nodes=demand.nodes,
+                nodes=grant.nodes,
             )
         )
     pool.pendings.add(matches, cycle, now + SETTLES)

@@ -59,7 +59,7 @@ class Pool:
         self.submitters: dict[str, SubmitterAd] = {}
         self._given: dict[str, Given] = {}
         self._unshown = UnshownMatches()
-        self._promised: dict[tuple[str, int], tuple[int, float]] = {}
+        self._promised: dict[tuple[str, int], tuple[float, float]] = {}
         self.pendings = Pendings()
         """Matches that use concurrency limits, of which their schedds have not spoken yet."""
         self.asked: Final = AskedAttributes()
@@ -261,7 +261,7 @@ class Pool:
             ad = self.submitters[key]
             for request in ad.requests:
                 promised, _ = self._promised.get((key, request.autocluster), (0, 0.0))
-                count = _slots(request) - promised
+                count = _slots(request) - round(promised)
                 if count > 0:
                     demands.append(
                         Demand(
@@ -271,7 +271,8 @@ class Pool:
                             count=count,
                             job=ClassAd.from_wire(request.ad),
                             nodes=request.nodes,
-                            near=request.nodes > 1 and request.ad.get(SAME_GROUP) is True,
+                            more=request.more,
+                            near=request.nodes + request.more > 1 and request.ad.get(SAME_GROUP) is True,
                             key=key,
                         )
                     )
@@ -283,7 +284,7 @@ class Pool:
 
         Who comes first gets what cannot be divided, so an order that is always the same would let the last starve.
         """
-        own = {key: ad.running for key, ad in self.submitters.items()}
+        own: dict[str, float] = {key: ad.running for key, ad in self.submitters.items()}
         for (key, _), (count, _) in self._promised.items():
             own[key] += count
         return sorted(own, key=lambda key: (self.submitters[key].name, own[key], key))
@@ -311,7 +312,9 @@ class Pool:
             self._given.setdefault(self.slots.keys[row], Given([], until))
         key, autocluster = grant.demand.key, grant.demand.autocluster
         before, _ = self._promised.get((key, autocluster), (0, 0.0))
-        self._promised[key, autocluster] = (before + grant.count, until)
+        # What a job takes beyond what it needs is promised to nobody else.
+        needed = grant.count * grant.demand.nodes / grant.nodes
+        self._promised[key, autocluster] = (before + needed, until)
 
     def _cost_of(self, grant: Grant) -> float:
         """What one of its claims counts for."""

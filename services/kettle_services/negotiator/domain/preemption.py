@@ -90,10 +90,10 @@ class Preempting(msgspec.Struct, frozen=True, kw_only=True):
 
         Nobody makes room for jobs that need several slots at the same time: a part of them would be of no use.
         """
-        whole = [unmet for unmet in allocation.unmet if unmet.demand.nodes > 1]
+        whole = [unmet for unmet in allocation.unmet if unmet.demand.is_whole]
         if not whole:
             return self._extend(pool, allocation)
-        others = [unmet for unmet in allocation.unmet if unmet.demand.nodes == 1]
+        others = [unmet for unmet in allocation.unmet if not unmet.demand.is_whole]
         extended = self._extend(pool, msgspec.structs.replace(allocation, unmet=others))
         return msgspec.structs.replace(extended, unmet=[*extended.unmet, *whole])
 

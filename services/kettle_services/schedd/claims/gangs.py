@@ -70,11 +70,11 @@ class GangClaims:
         """
         Ask for the claims of as many jobs as there are complete sets of slots for among these matches, and as wait.
         """
-        slots: dict[_Key, list[MatchedSlot]] = {}
+        slots: dict[tuple[_Key, int], list[MatchedSlot]] = {}
         for match in matches:
-            slots.setdefault((match.submitter, match.autocluster), []).extend([match] * match.count)
-        for key, places in slots.items():
-            nodes = places[0].nodes
+            jobs_alike = (match.submitter, match.autocluster)
+            slots.setdefault((jobs_alike, match.nodes), []).extend([match] * match.count)
+        for (key, nodes), places in slots.items():
             room = self._claims.limits.room_for(self._queue.demand.next_job(*key), self._claims.asked)
             jobs = min(len(places) // nodes, self._queue.demand.count(*key) - self._claims.asked[key], room)
             for first in range(0, jobs * nodes, nodes):

@@ -8,7 +8,7 @@ import msgspec
 from kettle_services.schedd.claims.lifecycle import ClaimLifecycle
 from kettle_services.schedd.domain.negotiation.autoclusters import significant
 from kettle_services.schedd.domain.queue.fold import Queue
-from kettle_services.schedd.domain.queue.nodes import node_count
+from kettle_services.schedd.domain.queue.nodes import node_range
 from kettle_services.schedd.domain.queue.runnable import Order
 from kettle_wire.ads.daemon import ResourceRequest
 from kettle_wire.jobs import JobId
@@ -52,8 +52,10 @@ class ResourceRequests:
                 ad = self._queue.ad(job)
                 names = {*significant(ad, self._queue.significant), *_ALWAYS}
                 picture = {name: value for name, value in ad.items() if name in names}
-                nodes = node_count(self._queue, job)
-                request = ResourceRequest(autocluster=autocluster, count=open_count, ad=picture, nodes=nodes)
+                nodes, most = node_range(self._queue, job)
+                request = ResourceRequest(
+                    autocluster=autocluster, count=open_count, ad=picture, nodes=nodes, more=most - nodes
+                )
                 size += len(_size(request))
                 if size > _BYTES and requests:
                     break

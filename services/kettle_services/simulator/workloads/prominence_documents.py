@@ -9,6 +9,7 @@ from typing import Final
 
 import numpy as np
 
+from kettle.prominence.carried_out import node_range
 from kettle.prominence.faults import DocumentRefused
 from kettle.prominence.job_ads import megabytes
 from kettle.prominence.job_documents import parsed, read_job
@@ -64,7 +65,7 @@ def read_prominence(
         work=0,
         cores=[_cores(job.resources) for job in jobs],
         memory=[_memory(job.resources) for job in jobs],
-        nodes=[job.resources.nodes for job in jobs],
+        nodes=[max(1, node_range(job.resources)[0]) for job in jobs],
         limit=limits,
         users=(user,),
         grid=grid,
@@ -90,9 +91,7 @@ def _jobs(path: Path) -> tuple[list[Job], Dependencies]:
 
 
 def _cores(resources: Resources) -> int:
-    return resources.cpus or min(
-        resources.cpus_range or resources.cpus_options or resources.total_cpus_range or [1]
-    )
+    return resources.cpus or min(resources.cpus_range or resources.cpus_options or [1])
 
 
 def _memory(resources: Resources) -> int:

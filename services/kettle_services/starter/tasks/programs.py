@@ -13,6 +13,7 @@ from kettle.execution.containers.policy import ContainerError
 from kettle.execution.job_environment.job_ad import JobAd
 from kettle.execution.processes.ancestry import MARK
 from kettle.execution.processes.launch import LaunchError, Program
+from kettle.tasks.applications import in_application
 from kettle.tasks.reading import fetched_image, mounted
 from kettle.transfer.file_lists import name_of_url
 from kettle_services.starter.execution.program import program_of
@@ -30,8 +31,15 @@ _OF_IMAGES: Final = frozenset({
 """Attributes by which a job says its image, in lower case: a task says its own."""
 _TMP: Final = "/tmp"  # noqa: S108 - the container's own
 _MB_IN_GB: Final = 1000
-_LAUNCHERS: Final = {"openmpi": "mpirun", "mpich": "mpiexec.hydra", "intelmpi": "mpiexec.hydra"}
-"""The name of a launcher that is not another implementation's where several are installed."""
+_LAUNCHERS: Final = {
+    "openmpi": ("mpirun",),
+    "mpich": ("mpiexec.hydra",),
+    "intelmpi": ("mpiexec.hydra", "-genvnone"),
+}
+"""
+The name of a launcher that is not another implementation's where several are installed, and what it is to be told by words: Intel's has
+no variable that keeps the environment of this node from the others.
+"""
 
 
 def ad_of(job: JobAd, task: Task) -> JobAd:
@@ -50,10 +58,10 @@ def image_of(task: Task) -> str:
 
 
 def container_of_task(
-    spec: JobSpec, ad: JobAd, listed: TaskList, sandbox: str, area: str
+    spec: JobSpec, ad: JobAd, listed: TaskList, sandbox: str, area: str, login: str = ""
 ) -> "tuple[ContainerRequest, JobContainer] | None":
     """
-    The container of a task, made in this area; None: it runs in none.
+    The container of a task, made in this area; None: it runs in none.  `login`: with which its image is got, if the task has one.
 
     Raises:
         ContainerError: what the job asks for makes no sense.
@@ -68,7 +76,7 @@ def container_of_task(
     if request is None:
         return None
     shown = [mounted(artifact) for artifact in listed.artifacts if artifact.mountpoint]
-    return request, JobContainer(spec, request, sandbox, area=area, shown=shown)
+    return request, JobContainer(spec, request, sandbox, area=area, shown=shown, login=login)
 
 
 def program_of_task(
@@ -110,9 +118,10 @@ def program_of_task(
 
 def _launched(task: Task, environment: Mapping[str, str]) -> list[str]:
     """Program and arguments: of an MPI task those of its launcher, as it is started in a job of ours."""
+    words = in_application(task.app, task.cmd) if task.app else list(task.cmd)
     if task.type not in MPI:
-        return list(task.cmd)
-    return [f"{environment['_CONDOR_BIN']}/kettle_mpi", _LAUNCHERS[task.type], *task.cmd]
+        return words
+    return [f"{environment['_CONDOR_BIN']}/kettle_mpi", *_LAUNCHERS[task.type], *words]
 
 
 def _said_to_ranks(task: Task) -> dict[str, str]:

@@ -273,7 +273,8 @@ class TaskStarter(Starter):
         ad, path = ad_of(self._job, task), self._sandbox.path
         if task.stdout:
             self._forget(task.stdout)
-        contained = container_of_task(self._spec, ad, listed, path, area)
+        login = self._parts.tokens.logins.get(task.login, "")
+        contained = container_of_task(self._spec, ad, listed, path, area, login)
         if contained is None:
             program = program_of_task(self._spec, ad, listed, number, path)
             program = msgspec.structs.replace(program, appends=True)

@@ -10,8 +10,8 @@ import os
 import posixpath
 import re
 import subprocess
-from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Generator
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -32,6 +32,7 @@ from kettle.execution.containers.runtimes.engine_client import (
     SilentError,
 )
 from kettle.execution.sandbox.directory import remove_tree
+from kettle.jobs.image_registries import DOCKER, divided
 
 _TAR: Final = "/bin/tar"
 _LOST: Final = 3
@@ -45,6 +46,10 @@ _NAME: Final = re.compile(
 _LONGEST: Final = 512
 _OURS: Final = "kettle-"
 """How the names of imported images begin, on no host."""
+_PRIVATE: Final = ".private"
+"""How marks of repositories end whose images are pulled with logins of jobs."""
+_DOCKERS: Final = "https://index.docker.io/v1/"
+"""What Docker's command calls Docker's registry in a file of logins."""
 _SPARE_BYTES: Final = 1 << 30
 """What an engine's disk keeps free, whatever is pulled."""
 _REFUSED: Final = (
@@ -62,9 +67,7 @@ def full_name(name: str) -> str:
     Raises:
         ContainerError: it is no name.
     """
-    host, slash, rest = name.partition("/")
-    if not (slash and ("." in host or ":" in host or host == "localhost")):
-        host, rest = "docker.io", name
+    host, rest = divided(name)
     found = _NAME.fullmatch(rest)
     if found is None or not _HOST.fullmatch(host) or len(name) > _LONGEST:
         raise ContainerError(
@@ -73,7 +76,7 @@ def full_name(name: str) -> str:
     path = found["path"]
     if host == "localhost" and path.startswith(_OURS):
         raise ContainerError(f"the image {name} is what another job has brought along: bring it along, too")
-    if host == "docker.io" and "/" not in path:
+    if host == DOCKER and "/" not in path:
         path = f"library/{path}"
     # A digest says all; not every engine takes a tag beside it.
     return f"{host}/{path}{found['digest'] or found['tag'] or ':latest'}"
@@ -125,18 +128,27 @@ class EngineStore:
             self._cache.drop(key)
         raise machine_error(f"{name} does not keep the images that it is given")
 
-    def pulled(self, name: str, *, always: bool) -> Image:
+    def pulled(self, name: str, *, always: bool, login: str = "") -> Image:
         """
-        An image of a registry; `always`: the one that has this name now, not one that was pulled before.
+        An image of a registry; `always`: the one that has this name now, not one that was pulled before; `login`: the job's own.
+
+        What was pulled with somebody's login is not there for others: of its repository, the registry is asked for each job, with
+        the login that this one has, or the machine's.
 
         Raises:
             ContainerError: the image is not available.
         """
         reference = full_name(name)
+        private = self._private_mark(reference)
         for _ in range(_LOST):
             before = facts = self._client.image(reference)
-            if facts is None or always:
-                self._pull(reference)
+            if login:
+                private.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                private.touch(mode=0o600)  # before the image is there
+            if facts is None or always or private.exists():
+                self._pull(reference, login)
+                if not login:
+                    private.unlink(missing_ok=True)  # everybody's jobs get it here
                 facts = self._client.image(reference)
             if facts is None:
                 continue  # it was removed at once, for want of room
@@ -171,10 +183,16 @@ class EngineStore:
         config = configured(msgspec.convert(facts.run, RunConfig), facts.size)
         return msgspec.structs.replace(config, engine=self._client.name, reference=facts.id)
 
-    def _pull(self, reference: str) -> None:
+    def _private_mark(self, reference: str) -> Path:
+        """A file that is there if images of this repository were pulled with logins of jobs."""
+        return Path(self._policy.images, key_of(self._client.name, _repository_of(reference)) + _PRIVATE)
+
+    def _pull(self, reference: str, login: str) -> None:
         file, options = self._policy.auth_file, list[str]()
         words = ["pull", "--quiet"]
         with ExitStack() as undo:
+            if login:
+                file = undo.enter_context(_login_file(reference, login))
             if self._client.name == "docker":
                 if file:  # a directory as docker wants it: with the file, by its name there
                     place = undo.enter_context(TemporaryDirectory(prefix=".docker-", dir=self._sandbox))
@@ -189,6 +207,23 @@ class EngineStore:
                 self._client.run(*words, options=options, timeout=self._policy.pull_s, watch=watch)
             except EngineError as error:
                 raise refusal(reference, str(error)) from error
+
+
+def _repository_of(reference: str) -> str:
+    """An image's full name without its tag and digest."""
+    host, rest = divided(reference)
+    return f"{host}/{rest.partition('@')[0].partition(':')[0]}"
+
+
+@contextmanager
+def _login_file(reference: str, login: str) -> Generator[str]:
+    """A file as engines want it for logging in, which is in our memory alone, and gone with us."""
+    host, _ = divided(reference)
+    names = [host, _DOCKERS] if host == DOCKER else [host]
+    text = msgspec.json.encode({"auths": {name: {"auth": login} for name in names}})
+    with open(os.memfd_create("login", os.MFD_CLOEXEC), "wb", buffering=0) as file:  # noqa: PTH123 - a descriptor
+        file.write(text)
+        yield f"/proc/{os.getpid()}/fd/{file.fileno()}"
 
 
 def bounded(free: Callable[[], int], limit: int) -> Callable[[], None]:

@@ -24,7 +24,7 @@ _MOST_EDITS: Final = 256
 _HIDDEN: Final = ""
 """The name of a column that does not count: no attribute has it."""
 
-_OF_NODES: Final = frozenset({"maxhosts", SAME_GROUP.lower()})
+_OF_NODES: Final = frozenset({"minhosts", "maxhosts", SAME_GROUP.lower()})
 """What else decides about jobs of several nodes."""
 
 _encode = msgspec.msgpack.Encoder(order="sorted").encode

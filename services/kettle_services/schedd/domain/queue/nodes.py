@@ -5,8 +5,8 @@ from kettle_wire.codes import Universe
 from kettle_wire.jobs import JobId
 
 
-def node_count(queue: Queue, job: JobId) -> int:
-    """How many slots a job needs at the same time."""
+def node_range(queue: Queue, job: JobId) -> tuple[int, int]:
+    """How many slots a job needs at the same time, and how many it takes if there are more."""
     return queue.clusters[job.cluster].nodes_of(job.proc)
 
 

@@ -8,7 +8,7 @@ import msgspec
 from kettle.jobs import fold_base
 from kettle.jobs.credential_attributes import VO
 from kettle.jobs.lower_names import lower_names
-from kettle.jobs.nodes import node_count
+from kettle.jobs.nodes import node_range
 from kettle.jobs.routed_attributes import AWAITS, awaits_route
 from kettle_services.schedd.domain.jobs import deferral, policy
 from kettle_services.schedd.domain.jobs.factory import Factory, begun
@@ -126,12 +126,14 @@ class Cluster(msgspec.Struct):
         value = self.submitted.rows[proc][self.submitted.columns.index("JobUniverse")]
         return value if isinstance(value, int) else Universe.VANILLA
 
-    def nodes_of(self, proc: int) -> int:
-        """How many slots a job needs at the same time, as it was submitted."""
+    def nodes_of(self, proc: int) -> tuple[int, int]:
+        """
+        How many slots a job needs at the same time, and how many it takes if there are more, as it was submitted.
+        """
         if self.universe is not None and self.universe != Universe.PARALLEL:
-            return 1
+            return 1, 1
         row = dict(zip(self.submitted.columns, self.submitted.rows[proc], strict=True))
-        return node_count({**self.submitted.ad, **row})
+        return node_range({**self.submitted.ad, **row})
 
     def edit(self, attributes: Ad) -> None:
         """

@@ -235,10 +235,10 @@ def _nodes(ad: Ad, columns: list[str], rows: list[list[Scalar]], universe: str) 
         own = shared | dict(zip(columns, row, strict=True))
         least, most = own["MinHosts"], own["MaxHosts"]
         if own[universe] == Universe.PARALLEL and (
-            type(most) is not int or least != most or not 1 <= most <= MOST_NODES
+            type(least) is not int or type(most) is not int or not 1 <= least <= most <= MOST_NODES
         ):
             raise Unacceptable(
-                "a job of the parallel universe has MinHosts and MaxHosts, which are the same number of nodes, "
+                "a job of the parallel universe has MinHosts and MaxHosts, the least and the most nodes on which it runs, "
                 f"from 1 to {MOST_NODES}"
             )
 
