@@ -77,8 +77,9 @@ def configuration(tmp_path_factory: pytest.TempPathFactory, profiles: Path) -> d
     return {"cpus": 6, "settings": merged(HERE.settings(tmp_path_factory.mktemp("rules"), services), own)}
 
 
-@pytest_asyncio.fixture(loop_scope="session")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def issuer() -> AsyncIterator[TokenIssuer]:
+    """One for all: another one has other keys, which a pool that knows some asks for after a while only."""
     async with HERE.serving(life_s=600) as made:
         yield made
 
