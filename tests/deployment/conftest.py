@@ -54,3 +54,21 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalImages]:
         made.build("services", "kettle")
         made.build("worker", "kettle-worker")
         yield made
+
+
+@pytest.fixture(scope="session")
+def facility_images(images: LocalImages) -> LocalImages:
+    """The engine with the images of a facility, too."""
+    if shutil.which("npm") is None:
+        pytest.skip("npm, which brings the proxy of a hub, is not installed")
+    subprocess.run(
+        [str(TOP / "infra/images/fetch-hub")],
+        env={**os.environ, "PYTHON": sys.executable},
+        check=True,
+        timeout=900,
+    )
+    images.base("hub")
+    images.build("services", "kettle-with-node", base="hub")
+    images.build_of_facility("hub", "kettle-hub", "--build-arg=KETTLE=kettle-with-node")
+    images.build_of_facility("xcache", "kettle-xcache", f"--build-arg=BASE={images.base('xcache')}")
+    return images

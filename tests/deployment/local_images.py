@@ -51,15 +51,21 @@ class LocalImages:
         archive.unlink()
         return f"{BASE}:{name}"
 
-    def build(self, target: str, tag: str, *more: str) -> str:
-        """One of our images; its bases have been made."""
-        base = "worker" if target == "worker" else "run"
+    def build(self, target: str, tag: str, *more: str, base: str = "") -> str:
+        """One of our images, upon a base other than its own if that is named; its bases have been made."""
+        base = base or ("worker" if target == "worker" else "run")
         arguments = [f"--build-arg=BASE={BASE}:{base}", f"--build-arg=BUILD_BASE={BASE}:build"]
-        self.docker(
-            "build", "--network=none", "--file", str(TOP / "infra/images/Dockerfile"), "--target", target, *arguments, *more,
-            "--tag", tag, str(TOP),
-        )  # fmt: skip
+        self._build("Dockerfile", TOP, target, tag, *arguments, *more)
         return tag
+
+    def build_of_facility(self, target: str, tag: str, *arguments: str) -> str:
+        """One of the images that a facility has besides the pool."""
+        self._build("facility.Dockerfile", TOP / "infra/images", target, tag, *arguments)
+        return tag
+
+    def _build(self, file: str, context: Path, target: str, tag: str, *more: str) -> None:
+        words = ["--network=none", f"--file={TOP / 'infra/images' / file}", f"--target={target}", *more]
+        self.docker("build", *words, "--tag", tag, str(context))
 
     def servers(self) -> None:
         """

@@ -39,11 +39,12 @@ async def said(words: list[str], cwd: Path) -> tuple[int, str]:
     return done.status, done.out
 
 
-async def test_hadolint_finds_nothing(top: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["Dockerfile", "facility.Dockerfile"])
+async def test_hadolint_finds_nothing(top: Path, tmp_path: Path, name: str) -> None:
     """What is meant to be otherwise is said where it stands."""
     python = await python_with([HADOLINT], "hadolint", tmp_path)
     program = str(Path(python).with_name("hadolint"))
-    assert (0, "") == await said([program, str(top / "infra/images/Dockerfile")], tmp_path)
+    assert (0, "") == await said([program, str(top / "infra/images" / name)], tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -207,6 +207,7 @@ OPTIONAL: Final = (
     "routes",
     "queued",
     "cycle",
+    "facility",
     "fairness",
     "elastic",
     "simulator",

@@ -240,7 +240,8 @@ async def run(arguments: argparse.Namespace) -> dict[str, Any]:
                 if find_spec("dask_jobqueue") is not None:
                     place = Path(name) / f"jobqueue{number}"
                     place.mkdir()
-                    one[f"jobqueue_scale_{many}_s"] = await jobqueue(pool, place, many)
+                    took = one[f"jobqueue_scale_{many}_s"] = await jobqueue(pool, place, many)
+                    one[f"scale_{many}_of_jobqueue"] = one[f"scale_{many}_s"] / took
                 for what, value in one.items():
                     found.setdefault(what, []).append(value)
         say("a session on a full pool")

@@ -19,6 +19,12 @@ class FacilityBar(msgspec.Struct, frozen=True):
 BARS: Final = (
     FacilityBar("a cluster with 4 workers on a warm pool, s", ("dask", "begin_4_s"), "at most", 3.0),
     FacilityBar("from 4 workers to 50, s", ("dask", "scale_50_s"), "at most", 15.0),
+    FacilityBar(
+        "the same, as a part of what dask-jobqueue takes on the same pool",
+        ("dask", "scale_50_of_jobqueue"),
+        "at most",
+        1.0,
+    ),
     FacilityBar("one TCP stream through the gateway, MB/s", ("stream_mb_per_s",), "at least", 400.0),
     FacilityBar("what the gateway adds to an answer, p50, ms", ("added_p50_ms",), "at most", 1.0),
     FacilityBar(
@@ -34,6 +40,8 @@ BARS: Final = (
     FacilityBar(
         "until the death of a scheduler is said, s", ("dask", "scheduler_loss_seen_s"), "at most", 2.0
     ),
+    FacilityBar("until another one has its workers, s", ("dask", "scheduler_replaced_s"), "at most", 30.0),
+    FacilityBar("from the death of the gateway to a service, s", ("gateway_back_s",), "at most", 30.0),
     FacilityBar(
         "first worker of a session on a full pool with a reserve, s", ("dask", "reserve_s"), "at most", 10.0
     ),

@@ -26,11 +26,14 @@ from kettle.dask.addresses import SCHEME
 from kettle.dask.comm import KettleBackend
 from kettle.dask.placement import Placement
 from kettle.dask.security import security_of
+from kettle.dask.versions import EQUAL, own_versions
 from kettle.testing.commands.running import execute
 from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool, merged
 
+from .client_environments import SCRIPTS, python_with
 from .dask_pools import SETTINGS, cluster_in, jobs_left, kill
+from .hub_programs import TOP
 from .test_tutorials import follow
 
 pytestmark = [pytest.mark.scenario, pytest.mark.embedded]
@@ -47,10 +50,14 @@ assert future.result() == 144
 os._exit(0)  # as a kernel dies: nobody says goodbye
 """
 FOUND: Final = """
+from distributed import Client
 from kettle.dask import KettleCluster
 
 with KettleCluster.from_name("analysis") as cluster, cluster.get_client() as client:
     print(cluster.kept_results(client)["square"].result(), len(cluster.scheduler_info["workers"]))
+    address = cluster.scheduler_address
+with Client(address) as client:  # as the panel of dask-labextension has it
+    print(client.submit(sum, [1, 2]).result())
 """
 
 
@@ -124,7 +131,7 @@ async def test_a_cluster_of_jobs(pool: ThrowawayPool, tmp_path: Path) -> None:
                     await asyncio.sleep(0.05)
             assert list(range(100, 140)) == [len(each) for each in await client.gather(kept)]
         await by_hand(pool, LOST, tmp_path)
-        assert "144 2" == await by_hand(pool, FOUND, tmp_path)
+        assert "144 2\n3" == await by_hand(pool, FOUND, tmp_path)
         with pytest.raises(OSError):
             await Client(
                 cluster.scheduler_address, security=security_of(issued("s1")), asynchronous=True, timeout=1
@@ -201,6 +208,22 @@ async def test_the_tutorial_works_as_it_stands(pool: ThrowawayPool, tmp_path: Pa
     async with asyncio.timeout(PATIENCE_S):
         while await jobs_left(pool):
             await asyncio.sleep(0.05)
+
+
+async def test_the_panel_of_dask_labextension(pool: ThrowawayPool, place: Path, tmp_path: Path) -> None:
+    """
+    Unmodified, with KettleCluster as its factory: new, scale, adapt, shutdown; and a client that has the cluster's address alone, as the
+    panel writes it into a notebook, computes with it.
+    """
+    own = own_versions()
+    same = [f"{name}=={own[name]}" for name in EQUAL]
+    packages = [f"{TOP}[dask]", "dask_labextension==7.0.0", "jupyterlab", "bokeh", *same]
+    python = await python_with(packages, "dask-labextension", tmp_path)
+    environ = {**pool.environ, "KETTLE_HOME": str(pool.home), "HARNESS_FACTORY": "kettle.dask"}
+    words = [python, str(SCRIPTS / "labextension_panel.py"), str(place), "--timeout", "150"]
+    said = await execute(words, tmp_path, environ, within_s=400.0)
+    assert "PROVEN" == said.out.splitlines()[-1].partition(":")[0], said
+    assert [] == await jobs_left(pool)
 
 
 async def test_workers_of_different_networks(pool: ThrowawayPool, tmp_path: Path) -> None:

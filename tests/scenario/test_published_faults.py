@@ -115,6 +115,23 @@ async def test_a_service_outlives_its_gateway_and_not_its_job(pool: ThrowawayPoo
     await gone(helper)
 
 
+@pytest.mark.breaks_servers
+async def test_what_is_open_goes_on_without_the_bus(pool: ThrowawayPool, tmp_path: Path) -> None:
+    """
+    A stream that is open goes on while the bus is killed and starts again; then the same process is reached by new requests.
+    """
+    job = await serving(pool, tmp_path)
+    async with asking(pool) as session:
+        first = await server_of(session, job)
+        async with session.get(f"/jobs/{job}/web/endless") as response:
+            assert await response.content.readline() == b"tick\n"
+            await pool.restarted("nats", after=pool.kill("nats"))
+            assert await server_of(session, job) == first
+            for _ in range(100):  # for more than those seconds after which it is asked who may
+                assert await response.content.readline() == b"tick\n"
+    await pool.client.remove(select(job))
+
+
 async def gone(pid: int) -> None:
     """Until a process has ended."""
     async with asyncio.timeout(PATIENCE_S):

@@ -4,6 +4,7 @@ Clusters that cannot start: they say why at once, in the pool's own words, and s
 
 import asyncio
 import json
+import logging
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -18,6 +19,13 @@ from kettle.testing.container_images import busybox_root
 from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool, merged
 from kettle_wire.commands.sessions import NewSession, SessionView
+from kettle_wire.events import decode
+from kettle_wire.events.interactive import (
+    InteractiveMembersSeen,
+    InteractiveMembersSubmitted,
+    InteractiveStateChanged,
+)
+from kettle_wire.jobs import JobId
 from kettle_wire.sessions import SessionSize
 
 from .evidence import Evidence
@@ -25,6 +33,7 @@ from .test_containers import WORKING
 
 pytestmark = [pytest.mark.scenario, pytest.mark.embedded]
 
+LOG: Final = logging.getLogger(__name__)
 CPUS: Final = 2
 SLEEP: Final = (
     "executable = /bin/sleep\narguments = 3600\ntransfer_executable = false\nrequest_memory = 16\nqueue 2\n"
@@ -85,6 +94,20 @@ async def said(client: Client, session: str, sentence: str) -> SessionView:
     return shown
 
 
+async def recorded_with(client: Client, session: str, sentence: str) -> list[object]:
+    """
+    What is recorded together with this sentence, in one frame: nothing was waited for between the cause and the sentence.
+    """
+    frames: dict[int, list[object]] = {}
+    for each in (await client.sessions.news(session, 0, wait=0.0)).events:
+        frames.setdefault(each.at, []).append(decode(bytes(each.data)))
+    for at, events in frames.items():
+        if any(isinstance(each, InteractiveStateChanged) and sentence in each.reason for each in events):
+            LOG.info("%s", f"{sentence!r}: recorded {(at - min(frames)) / 1e6:.3f} s after the request")
+            return events
+    raise AssertionError(f"{sentence!r} is not recorded: {frames}")
+
+
 async def test_a_full_pool_is_said_and_waited_for(client: Client, tmp_path: Path) -> None:
     """Jobs of somebody have all slots; when they end the same session is ready with its worker."""
     batch = (await client.submit(prepare(SLEEP, cwd=tmp_path))).cluster
@@ -95,7 +118,15 @@ async def test_a_full_pool_is_said_and_waited_for(client: Client, tmp_path: Path
     made = await client.sessions.create(new)
     waits = await said(client, "full", "its scheduler waits as job")
     assert ("queued", 0) == (waits.state, waits.running)
+    with_it = await recorded_with(client, made.id, "its scheduler waits as job")
+    assert any(isinstance(each, InteractiveMembersSubmitted) for each in with_it)
     await said(client, "full", "those that could run it are taken")
+    verdict = (await client.why(JobId.parse(waits.scheduler.job))).verdict
+    assert verdict is not None
+    assert verdict.rejection is not None, (
+        "the pool's own words are those of the first cycle that has considered it"
+    )
+    LOG.info("%s", f"refused by a cycle that began {verdict.at - waits.created:.3f} s after the request")
     await client.remove(select(batch))
     async with asyncio.timeout(PATIENCE_S):
         await client.sessions.wait(made.id, "ready")
@@ -110,6 +141,8 @@ async def test_an_image_that_there_is_not_is_said_and_waited_for(client: Client,
     held = await said(client, "bare", "is held")
     assert "queued" == held.state
     assert str(tree) in held.reason
+    with_it = await recorded_with(client, made.id, str(tree))
+    assert any(isinstance(each, InteractiveMembersSeen) for each in with_it)
     busybox_root(evidence.directory / "made").rename(tree)
     async with asyncio.timeout(PATIENCE_S):
         await client.sessions.wait(made.id, "ready")
@@ -121,6 +154,8 @@ async def test_a_site_that_there_is_not_is_said_and_waited_for(client: Client, p
     made = await client.sessions.create(new)
     waits = await said(client, "far", "SiteName")
     assert ("queued", True) == (waits.state, "T2_New" in waits.reason)
+    with_it = await recorded_with(client, made.id, "its program waits as job")
+    assert any(isinstance(each, InteractiveMembersSubmitted) for each in with_it)
     await pool.reconfigure(merged(pool.settings, {"startd": {"attributes": {"SiteName": "T2_New"}}}))
     async with asyncio.timeout(PATIENCE_S):
         await client.sessions.wait(made.id, "ready")

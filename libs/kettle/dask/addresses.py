@@ -53,6 +53,13 @@ class JobAddress(msgspec.Struct, frozen=True):
         """
         return self.network if self.host in _LOOPBACK else self.host or self.job
 
+    def is_of(self, contact: str) -> bool:
+        """Whether it leads to who says of himself that he is found at `contact`; empty: nobody is."""
+        if not contact:
+            return False
+        there = read_address(contact)
+        return self == there if NO_JOB in {self.job, there.job} else self.job == there.job
+
     def __str__(self) -> str:
         return f"{SCHEME}://{self.location}"
 

@@ -12,7 +12,6 @@ again by its name (`KettleCluster.from_name`).
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Generator
-from contextlib import AbstractAsyncContextManager
 from typing import Any, Final, Self, TypeVar
 
 from distributed.client import Client, Future
@@ -23,7 +22,7 @@ from distributed.security import Security
 from distributed.utils import Log, Logs
 
 from kettle.client.errors import ClientError
-from kettle.dask.connection import Connect, SessionLink
+from kettle.dask.connection import Connect, SessionLink, connected_to_pool
 from kettle.dask.description import html_of, read_limits, read_wish, said_of
 from kettle.dask.errors import NotReadyError, NotStoppedError, SessionEndedError, VersionMismatchError
 from kettle.dask.scheduler.job_scheduler import LIST_KEPT
@@ -108,7 +107,7 @@ class KettleCluster(Cluster):
         self._existing: Final = existing
         self._wait = wait
         self._stops: Final = not existing if shutdown_on_close is None else shutdown_on_close
-        self._connect: Final = connect or _sessions_of_pool
+        self._connect: Final = connect or connected_to_pool
         self._link: SessionLink | None = None
         self._serving: asyncio.Task[None] | None = None
         self._ready = asyncio.Event()
@@ -393,9 +392,3 @@ class KettleCluster(Cluster):
             return await link.ask(question)
         async with self._connect() as service:
             return await question(service, link.situation.id)
-
-
-def _sessions_of_pool() -> AbstractAsyncContextManager[SessionService]:
-    from kettle.dask.pool_sessions import sessions_of_pool
-
-    return sessions_of_pool()

@@ -16,7 +16,7 @@ import socket
 import ssl
 import time
 from collections.abc import Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from distributed.comm.core import CommClosedError, Connector, FatalCommClosedError
 from distributed.comm.registry import Backend, backends
@@ -24,12 +24,14 @@ from distributed.comm.tcp import MAX_BUFFER_SIZE, TLS, TLSConnector, TLSListener
 from tornado.iostream import SSLIOStream, StreamClosedError
 
 from kettle.dask.addresses import SCHEME, JobAddress, read_address
-from kettle.dask.credentials import OpenStream
+from kettle.dask.credentials import OPENER, OpenStream
 from kettle.dask.placement import Placement, placement_of_person
 from kettle.dask.stream_socket import StreamSocket
 
-OPENER: Final = "open_stream"
-"""Under this name a connection is told how to come to a service through the gateway."""
+if TYPE_CHECKING:
+    from kettle.dask.address_credentials import AddressCredentials
+    from kettle.dask.connection import Connect
+
 DIRECT_WITHIN_S: Final = 2.0
 """A direct connection that takes longer is given up for the one through the gateway."""
 _AVOIDED_S: Final = 60.0
@@ -43,7 +45,14 @@ class UnknownPlaceError(OSError):
 class KettleBackend(Backend):
     """One in each process."""
 
-    def __init__(self, placement: Placement | None = None, service: str = "") -> None:
+    def __init__(
+        self, placement: Placement | None = None, service: str = "", *, connect: "Connect | None" = None
+    ) -> None:
+        """
+        `connect`: the way to the pool for who connects without credentials; None: the one that `kettle` takes.
+        """
+        self._connect: Final = connect
+        self._of_addresses: AddressCredentials | None = None
         self.placement: Final = placement or placement_of_person()
         self.service: Final = service
         """The name of the service that this process is; empty for one that only connects."""
@@ -51,6 +60,16 @@ class KettleBackend(Backend):
         """Places that were not reached directly, and until when they are not tried again, by the monotonic clock."""
         self.carried: Final[set[asyncio.Task[None]]] = set()
         """Of connections through the gateway that are open."""
+
+    async def credentials_for(self, wanted: JobAddress) -> dict[str, Any]:
+        """See `kettle.dask.address_credentials`."""
+        if self._of_addresses is None:
+            # What members of a session have no use for.
+            from kettle.dask.address_credentials import AddressCredentials
+            from kettle.dask.connection import connected_to_pool
+
+            self._of_addresses = AddressCredentials(self._connect or connected_to_pool)
+        return await self._of_addresses.of(wanted)
 
     def get_connector(self) -> Connector:
         """One for each connection."""
@@ -128,9 +147,11 @@ class KettleConnector(Connector):
 
         Raises:
             CommClosedError: it was not reached; Dask tries again.
-            FatalCommClosedError: it is of another session.
+            FatalCommClosedError: it is of another session, or of none that this person may use.
         """
         wanted = read_address(address)
+        if connection_args.get("ssl_context") is None and not self._backend.service:
+            connection_args |= await self._backend.credentials_for(wanted)
         if self._is_near(wanted):
             try:
                 async with asyncio.timeout(DIRECT_WITHIN_S):

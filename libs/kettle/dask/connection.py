@@ -23,6 +23,15 @@ _FINAL: Final = frozenset({RefusalCode.NOT_FOUND, RefusalCode.DENIED})
 _AFTER_FAILURE: Final = Backoff(first=0.2, longest=15.0)
 
 
+def connected_to_pool() -> AbstractAsyncContextManager[SessionService]:
+    """To the pool that `kettle` would use."""
+    from kettle.dask.pool_sessions import (
+        sessions_of_pool,
+    )  # the client, which who has another way does without
+
+    return sessions_of_pool()
+
+
 class SessionLink:
     """Between `open` and `close` its situation is up to date, or `trouble` says why it is not."""
 

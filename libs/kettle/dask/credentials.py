@@ -20,6 +20,8 @@ KEY: Final = "key.pem"
 
 OpenStream = Callable[[str, str], Awaitable["tuple[asyncio.StreamReader, asyncio.StreamWriter]"]]
 """Opens a stream to a service of a job: the job's id, the service's name."""
+OPENER: Final = "open_stream"
+"""Under this name a connection is told how to come to a service through the gateway."""
 
 
 class CredentialsError(Exception):

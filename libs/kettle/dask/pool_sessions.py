@@ -15,6 +15,7 @@ import msgspec
 from kettle.client import Client
 from kettle.client.errors import ClientError, CommandRefusedError
 from kettle.client.published import GatewayAccess, StreamNotOpenedError, open_stream
+from kettle.dask.addresses import JobAddress
 from kettle.dask.credentials import Credentials
 from kettle.dask.reports import Dismissed, Orders, Report
 from kettle.dask.session_service import Limits, Situation, Wish
@@ -81,6 +82,13 @@ class PoolSessions:
                 RefusalCode.UNKNOWN, f"{session} is a session of the kind {view.kind}, no cluster"
             )
         return situation_of(view)
+
+    async def scheduled_at(self, address: JobAddress) -> Situation | None:
+        """The cluster that has its scheduler there; None: none that is one's own, or shared with one."""
+        for view in await self._client.sessions.list():
+            if view.kind == KIND and address.is_of(view.scheduler.contact):
+                return situation_of(view)
+        return None
 
     async def follow(self, session: str, after: int, wait_s: float) -> Situation:
         """As soon as there are more than `after` events, or after that time."""

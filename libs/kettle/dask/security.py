@@ -2,8 +2,7 @@
 
 from distributed.security import Security
 
-from kettle.dask.comm import OPENER
-from kettle.dask.credentials import Credentials, OpenStream
+from kettle.dask.credentials import OPENER, Credentials, OpenStream
 
 _ROLES = ("client", "scheduler", "worker")
 

@@ -11,6 +11,7 @@ from typing import Protocol
 
 import msgspec
 
+from kettle.dask.addresses import JobAddress
 from kettle.dask.credentials import Credentials
 from kettle.dask.reports import Orders, Report
 
@@ -82,6 +83,10 @@ class SessionService(Protocol):
 
     async def show(self, session: str) -> Situation:
         """By its id, or by its name."""
+        ...
+
+    async def scheduled_at(self, address: JobAddress) -> Situation | None:
+        """The cluster that has its scheduler there; None: none that is one's own, or shared with one."""
         ...
 
     async def follow(self, session: str, after: int, wait_s: float) -> Situation:

@@ -7,12 +7,8 @@ primes in it to an output file. How many primes there are below the limit is kno
 
 import asyncio
 import os
-import shutil
 import signal
-import tempfile
 import time
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -20,12 +16,10 @@ import msgspec
 
 from kettle import pool
 from kettle.client import Client, JobId, Progress, select
-from kettle.runtime import make_lifeline
 from kettle.terminal.quantities import counted, duration
 from kettle_services.cli.commands.events import Timeline
-from kettle_services.cli.commands.wait import Bar
+from kettle_services.cli.demonstration import audited, demonstration_pool, meter, say, title
 from kettle_services.cli.errors import CommandError
-from kettle_services.cli.log.audit import audit
 from kettle_services.cli.output.screen import Screen
 from kettle_wire.commands.accounting import OwnerUsage
 
@@ -82,45 +76,19 @@ def run(screen: Screen, *, jobs: int, keep: bool) -> int:
     """Show it; the exit status is 0 if the answer is right, no job ran twice, and the log is clean."""
     if not 1 <= jobs <= 1000:
         raise CommandError("the demonstration takes between 1 and 1000 jobs; try kettle demo --jobs 120")
-    place = Path(tempfile.mkdtemp(prefix="kettle-demo-"))
-    home, work = place / "pool", place / "sweep"
-    try:
-        figures = _show(screen, home, work, jobs)
-    finally:
-        pool.down(home, purge=not keep)
-        if keep:
-            screen.note(f"Left for a look: {place}")
-        else:
-            shutil.rmtree(place, ignore_errors=True)
+    figures = Figures(jobs=jobs, expected=primes_below(jobs * SLICE))
+    with demonstration_pool(screen, keep=keep) as shown:
+        title(screen, "A pool of one machine: NATS, PostgreSQL and every service, each a process of its own")
+        began = time.monotonic()
+        shown.up(screen, {"startd": {"num_cpus": SLOTS, "memory": SLOTS * 1024}})
+        figures.start = time.monotonic() - began
+        say(screen, f"Up in {duration(figures.start)}.")
+        asyncio.run(_sweep(screen, shown.home, shown.place / "sweep", figures))
     if screen.as_json:
         screen.json(figures)
     else:
         screen.note("Everything is cleaned up." if not keep else "")
     return 0 if figures.right else 1
-
-
-def _show(screen: Screen, home: Path, work: Path, jobs: int) -> Figures:
-    figures = Figures(jobs=jobs, expected=primes_below(jobs * SLICE))
-    title(screen, "A pool of one machine: NATS, PostgreSQL and every service, each a process of its own")
-    lifeline = make_lifeline()  # if this program is killed, so is the pool
-    began = time.monotonic()
-    try:
-        pool.up(
-            home,
-            settings={
-                "startd": {"num_cpus": SLOTS, "memory": SLOTS * 1024},
-                "master": {"throwaway": True},
-            },
-            progress=lambda text: aside(screen, text),
-            lifeline_fd=lifeline.read_fd,
-        )
-        figures.start = time.monotonic() - began
-        say(screen, f"Up in {duration(figures.start)}.")
-        asyncio.run(_sweep(screen, home, work, figures))
-    finally:
-        pool.down(home)
-        lifeline.close()
-    return figures
 
 
 async def _sweep(screen: Screen, home: Path, work: Path, figures: Figures) -> None:
@@ -215,12 +183,6 @@ async def _usage(client: Client, jobs: int) -> list[OwnerUsage]:
             await asyncio.sleep(0.05)
 
 
-async def audited(home: Path) -> tuple[bool, int]:
-    """Whether the log of a pool is clean, and how many frames it has."""
-    report = await audit(home)
-    return report.clean, sum(shard.frames for shard in report.shards)
-
-
 def prepare(work: Path, jobs: int) -> None:
     """The files of the sweep."""
     work.mkdir(mode=0o700, parents=True)
@@ -239,46 +201,3 @@ def primes_below(limit: int) -> int:
         if sieve[n]:
             sieve[n * n :: n] = bytes(len(range(n * n, limit, n)))
     return sum(sieve)
-
-
-def say(screen: Screen, text: str) -> None:
-    """A line, at once; nothing where a program listens."""
-    if not screen.as_json:
-        screen.say(text)
-        screen.flush()
-
-
-def aside(screen: Screen, text: str) -> None:
-    """What goes on meanwhile, on a terminal."""
-    if screen.terminal:
-        say(screen, screen.paint(f"  {text} ...", "dim"))
-
-
-def title(screen: Screen, text: str) -> None:
-    """What comes next."""
-    say(screen, "")
-    say(screen, screen.paint(text, "strong"))
-
-
-@contextmanager
-def meter(screen: Screen, jobs: int) -> Generator[Callable[[Progress], None]]:
-    """A bar on a terminal, a line for each quarter off it."""
-    if screen.terminal:
-        with Bar() as bar:
-            yield bar
-    else:
-        yield _Quarters(screen, jobs)
-
-
-class _Quarters:
-    """Progress for a log file."""
-
-    def __init__(self, screen: Screen, jobs: int) -> None:
-        self._screen = screen
-        self._jobs = jobs
-        self._told = 0
-
-    def __call__(self, progress: Progress) -> None:
-        if (quarter := 4 * progress.done // self._jobs) > self._told:
-            self._told = quarter
-            say(self._screen, f"  {progress.done} of {self._jobs} done")

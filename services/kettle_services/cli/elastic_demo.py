@@ -5,15 +5,12 @@ Its machines are processes of this host; they advertise more cores than there ar
 """
 
 import asyncio
-import shutil
-import tempfile
 import time
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from kettle import pool
 from kettle.client import Client, select
 from kettle.client.explanations.pool_use import PoolFigures, figures
 from kettle.client.explanations.worker_pools import (
@@ -21,10 +18,16 @@ from kettle.client.explanations.worker_pools import (
     machines_sentence,
     obstacle_sentence,
 )
-from kettle.runtime import make_lifeline
 from kettle.terminal.quantities import counted, duration
 from kettle.worker_pools.reading import read_pool
-from kettle_services.cli.demo import aside, audited, meter, say, title
+from kettle_services.cli.demonstration import (
+    DemonstrationPool,
+    audited,
+    demonstration_pool,
+    meter,
+    say,
+    title,
+)
 from kettle_services.cli.errors import CommandError
 from kettle_services.cli.output.screen import Screen
 from kettle_services.cli.pools.reporting import lines
@@ -98,39 +101,22 @@ def run(screen: Screen, *, jobs: int, keep: bool) -> int:
         raise CommandError(
             f"the demonstration takes between {_LEAST} and 1000 jobs; try kettle demo elastic --jobs 300"
         )
-    place = Path(tempfile.mkdtemp(prefix="kettle-demo-"))
     found = ElasticFigures(jobs=jobs)
-    lifeline = make_lifeline()  # if this program is killed, so is the pool
-    try:
+    with demonstration_pool(screen, keep=keep) as shown:
         title(screen, "A pool without any machine: only the services that decide")
-        pool.up(
-            place / "pool",
-            settings={
-                "master": {"throwaway": True, "daemon_list": list(DAEMONS)},
-                "scaler": {"renew_interval": 1.0},
-            },
-            progress=lambda text: aside(screen, text),
-            lifeline_fd=lifeline.read_fd,
-        )
-        asyncio.run(_show(screen, place, found))
-    finally:
-        pool.down(place / "pool", purge=not keep)
-        lifeline.close()
-        if keep:
-            screen.note(f"Left for a look: {place}")
-        else:
-            shutil.rmtree(place, ignore_errors=True)
+        shown.up(screen, {"master": {"daemon_list": list(DAEMONS)}, "scaler": {"renew_interval": 1.0}})
+        asyncio.run(_show(screen, shown, found))
     if screen.as_json:
         screen.json(found)
     return 0 if found.right else 1
 
 
-async def _show(screen: Screen, place: Path, found: ElasticFigures) -> None:
-    async with Client.connect(home=place / "pool") as client:
+async def _show(screen: Screen, made: DemonstrationPool, found: ElasticFigures) -> None:
+    async with Client.connect(home=made.home) as client:
         workers, began = client.worker_pools, time.time()
         title(screen, "A pool file: two offers, at most six machines, each gone after three idle seconds")
         await workers.apply(read_pool(FILE, "demo.toml"))
-        cluster = await _submit(client, place, found.jobs)
+        cluster = await _submit(client, made.place, found.jobs)
         plan = asyncio.create_task(_first_plan(client))
         with meter(screen, found.jobs) as shown:
             async for progress in client.watch(select(cluster)):
@@ -157,7 +143,7 @@ async def _show(screen: Screen, place: Path, found: ElasticFigures) -> None:
         title(screen, "What they were used for")
         for line in lines(found.use):
             say(screen, f"  {line}")
-    found.clean, frames = await audited(place / "pool")
+    found.clean, frames = await audited(made.home)
     said = screen.paint("clean", "good") if found.clean else screen.paint("NOT CLEAN", "bad")
     say(screen, f"The log has {counted(frames, 'frame')}, and its audit is {said}.")
 

@@ -12,7 +12,7 @@ import msgspec
 from distributed.comm.registry import backends
 
 from kettle.client.errors import CommandRefusedError, PoolUnreachableError
-from kettle.dask.addresses import SCHEME
+from kettle.dask.addresses import SCHEME, JobAddress
 from kettle.dask.comm import KettleBackend
 from kettle.dask.credentials import Credentials, OpenStream
 from kettle.dask.placement import Placement, machine_network
@@ -92,6 +92,10 @@ class SessionsHere:
         if session not in {"s1", self.situation.name}:
             raise CommandRefusedError("not_found", f"there is no session {session}")
         return self.situation
+
+    async def scheduled_at(self, address: JobAddress) -> Situation | None:
+        self._answers()
+        return self.situation if address.is_of(self.situation.contact) else None
 
     async def follow(self, session: str, after: int, wait_s: float) -> Situation:
         self._answers()

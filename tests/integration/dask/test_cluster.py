@@ -12,9 +12,13 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from distributed import Client
+from distributed.comm.core import CommClosedError, FatalCommClosedError
+from distributed.comm.registry import backends
 
 from kettle.client.errors import CommandRefusedError
 from kettle.dask import KettleCluster
+from kettle.dask.addresses import SCHEME
+from kettle.dask.comm import KettleBackend
 from kettle.dask.errors import NotStoppedError, SessionEndedError, VersionMismatchError
 from kettle.dask.session_service import Situation, Wish
 from kettle.testing.patience import PATIENCE_S
@@ -100,6 +104,29 @@ async def test_a_scheduler_in_this_program_has_workers_that_are_jobs(service: Se
         assert mine.scheduler_address.startswith("kettle://0.0/dask@127.0.0.1:")
         assert mine.dashboard_link.startswith("http://127.0.0.1:")
     assert "ended" == service.situation.state
+
+
+async def test_a_client_that_has_an_address_alone_asks_the_pool(service: SessionsHere) -> None:
+    """
+    As what the panel of dask-labextension writes into a notebook: the certificates are those that its person may have; where there is no
+    such cluster it is said at once, and a pool that does not answer is asked again.
+    """
+    async with cluster(service, 1) as mine:
+        async with asyncio.timeout(PATIENCE_S):
+            while not mine.scheduler_info["workers"]:  # which says what this process is, too
+                await asyncio.sleep(0.02)
+        backends[SCHEME] = backend = KettleBackend(connect=mine._connect)
+        async with Client(mine.scheduler_address, asynchronous=True, set_as_default=False) as client:
+            assert 6 == await asyncio.wait_for(client.submit(sum, [1, 2, 3]), PATIENCE_S)
+        connector = backend.get_connector()
+        with pytest.raises(
+            FatalCommClosedError, match=r"no cluster .* has its scheduler at kettle://9.0/dask"
+        ):
+            await connector.connect("kettle://9.0/dask")
+        service.unreachable = True
+        with pytest.raises(CommClosedError, match="nobody answers"):
+            await connector.connect("kettle://8.0/dask")
+        service.unreachable = False
 
 
 async def test_a_load_has_workers(service: SessionsHere) -> None:

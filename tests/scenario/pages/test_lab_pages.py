@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, Final
 
+import aiohttp
 import msgspec
 import pytest
 import pytest_asyncio
@@ -76,8 +77,9 @@ def configuration(tmp_path_factory: pytest.TempPathFactory, profiles: Path) -> d
     return {"cpus": 6, "settings": merged(HERE.settings(tmp_path_factory.mktemp("rules"), services), own)}
 
 
-@pytest_asyncio.fixture(loop_scope="session")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def issuer() -> AsyncIterator[TokenIssuer]:
+    """One for all: another one has other keys, which a pool that knows some asks for after a while only."""
     async with HERE.serving(life_s=600) as made:
         yield made
 
@@ -166,3 +168,46 @@ async def test_from_the_hub_to_a_notebook_and_the_dashboard_of_its_cluster(
             while (await pool.client.queue()).jobs:
                 await asyncio.sleep(0.1)
         await context.close()
+
+
+async def test_a_dashboard_is_a_click_away_from_the_page_of_its_session(
+    seeing: Browser, pool: ThrowawayPool, issuer: TokenIssuer, drawn: None
+) -> None:
+    """
+    From the login to the list of one's sessions, to one of them, which is scaled there, to the dashboard of its scheduler, which draws its
+    workers, and back to its end.
+    """
+    address = f"http://127.0.0.1:{(pool.home / 'gateway' / 'port').read_text()}"
+    token = {"Authorization": f"Bearer {issuer.token(PERSON, POOL)}"}
+    new = {"kind": "dask", "profile": "drawn", "name": "fits", "size": {"workers": 1, "memory": 300}}
+    async with (
+        aiohttp.ClientSession(address, headers=token) as asking,
+        asking.post("/v2/sessions", json=new) as answer,
+    ):
+        assert 201 == answer.status, await answer.text()
+    context = await seeing.new_context(viewport={"width": DESKTOP[0], "height": DESKTOP[1]})
+    context.set_default_timeout(SLOW_MS)
+    page = await context.new_page()
+    await page.goto(f"{address}/sessions")
+    await page.get_by_role("link", name=LAB).or_(page.get_by_role("button", name=LAB)).click()
+    await page.click("th a:text-is('fits')")
+    await page.wait_for_selector("[data-live-state=on]")
+    # The first scheduler of a machine reads all that Dask and its dashboard are made of.
+    await page.wait_for_selector(".title .session-ready", timeout=3 * SLOW_MS)
+    own = page.url
+    await page.click("text=Scale, restart or stop it")
+    await page.fill("[name=workers]", "2")
+    await page.click("button[value=scale]")
+    await page.wait_for_selector("dd:has-text('2 of 2')")
+    await page.click(".services a:text-is('dashboard')")
+    await page.locator("a:text-is('Workers')").first.click()
+    for job in await workers_of(pool):
+        await page.locator(".slick-cell", has_text=re.compile(rf"^{re.escape(job)}$")).first.wait_for()
+    await page.goto(own)
+    await page.click("text=Scale, restart or stop it")
+    await page.click("button[value=stop]")
+    await page.wait_for_selector(".title .session-ended")
+    await context.close()
+    async with asyncio.timeout(PATIENCE_S):
+        while (await pool.client.queue()).jobs:
+            await asyncio.sleep(0.1)

@@ -45,3 +45,19 @@ def test_addresses_of_one_loopback_device_are_of_one_machine() -> None:
     assert one.machine != other.machine
     assert "10.0.0.7" == JobAddress("1.0", "worker", "10.0.0.7", 1, "site:A").machine
     assert "4.0" == JobAddress("4.0", "worker").machine
+
+
+@pytest.mark.parametrize(
+    ("asked", "contact", "same"),
+    [
+        ("12.0/dask", "kettle://12.0/dask@10.0.0.7:40123,site:T2_XX", True),
+        ("12.0/dask@10.0.0.7:40123,site:T2_XX", "kettle://12.0/dask@10.0.0.7:40123,site:T2_XX", True),
+        ("12.1/dask", "kettle://12.0/dask", False),
+        ("0.0/dask@127.0.0.1:1,machine:a", "kettle://0.0/dask@127.0.0.1:1,machine:a", True),
+        ("0.0/dask@127.0.0.1:1,machine:a", "kettle://0.0/dask@127.0.0.1:2,machine:a", False),
+        ("12.0/dask", "", False),
+    ],
+)
+def test_whose_address_it_is(asked: str, contact: str, *, same: bool) -> None:
+    """The job says it; of a scheduler that is none, where it listens."""
+    assert same == read_address(asked).is_of(contact)

@@ -8,8 +8,13 @@ from kettle_wire.codes import HoldCode
 from kettle_wire.events.interactive import (
     InteractiveChanged,
     InteractiveClosing,
+    InteractiveMembersRefused,
+    InteractiveMembersSeen,
+    InteractiveMembersSubmitted,
     InteractiveRestarted,
     InteractiveSchedulerSeen,
+    InteractiveStateChanged,
+    MemberChange,
 )
 from kettle_wire.sessions import SessionAdapt, SessionKind, SessionTarget
 
@@ -49,6 +54,24 @@ def test_a_program_is_requested_queued_starting_ready() -> None:
     states.append(one.session.state)
     one.happens(1, "running")
     assert ["requested", "queued", "starting", "ready"] == [*states, one.session.state]
+
+
+def test_why_it_waits_is_decided_with_what_makes_it_wait() -> None:
+    """No time passes between a cause and its sentence: they are events of one decision."""
+    refused = OneSession(created("process"))
+    submitted = OneSession(created("process"))
+    held = OneSession(created("process"))
+    held.carry_out()
+    change = MemberChange(1, "held", reason="there is no image", code=HoldCode.InvalidDockerImage)
+    for one, cause, sentence in (
+        (refused, InteractiveMembersRefused(batch=1, code="limit", reason="too many"), "too many"),
+        (submitted, InteractiveMembersSubmitted(frame=1, batch=1, cluster=7), "waits as job 7.0"),
+        (held, InteractiveMembersSeen(frame=9, changes=[change]), "there is no image"),
+    ):
+        first, *_, last = one.settle([cause])
+        assert (cause, "queued") == (first, one.session.state)
+        assert isinstance(last, InteractiveStateChanged)
+        assert sentence in last.reason
 
 
 def test_workers_wait_for_their_head_and_run_at_its_site() -> None:

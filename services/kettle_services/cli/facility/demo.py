@@ -7,10 +7,8 @@ the one that this process makes.  What is not installed is left out, and said.
 """
 
 import asyncio
-import shutil
-import tempfile
 import time
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, closing, nullcontext
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final, cast
@@ -18,12 +16,10 @@ from typing import Any, Final, cast
 import msgspec
 import numpy as np
 
-from kettle import pool
 from kettle.client import Client, select
 from kettle.embedded.ports import free_ports
-from kettle.runtime import make_lifeline
 from kettle.terminal.quantities import counted, duration
-from kettle_services.cli.demo import aside, audited, say, title
+from kettle_services.cli.demonstration import audited, demonstration_pool, say, title
 from kettle_services.cli.errors import CommandError
 from kettle_services.cli.facility.analysis import BINS, HIGHEST, ROWS, Counts, histogram, total
 from kettle_services.cli.facility.closed_network import ClosedNetwork
@@ -95,42 +91,19 @@ def run(screen: Screen, *, jobs: int, keep: bool, whole: bool = False) -> int:
             "Dask is not installed here: pip install 'kettle[dask]', then kettle demo facility"
         )
     hub, files = missing_for_hub(), missing_for_files()
-    place = Path(tempfile.mkdtemp(prefix="kettle-demo-"))
-    place.chmod(0o711)  # the servers of files are of another account
     network, unreached = _network()
-    missing = [each for each in (hub, files, unreached) if each]
-    found = FacilityFigures(parts=jobs, rows=jobs * ROWS, missing=missing)
-    origin, cache, hub_port, issuer = free_ports(4)
-    parts = FacilityParts(
-        place=place,
-        network=network,
-        files=None if files else SiteFiles(place / "files", origin=origin, cache=cache),
-        hub=0 if hub else hub_port,
-        issuer=issuer,
-    )
-    lifeline = make_lifeline()  # if this program is killed, so is the pool
-    try:
+    with nullcontext() if network is None else closing(network):
+        missing = [each for each in (hub, files, unreached) if each]
         if whole and missing:
             raise CommandError(f"the facility would not be whole: {'; '.join(missing)}")
-        for each in missing:
-            screen.note(f"This is left out: {each}.")
-        title(screen, "A pool with a service for sessions and a gateway")
-        pool.up(
-            parts.home,
-            settings=_settings(parts),
-            progress=lambda text: aside(screen, text),
-            lifeline_fd=lifeline.read_fd,
-        )
-        asyncio.run(_show(screen, parts, found, lifeline.read_fd))
-    finally:
-        pool.down(parts.home, purge=not keep)
-        if network is not None:
-            network.close()
-        lifeline.close()
-        if keep:
-            screen.note(f"Left for a look: {place}")
-        else:
-            shutil.rmtree(place, ignore_errors=True)
+        found = FacilityFigures(parts=jobs, rows=jobs * ROWS, missing=missing)
+        with demonstration_pool(screen, keep=keep) as shown:
+            for each in missing:
+                screen.note(f"This is left out: {each}.")
+            parts = _parts(shown.place, network, files=not files, hub=not hub)
+            title(screen, "A pool with a service for sessions and a gateway")
+            shown.up(screen, _settings(parts))
+            asyncio.run(_show(screen, parts, found, shown.lifeline_fd))
     if screen.as_json:
         screen.json(found)
     return 0 if found.right else 1
@@ -146,13 +119,26 @@ def _network() -> tuple[ClosedNetwork | None, str]:
         return None, f"no machine behind NAT: a network cannot be made ({error.strerror})"
 
 
+def _parts(place: Path, network: ClosedNetwork | None, *, files: bool, hub: bool) -> FacilityParts:
+    """What is to be had of the facility, with ports of its own."""
+    place.chmod(0o711)  # the servers of files are of another account
+    origin, cache, hub_port, issuer = free_ports(4)
+    return FacilityParts(
+        place=place,
+        network=network,
+        files=SiteFiles(place / "files", origin=origin, cache=cache) if files else None,
+        hub=hub_port if hub else 0,
+        issuer=issuer,
+    )
+
+
 def _settings(parts: FacilityParts) -> dict[str, dict[str, Any]]:
     """Of the pool, which lets people of the issuer in."""
     startd: dict[str, Any] = {"num_cpus": parts.slots, "job_account": "own"}
     if parts.files is not None:
         startd["data"] = [parts.files.rule]
     tables: dict[str, dict[str, Any]] = {
-        "master": {"throwaway": True, "daemon_list": list(DAEMONS)},
+        "master": {"daemon_list": list(DAEMONS)},
         "gateway": {"rest": True},
         "startd": startd,
     }
