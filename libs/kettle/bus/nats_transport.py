@@ -75,7 +75,9 @@ class TcpTransport(Transport):
         self._reader, self._writer = streams
 
     def write(self, payload: bytes) -> None:
-        """See `Transport.write`; to a connection that is closed nothing is written, as with one that is not encrypted."""
+        """
+        See `Transport.write`; to a connection that is closed nothing is written, as with one that is not encrypted.
+        """
         if not self._open.is_closing():  # an encrypted one would end in an AttributeError of asyncio's
             self._open.write(payload)
 
