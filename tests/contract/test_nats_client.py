@@ -23,6 +23,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from kettle.bus.encrypted_stream import EncryptedStreams
 from kettle.bus.nats import NatsBus
 from kettle.bus.nats_connection import NatsConnection
 from kettle.bus.nats_driver import Client, Msg, Server, Transport
@@ -305,6 +306,35 @@ async def test_a_server_may_want_encryption(tmp_path: Path) -> None:
         process.terminate()
         await process.wait()
     gc.collect()  # as above
+
+
+async def test_a_client_whose_encrypted_connection_is_lost_can_be_closed(tmp_path: Path) -> None:
+    """
+    nats-py closes the transport when the server goes, and writes what is left when the client is closed.
+    """
+    certificate, secret = _certificate(tmp_path)
+    served = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    served.load_cert_chain(certificate, secret)
+    hung_up = asyncio.Event()
+
+    async def hang_up(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.close()
+        hung_up.set()
+
+    async with await asyncio.start_server(hang_up, "127.0.0.1", 0, ssl=served) as server:
+        port = server.sockets[0].getsockname()[1]
+        transport = TcpTransport(EncryptedStreams(str(certificate)))
+        async with asyncio.timeout(PATIENCE_S):
+            await transport.connect(urlparse(f"tls://127.0.0.1:{port}"), 0, PATIENCE_S)
+            await hung_up.wait()
+            assert b"" == await transport.read(1)
+            transport.close()
+            transport.close()
+            transport.write(b"PING\r\n")
+            transport.writelines([b"PUB", b" x 0\r\n"])
+            await transport.wait_closed()
+            with pytest.raises(ConnectionError):
+                await transport.drain()
 
 
 def test_our_transport_is_all_that_nats_py_asks_of_one() -> None:

@@ -75,12 +75,16 @@ class TcpTransport(Transport):
         self._reader, self._writer = streams
 
     def write(self, payload: bytes) -> None:
-        """See `Transport.write`."""
-        self._open.write(payload)
+        """
+        See `Transport.write`; to a connection that is closed nothing is written, as with one that is not encrypted.
+        """
+        if not self._open.is_closing():  # an encrypted one would end in an AttributeError of asyncio's
+            self._open.write(payload)
 
     def writelines(self, payload: list[bytes]) -> None:
-        """See `Transport.writelines`."""
-        self._open.writelines(payload)
+        """As `write`."""
+        if not self._open.is_closing():
+            self._open.writelines(payload)
 
     async def read(self, buffer_size: int) -> bytes:
         """What has come, more of it at once than is asked for."""
