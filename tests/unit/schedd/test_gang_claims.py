@@ -189,7 +189,7 @@ async def test_a_job_has_as_many_nodes_as_the_match_says() -> None:
     async with schedd() as ap:
         ap.match(slots=2, nodes=2)
         await so(lambda: ap.queue.jobs[JOB].job.status == "running")
-        assert 2 == len(ap.queue.jobs[JOB].job.claims)
+        assert 2 == len(ap.queue.jobs[JOB].job.attempt.claims)
 
 
 async def test_what_is_refused_in_part_is_given_back_as_a_whole() -> None:
