@@ -28,6 +28,8 @@ ENTRYPOINT ["xrootd", "-c", "/etc/xrootd/xcache.cfg"]
 FROM ${KETTLE} AS hub-build
 
 ARG HUB="jupyterhub>=5 oauthenticator>=17"
+# Nothing runs here but what builds.
+# hadolint ignore=DL3002
 USER 0:0
 COPY hub /opt/hub
 WORKDIR /opt/hub

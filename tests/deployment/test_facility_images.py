@@ -37,6 +37,11 @@ while True:
 pytestmark = pytest.mark.slow
 
 
+def named(host: str) -> list[str]:
+    """A container is found by itself under the name that it has in a deployment."""
+    return [f"--hostname={host}", f"--add-host={host}:127.0.0.1"]
+
+
 @pytest.mark.parametrize(("name", "program"), [("kettle-hub", "jupyterhub"), ("kettle-xcache", "xrootd")])
 def test_an_image_of_a_facility_says_what_it_is(
     facility_images: LocalImages, name: str, program: str
@@ -71,6 +76,7 @@ def test_a_hub_begins_with_the_settings_of_a_site(
         f"--volume={given}:/run/secrets:ro",
         f"--volume={settings}:/etc/kettle/hub.toml:ro",
         f"--tmpfs=/srv/hub:{IN_MEMORY}",
+        *named("hub"),
     ]
     hub = docker("run", "--detach", *CLOSED, *words, "kettle-hub").strip()
     try:
@@ -100,7 +106,7 @@ def test_a_cache_serves_what_its_origin_has(facility_images: LocalImages, top: P
     closed = [each for each in CLOSED if not each.startswith("--network")]
     configuration = top / "infra/kubernetes/overlays/af/xcache.cfg"
     cache = docker(
-        "run", "--detach", *closed, f"--volume={configuration}:/etc/xrootd/xcache.cfg:ro",
+        "run", "--detach", *CLOSED, *named("xcache"), f"--volume={configuration}:/etc/xrootd/xcache.cfg:ro",
         f"--tmpfs=/run/xrootd:{IN_MEMORY}", f"--tmpfs=/var/spool/xcache:{IN_MEMORY}", "kettle-xcache",
     ).strip()  # fmt: skip
     beside = f"--network=container:{cache}"

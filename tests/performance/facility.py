@@ -77,8 +77,7 @@ class Service:
     """The service of one job: connections to it, through the gateway or directly."""
 
     def __init__(self, pool: ThrowawayPool, job: JobId, port: int) -> None:
-        self._gateway = int((pool.home / "gateway" / "port").read_text())
-        self._token = (pool.home / "gateway" / "token").read_text().strip()
+        self._home = pool.home / "gateway"
         self._job = job
         self._port = port
 
@@ -87,11 +86,16 @@ class Service:
         return _plain(self._port)
 
     def tunnelled(self) -> socket.socket:
-        """A connection through gateway and tunnel; raises OSError: it is refused."""
-        sock = _plain(self._gateway)
+        """
+        A connection through gateway and tunnel; raises OSError: it is refused.
+
+        A gateway that has started again has another token.
+        """
+        port, token = ((self._home / name).read_text().strip() for name in ("port", "token"))
+        sock = _plain(int(port))
         sock.sendall(
             f"GET /v2/jobs/{self._job}/services/raw/connect HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\n"
-            f"Upgrade: kettle-stream\r\nAuthorization: Bearer {self._token}\r\n\r\n".encode()
+            f"Upgrade: kettle-stream\r\nAuthorization: Bearer {token}\r\n\r\n".encode()
         )
         head = b""
         while not head.endswith(b"\r\n\r\n"):

@@ -73,6 +73,8 @@ class IssuerHere:
     def __init__(self) -> None:
         self.port: Final = held_port()
         self.url: Final = f"http://127.0.0.1:{self.port}"
+        # One for all tests of the module: of an issuer whose keys it knows, a pool asks for others after a while only.
+        self._key: Final = signing_key()
 
     def settings(self, directory: Path, services: tuple[str, ...] = SERVICES) -> dict[str, dict[str, Any]]:
         """Of a pool that lets its people in; `directory`: where the rules are put."""
@@ -90,7 +92,7 @@ class IssuerHere:
     async def serving(self, *, life_s: int) -> AsyncGenerator[TokenIssuer]:
         """It gives tokens of so many seconds to one person."""
         listener = socket.create_server(("127.0.0.1", self.port))
-        async with token_issuer(self.url, listener, key=signing_key()) as made:
+        async with token_issuer(self.url, listener, key=self._key) as made:
             made.expires_in, made.person = life_s, PERSON
             yield made
 

@@ -5,7 +5,7 @@ whose plots are live through the gateway.
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 from typing import Any, Final
 
@@ -77,9 +77,8 @@ def configuration(tmp_path_factory: pytest.TempPathFactory, profiles: Path) -> d
     return {"cpus": 6, "settings": merged(HERE.settings(tmp_path_factory.mktemp("rules"), services), own)}
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
+@pytest_asyncio.fixture(loop_scope="session")
 async def issuer() -> AsyncIterator[TokenIssuer]:
-    """One for all: another one has other keys, which a pool that knows some asks for after a while only."""
     async with HERE.serving(life_s=600) as made:
         yield made
 
@@ -108,6 +107,15 @@ async def run_cell(lab: Page, text: str, sign: str) -> None:
     shown = lab.locator(".jp-OutputArea-output", has_text=sign)
     await lab.keyboard.press("Shift+Enter")
     await shown.last.wait_for(timeout=SLOW_MS)
+
+
+async def drawn_in(dashboard: Page, jobs: Iterable[str]) -> None:
+    """
+    Bokeh has drawn its table, when its WebSocket has said what is in it: a line for each worker, whose name is its job.
+    """
+    for job in jobs:
+        line = dashboard.locator(".slick-cell", has_text=re.compile(rf"^{re.escape(job)}$")).first
+        await line.wait_for(timeout=2 * SLOW_MS)
 
 
 async def workers_of(pool: ThrowawayPool) -> set[str]:
@@ -150,15 +158,11 @@ async def test_from_the_hub_to_a_notebook_and_the_dashboard_of_its_cluster(
         dashboard = await opening.value
         await dashboard.get_by_role("link", name=LAB).or_(dashboard.get_by_role("button", name=LAB)).click()
         await dashboard.locator("a:text-is('Workers')").first.click()
-        # Bokeh draws a table when its WebSocket has said what is in it: a line for each worker, whose name is its job.
         first = await workers_of(pool)
-        for job in first:
-            await dashboard.locator(
-                ".slick-cell", has_text=re.compile(rf"^{re.escape(job)}$")
-            ).first.wait_for()
+        await drawn_in(dashboard, first)
         await run_cell(lab, CELLS["larger"], "3 workers")
         (third,) = await workers_of(pool) - first
-        await dashboard.locator(".slick-cell", has_text=re.compile(rf"^{re.escape(third)}$")).first.wait_for()
+        await drawn_in(dashboard, [third])
         assert 3 == len(first | {third})
 
         await run_cell(lab, CELLS["end"], "it is closed")
@@ -201,8 +205,7 @@ async def test_a_dashboard_is_a_click_away_from_the_page_of_its_session(
     await page.wait_for_selector("dd:has-text('2 of 2')")
     await page.click(".services a:text-is('dashboard')")
     await page.locator("a:text-is('Workers')").first.click()
-    for job in await workers_of(pool):
-        await page.locator(".slick-cell", has_text=re.compile(rf"^{re.escape(job)}$")).first.wait_for()
+    await drawn_in(page, await workers_of(pool))
     await page.goto(own)
     await page.click("text=Scale, restart or stop it")
     await page.click("button[value=stop]")
