@@ -93,11 +93,14 @@ _WRITERS: Final[Mapping[str, tuple[str, str, str]]] = {
     "claim": ("schedd", "schedd.<name>", "claim/<public id>"),
     "cycle": ("negotiator", "negotiator", "cycle/<n>"),
     "machine": ("collector", "collector", "machine/<name>"),
+    "ad": ("collector", "collector", "registered/<key of the ad>"),
     "principal": ("negotiator", "negotiator", "principal/<submitter>"),
     "workflow": ("dagman", "dagman.<name of the schedd>", "workflow/<cluster>"),
     "interactive": ("sessions", "sessions.<name of the schedd>", "session/<id>"),
     "routes": ("ce", "ce.<name of the schedd>", "routes/file"),
     "route": ("ce", "ce.<name of the schedd>", "decision/<cluster>, route/<name>"),
+    "payload": ("ce", "ce.<name of the schedd>", "payload/<cluster>.<proc>"),
+    "pilot": ("ce", "ce.<name of the schedd>", "payload/<cluster>.<proc>"),
     "drain": ("ce", "ce.<name of the schedd>", "door/drain"),
     "batch": ("ce", "ce.<name of the schedd>", "batch/<claim>"),
     "lease": ("scaler", "scaler", "lease/<id>"),
@@ -156,6 +159,8 @@ def type_name(kind: Any) -> str:
         return f"list of {type_name(inner[0])}"
     if origin is dict:
         return "table"
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return "one of " + ", ".join(f"`{each.value}`" for each in kind)
     if origin is not None or isinstance(kind, str):
         return " or ".join(type_name(part) for part in inner)
     names = {
@@ -237,6 +242,7 @@ def settings_page() -> str:
         }
         parts.append(f"## {role}: `[{role}]`, `KETTLE_{role.upper()}_<NAME>`\n")
         parts.append(_settings_table(own, meanings(kind), personal))
+        parts += _tables_within(role, own)
     parts += list(_provider_tables())
     parts.append("## Who may do what: `[authorization]`, `KETTLE_AUTHORIZATION` as JSON\n")
     parts.append("[Levels, lists, map files and rules](authorization.md).\n")
@@ -256,7 +262,11 @@ def settings_page() -> str:
 
 
 def _settings_table(
-    fields: list[msgspec.structs.FieldInfo], said: Mapping[str, str], personal: Mapping[str, str]
+    fields: list[msgspec.structs.FieldInfo],
+    said: Mapping[str, str],
+    personal: Mapping[str, str],
+    *,
+    unsaid: Mapping[str, str] = _UNSAID,
 ) -> str:
     titles = ("setting", "type", "default", *(["personal pool"] if personal else []), "meaning")
     rows = [
@@ -265,11 +275,34 @@ def _settings_table(
             type_name(field.type),
             _default(field),
             *([personal.get(field.encode_name, "")] if personal else []),
-            _meaning(field.name, said),
+            said.get(field.name) or unsaid.get(field.name, ""),
         )
         for field in fields
     ]
     return _table(titles, rows)
+
+
+def _tables_within(role: str, fields: Sequence[msgspec.structs.FieldInfo]) -> Iterator[str]:
+    """What is in the tables that settings of a role are, each kind of them once."""
+    named: dict[type[msgspec.Struct], list[str]] = {}
+    for field in fields:
+        for kind, several in _structs_in(field.type):
+            name = f"{role}.{field.encode_name}"
+            named.setdefault(kind, []).append(f"`[[{name}]]`" if several else f"`[{name}]`")
+    for kind, names in named.items():
+        tag = kind.__struct_config__.tag
+        marked = f', {kind.__struct_config__.tag_field} = "{tag}"' if tag is not None else ""
+        yield f"### {', '.join(names)}{marked}\n"
+        yield f"{_line(inspect.getdoc(kind) or '')}\n"
+        yield _settings_table(list(msgspec.structs.fields(kind)), meanings(kind), {}, unsaid={})
+
+
+def _structs_in(kind: Any, *, several: bool = False) -> Iterator[tuple[type[msgspec.Struct], bool]]:
+    """The structs of a setting's type, and whether there may be several of each."""
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        yield kind, several
+    for inner in get_args(kind):
+        yield from _structs_in(inner, several=several or get_origin(kind) in {tuple, list})
 
 
 def _provider_tables() -> Iterator[str]:

@@ -236,6 +236,12 @@ Under this stand the slots of machines that sleep in the bucket of ads, so that 
 """
 
 
+SILENT: Final = "Silent"
+"""
+Under this stand the ads that a registry keeps of daemons of other pools which it does not hear of any more, each with the key that it had.
+"""
+
+
 def submitters_key(schedd: str, submitter: str) -> str:
     """
     The key of the ad of a submitter of a schedd that visits, or has joined: under its name, so that it can write no other.

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from kettle.testing.entrypoint_events import ENTRYPOINT, ROUTED
+from kettle.testing.entrypoint_events import ENTRYPOINT, PAYLOADS, REGISTERED, ROUTED
 from kettle_services.ce.record import shard_of
 from kettle_wire.events import encode, tag_of
 from kettle_wire.events.codec import Recorded
@@ -38,7 +38,22 @@ def of_schedd() -> list[Frame]:
     return frames("schedd.routed", ROUTED)
 
 
+def of_pilots() -> list[Frame]:
+    """What pilots report."""
+    return frames("ce.pilots", PAYLOADS)
+
+
+def of_registry() -> list[Frame]:
+    """What a registry of entrypoints records of those that are silent."""
+    return frames("collector.registry", REGISTERED)
+
+
 if __name__ == "__main__":
-    shards = {SHARD: frames(), "schedd.routed": of_schedd()}
+    shards = {
+        SHARD: frames(),
+        "schedd.routed": of_schedd(),
+        "ce.pilots": of_pilots(),
+        "collector.registry": of_registry(),
+    }
     write(HERE / sys.argv[1], shards)
     (HERE / sys.argv[1] / "expected.json").write_bytes(expected(shards))

@@ -14,7 +14,7 @@ from kettle.eventsourcing.state_record import fold_frame as fold_states
 from kettle.jobs.history import JobHistory
 from kettle.userlog.projector import UserLogProjector
 from kettle_services.ce.domain.state import CeState
-from kettle_services.collector.domain.machine_presence import fold
+from kettle_services.collector.domain.machine_presence import absence, fold, row_of
 from kettle_services.dagman.domain.workflow import Workflow
 from kettle_services.dagman.record import workflow_event
 from kettle_services.iam.domain.audit import act
@@ -28,6 +28,7 @@ from kettle_services.schedd.domain.queue.fold import Queue
 from kettle_services.schedd.domain.queue.saved_jobs import saved
 from kettle_services.schedd.domain.submission.cluster import Cluster
 from kettle_services.sessions.domain.state import SessionsState
+from kettle_wire.ads.types import Ad
 from kettle_wire.commands.iam import AuditEntry
 from kettle_wire.events import CycleNegotiated, WorkflowStarted, decode
 from kettle_wire.frames import Frame
@@ -111,11 +112,15 @@ def _negotiator(frames: Sequence[Frame]) -> Folded:
 
 
 def _collector(frames: Sequence[Frame]) -> Folded:
-    joined = set[str]()
+    joined, kept = set[str](), dict[str, list[Ad]]()
     for frame in frames:
         for entry in frame.entries:
-            fold(joined, decode(entry.data))
-    return {"machines": sorted(joined)}
+            event = decode(entry.data)
+            fold(joined, event)
+            kept[entry.stream] = absence(row_of(event))
+    found: Folded = {"machines": sorted(joined)}
+    silent = {stream: ads for stream, ads in kept.items() if ads and stream.startswith("registered/")}
+    return found | ({"silent": silent} if silent else {})
 
 
 def _identity(frames: Sequence[Frame]) -> Folded:

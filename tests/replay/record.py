@@ -339,6 +339,8 @@ def _decided() -> dict[str, list[Frame]]:
         SCALER: elastic_events.frames(),
         entrypoint_events.SHARD: entrypoint_events.frames(),
         "schedd.routed": entrypoint_events.of_schedd(),
+        "ce.pilots": entrypoint_events.of_pilots(),
+        "collector.registry": entrypoint_events.of_registry(),
         service_events.SHARD: service_events.of_schedd(),
         "identity.renewed": entrypoint_events.frames("identity.renewed", identity_events.renewed()),
     }

@@ -17,7 +17,7 @@ from kettle.retry.deadline import Deadline
 from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.codes import RefusalCode
-from kettle_wire.events import JobAssigned, JobCompleted, JobRouted, JobUnrouted
+from kettle_wire.events import JobAssigned, JobCompleted, JobRouted, JobStarted, JobUnrouted
 from kettle_wire.jobs import JobId
 
 from .asking import patiently
@@ -282,6 +282,46 @@ async def test_a_pilot_comes_in_over_http(pool: ThrowawayPool) -> None:
             assert job not in {each["id"] for each in said["jobs"]}
 
 
+async def test_what_a_pilot_runs_is_recorded(pool: ThrowawayPool, tmp_path: Path) -> None:
+    """
+    From what it says over HTTP and by command; who asks later is told, also of one that is over, and so is who reads the log.
+    """
+    (tmp_path / "pilot").write_text("#!/bin/sh\nexec sleep 600\n")
+    submitted = await pool.client.submit('executable = pilot\n+VO = "atlas"\nqueue\n', cwd=tmp_path)
+    job = f"{submitted.cluster}.0"
+    async with asyncio.timeout(PATIENCE_S), aclosing(pool.client.follow(JobId(submitted.cluster, 0))) as seen:
+        await anext(each async for each in seen if isinstance(each.event, JobStarted))
+    begun = {"name": "atlas.1", "owner": "bob", "vo": "atlas"}
+    async with gateway_of(pool) as session:
+        for running in (1, 1):
+            async with session.post(f"/ce/v1/jobs/{job}/payloads", json={"begun": [begun]}) as response:
+                assert {"id": job, "running": running} == await response.json()
+        async with session.post(
+            f"/ce/v1/jobs/{job}/payloads", json={"begun": [{"name": "atlas.1"}]}
+        ) as response:
+            assert 422 == response.status
+        said = await pool.kettle("ce", "report", job, "atlas.2", "--owner", "carol", "--host", "node7")
+        assert (0, "The pilot runs 2 now.\n", "") == said
+        async with session.get("/ce/v1/payloads", params={"owner": "bob"}) as response:
+            assert [(job, begun)] == [
+                (each["job"], each["payload"]) for each in (await response.json())["payloads"]
+            ]
+        said = await pool.kettle("ce", "report", job, "atlas.1", "--over", "--exit-code", "3")
+        assert (0, "The pilot runs 1 now.\n", "") == said
+        async with session.get(f"/ce/v1/jobs/{job}/payloads") as response:
+            told = (await response.json())["payloads"]
+            assert [("bob", 3), ("carol", None)] == [
+                (each["payload"]["owner"], each.get("exit_code")) for each in told
+            ]
+    await pool.client.remove(select(submitted.cluster))
+    status, out, err = await _once_known(pool, "ce", "payloads", job)
+    assert (0, "") == (status, err)
+    assert ["atlas.1", "atlas.2"] == [line.split()[2] for line in out.splitlines()[1:]]
+    status, out, err = await pool.kettle("log", "show", "ce.schedd", "--type", "payload")
+    assert (0, "") == (status, err)
+    assert "runs atlas.1 for bob (atlas)" in out
+
+
 async def _advertised(session: aiohttp.ClientSession) -> None:
     """Ask until the access point has told the collector of itself."""
     async with asyncio.timeout(PATIENCE_S):
@@ -336,6 +376,38 @@ async def test_a_job_is_traced_through_an_entrypoint(condor: Condor) -> None:
     assert 'Name         : "Here"\n' in said.out
     said = await condor("condor_ce_verify_config")
     assert (0, "") == (said.status, said.err), said
+
+
+async def test_commands_of_entrypoints_do_what_those_of_htcondor_do(condor: Condor, tmp_path: Path) -> None:
+    """
+    A job is submitted, seen, held, released and removed; one that was routed has the names of both jobs that HTCondor would have.
+    """
+    (file := tmp_path / "job.sub").write_text(
+        "executable = /bin/echo\ntransfer_executable = false\n+VO = $(Vo)\nqueue\n"
+    )
+
+    async def done(command: str, *words: str) -> str:
+        said = await condor(f"condor_ce_{command}", *words)
+        assert 0 == said.status, said
+        return said.out
+
+    waits, routed = [
+        (await done("submit", "-terse", f'Vo="{vo}"', str(file))).split()[0] for vo in ("cms", "atlas")
+    ]
+    for act, status in (("hold", "5"), ("release", "1")):
+        await done(act, waits)
+        assert status == (await done("q", waits, "-af", "JobStatus")).strip()
+    await done("rm", waits)
+    async with asyncio.timeout(PATIENCE_S):
+        while not (ended := (await done("history", routed, "-af", *_NAMES)).split()):
+            await asyncio.sleep(0.2)
+    assert ["Here", routed, routed, "0"] == ended
+    assert "schedd" in await done("status", "-schedd", "-af", "Name")
+    assert "WRITE" in await done("ping", "WRITE")
+    assert "JOBS ST Route" in await done("router_q", "-S")
+
+
+_NAMES: Final = ("RouteName", "RoutedFromJobId", "RoutedToJobId", "ExitCode")
 
 
 async def test_an_entrypoint_is_drained_and_resumed(pool: ThrowawayPool, tmp_path: Path) -> None:

@@ -214,6 +214,27 @@ async def _started(pool: ThrowawayPool, job: JobId, times: int) -> None:
                 return
 
 
+async def test_a_persons_own_job_goes_to_a_batch_system(
+    pool: ThrowawayPool, fake: FakeSlurm, tmp_path: Path
+) -> None:
+    """
+    By its description alone, without a route; it ends as it ended there, and has the number that it had there.
+    """
+    fake.set_mode("runs")
+    said = await pool.client.submit(
+        "universe = grid\ngrid_resource = batch cluster\nexecutable = /bin/sh\ntransfer_executable = false\n"
+        f"arguments = \"-c 'echo ran >>{tmp_path}/ran; exit 3'\"\nqueue\n",
+        cwd=tmp_path,
+    )
+    job = JobId(said.cluster, 0)
+    async with asyncio.timeout(PATIENCE_S), aclosing(pool.client.follow(job)) as following:
+        over = await anext(each.event async for each in following if isinstance(each.event, JobCompleted))
+    assert 3 == over.exit.code
+    assert "ran\n" == (tmp_path / "ran").read_text()
+    kinds = [type(each.event) for each in await pool.client.events(job)]
+    assert JobRouted not in kinds
+
+
 async def test_each_run_of_a_job_is_told_of(pool: ThrowawayPool, fake: FakeSlurm, tmp_path: Path) -> None:
     """
     A job whose first node fails is two jobs to APEL, each with the number and the time that it had at the batch system; they add up to

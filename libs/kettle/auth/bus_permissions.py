@@ -25,6 +25,7 @@ from kettle_wire.endpoint import Caller
 from kettle_wire.identity import Identity, bearer, daemon
 from kettle_wire.subjects import (
     OFFLINE,
+    SILENT,
     Subjects,
     ad_key,
     forwarded_key,
@@ -49,7 +50,7 @@ SHARDS: Final[Mapping[str, Sequence[str]]] = {
 
 _ADS: Final[Mapping[str, Sequence[str]]] = {
     "schedd": ("Scheduler", "Submitter"),
-    "collector": ("Collector", "Absent"),
+    "collector": ("Collector", "Absent", SILENT),
     "scaler": (OFFLINE,),
     "negotiator": ("Negotiator",),
     "accounting": ("Accounting",),

@@ -9,9 +9,11 @@ from kettle.client.jobs.queue import JobQueue
 from kettle.routes.chain import CHAIN, chain_condition, chain_of
 from kettle_wire.ads.types import Ad
 from kettle_wire.commands import ce as wire
+from kettle_wire.commands import payloads as of_pilots
 from kettle_wire.commands.queue import Select
 from kettle_wire.endpoint import Endpoint
 from kettle_wire.jobs import JobId
+from kettle_wire.payloads import PayloadReport
 
 PATIENCE_S: Final = 10.0
 """An access point need not have an entrypoint: it is not waited for as long as for others."""
@@ -60,6 +62,14 @@ class Entrypoint:
     async def resume(self) -> wire.DrainSet:
         """Have it take jobs again; for administrators."""
         return await self._ask(wire.RESUME, wire.ResumeEntrypoint())
+
+    async def payloads(self, job: JobId | None = None, owner: str = "") -> of_pilots.PayloadsListed:
+        """What pilots run for others now; all that one of them has run. `owner`: for this person alone."""
+        return await self._ask(of_pilots.LIST_PAYLOADS, of_pilots.ListPayloads(job=job, owner=owner))
+
+    async def report_payloads(self, job: JobId, report: PayloadReport) -> of_pilots.PayloadsReported:
+        """Say what a pilot of ours runs for others."""
+        return await self._ask(of_pilots.REPORT_PAYLOADS, of_pilots.ReportPayloads(job=job, report=report))
 
     async def _ask(self, endpoint: Endpoint[Req, Rep], request: Req) -> Rep:
         patience = min(self._requests.transport.patience, self._patience)

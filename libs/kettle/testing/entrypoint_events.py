@@ -25,6 +25,8 @@ from kettle_wire.events.batch import (
 from kettle_wire.events.cluster import ClusterSubmitted
 from kettle_wire.events.codec import Recorded
 from kettle_wire.events.job import JobRouted, JobUnrouted
+from kettle_wire.events.machine import AdHeard, AdKept
+from kettle_wire.events.payload import PayloadBegun, PayloadOver, PilotOver
 from kettle_wire.events.route import (
     DrainBegun,
     DrainOver,
@@ -36,6 +38,7 @@ from kettle_wire.events.route import (
     RoutesRefused,
 )
 from kettle_wire.jobs import JobId
+from kettle_wire.payloads import Payload
 from kettle_wire.routes import RefusalKind, RouteRefusal, RouteStep
 
 _VERSION: Final = "0f1e2d3c4b5a6978"
@@ -118,6 +121,36 @@ ENTRYPOINT: Final[list[tuple[str, Recorded]]] = [
     (_BATCH, BatchEnded(at=1_700_000_040.0, end=BatchEnd(cause=EndCause.REMOVED), ending=_REMOVED)),
     (_BATCH, BatchReleased(reason="the job has left the queue")),
 ]
+
+PAYLOADS: Final[list[tuple[str, Recorded]]] = [
+    (
+        "payload/12.0",
+        PayloadBegun(
+            by="ada",
+            payload=Payload(name="atlas.4711", owner="bob", vo="atlas", host="node7", command="simulate"),
+        ),
+    ),
+    ("payload/12.0", PayloadBegun(by="ada", payload=Payload(name="atlas.4712", owner="carol"))),
+    ("payload/12.0", PayloadOver(by="ada", name="atlas.4711", exit_code=1)),
+    ("payload/12.0", PilotOver(by="ada")),
+    ("payload/12.0", PayloadBegun(by="ada", payload=Payload(name="atlas.4712", owner="carol"))),
+    ("payload/13.0", PayloadBegun(by="ada", payload=Payload(name="atlas.4713", owner="bob"))),
+    ("payload/13.0", PilotOver(by="ada", gone=True)),
+]
+
+_SILENT: Final = "Forwarded.view=40ce=2Esite=2Eexample.Scheduler.ce=2Esite=2Eexample"
+REGISTERED: Final[list[tuple[str, Recorded]]] = [
+    (
+        f"registered/{_SILENT}",
+        AdKept(key=_SILENT, ad={"Name": "ce.site.example", "LastHeardFrom": 1_700_000_000}),
+    ),
+    (f"registered/{_SILENT}", AdHeard(key=_SILENT)),
+    (
+        f"registered/{_SILENT}",
+        AdKept(key=_SILENT, ad={"Name": "ce.site.example", "LastHeardFrom": 1_700_000_090}),
+    ),
+]
+"""What a registry records of an entrypoint that it does not hear of."""
 
 ROUTED: Final[list[tuple[str, Recorded]]] = [
     (

@@ -17,8 +17,9 @@ from kettle_wire.events.iam import IdentityEvent
 from kettle_wire.events.interactive import InteractiveEvent
 from kettle_wire.events.job import JobCompletedV1, JobEvent, JobVacatedV1
 from kettle_wire.events.lease import BreakerEvent, LeaseEvent, OrphanEvent
-from kettle_wire.events.machine import MachineJoined, MachineLeft
+from kettle_wire.events.machine import CollectorEvent
 from kettle_wire.events.many_jobs import JobsChanged
+from kettle_wire.events.payload import PayloadEvent
 from kettle_wire.events.plan import PlanMade
 from kettle_wire.events.pool import PoolEvent
 from kettle_wire.events.principal import PrincipalEvent
@@ -33,8 +34,7 @@ Recorded = (
     | JobsChanged
     | ClaimEvent
     | CycleNegotiated
-    | MachineJoined
-    | MachineLeft
+    | CollectorEvent
     | PrincipalEvent
     | IdentityEvent
     | WorkflowEvent
@@ -46,7 +46,7 @@ Recorded = (
     | PoolEvent
     | BatchEvent
     | RouteEvent
-    | BatchEvent
+    | PayloadEvent
     | InteractiveEvent
 )
 

@@ -21,11 +21,13 @@ from kettle_services.ce.batch.settings import FilesSettings
 from kettle_services.ce.commands import CeCommands
 from kettle_services.ce.domain.state import CeState
 from kettle_services.ce.forgetting import forget_departed
+from kettle_services.ce.payloads import PayloadAudit
 from kettle_services.ce.record import Record, shard_of
 from kettle_services.ce.route_file import RouteFile
 from kettle_services.ce.routing import Router
 from kettle_services.ce.settings import CeSettings
 from kettle_wire.commands import ce as commands
+from kettle_wire.commands.payloads import LIST_PAYLOADS, REPORT_PAYLOADS
 
 if TYPE_CHECKING:
     from kettle_services.ce.attempts.node_files import NodeFiles
@@ -57,6 +59,8 @@ async def serve(rt: Runtime, settings: CeSettings) -> None:
 
     pipeline = CommandPipeline(record, administrators=administrators)
     asked = CeCommands(log, record, file, router, administrators)
+    audit = PayloadAudit(bus, log, record, settings.name, administrators)
+    rt.loop(audit.watch(), name="payloads")
     await bus.serve(
         "ce",
         settings.name,
@@ -67,6 +71,8 @@ async def serve(rt: Runtime, settings: CeSettings) -> None:
             pipeline.command(commands.LOAD_ROUTES, asked.load_routes),
             pipeline.command(commands.DRAIN, asked.drain),
             pipeline.command(commands.RESUME, asked.resume),
+            pipeline.command(REPORT_PAYLOADS, audit.report),
+            pipeline.query(LIST_PAYLOADS, audit.listed),
         ],
         version=VERSION,
     )
@@ -74,7 +80,7 @@ async def serve(rt: Runtime, settings: CeSettings) -> None:
         if settings.batch:
             home = settings.home_path / shard_of(settings.name)
             files = _node_files(settings.files, home) if settings.files is not None else None
-            await stack.enter_async_context(_batch_jobs(bus, record, settings, home, files))
+            await stack.enter_async_context(_batch_jobs(bus, record, settings, home, files, audit))
             if files is not None:
                 await stack.enter_async_context(files.running(rt))
         rt.ready()
@@ -88,7 +94,12 @@ def _node_files(settings: FilesSettings, home: Path) -> "NodeFiles":
 
 
 def _batch_jobs(
-    bus: Bus, record: Record, settings: CeSettings, home: Path, files: "NodeFiles | None"
+    bus: Bus,
+    record: Record,
+    settings: CeSettings,
+    home: Path,
+    files: "NodeFiles | None",
+    audit: PayloadAudit,
 ) -> AbstractAsyncContextManager[dict[str, Follower]]:
     return following(
         bus,
@@ -99,4 +110,5 @@ def _batch_jobs(
         schedd=settings.name,
         home=home,
         node_files=files,
+        payloads=audit.take,
     )

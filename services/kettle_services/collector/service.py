@@ -13,7 +13,7 @@ from kettle.bus.ports import Bus, RefusedError
 from kettle.classad import ClassAdParseError, Node, parse
 from kettle.runtime.daemon_ad import daemon_facts
 from kettle.runtime.duty_cycle import DutyCycle
-from kettle_services.collector.domain.ads import Adverts, NotAnAdError
+from kettle_services.collector.domain.ads import Adverts, NotAnAdError, is_forwarded, is_picture, type_of
 from kettle_services.collector.domain.machine_presence import Sighting, sighting_of
 from kettle_services.collector.domain.queries import Query, page
 from kettle_services.collector.domain.slot_states import SlotStates
@@ -44,9 +44,8 @@ class Collector:
         self._bus = bus
         self._subjects = subjects
         self._settings = settings
-        self.adverts: Final = Adverts(
-            settings.classad_lifetime, {each.lower() for each in settings.registered_types}
-        )
+        self._registered_types: Final = {each.lower() for each in settings.registered_types}
+        self.adverts: Final = Adverts(settings.classad_lifetime, self._registered_types)
         self.slots: Final = SlotStates()
         self._sightings: dict[str, Sighting] = {}
         self._registrar: Registrar | None = None
@@ -56,12 +55,17 @@ class Collector:
 
     def register(self, registrar: Registrar) -> None:
         """Have machines that come and go written down from now on, those first that are there."""
-        registrar.catch_up(self._sightings, complete=self.complete.is_set())
+        daemons = filter(self._is_registered, self.adverts.known())
+        registrar.catch_up(self._sightings, daemons, complete=self.complete.is_set())
         self._registrar = registrar
 
     def forward(self, forwarding: Forwarding) -> None:
         """Have ads sent to other pools from now on; those that are there it finds itself."""
         self._forwarding = forwarding
+
+    def _is_registered(self, key: str) -> bool:
+        """Whether an ad is that of a daemon of which this collector is a registry."""
+        return is_forwarded(key) and not is_picture(key) and type_of(key).lower() in self._registered_types
 
     async def watch(self) -> None:
         """Follow the bucket; never returns."""
@@ -91,6 +95,8 @@ class Collector:
         self.slots.heard(key, ad)
         if self._forwarding is not None:
             self._forwarding.heard(key, ad)
+        if self._registrar is not None and self._is_registered(key):
+            self._registrar.daemon_heard(key)
         sighting = sighting_of(key, ad)
         if sighting is None:
             self._sightings.pop(key, None)
@@ -106,17 +112,25 @@ class Collector:
         heard = self.adverts.drop(key)
         if self._forwarding is not None:
             self._forwarding.gone(key)
-        if ad is not None and heard is not None and self._registrar is not None:
+        if ad is None or heard is None or self._registrar is None:
+            return
+        if self._is_registered(key):
+            self._registrar.daemon_silent(key, ad, heard)
+        else:
             self._registrar.gone(key, ad, heard)
 
     def _listed(self, keys: set[str]) -> None:
         for key in self.adverts.known():
-            if key not in keys:
-                self.adverts.drop(key)
-                self.slots.gone(key)
-                self._sightings.pop(key, None)
-                if self._forwarding is not None:
-                    self._forwarding.gone(key)
+            if key in keys:
+                continue
+            if self._is_registered(key):
+                self._gone(key)
+                continue
+            self.adverts.drop(key)
+            self.slots.gone(key)
+            self._sightings.pop(key, None)
+            if self._forwarding is not None:
+                self._forwarding.gone(key)
         if self._registrar is not None:
             self._registrar.listed(keys)
 

@@ -39,6 +39,10 @@ class CollectorSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown
     Types of ads, such as `Scheduler`, that this collector is a registry of: other pools may forward here only those whose Name is theirs,
     the domain of the name under which they were admitted (`view_from`), or has it behind an `@`. Others are refused; none: all are taken.
     """
+    registered_expire: Seconds = 7 * 86400.0
+    """
+    Seconds after the last update of an ad of `registered_types` when it is deleted; it is absent as soon as it has ended.
+    """
     forward_types: tuple[str, ...] = ()
     """Of which types ads are forwarded, such as `Machine` and `Scheduler`; none: of all."""
     forward_interval: Seconds = 300.0

@@ -11,7 +11,8 @@ from kettle.runtime.expression_budgets import watch_budgets
 from kettle.runtime.pool_connections import join_bus, join_log
 from kettle.runtime.shard_ownership import own_shard
 from kettle.storage import PgWorkingSet
-from kettle_services.collector.absent_ads import Absentees
+from kettle_services.collector.absent_ads import Absentees, ExpectedSlots, slot_key
+from kettle_services.collector.domain.ads import silent_key
 from kettle_services.collector.domain.machine_presence import Machines
 from kettle_services.collector.forwarding import Forwarding
 from kettle_services.collector.machine_recorder import Registrar
@@ -52,13 +53,22 @@ async def serve(rt: Runtime, settings: CollectorSettings) -> None:
     checkpointer, recalled = await recall(log, PgWorkingSet(log.database), shard)
     fault_point("takeover.restored")
     lifetime = settings.classad_lifetime
-    absentees = Absentees(
-        bus, subjects, recalled.absent, requirements=requirements, expire=settings.absent_expire
-    )
+    expected = ExpectedSlots(requirements)
+    slots = {
+        machine: {slot_key(ad): ad for ad in ads}
+        for machine, ads in recalled.absent.items()
+        if any(ad in expected for ad in ads)
+    }
+    absent = Absentees(bus, subjects, slots, shard.committed, expire=settings.absent_expire)
+    daemons = {key: {silent_key(key): ad} for key, ad in recalled.silent.items()}
+    registered = Absentees(bus, subjects, daemons, shard.committed, expire=settings.registered_expire)
     machines = Machines(recalled.joined, deadline=time.time() + lifetime)
-    registrar = Registrar(Record(shard, checkpointer), machines, absentees, lifetime=lifetime)
+    registrar = Registrar(
+        Record(shard, checkpointer), machines, absent, registered, expected, lifetime=lifetime
+    )
     collector.register(registrar)
-    rt.loop(absentees.keep(every=min(settings.ad_interval, lifetime / 3)), name="absentees")
+    for name, each in (("absent machines", absent), ("silent daemons", registered)):
+        rt.loop(each.keep(every=min(settings.ad_interval, lifetime / 3)), name=name)
     rt.loop(checkpointer.run(), name="checkpoint")
     forwarding = Forwarding(collector.adverts, settings)
     collector.forward(forwarding)

@@ -43,6 +43,7 @@ from kettle_wire.commands.startd import (
 )
 from kettle_wire.identity import daemon
 from kettle_wire.jobs import JobId
+from kettle_wire.payloads import PayloadReport
 from kettle_wire.subjects import Subjects
 from kettle_wire.worker_reports import Body, FinalReport, Report, Reports
 
@@ -65,6 +66,8 @@ class World:
     number: int = 0
     files: NodeFiles | None = None
     """Where nodes fetch the files of jobs."""
+    payloads: list[tuple[JobId, PayloadReport]] = field(default_factory=list)
+    """What pilots have reported."""
 
     def __post_init__(self) -> None:
         self.bus = MemoryBus(self.server, subjects=_SUBJECTS, identity=daemon("schedd"))
@@ -92,12 +95,16 @@ class World:
                     schedd=SCHEDD,
                     home=self.home / "ce",
                     node_files=self.files,
+                    payloads=self._reported,
                 ) as followers:
                     yield Entrypoint(self, claims, followers[self.settings.name])
             finally:
                 bus.close()
                 for task in (committing, hearing):
                     task.cancel()
+
+    async def _reported(self, job: JobId, report: PayloadReport) -> None:
+        self.payloads.append((job, report))
 
     async def _hear(self) -> None:
         stream = _SUBJECTS.work_stream

@@ -20,6 +20,7 @@ from kettle_services.ce.batch.settings import BatchSettings, FilesSettings
 from kettle_services.ce.domain.attempts.attempt import Stage
 from kettle_services.ce.domain.batch.carried import NUMBER
 from kettle_wire.batch import BatchKind
+from kettle_wire.payloads import Payload, PayloadEnd, PayloadReport
 
 HIDDEN = """\
 #!/bin/sh
@@ -161,6 +162,36 @@ async def test_a_token_opens_the_files_of_one_job(
         await entrypoint.confirm(first)
         assert 404 == await asked(url, token, "100")
         assert 404 == await asked(url, token, "100", out=b"too late")
+
+
+REPORTS = """\
+say() {
+    curl --silent --show-error --write-out '%{http_code}\\n' --output /dev/null --cacert "$KETTLE_JOB_PAYLOADS_CA" --header "$2" \
+        --data "$1" "${3:-$KETTLE_JOB_PAYLOADS_URL}"
+}
+right="Authorization: Bearer $KETTLE_JOB_PAYLOADS_TOKEN"
+say '{"begun": [{"name": "atlas.1", "owner": "bob"}]}' "$right"
+say '{"over": [{"name": "atlas.1", "exit_code": 3}]}' "$right"
+say '{"begun": [{"name": "atlas.1"}]}' "$right"
+say '{}' "Authorization: Bearer nothing"
+curl --silent --write-out '%{http_code}\\n' --output /dev/null --cacert "$KETTLE_JOB_PAYLOADS_CA" --header "$right" \
+    --header 'Kettle-Batch-Id: 100' "${KETTLE_JOB_PAYLOADS_URL%/payloads}/in"
+"""
+
+
+async def test_a_pilot_says_what_it_runs_with_a_token_of_its_own(
+    fake: FakeSlurm, files: FilesSettings, tmp_path: Path
+) -> None:
+    """
+    It finds address and token in its environment; a report that cannot be read is refused, and the token opens no files.
+    """
+    async with running(fake, files, tmp_path) as entrypoint:
+        pilot = await entrypoint.submit(REPORTS)
+        said = {each.name: each.data for each in (await entrypoint.final(pilot)).outputs}
+        assert (b"204\n204\n422\n401\n401\n", b"") == (said["_condor_stdout"], said["_condor_stderr"])
+        begun = PayloadReport(begun=[Payload(name="atlas.1", owner="bob")])
+        over = PayloadReport(over=[PayloadEnd(name="atlas.1", exit_code=3)])
+        assert [(pilot.job, begun), (pilot.job, over)] == entrypoint.world.payloads
 
 
 async def test_nodes_that_share_nothing_want_a_server(fake: FakeSlurm, tmp_path: Path) -> None:

@@ -19,8 +19,9 @@ from kettle_wire.ads.daemon import SubmitterAd
 from kettle_wire.ads.types import Ad
 from kettle_wire.commands.collector import QUERY_ADS, Ads, QueryAds
 from kettle_wire.events import MachineJoined, MachineLeft, decode
+from kettle_wire.events.machine import AdHeard, AdKept
 from kettle_wire.identity import user
-from kettle_wire.subjects import ad_key, machine_key
+from kettle_wire.subjects import ad_key, forwarded_key, machine_key
 
 encode = msgspec.msgpack.encode
 
@@ -281,6 +282,42 @@ async def test_an_absent_machine_is_seen_until_it_is_back(backend: Backend) -> N
             return await seen(bus, ("slot1@a", False))
 
         await eventually(back)
+
+
+async def test_a_registered_entrypoint_that_is_silent_is_listed_until_it_is_back(backend: Backend) -> None:
+    """
+    As absent, with when it was heard last, also by the next collector, and after the bus has lost it; an ad of another type is not kept,
+    and what nobody has heard of for too long is forgotten.
+    """
+    registry = settings(backend, registered_types=["Scheduler"], ad_interval=0.2)
+    key = forwarded_key("view@ce.site.example", "Scheduler.ce")
+
+    async def seen(*expected: tuple[str, bool]) -> bool:
+        found = (await ask(bus, forwarded=True, constraint="ForwardedFrom isnt undefined")).ads
+        return sorted(expected) == sorted((str(ad["Name"]), "Absent" in ad) for ad in found)
+
+    async with backend.bus(user("test")) as bus:
+        async with hosted("collector", registry, serve):
+            await bus.put(backend.subjects.ads, key, encode({"Name": "ce.site.example"}))
+            other = forwarded_key("view@ce.site.example", "Machine.x")
+            await bus.put(backend.subjects.ads, other, encode({"Name": "x"}))
+            await eventually(lambda: seen(("ce.site.example", False), ("x", False)))
+            for each in (key, other):
+                await bus.delete(backend.subjects.ads, each)
+            await eventually(lambda: seen(("ce.site.example", True)))
+        async with hosted("collector", registry, serve):
+            await bus.delete(backend.subjects.ads, f"Silent.{key}")
+            await eventually(lambda: seen(("ce.site.example", True)))
+            await bus.put(backend.subjects.ads, key, encode({"Name": "ce.site.example"}))
+            await eventually(lambda: seen(("ce.site.example", False)))
+            await bus.delete(backend.subjects.ads, key)
+            await eventually(lambda: seen(("ce.site.example", True)))
+        kinds = [type(event) for event in await recorded(backend)]
+        assert [AdKept, AdHeard, AdKept] == kinds
+        impatient = settings(backend, registered_types=["Scheduler"], registered_expire=0.5, ad_interval=0.1)
+        async with hosted("collector", impatient, serve):
+            await bus.delete(backend.subjects.ads, f"Silent.{key}")
+            await eventually(seen)
 
 
 async def test_requirements_that_are_no_expression(backend: Backend) -> None:

@@ -4,7 +4,14 @@ import msgspec
 import pytest
 
 from kettle.classad import parse
-from kettle_services.collector.domain.ads import Adverts, NotAnAdError
+from kettle_services.collector.domain.ads import (
+    Adverts,
+    NotAnAdError,
+    is_forwarded,
+    is_picture,
+    silent_key,
+    type_of,
+)
 from kettle_services.collector.domain.machine_presence import sighting_of
 from kettle_services.collector.domain.queries import Query, page
 from kettle_wire.ads.daemon import SubmitterAd
@@ -206,8 +213,31 @@ def test_a_registry_refuses_ads_of_other_names(name: str | int) -> None:
     assert {"ce.site.example", "own"} == {ad["Name"] for ad in found}
 
 
+def test_what_a_registry_keeps_is_seen_among_what_is_forwarded() -> None:
+    """
+    The ad of an entrypoint that is silent is of the pool that it came from, and nobody else sees it; no updates of it are counted.
+    """
+    adverts = Adverts(lifetime=900.0, own_names={"scheduler"})
+    key = silent_key(forwarded_key("view@ce.site.example", "Scheduler.x"))
+    ad: Ad = {"Name": "ce.site.example", "Absent": True, "LastHeardFrom": 1000}
+    adverts.put(key, encode(ad), NOW)
+    assert [] == page(adverts, Query(kind="Scheduler"), NOW, lambda: 0.0).ads
+    (found,) = page(adverts, Query(kind="Scheduler", forwarded=True), NOW, lambda: 0.0).ads
+    assert ad | {"ForwardedFrom": "ce.site.example"} == {name: found[name] for name in (*ad, "ForwardedFrom")}
+    assert "UpdatesTotal" not in found
+    assert (True, True, "Scheduler") == (is_picture(key), is_forwarded(key), type_of(key))
+
+
 @pytest.mark.parametrize(
-    "key", ["Forwarded", "Forwarded.", "Forwarded.view=40physics", "Forwarded.=ZZ.Machine.a"]
+    "key",
+    [
+        "Forwarded",
+        "Forwarded.",
+        "Silent.Forwarded",
+        "Silent.",
+        "Forwarded.view=40physics",
+        "Forwarded.=ZZ.Machine.a",
+    ],
 )
 def test_forwarded_keys_that_are_none(key: str) -> None:
     """Whatever stands there, it is no ad of this pool."""

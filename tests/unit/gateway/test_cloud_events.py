@@ -15,7 +15,7 @@ from kettle.jobs import trace_meta
 from kettle.schema_generation import documents
 from kettle.schema_generation.catalogue import event_path
 from kettle.testing.elastic_events import ELASTIC
-from kettle.testing.entrypoint_events import ENTRYPOINT, ROUTED
+from kettle.testing.entrypoint_events import ENTRYPOINT, REGISTERED, ROUTED
 from kettle_services.gateway.domain.cloud_events import Publisher, owners_in, read
 from kettle_services.gateway.domain.public_json import PRIVATE, is_private, to_json
 from kettle_wire import cloud_events
@@ -71,6 +71,7 @@ from kettle_wire.events import (
 from kettle_wire.events.codec import EVENT_TYPES, Recorded
 from kettle_wire.events.interactive import InteractiveEvent
 from kettle_wire.events.job import ServiceUse
+from kettle_wire.events.payload import PayloadEvent
 from kettle_wire.events.route import RouteDecided, RoutedProc
 from kettle_wire.events.workflow import WorkflowEvent
 from kettle_wire.frames import Entry, Frame
@@ -178,7 +179,7 @@ EXAMPLES: list[tuple[str, Recorded]] = [
     ("principal/alice", PrincipalDeleted(principal="alice", at=61.0, by="grace")),
 ]
 
-ALL: list[tuple[str, Recorded]] = [*EXAMPLES, *ELASTIC, *ENTRYPOINT, *ROUTED]
+ALL: list[tuple[str, Recorded]] = [*EXAMPLES, *ELASTIC, *ENTRYPOINT, *REGISTERED[:2], *ROUTED]
 
 
 def frame(stream: str, event: Event, *, shard: str = "schedd.ap1", epoch: int = 3, number: int = 9) -> Frame:
@@ -225,6 +226,7 @@ def test_every_type_of_event_has_an_example() -> None:
         JobsChanged,
         *get_args(IdentityEvent),
         *get_args(InteractiveEvent),
+        *get_args(PayloadEvent),
         *get_args(WorkflowEvent),
     }
     assert set(EVENT_TYPES) - unpublished == {type(event) for _, event in ALL}

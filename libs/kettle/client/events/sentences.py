@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Final, assert_never
 
 from kettle.client.events.lease_sentences import ElasticEvent, elastic_sentence
+from kettle.client.events.payload_sentences import payload_sentence
 from kettle.client.events.service_sentences import served_sentence
 from kettle.client.events.session_sentences import session_sentence
 from kettle.tasks.sentences import step_sentence
@@ -54,6 +55,7 @@ from kettle_wire.events import (
 )
 from kettle_wire.events.interactive import InteractiveEvent
 from kettle_wire.events.job import OrderKind
+from kettle_wire.events.payload import PayloadEvent
 
 _Told = (
     ClusterSubmitted
@@ -96,6 +98,8 @@ def sentence(event: Event, *, since_start: float | None = None) -> tuple[str, st
         return elastic_sentence(event)
     if isinstance(event, InteractiveEvent):
         return session_sentence(event)
+    if isinstance(event, PayloadEvent):
+        return payload_sentence(event)
     if isinstance(event, _Pools):
         return _of_pool(event)
     return _of_job(event, since_start) if isinstance(event, _Told) else (type(event).__name__, "")

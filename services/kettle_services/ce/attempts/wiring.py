@@ -1,7 +1,7 @@
 """How the parts of an entrypoint hang together that look after jobs at batch systems."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from kettle import VERSION
 from kettle.accounts.lookup import Accounts
-from kettle.bus.ports import Bus
+from kettle.bus.ports import Bus, RefusedError
 from kettle.execution.input_files.cache import InputCache
 from kettle.execution.input_files.download import Fetcher
 from kettle.runtime import SettingsError
@@ -22,9 +22,12 @@ from kettle_services.ce.attempts.reports import Reporting
 from kettle_services.ce.attempts.sandboxes import LocalSandboxes, Sandboxes
 from kettle_services.ce.batch.opening import Opened, opened
 from kettle_services.ce.batch.settings import BatchSettings
-from kettle_services.ce.domain.attempts.attempt import BatchClaim, Run
+from kettle_services.ce.domain.attempts.attempt import BatchClaim, Run, Stage
 from kettle_services.ce.domain.attempts.claims import expire
+from kettle_wire.codes import RefusalCode
 from kettle_wire.commands.ce import batch_startd
+from kettle_wire.jobs import JobId
+from kettle_wire.payloads import PayloadReport
 from kettle_wire.subjects import Subjects
 
 if TYPE_CHECKING:
@@ -36,6 +39,9 @@ _PATIENCE_S: Final = 60.0
 _LEASES_S: Final = 30.0
 _TRANSFER_S: Final = 600.0
 """Seconds for the files of one job to or from a host."""
+
+Payloads = Callable[[JobId, PayloadReport], Awaitable[object]]
+"""Records what a pilot says that it runs for others.  Raises RefusedError, BusError."""
 
 
 @asynccontextmanager
@@ -50,8 +56,12 @@ async def following(
     home: Path,
     accounts: Accounts | None = None,
     node_files: "NodeFiles | None" = None,
+    payloads: Payloads | None = None,
 ) -> AsyncGenerator[dict[str, Follower]]:
-    """Look after the jobs of batch systems while the context lasts; `claims` are what `record` folds."""
+    """
+    Look after the jobs of batch systems while the context lasts; `claims` are what `record` folds, `payloads` records what pilots say
+    that they run.
+    """
     accounts = accounts or Accounts()
     subjects, startd = Subjects(pool), batch_startd(schedd)
     reporting = Reporting(bus, subjects, startd=startd, schedd=schedd)
@@ -84,7 +94,9 @@ async def following(
             ]
             for each in followers.values():
                 if node_files is not None and isinstance(each.sandboxes, CarriedSandboxes):
-                    node_files.serve(each.name, each.sandboxes, each.heard)
+                    node_files.serve(
+                        each.name, each.sandboxes, each.heard, partial(_reported, book, each.name, payloads)
+                    )
                 await each.take_up()
                 running.append(tasks.create_task(each.follow(), name=f"follow {each.name}"))
             handlers = Handlers(book, followers, reporting, accounts, schedd=schedd, pool=pool)
@@ -114,6 +126,19 @@ def _sandboxes(
         return LocalSandboxes(directory, accounts)
     here = home / "results" / of.settings.name
     return RemoteSandboxes(of.commands, directory, here, patience=_TRANSFER_S)
+
+
+async def _reported(
+    book: Book, system: str, payloads: Payloads | None, intent: str, report: PayloadReport
+) -> None:
+    """What the job with an intent says that it runs for others.  Raises RefusedError, BusError."""
+    runs = (each.run for each in book.claims.values() if each.system == system and each.run is not None)
+    run = next((run for run in runs if run.intent == intent), None)
+    if run is None or run.stage is Stage.ENDED:
+        raise RefusedError(RefusalCode.NOT_FOUND, "the job is over")
+    if payloads is None:
+        raise RefusedError(RefusalCode.UNSUPPORTED, "nobody records here what jobs run for others")
+    await payloads(run.job, report)
 
 
 async def _close(systems: Mapping[str, Opened]) -> None:

@@ -6,6 +6,7 @@ import msgspec
 
 from kettle.eventsourcing.stream_states import Streams, StreamStates
 from kettle_services.ce.domain.attempts.attempt import BatchClaim, evolve
+from kettle_services.ce.domain.payloads import Pilot, fold_pilot
 from kettle_wire.events import (
     DrainBegun,
     DrainOver,
@@ -121,6 +122,7 @@ class CeState(StreamStates):
         self.routes: Final = Streams(RouteHealth, fold_route)
         self.decisions: Final = Streams(Decided, fold_decision)
         self.claims: Final = Streams(BatchClaim, fold_claim)
+        self.pilots: Final = Streams(Pilot, fold_pilot)
         super().__init__(
             {
                 "routes": self.files,
@@ -128,6 +130,7 @@ class CeState(StreamStates):
                 "route": self.routes,
                 "decision": self.decisions,
                 "batch": self.claims,
+                "payload": self.pilots,
             }
         )
 

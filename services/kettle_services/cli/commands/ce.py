@@ -21,6 +21,7 @@ examples:
   kettle ce apel --map FILE --ce NAME        records of yesterday's jobs for APEL
   kettle ce unroute 12                       take jobs off their route, so that they get another one
   kettle ce show 12.3                        which route it got and why, with the effect of each statement
+  kettle ce payloads                         what pilots run for others now
 
 kettle ce COMMAND --help explains each.
 """
@@ -95,6 +96,25 @@ it was submitted, and what each statement changed.
 examples:
   kettle ce show 12.3
 """
+_PAYLOADS: Final = """\
+What pilots run for others, by their own word: now, or of one pilot all that it has ever run.  People see what their own pilots run,
+administrators what all do.  A payload that was not said to be over is over with its pilot.  What pilots ran at some time in the past is in
+the log: kettle log show ce.schedd --type payload.
+
+examples:
+  kettle ce payloads
+  kettle ce payloads 12.3                       all that a pilot has run; any of its names finds it
+  kettle ce payloads --owner bob                what runs for one person of a VO
+  kettle log show ce.schedd --type payload --since 3d --long
+"""
+_REPORT: Final = """\
+Say for a pilot of your own that it has begun a payload for somebody, or with --over that one has ended.  It is recorded; said again it
+changes nothing.
+
+examples:
+  kettle ce report 4711 atlas.8872 --owner bob --vo atlas --host "$(hostname)"      4711: as the batch system calls the pilot
+  kettle ce report 4711 atlas.8872 --over --exit-code 0
+"""
 _UNROUTE: Final = """\
 Take jobs off the route that they have: their ads are again as they were submitted, and they wait for a route, by the routes as they are now.
 For jobs that have no claim yet; one that a batch system has is held first, which removes it there.  Who holds a job, takes it off its route
@@ -160,6 +180,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
             asking.add_argument("--reason", default="", metavar="TEXT", help="what submitters are told")
         json_option(asking)
         pool_options(asking)
+    payloads = add("payloads", "what pilots run for others", _PAYLOADS)
+    payloads.add_argument("job", metavar="ID", nargs="?", default="", help="a pilot, by any of its names")
+    payloads.add_argument("--owner", default="", metavar="NAME", help="for whom")
+    json_option(payloads)
+    pool_options(payloads)
+    _report_arguments(add("report", "say what a pilot runs for others", _REPORT))
     act_arguments(add("unroute", "take jobs off their route", _UNROUTE), verb="take off their route")
     apel = add("apel", "records for APEL of the jobs of a day", _APEL)
     apel.add_argument("--day", default="", metavar="YYYY-MM-DD", help="which day (default: yesterday)")
@@ -168,6 +194,20 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     apel.add_argument("-o", "--output", default=".", metavar="DIRECTORY", help="default: this one")
     json_option(apel)
     pool_options(apel)
+
+
+def _report_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("job", metavar="ID", help="the pilot, by any of its names")
+    parser.add_argument("payload", metavar="PAYLOAD", help="what the pilot's own system calls it")
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--owner", metavar="NAME", help="it has begun, for this person")
+    what.add_argument("--over", action="store_true", help="it has ended")
+    parser.add_argument("--exit-code", type=int, metavar="N", help="of one that has ended, if it is known")
+    parser.add_argument("--vo", default="", metavar="NAME", help="of one that has begun, as below")
+    parser.add_argument("--host", default="", metavar="NAME", help="the machine on which it runs")
+    parser.add_argument("--command", default="", metavar="TEXT", help="what is run")
+    json_option(parser)
+    pool_options(parser)
 
 
 _MODULES: Final = {
@@ -180,6 +220,8 @@ _MODULES: Final = {
     "resume": "asking",
     "trace": "asking",
     "show": "asking",
+    "payloads": "payloads",
+    "report": "payloads",
     "unroute": "unrouting",
     "apel": "accounting",
 }

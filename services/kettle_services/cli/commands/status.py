@@ -27,7 +27,7 @@ What the pool consists of and does: the services of this machine's pool, the mac
 examples:
   kettle status
   kettle status --slots             every slot, dynamic ones too
-  kettle status --absent            the slots of machines that are silent and expected back
+  kettle status --absent            the slots of machines that are silent and expected back, and silent entrypoints of a registry
   kettle status --master            the daemons of every host, by the ads of their masters
   kettle status --ads Scheduler     the ads of one type as they are: Machine, Scheduler, Submitter, Negotiator, ...
   kettle status --attributes Name,Cpus,Memory,State
@@ -58,7 +58,7 @@ _SLOT_STYLES: Final = {"claimed": "running", "unclaimed": "", "drained": "idle",
 def arguments(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
     parser.add_argument("--slots", action="store_true", help="every slot, dynamic ones too")
-    parser.add_argument("--absent", action="store_true", help="the slots of machines that are silent")
+    parser.add_argument("--absent", action="store_true", help="what is silent and expected back")
     parser.add_argument("--master", action="store_true", help="the daemons of every host")
     parser.add_argument("--ads", metavar="TYPE", help="the ads of this type, whole")
     attributes_option(parser, "slot, or ad of that type,")
@@ -104,16 +104,29 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
         screen.say(screen.paint(f"Pool {name}.", "strong"))
     else:
         _show_services(local, screen)
-    slots = [ad for ad in ads if ad.get("MyType") == "Machine"]
-    absent = [ad for ad in slots if ad.get("Absent") is True]
-    if arguments.absent:
-        _show_absent(absent, screen)
-        return 0
-    _show_slots([ad for ad in slots if ad.get("Absent") is not True], screen, every=arguments.slots)
-    if absent:
-        screen.say(f"{counted(len(absent), 'slot')} absent; see them with: kettle status --absent")
-    _show_jobs([ad for ad in ads if ad.get("MyType") == "Scheduler"], screen)
+    _show_pool(ads, screen, absent=arguments.absent, every=arguments.slots)
     return 0
+
+
+def _show_pool(ads: list[Ad], screen: Screen, *, absent: bool, every: bool) -> None:
+    """The machines and the jobs; `absent`: what is silent instead, `every`: dynamic slots too."""
+    silent = [ad for ad in ads if ad.get("Absent") is True]
+    there = [ad for ad in ads if ad.get("Absent") is not True]
+    slots, schedds = _of_type(silent, "Machine"), _of_type(silent, "Scheduler")
+    if absent:
+        if slots or not schedds:
+            _show_absent(slots, screen)
+        _show_silent(schedds, screen)
+        return
+    _show_slots(_of_type(there, "Machine"), screen, every=every)
+    for some, what in ((slots, "slot"), (schedds, "access point")):
+        if some:
+            screen.say(f"{counted(len(some), what)} absent; see them with: kettle status --absent")
+    _show_jobs(_of_type(there, "Scheduler"), screen)
+
+
+def _of_type(ads: list[Ad], kind: str) -> list[Ad]:
+    return [ad for ad in ads if ad.get("MyType") == kind]
 
 
 def _constraint(pool: str, constraint: str) -> str:
@@ -222,6 +235,24 @@ def _show_absent(ads: list[Ad], screen: Screen) -> None:
         for ad in ads
     ]
     screen.table(("NAME", "SILENT FOR", "CPUS", "MEMORY", "DISK"), rows, right=_RIGHT)
+
+
+def _show_silent(ads: list[Ad], screen: Screen) -> None:
+    """Access points that a registry does not hear of any more."""
+    if not ads:
+        return
+    screen.say()
+    now = time.time()
+    rows: list[Sequence[Cell]] = [
+        [
+            str(ad.get("Name", "?")),
+            str(ad.get(_SOURCE, "-")),
+            time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(number(ad, "LastHeardFrom"))),
+            run_time(now - number(ad, "LastHeardFrom")),
+        ]
+        for ad in ads
+    ]
+    screen.table(("ACCESS POINT", "POOL", "LAST HEARD", "SILENT FOR"), rows, right=_RIGHT)
 
 
 def _slot(ad: Ad, now: float) -> list[Cell]:

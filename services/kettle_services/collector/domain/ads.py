@@ -11,7 +11,7 @@ from kettle_services.collector.domain.update_statistics import ADDED, Updates
 from kettle_wire.ads.daemon import SubmitterAd
 from kettle_wire.ads.types import Ad, Scalar
 from kettle_wire.flocking import domain_of, stranger
-from kettle_wire.subjects import FORWARDED, OFFLINE, impostor, untoken
+from kettle_wire.subjects import FORWARDED, OFFLINE, SILENT, impostor, untoken
 
 SUBMITTER: Final = "Submitter"
 SLOT: Final = "Machine"
@@ -197,24 +197,33 @@ class Adverts:
 
 def type_of(key: str) -> str:
     """The type of ad that stands under a key of the bucket, whichever pool it is of."""
-    own = key.split(".", 2)[-1] if is_forwarded(key) else key
+    own = _heard_under(key).split(".", 2)[-1] if is_forwarded(key) else key
     kind = own.partition(".")[0]
     return SLOT if kind in {ABSENT, OFFLINE} else kind
 
 
 def is_picture(key: str) -> bool:
-    """Whether what stands under a key was not said by the machine, which is absent or asleep."""
-    return key.startswith((f"{ABSENT}.", f"{OFFLINE}."))
+    """Whether what stands under a key was not said by its machine or daemon, which is absent or asleep."""
+    return key.startswith((f"{ABSENT}.", f"{OFFLINE}.", f"{SILENT}."))
+
+
+def silent_key(key: str) -> str:
+    """Where an ad stands that is kept although its daemon is not heard any more."""
+    return f"{SILENT}.{key}"
+
+
+def _heard_under(key: str) -> str:
+    return key.removeprefix(f"{SILENT}.")
 
 
 def is_forwarded(key: str) -> bool:
     """Whether another pool forwards the ad that stands under a key of the bucket."""
-    return key.startswith(f"{FORWARDED}.")
+    return _heard_under(key).startswith(f"{FORWARDED}.")
 
 
 def source_of(key: str) -> str:
     """Which pool forwards an ad; raises ValueError if the key does not say."""
-    return domain_of(untoken(key.split(".", 2)[1]))
+    return domain_of(untoken(_heard_under(key).split(".", 2)[1]))
 
 
 def _shelf_of(key: str) -> tuple[bool, str]:

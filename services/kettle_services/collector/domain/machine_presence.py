@@ -13,6 +13,7 @@ import msgspec
 from kettle_services.collector.domain.ads import SLOT, is_forwarded, is_picture, type_of
 from kettle_wire.ads.types import Ad, Scalar
 from kettle_wire.events import MachineJoined, MachineLeft
+from kettle_wire.events.machine import AdHeard, AdKept
 
 STARTD: Final = "StartDaemon"
 
@@ -142,16 +143,22 @@ _decode: Final = msgspec.msgpack.Decoder(list[Ad]).decode
 
 def row_of(event: object) -> bytes:
     """
-    The row of the working set of the machine that an event is of, after it: whether it is there, or the ads of its slots
-    if it is absent.
+    The row of the working set of the machine or registered daemon that an event is of, after it: whether it is there, or the ads
+    that are kept of it.
     """
-    if isinstance(event, MachineLeft) and event.slots:
-        return _encode(event.slots)
-    return THERE if isinstance(event, MachineJoined) else GONE
+    match event:
+        case MachineLeft(slots=[_, *_] as slots):
+            return _encode(slots)
+        case AdKept(ad=ad):
+            return _encode([ad])
+        case MachineJoined() | AdHeard():
+            return THERE
+        case _:
+            return GONE
 
 
 def absence(row: bytes) -> list[Ad]:
-    """The ads of an absent machine's slots, by its row; none of any other."""
+    """The ads that are kept of an absent machine or daemon, by its row; none of any other."""
     return [] if row in {THERE, GONE} else _decode(row)
 
 

@@ -24,6 +24,9 @@ How the shards begin whose events are not published: what workflows and sessions
 jobs, and a plan has what its owner alone may know.
 """
 
+_OF_PILOTS: Final = "payload/"
+"""How streams begin that say what pilots run for whom, which is their owners' to know."""
+
 _encode: Final = msgspec.json.Encoder().encode
 _meta: Final = msgspec.msgpack.Decoder(dict[str, str]).decode
 
@@ -61,7 +64,7 @@ def read(frame: Frame, *, after: int = 0) -> list[DecodedEvent]:
     return [
         told
         for position, entry in enumerate(frame.entries, start=frame.position)
-        if position > after
+        if position > after and not entry.stream.startswith(_OF_PILOTS)
         for told in _all_told(frame, entry, position)
     ]
 

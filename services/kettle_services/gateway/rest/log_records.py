@@ -16,6 +16,7 @@ from kettle_services.gateway.rest.job_rows import Viewer
 from kettle_wire.ads.types import Ad
 from kettle_wire.event_expansion import many, of_job, stands_for_many
 from kettle_wire.events import ClusterSubmitted, Event, FactorySubmitted, UnknownEventError, decode
+from kettle_wire.events.payload import PayloadEvent
 from kettle_wire.frames import Entry
 from kettle_wire.rest.log import LogRecord
 
@@ -129,6 +130,8 @@ def _fields(row: Row, viewer: Viewer, owner: str) -> dict[str, Any]:
         return {}
     if isinstance(event, ClusterSubmitted | FactorySubmitted):
         return {"owner": event.owner, "jobs": len(event.rows)}
+    if isinstance(event, PayloadEvent) and event.by != viewer.name:
+        return {"by": event.by}
     fields: dict[str, Any] = msgspec.to_builtins(event)
     fields.pop("event", None)
     for name, value in fields.items():
@@ -140,6 +143,8 @@ def _fields(row: Row, viewer: Viewer, owner: str) -> dict[str, Any]:
 def _sentence(row: Row, fields: dict[str, Any]) -> str:
     if row.event is None:
         return "this release cannot read it"
+    if isinstance(row.event, PayloadEvent) and len(fields) == 1:
+        return f"the pilot of {row.event.by} has reported what it runs"
     if "attributes" in fields:
         return f"edited {', '.join(fields['attributes'])}"
     return sentence(row.event)[0]

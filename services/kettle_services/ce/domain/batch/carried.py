@@ -9,10 +9,12 @@ from typing import Final
 
 import msgspec
 
-from kettle_services.ce.domain.batch.script import NOT_OURS, OURS
+from kettle_services.ce.domain.batch.script import NOT_OURS, OURS, awaiting
 
 JOB: Final = f"{OURS}/job"
 """The job's script, which comes with its files."""
+PAYLOADS: Final = "payloads"
+"""Where, beside its files, a pilot says what it runs for others."""
 NUMBER: Final = "Kettle-Batch-Id"
 """The header in which a node says which job of the batch system it runs."""
 _NOT_CARRIED: Final = 73
@@ -48,15 +50,10 @@ if ! carry --output {ours}/in --header "{number}: $number" {url}/in; then
     exit {not_carried}
 fi
 tar -xzf {ours}/in && rm -f {ours}/in && : >{ours}/before || exit {not_carried}
+export KETTLE_JOB_PAYLOADS_URL={url}/{payloads} KETTLE_JOB_PAYLOADS_TOKEN={payloads_token}
+{export_authority}
 sh {job} </dev/null &
-job=$!
-trap 'kill -TERM "$job" 2>/dev/null' TERM
-wait "$job"
-status=$?
-while kill -0 "$job" 2>/dev/null; do
-    wait "$job"
-    status=$?
-done
+{awaiting}
 trap '' TERM
 cd "$sandbox" || exit {not_carried}
 {{
@@ -75,6 +72,8 @@ class Way(msgspec.Struct, frozen=True, kw_only=True):
     url: str
     token: str
     """It opens this job's files and no others, as long as the job is there."""
+    payloads_token: str
+    """It lets the job say what it runs for others, and opens no file."""
     authority: str = ""
     """The certificate, in PEM, of who vouches for the server; empty: one that the nodes trust anyway."""
 
@@ -87,6 +86,7 @@ def carried(sandbox: str, way: Way, listing: str) -> str:
         sandbox=shlex.quote(sandbox),
         ours=OURS,
         job=JOB,
+        awaiting=awaiting("/dev/null"),
         not_ours=NOT_OURS,
         not_carried=_NOT_CARRIED,
         tries=_TRIES,
@@ -94,6 +94,11 @@ def carried(sandbox: str, way: Way, listing: str) -> str:
         authority=way.authority.strip(),
         trust=f'cacert = "{OURS}/authority"' if way.authority else "",
         token=way.token,
+        payloads=PAYLOADS,
+        payloads_token=way.payloads_token,
+        export_authority=f'export KETTLE_JOB_PAYLOADS_CA="$sandbox/{OURS}/authority"'
+        if way.authority
+        else "",
         number=NUMBER,
         url=shlex.quote(way.url),
         listing=listing,

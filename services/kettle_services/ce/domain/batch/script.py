@@ -29,6 +29,17 @@ How, with which status, from when, until when.  A job can write what it likes th
 """
 NOT_OURS: Final = 74
 """The exit status of a job that finds that another one runs for it."""
+_AWAITING: Final = """\
+child=$!
+trap 'kill -TERM "$child" 2>/dev/null' TERM
+{{
+    wait "$child"
+    status=$?
+    while kill -0 "$child" 2>/dev/null; do
+        wait "$child"
+        status=$?
+    done
+}} 2>{words}"""
 _SCRIPT: Final = """\
 _newline='
 '
@@ -48,16 +59,7 @@ began=$(date +%s)
 {exports}
 cd {directory} || exit 73
 {program} <{stdin} >{stdout} 2>{stderr} &
-child=$!
-trap 'kill -TERM "$child" 2>/dev/null' TERM
-{{
-    wait "$child"
-    status=$?
-    while kill -0 "$child" 2>/dev/null; do
-        wait "$child"
-        status=$?
-    done
-}} 2>{ours}/words
+{awaiting}
 cd {sandbox} || exit 73
 how=code
 if [ "$status" -gt 128 ] && [ -s {ours}/words ]; then how=signal; fi
@@ -97,10 +99,19 @@ def script(program: Program, sandbox: str) -> str:
         exports=exports,
         directory=_quoted(program.directory),
         program=" ".join(map(_quoted, program.words)),
+        awaiting=awaiting(f"{OURS}/words"),
         stdin=_quoted(program.stdin),
         stdout=_quoted(program.stdout),
         stderr=stderr,
     )
+
+
+def awaiting(words: str) -> str:
+    """
+    Waits for what was begun last, whose status is `status` then.  SIGTERM is passed on to it, and ends the waiting no sooner than it
+    ends.  `words`: the file for what the shell itself says of its end.
+    """
+    return _AWAITING.format(words=words)
 
 
 def _quoted(text: str) -> str:

@@ -5,13 +5,14 @@ from kettle_services.gateway.rest.access_points import AccessPoints
 from kettle_services.gateway.rest.application import Handler
 from kettle_services.gateway.rest.ce import counting
 from kettle_services.gateway.rest.ce.following import ChainList
+from kettle_services.gateway.rest.ce.payloads import PilotReports
 from kettle_services.gateway.rest.ce.questions import EntrypointQuestions
 from kettle_services.gateway.rest.ce.sandboxes import SandboxCommands
 from kettle_services.gateway.rest.ce.standing import StandingOfEntrypoints
 from kettle_services.gateway.rest.ce.submissions import EntrypointCommands
 from kettle_services.gateway.rest.connections import PersonConnections
 from kettle_services.gateway.rest.event_hub import EventHub
-from kettle_wire.rest import entrypoint, entrypoint_jobs, entrypoint_status
+from kettle_wire.rest import entrypoint, entrypoint_jobs, entrypoint_payloads, entrypoint_status
 from kettle_wire.rest.route import Route
 
 
@@ -26,6 +27,7 @@ def entrypoint_handlers(
     asked = EntrypointQuestions(people, access_points)
     done = EntrypointCommands(people, access_points)
     files = SandboxCommands(people, access_points)
+    pilots = PilotReports(people, access_points)
     standing = StandingOfEntrypoints(bus, collector, people, access_points)
     return {
         entrypoint.GET_CHAIN: asked.job,
@@ -36,6 +38,9 @@ def entrypoint_handlers(
         entrypoint_jobs.PUT_SANDBOX: files.put,
         entrypoint_jobs.REMOVE_ROUTED: done.remove,
         entrypoint_jobs.SUBMIT_TO_ENTRYPOINT: done.submit,
+        entrypoint_payloads.LIST_PILOT: pilots.of_pilot,
+        entrypoint_payloads.LIST_RUNNING: pilots.running,
+        entrypoint_payloads.REPORT_PILOT: pilots.report,
         entrypoint_status.GET_STANDING: standing.standing,
         entrypoint_status.VIEW_JOBS: standing.jobs,
         entrypoint_status.VIEW_PILOTS: standing.counted(counting.view_pilots),
