@@ -24,6 +24,7 @@ from kettle_wire.rest.catalogue import ROUTES
 
 from .asking import patiently
 from .pages.hubs import POOL, SERVICES, IssuerHere
+from .test_published_services import own_token
 
 pytestmark = [
     pytest.mark.scenario,
@@ -99,6 +100,10 @@ async def test_with_a_token_of_somebody_else(pool: ThrowawayPool, theirs: Sessio
     """Routes are those of the catalogue, so that a new one has to be thought of here."""
     job = theirs.scheduler.job
     address = f"http://127.0.0.1:{(pool.home / 'gateway' / 'port').read_text()}"
+    own = {"Authorization": f"Bearer {own_token(pool)}"}
+    async with asyncio.timeout(PATIENCE_S), aiohttp.ClientSession(address, headers=own) as owner:
+        while 404 == (await answered(owner, "GET", f"/v2/jobs/{job}"))[0]:
+            await asyncio.sleep(0.05)  # the tables of the gateway follow what is recorded
     async with HERE.serving(life_s=600) as issuer:
         headers = {"Authorization": f"Bearer {issuer.token('ada', POOL)}"}
         async with aiohttp.ClientSession(address, headers=headers, middlewares=(patiently,)) as ada:
