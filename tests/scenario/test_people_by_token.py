@@ -6,22 +6,27 @@ that she has.
 import asyncio
 import os
 import sys
+from contextlib import aclosing
 from pathlib import Path
 
 import pytest
 from tests.integration.iam.issuer import TokenIssuer, token_issuer
 
+from kettle.accounts.lookup import own_name
 from kettle.auth.idtokens.pool_key import scrambled
-from kettle.client import Client, PoolUnreachableError
+from kettle.client import Client, PoolUnreachableError, select
 from kettle.pool.personal_settings import Tables
 from kettle.testing.commands.running import KETTLE, execute, run
 from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers import selection
 from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
+from kettle_wire.codes import JobStatus
+from kettle_wire.events import JobStarted
+from kettle_wire.jobs import JobId
 
 from .test_bindings import MODULES
 
-SERVICES = ["collector", "negotiator", "schedd", "shadow", "startd", "accounting", "iam"]
+SERVICES = ["collector", "negotiator", "schedd", "shadow", "startd", "accounting", "iam", "ce"]
 AUDIENCE = "https://pool.example"
 JOB = """
 executable = /bin/sh
@@ -70,11 +75,18 @@ def settings(issuer: TokenIssuer, directory: Path) -> Tables:
     """People of the issuer are called as it calls them."""
     rules = directory / "rules.toml"
     rules.write_text(RULES.replace("{issuer}", issuer.url))
+    (routes := directory / "routes").write_text(ROUTES)
     return {
+        "ce": {"routes": str(routes)},
         "master": {"daemon_list": SERVICES},
         "authorization": {"domain": "pool.example", "rules": str(rules)},
         "iam": {"issuers": {issuer.url: [AUDIENCE]}},
-        "schedd": {"entrypoint": True, "route_jobs": "ToRoute is true", "vos": {"belle": {}}},
+        "schedd": {
+            "entrypoint": True,
+            "route_jobs": "ToRoute is true",
+            "vos": {"belle": {}},
+            "queue_super_users": [own_name()],
+        },
     }
 
 
@@ -88,10 +100,29 @@ levels = ["ADMINISTRATOR"]
 
 [[rules]]
 when.issuer = "{issuer}"
+when.subject = "pilots"
+owner = "pilots"
+vo = "belle"
+
+[[rules]]
+when.issuer = "{issuer}"
 when.subject = '/^([a-z]+)$/'
 owner = '\\1'
 accounting_group = "group_physics"
 vo = "physics"
+"""
+PILOT = """
+executable = /bin/sleep
+transfer_executable = false
++ToRoute = true
+arguments = 600
+queue
+"""
+ROUTES = """
+JOB_ROUTER_ROUTE_NAMES = Here
+JOB_ROUTER_ROUTE_Here @=end
+    UNIVERSE vanilla
+@end
 """
 QUEUE = """
 import htcondor2
@@ -133,7 +164,7 @@ async def test_a_person_with_nothing_but_a_sign_in_and_the_address(tmp_path: Pat
         said = await ada.run("kettle", "submit", "route.sub", status=1)
         assert (
             "the VO physics is none of this entrypoint" in said,
-            "/rules.toml:9: when issuer" in said,
+            "/rules.toml:15: when issuer" in said,
         ) == (True, True), said
         await ada.run("kettle", "wait", cluster)
         await ada.run("condor_transfer_data", cluster)
@@ -162,6 +193,47 @@ async def test_a_person_with_nothing_but_a_sign_in_and_the_address(tmp_path: Pat
         await pool.client.iam.ban("user:ada", reason="mines coins")
         assert "mines coins" in await ada.run("kettle", "q", status=1)
         assert "mines coins" in await ada.run("condor_q", status=1)
+        await withdrawn(pool, issuer, home, place)
+
+
+async def withdrawn(pool: ThrowawayPool, issuer: TokenIssuer, home: Path, place: Path) -> None:
+    """
+    An issuer that is withdrawn while its jobs run: who comes with its tokens is refused, and the jobs that are there go on, also those that
+    wait; an administrator removes them by their issuer.
+    """
+    (token := home / "pilots").write_text(issuer.token("pilots", AUDIENCE))
+    pilots = Elsewhere(pool, home, place, BEARER_TOKEN_FILE=str(token))
+    pilots.knows_the_pool()
+    (home / "pilot.sub").write_text(PILOT)
+    runs, waits = [
+        int((await pilots.run("kettle", "submit", "pilot.sub")).split("to cluster ")[1].split(".")[0])
+        for _ in range(2)
+    ]
+    await pilots.run("kettle", "hold", str(waits))
+    await started(pool, runs)
+    await pool.reconfigure({**pool.settings, "iam": {"issuers": {}}})
+    said = await pilots.run("kettle", "submit", "pilot.sub", status=1)
+    assert f"the issuer '{issuer.url}' is not trusted here" in said, said
+    await pool.client.release(select(waits))
+    ads = await pool.client.jobs(select(runs), projection=["JobStatus", "RouteName"])
+    assert [(JobStatus.RUNNING, "Here")] == [(ad["JobStatus"], ad["RouteName"]) for ad in ads]
+    await pool.client.remove(select(runs))  # there may be room for one
+    await started(pool, waits)
+    ours = f'AuthTokenIssuer == "{issuer.url}" && RouteName == "Here"'
+    status, _, err = await pool.kettle("rm", "--constraint", ours)
+    assert 0 == status, err
+    for cluster in (runs, waits):
+        await pool.client.wait(select(cluster))
+
+
+async def started(pool: ThrowawayPool, cluster: int) -> None:
+    """Wait until the one job of a cluster runs after all that has happened to it."""
+    async with asyncio.timeout(PATIENCE_S), aclosing(pool.client.follow(JobId(cluster, 0))) as seen:
+        async for each in seen:
+            if isinstance(each.event, JobStarted):
+                ads = await pool.client.jobs(select(cluster), projection=["JobStatus"])
+                if ads[0]["JobStatus"] == JobStatus.RUNNING:
+                    return
 
 
 @pytest.mark.skipif(
