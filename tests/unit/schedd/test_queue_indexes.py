@@ -34,7 +34,9 @@ from kettle_wire.jobs import JobId
 from .queue_recount import counted, recounted
 from .queue_walk import lived
 
-STEPS: Final = 1_000_000 if "KETTLE_TEST_LONG" in os.environ else 2_500
+SEEDS: Final = range(10) if "KETTLE_TEST_LONG" in os.environ else range(1)
+STEPS: Final = 100_000 if "KETTLE_TEST_LONG" in os.environ else 2_500
+"""Of each seed: together a million, and none so many that it takes minutes."""
 EACH: Final = 10 if "KETTLE_TEST_LONG" in os.environ else 4
 """So many steps are between two recounts."""
 
@@ -250,13 +252,14 @@ def test_claims_know_their_jobs_and_are_forgotten_with_what_they_use() -> None:
 # -- a queue that lives ------------------------------------------------------------------------------------------------
 
 
-def test_every_index_of_a_living_queue_equals_its_recount() -> None:
+@pytest.mark.parametrize("seed", SEEDS)
+def test_every_index_of_a_living_queue_equals_its_recount(seed: int) -> None:
     """
     Submissions of all kinds, and whatever can be said of their jobs: every index says what a recount says, and so do those of a
     queue that is restored.
     """
     seen, found = set[str](), dict[str, Any]()
-    for number, living in enumerate(lived(15, STEPS)):
+    for number, living in enumerate(lived(seed, STEPS)):
         if number % EACH == 0:
             found = counted(living.queue)
             assert recounted(living.queue, living.cooled, living.due) == found
