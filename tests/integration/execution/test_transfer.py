@@ -15,7 +15,6 @@ import msgspec
 import pytest
 
 from kettle.execution.system.linux import start_time
-from kettle.matchmaking.machine_abilities import UNLESS_TOLD
 from kettle.testing.processes import KnownProcess, end_parent
 from kettle.testing.submit_side import SubmitSide, inline, job_ad, output, script
 from kettle.testing.transfer_plugin import install
@@ -25,6 +24,7 @@ from kettle_services.startd.file_transfer.plugins import find_plugins, plugin_at
 from kettle_services.startd.settings import StartdSettings
 from kettle_wire.attempts import Ending
 from kettle_wire.commands.startd import DEACTIVATE, Deactivate, Deactivation
+from kettle_wire.machine_abilities import UNLESS_TOLD
 from kettle_wire.worker_reports import Started, not_made
 
 JOB_HELD_BY_SCHEDD = 1022

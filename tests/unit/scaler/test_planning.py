@@ -488,23 +488,6 @@ def test_a_moldable_job_takes_what_a_machine_has() -> None:
     assert {"small": 2} == machines(lab.plan())
 
 
-@pytest.mark.parametrize(
-    "clause",
-    [
-        'stringListIMember("https",TARGET.HasFileTransferPluginMethods)',
-        "TARGET.HasJobTransferPlugins",
-        "TARGET.HasPerFileEncryption",
-        "TARGET.HasSelfCheckpointTransfers",
-        "TARGET.HasJobDeferral",
-    ],
-)
-def test_what_every_machine_can_do_is_counted_on_before_one_was_seen(clause: str) -> None:
-    """Submit adds these clauses to Requirements, so jobs with them must not wait in an empty pool."""
-    lab = Lab(pool(), proven=False)
-    lab.queue(1, job(Requirements=Expr(f"{REQUIREMENTS} && {clause}")))
-    assert {"small": 1} == machines(lab.plan())
-
-
 def test_what_machines_were_seen_to_say_is_believed_of_others() -> None:
     """A template is known better when the first of its machines is there."""
     lab = Lab(pool())

@@ -1,12 +1,14 @@
 """Machines on their way are first for the jobs that they were ordered for."""
 
+import pytest
+
 from kettle.matchmaking import Claimant, GroupRule, Policy, Tree
 from kettle_services.scaler.domain.planning.matching import Rights
 from kettle_services.scaler.domain.planning.templates import learned_from
 from kettle_wire.ads import Ad, Expr
 from kettle_wire.worker_pools import WorkerPool
 
-from .planning_lab import Lab, job, machine_slot, machines, offer, pool
+from .planning_lab import REQUIREMENTS, Lab, job, machine_slot, machines, offer, pool
 
 
 def mixed() -> WorkerPool:
@@ -111,3 +113,20 @@ def test_what_a_machine_does_not_say_yet_is_not_believed_of_others() -> None:
     assert learned_from(trying) is None
     tried: Ad = {"OpSys": "LINUX", "HasFileTransfer": True, "HasContainer": True, "Memory": 4096}
     assert {"OpSys": "LINUX", "HasFileTransfer": True, "HasContainer": True} == learned_from(tried)
+
+
+@pytest.mark.parametrize(
+    "clause",
+    [
+        'stringListIMember("https",TARGET.HasFileTransferPluginMethods)',
+        "TARGET.HasJobTransferPlugins",
+        "TARGET.HasPerFileEncryption",
+        "TARGET.HasSelfCheckpointTransfers",
+        "TARGET.HasJobDeferral",
+    ],
+)
+def test_what_every_machine_can_do_is_counted_on_before_one_was_seen(clause: str) -> None:
+    """Submit adds these clauses to Requirements, so jobs with them must not wait in an empty pool."""
+    lab = Lab(pool(), proven=False)
+    lab.queue(1, job(Requirements=Expr(f"{REQUIREMENTS} && {clause}")))
+    assert {"small": 1} == machines(lab.plan())

@@ -10,8 +10,8 @@ from typing import Final
 
 import msgspec
 
-from kettle.matchmaking.machine_abilities import UNLESS_TOLD
 from kettle_wire.ads import Ad, Expr, Scalar
+from kettle_wire.machine_abilities import UNLESS_TOLD
 
 _DISK_KIB: Final = 1 << 40
 """Of a machine of which nobody has recorded how much it has."""

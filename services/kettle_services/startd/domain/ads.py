@@ -6,7 +6,6 @@ from functools import lru_cache
 from typing import Final
 
 from kettle.classad import NOTHING, ClassAd, EvaluationFailed, Node, evaluate, parse, unparse
-from kettle.matchmaking.machine_abilities import ALWAYS
 from kettle_services.startd.domain.expression_rewriting import rewritten
 from kettle_services.startd.domain.slots.resources import STANDARD, Resources
 from kettle_services.startd.domain.slots.slot import Slot, attribute_of
@@ -15,6 +14,7 @@ from kettle_services.startd.domain.state.machine import Facts, Machine
 from kettle_services.startd.domain.state.policy_expressions import JobEvaluation
 from kettle_services.startd.domain.state.slot_transitions import Activity, State, state_of
 from kettle_wire.ads import Ad, Expr
+from kettle_wire.machine_abilities import ALWAYS
 
 _LOCALS: Final = "TARGET.JobUniverse == 12 || TARGET.JobUniverse == 7"
 """START of the local slot: the local and the scheduler universe."""

@@ -9,12 +9,12 @@ from typing import Final
 
 from kettle.classad.printing import quoted_string
 from kettle.matchmaking import Amounts
-from kettle.matchmaking.machine_abilities import UNLESS_TOLD
 from kettle.matchmaking.machine_owners import of_group
 from kettle_wire.ads import Ad, Expr
 from kettle_wire.ads.types import Scalar
 from kettle_wire.events.lease import Shape
 from kettle_wire.leases import LIVES_ENOUGH, price_of
+from kettle_wire.machine_abilities import UNLESS_TOLD
 from kettle_wire.worker_pools import Offer, WorkerPool
 
 MARGIN_S: Final = 60.0
